@@ -70,7 +70,7 @@ class CompareResult(Result):
     # of prompt and model, where the judges make a whole grid
     interaction: Interaction | None = field(default=None, metadata={"json": False})
     unread: Unread | None = None
-    on_rows: tuple[OnRows, ...] = field(default=(), metadata={"json": False})  # of each pair, where asked for
+    on_rows: tuple[OnRows, ...] = ()  # of each pair on rows without labels, where there are some
 
     def as_json(self) -> dict[str, Any]:
         """The contract's object: flat for two judges, with `pairs` for more."""
@@ -90,7 +90,7 @@ class CompareResult(Result):
                     pair[end] = {name: pair[end][name] for name in ("a", "b", "difference", "p_value")}
             if (on := of_rows.get((a, b))) is not None:
                 pair |= {"differ": as_plain(on.differ), "labels_needed": on.labels_needed}
-                pair |= {"on_labels": as_plain(on.loss), "decided_by": on.decided_by or "gold"}
+                pair |= {"on_labels": as_plain(on.loss), "decided_by": "labels" if on.loss else "gold"}
             pairs.append(pair)
         return {**plain, "pairs": pairs} if len(pairs) > 1 else {**pairs[0], **plain}
 

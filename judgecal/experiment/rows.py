@@ -47,6 +47,7 @@ from judgecal.records import Estimate, Item, Judgement, digest
 from judgecal.scale import Label, Scale
 from judgecal.stats.calibration import Calibration
 from judgecal.stats.disagreement import (
+    MACRO,
     DrawnLabels,
     KnownClasses,
     Outlook,
@@ -104,7 +105,8 @@ class OnRows:
         """Labels beside those that there are; None where it is decided, or where none would do."""
         if self.decision is not None or self.labels_needed is None:
             return None
-        return max(LEAST_DRAWN, self.labels_needed - self.n_labels)
+        left = self.labels_needed - self.n_labels
+        return max(LEAST_DRAWN, left if left > 0 else self.n_labels // 2)  # as planned, or half as many again
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,52 +333,61 @@ class JudgedRows:
             strata=strata, sizes=lambda n: allocate(sizes, spreads.tolist(), n, at_large=0.0)
         )
         at_random = needed(strata=np.zeros_like(strata), sizes=lambda n: [n])
-        by: Literal["rows", "labels"] | None = None
-        decision: Literal["pass", "fail"] | None = None
-        n_differ, n_labels = int(two.differ.sum()), 0 if drawn is None else len(drawn.at)
-        why = f"they differ on {n_differ:,} of {two.n:,} answers ({100.0 * n_differ / two.n:.1f}%)"
-
-        def most(bound: float) -> str:
-            return amount_of(max(bound, 0.0), self.metric, str(self.scale))
-
-        allowed = f"we allow {most(margin)}"
-        if on is not None and on.upper is not None and on.loss.low is not None:
-            if on.upper < margin:
-                by, decision = "labels", "pass"
-            elif on.loss.low > margin:
-                by, decision = "labels", "fail"
-            end = f"least {most(on.loss.low)}" if decision == "fail" else f"most {most(on.upper)}"
-            why += f"; by {n_labels:,} labels it loses at {end}, and {allowed}"
-        elif on is not None:
-            why += f"; the labels do not tell: {on.loss.reason}"
-        if by is None and worst is not None and worst.high is not None and worst.high < margin:
-            by, decision = "rows", "pass"
-            random = self.gold.card.sampling == "random" or not two.macro
-            mix = "" if random else "if good and bad answers are as common as in the gold set, "
-            why += f": {mix}whatever people say of these, it loses at most "
-            why += f"{most(worst.high)}, and {allowed}"
-        elif by is None and where_differ is not None:
-            more = f"{max(1, where_differ - n_labels):,}{' more' * (n_labels > 0)} labels"
-            why += f"; about {more}, most of them where they differ, would settle it"
-            if not n_labels and at_random is not None:
-                why += f" ({at_random:,} at random)"
-        elif by is None:
-            why += "; labels of all of them would hardly settle it"
-        return OnRows(
+        decided: tuple[Literal["rows", "labels"] | None, Literal["pass", "fail"] | None] = (None, None)
+        if on is not None and on.upper is not None and on.upper < margin:
+            decided = "labels", "pass"
+        elif on is not None and (on.loss.low or 0.0) > margin:
+            decided = "labels", "fail"
+        elif worst is not None and worst.high is not None and worst.high < margin:
+            decided = "rows", "pass"
+        rows = OnRows(
             reference=reference,
             candidate=candidate,
             differ=differ,
             loss=None if on is None else on.loss,
             loss_below=None if on is None else on.upper,
-            n_labels=n_labels,
+            n_labels=0 if drawn is None else len(drawn.at),
             labels_needed=where_differ,
             labels_at_random=at_random,
-            decided_by=by,
-            decision=decision,
-            why=why,
+            decided_by=decided[0],
+            decision=decided[1],
+            why="",
             look=look,
             labels=labels,
         )
+        return dataclasses.replace(rows, why=self._why(rows, margin, tell=tell))
+
+    def _why(self, on: OnRows, margin: float, *, tell: bool) -> str:
+        """What the rows and their labels come to, and how many labels go on, in a sentence."""
+        scale, n = str(self.scale), round((on.differ.share.value or 0.0) * on.differ.n)
+        why = f"they differ on {n:,} of {on.differ.n:,} answers ({100.0 * n / on.differ.n:.1f}%)"
+
+        def amount(loss: float) -> str:
+            return amount_of(max(loss, 0.0), self.metric, scale)
+
+        allowed, loss, worst = f"we allow {amount(margin)}", on.loss, on.differ.worst_loss
+        if loss is not None and (loss.low is None or loss.high is None or on.loss_below is None):
+            why += f"; the labels do not tell: {loss.reason}"
+        elif loss is not None and tell:
+            value, low, high = (100.0 * (end or 0.0) for end in (loss.value, loss.low, loss.high))
+            why += f"; on {on.n_labels:,} labels {on.reference} leads by {value:+.1f} points"
+            why += f" ({low:+.1f} to {high:+.1f})"
+        elif loss is not None:
+            fails, least, most = on.decision == "fail", amount(loss.low or 0.0), amount(on.loss_below or 0.0)
+            end = f"at least {least}" if fails else f"at most {most}"
+            why += f"; on {on.n_labels:,} labels {on.candidate} loses {end}, and {allowed}"
+        if on.decided_by == "rows" and worst is not None:
+            sure = self.gold.card.sampling == "random" or self.metric not in MACRO
+            mix = "" if sure else "if good and bad answers are as common as in the gold set, "
+            at_most = f"{on.candidate} loses at most {amount(worst.high or 0.0)}"
+            return f"{why}: {mix}whatever people say of these, {at_most}{'' if tell else f', and {allowed}'}"
+        if on.decision is not None or on.more is None:
+            return why if on.decision or tell else f"{why}; labels of all of them would hardly settle it"
+        would = f"would show a gap of {amount(margin)}" if tell else "would settle it"
+        random = on.labels_at_random if not on.n_labels else None
+        instead = "" if random is None else f" ({random:,} at random)"
+        more = f"{on.more:,}{' more' * bool(on.n_labels)} labels"
+        return f"{why}; about {more}, mostly on those, {would}{instead}"
 
 
 def sheet_command(experiment: str, on_rows: Sequence[OnRows]) -> str | None:

@@ -12,6 +12,7 @@ from judgecal._version import __version__
 from judgecal.errors import InputError, working
 from judgecal.experiment import CompareRun, open_experiment, plan_experiment, read_experiment
 from judgecal.experiment.compare import CompareResult
+from judgecal.experiment.rows import OnRows
 from judgecal.experiment.stored import find_experiment
 from judgecal.goldset.draw import allocate
 from judgecal.records import Estimate, Result
@@ -234,6 +235,7 @@ class QuestionsResult(Result):
     smallest_detectable: float
     seen: Estimate  # a - b
     level: float
+    on_rows: OnRows | None  # what rows without labels, and labels where the two differ, say and still take
     rows: tuple[QuestionsFor, ...]  # the same for the difference seen, and for the ends of its interval
     curve: tuple[DetectablePoint, ...]
     assumes: tuple[str, ...]
@@ -258,7 +260,7 @@ def plan_questions(
         difference: in units of the metric; where not given, the margin of `select` of a share.
         out: the slug of the plan's own experiment; None for the usual one.
     """
-    (a, b), compared, gold = _compared(workspace, compared_from, names, metric)
+    (a, b), compared, gold, on_rows = _compared(workspace, compared_from, names, metric)
     metric, planned, seen = compared.metric, compared.planned, compared.difference
     if planned is None:
         raise InputError(f"{compared_from}: nothing to plan from: {seen.reason or compared.why}")
@@ -298,6 +300,7 @@ def plan_questions(
         smallest_detectable=planned.detectable(planned.n_groups),
         seen=seen,
         level=planned.level,
+        on_rows=on_rows,
         rows=tuple(
             QuestionsFor(name, max(0.0, size), planned.groups_for(size)) for name, size in sizes.items()
         ),
@@ -318,9 +321,10 @@ def plan_questions(
 
 def _compared(
     workspace: Workspace, compared_from: str, names: Sequence[str], metric: str | None
-) -> tuple[tuple[str, str], Comparison, dict[str, str]]:
-    """The two judges, their comparison, and name and sha of the gold set."""
+) -> tuple[tuple[str, str], Comparison, dict[str, str], OnRows | None]:
+    """The two judges, their comparison, name and sha of the gold set, and what rows without labels say."""
     experiment, pairs = find_experiment(workspace, compared_from), dict[tuple[str, str], Any]()
+    of_rows = dict[tuple[str, str], OnRows]()
     if experiment.config.get("command") == "compare":
         result = experiment.read_summary(CompareResult)
         if metric not in (None, result.metric):
@@ -329,6 +333,7 @@ def _compared(
                 "by the other one first"
             )
         pairs, gold = dict(result.pairs), (result.gold.set, result.gold.sha256)
+        of_rows = {(on.reference, on.candidate): on for on in result.on_rows}
     else:
         stored = read_experiment(workspace, compared_from)
         pairs = dict(CompareRun(workspace, stored, tuple(names), metric, seed=stored.seed).unlooked())
@@ -337,4 +342,5 @@ def _compared(
     if len(fitting) != 1:
         known = "; ".join(f"{a} {b}" for a, b in list(pairs)[:5])
         raise InputError(f"plan tells two judges apart: name both; {compared_from} holds {known}")
-    return fitting[0], pairs[fitting[0]], dict(zip(("set", "sha256"), gold, strict=True))
+    named = dict(zip(("set", "sha256"), gold, strict=True))
+    return fitting[0], pairs[fitting[0]], named, of_rows.get(fitting[0])

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
 from judgecal.experiment import Experiment
+from judgecal.experiment.rows import sheet_command
 from judgecal.production.plan import CurvePoint, PlanResult, QuestionsResult
 from judgecal.production.rate import RateResult
 from judgecal.records import Estimate, Headline
@@ -36,6 +37,7 @@ from judgecal.report.document import (
     table,
 )
 from judgecal.report.numbers import DASH, count, count_of, estimate, p_value, percent, plain, points
+from judgecal.report.rows import rows_section
 from judgecal.report.wording import fitting, sentence, sentences
 from judgecal.stats.metrics import metric_facts
 from judgecal.workspace import Workspace
@@ -516,7 +518,8 @@ def questions_document(result: QuestionsResult) -> Document:
     axis = "smallest difference, points" if share else f"smallest difference in {result.metric}"
     times = 100.0 if share else 1.0
     line = _Line("shown in 80%", "accent", [(point.n, times * point.difference) for point in result.curve])
-    following = f"judgecal compare {result.compared_from} {a} {b}"
+    following, on = f"judgecal compare {result.compared_from} {a} {b}", result.on_rows
+    sheet = sheet_command(result.compared_from, [on]) if on else None
     return stored_document(
         result,
         f"{a} and {b}: how many questions show the difference",
@@ -525,6 +528,7 @@ def questions_document(result: QuestionsResult) -> Document:
             "plan",
             f"To tell {a} from {b} by {size(result.difference)} takes {needed} questions.",
             sentences(
+                on is not None and sentence(on.why),
                 f"The {result.n_questions:,} questions there are show {detectable}.",
                 seen.value is not None
                 and f"The difference seen, {size(abs(seen.value))}, {takes}; it is itself not sure.",
@@ -533,8 +537,9 @@ def questions_document(result: QuestionsResult) -> Document:
                 "Whether the two differ by so much: no number of questions makes a difference that is "
                 "not there.",
             ),
-            following if enough else f"judgecal report {result.experiment} --open",
+            sheet or following if enough or sheet else f"judgecal report {result.experiment} --open",
         ),
+        rows_section([on] if on else [], result.metric, ""),
         section(
             "questions",
             "Questions needed",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -145,7 +145,7 @@ class MigrateResult(Result):
     notes: tuple[str, ...]
     run_line: str
     # what rows without labels say (--on, --labels); what decided, and their keys of the contract
-    on_rows: OnRows | None = field(default=None, metadata={"json": False})
+    on_rows: OnRows | None = None
     decided_by: DecidedBy = "gold"
 
     def as_json(self) -> dict[str, Any]:

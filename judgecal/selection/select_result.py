@@ -136,7 +136,7 @@ class SelectResult(Result):
     confirmed_on_test: bool | None = None
     doubt: str | None = None
     refused: RejectedJudge | None = None
-    on_rows: tuple[OnRows, ...] = field(default=(), metadata={"json": False})  # each judge against each other
+    on_rows: tuple[OnRows, ...] = ()  # each judge against each other on rows without labels
 
     @property
     def open_rows(self) -> tuple[OnRows, ...]:
