@@ -121,7 +121,12 @@ def test_what_plain_dspy_compiled_is_a_judge_like_any_other(gold: GoldSet, works
     assert judgecal.Judge(compiled, trained_on=gold).trained_on == train
     found = judgecal.optimize(again, gold, limit=20, final=False)
     assert found.decision
-    for wrong, says in (("plain.json", "model=ALIAS"), (workspace.root, "allow_pickle=True")):
+    for wrong, says in (
+        ("plain.json", "model=ALIAS"),
+        (workspace.root, "allow_pickle=True"),
+        ("x" * 5000, "is not a judge"),
+        (f'include(message="{"x" * 5000}")@local', "setting"),
+    ):
         with pytest.raises(InputError, match=says):
             judgecal.Judge(wrong)
 

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from judgecal.judges.chat import JudgeAdapter
     from judgecal.judges.prompt import ProgramFile, PromptJudge, load_program, program_of, save_program
 
+_LONGEST_PATH = 250  # characters: a system may refuse to look for a longer one
 _PROMPT = ("ProgramFile", "PromptJudge", "load_program", "program_of", "save_program")
 
 __all__ = [
@@ -123,7 +124,8 @@ def judge_named(
     """
     workspace = workspace or find_workspace()
     scale = Scale.parse(scale) if isinstance(scale, str) else scale
-    path = Path(spec) if isinstance(spec, str) else spec
+    is_path = isinstance(spec, str) and "@" not in spec and len(spec) < _LONGEST_PATH
+    path = Path(str(spec)) if is_path else spec
     if is_program(spec) or (isinstance(path, Path) and (path.suffix in (".json", ".pkl") or path.is_dir())):
         from judgecal.judges.module import as_function, groups_seen, program_judge
 

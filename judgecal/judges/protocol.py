@@ -73,7 +73,7 @@ class JudgeName:
         name = cls(signature, model, program or None)
         if signature and model and (program or not mark) and (name.kind == "prompt" or not program):
             return name
-        kind = "local" if (_LOCAL / f"{text}.py").is_file() else "embedded"
+        kind = "local" if len(text) < 100 and (_LOCAL / f"{text}.py").is_file() else "embedded"
         meant = f" (did you mean {text}@{kind}?)" if re.fullmatch(r"[\w/.-]+", text) else ""
         raise InputError(
             f"{text!r} is not a judge: write signature@model, signature@model#experiment, NAME@local or "
