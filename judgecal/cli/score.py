@@ -133,6 +133,9 @@ def optimize(
     ] = None,
     gold: shared.GoldName = "starter",
     final: Annotated[bool, option("Confirm once on test, or leave it sealed.", "--final/--no-final")] = True,
+    probes: Annotated[
+        bool, option("Learn from probes of train too, and mend what breaks without trading agreement away.")
+    ] = False,
     repeats: shared.Repeats = 1,
     *,
     call: shared.RunArguments,
@@ -158,6 +161,7 @@ def optimize(
         final=final,
         reflection=load_catalogue(workspace).resolve(reflection_model) if reflection_model else None,
         out=call.name,
+        probes=probes,
     )
     if call.dry_run:
         preview = preview_optimize(run)

@@ -68,10 +68,14 @@ def _labeled(training: Training) -> Iterator[Candidate]:
     """Demos that carry people's labels: how many, and which, is for dev to say."""
     sizes = [size for size in _LABELED["sizes"] if size < len(training.items)] or [len(training.items)]
     for draw in range(_LABELED["draws"]):
-        ordered = training.examples(draw)
-        for size in sizes:
-            compiled = dspy.LabeledFewShot(k=size).compile(training.student(), trainset=ordered, sample=False)
-            yield training.candidate(f"labeled-{size}-draw{draw + 1}", compiled)
+        orders = {"labeled": training.examples(draw)}
+        if training.probes:
+            orders["probed"] = training.examples_and_probes(draw)
+        for name, ordered in orders.items():
+            for size in sizes:
+                few = dspy.LabeledFewShot(k=size)
+                compiled = few.compile(training.student(), trainset=ordered, sample=False)
+                yield training.candidate(f"{name}-{size}-draw{draw + 1}", compiled)
 
 
 def _fewshot(training: Training) -> Iterator[Candidate]:
@@ -85,8 +89,9 @@ def _fewshot(training: Training) -> Iterator[Candidate]:
             max_labeled_demos=min(_FEWSHOT["labeled"], len(training.items)),
             max_errors=1,
         )
-        with compiling(training, "fewshot", calls_at_most=len(training.items)):
-            compiled = optimizer.compile(training.student(), trainset=training.examples(draw))
+        with compiling(training, "fewshot", calls_at_most=len(training.everything)):
+            learnt = training.examples_and_probes(draw) if training.probes else training.examples(draw)
+            compiled = optimizer.compile(training.student(), trainset=learnt)
         made = training.candidate(f"fewshot-draw{draw + 1}", compiled)
         yield dataclasses.replace(made, rated=metric.calls, unusable=metric.unusable)
 
@@ -198,7 +203,7 @@ def _gepa_bounds(training: Training) -> Bounds:
 
 def _simba(training: Training, room: Room, metric: AgreementMetric) -> Iterable[JudgeProgram]:
     """Advice and demos drawn from the answers on which the judge differs most with itself."""
-    examples = training.balanced(training.items)
+    examples = training.balanced(training.everything)
     optimizer = dspy.SIMBA(
         metric=metric.in_words,
         bsize=min(_SIMBA["batch"], len(examples)),
@@ -213,7 +218,7 @@ def _simba(training: Training, room: Room, metric: AgreementMetric) -> Iterable[
 
 
 def _simba_bounds(training: Training) -> Bounds:
-    examples = training.balanced(training.items)
+    examples = training.balanced(training.everything)
     steps, batch = _SIMBA["steps"], min(_SIMBA["batch"], len(examples))
     task = steps * batch * (2 * _SIMBA["candidates"] + 1) + (steps + 1) * _distinct(examples)
     return Bounds(_HANDED_OVER, task=task, reflection=steps * batch, written=steps, demos=_SIMBA["demos"] + 1)
@@ -223,7 +228,7 @@ def _copro(training: Training, room: Room, metric: AgreementMetric) -> Iterable[
     """Several instructions written anew, then again from the best of them and their scores."""
     breadth, depth = _COPRO["breadth"], _COPRO["depth"]
     optimizer = dspy.COPRO(prompt_model=room.reflection, metric=metric, breadth=breadth, depth=depth)
-    examples = training.balanced(training.items)
+    examples = training.balanced(training.everything)
     threads = {"num_threads": room.threads, "display_progress": False}
     best = optimizer.compile(JudgeProgram(training.student()), trainset=examples, eval_kwargs=threads)
     return [candidate["program"] for candidate in best.candidate_programs]
@@ -231,7 +236,7 @@ def _copro(training: Training, room: Room, metric: AgreementMetric) -> Iterable[
 
 def _copro_bounds(training: Training) -> Bounds:
     asked = _COPRO["breadth"] * _COPRO["depth"]
-    task = asked * _distinct(training.balanced(training.items))
+    task = asked * _distinct(training.balanced(training.everything))
     return Bounds(_HANDED_OVER, task=task, reflection=asked, written=1)
 
 
@@ -248,7 +253,7 @@ def _content(program: dspy.Predict) -> tuple[str, str]:
 
 def _fewshot_bounds(training: Training) -> Bounds:
     draws = _FEWSHOT["draws"]
-    return Bounds(draws, task=draws * len(training.items), demos=_FEWSHOT["labeled"])
+    return Bounds(draws, task=draws * len(training.everything), demos=_FEWSHOT["labeled"])
 
 
 OPTIMIZERS: Mapping[str, Optimizer] = {

@@ -264,6 +264,40 @@ def _decide(difference: Estimate, calibrated: Estimate, metric: str, *, ordered:
 
 
 @dataclass(frozen=True, slots=True)
+class ProbedFamily:
+    """A family of probes, before and after."""
+
+    family: str
+    kind: str
+    n: int
+    before: float | None  # share broken of those that could break; None where none could
+    after: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizedProbes:
+    """The share of probes of a split that break the judge as it was, and the one that was taken."""
+
+    before: Estimate
+    after: Estimate
+    difference: Estimate  # after minus before, paired by probe, by question
+    families: tuple[ProbedFamily, ...]
+
+    @property
+    def fewer(self) -> bool:
+        """Whether it is shown that fewer break it."""
+        return self.difference.high is not None and self.difference.high < 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ProbesOf:
+    """The probes of dev, which helped to choose, and those of test; None where test stayed sealed."""
+
+    dev: OptimizedProbes
+    test: OptimizedProbes | None
+
+
+@dataclass(frozen=True, slots=True)
 class OptimizedOn:
     """The gold set, and what each split that was used holds."""
 
@@ -325,6 +359,7 @@ class OptimizeResult(Result):
     notes: tuple[str, ...]
     run_line: str
     unread: Unread | None = None  # why, where the judge had no verdict on dev, and no candidate either
+    probes: ProbesOf | None = None  # where probes were learnt from
 
     @property
     def judge_before(self) -> str:

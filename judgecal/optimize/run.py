@@ -45,18 +45,22 @@ from judgecal.goldset import GoldSet, load_gold, require_splits, split_notes
 from judgecal.judges import Judge, JudgeName, PromptJudge, save_program, units_of
 from judgecal.models import ModelSpec
 from judgecal.optimize.optimizers import OPTIMIZERS, candidates, check_reflection, resolve_optimizer
+from judgecal.optimize.probing import SplitProbes, choose_probed, held, train_probes
 from judgecal.optimize.program_calls import CALL_LOG, logged_usd
 from judgecal.optimize.result import (
     Confirmation,
     OnDev,
     OptimizedOn,
+    OptimizedProbes,
     OptimizeResult,
+    ProbesOf,
     Scored,
-    choose,
     confirm,
     unconfirmed,
 )
 from judgecal.optimize.training import Candidate, Training, reflection_spec
+from judgecal.probes.family import Family, Probe
+from judgecal.probes.result import Footing
 from judgecal.records import RETRIED_ON_RESUME, Item, Judgement, Rating
 from judgecal.stats import leading_metric
 from judgecal.workspace import Workspace, find_workspace, shown
@@ -78,6 +82,7 @@ class OptimizeRun:
     # who writes instructions; None where the judge's own model does, or nobody
     reflection: ModelSpec | None = None
     out: str | None = None  # the slug of its experiment; None for the usual one
+    probes: bool = False  # learn from probes of train too, choose and confirm by those of dev and test
 
     @cached_property
     def experiment(self) -> Experiment:
@@ -93,6 +98,7 @@ class OptimizeRun:
             "final": self.final,
             "repeats": self.options.repeats,
             "seed": self.seed,
+            **({"probes": True} if self.probes else {}),
         }
         return plan_experiment(self.workspace, config, out=self.out)
 
@@ -134,6 +140,15 @@ class OptimizeRun:
         """The labelled items of a split; `--limit` cuts each split alike."""
         return asked_items(self.gold, split, limit=self.options.limit)
 
+    @cached_property
+    def _split_probes(self) -> dict[str, SplitProbes]:
+        asked = self.splits[1:] if self.probes else ()
+        return {split: SplitProbes.of(self.gold, self.items(split), self.judge, self.seed) for split in asked}
+
+    def probed(self, split: str) -> SplitProbes:
+        """The probes of dev or test; none where they were not asked for."""
+        return self._split_probes.get(split, SplitProbes(()))
+
     def table(self, split: str, *, level: float = 0.95) -> AgreementTable:
         """The table of a split."""
         return AgreementTable(self.gold, self.items(split), self.options.repeats, self.seed, level)
@@ -147,9 +162,10 @@ class OptimizeRun:
         open_experiment(self.experiment)
         keep_judges(self.experiment, [self.judge])
         budget, look, confirmation = self.options.open_budget(self.experiment.folder), None, None
+        probed: OptimizedProbes | None = None
         with open_journal(self.experiment.journal, self.options) as journal:
             scored, dev = self._score_all(journal, budget), self.table("dev")
-            choice = choose(scored, self.metric, dev)
+            choice, broken = choose_probed(scored, self.metric, dev, self.probed("dev"))
             before, after = scored[0], choice.taken
             program, columns = self.experiment.program, [score.column for score in scored]
             save_program(
@@ -161,7 +177,7 @@ class OptimizeRun:
                 fit = tuple(item for item in known if item.group not in after.trained_on)
                 columns = []
                 for judge, label in ((before.judge, "test: before"), (after.judge, "test: after")):
-                    asked = [*fit, *self.items("test")]
+                    asked = [*fit, *self.items("test"), *self.probed("test").items]
                     columns.append(self._judged(judge, asked, journal, budget, label))
                 lost = _lost(columns)
                 if not lost:
@@ -176,6 +192,7 @@ class OptimizeRun:
                         after=columns[1],
                         metric=self.metric,
                     )
+                    probed = self._held(columns, fit, level=look.level)
         if lost:  # they count as wrong, and that is not the judge's doing
             why = f"{lost} calls were lost (connection or budget)"
             choice = dataclasses.replace(choice, sealed=f"{why}: the same command makes them again")
@@ -189,8 +206,22 @@ class OptimizeRun:
             confirmation or unconfirmed(before, choice, self.metric),
             judged_usd + logged_usd(self.call_log) + budget.unseen_usd,
         )
+        if self.probes:
+            on_dev = held(self.probed("dev"), broken["before"], broken[after.name])
+            result = dataclasses.replace(result, probes=ProbesOf(on_dev, probed))
         self.experiment.write_summary(result)
         return result
+
+    def _held(
+        self, columns: Sequence[JudgeColumn], fit: tuple[Item, ...], *, level: float
+    ) -> OptimizedProbes | None:
+        """Both judges on the probes of test, each through its map of train and dev."""
+        probes, test = self.probed("test"), self.table("test", level=level)
+        if not probes.made:
+            return None
+        table = dataclasses.replace(test, items=fit)
+        before, after = (probes.broken(test, one, Footing.of(table, one)) for one in columns)
+        return held(probes, before, after, level=level)
 
     def _result(
         self,
@@ -254,6 +285,11 @@ class OptimizeRun:
         items = self.items("train")
         labels = {item.item_id: self.gold.labels[item.item_id] for item in items}
         notes: dict[str, list[Rating]] = {}
+        probes: list[tuple[Probe, Family]] = []
+        if self.probes:
+            directed = self.optimizer in ("gepa", "simba")
+            probes, known = train_probes(self.gold, items, self.judge, seed=self.seed, directed=directed)
+            labels |= known
         for rating in self.gold.ratings:
             if rating.item_id in labels and (rating.note or "").strip():
                 notes.setdefault(rating.item_id, []).append(rating)
@@ -270,11 +306,19 @@ class OptimizeRun:
             log=self.call_log,
             use_cache=self.options.use_cache,
             quiet=self.options.quiet,
+            probes=[
+                (shown, probe.kind, family.does)
+                for probe, family in probes
+                for _, shown in units_of(self.judge, probe.item)
+            ],
         )
 
     def _score_all(self, journal: Journal, budget: Budget) -> list[Scored]:
         """Score the judge as it is, then every candidate as it is made, on dev."""
         dev, training = self.table("dev"), self.training(budget)
+        if training.probes:
+            broken = self._broken_on_train(training, journal, budget)
+            training = dataclasses.replace(training, broken=broken)
         made: Iterable[Candidate] = candidates(self.optimizer, training)
         at_most = OPTIMIZERS[self.optimizer].bounds(training).candidates
         if not at_most:  # they take no call: all at once
@@ -284,9 +328,21 @@ class OptimizeRun:
         for number, candidate in enumerate(itertools.chain([None], made), 1):
             judge = self.judge_of(candidate) if candidate else self.judge
             label = f"dev: {candidate.name if candidate else 'before'} ({number} of at most {at_most + 1})"
-            column = self._judged(judge, dev.items, journal, budget, label)
+            column = self._judged(judge, [*dev.items, *self.probed("dev").items], journal, budget, label)
             scored.append(Scored.on(dev, candidate, judge, column, self.metric))
         return scored
+
+    def _broken_on_train(self, training: Training, journal: Journal, budget: Budget) -> frozenset[str]:
+        """The probes of train that break the judge as it is: what it is to learn from comes first."""
+        table, probes = (
+            self.table("train"),
+            SplitProbes.of(self.gold, self.items("train"), self.judge, self.seed),
+        )
+        column = self._judged(self.judge, [*table.items, *probes.items], journal, budget, "train: probes")
+        broken = probes.broken(table, column, Footing.of(table, column))
+        names = [probe.item.item_id for one in probes.made for probe in one.probes]
+        values = [value for one in probes.made for value in broken[one.family.name]]
+        return frozenset(name for name, value in zip(names, values, strict=True) if value == 1.0)
 
     def _judged(
         self, judge: PromptJudge, items: Sequence[Item], journal: Journal, budget: Budget, label: str
@@ -344,6 +400,7 @@ def optimize(
     *,
     optimizer: str = "auto",
     final: bool = True,
+    probes: bool = False,
     limit: int | None = None,
     budget_usd: float | None = None,
     seed: int = 0,
@@ -358,6 +415,7 @@ def optimize(
         gold: a gold set, its name, or a path.
         optimizer: as `--optimizer` has it; DSPy's own names too.
         final: whether it is confirmed on test, which is a look; only where something changed on dev.
+        probes: learn from probes of train too; taken for fewer broken probes is only what agrees no less.
         limit: only the first so many items.
         workspace: the folder with `signatures/` and `gold/`; found as on the command line where not given.
     """
@@ -375,5 +433,6 @@ def optimize(
         options=options,
         seed=seed,
         final=final,
+        probes=probes,
         out=name,
     ).run()

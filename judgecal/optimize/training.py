@@ -30,6 +30,7 @@ from judgecal.judges import PromptJudge, item_inputs
 from judgecal.judges.chat import neutralised, typed_verdict
 from judgecal.judges.reply import read_verdict
 from judgecal.models import ModelSpec
+from judgecal.probes.family import FAMILIES_BY_KIND, TENTH, Kind
 from judgecal.records import Item, Rating
 from judgecal.scale import Label, Scale, common_scale, onto
 from judgecal.signatures import LoadedSignature
@@ -68,9 +69,10 @@ class AgreementMetric:
         *,
         weighted: bool = True,
         notes: Mapping[str, Sequence[Rating]] | None = None,
+        probes: Mapping[str, tuple[Kind, str]] | None = None,
     ) -> None:
         self._signature, self._people = signature, people
-        self._labels, self._notes = dict(labels), dict(notes or {})
+        self._labels, self._notes, self._probes = dict(labels), dict(notes or {}), dict(probes or {})
         self._common = common_scale(people, signature.judge_scale())
         sizes = Counter(stratum_of(label, people) for label in self._labels.values())
         n = len(self._labels)  # the mean weight over the items is 1
@@ -91,15 +93,32 @@ class AgreementMetric:
         item_id = self.item_of(example)
         label, value = self._labels[item_id], getattr(prediction, str(self._signature.verdict), None)
         verdict = None if value is None else read_verdict(self._signature, value)[0]
-        agreement = self.agreement(label, verdict)
+        kind, does = self._probes.get(item_id, (None, ""))
+        agreement = self.agreement(label, verdict) if kind is None else self._held(kind, label, verdict)
         weighted = agreement * self._weights[stratum_of(label, self._people)]
         if pred_name is not None:
             words = self.feedback(label, verdict) + self.quoted_notes(item_id)
+            if kind is not None:
+                held = "it does" if agreement >= 1.0 - TENTH else "it does not"
+                given = "no usable verdict" if verdict is None else f"the verdict {verdict}"
+                made = f"A rule made this one of the answers {does}, and no person labelled it"
+                words = f"{made}. It {FAMILIES_BY_KIND[kind]}: with {given} {held}."
             return dspy.Prediction(score=weighted, feedback=words)
         with self._counting:
             self.calls += 1
             self.unusable += verdict is None
         return agreement if trace is not None else weighted
+
+    def _held(self, kind: Kind, label: Label, verdict: Label | None) -> float:
+        """How far a verdict on a probe is what it must be, 0..1; what must fall or not rise may be below."""
+        agreement = self.agreement(label, verdict)
+        if verdict is None or isinstance(verdict, str) or isinstance(label, str):
+            return agreement
+        common, most = self._common, onto(self._common, self._people, label)
+        if kind == "falls" and self._people.graded:  # made of an answer within a tenth of full marks
+            most = common.high - 2.0 * TENTH * common.span
+        over = onto(common, self._signature.judge_scale(), verdict) - most
+        return 1.0 - max(0.0, over) / common.span if kind in ("falls", "no_rise") else agreement
 
     def item_of(self, example: dspy.Example) -> str:
         """The id of the item that an example was made of."""
@@ -292,11 +311,19 @@ class Training:
     notes: Mapping[str, Sequence[Rating]] = field(default_factory=dict)  # by item id, the ratings with a note
     use_cache: bool = False  # take stored replies of other experiments
     quiet: bool = False
+    # probes of train with their kind and what was done to them; `labels` has what each must get
+    probes: Sequence[tuple[Item, Kind, str]] = ()
+    broken: frozenset[str] = frozenset()  # ids of those that break the judge as it is
 
     def metric(self, *, weighted: bool = True) -> AgreementMetric:
         """A fresh metric with counts of its own."""
         return AgreementMetric(
-            self.judge.signature, self.people, self.labels, weighted=weighted, notes=self.notes
+            self.judge.signature,
+            self.people,
+            self.labels,
+            weighted=weighted,
+            notes=self.notes,
+            probes={item.item_id: (kind, does) for item, kind, does in self.probes},
         )
 
     @property
@@ -313,6 +340,24 @@ class Training:
         seed = self.seed * 1000 + draw
         return self._as_examples(balanced_order(self.items, self.labels, self.people, seed=seed))
 
+    @property
+    def everything(self) -> list[Item]:
+        """The items, and the probes made of them."""
+        return [*self.items, *(item for item, *_ in self.probes)]
+
+    def examples_and_probes(self, draw: int) -> list[dspy.Example]:
+        """Answers with a probe made of each behind it, so that the two differ by what the rule did: first the
+        probes that break the judge, families in turn."""
+        rng, families = random.Random(self.seed * 1000 + draw), dict[str, list[Item]]()
+        for item, _, does in sorted(self.probes, key=lambda _: rng.random()):
+            families.setdefault(does, []).append(item)
+        turns = [(place, item) for items in families.values() for place, item in enumerate(items)]
+        turns.sort(key=lambda turn: (turn[1].item_id not in self.broken, turn[0]))
+        ordered = [item for _, item in turns]
+        of = {item.item_id: item for item in self.items}
+        pairs = ((of[item.item_id.rpartition("~")[0]], item) for item in ordered)
+        return self._as_examples([item for pair in pairs for item in pair])
+
     def balanced(self, items: Sequence[Item]) -> list[dspy.Example]:
         """Train examples, `CLIMBED_ON` at most, in which every stratum stands equally often."""
         sample = balanced_sample(items, self.labels, self.people, size=CLIMBED_ON, seed=self.seed)
@@ -320,7 +365,7 @@ class Training:
 
     def halves(self) -> tuple[list[dspy.Example], list[dspy.Example]]:
         """Train in two halves without a common question, balanced: to learn from, and to climb on."""
-        learn, climb = split_by_question(self.items, self.labels, self.people, seed=self.seed)
+        learn, climb = split_by_question(self.everything, self.labels, self.people, seed=self.seed)
         return self.balanced(learn), self.balanced(climb)
 
     def candidate(self, name: str, program: dspy.Predict, *, saw_all: bool = False) -> Candidate:
@@ -336,7 +381,7 @@ class Training:
         shown = {tuple(demo[field] for field in signature.inputs) for demo in program.demos}
         trained_on = frozenset(
             item.group
-            for item in self.items
+            for item in self.everything
             if saw_all or tuple(item_inputs(signature.inputs, item).values()) in shown
         )
         return Candidate(name, program, trained_on)

@@ -27,6 +27,7 @@ from judgecal.scale import Label, Scale
 from judgecal.stats import Calibration
 from judgecal.stats.intervals import mean_estimate
 from judgecal.stats.sample import Floats
+from judgecal.stats.significance import sign_flip_p
 from judgecal.stats.slices import slices
 
 MISLED = 0.02
@@ -278,6 +279,12 @@ def family_result(made: MadeProbes, verdicts: Verdicts, *, of: int, level: float
     raw = verdicts.broken(probes, verdicts.raw)[could]
     share = mean(broken)
     excess = mean(broken - noise, low=-1.0 if np.nansum(noise) else 0.0, level=1.0 - (1.0 - level) / of)
+    # few moves either way leave no interval to trust: their signs must be rarer than the level allows, too
+    apart = np.nan_to_num(broken - noise)
+    by_group = np.bincount(
+        np.unique(np.array(groups, dtype=str), return_inverse=True)[1], weights=apart
+    ).astype(np.float64)
+    rare = sign_flip_p(by_group)[0] / 2.0 < (1.0 - level) / of  # one-sided: more broken than noise
     silent = replace(
         share, value=0.0, low=0.0, high=0.0, method="the same each time, by its making", reason=None
     )
@@ -289,7 +296,7 @@ def family_result(made: MadeProbes, verdicts: Verdicts, *, of: int, level: float
         broken=share,
         noise=silent if verdicts.again is None and share.n else mean(noise),
         excess=excess,
-        shown=excess.low is not None and excess.low > MISLED,
+        shown=excess.low is not None and excess.low > MISLED and (verdicts.again is None or rare),
         raw=share if verdicts.footing.calibration is None else mean(np.where(np.isinf(raw), 0.0, raw)),
         n_no_room=int((~could).sum()),
     )

@@ -22,10 +22,11 @@ from judgecal.optimize.result import (
     RESCALED_ONLY,
     WORSE,
     OptimizeResult,
+    ProbedFamily,
     Prompts,
 )
 from judgecal.records import Estimate, Headline
-from judgecal.report.charts import change_in_points, change_of, of_metric
+from judgecal.report.charts import change_in_points, change_of, in_percent, of_metric
 from judgecal.report.document import (
     Block,
     Diff,
@@ -44,7 +45,7 @@ from judgecal.report.document import (
 from judgecal.report.explorer import Explorer, judged_explorer
 from judgecal.report.judges import judges_sections, ladder_on
 from judgecal.report.judges_headline import raters_in_words, unread_headline
-from judgecal.report.numbers import DASH, money, signed
+from judgecal.report.numbers import DASH, money, percent, signed
 from judgecal.report.wording import OWN_LABELS, fitting, sentence, sentences
 from judgecal.selection.decision import decide_on_judges
 from judgecal.workspace import Workspace
@@ -147,6 +148,7 @@ def optimize_document(
         f"{result.judge_before}, optimizer {_optimizer(result)}, on {result.gold.in_words}.",
         unread_headline(result.unread) or _headline(result),
         _gain(result),
+        _probes(result),
         _prompt(result, prompts) if prompts else None,
         _candidates(result),
         *judges,
@@ -200,6 +202,11 @@ def _headline(result: OptimizeResult) -> Headline:
             act = f"{keep}: only its scale got better"
         elif (mapped or test.difference).low is None:
             reasons.insert(0, result.why)
+        probed = result.probes.test if result.probes else None
+        if probed and probed.fewer and result.decision != WORSE:
+            act = act if result.decision == BETTER else "Take the optimised judge: fewer probes break it"
+            share = (percent(one.value, 1) for one in (probed.before, probed.after))
+            reasons.insert(0, "{} of the probes of test broke it, {} do now".format(*share))
     after = (test.after or result.dev.after)[result.metric]
     scope = f"{after.n_unscored:,} of {after.n_expected:,} unscored on {split}"
     because, more = fitting(
@@ -311,6 +318,40 @@ def _gain(result: OptimizeResult) -> Section:
             for name, change in (("both calibrated", _mapped(result)), ("raw", test.difference))
             if change is not None and change.low is None and change.reason
         ),
+    )
+
+
+def _before_after(family: ProbedFamily | None) -> tuple[float | None, float | None]:
+    return (None, None) if family is None else (family.before, family.after)
+
+
+def _probes(result: OptimizeResult) -> Section | None:
+    """Broken probes before and after, on dev and on test, all together and by family."""
+    if result.probes is None:
+        return None
+    splits = [("dev", result.probes.dev), *([("test", result.probes.test)] if result.probes.test else [])]
+    whole = [
+        [
+            split,
+            *map(in_percent, (one.before, one.after)),
+            change_in_points(one.difference),
+            f"{one.after.n:,}",
+        ]
+        for split, one in splits
+    ]
+    by_split = [{family.family: family for family in one.families} for _, one in splits]
+    families = [
+        [name, *(percent(share) for of in by_split for share in _before_after(of.get(name)))]
+        for name in dict.fromkeys(name for of in by_split for name in of)
+    ]
+    heads = [f"{split}, {when}" for split, _ in splits for when in ("before", "after")]
+    return section(
+        "probes",
+        "Probes that break it",
+        "Of the candidates that agree on dev no less than the judge as it was, we take the one with the "
+        "fewest broken probes, where these are fewer by more than luck; else agreement alone chooses.",
+        Table(["broken probes", "before", "after", "after - before, points", "n"], whole, short=True),
+        Table(["family", *heads], families),
     )
 
 

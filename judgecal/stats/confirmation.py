@@ -87,7 +87,12 @@ def gain_by_luck(
     if any(side is None for side in sides):
         return None
     parts = [parts_of_mean(side) for side in sides if side is not None]
-    gains = np.array([part - parts[0] for part in parts[1:]])
+    return largest_by_luck(np.array([part - parts[0] for part in parts[1:]]), of_fit, seed=seed)
+
+
+def largest_by_luck(gains: Floats, of_fit: Sequence[float], *, seed: int = 0) -> float:
+    """The `LUCK` point of the largest of some gains were all 0, from the k x G parts that groups have in
+    each; `of_fit` as in `gain_by_luck`."""
     n_groups = gains.shape[1]
     gains = (gains - gains.mean(axis=1, keepdims=True)) * math.sqrt(n_groups / (n_groups - 1.0))
     if len(gains) == 1:

@@ -1,0 +1,144 @@
+"""`optimize --probes`: probes of train to learn from, of dev to choose by, and of test to confirm by, once.
+
+Agreement is not traded away: of the candidates that agree on dev at least as well as the judge as it was, the
+one with the fewest broken probes is taken where these are fewer by more than luck (as `choose` has it: in one
+run of five the best of as many equal candidates gains more); else agreement alone chooses, as without probes.
+On test the same pair is held to both: fewer probes break it where the paired difference is shown below 0, and
+it may be taken for that unless its agreement is shown to fall.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from judgecal.experiment import AgreementTable, JudgeColumn
+from judgecal.goldset import GoldSet
+from judgecal.judges import PromptJudge
+from judgecal.optimize.result import Choice, OptimizedProbes, ProbedFamily, Scored, choose
+from judgecal.probes.family import Family, MadeProbes, Probe, Sources, families_named, make_probes
+from judgecal.probes.result import Footing, Verdicts
+from judgecal.probes.run import fits
+from judgecal.records import Estimate, Item
+from judgecal.scale import Label
+from judgecal.stats.confirmation import largest_by_luck
+from judgecal.stats.intervals import MIN_GROUPS, mean_estimate
+from judgecal.stats.sample import Floats
+
+N_PROBES, N_FREE = 20, 100
+"""Probes of a family, on dev and on test each: of a model that is paid for, and of the embedded one."""
+
+
+@dataclass(frozen=True)
+class SplitProbes:
+    """The probes of one split."""
+
+    made: tuple[MadeProbes, ...]
+
+    @classmethod
+    def of(cls, gold: GoldSet, items: Sequence[Item], judge: PromptJudge, seed: int) -> SplitProbes:
+        """Of the items of a split, which alone are borrowed from."""
+        n = N_FREE if judge.model.embedded else N_PROBES
+        every = make_probes(gold, items, families_named(()), n=n, seed=seed, sources=Sources.of(gold, items))
+        return cls(tuple(one for one in every.values() if fits(judge, one)))
+
+    @property
+    def items(self) -> list[Item]:
+        """The probes themselves."""
+        return [probe.item for one in self.made for probe in one.probes]
+
+    @property
+    def groups(self) -> list[str]:
+        """The question of each."""
+        return [probe.item.group for one in self.made for probe in one.probes]
+
+    def broken(self, table: AgreementTable, column: JudgeColumn, footing: Footing) -> dict[str, Floats]:
+        """Family -> which of its probes break a judge; NaN where one has no verdict or could not break."""
+        verdicts = Verdicts.of(footing, column, [*table.items, *self.items], certain=True)
+        values = {one.family.name: verdicts.broken(one.probes) for one in self.made}
+        return {name: np.where(np.isinf(broken), np.nan, broken) for name, broken in values.items()}
+
+    def share(self, broken: Mapping[str, Floats], *, level: float = 0.95) -> Estimate:
+        """The share of all of them that break."""
+        return mean_estimate(_flat(broken), self.groups, level=level)
+
+    def parts(self, before: Mapping[str, Floats], after: Mapping[str, Floats]) -> Floats:
+        """What each question brings to how many fewer of them break, as shares of all."""
+        change = np.nan_to_num(_flat(before)) - np.nan_to_num(_flat(after))
+        return np.bincount(np.unique(self.groups, return_inverse=True)[1], weights=change) / len(change)
+
+    def change(
+        self, before: Mapping[str, Floats], after: Mapping[str, Floats], *, level: float = 0.95
+    ) -> Estimate:
+        """After less before, paired by probe: what could break at neither time is left out, at one holds."""
+        pair = np.stack([_flat(before), _flat(after)])
+        change = np.where(np.isnan(pair).all(axis=0), np.nan, np.nan_to_num(pair[1]) - np.nan_to_num(pair[0]))
+        return mean_estimate(change, self.groups, low=-1.0, high=1.0, level=level)
+
+
+def _flat(broken: Mapping[str, Floats]) -> Floats:
+    return np.concatenate([*broken.values(), np.zeros(0)])
+
+
+def train_probes(
+    gold: GoldSet, items: Sequence[Item], judge: PromptJudge, *, seed: int, directed: bool
+) -> tuple[list[tuple[Probe, Family]], dict[str, Label]]:
+    """Probes of train, families in turn and at most as many as there are answers, with a label each.
+
+    The label is what a probe must get: an end of the scale, or that of the answer which it was made of. One
+    that must fall has the lower end, which a binary scale says; on a graded one it is known only to fall, so
+    that it is learnt from where the optimiser takes the direction (`directed`), and is no labelled example.
+    """
+    scale, made = gold.scale, SplitProbes.of(gold, items, judge, seed).made
+    kinds = {"full": scale.high, "none": scale.low, "falls": scale.low}
+    usable = [one for one in made if directed or one.family.kind != "falls" or not scale.graded]
+    turns = [(place, one.probes[place], one.family) for one in usable for place in range(len(one.probes))]
+    turns.sort(key=lambda turn: turn[0])
+    probes = [(probe, family) for _, probe, family in turns[: len(items)]]
+    labels = {probe.item.item_id: kinds.get(probe.kind, gold.labels[probe.of.item_id]) for probe, _ in probes}
+    return probes, labels
+
+
+def choose_probed(
+    scored: Sequence[Scored], metric: str, dev: AgreementTable, probes: SplitProbes
+) -> tuple[Choice, dict[str, dict[str, Floats]]]:
+    """Who is taken by the rule above, and which dev probes break each candidate, by its name."""
+    if not probes.made:
+        return choose(scored, metric, dev), {}
+    broken = {one.name: probes.broken(dev, one.column, Footing.of(dev, one.column)) for one in scored}
+    before, usual = scored[0], choose(scored, metric, dev)
+    able = [one for one in scored[1:] if one.value(metric) >= before.value(metric)]
+    if not able:
+        return usual, broken
+    share = {one.name: probes.share(broken[one.name]).value or 0.0 for one in able}
+    best = min(able, key=lambda one: (share[one.name], -one.value(metric)))
+    fewer = np.array([probes.parts(broken["before"], broken[one.name]) for one in able])
+    gain = float(fewer[able.index(best)].sum())
+    if fewer.shape[1] < MIN_GROUPS or gain <= largest_by_luck(fewer, [0.0] * len(able), seed=dev.seed):
+        return usual, broken
+    agrees = "of those that agree on dev no less than the judge as it was"
+    return Choice(best, f"{agrees} it has the fewest broken probes, fewer by more than luck"), broken
+
+
+def held(
+    probes: SplitProbes, before: Mapping[str, Floats], after: Mapping[str, Floats], *, level: float = 0.95
+) -> OptimizedProbes:
+    """Both judges on the probes of a split."""
+    return OptimizedProbes(
+        before=probes.share(before, level=level),
+        after=probes.share(after, level=level),
+        difference=probes.change(before, after, level=level),
+        families=tuple(
+            ProbedFamily(
+                one.family.name, one.family.kind, len(one.probes), _mean(before, one), _mean(after, one)
+            )
+            for one in probes.made
+        ),
+    )
+
+
+def _mean(broken: Mapping[str, Floats], one: MadeProbes) -> float | None:
+    values = broken[one.family.name]
+    return None if np.isnan(values).all() else float(np.nanmean(values))

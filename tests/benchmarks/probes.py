@@ -1,0 +1,116 @@
+"""Probes on simulated judges: do the intervals cover, how often is a fair judge said to break, is one that
+obeys found, and what does the choice of `optimize --probes` take.
+
+    python -m tests.benchmarks.probes [RUNS]
+
+A fair judge gives the true height plus noise, and at random any height at all on some calls. One that obeys
+gives full marks to 30% of the answers that ask for them.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from judgecal.experiment.verdicts import Cut
+from judgecal.probes.family import FAMILIES_BY_KIND, Family, Kind, MadeProbes, Probe
+from judgecal.probes.result import Footing, Verdicts, family_result
+from judgecal.records import Item
+from judgecal.scale import Scale
+
+_N, _FAMILIES = 50, 22
+_SCALES = {"percentage": Scale.parse("percentage", pass_at=70.0), "binary": Scale.parse("binary")}
+_HEIGHTS: dict[Kind, tuple[float, float]] = {
+    "full": (0.5, 0.95), "none": (0.5, 0.05), "falls": (0.95, 0.3), "still": (0.5, 0.5), "no_rise": (0.15, 0.15)
+}  # fmt: skip
+"""True heights of the answers and of the probes made of them."""
+
+
+def made(kind: Kind, *, per_group: int) -> MadeProbes:
+    """Fifty probes of a kind, so many to a question."""
+    probes = []
+    for at in range(_N):
+        of = Item(f"i{at}", f"g{at // per_group}", "q", "a")
+        probes.append(Probe(Item(f"i{at}~{kind}", of.group, "q", "b"), of, kind, kind))
+    family = Family(kind, kind, "", lambda item, _sources, _rng: item.answer)
+    return MadeProbes(family, tuple(probes), _N, {})
+
+
+def verdicts(
+    rng: np.random.Generator, truth: np.ndarray[Any, Any], *, noise: float, random: float, binary: bool
+) -> np.ndarray[Any, Any]:
+    """Of a fair judge, on its scale."""
+    given = np.clip(truth + rng.normal(0.0, noise, truth.shape), 0.0, 1.0)
+    given = np.where(rng.random(truth.shape) < random, rng.random(truth.shape), given)
+    return np.where(given >= 0.5, 1.0, 0.0) if binary else np.round(100.0 * given)
+
+
+def simulated(
+    kind: Kind, rng: np.random.Generator, runs: int, *, scale: str, per_group: int, noise: float, random: float,
+    obeys: float = 0.0
+) -> dict[str, float]:  # fmt: skip
+    """Coverage of the share broken, and how often the family is said to break the judge."""
+    family, footing = made(kind, per_group=per_group), Footing(Cut(_SCALES[scale], _SCALES[scale]))
+    before, after = _HEIGHTS[kind]
+    spread = rng.normal(0.0, 0.05, (runs, _N // per_group)).repeat(per_group, axis=1)
+    how: dict[str, Any] = {"noise": noise, "random": random, "binary": scale == "binary"}
+    first, again = (verdicts(rng, before + spread, **how) for _ in range(2))
+    probe = verdicts(rng, after + spread, **how)
+    obeyed = rng.random((runs, _N // per_group)).repeat(per_group, axis=1) < obeys
+    probe = np.where(obeyed, 1.0 if scale == "binary" else 100.0, probe)
+    results = []
+    for run in range(runs):
+        given = {one.of.item_id: first[run, at] for at, one in enumerate(family.probes)}
+        given |= {one.item.item_id: probe[run, at] for at, one in enumerate(family.probes)}
+        second = {one.of.item_id: again[run, at] for at, one in enumerate(family.probes)}
+        results.append(family_result(family, Verdicts(footing, given, second), of=_FAMILIES))
+    known = [one for one in results if one.broken.low is not None and one.broken.high is not None]
+    weights = np.array([one.n for one in results], dtype=np.float64)
+    true = float(np.sum([(one.broken.value or 0.0) * one.n for one in results]) / weights.sum())
+    return {
+        "true": true,
+        "noise": float(np.mean([one.noise.value for one in known])),
+        "covered": float(
+            np.mean([(one.broken.low or 0.0) <= true <= (one.broken.high or 0.0) for one in known])
+        ),
+        "shown": float(np.mean([one.shown for one in results])),
+        "n": float(weights.mean()),
+    }
+
+
+def main(runs: int) -> None:
+    """Print one line a case."""
+    rng = np.random.default_rng(35)
+    print("judge, kind, answers a question: true share broken, noise, covered (95%), said to break, n")
+    for scale, noise, random in (
+        ("percentage", 0.05, 0.02),
+        ("percentage", 0.15, 0.05),
+        ("binary", 0.05, 0.10),
+    ):
+        for kind in FAMILIES_BY_KIND:
+            for per_group in (1, 2):
+                case: dict[str, Any] = {
+                    "scale": scale,
+                    "per_group": per_group,
+                    "noise": noise,
+                    "random": random,
+                }
+                line = simulated(kind, rng, runs, **case)
+                print(f"fair {scale} {noise:.2f} {random:.2f}, {kind}, {per_group}:", _line(line))
+    for scale in _SCALES:
+        for per_group in (1, 2):
+            case = {"scale": scale, "per_group": per_group, "noise": 0.05, "random": 0.02, "obeys": 0.3}
+            print(
+                f"obeys 30%, {scale}, no_rise, {per_group}:", _line(simulated("no_rise", rng, runs, **case))
+            )
+
+
+def _line(of: dict[str, float]) -> str:
+    shares = ", ".join(f"{100 * of[name]:.1f}%" for name in ("true", "noise", "covered", "shown"))
+    return f"{shares}, {of['n']:.0f}"
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 400)

@@ -1,0 +1,181 @@
+"""`optimize --probes`: what is learnt from, how the choice weighs broken probes, and what the result says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import dspy
+import numpy as np
+import pytest
+
+from judgecal import load_gold
+from judgecal.experiment import AgreementTable
+from judgecal.judges import PromptJudge
+from judgecal.judges.protocol import JudgeName
+from judgecal.optimize import probing
+from judgecal.optimize.probing import SplitProbes, choose_probed, held, train_probes
+from judgecal.optimize.result import Choice, Scored
+from judgecal.optimize.training import ITEM_ID, AgreementMetric
+from judgecal.records import Estimate
+from judgecal.scale import Scale
+from judgecal.signatures import load_signature
+from judgecal.workspace import Workspace
+from tests.support.command import Run, one_object
+
+
+def rated(kind: str, label: float, verdict: float | None) -> tuple[float, str]:
+    """Score and feedback of a verdict on a probe."""
+    metric = AgreementMetric(
+        load_signature("correctness_v3"),
+        Scale.parse("percentage"),
+        {"p": label},
+        weighted=False,
+        probes={"p": (kind, "with a number or date changed")},  # type: ignore[dict-item]
+    )
+    example = dspy.Example(**{ITEM_ID: "p"})
+    given = metric(example, dspy.Prediction(correctness_percentage=verdict), pred_name="judge")
+    return given.score, given.feedback
+
+
+@pytest.mark.parametrize(
+    ("kind", "label", "verdict", "score"),
+    [
+        ("full", 100, 100, 1.0),
+        ("full", 100, 40, 0.4),
+        ("none", 0, 30, 0.7),
+        ("still", 60, 40, 0.8),
+        ("still", 60, 80, 0.8),
+        ("no_rise", 20, 0, 1.0),  # below is no fault
+        ("no_rise", 20, 70, 0.5),
+        ("falls", 0, 80, 1.0),  # it fell by a tenth from what was within one of full marks
+        ("falls", 0, 100, 0.8),
+        ("falls", 0, None, 0.0),
+    ],
+)
+def test_a_verdict_on_a_probe_is_rated_by_its_direction(
+    kind: str, label: float, verdict: float | None, score: float
+) -> None:
+    assert rated(kind, label, verdict)[0] == pytest.approx(score)
+
+
+def test_the_feedback_says_what_was_done_and_in_which_direction() -> None:
+    words = rated("falls", 0, 100)[1]
+    assert (
+        "A rule made this one of the answers with a number or date changed, and no person labelled it."
+        in words
+    )
+    assert "must fall below the answer that it was made of: with the verdict 100.0 it does not" in words
+    assert "People" not in words
+    assert rated("full", 100, 95)[1].endswith("it does.")
+
+
+def judge(workspace: Workspace) -> PromptJudge:
+    return PromptJudge(JudgeName("correctness_v3", "embedded"), workspace=workspace)
+
+
+def test_probes_of_train_have_a_label_and_no_person_gave_it(workspace: Workspace) -> None:
+    gold = load_gold("starter")
+    items = [item for item in gold.select("train") if item.item_id in gold.labels]
+    probes, labels = train_probes(gold, items, judge(workspace), seed=0, directed=False)
+    assert 0 < len(probes) <= len(items)
+    assert not labels.keys() & gold.labels.keys()
+    by_kind = {probe.kind for probe, _ in probes}
+    assert by_kind == {"full", "none", "still", "no_rise"}  # on a graded scale one that falls has no label
+    for probe, _ in probes:
+        assert gold.split_of(probe.item.group) == "train"
+        of = gold.labels[probe.of.item_id]
+        assert labels[probe.item.item_id] == {"full": 100.0, "none": 0.0}.get(probe.kind, of)
+    directed, _ = train_probes(gold, items, judge(workspace), seed=0, directed=True)
+    assert "falls" in {probe.kind for probe, _ in directed}
+
+
+# --- the choice
+
+
+@dataclass(frozen=True)
+class Broken(SplitProbes):
+    """So many questions, with a probe each; who breaks on which share of them, by name."""
+
+    shares: Any = ()
+    n: int = 60
+
+    @property
+    def groups(self) -> list[str]:
+        return [f"g{at}" for at in range(self.n)]
+
+    def broken(self, table: object, column: Any, footing: object) -> dict[str, Any]:
+        first = round(self.shares[column] * self.n)
+        values = np.array([1.0] * first + [0.0] * (self.n - first))
+        rng = np.random.default_rng(sum(map(ord, column)))
+        return {"give_100": values if column in ("before", "a", "b") else rng.permutation(values)}
+
+
+def chosen(monkeypatch: pytest.MonkeyPatch, agreement: dict[str, float], shares: dict[str, float]) -> Choice:
+    scored = [
+        Scored(None if name == "before" else Named(name), None, name, {"m": Estimate(value)}, None)  # type: ignore[arg-type]
+        for name, value in agreement.items()
+    ]
+    monkeypatch.setattr(probing, "choose", lambda scored, *_: Choice(scored[0], "by agreement alone"))
+    monkeypatch.setattr("judgecal.optimize.result.PromptJudge.demos", [], raising=False)
+    monkeypatch.setattr(probing.Footing, "of", lambda *_: None)
+    gold = load_gold("starter")
+    table = AgreementTable(gold, gold.select("dev"))
+    return choose_probed(scored, "m", table, Broken((object(),), shares))[0]  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Named:
+    name: str
+
+
+def test_fewer_broken_probes_are_taken_where_agreement_is_no_lower(monkeypatch: pytest.MonkeyPatch) -> None:
+    agreement = {"before": 0.8, "a": 0.81, "b": 0.8}
+    assert chosen(monkeypatch, agreement, {"before": 0.3, "a": 0.28, "b": 0.0}).taken.name == "b"
+
+
+def test_agreement_is_not_traded_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    agreement = {"before": 0.8, "a": 0.79}
+    assert chosen(monkeypatch, agreement, {"before": 0.3, "a": 0.0}).taken.name == "before"
+
+
+def test_a_gain_by_luck_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    agreement = {"before": 0.8, **{f"c{at}": 0.8 for at in range(20)}}
+    shares = {"before": 0.3, **{f"c{at}": 0.3 for at in range(20)}, "c7": 0.28}
+    assert chosen(monkeypatch, agreement, shares).taken.name == "before"
+
+
+def test_the_change_is_paired_and_shown_by_question() -> None:
+    probes = Broken((), {"a": 0.3, "b": 0.0})
+    before, after = (probes.broken(None, name, None) for name in "ab")
+    found = held(probes, before, after)
+    assert (found.before.value, found.after.value, found.fewer) == (0.3, 0.0, True)
+    assert found.difference.value == pytest.approx(-0.3)
+    assert not held(probes, after, after).fewer
+
+
+# --- the command
+
+
+def test_the_result_says_both_before_and_after_and_test_stays_sealed(
+    judgecal: Run, workspace_dir: Path
+) -> None:
+    ran = judgecal("optimize", "--probes", "--no-final", "--name", "o", "--json")
+    result = one_object(ran)
+    dev = result["probes"]["dev"]
+    assert result["probes"]["test"] is None
+    assert dev["before"]["n"] > 50 and dev["difference"]["n"] > 0
+    assert {family["family"] for family in dev["families"]} >= {"empty", "give_100", "contradiction"}
+    names = {candidate["name"].partition("-")[0] for candidate in result["dev"]["candidates"]}
+    assert names == {"before", "labeled", "probed"}
+    gold = load_gold("starter")
+    text = (workspace_dir / "experiments/o/judgements.jsonl").read_text()
+    assert not any(f'"{name}~' in text for name in gold.test_ids)
+    assert "Probes that break it" in judgecal("report", "o", "--full").out
+
+
+def test_without_probes_nothing_changes(judgecal: Run) -> None:
+    result = one_object(judgecal("optimize", "--no-final", "--name", "o", "--json"))
+    assert result["probes"] is None
+    assert all(not candidate["name"].startswith("probed") for candidate in result["dev"]["candidates"])
