@@ -88,24 +88,18 @@ def read_prompt(path: Path, own_inputs: Collection[str]) -> TextPrompt:
     """The prompt of a file. `own_inputs`: those that every item has a place for."""
     try:
         text = path.read_bytes().decode("utf-8").removeprefix("\ufeff")
-    except OSError as error:
-        raise InputError(
-            f"{path}: this prompt cannot be read ({error.strerror}): name another file"
-        ) from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 (byte {error.start}): save the file as UTF-8") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read as UTF-8 text: {error}") from None
     match = _HEAD.match(text)
     if match is None:
         example = '+++, scale = "binary", verdict = "last word", +++'
         raise InputError(f"{path}:1: a text prompt begins with its head, a line each: {example}")
     try:
-        head = validated(_Head, tomllib.loads(match[1].replace("\r\n", "\n")), str(path))
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path}: its head is no TOML: {error}") from None
-    try:
+        head = validated(_Head, tomllib.loads(match[1].replace("\r\n", "\n")), "its head")
         scale = _scale(head)
-    except InputError as error:
-        raise InputError([f"{path}: {problem}" for problem in error.problems]) from None
+    except (tomllib.TOMLDecodeError, InputError) as error:
+        told = error.problems if isinstance(error, InputError) else [f"its head is no TOML: {error}"]
+        raise InputError([f"{path}: {problem}" for problem in told]) from None
     problems = _verdict_problems(head)
     turns, more = _turns(text[match.end() :])
     both = {name for text in turns.values() for name, _ in _PLACE.findall(text) if name}
