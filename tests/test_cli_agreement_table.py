@@ -103,6 +103,9 @@ def test_the_page_is_kept_and_made_again(
     (elsewhere / "experiments" / "mine" / "summary.json").unlink()
     assert judgecal("report", "mine").out == first.out
     assert judgecal("compare", "mine").code == 2  # one judge alone
+    for command in (("select", "mine"), ("gold", "sheet", "mine", "-o", "s.csv")):
+        ran = judgecal(*command)
+        assert ran.code == 2 and "judgecal report mine ends with the command that imports" in ran.err
     assert {path.name for path in elsewhere.iterdir()} == {"experiments"}
 
 

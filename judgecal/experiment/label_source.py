@@ -64,6 +64,9 @@ def find_source(
     set_name, command = config.get("gold", {}).get("set"), config.get("command")
     if not isinstance(set_name, str):
         raise InputError(f"{folder}: its experiment.toml names no gold set, so it has no items for a sheet")
+    if "table" in config:
+        keep = f"judgecal report {name} ends with the command that imports it"
+        raise InputError(f"{name} is of a table that is no gold set yet: {keep}")
     gold = load_gold(set_name, workspace=workspace)
     if rows and (folder / ROWS).is_file():
         return LabelSource(gold, read_items(folder / ROWS), gold.name)

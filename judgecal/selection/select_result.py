@@ -227,10 +227,12 @@ class SelectRequest:
             return asked_items(gold, "test", limit=self.options.limit)
         items = tuple(item for item in self.stored.items if gold.split_of(item.group) == "test")
         if not items:
-            raise InputError(
-                f"{self.stored.experiment.slug} holds no test item to confirm on: run judgecal agreement "
-                "with --split all"
-            )
+            slug, again = self.stored.experiment.slug, "run judgecal agreement with --split all"
+            if "table" in self.stored.experiment.config:
+                again = (
+                    f"judgecal report {slug} ends with the command that imports its table"
+                )
+            raise InputError(f"{slug} holds no test item to confirm on: {again}")
         return items[: self.options.limit]
 
 
