@@ -242,3 +242,14 @@ def test_words_take_a_map_and_verdicts_take_it_too(judgecal: Run, elsewhere: Pat
         found["gold"]["scale"] == "binary" and 0.6 < found["judges"][0]["agreement"]["accuracy"]["value"] < 1
     )
     assert "--map fine=yes --map poor=no" in found["headline"]["next"]
+
+
+def test_the_demo_optimises_where_there_is_something_to_find(judgecal: Run) -> None:
+    columns = ("--question", "question", "--answer", "answer", "--label", "label", "--verdict", "judge")
+    done = judgecal(
+        "gold", "import", JUDGED, "--as", "judged", *columns, "--scale", "binary", "--labels-by", "project"
+    )
+    assert done.code == 0
+    run = ("optimize", "--gold", "judged", "--signature", "mosaic/relevance_to_query", "--json")
+    found = one_object(judgecal(*run))
+    assert found["decision"] == "better" and found["test"]["difference"]["low"] > 0.1

@@ -229,9 +229,7 @@ class SelectRequest:
         if not items:
             slug, again = self.stored.experiment.slug, "run judgecal agreement with --split all"
             if "table" in self.stored.experiment.config:
-                again = (
-                    f"judgecal report {slug} ends with the command that imports its table"
-                )
+                again = f"judgecal report {slug} ends with the command that imports its table"
             raise InputError(f"{slug} holds no test item to confirm on: {again}")
         return items[: self.options.limit]
 
