@@ -7,7 +7,8 @@ knows the world, which is why this judge is a floor and not a rival of a languag
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -48,14 +49,20 @@ class Comparison:
         return self.values[NAMES.index(name)]
 
 
-def soft_match(token: str, pool: frozenset[str]) -> float:
-    """The best closeness of a token to any in the pool, 0..1."""
-    if token in pool:
-        return 1.0
-    if len(token) < 4 or token[0] == "#":
-        return 0.0
-    head = token[0]
-    return max((closeness(token, other) for other in pool if other[0] == head), default=0.0)
+def soft_matches(tokens: Iterable[str], pool: frozenset[str]) -> dict[str, float]:
+    """Of each token the best closeness to any in the pool, 0..1."""
+    heads: defaultdict[str, list[str]] = defaultdict(list)
+    for other in pool:
+        heads[other[0]].append(other)
+    scores = {}
+    for token in tokens:
+        if token in pool:
+            scores[token] = 1.0
+        elif len(token) < 4 or token[0] == "#":
+            scores[token] = 0.0
+        else:
+            scores[token] = max([closeness(token, other) for other in heads.get(token[0], ())], default=0.0)
+    return scores
 
 
 def _weight(token: str, names: frozenset[str]) -> float:
@@ -118,7 +125,7 @@ class _Pair:
 
 def _in_text_order(text: Text, chosen: frozenset[str]) -> tuple[str, ...]:
     """Each chosen token once, as the text has them: a set's own order differs from process to process."""
-    return tuple(t for t in dict.fromkeys(text.tokens) if t in chosen)
+    return tuple([t for t in dict.fromkeys(text.tokens) if t in chosen])
 
 
 def _pair(asked: Text, references: Sequence[Text], given: Text) -> _Pair:
@@ -127,14 +134,15 @@ def _pair(asked: Text, references: Sequence[Text], given: Text) -> _Pair:
         references[0] if len(references) == 1 else max(references, key=lambda one: _quick(one, given, asked))
     )
     everything = reference.content.union(*(r.content for r in references))
-    foreign = given.content - asked.content - reference.content
+    foreign = _in_text_order(given, given.content - asked.content - reference.content)
+    near = soft_matches(foreign, everything)
     return _Pair(
         asked=asked,
         given=given,
         reference=reference,
         key=_in_text_order(reference, (reference.content - asked.content) or reference.content),
-        scores={t: soft_match(t, given.content) for t in reference.content},
-        unlike=tuple(t for t in _in_text_order(given, foreign) if soft_match(t, everything) < _MATCH),
+        scores=soft_matches(reference.content, given.content),
+        unlike=tuple([t for t in foreign if near[t] < _MATCH]),
     )
 
 
