@@ -195,7 +195,7 @@ def test_demos_shift_the_verdict_both_ways(adapter: Any, complete: bool) -> None
         messages = adapter.format(Correctness, demos, item(*PROBE))
         return int(adapter.parse(Correctness, reply(messages))["correctness_percentage"])
 
-    assert with_demos(0) + 10 <= rated(*PROBE) <= with_demos(100) - 10
+    assert with_demos(0) + 10 <= rated(*PROBE) <= with_demos(100) - 5
 
 
 def test_demos_on_a_binary_scale_count_too() -> None:

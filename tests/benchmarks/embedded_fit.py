@@ -36,7 +36,7 @@ _ROWS = 5_000.0
 _LEAST_SD = 0.1
 # Set by hand, logit per unit of the raw feature: the data has next to no yes/no questions, and a wrong number
 # in an otherwise right sentence hardly occurs there either.
-HAND_SET = {"yes_no_agree": 0.5, "yes_no_conflict": -2.0, "negation_mismatch": -5.0, "number_conflict": -4.0}
+HAND_SET = {"yes_no_agree": 0.5, "yes_no_conflict": -2.0, "negation_mismatch": -5.0, "number_conflict": -5.0}
 # How hard the refit to demos is held to its prior (`judge.refit`): found while looking at 16 and 32 demos of
 # ScientsBank, Beetle and NQ301. The labels of the first and the last are in no coefficient.
 REFIT = {"intercept": 0.3, "slope": 10.0, "feature": 100.0, "decisiveness": 0.2}

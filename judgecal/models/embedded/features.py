@@ -7,7 +7,7 @@ knows the world, which is why this judge is a floor and not a rival of a languag
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -21,13 +21,14 @@ MAX_ALTERNATIVES = 48
 BARE_TOKENS = 3
 _MATCH = 0.7
 _SHORT = 6
+_BRIEF = 20.0  # tokens
 
 NAMES: tuple[str, ...] = tuple(
     word_list("""exact contained within new_recall new_recall_all recall precision f1 gram_recall
     gram_precision
     gram_dice bigram_recall in_order first_new last_new number_recall number_conflict name_recall
     name_conflict longest_missing extra_short early negation_mismatch answer_refuses yes_no_agree
-    yes_no_conflict answer_length reference_length length_ratio question_echo""")
+    yes_no_conflict answer_length reference_length length_ratio question_echo all_words""")
 )
 
 
@@ -233,14 +234,20 @@ def _shape(pair: _Pair) -> dict[str, float]:
     """Lengths (log tokens), what a short answer adds, negation and refusal."""
     given, reference = pair.given, pair.reference
     n_given, n_reference = len(given.content), len(reference.content)
+    counts = Counter(given.tokens)
+    shared = sum(min(n, counts[token]) for token, n in Counter(reference.tokens).items())
     alike = 2 * len(reference.grams & given.grams) / (len(reference.grams) + len(given.grams) or 1)
     return {
         "extra_short": len(pair.unlike) / (n_given + 1.0) if n_given <= _SHORT else 0.0,
-        # the more two texts are alike otherwise, the more a negation in one of them says
-        "negation_mismatch": alike**2 * ((given.negations > 0) != (reference.negations > 0)),
+        # the more two texts are alike otherwise, and the shorter, the more a negation in one of them says
+        "negation_mismatch": alike**2
+        * min(1.0, _BRIEF / (len(reference.tokens) or 1))
+        * ((given.negations > 0) != (reference.negations > 0)),
         "answer_refuses": float(given.refuses and not reference.refuses),
         "answer_length": math.log1p(len(given.tokens)),
         "reference_length": math.log1p(len(reference.tokens)),
         "length_ratio": math.log((n_given + 1.0) / (n_reference + 1.0)),
+        # F1 of all words, small ones too, each as often as it stands there
+        "all_words": 2.0 * shared / (len(given.tokens) + len(reference.tokens) or 1),
         "question_echo": len(given.content & pair.asked.content) / (n_given or 1),
     }

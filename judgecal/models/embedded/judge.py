@@ -28,6 +28,9 @@ _SCHEMA = 2
 _STEPS = 8
 _SHARPEST = 6.0
 _LOGIT_CAP = 30.0
+# Nothing was learnt from two long texts: there the F1 of all words takes the model's place, bit by bit.
+_LONG_FROM, _LONG = 80, 160  # tokens of the shorter one
+_LONG_SLOPE, _LONG_MIDDLE = 10.0, 0.35
 
 Vector = NDArray[np.float64]
 
@@ -180,7 +183,7 @@ def rule(comparison: Comparison) -> str | None:
         return "both refuse" if answer.refuses else "fact against a refusal"
     if comparison.value("exact"):
         return "the reference itself"
-    if answer.refuses and comparison.missing:
+    if answer.refuses and comparison.missing and len(answer.tokens) <= 2 * _REFUSAL_TOKENS:
         return "refusal against a fact"
     # A bare yes or no decides; so does an opposite one at the head of both texts.
     said, meant = comparison.answer_polarity, comparison.reference_polarity
@@ -202,7 +205,11 @@ def verdict(comparison: Comparison, linear: Linear) -> float:
     decided = rule(comparison)
     if decided is not None:
         return RULES[decided][0]
-    logit = max(-_LOGIT_CAP, min(_LOGIT_CAP, linear.logit(comparison.values)))
+    n_words = min(len(comparison.answer.tokens), len(comparison.reference.tokens))
+    long = min(1.0, max(0.0, (n_words - _LONG_FROM) / (_LONG - _LONG_FROM)))
+    logit = linear.logit(comparison.values)
+    logit += long * (_LONG_SLOPE * (comparison.value("all_words") - _LONG_MIDDLE) - logit)
+    logit = max(-_LOGIT_CAP, min(_LOGIT_CAP, logit))
     return 1.0 / (1.0 + math.exp(-logit))
 
 
