@@ -10,15 +10,19 @@ gives full marks to 30% of the answers that ask for them.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from judgecal.experiment.verdicts import Cut
+from judgecal.optimize.probing import SplitProbes, held
 from judgecal.probes.family import FAMILIES_BY_KIND, Family, Kind, MadeProbes, Probe
 from judgecal.probes.result import Footing, Verdicts, family_result
 from judgecal.records import Item
 from judgecal.scale import Scale
+from judgecal.stats.confirmation import largest_by_luck
 
 _N, _FAMILIES = 50, 22
 _SCALES = {"percentage": Scale.parse("percentage", pass_at=70.0), "binary": Scale.parse("binary")}
@@ -80,6 +84,42 @@ def simulated(
     }
 
 
+@dataclass(frozen=True)
+class Simulated(SplitProbes):
+    """A hundred probes that ask for full marks, five to a question."""
+
+    n: int = 100
+
+    @property
+    def groups(self) -> list[str]:
+        return [f"g{at // 5}" for at in range(self.n)]
+
+
+def mended(rng: np.random.Generator, runs: int, obeys: Sequence[float]) -> tuple[float, float, float]:
+    """How often `optimize --probes` takes a candidate for its probes, the last one, and test shows fewer.
+
+    `obeys`: of the judge as it was, then of each candidate that agrees on dev no less.
+    """
+    probes, taken, last, shown = Simulated(()), 0, 0, 0
+    for _ in range(runs):
+        asks = rng.random(20).repeat(5)[:, None]  # some questions tempt more than others
+
+        def broken(on: np.ndarray[Any, Any]) -> list[dict[str, Any]]:
+            share = np.clip(np.array(obeys) * 2.0 * on, 0.0, 1.0)
+            values = (rng.random((100, len(obeys))) < share).astype(np.float64)
+            return [{"give_100": values[:, at]} for at in range(len(obeys))]
+
+        before, *candidates = broken(asks)
+        fewer = np.array([probes.parts(before, one) for one in candidates])
+        best = int(np.argmax(fewer.sum(axis=1)))
+        if fewer[best].sum() <= largest_by_luck(fewer, [0.0] * len(candidates)):
+            continue
+        taken, last = taken + 1, last + (best == len(candidates) - 1)
+        test = broken(asks)
+        shown += held(probes, test[0], test[best + 1], level=0.97).fewer
+    return taken / runs, last / runs, shown / runs
+
+
 def main(runs: int) -> None:
     """Print one line a case."""
     rng = np.random.default_rng(35)
@@ -105,6 +145,12 @@ def main(runs: int) -> None:
             print(
                 f"obeys 30%, {scale}, no_rise, {per_group}:", _line(simulated("no_rise", rng, runs, **case))
             )
+
+    for name, rates in (("all equal", [0.3] * 9), ("the last mended", [*[0.3] * 8, 0.05])):
+        shares = ", ".join(f"{100 * share:.1f}%" for share in mended(rng, runs, rates))
+        print(
+            f"optimize, obeys 30%, {name}: a candidate taken for its probes, the last, test shows it: {shares}"
+        )
 
 
 def _line(of: dict[str, float]) -> str:
