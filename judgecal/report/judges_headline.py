@@ -318,9 +318,12 @@ def beside_free(pick: ChosenJudge, where: str) -> tuple[str, ...]:
     free = pick.free
     if free is None:
         return ()
-    bounded = free.loss.low is not None and free.loss.high is not None
-    ends = f" ({_ends(free.loss)})" if bounded else ", without an interval"
-    lead = f"{points(free.loss.value)} points above the free {free.judge}"
+    loss, side = free.loss, "above"
+    if loss.value is not None and loss.value < 0.0:
+        low, high = (None if end is None else -end for end in (loss.high, loss.low))
+        loss, side = replace(loss, value=-loss.value, low=low, high=high), "below"
+    ends = ", without an interval" if loss.low is None or loss.high is None else f" ({_ends(loss)})"
+    lead = f"{points(loss.value)} points {side} the free {free.judge}"
     return (f"{pick.judge or pick.best} is {lead}{where}{ends}.",)
 
 
