@@ -202,6 +202,7 @@ def found_with(
     more = {"retest": None if gold else object(), "calibrated": {}, "stand_in": None, "kind": "recorded"}
     entries = [line(one.judge, one.value, **more) for one in judges]
     result = SimpleNamespace(
+        table=None,
         experiment="x",
         gold=SimpleNamespace(set="made", scale="binary", **about),
         judges=entries,
