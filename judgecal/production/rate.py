@@ -526,7 +526,7 @@ class RateRun:
                 f"{share} of the calls at lock time gave no verdict and count as wrong in its error rates"
             )
         if compared:
-            notes.append(f"intervals by {self.by} hold all at once (Bonferroni)")
+            notes += [f"intervals by {self.by} hold all at once (Bonferroni)", *self.lock.favour_notes]
         return notes
 
 

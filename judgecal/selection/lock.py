@@ -272,6 +272,16 @@ class Lock(LockedJudge):
         return self.agreement if self.calibration is None else self.calibrated
 
     @property
+    def favour_notes(self) -> list[str]:
+        """Systems that it was shown to favour or to disfavour, for whoever compares systems by it."""
+        return [
+            f"{self.judge} {'favours' if (error.value or 0.0) > 0.0 else 'marks down'} answers of {system} "
+            f"by {100.0 * abs(error.value or 0.0):.1f} points beside others with the same labels on "
+            f"{self.gold.set}: compare that system by people's labels"
+            for system, error in self.favours.items()
+        ]
+
+    @property
     def on(self) -> LockedOn:
         return LockedOn(self.gold.set, self.gold.sha256, self.gold.split)
 
