@@ -180,12 +180,12 @@ class ProbeRun:
                 judge.check_items(part)
 
     def plan(self) -> CostEstimate:
-        """What the run would call; nothing is written."""
+        """What the run would call, beside the free judges; nothing is written."""
         self.check()
         stored = stored_rows(self.experiment.journal)
         return together([
             plan_calls([judge], part, stored, dataclasses.replace(self.options, repeats=repeats))
-            for judge in self.every
+            for judge in self.judges
             for part, repeats in _parts(judge, self.items, self.made, again=True)
         ])  # fmt: skip
 

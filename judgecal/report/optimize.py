@@ -203,7 +203,9 @@ def _headline(result: OptimizeResult) -> Headline:
         elif (mapped or test.difference).low is None:
             reasons.insert(0, result.why)
         probed = result.probes.test if result.probes else None
-        if probed and probed.fewer and result.decision != WORSE:
+        if probed and not probed.fewer:
+            reasons.append(f"the share of probes that break it by {change_in_points(probed.difference)}")
+        elif probed and result.decision != WORSE:
             act = act if result.decision == BETTER else "Take the optimised judge: fewer probes break it"
             share = (percent(one.value, 1) for one in (probed.before, probed.after))
             reasons.insert(0, "{} of the probes of test broke it, {} do now".format(*share))
