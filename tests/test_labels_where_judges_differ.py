@@ -1,0 +1,266 @@
+"""Rows without labels, and labels where judges differ: bounds, estimates, the draw, and the commands."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from judgecal.goldset import Card, load_gold, write_gold
+from judgecal.records import Item, Rating
+from judgecal.scale import Scale
+from judgecal.stats.disagreement import (
+    DrawnLabels,
+    KnownClasses,
+    Outlook,
+    TwoJudges,
+    draw_strata,
+    labels_needed,
+    loss_on_labels,
+    worst_loss,
+)
+from judgecal.workspace import find_workspace
+from tests.support.command import Run
+
+BINARY, TENS = Scale.parse("binary"), Scale.parse("percentage", step=10.0)
+N = 2000
+
+
+def two(old: Any, new: Any, scale: Scale = BINARY, metric: str = "macro_agreement") -> TwoJudges:
+    old = np.asarray(old, dtype=np.float64)
+    return TwoJudges(old, np.asarray(new, dtype=np.float64), np.arange(len(old)), scale, metric)
+
+
+def differing(n: int, *, passed: int, failed: int) -> TwoJudges:
+    """Half of n rows pass by the old judge; the new one fails so many of these, and passes so many others."""
+    old = np.arange(n) % 2.0
+    new = old.copy()
+    new[np.flatnonzero(old == 1.0)[:passed]] = 0.0
+    new[np.flatnonzero(old == 0.0)[:failed]] = 1.0
+    return two(old, new)
+
+
+def test_the_worst_loss_by_hand() -> None:
+    """Half of the share that passes no more over the passing, and of that which now passes over the failing."""
+    known = KnownClasses(np.array([2] * 300 + [0] * 100), np.arange(400))
+    worst = worst_loss(differing(N, passed=40, failed=10), known, level=0.95)
+    assert worst is not None and worst.value == pytest.approx((40 / N / 0.75 + 10 / N / 0.25) / 2)
+    assert worst.high is not None and worst.high > worst.value
+    assert (
+        worst_loss(differing(N, passed=40, failed=10), None, level=0.95) is None
+    )  # without the mix of labels
+    one_class = KnownClasses(np.full(400, 2), np.arange(400))
+    assert worst_loss(differing(N, passed=40, failed=10), one_class, level=0.95) is None
+
+
+def test_the_worst_loss_of_a_mean_is_the_distance_and_of_a_missing_verdict_the_whole() -> None:
+    old = np.full(N, 50.0)
+    new = np.where(np.arange(N) < 100, 80.0, 50.0)
+    new[:10] = np.nan
+    worst = worst_loss(two(old, new, TENS, "mean_agreement"), None, level=0.95)
+    # without a verdict: at the label 50 the farthest lies half the scale away, at the ends the old is as far
+    assert worst is not None and worst.value == pytest.approx((90 * 0.3 + 10 * 0.5) / N)
+    better = two(new, old, TENS, "mean_agreement").ends(None)[1]
+    assert better[:10].max() <= 0.0  # against a missing verdict nobody loses
+
+
+def test_no_row_that_differs_loses_nothing_but_for_what_a_sample_hides() -> None:
+    same = differing(N, passed=0, failed=0)
+    worst = worst_loss(same, KnownClasses(np.array([2, 0] * 200), np.arange(400)), level=0.95)
+    assert worst is not None and worst.value == 0.0 and 0.0 < (worst.high or 0.0) < 0.01
+    drawn = DrawnLabels(np.arange(60), same.reference[:60], np.full(60, 0.03))
+    assert loss_on_labels(same, drawn, level=0.95).upper == 0.0
+
+
+@pytest.mark.parametrize("scale", ["binary", "tens", "mean"])
+def test_with_every_label_the_loss_is_that_of_the_metric(scale: str) -> None:
+    """Against the metric itself, on all rows."""
+    from judgecal.stats import agreement
+
+    rng = np.random.default_rng(0)
+    people = BINARY if scale == "binary" else TENS
+    labels = rng.integers(0, 2, N) * 1.0 if scale == "binary" else rng.integers(0, 11, N) * 10.0
+    old = np.where(rng.random(N) < 0.8, labels, people.high - labels)
+    new = np.where(rng.random(N) < 0.9, old, people.high - old)
+    metric = "mean_agreement" if scale == "mean" else "macro_agreement"
+    found = loss_on_labels(
+        two(old, new, people, metric), DrawnLabels(np.arange(N), labels, np.ones(N)), level=0.95
+    )
+    values = [
+        agreement(labels, side, scale=people, metrics=[metric])[metric].value or 0.0 for side in (old, new)
+    ]
+    assert found.loss.value == pytest.approx(values[0] - values[1])
+    assert (
+        found.loss.low is not None
+        and found.upper is not None
+        and found.loss.low < found.loss.value < found.upper
+    )
+
+
+def test_what_too_few_labels_decide_is_nothing_with_its_reason() -> None:
+    rows = differing(N, passed=100, failed=100)
+    differ, agree = np.flatnonzero(rows.differ), np.flatnonzero(~rows.differ)
+
+    def on(at: Any, labels: Any) -> tuple[float | None, str]:
+        found = loss_on_labels(
+            rows, DrawnLabels(at, np.asarray(labels, dtype=np.float64), np.ones(len(at))), level=0.95
+        )
+        return found.upper, str(found.loss.reason)
+
+    assert on(differ[:9], np.arange(9) % 2) == (None, "9 groups: fewer than 10 give no interval")
+    assert on(differ[:40], np.arange(40) < 5)[1].startswith("5 labels in a class")
+    assert on(agree[:40], np.arange(40) % 2)[1].startswith("none of the labels is of a row on which")
+    assert on(differ[:40], np.arange(40) % 2)[0] is not None
+
+
+def test_labels_are_drawn_mostly_where_judges_differ_and_each_row_can_be() -> None:
+    rows = differing(N, passed=60, failed=40)
+    strata, spreads = draw_strata([rows], np.array([0.5, 0.0, 0.5]))
+    shares = np.bincount(strata, minlength=len(spreads)) * spreads
+    differ = np.array([rows.differ[strata == code].any() for code in range(len(spreads))])
+    assert (shares > 0.0).all() and shares[differ].sum() / shares.sum() == pytest.approx(0.75)
+    assert np.allclose(shares[~differ], shares[~differ][0])  # of those where they agree each class alike
+
+
+def test_a_plan_grows_with_what_differs_and_ends_where_the_judge_is_worse() -> None:
+    """At random it takes more by about as much as the share of rows on which they differ."""
+    labels = np.arange(400) % 2.0
+
+    def planned(share: int, *, worse: bool = False, strata: Any = None) -> int | None:
+        rows = differing(4000, passed=share, failed=share)
+        old, new = labels.copy(), labels.copy()
+        new[:80] = 1.0 - new[:80]  # wrong where the old one is right
+        if not worse:  # each is right on half of what they differ on
+            old[40:80], new[40:80] = new[40:80], old[40:80].copy()
+        outlook = Outlook.of(two(old, new), labels)
+        codes, spreads = draw_strata([rows], outlook.shares)
+        if strata is not None:
+            return labels_needed(rows, outlook, margin=0.03, level=0.97, strata=strata, sizes=lambda n: [n])
+        part = np.bincount(codes) * spreads / (np.bincount(codes) * spreads).sum()
+        sizes = np.bincount(codes)
+        return labels_needed(
+            rows, outlook, margin=0.03, level=0.97, strata=codes,
+            sizes=lambda n: np.minimum(sizes, np.ceil(n * part)).tolist(),
+        )  # fmt: skip
+
+    few, many, plain = planned(100), planned(300), planned(300, strata=np.zeros(4000, dtype=np.int64))
+    assert few is not None and many is not None and plain is not None
+    assert few < many and plain > 4 * many
+    assert planned(300, worse=True) is None
+
+
+# --- the commands
+
+
+@pytest.fixture
+def judged(workspace_dir: Path, judgecal: Run) -> Path:
+    """Two recorded judges on 300 labelled questions, and 1,500 rows with their verdicts in `recent.csv`."""
+    rng = np.random.default_rng(3)
+
+    def world(n: int) -> tuple[Any, Any, Any]:
+        labels = rng.random(n) < 0.6
+        differ = rng.random(n) < 0.08
+        old = labels ^ (rng.random(n) < np.where(differ, 0.5, 0.08))
+        return labels, old, old ^ differ
+
+    labels, *sides = world(300)
+    items = [Item(f"g{at}", f"q{at}", f"asked {at}?", f"answer {at}", ()) for at in range(300)]
+    card = Card("prod", BINARY, source="made", made_by="people", labels_by="people", sampling="random")
+    ratings = [Rating(item.item_id, "ann", float(label)) for item, label in zip(items, labels, strict=True)]
+    write_gold(card, items, ratings, workspace=find_workspace(workspace_dir))
+    with (workspace_dir / "said.csv").open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["item_id", "judge", "verdict"])
+        for name, side in zip(("old", "new"), sides, strict=True):
+            rows.writerows(
+                [item.item_id, name, "yes" if one else "no"] for item, one in zip(items, side, strict=True)
+            )
+    hidden, *sides = world(1500)
+    with (workspace_dir / "recent.csv").open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["question", "answer", "old", "new"])
+        rows.writerows(
+            [f"new {at}?", f"said {at}", *("yes" if side[at] else "no" for side in sides)]
+            for at in range(1500)
+        )
+    (workspace_dir / "hidden.json").write_text(
+        json.dumps({f"new {at}?": bool(one) for at, one in enumerate(hidden)})
+    )
+    assert judgecal("agreement", "--gold", "prod", "--judgements", "said.csv", "--name", "e").code == 0
+    return workspace_dir
+
+
+def fill(sheet: Path, hidden: dict[str, bool]) -> None:
+    with sheet.open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    with sheet.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows({**row, "label": "yes" if hidden[row["question"]] else "no"} for row in rows)
+
+
+def test_from_rows_to_a_sheet_to_a_decision_that_costs_no_look_at_test(judgecal: Run, judged: Path) -> None:
+    compare = ("compare", "e", "old", "new", "--on", "recent.csv", "--name", "c", "--json")
+    first = json.loads(judgecal(*compare).out)
+    assert (first["decided_by"], first["differ"]["n"]) == ("gold", 1500)
+    following = first["headline"]["next"].split()
+    assert following[:5] == ["judgecal", "gold", "sheet", "c", "--strata"] and "labels.csv" in following
+    planned = json.loads(judgecal("plan", "c", "--json").out)
+    assert planned["on_rows"]["labels_needed"] == first["labels_needed"]
+    hidden = json.loads((judged / "hidden.json").read_text())
+    assert judgecal(*following[1:]).code == 0
+    fill(judged / "labels.csv", hidden)
+    assert judgecal("gold", "import", "labels.csv", "--sheet", "--as", "labels").code == 0
+    looks = judged / "experiments" / "test_looks.jsonl"
+    before = [json.loads(line)["kind"] for line in looks.read_text().splitlines()]
+    decided = json.loads(judgecal(*compare, "--labels", "labels").out)
+    kinds = [json.loads(line)["kind"] for line in looks.read_text().splitlines()]
+    assert kinds == [*before, "draw"] and decided["decided_by"] == "labels"
+    assert decided["on_labels"]["level"] == pytest.approx(0.9696, abs=1e-4)
+    # the same again is the same decision; an extended draw is another one, at the level of the second
+    again = json.loads(judgecal(*compare, "--labels", "labels").out)
+    assert again["on_labels"] == decided["on_labels"]
+    extend = (
+        "gold",
+        "sheet",
+        "c",
+        "--strata",
+        "disagreement",
+        "-n",
+        "60",
+        "--labels",
+        "labels",
+        "-o",
+        "more.csv",
+    )
+    assert judgecal(*extend).code == 0
+    chances = {one.inclusion_probability for one in load_gold(judged / "gold" / "labels").items}
+    assert None not in chances and len(chances) <= 4
+    fill(judged / "more.csv", hidden)
+    assert judgecal("gold", "import", "more.csv", "--sheet", "--as", "labels", "--rater", "labels").code == 0
+    third = json.loads(judgecal(*compare, "--labels", "labels").out)
+    assert third["on_labels"]["level"] == pytest.approx(0.9924, abs=1e-4)
+    assert third["on_labels"]["n"] == decided["on_labels"]["n"] + 60
+
+
+def test_select_takes_rows_too_and_says_what_to_label(judgecal: Run, judged: Path) -> None:
+    found = json.loads(judgecal("select", "e", "--on", "recent.csv", "--name", "s", "--json").out)
+    assert found["differ"]["n"] == 1500 and {on["candidate"] for on in found["on_rows"]} == {"old", "new"}
+    wide = json.loads(
+        judgecal("select", "e", "--on", "recent.csv", "--name", "w", "--margin", "0.4", "--json").out
+    )
+    assert wide["decided_by"] == "rows" and set(wide["within_margin"]) == {"old", "new"}
+
+
+def test_what_cannot_be_done_is_refused(judgecal: Run, judged: Path) -> None:
+    (judged / "bare.csv").write_text("question,answer\nwhy?,so\n")
+    told = judgecal("compare", "e", "old", "new", "--on", "bare.csv")
+    assert told.code == 2 and "give its verdicts in a column named old" in told.err
+    told = judgecal("compare", "e", "old", "new", "--on", "recent.csv", "--labels", "prod")
+    assert told.code == 2 and "drawn with a recorded chance" in told.err
+    told = judgecal("compare", "e", "--question", "q")
+    assert told.code == 2 and "--question without --on" in told.err
