@@ -244,6 +244,7 @@ class JudgedRows:
         """Keep the rows with their strata, so that `gold sheet` can draw from them."""
         strata, spreads = self.strata
         write_json_lines(folder / ROWS, [item_row(item) for item in self.items])
+        (folder / ROWS).chmod(0o600)  # texts of production, as in the journal
         about = {"schema": SCHEMA, "judges": list(self.verdicts), "where": self.where}
         differ = np.any([self.pair(a, b).differ for a, b in itertools.combinations(self.verdicts, 2)], axis=0)
         kinds = np.bincount(strata, differ) > 0

@@ -363,39 +363,44 @@ def public(bench: Bench, folder: Path) -> int:
             )
             assert rows is not None
             found.append(decided_on(rng, rows, judged_set.judges, judged_set.labels[left]))
-        shares, losses, planned, decisions, right = zip(*found, strict=True)
-        n = [float(np.median([one[side] or np.inf for one in planned])) for side in (0, 1)]
+        shares, losses, took, right = zip(*found, strict=True)
+        n = [
+            float(np.median([np.inf if one[side] is None else one[side] for one in took])) for side in (0, 1)
+        ]
+        told = [np.mean([one[side] is not None for one in took]) for side in (0, 1)]
         bench.line(
             f"{judged_set.name:9} {' / '.join(judged_set.judges):28} {len(left):6}  {np.mean(shares):.1%}  "
-            f"{100 * np.mean(losses):+.1f}  {n[0]:5.0f} / {n[1]:5.0f}  decided "
-            f"{np.mean([one is not None for one in decisions]):.0%} (passed {np.mean([one == 'pass' for one in decisions]):.0%})"
-            f"  wrongly {np.mean([not one for one in right]):.0%}"
+            f"{100 * np.mean(losses):+.1f}  {n[0]:5.0f} / {n[1]:5.0f}  decided {told[0]:.0%} / {told[1]:.0%}  "
+            f"wrongly {np.mean([not one for one in right]):.0%}"
         )
     return bench.end()
 
 
 def decided_on(
     rng: np.random.Generator, rows: JudgedRows, judges: tuple[str, str], hidden: Floats
-) -> tuple[float, float, tuple[int | None, int | None], str | None, bool]:
-    """Share of verdicts, true loss, the plans, the decision by planned labels, and whether that is right."""
+) -> tuple[float, float, tuple[int | None, int | None], bool]:
+    """Share of verdicts, true loss, the labels that a decision took (at random, where they differ; None where
+    all that were tried told nothing), and whether the latter is right.
+
+    The planned labels first, then twice as many, up to five decisions, each at its level.
+    """
     two = rows.pair(*judges)
     shares = np.bincount(two.class_of(hidden), minlength=3) / len(hidden)
     true = float(two.losses(np.arange(two.n), hidden, shares).mean())
-    ask = partial(rows.decide, *judges, margin=MARGIN, level=Look(1, new=True).level)
-    first = ask()
-    decision = first.decision
-    if decision is None:
-        decision = ask(
-            drawn=labelled(rng, rows, hidden, min(first.labels_needed or 300, len(hidden)))
-        ).decision
+    ask = partial(rows.decide, *judges, margin=MARGIN)
+    first, took, decision = ask(level=Look(1, new=True).level), list[int | None](), None
+    for draws, planned in ((at_random, first.labels_at_random), (labelled, first.labels_needed)):
+        n, decision = min(planned or 100, two.n), first.decision
+        used = 0 if decision else None
+        for number in range(1, 6):
+            if used is not None or n > two.n:
+                break
+            some = draws(rng, rows, hidden, n)
+            decision = ask(level=Look(number, new=True).level, drawn=some).decision
+            used, n = (len(some.at), n) if decision else (None, 2 * n)
+        took.append(used)
     right = decision is None or (decision == "pass") == (true < MARGIN)
-    return (
-        1.0 - float(two.differ.mean()),
-        true,
-        (first.labels_at_random, first.labels_needed),
-        decision,
-        right,
-    )
+    return 1.0 - float(two.differ.mean()), true, (took[0], took[1]), right
 
 
 if __name__ == "__main__":
