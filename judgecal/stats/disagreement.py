@@ -27,6 +27,7 @@ from judgecal.records import Estimate
 from judgecal.scale import Scale
 from judgecal.stats.intervals import MIN_GROUPS, mean_estimate, score_interval, t_quantile, too_few
 from judgecal.stats.means import Linear, Means
+from judgecal.stats.prediction_powered import PSEUDO, unseen
 from judgecal.stats.sample import Bools, Floats, Ints
 from judgecal.stats.significance import POWER
 from judgecal.stats.strata import MIN_STRATUM
@@ -276,6 +277,7 @@ def loss_on_labels(judges: TwoJudges, drawn: DrawnLabels, *, level: float) -> Lo
             part = _carried(judges, at, weight, np.where(by_class == code, lost, 0.0))
             slopes[code] = -part / shares[code]
         fixed += _clustered(of_shares @ slopes, judges.groups[at])
+        fixed += _unseen(judges, judges.cells[at], slopes[by_class], slopes[shares > _EPS].tolist())
 
     def limits(two_sided: float) -> tuple[float, float]:
         ends = score_interval(linear, level=two_sided)
@@ -306,6 +308,16 @@ def _shares(judges: TwoJudges, drawn: DrawnLabels, weight: Floats) -> tuple[Floa
             heavy = weight[own] / weight[own].sum() * size * math.sqrt(n / max(1.0, n - 1.0))
             parts[own] = heavy[:, None] * (member[own] - rate)
     return shares, parts
+
+
+def _unseen(judges: TwoJudges, cells: Ints, parts: Floats, kinds: Sequence[float]) -> float:
+    """Variance for the classes that few labels of rows on which the judges agree may not have shown."""
+    added = 0.0
+    for cell in np.unique(judges.cells[~judges.differ]).tolist():
+        own, size = cells == cell, float((judges.cells == cell).mean())
+        rest = float(parts[own].mean()) if own.any() else 0.0
+        added += size**2 * unseen(float(own.sum()), rest, kinds, PSEUDO)
+    return added
 
 
 def _linear(
