@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from judgecal import load_gold
-from judgecal.experiment import AgreementTable
+from judgecal.experiment import AgreementTable, Experiment
 from judgecal.judges import PromptJudge
 from judgecal.judges.protocol import JudgeName
 from judgecal.optimize import probing
@@ -179,3 +179,30 @@ def test_without_probes_nothing_changes(judgecal: Run) -> None:
     result = one_object(judgecal("optimize", "--no-final", "--name", "o", "--json"))
     assert result["probes"] is None
     assert all(not candidate["name"].startswith("probed") for candidate in result["dev"]["candidates"])
+
+
+def test_fewer_broken_probes_on_test_are_a_reason_to_take_it_unless_agreement_falls(judgecal: Run) -> None:
+    from dataclasses import replace
+
+    from judgecal.optimize.result import WORSE, OptimizedProbes, OptimizeResult, ProbesOf
+    from judgecal.report.optimize import optimize_document
+
+    def estimate(value: float) -> Estimate:
+        return Estimate(value, value - 0.02, value + 0.02, n=200, n_expected=200, n_groups=40)
+
+    assert judgecal("optimize", "--no-final", "--name", "o").code == 0
+    stored = Path("experiments/o/summary.json")
+    result = Experiment(stored.parent, {}).read_summary(OptimizeResult)
+    metric, same = result.metric, {"before": result.dev.before, "after": result.dev.after}
+    gone = estimate(0.0)
+    test = replace(result.test, **same, difference=gone, difference_recalibrated=gone)
+    broken = OptimizedProbes(estimate(0.3), estimate(0.1), estimate(-0.2), ())
+    gold = replace(result.gold, n_groups={**result.gold.n_groups, "test": 40})
+    mended = replace(result, gold=gold, test=test, chosen="before", probes=ProbesOf(broken, broken))
+    headline = optimize_document(mended).headline
+    assert headline.sentence == "Take the optimised judge: fewer probes break it."
+    assert (headline.kind, headline.chip) == ("mended", "")
+    assert "30.0% of the probes of test broke it, 10.0% do now" in headline.because[0]
+    worse = optimize_document(replace(mended, decision=WORSE)).headline
+    assert worse.sentence.startswith("Keep the judge as it is")
+    assert metric in result.dev.before

@@ -204,7 +204,9 @@ def _headline(result: OptimizeResult) -> Headline:
             reasons.insert(0, result.why)
         probed = result.probes.test if result.probes else None
         if probed and not probed.fewer:
-            reasons.append(f"the share of probes that break it by {change_in_points(probed.difference)}")
+            reasons.append(
+                f"the share of probes that break it changes by {change_in_points(probed.difference)} points"
+            )
         elif probed and result.decision != WORSE:
             act = act if result.decision == BETTER else "Take the optimised judge: fewer probes break it"
             share = (percent(one.value, 1) for one in (probed.before, probed.after))
@@ -219,7 +221,8 @@ def _headline(result: OptimizeResult) -> Headline:
     take = act.startswith("Take") or (split == "dev" and result.chosen != "before")
     judge = result.judge if take else result.judge_before
     again = f"judgecal score --gold {result.gold.set} --judge '{judge}'"
-    return Headline(result.decision, f"{act}.", because, _unknown(result), again, more=more)
+    kind = "mended" if act.endswith("fewer probes break it") else result.decision
+    return Headline(kind, f"{act}.", because, _unknown(result), again, more=more)
 
 
 def _unknown(result: OptimizeResult) -> tuple[str, ...]:
