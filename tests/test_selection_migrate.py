@@ -499,3 +499,18 @@ def test_what_cannot_be_done_is_refused(judgecal: Run, workspace_dir: Path, lock
     ran = judgecal("migrate", "--lock", lock, "--to", "correctness_v1")
     assert (ran.code, "was locked on starter" in ran.err) == (2, True)
     assert not (workspace_dir / "experiments").exists()
+
+
+def test_rows_that_decide_cost_no_look_at_test(judgecal: Run, workspace_dir: Path, lock: Path) -> None:
+    """Without a label: as neither verdict differs, none can lose the margin; test stays sealed."""
+    command = ("migrate", "--lock", lock, "--to", "correctness_v1", "--on", production(workspace_dir))
+    ran = judgecal(*command, *COLUMNS, "--margin", "0.25", "--json")
+    result = json.loads(ran.out)
+    assert (ran.code, result["decision"], result["decided_by"]) == (0, "pass", "rows")
+    assert "if good and bad answers are as common as in the gold set" in result["why"]
+    assert (result["difference"]["value"], result["locked"], result["test_looks"]) == (None, {}, 0)
+    assert result["differ"]["share"]["value"] == 0.0 and result["differ"]["worst_loss"]["high"] < 0.25
+    assert not (workspace_dir / "experiments" / "test_looks.jsonl").exists()
+    told = judgecal(*command, *COLUMNS, "--labels", "starter")
+    assert told.code == 2 and "drawn with a recorded chance" in told.err
+    assert "may take the place" in judgecal("report", result["experiment"]).out
