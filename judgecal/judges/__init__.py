@@ -126,7 +126,10 @@ def judge_named(
     scale = Scale.parse(scale) if isinstance(scale, str) else scale
     is_path = isinstance(spec, str) and "@" not in spec and len(spec) < _LONGEST_PATH
     path = Path(str(spec)) if is_path else spec
-    if is_program(spec) or (isinstance(path, Path) and (path.suffix in (".json", ".pkl") or path.is_dir())):
+    saved = isinstance(path, Path) and (
+        path.suffix in (".json", ".pkl") or any(path.glob("program.*")) or (path / "metadata.json").is_file()
+    )
+    if is_program(spec) or saved:
         from judgecal.judges.module import as_function, groups_seen, program_judge
 
         if isinstance(path, Path) and (path / "program.json").is_file():

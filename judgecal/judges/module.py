@@ -15,6 +15,7 @@ from dspy.signatures.signature import infer_prefix
 from judgecal.artefacts import SCHEMA, read_json
 from judgecal.errors import InputError, listed
 from judgecal.goldset import GoldSet
+from judgecal.judges.chat import neutralised
 from judgecal.judges.prompt import PromptJudge, program_of, save_program
 from judgecal.judges.protocol import JudgeName
 from judgecal.records import digest
@@ -49,12 +50,13 @@ def as_function(program: Any) -> tuple[Callable[..., Awaitable[Any]], Scale | No
     """A program as the function of a judge, and the scale that its one prompt says, if it has one.
 
     The function takes what `forward` takes, and returns verdict and reasoning. The program is called in a
-    thread, as it stands, with the models that DSPy is set to there.
+    thread, as it stands, with the models that DSPy is set to there; what an item says can forge no field.
     """
     if isinstance(program, Path):
         what = "say model=ALIAS, on whom it is to run" if program.suffix == ".json" else _PICKLED
         raise InputError(f"{program}: {what}")
-    takes = inspect.signature(program.forward).parameters.values()
+    # by its class: DSPy warns of whoever takes `program.forward`
+    takes = inspect.signature(type(program).forward.__get__(program)).parameters.values()
     parameters = [one for one in takes if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
     scale, fields = None, list[str]()
     if any(one.kind is one.VAR_KEYWORD for one in takes):
@@ -66,7 +68,9 @@ def as_function(program: Any) -> tuple[Callable[..., Awaitable[Any]], Scale | No
             scale = scale_of_field(cls.output_fields[fields[0]], fields[0])[0]
 
     async def judged(**inputs: Any) -> Any:
-        said = await asyncio.to_thread(program, **inputs)
+        in_json = isinstance(dspy.settings.adapter, dspy.JSONAdapter)
+        harmless = neutralised(inputs, keys=fields if in_json else ())
+        said = await asyncio.to_thread(program, **harmless)
         return _verdict_of(said, fields) if isinstance(said, dspy.Prediction) else said
 
     judged.__name__ = type(program).__name__
@@ -103,7 +107,10 @@ def program_judge(
         if program.suffix != ".json":
             raise InputError(f"{where}: {_PICKLED}")
         table = read_json(program, absent="there is no program here")
-        state, ours = _only_state(table, where), table.get("judgecal", {})  # where judgecal wrote it
+        state, ours = _only_state(table, where), table.get("judgecal") or {}  # where judgecal wrote it
+        if ours:  # compiled from another signature of that name, it is refused as anywhere
+            check = signature or str(ours.get("signature") if isinstance(ours, dict) else "")
+            program_of(table, load_signature(check, workspace=workspace), where)
         signature = signature or ours.get("signature")
         trained_on = ours.get("trained_on") if trained_on is None else trained_on
     else:
@@ -163,10 +170,23 @@ def _only_state(table: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     """The state of the one prompt in a file that DSPy saved."""
     parts = [table, *table.values()]
     states = [part for part in parts if isinstance(part, dict) and {"signature", "demos"} <= part.keys()]
+    for state in states:
+        if not isinstance(state["demos"], list) or not _fields_of(state):
+            raise InputError(
+                f"{where}: its prompt is not as DSPy saves one: save it again, program.save(FILE)"
+            )
     if len(states) != 1:
         what = f"holds {len(states)} prompts, and a judge that we run has one"
         raise InputError(f"{where}: {what}: load it with DSPy, {_WITHOUT}")
     return states[0]
+
+
+def _fields_of(state: Mapping[str, Any]) -> bool:
+    """Whether a state has instructions and fields with prefixes, as it must."""
+    told = state["signature"] if isinstance(state["signature"], dict) else {}
+    fields = told.get("fields")
+    prefixed = isinstance(fields, list) and all(isinstance(f, dict) and "prefix" in f for f in fields)
+    return bool(prefixed and fields and isinstance(told.get("instructions"), str))
 
 
 def _recognised(state: Mapping[str, Any], names: list[str] | None, where: str, workspace: Workspace) -> str:
