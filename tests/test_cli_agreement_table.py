@@ -242,6 +242,15 @@ def test_words_take_a_map_and_verdicts_take_it_too(judgecal: Run, elsewhere: Pat
         found["gold"]["scale"] == "binary" and 0.6 < found["judges"][0]["agreement"]["accuracy"]["value"] < 1
     )
     assert "--map fine=yes --map poor=no" in found["headline"]["next"]
+    words = {"yes": "gut", "no": "schlecht", "x": "prima"}  # a map to a word that the scale has words for
+    rows = [
+        (words["x" if n % 3 and a == "yes" else a], {"yes": "ja", "no": "nein"}[b])
+        for n, (a, b) in enumerate(yes_no(60))
+    ]
+    found = one_object(
+        judgecal("agreement", write(path, ["human", "judge"], rows), "--map", "prima=gut", "--json")
+    )
+    assert found["gold"]["n_items"] == found["judges"][0]["n"] == 60 and not found["table"]["notes"][1:]
 
 
 def test_the_demo_optimises_where_there_is_something_to_find(judgecal: Run) -> None:

@@ -11,7 +11,7 @@ import pytest
 from judgecal.errors import InputError
 from judgecal.experiment.people import rater_agreement
 from judgecal.goldset import Columns, Imported, check_gold, import_gold, load_gold
-from judgecal.goldset.labels import read_label, says_nothing
+from judgecal.goldset.labels import read_label, says_nothing, scale_told
 from judgecal.scale import Scale
 from judgecal.workspace import Workspace
 from tests.support.command import Run
@@ -120,6 +120,24 @@ def test_the_scale_that_fits_is_named(place: Workspace, cells: list[str], scale:
     with pytest.raises(InputError) as error:
         run(place, cells, scale)
     assert message in error.value.problems[0]
+
+
+@pytest.mark.parametrize(
+    ("cells", "scale"),
+    [
+        (["richtig", "false"], "binary"),  # as WAHR and FALSCH are read
+        (["yes", "nein"], "binary"),
+        (["y", "n", "yes", "no"], "binary"),
+        (["-1", "1"], "binary"),
+        (["good", "ok", "bad"], "nominal"),  # two grades, and not two words for yes
+        (["supported", "unsupported", "irrelevant"], "nominal"),
+        (["1", "2", "5"], "ordinal:1:5"),
+        (["0.1", "0.7"], "fraction"),
+        (["40%", "90"], "percentage"),
+    ],
+)
+def test_labels_tell_their_scale(cells: list[str], scale: str) -> None:
+    assert scale_told(cells)[0] == scale
 
 
 def test_a_slip_of_the_pen_is_no_other_scale(place: Workspace) -> None:

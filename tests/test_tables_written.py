@@ -51,6 +51,8 @@ def test_what_is_said_of_a_file_goes_before_what_it_tells(tmp_path: Path) -> Non
     for given, message in (
         (("utf-8", ";"), "t.csv:2: not UTF-8"),
         (("nonsense",), "--encoding nonsense is none that is known"),
+        (("rot13",), "--encoding rot13 is none that is known"),
+        (("utf-16",), "is not utf-16 .*: leave --encoding out"),
         ((None, "x"), "--separator x: write , or ; or | or tab"),
     ):
         with pytest.raises(InputError, match=message):

@@ -215,8 +215,9 @@ def _told(
         scale = beside_verdicts(str(scale), by_column[name])
     if scale is None:
         raise InputError(f"{tables.ratings.top}: the labels show no scale ({why}): give --scale")
-    by_cell = {cell: words[cell.casefold()] for cell in cells if cell.casefold() in words}
-    return scale, {**by_cell, **mapping}, [f"the labels show the scale {scale}: {why} (--scale says another)"]
+    said = {cell: mapping.get(cell, cell) for there in by_column.values() for cell in there}
+    by_cell = {cell: words[to.casefold()] for cell, to in said.items() if to.casefold() in words}
+    return scale, {**mapping, **by_cell}, [f"the labels show the scale {scale}: {why} (--scale says another)"]
 
 
 def gold_of_frame(frame: object, *, name: str, **options: Any) -> GoldSet:
@@ -248,7 +249,8 @@ def _in_python(message: str) -> str:
             return f"{_PARAMETERS.get(name, name)}="
         return f"Columns({_OF_COLUMNS.get(name, name)}=)"
 
-    return re.sub(r"--([a-z][a-z-]*)", parameter, message.replace("--map FROM=TO", 'mapping={"FROM": "TO"}'))
+    message = re.sub(r"--map '?([^'=]+)=([^'\s]*)'?", r'mapping={"\1": "\2"}', message)
+    return re.sub(r"--([a-z][a-z-]*)", parameter, message)
 
 
 def read_mapping(entries: Iterable[str]) -> LabelMap:

@@ -148,6 +148,8 @@ _DOWN = (
     "not ok", "wrong", "reject", "rejected", "invalid", "irrelevant", "unsupported", "ungrounded",
     "hallucinated", "unhelpful", "n", "nein", "non", "falsch", "schlecht",
 )  # fmt: skip
+_SAME = {*_UP[:9], *_DOWN[:9], "y", "n", *TRUE_WORDS, *FALSE_WORDS}
+"""Words that mean the same as others of their side; of all others two of a side may be two grades."""
 _THUMBS = {**dict.fromkeys(_UP, "yes"), **dict.fromkeys(_DOWN, "no")}
 _VOTES = {"1": "yes", "-1": "no"}
 _LONGEST_WORD = 40  # characters
@@ -162,12 +164,13 @@ def scale_told(cells: Sequence[str]) -> tuple[str | None, Mapping[str, str], str
     words = sorted({*cells} - numbers.keys())
     if not distinct:
         return None, {}, "there is none"
-    if distinct <= _THUMBS.keys():
-        return "binary", _THUMBS, f"they are {shown}"
     if distinct <= _VOTES.keys() and "-1" in distinct:
         return "binary", _VOTES, f"they are {shown}"
-    if words and distinct <= TRUE_WORDS | FALSE_WORDS:
-        return "binary", {}, f"they are {shown}"
+    meant = {**dict.fromkeys(TRUE_WORDS, "yes"), **dict.fromkeys(FALSE_WORDS, "no"), **_THUMBS}
+    if words and distinct <= meant.keys():
+        sides = Counter(meant[word] for word in distinct)
+        if distinct <= _SAME or max(sides.values()) == 1:
+            return "binary", _THUMBS, f"they are {shown}"
     if words and numbers:
         none = shlex.quote(f"{words[0]}=")
         return None, {}, f"numbers and, among them, {listed(words, 3)}; --map {none} makes one no label"

@@ -156,6 +156,7 @@ class ImportSession:
     def _read_verdict(self, row: Row, item: _ReadItem, column: str) -> None:
         """Write what a judge's column says of an item; an empty cell is a judgement without a verdict."""
         cell = row.cells[column].strip()
+        self._mapped |= {cell} & self.mapping.keys()
         cell = self.mapping.get(cell, cell).strip()
         verdict = None if not cell or says_nothing(cell, self.scale) else typed(cell)
         self.judges[column] += 1

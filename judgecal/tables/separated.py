@@ -136,12 +136,17 @@ def dialect_of(path: Path, encoding: str | None = None, separator: str | None = 
         raise InputError(f"{where}: {error}") from None
     lines, left, whole = list[str](), _SAMPLE_CHARACTERS, False
     errors = "surrogateescape" if encoding == UTF_8 else "replace"
-    with io.TextIOWrapper(open_bytes(path), encoding=encoding, errors=errors, newline="") as file:
-        while left > 0 and len(lines) < _SAMPLE_LINES and not whole:
-            line = file.readline(left)
-            whole = not line
-            lines += [line] * (not whole)
-            left -= len(line)
+    try:
+        with io.TextIOWrapper(open_bytes(path), encoding=encoding, errors=errors, newline="") as file:
+            while left > 0 and len(lines) < _SAMPLE_LINES and not whole:
+                line = file.readline(left)
+                whole = not line
+                lines += [line] * (not whole)
+                left -= len(line)
+    except UnicodeError as error:  # UTF-16 without its mark, which no error handler passes over
+        raise InputError(
+            f"{where}: is not {encoding} ({error}): leave --encoding out, or name another"
+        ) from None
     notes = [] if encoding == UTF_8 or given else [f"{where}: read as {encoding.upper()}"]
     hint = lines[0].rstrip("\r\n").rstrip(",;\t") if lines else ""
     if _HINT in (hint.casefold(), hint[:-1].casefold()):
@@ -167,7 +172,8 @@ def _encoding(name: str) -> str:
     """An encoding as Python calls it; ValueError: there is none of that name."""
     try:
         known = codecs.lookup(name).name
-    except LookupError:
+        "".encode(known), "a".encode(known).decode(known, "replace")  # of texts, and with any byte
+    except (LookupError, UnicodeError):
         raise ValueError(f"--encoding {name} is none that is known: such as utf-8, cp1252, cp1250") from None
     return UTF_8 if known == "utf-8" else known
 
