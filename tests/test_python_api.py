@@ -179,6 +179,8 @@ def test_functions_judge_beside_judges_by_name_and_no_scale_is_repeated() -> Non
         InputError, match="verdicts of far_off@python, lambda@python, token_f1@local: take one"
     ):
         package.agreement(gold, rows)
+    with pytest.raises(InputError, match=r"compare: verdicts of far_off@python, .*: take one"):
+        package.compare(gold, rows, rows.of(c))
 
 
 def test_a_lock_takes_a_function_of_a_file_and_refuses_any_other(workspace_dir: Path) -> None:
@@ -289,6 +291,9 @@ def test_a_frame_that_makes_no_set_is_refused_with_every_problem() -> None:
         "the frame:row 2",
     ]
     assert "likewise row 3: '7'" in str(refused.value)
+    frame_of_words = polars.DataFrame({"question": ["A", "B"], "answer": ["a", "b"], "x": ["yes", "gut"]})
+    with pytest.raises(InputError, match=r'give mapping=\{"gut": "yes"\}'):
+        GoldSet.from_frame(frame_of_words, labels="x", scale="binary")
     assert 'mapping={"FROM": "TO"}' in str(refused.value) and "--" not in str(refused.value)
     for call, message in (
         (lambda: GoldSet.from_frame(frame, question="q", labels=["x"]), "show no scale .*: give scale="),
@@ -318,6 +323,7 @@ def test_a_frame_that_makes_no_set_is_refused_with_every_problem() -> None:
         (lambda: Judge("correctness_v3@embeded"), "unknown model 'embeded': did you mean embedded"),
         (lambda: Judge("answer_v1@embedded"), "signature answer_v1 cannot judge"),
         (lambda: score("correctness_v3@gpt-4o", load_gold("starter")), "set the variable OPENAI_API_KEY"),
+        (lambda: score(Path("nothing.json"), load_gold("starter")), "say model=ALIAS"),  # type: ignore[arg-type]
         (lambda: score(NAME, load_gold("starter"), split="tset"), "unknown split 'tset'"),
         (lambda: score(NAME, load_gold("starter"), repeats=0), "--repeats must be from 1 to 1,000"),
         (lambda: score(NAME, load_gold("starter"), limit=0), "--limit must be at least 1"),

@@ -135,5 +135,8 @@ def _with_the_set(gold: GoldSet) -> Path:
 
     path = gold.path / JUDGEMENTS
     if not path.is_file():
-        raise InputError(f"gold set {gold.name} came without judgements: name their file with --judgements")
+        raise InputError(
+            f"gold set {gold.name} came without judgements: name their file with --judgements, or give "
+            "a table with labels and verdicts, judgecal agreement FILE"
+        )
     return path

@@ -87,9 +87,9 @@ def score(
     return Scored(rows, gold=gold, scales={one.name: item_scale(one) for one in judges})
 
 
-def _on_scale_of(gold: GoldSet, judge: Judge | str | Callable[..., Any]) -> Judge:
+def _on_scale_of(gold: GoldSet, judge: Judge | str | Path | Callable[..., Any]) -> Judge:
     """A judge by whatever it is given as; a function that says no scale has the set's."""
-    made = judge_named(judge) if isinstance(judge, str) or callable(judge) else judge
+    made = judge_named(judge) if isinstance(judge, str | Path) or callable(judge) else judge
     return made.on(gold.scale) if isinstance(made, GivenFunction) else made
 
 
@@ -187,8 +187,6 @@ def agreement(
         raise InputError("agreement: a gold set says its scale, questions and weights: leave them out")
     else:
         rows = _rows_of(judge_labels, "agreement")
-        if len(names := sorted({row.judge for row in rows})) > 1:
-            raise InputError(f"agreement: verdicts of {', '.join(names)}: take one, as rows.of({names[0]!r})")
         table = _table_of(gold_labels, rows)
         _look(table, [rows], experiment="judgecal.agreement", kind="report", by="report")
         labels, verdicts = table.labels, _matrix(rows, table)
@@ -218,6 +216,8 @@ def _rows_of(judged: Iterable[object], who: str) -> list[Judgement]:
     rows = [row for row in given if isinstance(row, Judgement)]
     if len(rows) != len(given):
         raise InputError(f"{who}: with a gold set verdicts are judgements, as judgecal.score gives them")
+    if len(names := sorted({row.judge for row in rows})) > 1:
+        raise InputError(f"{who}: verdicts of {', '.join(names)}: take one, as rows.of({names[0]!r})")
     return rows
 
 

@@ -40,12 +40,11 @@ def labelled_table(
 
 def _keep(workspace: Workspace, name: str, config: Mapping[str, Any]) -> str:
     """The command that imports the table; with a workspace first, where there is none."""
-    free, number, place, made = name, 2, "", "judgecal"
+    free, number, place, made, made_in = name, 2, "", "judgecal", "judgecal-workspace"
     if workspace.is_starter:
-        made = "judgecal-workspace"
-        place = "" if Path(made).exists() else f"judgecal init {made} && "
-        made = f"judgecal --workspace {made}"
-    while not workspace.is_starter and (workspace.gold / free).exists():
+        place = "" if Path(made_in).exists() else f"judgecal init {made_in} && "
+        made = f"judgecal --workspace {made_in}"
+    while ((Path(made_in) / "gold" if workspace.is_starter else workspace.gold) / free).exists():
         free, number = f"{name}-{number}", number + 1
     return f"{place}{made} gold import {shlex.quote(config['file'])} --as {free} {config['options']}"
 
