@@ -269,7 +269,10 @@ class _Wanted:
 
         how, workspace = self.how, self.workspace
         has_draft = how.draft is not None
-        found = find_source(self.source, workspace, draft=has_draft, judge=how.draft, labelling=True)
+        strata = how.following == "strata"
+        found = find_source(
+            self.source, workspace, draft=has_draft, judge=how.draft, labelling=True, rows=strata
+        )
         gold, items, drafts = found.gold, found.items, found.drafts if has_draft else None
         if found.to != gold.name:  # an answerer's answers, which are in no set yet
             from judgecal.experiment.label_source import LabelSample
@@ -279,7 +282,7 @@ class _Wanted:
             card = Card(found.to, gold.scale, version="1", source=about, anchors=gold.card.anchors)
             made = self._there(found.to) or self._written(LabelSample(card, items, ()))
             return made, made.items, drafts
-        if how.following == "strata":
+        if strata:
             if self.source == gold.name:
                 raise InputError(
                     f"--next strata draws by verdicts, and gold set {self.source!r} has none: name an "

@@ -170,7 +170,7 @@ class CompareRun:
         rows = rows_of(self.stored, self.columns, self._metric, self.on, experiment)
         if rows is None:
             return {}
-        left = rows.at_level(self.workspace.experiments, self.labels, experiment.slug)
+        left = rows.at_level(experiment, self.labels)
         pairs = list(itertools.combinations([column.judge for column in self.columns], 2))
         left["level"] = 1.0 - (1.0 - left["level"]) / len(pairs)
         return {(a, b): rows.decide(a, b, margin=MARGIN, tell=True, **left) for a, b in pairs}

@@ -117,13 +117,12 @@ def foresee_look(
     *,
     by: str,
     judges: Mapping[str, str] | None = None,
-    kind: LookKind = "decision",
 ) -> Look:
     """Which decision a run would take; nothing is written.
 
     Without judges, whose verdicts may not be known yet, a new one.
     """
-    this = {"kind": kind, "by": by, **_content(gold, items, judges or {}, kind)}
+    this = {"kind": _DECISION, "by": by, **_content(gold, items, judges or {}, "decision")}
     return _placed(experiments / LOOKS_FILE, this)
 
 

@@ -19,7 +19,7 @@ from judgecal.engine import Journal
 from judgecal.errors import InputError, listed
 from judgecal.experiment.agreement import JudgeColumn, StoredExperiment
 from judgecal.experiment.folder import Experiment
-from judgecal.experiment.looks import DRAW, Look, foresee_look, look_at_test
+from judgecal.experiment.looks import DRAW, Look, look_at_test
 from judgecal.experiment.table_rows import (
     JudgedItems,
     ReadRow,
@@ -285,21 +285,21 @@ class JudgedRows:
         at = np.array([place[item.item_id] for item in done], dtype=np.int64)
         return DrawnLabels(at, self._numbers([gold.labels[item.item_id] for item in done]), np.array(chances))
 
-    def look(self, experiments: Path, gold: GoldSet, slug: str | None) -> Look:
-        """Which decision on a draw this is; written down where the slug of the experiment is given."""
+    def look(self, experiments: Path, gold: GoldSet, experiment: Experiment) -> Look:
+        """Which decision on a draw this is, written down; what two commands ask of one draw are two."""
         items = [item for item in gold.items if item.item_id in gold.labels]
         judges = {name: digest([name, *map(str, said)])[:16] for name, said in self.verdicts.items()}
-        seen = partial(foresee_look if slug is None else look_at_test, experiments, gold, items)
-        by = f"labels where judges differ, by {self.metric}"
-        return seen(by=by, judges=judges, kind=DRAW, **({} if slug is None else {"experiment": slug}))
+        by = f"{experiment.config['command']} where judges differ by {self.metric}"
+        how: dict[str, Any] = {"experiment": experiment.slug, "kind": DRAW, "by": by, "judges": judges}
+        return look_at_test(experiments, gold, items, **how)
 
     def at_level(
-        self, experiments: Path, gold: GoldSet | None, slug: str, trained: frozenset[str] = frozenset()
+        self, experiment: Experiment, gold: GoldSet | None, trained: frozenset[str] = frozenset()
     ) -> dict[str, Any]:
         """The labels of a drawn set, and the level that is left for this decision on them, written down."""
         if gold is None:
             return {"level": Look(1, new=True).level}
-        drawn, look = self.labelled(gold, trained), self.look(experiments, gold, slug)
+        drawn, look = self.labelled(gold, trained), self.look(experiment.folder.parent, gold, experiment)
         seen = look.sentence(gold.name, labels="drawn labels")
         return {"drawn": drawn, "level": look.level, "look": seen, "labels": gold.name}
 

@@ -439,7 +439,7 @@ class MigrateRun:
             return None
         judged.write(self.experiment.folder)
         trained = frozenset(self.old.trained_on | self.new.trained_on)
-        left = judged.at_level(self.workspace.experiments, self.labels, self.experiment.slug, trained)
+        left = judged.at_level(self.experiment, self.labels, trained)
         return judged.decide(self.old.name, self.new.name, margin=self.margin, **left)
 
     def foresee(self) -> Look:

@@ -126,7 +126,7 @@ class SelectRun(SelectRequest):
         rows = rows_of(self.stored, within, self.by, self.on, self.experiment)
         if rows is None:
             return ()
-        left = rows.at_level(self.workspace.experiments, self.labels, self.experiment.slug)
+        left = rows.at_level(self.experiment, self.labels)
         left["level"] = 1.0 - (1.0 - left["level"]) / (len(within) - 1)
         pairs = itertools.permutations([column.judge for column in within], 2)
         return tuple(rows.decide(a, b, margin=self.margin, **left) for a, b in pairs)
