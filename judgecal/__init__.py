@@ -34,75 +34,42 @@ if TYPE_CHECKING:
     from judgecal.signatures import load_signature
     from judgecal.stats import alt_test, reliability
 
-# Where each name is; behind a colon, under which name.
+# What each module has; behind a colon, under which name.
+_NAMES = {
+    "judgecal.errors": "InputError JudgecalError",
+    "judgecal.exchange.mlflow_scorer": "mlflow_scorer",
+    "judgecal.experiment": "Judgements",
+    "judgecal.experiment.in_python": "agreement compare score",
+    "judgecal.goldset": "Columns GoldSet load_gold",
+    "judgecal.judges": "Judge:judge_named",
+    "judgecal.optimize": "optimize",
+    "judgecal.optimize.plain_dspy": "examples metric",
+    "judgecal.probes.run": "probe",
+    "judgecal.production.judge": "judge",
+    "judgecal.production.plan": "plan",
+    "judgecal.production.rate": "rate",
+    "judgecal.rag.evaluation.run": "evaluate",
+    "judgecal.records": "Estimate Item Judgement Rating",
+    "judgecal.report.experiments": "load_report",
+    "judgecal.scale": "Scale",
+    "judgecal.selection.gate": "gate",
+    "judgecal.selection.migrate": "migrate",
+    "judgecal.selection.select": "select",
+    "judgecal.signatures": "load_signature",
+    "judgecal.stats": "alt_test reliability",
+}
 _HOME = {
-    "Columns": "judgecal.goldset",
-    "Estimate": "judgecal.records",
-    "GoldSet": "judgecal.goldset",
-    "InputError": "judgecal.errors",
-    "Item": "judgecal.records",
-    "Judge": "judgecal.judges:judge_named",
-    "JudgecalError": "judgecal.errors",
-    "Judgement": "judgecal.records",
-    "Judgements": "judgecal.experiment",
-    "Rating": "judgecal.records",
-    "Scale": "judgecal.scale",
-    "agreement": "judgecal.experiment.in_python",
-    "alt_test": "judgecal.stats",
-    "compare": "judgecal.experiment.in_python",
-    "evaluate": "judgecal.rag.evaluation.run",
-    "examples": "judgecal.optimize.plain_dspy",
-    "gate": "judgecal.selection.gate",
-    "judge": "judgecal.production.judge",
-    "load_gold": "judgecal.goldset",
-    "load_report": "judgecal.report.experiments",
-    "load_signature": "judgecal.signatures",
-    "metric": "judgecal.optimize.plain_dspy",
-    "migrate": "judgecal.selection.migrate",
-    "mlflow_scorer": "judgecal.exchange.mlflow_scorer",
-    "optimize": "judgecal.optimize",
-    "plan": "judgecal.production.plan",
-    "probe": "judgecal.probes.run",
-    "rate": "judgecal.production.rate",
-    "reliability": "judgecal.stats",
-    "score": "judgecal.experiment.in_python",
-    "select": "judgecal.selection.select",
+    name.partition(":")[0]: (module, name.rpartition(":")[2])
+    for module, names in _NAMES.items()
+    for name in names.split()
 }
 
 __all__ = [
-    "Columns",
-    "Estimate",
-    "GoldSet",
-    "InputError",
-    "Item",
-    "Judge",
-    "JudgecalError",
-    "Judgement",
-    "Judgements",
-    "Rating",
-    "Scale",
-    "__version__",
-    "agreement",
-    "alt_test",
-    "compare",
-    "evaluate",
-    "examples",
-    "gate",
-    "judge",
-    "load_gold",
-    "load_report",
-    "load_signature",
-    "metric",
-    "migrate",
-    "mlflow_scorer",
-    "optimize",
-    "plan",
-    "probe",
-    "rate",
-    "reliability",
-    "score",
-    "select",
-]
+    "Columns", "Estimate", "GoldSet", "InputError", "Item", "Judge", "JudgecalError", "Judgement",
+    "Judgements", "Rating", "Scale", "__version__", "agreement", "alt_test", "compare", "evaluate",
+    "examples", "gate", "judge", "load_gold", "load_report", "load_signature", "metric", "migrate",
+    "mlflow_scorer", "optimize", "plan", "probe", "rate", "reliability", "score", "select",
+]  # fmt: skip
 
 
 if not TYPE_CHECKING:  # which would take any name for one of ours
@@ -110,10 +77,10 @@ if not TYPE_CHECKING:  # which would take any name for one of ours
     def __getattr__(name: str) -> Any:
         if name not in _HOME:
             raise AttributeError(f"module 'judgecal' has no attribute {name!r}")
-        module, _, other = _HOME[name].partition(":")
+        module, other = _HOME[name]
         home = importlib.import_module(module)
         # a package is called itself
-        value = home if module == f"{__name__}.{name}" else getattr(home, other or name)
+        value = home if module == f"{__name__}.{name}" else getattr(home, other)
         globals()[name] = value
         return value
 

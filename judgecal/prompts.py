@@ -123,7 +123,6 @@ def _scale(head: _Head) -> Scale:
 
 
 def _verdict_problems(head: _Head) -> list[str]:
-    """What is wrong with the place of the verdict."""
     rule, shown = head.verdict, f"verdict {head.verdict!r}"
     if head.structured and not re.fullmatch(r"\$\.[^\W\d][\w-]*", rule):
         return ['structured = true asks for a JSON object: name the verdict in it, verdict = "$.score"']

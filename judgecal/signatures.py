@@ -116,7 +116,6 @@ def source_file(name: str, workspace: Workspace) -> Path:
 
 
 def _load_prompt(path: Path, name: str) -> LoadedSignature:
-    """A text prompt as a signature."""
     prompt = read_prompt(path, ITEM_INPUTS)
     made = signature_on(prompt.scale, prompt.inputs, prompt.instructions)
     fingerprint = digest(["text prompt", prompt.text])

@@ -352,12 +352,6 @@ def test_a_file_beside_a_table_says_what_its_header_does_not(tmp_path: Path) -> 
     write_beside(table, named, header)
     assert json.loads(beside(table).read_text())["schema"] == 1
     assert Columns(usual=True).resolved(header, table, only=USUAL) == named
-    assert named.untold(header, table) == [] and named.untold(header)[:4] == [
-        "--question",
-        "q",
-        "--answer",
-        "a",
-    ]
     typed = Columns("question", usual=True).resolved(header, table, only=USUAL)
     assert (typed.question, typed.answer) == ("question", "a")  # an option goes first
     fewer = Columns(usual=True).resolved(("a", "question"), table)

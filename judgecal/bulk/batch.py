@@ -102,8 +102,6 @@ def _one_verdict(call: Call, outcome: CallResult, replies: Sequence[Reply]) -> J
 
 
 class _BatchRun:
-    """The batches of one model."""
-
     def __init__(
         self,
         spec: ModelSpec,

@@ -249,7 +249,6 @@ class _RayLink:
 
 
 def _answer(message: Any) -> Any:
-    """What the actor answers to one or several messages."""
     import ray
 
     with _keeper_needed():

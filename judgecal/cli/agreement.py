@@ -130,7 +130,6 @@ def agreement(
 
 
 def _with_the_set(gold: GoldSet) -> Path:
-    """The judgements that an import kept beside a set."""
     from judgecal.goldset import JUDGEMENTS
 
     path = gold.path / JUDGEMENTS

@@ -267,7 +267,6 @@ def import_command(
 def _understood(
     files: Sequence[str], name: str, how: ImportChoices, table: ImportArguments, workspace: Workspace
 ) -> Understood:
-    """What the import would come to."""
     from judgecal.goldset.understood import understand
 
     if how.sheet:
@@ -295,7 +294,6 @@ def _tool_of(files: Sequence[str], tool: str | None, table: ImportArguments) -> 
 def _imported(
     files: Sequence[str], name: str, how: ImportChoices, table: ImportArguments, workspace: Workspace
 ) -> Imported:
-    """The set of filled sheets, of an export, of questions with rules, or of a table."""
     from judgecal.goldset import import_gold, import_sheets, read_mapping
 
     into: dict[str, Any] = {"name": name, "workspace": workspace, "replace": how.replace}

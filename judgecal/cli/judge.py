@@ -65,8 +65,6 @@ class Judges:
 
 @dataclass(frozen=True)
 class _Given:
-    """What a run takes whoever judges."""
-
     workspace: Workspace
     files: list[str]
     to: str

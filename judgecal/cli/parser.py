@@ -286,7 +286,6 @@ def judges(workspace: Workspace) -> Iterable[str]:
 
 
 def _judges_of_experiment(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The judges of the experiment that stands before them."""
     slug = str(ctx.params.get("experiment") or "")
 
     def found(workspace: Workspace) -> Iterable[str]:

@@ -80,7 +80,6 @@ def report(
 
 
 def _page(workspace: Workspace, experiment: str, report: Report) -> Path:
-    """Write the page; gives its path."""
     from judgecal.experiment.stored import find_experiment
     from judgecal.report.experiments import PAGE
 

@@ -189,8 +189,6 @@ def _notes(desk: Desk) -> list[str]:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What was asked for on the command line."""
-
     source: str
     how: LabelArguments
     table: TableArguments

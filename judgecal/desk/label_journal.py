@@ -64,8 +64,6 @@ class LabelEntry:
 
 
 class _Act(BaseModel):
-    """What a line holds beside a rating."""
-
     model_config = ConfigDict(extra="forbid", strict=True)
     turn: Literal[1, 2] = 1
     undone: bool = False

@@ -57,8 +57,6 @@ class LabelOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Labels:
-    """The people's labels of an export."""
-
     name: str | None  # None where nobody gave one, and the set waits for them
     scale: Scale
     ratings: Sequence[Rating]
@@ -272,7 +270,6 @@ def _read_labels(export: Export, options: LabelOptions) -> _Labels:
 
 
 def _chosen(export: Export, wanted: Sequence[str]) -> str | None:
-    """The name of the scores that are the label."""
     if len(wanted) > 1:
         raise InputError(f"--label {', '.join(wanted)}: a gold set has one label: choose one of them")
     names = Counter(score.name for score in export.ratings)

@@ -331,7 +331,6 @@ def entry_fields(
 
 
 def _rows_of(table: AgreementTable, column: JudgeColumn) -> list[Judgement]:
-    """The judgements that the table asks for."""
     asked = {item.item_id for item in table.items}
     return [row for row in column.rows if row.item_id in asked and row.repeat < table.repeats]
 

@@ -111,7 +111,6 @@ def _recorded(gold: GoldSet, file: Path, table: Table, scale: str | None) -> Rec
 
 
 def _free_judges(gold: GoldSet, workspace: Workspace) -> list[Judge]:
-    """The free judges that find in the items what they read."""
     able, why = list[Judge](), ""
     for judge in (judge_named(name, workspace=workspace) for name in _FREE):
         try:

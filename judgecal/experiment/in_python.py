@@ -211,7 +211,6 @@ def _scale_given(who: str, scale: Scale | str | None) -> Scale | str:
 
 
 def _rows_of(judged: Iterable[object], who: str) -> list[Judgement]:
-    """The rows that are to be held against a gold set."""
     given = list(judged)
     rows = [row for row in given if isinstance(row, Judgement)]
     if len(rows) != len(given):
@@ -222,13 +221,11 @@ def _rows_of(judged: Iterable[object], who: str) -> list[Judgement]:
 
 
 def _own_scale(judged: Iterable[object]) -> Scale | None:
-    """The scale of the verdicts of one judge, where `score` said it."""
     names = {row.judge for row in judged} if isinstance(judged, Judgements) else set()
     return judged.scales.get(names.pop()) if isinstance(judged, Judgements) and len(names) == 1 else None
 
 
 def _table_of(gold: GoldSet, *sides: Sequence[Judgement]) -> AgreementTable:
-    """The labelled items that any side has judged."""
     judged = {row.item_id for rows in sides for row in rows}
     items = tuple(item for item in gold.items if item.item_id in judged and item.item_id in gold.labels)
     if not items:
@@ -241,7 +238,6 @@ def _matrix(rows: Sequence[Judgement], table: AgreementTable) -> list[list[Label
 
 
 def _look(table: AgreementTable, sides: Sequence[Sequence[Judgement]], **how: Any) -> Look | None:
-    """Write down that test labels were looked at, if any are among them."""
     gold, items = table.gold, table.items
     if all(gold.split_of(item.group) != "test" for item in items):
         return None

@@ -171,7 +171,6 @@ def _column(
     people: Scale,
     named: Scale | None,
 ) -> JudgeColumn:
-    """One judge's rows as judgements; `named` is the scale that the user named."""
     seen: dict[tuple[str, int, str], int] = {}
     problems = []
     for item, row in rows:

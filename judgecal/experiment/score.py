@@ -111,7 +111,6 @@ class ScoreRun:
             judge.check_items(items)
 
     def _check_beside(self, judge: Judge, recorded: Recorded) -> None:
-        """Refuse a judge that cannot stand beside recorded ones."""
         if any(column.judge == judge.name for column in recorded.columns):
             raise InputError(f"{recorded.name} holds a judge {judge.name} too: rename it there")
         if judge.trained_on or not (judge.model is None or judge.model.embedded):

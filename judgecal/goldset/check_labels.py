@@ -136,7 +136,6 @@ def thin_splits(gold: GoldSet) -> Findings:
 
 
 def _strata(gold: GoldSet, split: str) -> list[tuple[str, int]]:
-    """The classes or the thirds of the scale, and how many labels of a split are in each."""
     labels = [gold.labels[item.item_id] for item in gold.select(split) if item.item_id in gold.labels]
     scale = gold.scale
     if scale.kind == "nominal":

@@ -47,8 +47,6 @@ _COMPARED = (
 
 @dataclass(slots=True)
 class _ReadItem:
-    """What is held of an item that was read."""
-
     item_id: str
     line: int  # where it first stands
     parts: tuple[int, ...]  # where several rows may be of one item: a hash of each part that they share
@@ -190,7 +188,6 @@ class ImportSession:
         }
 
     def _without_label(self) -> list[str]:
-        """The columns of raters in which no row has a label."""
         columns = self.columns.raters if self.columns.rater is None else ()
         return [column for column in columns if column not in self._n_of_raters]
 

@@ -128,7 +128,6 @@ def understand(
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a file that an import has just written."""
     if path.is_file():
         with path.open(encoding="utf-8", newline="\n") as lines:
             yield from map(json.loads, lines)
@@ -161,7 +160,6 @@ def _spread(counts: Counter[Label | None]) -> LabelSpread:
 
 
 def _recorded(rows: Iterable[Mapping[str, Any]], people: Scale) -> dict[str, RecordedVerdicts]:
-    """By judge what `agreement` will make of the rows."""
     by_judge: dict[str, list[str]] = {}
     for row in rows:
         cell = record_row(0, {"verdict": row.get("verdict")}).cells["verdict"]
@@ -176,7 +174,6 @@ def _recorded(rows: Iterable[Mapping[str, Any]], people: Scale) -> dict[str, Rec
 
 
 def _shortened(row: Mapping[str, Any]) -> dict[str, str]:
-    """An item's fields as texts, long ones cut."""
 
     def cut(value: Any) -> str:
         text = " ".join(str(value).split())

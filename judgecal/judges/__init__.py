@@ -48,35 +48,12 @@ _LONGEST_PATH = 250  # characters: a system may refuse to look for a longer one
 _PROMPT = ("ProgramFile", "PromptJudge", "load_program", "program_of", "save_program")
 
 __all__ = [
-    "ITEM_INPUTS",
-    "Caller",
-    "Decider",
-    "FunctionJudge",
-    "GivenFunction",
-    "Judge",
-    "JudgeAdapter",
-    "JudgeKind",
-    "JudgeName",
-    "LocalJudge",
-    "ProgramFile",
-    "PromptJudge",
-    "PythonJudge",
-    "RecordedJudge",
-    "Respondent",
-    "calls_a_model",
-    "decides_itself",
-    "item_inputs",
-    "judge_named",
-    "lacking_inputs",
-    "load_program",
-    "local_judges",
-    "program_of",
-    "read_reply",
-    "reply_fields",
-    "save_program",
-    "set_local",
+    "ITEM_INPUTS", "Caller", "Decider", "FunctionJudge", "GivenFunction", "Judge", "JudgeAdapter",
+    "JudgeKind", "JudgeName", "LocalJudge", "ProgramFile", "PromptJudge", "PythonJudge", "RecordedJudge",
+    "Respondent", "calls_a_model", "decides_itself", "item_inputs", "judge_named", "lacking_inputs",
+    "load_program", "local_judges", "program_of", "read_reply", "reply_fields", "save_program", "set_local",
     "units_of",
-]
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

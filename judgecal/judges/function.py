@@ -129,7 +129,6 @@ def _parameters(
 
 
 def _told_scale(call: Callable[..., Any], content: Mapping[str, Any], where: str) -> Scale | None:
-    """The scale that a function's file or its return type says."""
     if content.get("SCALE") is not None:
         return Scale.parse(str(content["SCALE"]))
     by_type = scale_of_type(_verdict_type(typing.get_type_hints(call).get("return")), where)
@@ -198,7 +197,6 @@ class FunctionJudge:
         self._take(function_set, loaded.parameters, loaded.inputs)
 
     def _take(self, call: Callable[..., Any], parameters: tuple[str, ...], inputs: tuple[str, ...]) -> None:
-        """Judge by this function, whose parameters are filled from an item."""
         self.inputs = inputs
         self.unit = _unit_of(parameters)
         self._function = call
@@ -237,7 +235,6 @@ class FunctionJudge:
         return reading
 
     def _reading(self, value: Any) -> ParsedReply:
-        """What a function returned, as a verdict on its scale."""
         reasoning = ""
         if type(value) is tuple and len(value) == 2:
             value, reasoning = value

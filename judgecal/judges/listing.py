@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from judgecal.errors import InputError, refuse
+from judgecal.errors import InputError
 from judgecal.judges.function import LocalJudge, load_local, local_judges
 from judgecal.judges.protocol import JudgeName
+from judgecal.judges.signature_files import signatures_of
 from judgecal.judges.suite import list_suites, load_suite
 from judgecal.records import Result
-from judgecal.signatures import list_signatures, outline_signature
 from judgecal.workspace import Workspace
 
 
@@ -62,20 +62,16 @@ class JudgesHere(Result):
 
 def judges_here(workspace: Workspace) -> JudgesHere:
     """List what can judge here; what cannot be read is listed with the reason, and no signature is run."""
-    silent, suites, local = [], [], []
-    signatures, prompts = list[SignatureHere](), list[SignatureHere]()
-    for name in list_signatures(workspace):
-        kind = prompts if name.endswith(".md") else signatures
-        try:
-            outline = outline_signature(name, workspace=workspace)
-            refuse([outline.template] if outline.template else [])
-        except InputError as error:
-            kind.append(SignatureHere(name, problem=error.problems[0]))
-            continue
-        if outline.scale is None:
-            silent.append(name)
-        else:
-            kind.append(SignatureHere(name, str(outline.scale), outline.unit, outline.inputs))
+    suites, local, listed = [], [], signatures_of(workspace).signatures
+    silent = [one.name for one in listed if one.scale is None and one.error is None]
+    signatures, prompts = (
+        tuple(
+            SignatureHere(one.name, one.scale or "", one.unit or "", one.inputs, one.error)
+            for one in listed
+            if one.name not in silent and one.name.endswith(".md") == as_text
+        )
+        for as_text in (False, True)
+    )
     for name in list_suites(workspace):
         try:
             judges = load_suite(name, workspace=workspace).judges
@@ -93,6 +89,4 @@ def judges_here(workspace: Workspace) -> JudgesHere:
         local.append(
             LocalHere(str(judge), about, scale, rule.unit, rule.needs, settings, rule.source, problem)
         )
-    return JudgesHere(
-        str(workspace.root), tuple(signatures), tuple(prompts), tuple(suites), tuple(local), tuple(silent)
-    )
+    return JudgesHere(str(workspace.root), signatures, prompts, tuple(suites), tuple(local), tuple(silent))

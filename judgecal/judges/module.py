@@ -167,7 +167,6 @@ def _prefixes(state: Mapping[str, Any]) -> list[str]:
 
 
 def _only_state(table: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-    """The state of the one prompt in a file that DSPy saved."""
     parts = [table, *table.values()]
     states = [part for part in parts if isinstance(part, dict) and {"signature", "demos"} <= part.keys()]
     for state in states:
@@ -190,7 +189,6 @@ def _fields_of(state: Mapping[str, Any]) -> bool:
 
 
 def _recognised(state: Mapping[str, Any], names: list[str] | None, where: str, workspace: Workspace) -> str:
-    """The workspace's one signature with these fields; of a file DSPy keeps their prefixes alone."""
     prefixes = _prefixes(state)
     found, unchanged = [], []
     for name in list_signatures(workspace):  # a text prompt has no outputs

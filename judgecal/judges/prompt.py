@@ -223,8 +223,6 @@ def load_program(path: Path, signature: LoadedSignature) -> ProgramFile:
 
 @dataclass(frozen=True, slots=True)
 class _CompiledFrom:
-    """What judgecal writes beside DSPy's own state."""
-
     signature: str
     signature_fingerprint: str
     trained_on: tuple[str, ...]

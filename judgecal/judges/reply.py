@@ -137,7 +137,6 @@ def reply_fields(text: str, names: Collection[str]) -> Fields:
 
 
 def _one_verdict(signature: LoadedSignature, values: Sequence[Any]) -> tuple[Label | None, Failure | None]:
-    """What all values say alike."""
     verdict, failure = read_verdict(signature, values[0])
     for value in values[1:]:
         if read_verdict(signature, value) != (verdict, failure):

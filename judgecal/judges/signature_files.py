@@ -67,7 +67,7 @@ def signatures_of(workspace: Workspace) -> SignatureList:
             outline = outline_signature(name, workspace=workspace)
             refuse([outline.template] if outline.template else [])
         except InputError as error:
-            listed.append(ListedSignature(name, error=str(error)))
+            listed.append(ListedSignature(name, error=error.problems[0]))
         else:
             scale = None if outline.scale is None else str(outline.scale)
             listed.append(ListedSignature(name, scale, outline.inputs, outline.unit))
@@ -171,7 +171,6 @@ Found = Iterator[tuple[str | int, str]]
 
 
 def _placed(path: Path, text: str) -> SignatureProblem:
-    """A message that begins with the file, and maybe a line."""
     match = re.match(rf"{re.escape(str(path))}(?::(\d+))?: ", text)
     line = match[1] if match and match[1] else "1"
     return SignatureProblem(f"{shown(path)}:{line}", text[match.end() :] if match else text)
@@ -192,7 +191,6 @@ def _verdict_problems(path: Path) -> Iterator[SignatureProblem]:
 
 
 def _shape(loaded: LoadedSignature) -> Found:
-    """Instructions, reasoning and verdict."""
     cls, outputs = loaded.cls, list(loaded.cls.output_fields)
     if not (cls.__doc__ or "").strip() or cls.instructions.startswith("Given the fields `"):
         yield cls.__name__, "no instructions: say in the class's docstring what is to be judged, and how"
@@ -238,7 +236,6 @@ def _imports(loaded: LoadedSignature) -> Found:
 
 
 def _against(loaded: LoadedSignature, gold: GoldSet) -> Found:
-    """Whether verdicts can stand beside the labels of a set."""
     if loaded.scale is None or loaded.verdict is None:
         return
     try:

@@ -12,13 +12,6 @@ from judgecal.models.catalogue import (
 from judgecal.models.providers import PROVIDERS, shown_address
 
 __all__ = [
-    "ALIASES",
-    "EMBEDDED",
-    "PROVIDERS",
-    "Catalogue",
-    "ModelSpec",
-    "for_task",
-    "load_catalogue",
-    "shown_address",
-    "with_version",
-]
+    "ALIASES", "EMBEDDED", "PROVIDERS", "Catalogue", "ModelSpec", "for_task", "load_catalogue",
+    "shown_address", "with_version",
+]  # fmt: skip

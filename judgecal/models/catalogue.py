@@ -245,8 +245,6 @@ ALIASES: tuple[ModelSpec, ...] = (
 
 
 class _AliasTable(BaseModel):
-    """`[models.NAME]` of `judgecal.toml`."""
-
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
     id: str

@@ -232,7 +232,6 @@ class OptimizeRun:
         confirmation: Confirmation,
         usd: float,
     ) -> OptimizeResult:
-        """The object of the contract."""
         before, gold, metric = scored[0], self.gold, self.metric
         unread, unread_before = None, unread_judge(self.judge.name, after.column.stored)
         if unread_before is not None:  # and no candidate had a verdict on dev either
@@ -314,7 +313,6 @@ class OptimizeRun:
         )
 
     def _score_all(self, journal: Journal, budget: Budget) -> list[Scored]:
-        """Score the judge as it is, then every candidate as it is made, on dev."""
         dev, training = self.table("dev"), self.training(budget)
         if training.probes:
             broken = self._broken_on_train(training, journal, budget)

@@ -164,7 +164,6 @@ def read_judged(path: Path, columns: JudgedColumns, judge: Scale) -> JudgedTable
 
 
 def _frame(path: Path, columns: JudgedColumns) -> pl.DataFrame:
-    """The columns that are asked for, as text."""
     import polars as pl
 
     names = list(dict.fromkeys(columns.named.values()))

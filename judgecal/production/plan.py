@@ -79,7 +79,6 @@ class PlanResult(Result):
 
 
 def _of_lock(lock: Lock, name: str) -> Estimate | None:
-    """An estimate of a lock, at the people's mark."""
     people = lock.gold.people
     return lock.applied.get(name if people.kind == "binary" else f"{name}@{people.pass_at:g}")
 

@@ -245,7 +245,6 @@ def text_of(result: Result) -> str:
 
 
 def _headline(result: Result) -> Headline | None:
-    """What the results of functions that are no command come to."""
     match result:
         case Agreement(metric=metric, decides=decides):
             on = "" if metric_facts(metric).unit == "share" else f" by {metric}"

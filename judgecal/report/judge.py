@@ -168,7 +168,6 @@ def _system_name(entry: SystemRates) -> str:
 
 
 def _systems(result: JudgeResult) -> Section:
-    """A row for each system, then all."""
     overall = result.overall
     entries = [overall] if [*result.systems] == [overall] else [*result.systems, overall]
     rows = [

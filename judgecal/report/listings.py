@@ -74,7 +74,6 @@ def signatures_document(result: SignatureList) -> Document:
 def _signatures(
     rows: Iterable[tuple[ListedSignature | CheckedSignature | SignatureHere, str]], *, short: bool = True
 ) -> Table:
-    """A line a signature; beside each what stands where it has no scale."""
     return table(
         rows,
         {

@@ -181,7 +181,6 @@ def _mapped(result: OptimizeResult) -> Estimate | None:
 
 
 def _headline(result: OptimizeResult) -> Headline:
-    """What to do, and what bears it out."""
     test, keep, mapped = result.test, "Keep the judge as it is", _mapped(result)
     whom, split = raters_in_words(result.gold.labels_by)[0], "dev" if test.after is None else "test"
     if test.difference is None or test.after is None:
@@ -284,7 +283,6 @@ def _deciding(result: OptimizeResult) -> tuple[str, list[_Deciding]]:
 
 
 def _splits(result: OptimizeResult) -> list[tuple[str, dict[str, Estimate], dict[str, Estimate]]]:
-    """Each split that was judged, before and after."""
     splits = [("dev", result.dev.before, result.dev.after)]
     if result.test.before is not None and result.test.after is not None:
         splits.append(("test", result.test.before, result.test.after))

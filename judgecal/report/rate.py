@@ -404,8 +404,6 @@ def _assumed(assumes: Sequence[str]) -> Bullets:
 
 
 class _Line(NamedTuple):
-    """A line of a curve, with its name and its tone."""
-
     name: str
     tone: str
     points: Sequence[tuple[int, float]]

@@ -144,7 +144,6 @@ def _reached(result: SelectResult) -> Iterator[str]:
 
 
 def _leads(result: SelectResult) -> bool:
-    """Whether the metric is the one of all headlines."""
     return result.metric == ("accuracy" if result.gold.scale == "nominal" else "macro_agreement")
 
 
@@ -237,7 +236,6 @@ def _ladder(result: SelectResult, rungs: Sequence[Rung]) -> Picture:
 
 
 def _lock(result: SelectResult) -> Section:
-    """Where the lock is, and the look that it took; the rest is on the page."""
     noise, calibration, written = (
         result.noise,
         result.calibration,

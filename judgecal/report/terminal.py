@@ -48,8 +48,6 @@ _TONES = {"good": "\x1b[1;32m", "bad": "\x1b[1;31m", "careful": "\x1b[1;33m", "o
 
 @dataclass(frozen=True, slots=True)
 class _Screen:
-    """What a block is drawn for."""
-
     width: int
     full: bool
     colour: bool

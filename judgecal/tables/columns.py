@@ -192,15 +192,7 @@ class Columns:
                 found[part] = (usual[0],) if part == "contexts" else usual[0]
         return dataclasses.replace(self, **found, usual=False)
 
-    def untold(self, header: Collection[str], path: Path | None = None) -> list[str]:
-        """The options that a table needs, as typed: what neither its header nor its own file says."""
-        known = Columns(usual=True).resolved(header, path, only=USUAL)
-        parts = {part: getattr(self, part) for part in _BESIDE}
-        differing = {part: value for part, value in parts.items() if value != getattr(known, part)}
-        return [word for pair in Columns(**differing)._typed() for word in pair]
-
     def _columns(self, *parts: str) -> tuple[str, ...]:
-        """The columns that these parts name."""
         names: list[str] = []
         for part in parts:
             value = getattr(self, part)

@@ -133,7 +133,6 @@ def _hold(digest: str, known: Known | None, url: str, what: str) -> None:
 
 
 def _transfer(url: str, draft: Path, limits: Limits) -> tuple[str, int]:
-    """Write what an address sends; gives its sha256 and its bytes."""
     end = time.monotonic() + limits.total_s
     try:
         with _opened(url, limits) as answer, draft.open("wb") as file:

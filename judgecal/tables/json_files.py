@@ -62,7 +62,6 @@ def _object(source: str, decoder: json.JSONDecoder) -> dict[str, Any]:
 
 
 def _fault(error: Exception) -> str:
-    """What is wrong with a JSON text, and where in its line."""
     if isinstance(error, json.JSONDecodeError):
         return f"at column {error.colno} ({error.msg})"
     return "(nested too deeply)" if isinstance(error, RecursionError) else f"({error})"

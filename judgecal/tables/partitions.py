@@ -126,7 +126,6 @@ class Place:
             ) from None
 
     def _found(self) -> tuple[Any, str]:
-        """The file system, and the path in it."""
         import pyarrow as pa
         from pyarrow.fs import FileSystem, LocalFileSystem
 

@@ -122,7 +122,6 @@ def in_windows_1252(lines: Iterable[bytes]) -> str | None:
 
 
 def _not_utf8(line: bytes) -> UnicodeDecodeError | None:
-    """Why a line is no UTF-8; None where it is."""
     try:
         line.decode()
     except UnicodeDecodeError as error:

@@ -243,7 +243,6 @@ def _opened(path: Path, where: str) -> Iterator[Any]:
 
 
 def _no_workbook(path: Path) -> str | None:
-    """Why a file is not a workbook that can be read."""
     try:
         with path.open("rb") as file:
             start = file.read(len(_OLD))

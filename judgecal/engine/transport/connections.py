@@ -124,7 +124,6 @@ class Connections:
         self._clock = asyncio.get_running_loop().call_at(deadline, self._give_up)
 
     def _give_up(self) -> None:
-        """End what has taken too long."""
         loop = asyncio.get_running_loop()
         self._clock = None
         for connection in [late for late, until in self._under_way.items() if until <= loop.time()]:
@@ -142,7 +141,6 @@ class Connections:
         return None
 
     async def _connected(self) -> _Connection:
-        """A new connection, ready for a request."""
         via = self._proxy or self._url
         host, port = str(via.raw_host), via.port or 0
         try:
@@ -195,7 +193,6 @@ class Connections:
         return connection
 
     async def _tunnel(self, connection: _Connection, proxy: URL) -> None:
-        """Have the proxy connect to the host."""
         there = f"{self._url.host_subcomponent}:{self._url.port}"
         credentials = _credentials(proxy, "proxy-authorization")
         lines = "".join(f"{name}: {value}\r\n" for name, value in credentials.items())

@@ -180,7 +180,6 @@ def _decoded(answer: bytes) -> Any:
 
 
 def _checked(address: str, what: str) -> URL:
-    """An address that can be called."""
     try:
         url = URL(address)
     except ValueError as error:

@@ -38,8 +38,6 @@ _UNTOLD = "a suggestion that is the number of a label, whose word the file does 
 
 
 class _Response(NamedTuple):
-    """What a person answered to a question."""
-
     value: Any
     user: str
     status: str
@@ -60,7 +58,6 @@ def _is_nested(begun: Any) -> bool:
 
 
 def _questions(columns: Sequence[str] | set[str]) -> list[str]:
-    """The questions of a flat table, by its columns."""
     answered = [name.removesuffix(".responses") for name in columns if f"{name}.users" in columns]
     suggested = [name.removesuffix(".suggestion") for name in columns if f"{name}.agent" in columns]
     questions = dict.fromkeys([*answered, *suggested])

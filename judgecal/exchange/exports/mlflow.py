@@ -52,8 +52,6 @@ def _holds(files: Sequence[Path]) -> bool:
 
 
 class _Trace(NamedTuple):
-    """A trace as it is read."""
-
     item: Item
     assessments: Sequence[Row]
     where: str
@@ -149,7 +147,6 @@ def _first(*values: Any) -> Any:
 
 
 def _attribute(span: Row, name: str) -> Any:
-    """An attribute of a span, which holds JSON."""
     value = object_in(span, "attributes").get(name)
     try:
         return json.loads(value) if isinstance(value, str) else value

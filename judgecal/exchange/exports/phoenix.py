@@ -112,7 +112,6 @@ def _value(row: Row, name: str) -> Any:
 
 
 def _documents(row: Row) -> list[Row]:
-    """The documents that a span retrieved, in their order."""
     whole = nested(_attribute(row, "retrieval.documents"))
     if isinstance(whole, list):
         flat = ({**_flat(document)} for document in objects(whole))

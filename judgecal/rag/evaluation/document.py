@@ -302,7 +302,6 @@ def _economy(result: EvaluateResult) -> Iterator[str]:
 
 
 def _made_by_model(result: EvaluateResult) -> str:
-    """What questions of a model's own making are worth."""
     easier = "answers that stand wholly in one passage are easier than what users ask"
     text = f"a model made these questions, and {easier}"
     easy, n = result.questions.n_lexically_easy, result.questions.n_with_document

@@ -122,7 +122,6 @@ class FunctionSystem(System):
 
     @cached_property
     def _loaded(self) -> tuple[Callable[[str], Any], str]:
-        """The function and the text of its file."""
         place, _, name = self.table.function.rpartition(":")
         if not place or not name.isidentifier():
             advice = "write FILE.py:function or module:function"
@@ -153,7 +152,6 @@ class FunctionSystem(System):
 
 
 def _called(call: Callable[[str], Any], text: str) -> _Row:
-    """What a function comes to for a question."""
     row, start = _Row(), time.perf_counter()
     with _errors_into(row):
         value = call(text)

@@ -159,7 +159,6 @@ class _Run:
         return SystemAnswer(self.name, question.group, None, error=failure, at=now())
 
     def _plain(self, text: str) -> str:
-        """A text without a secret."""
         return redacted(text, self._secrets)
 
     # --- what a reply holds

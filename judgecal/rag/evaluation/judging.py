@@ -323,7 +323,6 @@ class SystemRun:
         return together([*asked, judging])
 
     def _due(self, rows: Sequence[ReadRow]) -> list[Due]:
-        """What judges would be asked of these answers."""
         return self.panel.running(rows)[0].due(rows, stored_rows(self.experiment.journal), self.options)
 
     def expected(self, far: bool = False) -> list[ReadRow]:

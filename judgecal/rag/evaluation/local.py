@@ -323,7 +323,6 @@ class LocalSystem(System):
 
     @property
     def _n(self) -> int:
-        """Chunks that the index gives."""
         return self.table.top_k if self.table.reranks else self.table.top_n
 
     def _preview_search(

@@ -413,7 +413,6 @@ def load_repliqa(split: str, *, cache_dir: str | None = None) -> Collection:
 
 
 def _load(source: str, split: str, cache_dir: str | None) -> Any:
-    """The one call that loads it."""
     from datasets import load_dataset
 
     if source != REPLIQA and not Path(source).is_dir():
