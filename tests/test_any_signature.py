@@ -15,7 +15,7 @@ import pytest
 from judgecal.experiment.stored import read_experiment
 from judgecal.experiment.summary import floor_judges, stored_result
 from judgecal.workspace import find_workspace
-from tests.support.command import Run, one_object
+from tests.support.command import Run, filled_in, one_object
 from tests.support.server import StubServer, running
 
 WORDS = ("follows", "breaks", "unclear")
@@ -70,6 +70,7 @@ def test_from_import_to_report(
     inputs = "policy,customer_message,agent_reply"
     assert judgecal("signature", "new", "policy", "--scale", "nominal", "--words", ",".join(WORDS), "--inputs",
                     inputs).code == 0  # fmt: skip
+    filled_in(workspace_dir / "signatures" / "policy.py")
     table = write(workspace_dir / "cases.csv", rows())
     done = judgecal("gold", "import", table, "--as", "cases", "--item", "case", *COLUMNS, "--label", "label", "--note",
                     "why", "--scale", "nominal")  # fmt: skip
@@ -149,6 +150,7 @@ def test_the_embedded_model_works_on_it_as_a_floor(judgecal: Run, workspace_dir:
     inputs = "policy,customer_message,agent_reply"
     assert judgecal("signature", "new", "policy", "--scale", "nominal", "--words", ",".join(WORDS), "--inputs",
                     inputs).code == 0  # fmt: skip
+    filled_in(workspace_dir / "signatures" / "policy.py")
     table = write(workspace_dir / "cases.csv", rows(120))
     assert judgecal("gold", "import", table, "--as", "cases", *COLUMNS, "--label", "label", "--scale",
                     "nominal").code == 0  # fmt: skip
@@ -210,6 +212,7 @@ def test_what_items_lack_is_one_message(judgecal: Run, workspace_dir: Path) -> N
         judgecal("signature", "new", "policy", "--scale", "percentage", "--inputs", "policy,agent_reply").code
         == 0
     )
+    filled_in(workspace_dir / "signatures" / "policy.py")
     ran = judgecal("score", "--judge", "policy@embedded", "--gold", "starter")
     assert ran.code == 2 and "asks for policy" in ran.err and "asks for agent_reply" in ran.err
     assert (

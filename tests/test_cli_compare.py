@@ -361,7 +361,7 @@ def test_dev_chose_so_dev_does_not_compare(judgecal: Run) -> None:
 
 def test_what_trained_a_judge_is_left_out(judgecal: Run, workspace_dir: Path) -> None:
     harsh_gold(workspace_dir)
-    assert judgecal("optimize", "--gold", "harsh", "--name", "opt").code == 0
+    assert judgecal("optimize", "--gold", "harsh", "--optimizer", "fewshot", "--name", "opt").code == 0
     program = json.loads((workspace_dir / "experiments" / "opt" / "program.json").read_text())
     trained = set(program["judgecal"]["trained_on"])
     assert trained, "the optimiser takes demos from train"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from judgecal.signatures import BLANK, list_signatures, load_signature, outline_signature
+from judgecal.signatures import list_signatures, load_signature, outline_signature
 from judgecal.workspace import find_workspace
-from tests.support.command import Run, one_object
+from tests.support.command import Run, filled_in, one_object
 
 SCALES = [
     (("--scale", "percentage"), "percentage"),
@@ -20,11 +20,6 @@ SCALES = [
     (("--scale", "binary"), "binary"),
     (("--scale", "nominal", "--words", "follows,breaks,unclear"), "nominal"),
 ]
-
-
-def filled_in(path: Path) -> None:
-    """The template with something written where it asks for it."""
-    path.write_text(BLANK.sub("as the policy says", path.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 @pytest.mark.parametrize(("scale", "read_as"), SCALES)

@@ -13,7 +13,7 @@ from judgecal.experiment.judgements import StoredVerdicts, mean_scale, stored_no
 from judgecal.judges import item_inputs
 from judgecal.records import Context, Failure, Item, Judgement
 from judgecal.scale import Scale
-from tests.support.command import Run, one_object
+from tests.support.command import Run, filled_in, one_object
 
 CODE = """def relevant(chunk: str, question: str) -> bool:
     if chunk == "broken":
@@ -132,6 +132,7 @@ def test_words_on_several_contexts_have_no_mean(judgecal: Run, workspace_dir: Pa
 
 def test_a_prompt_is_trained_by_labels_of_single_contexts(judgecal: Run, workspace_dir: Path) -> None:
     assert judgecal("signature", "new", "rel", "--scale", "binary", "--inputs", "question,chunk").code == 0
+    filled_in(workspace_dir / "signatures" / "rel.py")
     file = table(workspace_dir)
     common = ("gold", "import", file, "--question", "q", "--answer", "a", "--context", "c", "--item", "id")
     assert judgecal(*common, "--as", "whole", "--label", "share", "--scale", "fraction").code == 0

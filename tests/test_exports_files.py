@@ -147,7 +147,7 @@ def test_names_in_an_archive_are_never_paths(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("limit", "said"), [("LARGEST", "holds 3,000,002 bytes"), ("LARGEST_SUM", "hold over")]
+    ("limit", "said"), [("LARGEST", "has 3,000,002 bytes"), ("LARGEST_SUM", "hold over")]
 )
 def test_an_archive_that_would_fill_the_memory_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, said: str

@@ -149,7 +149,7 @@ def test_two_hundred_rows_with_faults_are_all_accounted_for(judged: Judged) -> N
         )
     assert mumbled["retrieval/llm_judged/chunk_relevance/precision"] == 0.75
     assert cut["response/llm_judged/correctness/rating"] == "yes"
-    why = "input: retrieved_context cannot be read: no JSON"
+    why = "input: retrieved_context cannot be read: not JSON"
     assert cut["response/llm_judged/groundedness/error_message"].startswith(why)
     assert cut["retrieval/llm_judged/chunk_relevance/error_messages"][0].startswith(why)
     assert cut["retrieval/llm_judged/chunk_relevance/precision"] is None

@@ -134,7 +134,7 @@ def test_every_ragged_row_is_told(tmp_path: Path) -> None:
 
 def test_malformed_json_lines(tmp_path: Path) -> None:
     found = problems_of(write(tmp_path, '{"q": 1}\n{"q": \n[1]\n', "t.jsonl"))
-    assert "t.jsonl:2: broken JSON at column" in found[0] and "t.jsonl:3: a JSON list" in found[1]
+    assert "t.jsonl:2: broken JSON at column" in found[0] and "t.jsonl:3: found a JSON list" in found[1]
 
 
 @pytest.mark.parametrize(

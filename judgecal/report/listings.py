@@ -148,9 +148,9 @@ def judges_here_document(here: JudgesHere) -> Document:
     ]
     headline = Headline(
         "judges",
-        f"{count_of(len(signatures), 'signature')}, {count_of(len(prompts), 'text prompt')}, "
+        f"{count_of(len(signatures), 'signature')}, {count_of(len(prompts), 'prompt')}, "
         f"{count_of(len(suites), 'suite')} and "
-        f"{count_of(n_local, 'local judge')} can judge here.",
+        f"{count_of(n_local, 'local judge')} can judge.",
         sentences(bool(broken) and f"{len(broken):,} more cannot judge yet: --full says why."),
         next="judgecal score --judge exact_match@local",
     )

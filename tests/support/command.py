@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.report.wording import CHIPS
+from judgecal.signatures import BLANK
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SHARED_DATA = ROOT.parent / "shared" / "data"
@@ -51,6 +52,11 @@ JUDGE = {
 NUMBER = int | float
 BASE = {"mean_agreement", "macro_agreement", "skill", "mae", "bias"}
 CLASS = {"accuracy", "kappa", "tpr", "tnr"}
+
+
+def filled_in(path: Path) -> None:
+    """Write something where the template of a signature asks for it."""
+    path.write_text(BLANK.sub("as the policy says", path.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def fresh_workspace(folder: Path) -> Path:
