@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -138,19 +139,20 @@ def test_the_compiled_judge_is_scored_without_its_own_questions(
 def test_where_nothing_is_better_the_judge_stays(
     judgecal: Run, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """People who say what the embedded model says: no candidate can be higher."""
+    """People who pass what the embedded model rates high: no candidate can be higher."""
     rows = made_items(N_GROUPS)
     made_gold(workspace.gold / "first", rows, rated(rows, REVERSED))
     judge = PromptJudge("correctness_v3@embedded", workspace=workspace)
     items = load_gold("first", workspace=workspace).items
     said = [(item.item_id, judge.read(transport.reply(judge.messages(item))).verdict) for item in items]
-    labels = [(item_id, "ann", float(verdict or 0)) for item_id, verdict in said]
+    middle = statistics.median(float(verdict or 0) for _, verdict in said)
+    labels = [(item_id, "ann", 100.0 * (float(verdict or 0) > middle)) for item_id, verdict in said]
     made_gold(workspace.gold / "harsh", rows, labels)
-    found = optimize(judgecal, "--metric", "concordance")
+    found = optimize(judgecal)
     assert found["dev"]["after"] == found["dev"]["before"]
     assert not any(found["test"].values()) and not (workspace.experiments / "test_looks.jsonl").exists()
     assert (found["decision"], found["chosen"], found["n_demos"]) == ("nothing changed", "before", 0)
-    text = judgecal("optimize", "--gold", "harsh", "--metric", "concordance").out
+    text = judgecal("optimize", "--gold", "harsh").out
     assert text.startswith("○ cannot tell · Keep the judge as it is.\nNo candidate was better on")
     assert found["instructions_changed"] is False
     assert program(workspace, found)["judgecal"]["trained_on"] == []

@@ -121,6 +121,9 @@ def test_the_welcome_plays_what_a_newcomer_reads() -> None:
     for name in ten_minutes.PAGES:
         page = _read(ROOT / name)
         played = ten_minutes.commands(page)
-        assert played[0] in ("judgecal agreement examples/judged.csv --labels-by project", "judgecal init demo")
+        assert played[0] in (
+            "judgecal agreement examples/judged.csv --labels-by project",
+            "judgecal init demo",
+        )
         assert played.index("cd demo") == played.index("judgecal init demo") + 1
         assert len(played) == len(re.findall(r"(?m)^\$ ", page))
