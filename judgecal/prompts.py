@@ -108,7 +108,11 @@ def read_prompt(path: Path, own_inputs: Collection[str]) -> TextPrompt:
     if not inputs:
         what = "it would ask the same of every answer: write {{ answer }} where the answer is to stand"
         more.append(f"it has no placeholder, so {what}")
-    more += [f"{{{{ {name} }}}}: we cannot fill {name}" for name in inputs if name in _NOT_FILLED]
+    more += [
+        f"{{{{ {name} }}}}: we cannot fill {name}: take it out, or call the field otherwise"
+        for name in inputs
+        if name in _NOT_FILLED
+    ]
     refuse([f"{path}: {problem}" for problem in (*problems, *more)])
     return TextPrompt(text, scale, head.verdict, head.structured, inputs, cut)
 

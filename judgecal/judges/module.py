@@ -12,11 +12,11 @@ from typing import Any
 import dspy
 from dspy.signatures.signature import infer_prefix
 
-from judgecal.artefacts import SCHEMA, read_json
+from judgecal.artefacts import SCHEMA, read_json, validated
 from judgecal.errors import InputError, listed
 from judgecal.goldset import GoldSet
 from judgecal.judges.chat import neutralised
-from judgecal.judges.prompt import PromptJudge, program_of, save_program
+from judgecal.judges.prompt import PromptJudge, PromptState, program_of, save_program
 from judgecal.judges.protocol import JudgeName
 from judgecal.records import digest
 from judgecal.scale import Scale
@@ -162,30 +162,17 @@ def groups_seen(where: str, compiled: bool, trained_on: GoldSet | Iterable[str] 
 
 def _prefixes(state: Mapping[str, Any]) -> list[str]:
     """What DSPy keeps of a state's fields, but of the last one, which COPRO writes anew, that it is there."""
-    *prefixes, _ = [field["prefix"] for field in state["signature"]["fields"]]
-    return [*prefixes, ""]
+    return [*(field["prefix"] for field in state["signature"]["fields"][:-1]), ""]
 
 
 def _only_state(table: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     parts = [table, *table.values()]
     states = [part for part in parts if isinstance(part, dict) and {"signature", "demos"} <= part.keys()]
-    for state in states:
-        if not isinstance(state["demos"], list) or not _fields_of(state):
-            raise InputError(
-                f"{where}: its prompt is not as DSPy saves one: save it again, program.save(FILE)"
-            )
     if len(states) != 1:
         what = f"holds {len(states)} prompts, and a judge that we run has one"
         raise InputError(f"{where}: {what}: load it with DSPy, {_WITHOUT}")
+    validated(PromptState, {name: states[0][name] for name in ("signature", "demos")}, where)
     return states[0]
-
-
-def _fields_of(state: Mapping[str, Any]) -> bool:
-    """Whether a state has instructions and fields with prefixes, as it must."""
-    told = state["signature"] if isinstance(state["signature"], dict) else {}
-    fields = told.get("fields")
-    prefixed = isinstance(fields, list) and all(isinstance(f, dict) and "prefix" in f for f in fields)
-    return bool(prefixed and fields and isinstance(told.get("instructions"), str))
 
 
 def _recognised(state: Mapping[str, Any], names: list[str] | None, where: str, workspace: Workspace) -> str:

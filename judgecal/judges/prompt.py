@@ -241,12 +241,18 @@ class _SignatureState:
 
 
 @dataclass(frozen=True, slots=True)
-class _ProgramState:
-    """The content of `program.json`: texts and numbers. A model, traces and versions in it are not read."""
+class PromptState:
+    """What DSPy saves of a prompt: texts and numbers."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
     signature: _SignatureState
     demos: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class _ProgramState(PromptState):
+    """The content of `program.json`. A model, traces and versions in it are not read."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
     judgecal: _CompiledFrom
     fields: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
     traces: Any = None
