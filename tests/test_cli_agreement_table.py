@@ -253,6 +253,19 @@ def test_words_take_a_map_and_verdicts_take_it_too(judgecal: Run, elsewhere: Pat
     assert found["gold"]["n_items"] == found["judges"][0]["n"] == 60 and not found["table"]["notes"][1:]
 
 
+def test_a_file_of_any_name_and_a_column_called_gold(judgecal: Run, elsewhere: Path) -> None:
+    Path("my dir").mkdir()
+    path = write(Path("my dir/tä st.csv"), ["gold", "judge"], yes_no(40))
+    found = one_object(judgecal("agreement", path, "--label", "gold", "--json"))
+    assert found["table"]["columns"] == {"gold": "gold label", "judge": "verdict"}
+    assert "gold import 'my dir/tä st.csv' --as t-st --gold-label gold" in found["headline"]["next"]
+    done = judgecal("agreement", path, "--label", "judge", "--verdict", "judge")
+    assert done.code == 2 and "column 'judge' is people's and a judge's (--verdict): name it once" in done.err
+    grades = write(Path("grades.csv"), ["human", "judge"], [(f"{n % 3 + 1}", "2") for n in range(40)])
+    done = judgecal("agreement", grades, "--scale", "percentage")
+    assert "the scale ordinal:1:3 fits them: give that --scale\n" in done.err and "--force" not in done.err
+
+
 def test_the_demo_optimises_where_there_is_something_to_find(judgecal: Run) -> None:
     columns = ("--question", "question", "--answer", "answer", "--label", "label", "--verdict", "judge")
     done = judgecal(

@@ -32,7 +32,8 @@ _FREE = (
     "correctness_v3@embedded", "token_f1@local", "faithfulness_overlap@local", "relevancy_overlap@local",
 )  # fmt: skip
 """The judges that stand where the table has none, each where it finds what it reads."""
-_NO_NAME = re.compile(r"[^\w.-]+|^[.-]+|[.-]+$")
+_FORCE = ", or --force if the scale is right"
+_NO_NAME = re.compile(r"[^\w.-]+|^[.-]+|[.-]+$", re.ASCII)
 
 
 def run_of_table(
@@ -63,9 +64,12 @@ def run_of_table(
     name = _NO_NAME.sub("-", file.stem).strip("-") or "table"
     with tempfile.TemporaryDirectory(prefix="judgecal-") as root:
         scratch = Workspace(Path(root), Path(root))
-        made = import_gold(
-            file, name=name, columns=columns, workspace=scratch, splits=_OPEN, quiet=True, **of_import
-        )
+        of_import |= {"splits": _OPEN, "quiet": True}
+        try:
+            made = import_gold(file, name=name, columns=columns, workspace=scratch, **of_import)
+        except InputError as error:  # --force is an option of imports alone
+            without = (problem.replace(_FORCE, "") for problem in error.problems)
+            raise InputError(without) from None
         gold = made.gold
         if len(known := {*gold.labels.values()}) == 1:
             what, binary = label_text(known.pop()), gold.scale.kind == "binary"

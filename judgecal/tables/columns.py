@@ -245,6 +245,8 @@ class Columns:
                 for name, count in Counter(given).items()
                 if count > 1
             ]
+        both = sorted({*self.label_names} & {*self.verdicts})
+        found += [f"column {name!r} is people's and a judge's (--verdict): name it once" for name in both]
         if self.rater is not None and len(self.labels) != 1:
             found.append(
                 f"--rater {self.rater} names who gave the label of each row, so it takes one --label column; "

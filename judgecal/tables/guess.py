@@ -52,6 +52,10 @@ def guessed(columns: Columns, table: Table) -> Columns:
     """
     header = {name.strip().casefold().replace(" ", "_"): name for name in reversed(table.columns)}
     columns = columns.resolved(table.columns)
+    if GOLD in columns.labels:  # what people settled on, and no rater
+        columns = dataclasses.replace(
+            columns, gold_label=GOLD, labels=tuple(name for name in columns.labels if name != GOLD)
+        )
     used = {*columns.item_names, *columns.label_names, *columns.verdicts}
     for part, names in _FURTHER.items():
         there = [header[name] for name in (*USUAL[part], *names) if header.get(name, "") not in {"", *used}]
