@@ -151,7 +151,7 @@ def test_a_program_whose_signature_cannot_be_told_is_refused(workspace: Workspac
         judgecal.Judge("other.json", model="embedded")
     for signed in ({}, {"instructions": "x", "fields": {}}, {"instructions": "x", "fields": [{}]}):
         Path("broken.json").write_text(json.dumps({"signature": signed, "demos": [], "judgecal": []}))
-        with pytest.raises(InputError, match=r"broken.json: signature"):
+        with pytest.raises(InputError, match=r"broken\.json: .*signature"):
             judgecal.Judge("broken.json", model="embedded")
 
 

@@ -151,6 +151,19 @@ def far_off(answer: str, reference_answer: str) -> float:
     return 100.0 * (answer == reference_answer)
 
 
+def nowhere(answer: str) -> Nowhere:  # type: ignore[name-defined]  # noqa: F821
+    return 1
+
+
+def by_type(answer: Elsewhere) -> bool:  # type: ignore[name-defined]  # noqa: F821
+    return bool(answer)
+
+
+class Always:
+    def __call__(self, answer: str) -> bool:
+        return True
+
+
 def test_functions_judge_beside_judges_by_name_and_no_scale_is_repeated() -> None:
     gold = load_gold("starter")
     rows = score([far_off, lambda answer: (50, "half"), "token_f1@local"], gold, split="dev")
@@ -171,6 +184,7 @@ def test_functions_judge_beside_judges_by_name_and_no_scale_is_repeated() -> Non
     assert package.compare(gold, rows.of(a), rows.of(c)).difference.n_unscored == 0
     binary = score(lambda answer: True, gold, split="dev", limit=3)
     assert str(Judge(lambda answer: "yes", scale="binary").scale) == "binary" and binary[0].verdict is None
+    assert str(Judge(by_type).scale) == "binary" and Judge(Always()).inputs == ("answer",)
     with pytest.raises(InputError, match=r"lambda@python does not say its scale: .* Judge\(function, scale="):
         _ = Judge(lambda answer: 1).scale
     with pytest.raises(InputError, match="several judges are called lambda@python"):
@@ -302,6 +316,10 @@ def test_a_frame_that_makes_no_set_is_refused_with_every_problem() -> None:
             "the frame: unknown column 'quest'",
         ),
         (lambda: GoldSet.from_frame(frame), "question= COL is missing"),
+        (
+            lambda: GoldSet.from_frame(frame, columns=package.Columns(verdicts=("x",))),
+            r"give them to judgecal\.agreement",
+        ),
         (lambda: GoldSet.from_frame(frame.lazy()), "found a polars LazyFrame"),
         (lambda: GoldSet.from_frame(frame.clear(), question="q"), "the frame has no rows"),
         (lambda: GoldSet.from_frame(pandas.DataFrame([[1, 2]], columns=["a", "a"])), "several columns a"),
@@ -325,6 +343,12 @@ def test_a_frame_that_makes_no_set_is_refused_with_every_problem() -> None:
         (lambda: score("correctness_v3@gpt-4o", load_gold("starter")), "set the variable OPENAI_API_KEY"),
         (lambda: score(Path("nothing.json"), load_gold("starter")), "say model=ALIAS"),  # type: ignore[arg-type]
         (lambda: score(NAME, load_gold("starter"), split="tset"), "unknown split 'tset'"),
+        (lambda: score([], load_gold("starter")), "no judge is given"),
+        (lambda: package.optimize("token_f1@local"), "is no single prompt that we can change"),
+        (
+            lambda: score(nowhere, load_gold("starter")),
+            "'Nowhere' is not defined where it says what it returns",
+        ),
         (lambda: score(NAME, load_gold("starter"), repeats=0), "--repeats must be from 1 to 1,000"),
         (lambda: score(NAME, load_gold("starter"), limit=0), "--limit must be at least 1"),
         (lambda: package.compare([1], [1], [1]), "need their scale="),

@@ -73,6 +73,8 @@ def score(
     given = [*judge] if isinstance(judge, Sequence) and not isinstance(judge, str) else [judge]
     judges = [_on_scale_of(gold, one) for one in given]
     names = [one.name for one in judges]
+    if not names:
+        raise InputError("score: no judge is given: name one, such as 'token_f1@local'")
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"several judges are called {', '.join(twice)}: give each a name of its own")
     options = RunOptions(repeats=repeats, limit=limit, budget_usd=budget_usd, quiet=quiet, batch=batch)

@@ -215,13 +215,17 @@ def _told(
         scale = beside_verdicts(str(scale), by_column[name])
     if scale is None:
         raise InputError(f"{tables.ratings.top}: the labels show no scale ({why}): give --scale")
-    said = {cell: mapping.get(cell, cell) for there in by_column.values() for cell in there}
+    said = {cell: mapping.get(cell, cell) for cell in sorted(set().union(*by_column.values()))}
     by_cell = {cell: words[to.casefold()] for cell, to in said.items() if to.casefold() in words}
     return scale, {**mapping, **by_cell}, [f"the labels show the scale {scale}: {why} (--scale says another)"]
 
 
 def gold_of_frame(frame: object, *, name: str, **options: Any) -> GoldSet:
     """The set of a frame, as `import_gold` would make it of its rows; nothing of it stays on the disk."""
+    if options["columns"].verdicts:
+        raise InputError(
+            "Columns(verdicts=): this set keeps none: give them to judgecal.agreement beside labels"
+        )
     with tempfile.TemporaryDirectory(prefix="judgecal-") as root:
         scratch = Workspace(Path(root), Path(root) / "experiments")
         try:

@@ -21,6 +21,7 @@ import operator
 import pkgutil
 import secrets
 import sys
+import types
 import typing
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -131,7 +132,17 @@ def _parameters(
 def _told_scale(call: Callable[..., Any], content: Mapping[str, Any], where: str) -> Scale | None:
     if content.get("SCALE") is not None:
         return Scale.parse(str(content["SCALE"]))
-    by_type = scale_of_type(_verdict_type(typing.get_type_hints(call).get("return")), where)
+    # only what it returns: a parameter's type may be known to type checkers alone
+    returns = types.SimpleNamespace(
+        __annotations__={"return": getattr(call, "__annotations__", {}).get("return")}
+    )
+    try:
+        hint = typing.get_type_hints(returns, getattr(call, "__globals__", {}))["return"]
+    except NameError as error:
+        raise InputError(
+            f"{where}: {error} where it says what it returns: import it, or leave it out"
+        ) from None
+    by_type = scale_of_type(_verdict_type(hint), where)
     return by_type[0] if by_type else None
 
 

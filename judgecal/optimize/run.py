@@ -42,7 +42,7 @@ from judgecal.experiment.folder import keep_judges
 from judgecal.experiment.judgements import refuse_unfit
 from judgecal.experiment.stored import Unread, unread_judge
 from judgecal.goldset import GoldSet, load_gold, require_splits, split_notes
-from judgecal.judges import Judge, JudgeName, PromptJudge, save_program, units_of
+from judgecal.judges import Judge, JudgeName, PromptJudge, judge_named, save_program, units_of
 from judgecal.models import ModelSpec
 from judgecal.optimize.optimizers import OPTIMIZERS, candidates, check_reflection, resolve_optimizer
 from judgecal.optimize.probing import SplitProbes, choose_probed, held, train_probes
@@ -420,12 +420,13 @@ def optimize(
     where = find_workspace(None if workspace is None else Path(workspace))
     options = RunOptions(limit=limit, budget_usd=budget_usd)
     options.check()
-    if not isinstance(judge, str | PromptJudge):
+    judge = judge_named(judge, workspace=where) if isinstance(judge, str) else judge
+    if not isinstance(judge, PromptJudge):
         what = "is no single prompt that we can change: compile it with DSPy's own optimisers, whose metric"
         raise InputError(f"{judge.name} {what} is judgecal.metric(gold), and give it to judgecal.Judge")
     return OptimizeRun(
         workspace=where,
-        judge=PromptJudge(JudgeName.parse(judge), workspace=where) if isinstance(judge, str) else judge,
+        judge=judge,
         gold=gold if isinstance(gold, GoldSet) else load_gold(gold, workspace=where),
         optimizer=resolve_optimizer(optimizer),
         options=options,
