@@ -63,7 +63,6 @@ bench: $(READY)
 	$(BIN)/python -m tests.benchmarks.false_alarms
 	$(BIN)/python -m tests.benchmarks.optimize_decisions
 	$(BIN)/python -m tests.benchmarks.selection
-	$(BIN)/python -m tests.benchmarks.disagreement_draw
 	$(BIN)/python -m tests.benchmarks.corrected_rate --data $(DATA)
 	$(BIN)/python -m tests.benchmarks.gate_nights
 	$(BIN)/python -m tests.benchmarks.local_judges --data $(DATA)

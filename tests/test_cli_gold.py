@@ -416,11 +416,11 @@ def test_from_two_judges_to_a_weighted_comparison(
     )
     assert (drawn["set"], drawn["n_items"]) == ("more", 100)
     assert drawn["headline"]["next"].startswith(f"judgecal gold import {sheet} --sheet --as more")
-    assert any("judges differ: " in note for note in drawn["notes"])
+    assert any("they differ, " in note for note in drawn["notes"])
     lines = (workspace_dir / "gold" / "more" / "items.jsonl").read_text().splitlines()
     items = {row["item_id"]: row for row in map(json.loads, lines)}
     chances = {row["inclusion_probability"] for row in items.values()}
-    assert len(chances) == 2 and max(chances) > 2 * min(chances)
+    assert len(chances) == 3 and max(chances) > 2 * min(chances)
     assert sum(1.0 / row["inclusion_probability"] for row in items.values()) == pytest.approx(N - 40)
     assert all(
         row["group"].startswith("q") for row in items.values()

@@ -6,45 +6,12 @@ from collections import Counter
 
 import pytest
 
-from judgecal.goldset.draw import Stratum, by_disagreement, draw
+from judgecal.goldset.draw import Stratum, draw
 from judgecal.records import Item
 
 
 def made(n: int) -> list[Item]:
     return [Item(f"i{number:03d}", f"g{number // 2}", "q", "a") for number in range(n)]
-
-
-def names(strata: list[Stratum]) -> dict[str, list[str]]:
-    return {one.name: [item.item_id for item in one.items] for one in strata}
-
-
-def test_words_and_yes_or_no_differ_or_do_not() -> None:
-    items = made(4)
-    said = {"a": ["x", "y", "x", "x"], "b": ["x", "x", "x", None]}
-    verdicts = {
-        judge: {item.item_id: one for item, one in zip(items, own, strict=True)}
-        for judge, own in said.items()
-    }
-    assert names(by_disagreement(items, verdicts)) == {
-        "judges agree": ["i000", "i002"],
-        "judges differ a little": [],
-        "judges differ": ["i001", "i003"],
-    }
-
-
-def test_who_uses_the_scale_otherwise_does_not_differ_by_that() -> None:
-    items = made(40)
-    timid = {item.item_id: 40.0 + number / 2 for number, item in enumerate(items)}
-    bold = {item.item_id: 2.5 * number for number, item in enumerate(items)}
-    assert len(by_disagreement(items, {"timid": timid, "bold": bold})[0].items) == 40
-    bold["i000"], bold["i039"] = bold["i039"], bold["i000"]
-    strata = by_disagreement(items, {"timid": timid, "bold": bold})
-    assert names(strata)["judges differ"] == ["i000", "i039"]
-    assert strata[0].spread == 0.0 and strata[2].spread > 0.9
-    # No verdict of one of them is as far apart as can be.
-    assert names(by_disagreement(items, {"timid": timid, "some": dict(list(timid.items())[:39])}))[
-        "judges differ"
-    ] == ["i039"]
 
 
 def test_two_thirds_go_where_judges_differ() -> None:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from judgecal.goldset import Card, load_gold, write_gold
-from judgecal.records import Item, Rating
+from judgecal.errors import InputError
+from judgecal.experiment import Experiment
+from judgecal.experiment.rows import JudgedRows, RowJudge, sheet_command
+from judgecal.goldset import Card, GoldSet, load_gold, write_gold
+from judgecal.goldset.draw import draw
+from judgecal.records import Estimate, Item, Rating
 from judgecal.scale import Scale
+from judgecal.selection.select import shown_on_rows
 from judgecal.stats.disagreement import (
     DrawnLabels,
     KnownClasses,
@@ -151,6 +157,114 @@ def test_a_plan_grows_with_what_differs_and_ends_where_the_judge_is_worse() -> N
     assert few is not None and many is not None and plain is not None
     assert few < many and plain > 4 * many
     assert planned(300, worse=True) is None
+
+
+# --- rows and the labels of a draw
+
+
+def rows_of(n: int = 400, *, trained: frozenset[str] = frozenset(), answers: str = "said") -> JudgedRows:
+    """20 labelled questions, and n rows of which two judges differ on every fifth; q3 of the rows is a known one."""
+    known = [Item(f"k{at}", f"k{at}", f"known {at}?", "so", ()) for at in range(20)]
+    ratings = tuple(Rating(item.item_id, "gold", float(at % 2)) for at, item in enumerate(known))
+    gold = GoldSet("g", Path(), Card("g", BINARY), tuple(known), ratings, (), "")
+    asked = ["known 3?" if at == 3 else f"new {at}?" for at in range(n)]
+    items = [Item(f"r{at}", question, question, f"{answers} {at}", ()) for at, question in enumerate(asked)]
+    said = [[at % 2, (at + (at % 5 == 0)) % 2] for at in range(n)]
+    sides = {name: [float(at % 2) for at in range(20)] for name in ("old", "new")}
+    judges = {name: RowJudge(None, BINARY) for name in sides}
+    how: dict[str, Any] = {"where": "recent.csv", "trained": trained}
+    rows = JudgedRows.of(
+        gold, "macro_agreement", judges, (known, sides), zip(items, said, strict=True), **how
+    )
+    assert rows is not None
+    return rows
+
+
+def drawn_set(rows: JudgedRows, label: Any, *, n: int = 200, twice: bool = False) -> GoldSet:
+    """A draw of the rows, labelled by what is given of each item; None of one that waits."""
+    items = draw(rows.draws(), n, at_large=0.0).items
+    ratings = [Rating(item.item_id, "ann", label(item)) for item in items if label(item) is not None]
+    if twice:  # another rater says the opposite of the first
+        ratings.append(Rating(ratings[0].item_id, "bob", 1.0 - (ratings[0].label or 0.0)))
+    return GoldSet("drawn", Path(), Card("drawn", BINARY), items, tuple(ratings), (), "")
+
+
+def by_old(item: Item) -> float:
+    return int(item.item_id[1:]) % 2.0
+
+
+def test_rows_on_questions_that_trained_a_judge_are_left_out_by_their_text_too() -> None:
+    rows = rows_of(trained=frozenset({"k3"}))
+    assert len(rows.items) == 399 and rows.n_left_out == 1
+    on = rows.decide("old", "new", margin=0.03, level=0.95)
+    assert on.differ.share.n_expected == 400 and "(1 rows left out)" in on.why
+
+
+def test_labels_of_other_texts_or_of_a_table_that_has_grown_are_refused() -> None:
+    labels = drawn_set(rows_of(), by_old)
+    assert len(rows_of().labelled(labels).at) == 200
+    with pytest.raises(InputError, match="are none of these rows"):
+        rows_of(answers="changed").labelled(labels)
+    with pytest.raises(InputError, match="was drawn from 400 rows, and these are 500"):
+        rows_of(500).labelled(labels)
+
+
+def test_a_judge_under_another_name_and_rows_in_another_order_are_the_same_decision(tmp_path: Path) -> None:
+    rows, labels = rows_of(), drawn_set(rows_of(), by_old)
+    back = slice(None, None, -1)
+    turned = replace(
+        rows,
+        items=rows.items[back],
+        verdicts={f"{name}-2": said[back] for name, said in rows.verdicts.items()},
+    )
+    where = Experiment(tmp_path / "experiments" / "c", {"command": "compare"})
+    levels = [one.at_level(where, labels)["level"] for one in (rows, turned, rows)]
+    assert levels == [pytest.approx(0.9696, abs=1e-4)] * 3
+    shared = rows.at_level(where, labels, shared_by=3, level=0.9)["level"]
+    assert 1.0 - shared == pytest.approx(2.0 * (1.0 - levels[0]) / 3.0)
+
+
+def test_one_judge_shown_no_worse_is_not_told_apart_while_it_may_be_better() -> None:
+    """What is enough for a migration leaves a comparison open, and labels are asked for."""
+    rows = rows_of()
+    drawn = rows.labelled(drawn_set(rows, lambda item: (int(item.item_id[1:]) // 10) % 2.0))
+    how: dict[str, Any] = {"level": 0.95, "drawn": drawn}
+    assert rows.decide("old", "new", margin=0.1, **how).decision == "pass"
+    least = (rows.decide("old", "new", margin=0.1, **how).loss or Estimate(None)).low or 0.0
+    assert -0.1 < least < -0.03
+    on = rows.decide("old", "new", margin=0.03, tell=True, **how)
+    assert on.decision is None
+    told = rows.decide(
+        "old", "new", margin=0.01, level=0.95, tell=True, drawn=rows.labelled(drawn_set(rows, by_old))
+    )
+    assert told.decision == "fail"  # the old one is right wherever they differ
+
+
+def test_what_a_draw_still_lacks_is_the_next_command() -> None:
+    rows = rows_of()
+
+    def following(labels: GoldSet | None) -> str | None:
+        drawn = None if labels is None else rows.labelled(labels)
+        how: dict[str, Any] = {"margin": 0.03, "level": 0.95, "drawn": drawn, "labels": labels}
+        on = replace(rows.decide("old", "new", **how), decision=None, labels_needed=300)
+        return sheet_command("c", [on])
+
+    assert (following(None) or "").startswith("judgecal gold sheet c --strata disagreement -n 300 -o")
+    half = drawn_set(rows, lambda item: by_old(item) if int(item.item_id[1:]) % 3 else None)
+    assert following(half) == "judgecal gold label drawn"
+    assert following(drawn_set(rows, by_old, twice=True)) == "judgecal gold adjudicate drawn"
+    assert (following(drawn_set(rows, by_old)) or "").endswith("-n 100 --labels drawn -o drawn-300.csv")
+
+
+def test_a_judge_that_labels_fail_is_not_within_the_margin_of_select() -> None:
+    rows = rows_of()
+    drawn = rows.labelled(drawn_set(rows, by_old))
+    found = [
+        rows.decide(*pair, margin=0.03, level=0.95, drawn=drawn) for pair in (("old", "new"), ("new", "old"))
+    ]
+    assert [on.decision for on in found] == ["fail", "pass"]
+    bounds = shown_on_rows(found)
+    assert bounds["old"] < 0.03 < bounds["new"]
 
 
 # --- the commands

@@ -263,6 +263,7 @@ class StoredExperiment:
     floor: tuple[JudgeColumn, ...]  # those of the embedded model below them, where they judged
     seed: int
     notes: tuple[str, ...]  # what the reader must know of how this was read
+    trained_on: frozenset[str] = frozenset()  # groups whose labels a compiled judge of it has seen
 
     @property
     def columns(self) -> tuple[JudgeColumn, ...]:

@@ -19,7 +19,7 @@ from judgecal.experiment.judgements import verdict_matrix
 from judgecal.experiment.looks import Look, foresee_look, look_at_test, looks_so_far, seen_judges
 from judgecal.experiment.losses import prompt_model_grid
 from judgecal.experiment.result import GoldSummary
-from judgecal.experiment.rows import JudgedTable, OnRows, rows_of
+from judgecal.experiment.rows import JudgedRows, JudgedTable, OnRows, boundable
 from judgecal.experiment.stored import Unread, unread_of
 from judgecal.experiment.summary import gold_config, run_line, summary_of_gold
 from judgecal.goldset import GoldSet
@@ -123,6 +123,8 @@ class CompareRun:
     def check(self) -> Experiment:
         """Refuse what cannot be done before anything is written; gives where the result goes."""
         self._compared(self.level, n_perm=1)
+        if self.on is not None or self.labels is not None:
+            boundable(self._metric, self.stored.gold.scale)
         config = {
             "command": "compare",
             "gold": gold_config(self.stored.gold),
@@ -167,12 +169,15 @@ class CompareRun:
 
     def _on_rows(self, experiment: Experiment) -> dict[tuple[str, str], OnRows]:
         """Every pair on the rows, at the level that is left for decisions on their labels, shared out."""
-        rows = rows_of(self.stored, self.columns, self._metric, self.on, experiment)
+        rows = JudgedRows.of_experiment(self.stored, self.columns, self._metric, self.on, experiment)
+        if rows is None and self.labels is not None:
+            raise InputError(
+                "--labels are of rows without labels: give the table that they were drawn from with --on"
+            )
         if rows is None:
             return {}
-        left = rows.at_level(experiment, self.labels)
         pairs = list(itertools.combinations([column.judge for column in self.columns], 2))
-        left["level"] = 1.0 - (1.0 - left["level"]) / len(pairs)
+        left = rows.at_level(experiment, self.labels, shared_by=len(pairs), level=self.level)
         return {(a, b): rows.decide(a, b, margin=MARGIN, tell=True, **left) for a, b in pairs}
 
     def _run(self, experiment: Experiment, on_rows: Mapping[tuple[str, str], OnRows]) -> CompareResult:

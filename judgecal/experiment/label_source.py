@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from judgecal.errors import InputError, refuse, unknown_name
+from judgecal.errors import InputError, listed, refuse, unknown_name
 from judgecal.experiment.folder import read_config
-from judgecal.experiment.rows import LEAST_DRAWN, ROWS, drawn_from
+from judgecal.experiment.rows import LEAST_DRAWN, ROWS, JudgedRows, kept_rows
 from judgecal.experiment.stored import find_experiment, read_experiment
 from judgecal.experiment.trials import stored_rows
 from judgecal.goldset import Card, GoldSet, list_gold, load_gold, write_gold
-from judgecal.goldset.draw import AT_LARGE, Stratum, by_disagreement, draw
+from judgecal.goldset.draw import Stratum, draw
 from judgecal.goldset.load import read_items
 from judgecal.goldset.write import name_problems
 from judgecal.records import Item
 from judgecal.scale import Label
+from judgecal.stats import leading_metric
+from judgecal.stats.intervals import MIN_GROUPS
 from judgecal.wings import wing
 from judgecal.workspace import Workspace
 
@@ -154,11 +156,13 @@ def draw_of(
     problems = [] if before else name_problems(name, workspace=workspace, replace=False)
     if n < LEAST_DRAWN:
         problems.append(f"-n must be at least {LEAST_DRAWN}, found {n}")
-    kept, at_large = drawn_from(find_experiment(workspace, source).folder), 0.0
-    if kept is None:
-        strata, why = _of_set(source, gold, items, workspace)
-        kept, at_large = (strata, f"gold set {gold.name} where {why} differ"), AT_LARGE
-    strata, where = kept
+    kept = kept_rows(find_experiment(workspace, source).folder)
+    strata, where = kept or _of_set(source, gold, workspace)
+    left = {item.item_id for item in items}
+    strata = [
+        replace(stratum, items=tuple(item for item in stratum.items if item.item_id in left))
+        for stratum in strata
+    ]
     done = {item.item_id: item.inclusion_probability for item in before.items} if before else {}
     known = {item.item_id for stratum in strata for item in stratum.items}
     if not done.keys() <= known:
@@ -167,7 +171,7 @@ def draw_of(
         if len({done[item.item_id] for item in stratum.items if item.item_id in done}) > 1:
             problems.append(f"--labels {labels}: rows or judges have changed: leave it out for a new draw")
     refuse(problems)
-    drawn = draw(strata, n, seed=seed, before=done, at_large=at_large)
+    drawn = draw(strata, n, seed=seed, before=done, at_large=0.0)
     counts = ", ".join(f"{stratum}: {size} of {there}" for stratum, (size, there) in drawn.counts.items())
     if before is not None:
         joined = f"they join gold set {before.name}, whose {len(done)} items have new inclusion_probabilities"
@@ -187,28 +191,25 @@ def draw_of(
         splits=gold.card.splits,
     )
     waits = f"the items and their inclusion_probability are gold set {name}, which waits for the labels"
-    waits += f"; once it has them, the command that made {source} takes --labels {name}" * (at_large == 0.0)
+    made_by = "judgecal compare" if kept is None else "the command that made"
+    waits += f"; once it has them, {made_by} {source} takes --labels {name}"
     rubric = gold.path / card.rubric if card.rubric else None
     return LabelSample(card, drawn.items, (f"drawn: {counts}", waits), rubric=rubric)
 
 
-def _of_set(
-    source: str, gold: GoldSet, items: Sequence[Item], workspace: Workspace
-) -> tuple[list[Stratum], str]:
-    """Strata of the items of a set that judges judged and that have no label, and who these judges are."""
-    verdicts = {
-        column.judge: {row.item_id: row.verdict for row in column.rows if row.repeat == 0}
-        for column in read_experiment(workspace, source).judges
-    }
-    judged = set().union(*(of_judge.keys() for of_judge in verdicts.values()))
-    pool = [item for item in items if item.item_id in judged and item.item_id not in gold.labels]
-    problems, judges = [], ", ".join(verdicts)
-    if len(verdicts) < 2:
-        problems.append(f"a draw where judges differ takes two judges or more, found {judges or 'none'}")
-    if not pool:
-        problems.append(
-            f"every judged item of gold set {gold.name} has a label: add items without one to it, and have "
-            "them judged (judgecal agreement keeps recorded verdicts of items without a label too)"
+def _of_set(source: str, gold: GoldSet, workspace: Workspace) -> tuple[list[Stratum], str]:
+    """Strata of the items of a set that judges judged and that have no label, and what they are."""
+    stored = read_experiment(workspace, source)
+    judges = [column.judge for column in stored.judges]
+    if len(judges) < 2:
+        raise InputError(
+            f"a draw where judges differ takes two judges or more, found {listed(judges) or 'none'}"
         )
-    refuse(problems)
-    return by_disagreement(pool, verdicts), judges
+    rows = JudgedRows.of_experiment(stored, stored.judges, leading_metric(gold.scale))
+    if rows is None:
+        raise InputError(
+            f"gold set {gold.name} needs {MIN_GROUPS} labelled questions in train and dev, and items without "
+            "a label that all judges judged (judgecal agreement keeps recorded verdicts of those too): "
+            f"label some first, with judgecal gold label {gold.name}"
+        )
+    return rows.draws(), rows.title

@@ -16,7 +16,7 @@ import numpy as np
 
 from judgecal.artefacts import SCHEMA, read_json
 from judgecal.engine import Journal
-from judgecal.errors import InputError, listed
+from judgecal.errors import InputError, listed, refuse
 from judgecal.experiment.agreement import JudgeColumn, StoredExperiment
 from judgecal.experiment.folder import Experiment
 from judgecal.experiment.looks import DRAW, Look, look_at_test
@@ -99,6 +99,8 @@ class OnRows:
     why: str
     look: str | None  # which decision on the draw this is, in words
     labels: str | None = None  # the set that they are in
+    n_tied: int = 0  # drawn rows on which raters tie, and all that have no label yet
+    n_waiting: int = 0
 
     @property
     def more(self) -> int | None:
@@ -107,6 +109,21 @@ class OnRows:
             return None
         left = self.labels_needed - self.n_labels
         return max(LEAST_DRAWN, left if left > 0 else self.n_labels // 2)  # as planned, or half as many again
+
+
+def sheet_command(experiment: str, on_rows: Sequence[OnRows]) -> str | None:
+    """The command that brings the labels for all that is open: first those of the draw that are missing, then
+    a sheet; None where labels settle nothing."""
+    wanted = [more for on in on_rows if (more := on.more) is not None]
+    if not wanted:
+        return None
+    known, n = on_rows[0].labels, on_rows[0].n_labels + max(wanted)
+    if on_rows[0].n_tied:
+        return f"judgecal gold adjudicate {known}"
+    if on_rows[0].n_waiting:
+        return f"judgecal gold label {known}"
+    extends, to = ("", "labels") if known is None else (f" --labels {known}", f"{known}-{n}")
+    return f"judgecal gold sheet {experiment} --strata disagreement -n {max(wanted)}{extends} -o {to}.csv"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +140,14 @@ class RowJudge:
         return [verdict if by is None else by.apply(verdict) for verdict in verdicts]
 
 
+def boundable(metric: str, scale: Scale) -> None:
+    """Refuse a metric that is no mean over answers."""
+    if not by_rows(metric, scale):
+        raise InputError(
+            f"{metric} is no mean over answers: rows without labels (--on, --labels) bound no loss by it"
+        )
+
+
 @dataclass(frozen=True)
 class JudgedRows:
     """Items without labels with the verdicts of judges on the people's scale, each through its own map."""
@@ -135,6 +160,8 @@ class JudgedRows:
     known: tuple[Item, ...]
     of_known: Mapping[str, Verdicts]
     where: str = ""  # what the rows are, in words
+    trained: frozenset[str] = frozenset()  # questions that a judge was trained on
+    n_left_out: int = 0  # rows on these, and rows that lack what a judge asks for
 
     @classmethod
     def of(
@@ -143,26 +170,32 @@ class JudgedRows:
         metric: str,
         judges: Mapping[str, RowJudge],
         known: tuple[Sequence[Item], Mapping[str, Verdicts]],
-        rows: Iterable[tuple[Item, Verdicts]],
+        rows: Iterable[tuple[Item, Verdicts | None]],
         *,
         where: str,
+        trained: frozenset[str] = frozenset(),
     ) -> JudgedRows | None:
-        """From raw verdicts, each text once; None where the metric is no mean over answers, or too little is
-        known."""
-        if not by_rows(metric, gold.scale) or gold.n_groups(known[0]) < MIN_GROUPS:
+        """From raw verdicts, each text once, without rows on questions that a judge was `trained` on (groups
+        of the set; a table may know them by their texts); None where too little is known."""
+        if gold.n_groups(known[0]) < MIN_GROUPS:
             return None
-        items, said = dict[str, Item](), list[Verdicts]()
+        seen = trained | {item.question.strip() for item in gold.items if item.group in trained}
+        items, said, n_left_out = dict[str, Item](), list[Verdicts](), 0
         for item, verdicts in rows:
+            if verdicts is None or seen & {item.group, item.question.strip()}:
+                n_left_out += 1
+                continue
             first = items.setdefault(item.item_id, item)
             if first is not item and first.sha != item.sha:
                 raise InputError(f"{where}: other texts have one id, {item.item_id!r}: leave --item out")
             said += [verdicts] if first is item else []
-        by_judge = zip(judges.items(), zip(*said, strict=True), strict=True) if said else ()
-        mapped = {name: of.mapped(column) for (name, of), column in by_judge}
-        of_known = {name: of.mapped(known[1][name]) for name, of in judges.items()}
         if not said:
             return None
-        return cls(gold, metric, tuple(items.values()), mapped, tuple(known[0]), of_known, where)
+        columns = zip(judges.items(), zip(*said, strict=True), strict=True)
+        mapped = {name: of.mapped(column) for (name, of), column in columns}
+        of_known = {name: of.mapped(known[1][name]) for name, of in judges.items()}
+        rest = where, seen, n_left_out
+        return cls(gold, metric, tuple(items.values()), mapped, tuple(known[0]), of_known, *rest)
 
     @classmethod
     def of_experiment(
@@ -170,36 +203,52 @@ class JudgedRows:
         stored: StoredExperiment,
         columns: Sequence[JudgeColumn],
         metric: str,
-        called: Mapping[str, Judge],
-        *,
-        table: TableRows | None,
-        journal: Journal,
+        on: JudgedTable | None = None,
+        experiment: Experiment | None = None,
     ) -> JudgedRows | None:
-        """From the judges of an experiment, their maps fitted on its open items: of a table that they have
-        judged (`called`) or that holds their verdicts, else of the set's items without a label."""
-        gold = stored.gold
+        """From the judges of an experiment, their maps fitted on its open items: of a table that they judge
+        in another `experiment`, else of the set's judged items without a label."""
+        gold, journal = stored.gold, Journal(None)
         known = tuple(item for item in stored.items if item.item_id not in gold.test_ids)
-        on, judges, on_known = dataclasses.replace(stored.table, items=known), dict[str, RowJudge](), {}
+        if on is not None and experiment is not None:
+            boundable(metric, gold.scale)
+            if gold.n_groups(known) < MIN_GROUPS:
+                raise InputError(
+                    f"{stored.experiment.slug} has {gold.n_groups(known)} labelled questions in train, dev: "
+                    f"rows without labels (--on) need {MIN_GROUPS} to be planned from"
+                )
+            journal = on.judge(experiment)
+        if not by_rows(metric, gold.scale):
+            return None
+        table, judges, on_known = dataclasses.replace(stored.table, items=known), dict[str, RowJudge](), {}
         for column in columns:
-            by = on.calibration(column, fitted_on="") if known and metric_facts(metric).calibrated else None
-            judges[column.judge] = RowJudge(called.get(column.judge), column.scale, by)
-            on_known[column.judge] = [row[0] for row in on.verdicts(column)]
-        rows: Iterable[tuple[Item, Verdicts]]
-        if table is not None:
-            of_table, where = judgements_of_rows(table, judges, journal), table.source.path.name
+            by = (
+                table.calibration(column, fitted_on="") if known and metric_facts(metric).calibrated else None
+            )
+            judges[column.judge] = RowJudge(on.judges.get(column.judge) if on else None, column.scale, by)
+            on_known[column.judge] = [row[0] for row in table.verdicts(column)]
+        rows: Iterable[tuple[Item, Verdicts | None]]
+        if on is not None:
+            of_table, where = judgements_of_rows(on.table, judges, journal), on.table.source.path.name
             rows = (
-                (row.item, [one.verdict for one in said]) for _, row, said in of_table if said is not None
+                (row.item, None if said is None else [one.verdict for one in said])
+                for _, row, said in of_table
             )
         else:
             of = [{row.item_id: row.verdict for row in column.rows if row.repeat == 0} for column in columns]
             shared = set(of[0]).intersection(*of[1:]) - gold.labels.keys()
             left, where = [item for item in gold.items if item.item_id in shared], f"gold set {gold.name}"
             rows = ((item, [verdicts[item.item_id] for verdicts in of]) for item in left)
-        return cls.of(gold, metric, judges, (known, on_known), rows, where=where)
+        how: dict[str, Any] = {"where": where, "trained": stored.trained_on}
+        judged = cls.of(gold, metric, judges, (known, on_known), rows, **how)
+        if judged is not None and experiment is not None:
+            judged.write(experiment.folder)
+        return judged
 
     @property
-    def scale(self) -> Scale:
-        return self.gold.scale
+    def title(self) -> str:
+        """What is drawn from, in words."""
+        return f"{self.where} where {', '.join(self.verdicts)} differ"
 
     @cached_property
     def _labels(self) -> list[Label]:
@@ -223,85 +272,103 @@ class JudgedRows:
 
     def pair(self, reference: str, candidate: str) -> TwoJudges:
         a, b = (self._numbers(self.verdicts[name]) for name in (reference, candidate))
-        return TwoJudges(a, b, self._groups, self.scale, self.metric)
+        return TwoJudges(a, b, self._groups, self.gold.scale, self.metric)
 
     def outlook(self, reference: str, candidate: str) -> tuple[Outlook, KnownClasses]:
         """What the labelled items let expect, and the mix of their labels."""
         labels, groups = self._numbers(self._labels), [item.group for item in self.known]
         a, b = (self._numbers(self.of_known[name]) for name in (reference, candidate))
-        two = TwoJudges(a, b, codes_of(groups, len(labels)), self.scale, self.metric)
+        two = TwoJudges(a, b, codes_of(groups, len(labels)), self.gold.scale, self.metric)
         return Outlook.of(two, labels), KnownClasses(two.class_of(labels), two.groups)
+
+    @cached_property
+    def _pairs(self) -> list[TwoJudges]:
+        return [self.pair(a, b) for a, b in itertools.combinations(self.verdicts, 2)]
 
     @cached_property
     def strata(self) -> tuple[Ints, Floats]:
         """Strata that serve every pair of the judges, and their spreads."""
         names = list(self.verdicts)
-        shares = self.outlook(names[0], names[-1])[0].shares
-        pairs = [self.pair(a, b) for a, b in itertools.combinations(names, 2)]
-        return draw_strata(pairs, shares)
+        return draw_strata(self._pairs, self.outlook(names[0], names[-1])[0].shares)
+
+    def draws(self) -> list[Stratum]:
+        """The same, as `gold sheet` draws from them."""
+        (codes, spreads), differ = self.strata, np.any([pair.differ for pair in self._pairs], axis=0)
+        strata = []
+        for number, spread in enumerate(spreads.tolist()):
+            at = np.flatnonzero(codes == number)
+            name = f"they {'differ' if differ[at].any() else 'agree'}, {number + 1}"
+            strata.append(Stratum(name, tuple(self.items[place] for place in at.tolist()), spread))
+        return strata
 
     def write(self, folder: Path) -> None:
         """Keep the rows with their strata, so that `gold sheet` can draw from them."""
-        strata, spreads = self.strata
         write_json_lines(folder / ROWS, [item_row(item) for item in self.items])
         (folder / ROWS).chmod(0o600)  # texts of production, as in the journal
-        about = {"schema": SCHEMA, "judges": list(self.verdicts), "where": self.where}
-        differ = np.any([self.pair(a, b).differ for a, b in itertools.combinations(self.verdicts, 2)], axis=0)
-        kinds = np.bincount(strata, differ) > 0
-        names = [f"they {'differ' if of else 'agree'}, {at}" for at, of in enumerate(kinds.tolist(), 1)]
-        numbers = {"strata": strata.tolist(), "spreads": spreads.tolist(), "names": names}
-        write_text(folder / _ABOUT, json.dumps({**about, **numbers}) + "\n")
+        strata = [[of.name, [item.item_id for item in of.items], of.spread] for of in self.draws()]
+        about = {"schema": SCHEMA, "where": self.title, "strata": strata}
+        write_text(folder / _ABOUT, json.dumps(about) + "\n")
 
-    def labelled(self, gold: GoldSet, trained: frozenset[str] = frozenset()) -> DrawnLabels:
+    def labelled(self, gold: GoldSet) -> DrawnLabels:
         """The labels of rows that a drawn set has, with their chances.
 
         Of a stratum that is labelled in part, that part counts as drawn: sheets show a draw in random order.
         """
-        place = {item.item_id: at for at, item in enumerate(self.items)}
-        drawn = [item for item in gold.items if item.inclusion_probability is not None]
-        done = [item for item in drawn if item.item_id in gold.labels]
-        lost = [item.item_id for item in done if item.item_id not in place]
+        place = {(item.item_id, item.sha): at for at, item in enumerate(self.items)}
+        chance = {item.item_id: item.inclusion_probability or 0.0 for item in gold.items}
+        done = [item for item in gold.items if item.item_id in gold.labels]
+        lost, n_rows = [item.item_id for item in done if (item.item_id, item.sha) not in place], 0.0
         problems = []
-        if not done or len(drawn) < len(gold.items):
+        if not done or not all(chance.values()):
+            n = sum(chance[item.item_id] > 0.0 for item in done)
             problems.append(
                 f"gold set {gold.name}: labels that decide are of rows drawn with a recorded chance "
-                f"(inclusion_probability), and {len(done)} of its {len(gold.items)} items have both: import "
+                f"(inclusion_probability), and {n} of its {len(gold.items)} items have both: import "
                 "the filled sheet of judgecal gold sheet EXPERIMENT --strata disagreement"
             )
+        else:  # each row had a chance: those drawn stand for all
+            n_rows = sum(1.0 / one for one in chance.values())
         if lost:
             problems.append(
                 f"gold set {gold.name}: {len(lost)} of its labelled items are none of these rows "
                 f"({listed(lost)}): name the table that they were drawn from with --on"
             )
-        if str(gold.scale) != str(self.scale):
-            problems.append(f"gold set {gold.name} is on {gold.scale}, the judges' people on {self.scale}")
-        if trained & {item.group for item in gold.items}:
+        elif n_rows and abs(n_rows - len(self.items)) > 0.5:
+            problems.append(
+                f"gold set {gold.name} was drawn from {n_rows:,.0f} rows, and these are {len(self.items):,}: "
+                "name the table that it was drawn from with --on, as it was then"
+            )
+        if str(gold.scale) != str(self.gold.scale):
+            problems.append(
+                f"gold set {gold.name} is on {gold.scale}, the judges' people on {self.gold.scale}"
+            )
+        if self.trained & {item.group for item in gold.items}:
             problems.append(f"gold set {gold.name}: a judge was trained on some of it, so it is not fresh")
-        if problems:
-            raise InputError(problems)
-        of, here = (Counter(item.inclusion_probability or 0.0 for item in some) for some in (drawn, done))
-        each = [item.inclusion_probability or 0.0 for item in done]
-        chances = [chance * here[chance] / of[chance] for chance in each]
-        at = np.array([place[item.item_id] for item in done], dtype=np.int64)
+        refuse(problems)
+        of, here = Counter(chance.values()), Counter(chance[item.item_id] for item in done)
+        chances = [one * here[one] / of[one] for one in (chance[item.item_id] for item in done)]
+        at = np.array([place[item.item_id, item.sha] for item in done], dtype=np.int64)
         return DrawnLabels(at, self._numbers([gold.labels[item.item_id] for item in done]), np.array(chances))
 
-    def look(self, experiments: Path, gold: GoldSet, experiment: Experiment) -> Look:
-        """Which decision on a draw this is, written down; what two commands ask of one draw are two."""
-        items = [item for item in gold.items if item.item_id in gold.labels]
-        judges = {name: digest([name, *map(str, said)])[:16] for name, said in self.verdicts.items()}
-        by = f"{experiment.config['command']} where judges differ by {self.metric}"
-        how: dict[str, Any] = {"experiment": experiment.slug, "kind": DRAW, "by": by, "judges": judges}
-        return look_at_test(experiments, gold, items, **how)
-
     def at_level(
-        self, experiment: Experiment, gold: GoldSet | None, trained: frozenset[str] = frozenset()
+        self, experiment: Experiment, gold: GoldSet | None, *, shared_by: int = 1, level: float = 0.95
     ) -> dict[str, Any]:
-        """The labels of a drawn set, and the level that is left for this decision on them, written down."""
-        if gold is None:
-            return {"level": Look(1, new=True).level}
-        drawn, look = self.labelled(gold, trained), self.look(experiment.folder.parent, gold, experiment)
-        seen = look.sentence(gold.name, labels="drawn labels")
-        return {"drawn": drawn, "level": look.level, "look": seen, "labels": gold.name}
+        """The labels of a drawn set, and the level left for each claim of this decision, which is logged.
+
+        What two commands ask of one draw are two decisions.
+        """
+        look, left = Look(1, new=True), dict[str, Any]()
+        if gold is not None:
+            drawn, done = self.labelled(gold), [item for item in gold.items if item.item_id in gold.labels]
+            by = f"{experiment.config['command']} where judges differ by {self.metric}"
+            shas, judges = [item.sha for item in self.items], dict[str, str]()
+            for name, said in self.verdicts.items():
+                judges[name] = digest(sorted(zip(shas, map(str, said), strict=True)))[:16]
+            how: dict[str, Any] = {"experiment": experiment.slug, "kind": DRAW, "by": by, "judges": judges}
+            look = look_at_test(experiment.folder.parent, gold, done, **how)
+            seen = look.sentence(gold.name, level, labels="drawn labels")
+            left = {"drawn": drawn, "look": seen, "labels": gold}
+        return {**left, "level": 1.0 - (1.0 - look.level_within(level)) / shared_by}
 
     def decide(
         self,
@@ -312,34 +379,40 @@ class JudgedRows:
         level: float,
         drawn: DrawnLabels | None = None,
         look: str | None = None,
-        labels: str | None = None,
+        labels: GoldSet | None = None,
         tell: bool = False,
     ) -> OnRows:
         """Whether the candidate is shown to lose less than the margin, by any labels or by those drawn.
 
-        With `tell` it is about who is better: labels are planned to find a difference of the margin.
+        With `tell` it is about who is better, decided where one is, or where neither can be by the margin:
+        labels are planned to find a difference of the margin.
         """
         two, (outlook, classes) = self.pair(reference, candidate), self.outlook(reference, candidate)
-        worst = worst_loss(two, classes, level=level)
-        groups = len(np.unique(two.groups))
-        differ = Differ(two.n, groups, two.share_differing(level=level), worst)
+        one_sided = (1.0 + level) / 2.0 if tell else level
+        worst = worst_loss(two, classes, level=one_sided)
+        bounds = [worst, worst_loss(self.pair(candidate, reference), classes, level=one_sided)][: 1 + tell]
+        differ = Differ(two.n, len(np.unique(two.groups)), two.share_differing(level=level), worst)
+        n_all = two.n + self.n_left_out
+        differ = dataclasses.replace(differ, share=dataclasses.replace(differ.share, n_expected=n_all))
         on = None if drawn is None else loss_on_labels(two, drawn, level=level)
         strata, spreads = self.strata
         sizes = np.bincount(strata).tolist()
-        plan_at = level
-        if tell:
-            outlook, plan_at = dataclasses.replace(outlook, loss=0.0), (1.0 + level) / 2.0
-        needed = partial(labels_needed, two, outlook, margin=margin, level=plan_at)
+        planned = dataclasses.replace(outlook, loss=0.0) if tell else outlook
+        needed = partial(labels_needed, two, planned, margin=margin, level=one_sided)
         where_differ = needed(
             strata=strata, sizes=lambda n: allocate(sizes, spreads.tolist(), n, at_large=0.0)
         )
         at_random = needed(strata=np.zeros_like(strata), sizes=lambda n: [n])
         decided: tuple[Literal["rows", "labels"] | None, Literal["pass", "fail"] | None] = (None, None)
-        if on is not None and on.upper is not None and on.upper < margin:
-            decided = "labels", "pass"
-        elif on is not None and (on.loss.low or 0.0) > margin:
-            decided = "labels", "fail"
-        elif worst is not None and worst.high is not None and worst.high < margin:
+        if on is not None and on.upper is not None and on.loss.low is not None and on.loss.high is not None:
+            low, high = on.loss.low, on.loss.high
+            if low > (0.0 if tell else margin):
+                decided = "labels", "fail"
+            elif (high < 0.0 or max(high, -low) < margin) if tell else on.upper < margin:
+                decided = "labels", "pass"
+        if decided[0] is None and all(
+            b is not None and b.high is not None and b.high < margin for b in bounds
+        ):
             decided = "rows", "pass"
         rows = OnRows(
             reference=reference,
@@ -354,52 +427,45 @@ class JudgedRows:
             decision=decided[1],
             why="",
             look=look,
-            labels=labels,
+            labels=None if labels is None else labels.name,
+            n_tied=0 if labels is None else len(labels.tied),
+            n_waiting=0 if labels is None else len(labels.items) - len(labels.labels),
         )
         return dataclasses.replace(rows, why=self._why(rows, margin, tell=tell))
 
     def _why(self, on: OnRows, margin: float, *, tell: bool) -> str:
         """What the rows and their labels come to, and how many labels go on, in a sentence."""
-        scale, n = str(self.scale), round((on.differ.share.value or 0.0) * on.differ.n)
-        why = f"they differ on {n:,} of {on.differ.n:,} answers ({100.0 * n / on.differ.n:.1f}%)"
+        n_rows, n = on.differ.n, round((on.differ.share.value or 0.0) * on.differ.n)
+        out = f" ({self.n_left_out:,} rows left out)" * bool(self.n_left_out)
+        why = f"they differ on {n:,} of {n_rows:,} answers ({100.0 * n / n_rows:.1f}%){out}"
 
-        def amount(loss: float) -> str:
-            return amount_of(max(loss, 0.0), self.metric, scale)
+        def amount(loss: float | None) -> str:
+            return amount_of(max(loss or 0.0, 0.0), self.metric, str(self.gold.scale))
 
-        allowed, loss, worst = f"we allow {amount(margin)}", on.loss, on.differ.worst_loss
-        if loss is not None and (loss.low is None or loss.high is None or on.loss_below is None):
+        allowed, loss, worst = f", and we allow {amount(margin)}" * (not tell), on.loss, on.differ.worst_loss
+        if loss is not None and (loss.low is None or loss.high is None):
             why += f"; the labels do not tell: {loss.reason}"
         elif loss is not None and tell:
             value, low, high = (100.0 * (end or 0.0) for end in (loss.value, loss.low, loss.high))
             why += f"; on {on.n_labels:,} labels {on.reference} leads by {value:+.1f} points"
             why += f" ({low:+.1f} to {high:+.1f})"
         elif loss is not None:
-            fails, least, most = on.decision == "fail", amount(loss.low or 0.0), amount(on.loss_below or 0.0)
-            end = f"at least {least}" if fails else f"at most {most}"
-            why += f"; on {on.n_labels:,} labels {on.candidate} loses {end}, and {allowed}"
+            end = f"least {amount(loss.low)}" if on.decision == "fail" else f"most {amount(on.loss_below)}"
+            why += f"; on {on.n_labels:,} labels {on.candidate} loses at {end}{allowed}"
         if on.decided_by == "rows" and worst is not None:
             sure = self.gold.card.sampling == "random" or self.metric not in MACRO
             mix = "" if sure else "if good and bad answers are as common as in the gold set, "
-            at_most = f"{on.candidate} loses at most {amount(worst.high or 0.0)}"
-            return f"{why}: {mix}whatever people say of these, {at_most}{'' if tell else f', and {allowed}'}"
+            why += f": {mix}whatever people say of these, {on.candidate} loses at most {amount(worst.high)}"
+            return why + allowed
         if on.decision is not None or on.more is None:
             return why if on.decision or tell else f"{why}; labels of all of them would hardly settle it"
         would = f"would show a gap of {amount(margin)}" if tell else "would settle it"
-        random = on.labels_at_random if not on.n_labels else None
-        instead = "" if random is None else f" ({random:,} at random)"
-        more = f"{on.more:,}{' more' * bool(on.n_labels)} labels"
-        return f"{why}; about {more}, mostly on those, {would}{instead}"
-
-
-def sheet_command(experiment: str, on_rows: Sequence[OnRows]) -> str | None:
-    """The command that writes the sheet for all that is open; None where labels settle nothing."""
-    wanted = [more for on in on_rows if (more := on.more) is not None]
-    if not wanted:
-        return None
-    known = next((on.labels for on in on_rows if on.labels), None)
-    n = on_rows[0].n_labels + max(wanted)
-    extends, to = ("", "labels") if known is None else (f" --labels {known}", f"{known}-{n}")
-    return f"judgecal gold sheet {experiment} --strata disagreement -n {max(wanted)}{extends} -o {to}.csv"
+        instead = f" ({on.labels_at_random:,} at random)" * (
+            on.labels_at_random is not None and not on.n_labels
+        )
+        return (
+            f"{why}; about {on.more:,}{' more' * bool(on.n_labels)} labels, mostly on those, {would}{instead}"
+        )
 
 
 def in_table(table: TableRows, judges: Iterable[str]) -> bool:
@@ -495,31 +561,11 @@ class JudgedTable:
             return journal
 
 
-def rows_of(
-    stored: StoredExperiment,
-    columns: Sequence[JudgeColumn],
-    metric: str,
-    on: JudgedTable | None,
-    experiment: Experiment,
-) -> JudgedRows | None:
-    """The rows of `--on`, judged and kept in an experiment, else the set's judged items without a label."""
-    journal = Journal(None) if on is None else on.judge(experiment)
-    table, called = (None, {}) if on is None else (on.table, on.judges)
-    rows = JudgedRows.of_experiment(stored, columns, metric, called, table=table, journal=journal)
-    if rows is not None:
-        rows.write(experiment.folder)
-    return rows
-
-
-def drawn_from(folder: Path) -> tuple[list[Stratum], str] | None:
+def kept_rows(folder: Path) -> tuple[list[Stratum], str] | None:
     """The strata of the rows that an experiment kept, and what they are; None where it kept none."""
     if not (folder / ROWS).is_file():
         return None
     about, items = read_json(folder / _ABOUT, absent="is not there"), read_items(folder / ROWS)
-    strata, spreads = np.array(about["strata"]), about["spreads"]
-    names = about["names"]
-    parts = [np.flatnonzero(strata == number).tolist() for number in range(len(spreads))]
-    return [
-        Stratum(name, tuple(items[at] for at in places), spread)
-        for name, places, spread in zip(names, parts, spreads, strict=True)
-    ], f"{about['where']} where {', '.join(about['judges'])} differ"
+    of = {item.item_id: item for item in items}
+    strata = [Stratum(name, tuple(of[one] for one in ids), spread) for name, ids, spread in about["strata"]]
+    return strata, about["where"]

@@ -116,6 +116,7 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
         floor=tuple(floor),
         seed=int(config.get("seed", 0)),
         notes=tuple(notes),
+        trained_on=frozenset(trained),
     )
 
 

@@ -1,7 +1,4 @@
-"""Draw items to be labelled by strata, each item with its chance of being drawn.
-
-Another way to draw is another function that gives `Stratum`s, beside `by_disagreement`.
-"""
+"""Draw items to be labelled by strata, each item with its chance of being drawn."""
 
 from __future__ import annotations
 
@@ -10,16 +7,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.stats import rankdata
 
 from judgecal.records import Item
-from judgecal.scale import Label
 
 AT_LARGE = 1.0 / 3.0
-"""The part of a draw that goes to all items alike, so that the agreement itself can be estimated too: with a
-fifth its 95% intervals held in 0.92 of samples (`tests/benchmarks/disagreement_draw.py`)."""
+"""The part of a draw that goes to all items alike, so that what strata do not tell is estimated too."""
 
-_APART = {"judges agree": 0.0, "judges differ a little": 0.1, "judges differ": 0.3}  # from where on, 0..1
 _LEAST = 2  # items of a stratum, where it has so many: with none of it nothing is known of it
 
 
@@ -108,35 +101,3 @@ def allocate(
     while sizes.sum() < min(n + done.sum(), size.sum()):
         sizes[np.where(sizes < size, owed / (sizes + 1.0), -1.0).argmax()] += 1
     return [int(size) for size in sizes]
-
-
-def by_disagreement(
-    items: Sequence[Item], verdicts: Mapping[str, Mapping[str, Label | None]]
-) -> list[Stratum]:
-    """Strata by how far judges are apart on an item: where they agree, a label cannot tell them apart.
-
-    Numbers are taken by their rank among the judge's own, 0..1, as judges are decided once calibrated: who
-    uses the scale otherwise does not differ by that. Words differ or do not. No verdict is as far apart as
-    can be.
-
-    Args:
-        verdicts: judge -> item id -> verdict, of two judges or more.
-    """
-    given = [[judged.get(item.item_id) for item in items] for judged in verdicts.values()]
-    if any(isinstance(verdict, str) for column in given for verdict in column):
-        rows = zip(*given, strict=True)
-        apart = np.array([float(len(set(row)) > 1 or None in row) for row in rows])
-    else:  # the middle rank of each verdict among those of its judge, 0..1; NaN of none
-        values = np.array(
-            [[np.nan if verdict is None else float(verdict) for verdict in row] for row in given]
-        )
-        known = np.maximum(1, (~np.isnan(values)).sum(axis=1, keepdims=True))
-        ranks = (rankdata(values, axis=1, nan_policy="omit") - 0.5) / known
-        apart = np.where(np.isnan(ranks).any(axis=0), 1.0, ranks.max(axis=0) - ranks.min(axis=0))
-    place = np.digitize(apart, list(_APART.values())) - 1
-    strata = []
-    for number, name in enumerate(_APART):
-        within = np.flatnonzero(place == number)
-        spread = float(np.sqrt(np.mean(apart[within] ** 2))) if len(within) else 0.0
-        strata.append(Stratum(name, tuple(items[at] for at in within.tolist()), spread))
-    return strata

@@ -49,7 +49,15 @@ from judgecal.experiment import (
     verdicts_sha,
     whole_items,
 )
-from judgecal.experiment.rows import DecidedBy, JudgedRows, OnRows, RowJudge, judgements_of_rows, rows_due
+from judgecal.experiment.rows import (
+    DecidedBy,
+    JudgedRows,
+    OnRows,
+    RowJudge,
+    boundable,
+    judgements_of_rows,
+    rows_due,
+)
 from judgecal.goldset import GoldSet, load_gold, split_notes
 from judgecal.judges import Judge, JudgeName, judge_named
 from judgecal.models import load_catalogue
@@ -79,6 +87,7 @@ from judgecal.selection.rules import (
 from judgecal.signatures import list_signatures
 from judgecal.stats import Calibration
 from judgecal.stats.calibration import calibrated
+from judgecal.stats.disagreement import by_rows
 from judgecal.stats.metrics import metric_facts
 from judgecal.workspace import Workspace, find_workspace
 
@@ -296,6 +305,8 @@ class MigrateRun:
             problems.append(f"--to names {self.new.name}, which is the locked judge itself")
         if self.labels is not None and self.recent is None:
             problems.append("--labels are of rows: name the table that they were drawn from with --on")
+        if self.labels is not None:
+            boundable(self.lock.metric, self.gold.scale)
         if not self.test_items:
             problems.append(f"none of the {len(self.items)} items is a test item: we can decide nothing")
         if self.output is not None and not self.output.parent.is_dir():
@@ -430,16 +441,22 @@ class MigrateRun:
         rows: Sequence[tuple[Item, Sequence[Judgement]]],
     ) -> OnRows | None:
         """What the rows decide, and labels of some; None of what cannot be bounded so."""
+        if not by_rows(self.lock.metric, self.gold.scale):
+            return None
         known = tuple(item for item in self.items if self.gold.split_of(item.group) != "test")
         on_known = {side.judge.name: side.on(known) for side in sides}
         said = ((item, [row.verdict for row in of_item]) for item, of_item in rows)
         where = self.recent.source.path.name if self.recent else ""
-        judged = JudgedRows.of(self.gold, self.lock.metric, judges, (known, on_known), said, where=where)
+        how: dict[str, Any] = {"where": where, "trained": self.old.trained_on | self.new.trained_on}
+        judged = JudgedRows.of(self.gold, self.lock.metric, judges, (known, on_known), said, **how)
+        if judged is None and self.labels is not None:
+            raise InputError(
+                f"{where}: no row, or too few labelled questions, to decide by --labels: leave it out"
+            )
         if judged is None:
             return None
         judged.write(self.experiment.folder)
-        trained = frozenset(self.old.trained_on | self.new.trained_on)
-        left = judged.at_level(self.experiment, self.labels, trained)
+        left = judged.at_level(self.experiment, self.labels)
         return judged.decide(self.old.name, self.new.name, margin=self.margin, **left)
 
     def foresee(self) -> Look:

@@ -39,7 +39,7 @@ from judgecal.experiment import (
     verdicts_sha,
     whole_items,
 )
-from judgecal.experiment.rows import OnRows, rows_of
+from judgecal.experiment.rows import JudgedRows, OnRows, boundable
 from judgecal.judges import Judge, JudgeName, judge_named
 from judgecal.records import Item, Judgement
 from judgecal.selection.confirm import (
@@ -93,6 +93,8 @@ class SelectRun(SelectRequest):
         problems += [] if self.recorded else lock_problems(self.output, replace=self.replace)
         refuse(problems)
         metric_named(self.by, self.stored.gold.scale)
+        if self.on is not None or self.labels is not None:
+            boundable(self.by, self.stored.gold.scale)
         refuse_unequal(self.stored.gold, self.stored.items, "select")
         if self.on_all:  # refuse to choose on all labels what has not judged them all, or knows some of them
             if self.stored.split != "all":
@@ -123,11 +125,10 @@ class SelectRun(SelectRequest):
         within = [judge.column for judge in measure(self.stored, table) if self.caps.over(judge) is None]
         if len(within) < 2 or self.on_all:
             return ()
-        rows = rows_of(self.stored, within, self.by, self.on, self.experiment)
+        rows = JudgedRows.of_experiment(self.stored, within, self.by, self.on, self.experiment)
         if rows is None:
             return ()
-        left = rows.at_level(self.experiment, self.labels)
-        left["level"] = 1.0 - (1.0 - left["level"]) / (len(within) - 1)
+        left = rows.at_level(self.experiment, self.labels, shared_by=len(within) - 1)
         pairs = itertools.permutations([column.judge for column in within], 2)
         return tuple(rows.decide(a, b, margin=self.margin, **left) for a, b in pairs)
 
@@ -319,14 +320,16 @@ class SelectRun(SelectRequest):
 
 
 def shown_on_rows(on_rows: Sequence[OnRows]) -> dict[str, float]:
-    """What each judge is shown to lose less than, where it is so against every other one."""
+    """What each judge loses at most, where rows tell: shown to stay under the margin against every other one,
+    or shown not to against one."""
     bounds = dict[str, list[float]]()
     for on in on_rows:
         worst = on.differ.worst_loss
         bound = on.loss_below if on.decided_by == "labels" or worst is None else worst.high
-        told = math.inf if on.decision != "pass" or bound is None else bound
+        told = math.inf if on.decision is None or bound is None else bound
         bounds.setdefault(on.candidate, []).append(told)
-    return {judge: max(each) for judge, each in bounds.items() if max(each) < math.inf}
+    failed = {on.candidate for on in on_rows if on.decision == "fail"}
+    return {judge: max(each) for judge, each in bounds.items() if judge in failed or max(each) < math.inf}
 
 
 def _copy_rows(chosen: MeasuredJudge, journal: Journal) -> None:

@@ -14,7 +14,6 @@ SMALL = (
     "calibration -n 6",
     "corrected_rate -n 3",
     "coverage -n 2 --kind nominal --metric kappa",
-    "disagreement_draw -n 3",
     "gate_nights -n 2",
     "local_judges -n 50 --judge token_f1@local",
     "looks -n 2",
