@@ -198,6 +198,29 @@ def test_demos_shift_the_verdict_both_ways(adapter: Any, complete: bool) -> None
     assert with_demos(0) + 10 <= rated(*PROBE) <= with_demos(100) - 5
 
 
+LONG = """The harbour office keeps a list of all boats that winter on the slip, with their owners and lengths. Every boat
+pays by the metre, and those under six metres pay half. The crane runs on Saturdays in April, weather permitting, and each
+owner brings two people who hold the lines. Batteries and gas bottles leave the boat before it is lifted. Who has not paid by
+the first of March loses the place to the next on the waiting list, which hangs beside the door of the sail loft."""
+
+
+def test_long_texts_are_judged_by_all_their_words_and_learn_from_demos_too() -> None:
+    first, second = LONG[: len(LONG) // 2], LONG[len(LONG) // 2 :]
+    padded = f"{LONG} {' '.join(f'tale{n}' for n in range(150))}"
+    asked = "How is the winter organised?"
+    whole, half, long_winded = (rated(asked, LONG, said) for said in (LONG + " Yes.", first, padded))
+    assert whole > half > rated(asked, second, first)
+    assert whole > long_winded + 20
+    demos = [{**item("Why?", LONG, padded + str(n)), "correctness_percentage": 100} for n in range(6)]
+    assert rated(asked, LONG, padded, demos) > long_winded + 10
+
+
+def test_a_bare_yes_is_not_all_that_a_long_reference_says() -> None:
+    assert rated("Is there a list?", f"Yes. {LONG}", "Yes.") <= 25
+    assert rated("Is there a list?", f"Yes. {LONG}", "No.") <= 25
+    assert rated("Is there a list?", "Yes, of all boats.", "Yes.") >= 95
+
+
 def test_demos_on_a_binary_scale_count_too() -> None:
     signature = dspy.Signature(
         "question, reference_answer, answer_under_test -> verdict: Literal['yes', 'no']"

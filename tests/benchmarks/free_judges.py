@@ -112,15 +112,18 @@ def correctness_sets(data: Path) -> dict[str, Labelled]:
     return sets
 
 
-def _mtrag(data: Path) -> Labelled:
+def _mtrag(data: Path, metric: str = "faithfulness") -> Labelled:
+    """MTRAG's answers and the median grades; of completeness without the references as their own answers."""
     grades = {
         row["item_id"]: statistics.median(float(row[f"r{n}"]) for n in range(1, 8) if row[f"r{n}"])
         for row in _rows(data / "mtrag" / "ratings.csv")
-        if row["metric"] == "faithfulness"
+        if row["metric"] == metric and (metric == "faithfulness" or not row["item_id"].endswith("-reference"))
     }
     items = []
     for line in (data / "mtrag" / "items.jsonl").read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
+        if row["item_id"] not in grades:
+            continue
         contexts = tuple(Context(one["text"]) for one in row["contexts"])
         items.append(
             Item(
@@ -133,6 +136,38 @@ def _mtrag(data: Path) -> Labelled:
             )
         )
     return Labelled(items, [grades[item.item_id] for item in items], "points:1:4:0.5")
+
+
+def _ragchecker(data: Path) -> tuple[list[Item], list[float]]:
+    """RagChecker's pairs, an answer after the other, and of each pair the mean of two people's -2..2.
+
+    Below 0 the first answer is the more correct one; pairs that are a tie are left out.
+    """
+    people: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in json.loads((data / "ragchecker" / "human.json").read_text(encoding="utf-8")):
+        people.setdefault((row["dataset"], row["query_id"]), []).append(row)
+    items, labels = [], []
+    for (name, query), rows in people.items():
+        label = statistics.mean(row["correctness_label"] for row in rows)
+        if label:
+            labels.append(label)
+            items += [
+                Item(
+                    f"{name}-{query}-{side}",
+                    f"{name}-{query}",
+                    rows[0]["query"],
+                    rows[0][side]["response"],
+                    reference_answers=(rows[0]["gt_answer"],),
+                )
+                for side in ("model1", "model2")
+            ]
+    return items, labels
+
+
+def in_order(labels: Sequence[float], verdicts: Sequence[float]) -> float:
+    """The share of pairs that verdicts (two a pair) put in people's order; equal verdicts are half right."""
+    better = np.array(verdicts).reshape(-1, 2) @ [1.0, -1.0]
+    return float(((1.0 - np.sign(better) * np.sign(labels)) / 2.0).mean())
 
 
 def _made(data: Path) -> Labelled:
@@ -252,6 +287,7 @@ def _speed(bench: Bench, items: Sequence[Item]) -> None:
         took = []
         for _ in range(4):
             text._cached.cache_clear()
+            text._cached_words.cache_clear()
             evidence._cached.cache_clear()
             start = time.process_time()
             for prompt in prompts:
@@ -302,14 +338,22 @@ def main() -> int:
         grounds,
         promised=False,
     )
+    plain: Judges = {
+        "token_f1@local": local("token_f1"),
+        "share of words": _share(1, references),
+        "TF-IDF cosine": _tfidf(references),
+    }
+    pairs, preferred = _ragchecker(data)
+    bench.head(f"RagChecker, correctness: {len(preferred)} pairs, the share in people's order")
+    for judge, verdicts in {**plain, "embedded": embedded(_Correct)}.items():
+        bench.line(f"  {judge:<28} {in_order(preferred, verdicts(pairs)):.3f}")
+    long = _mtrag(data, "completeness")
+    table(
+        bench, "MTRAG, people's completeness", long, {"embedded": embedded(_Correct)}, plain, promised=False
+    )
     for name, labelled in correctness_sets(data).items():
         some = np.random.default_rng(0).permutation(len(labelled.items))[: bench.n or None]
         part = Labelled([labelled.items[i] for i in some], [labelled.labels[i] for i in some], labelled.scale)
-        plain = {
-            "token_f1@local": local("token_f1"),
-            "share of words": _share(1, references),
-            "TF-IDF cosine": _tfidf(references),
-        }
         table(bench, name, part, {"embedded": embedded(_Correct)}, plain)
     _speed(bench, mtrag.items)
     return bench.end("scikit-learn", "numpy")

@@ -105,15 +105,17 @@ class Held:
 def held(words: Mapping[str, str], source: Source) -> Held:
     """Look for words (token -> as written) in a source; of no words everything is held."""
     sentences: defaultdict[int, float] = defaultdict(float)
-    total, found, missing = 0.0, 0.0, []
+    total, found, missing, places = 0.0, 0.0, [], source.places
     for token, word in words.items():
         worth = weight(token, word)
         total += worth
-        near, where = source.near(token)
-        if not near:
-            missing.append(word)
-            continue
-        worth *= near
+        where = places.get(token)
+        if where is None:
+            near, where = source.near(token)
+            if not near:
+                missing.append(word)
+                continue
+            worth *= near
         found += worth
         for place in where:
             sentences[place] += worth
@@ -134,19 +136,18 @@ class Weighed:
     def __init__(self, question: str, text: str, source: str) -> None:
         self._asked, self._source, self._text = content_words(question), read_source(source), text
         self.words: dict[str, str] = {}
-        parts: list[dict[str, str]] = [{}]
-        pairs: set[str] = set()
-        before = END
-        for token, word in zip(*content_tokens(text[:_MAX_TEXT]), strict=True):
+        part: dict[str, str] = {}
+        parts, asked, all_words = [part], self._asked, self.words
+        tokens, written = content_tokens(text[:_MAX_TEXT])
+        for token, word in zip(tokens, written, strict=True):
             if token == END:
-                parts.append({})
+                part = {}
+                parts.append(part)
             else:
-                self.words.setdefault(token, word)
-                if token not in self._asked:
-                    parts[-1].setdefault(token, word)
-                if before != END:
-                    pairs.add(f"{before} {token}")
-            before = token
+                all_words.setdefault(token, word)
+                if token not in asked:
+                    part.setdefault(token, word)
+        pairs = {f"{one} {two}" for one, two in pairwise(tokens) if one != END != two}
         self._backed = [(held(part, self._source), len(part)) for part in parts if part]
         size = sum(n for _, n in self._backed)
         words = sum(one.anywhere * n for one, n in self._backed) / size if size else 1.0

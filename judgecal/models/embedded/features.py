@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import mul
 
 from rapidfuzz.distance import LCSseq
 
@@ -54,7 +55,8 @@ def soft_matches(tokens: Iterable[str], pool: frozenset[str]) -> dict[str, float
     """Of each token the best closeness to any in the pool, 0..1."""
     heads: defaultdict[str, list[str]] = defaultdict(list)
     for other in pool:
-        heads[other[0]].append(other)
+        if len(other) > 3:
+            heads[other[0]].append(other)
     scores = {}
     for token in tokens:
         if token in pool:
@@ -62,21 +64,21 @@ def soft_matches(tokens: Iterable[str], pool: frozenset[str]) -> dict[str, float
         elif len(token) < 4 or token[0] == "#":
             scores[token] = 0.0
         else:
-            scores[token] = max([closeness(token, other) for other in heads.get(token[0], ())], default=0.0)
+            start, least, most = token[:4], len(token) - 2, len(token) + 2
+            near = [
+                closeness(token, other)
+                for other in heads.get(token[0], ())
+                if least <= len(other) <= most or other.startswith(start)
+            ]
+            scores[token] = max(near, default=0.0)
     return scores
 
 
-def _weight(token: str, names: frozenset[str]) -> float:
-    """A number or a name says more than a common word, a long word more than a short one."""
-    if token[0] == "#" or token in names:
-        return 2.0
-    return 0.6 if len(token) < 4 else 1.0
-
-
 def _weighted(tokens: Sequence[str], scores: dict[str, float], names: frozenset[str]) -> float:
-    weights = [_weight(t, names) for t in tokens]
+    """A number or a name says more than a common word, a long word more than a short one."""
+    weights = [2.0 if t in names or t[0] == "#" else 0.6 if len(t) < 4 else 1.0 for t in tokens]
     total = sum(weights)
-    return sum(w * scores[t] for w, t in zip(weights, tokens, strict=True)) / total if total else 0.0
+    return sum(map(mul, weights, [scores[t] for t in tokens])) / total if total else 0.0
 
 
 def _quick(reference: Text, answer: Text, question: Text) -> float:
@@ -156,7 +158,8 @@ def compare(question: str, alternatives: Sequence[str], answer: str) -> Comparis
     asked, given = analyse(question), analyse(answer)
     pair = _pair(asked, [analyse(text) for text in alternatives[:MAX_ALTERNATIVES]], given)
     polarities = _polarities(asked, pair.reference, given)
-    values = _wording(pair) | _facts(pair) | _shape(pair)
+    values = _wording(pair)
+    values |= _facts(pair, values["new_recall"]) | _shape(pair)
     values["yes_no_agree"] = float(polarities[0] * polarities[1] > 0)
     values["yes_no_conflict"] = float(polarities[0] * polarities[1] < 0)
     missing = tuple(pair.missing())
@@ -201,12 +204,11 @@ def _wording(pair: _Pair) -> dict[str, float]:
     }
 
 
-def _facts(pair: _Pair) -> dict[str, float]:
+def _facts(pair: _Pair, new_recall: float) -> dict[str, float]:
     """Numbers and names, and whether the reference is there as a whole."""
     given, reference, scores = pair.given, pair.reference, pair.scores
     numbers = [scores[t] for t in pair.key if t[0] == "#"]
     names = [scores[t] for t in pair.key if t in reference.names]
-    new_recall = _weighted(pair.key, scores, reference.names)
     number_recall, name_recall = (
         sum(parts) / len(parts) if parts else new_recall for parts in (numbers, names)
     )
@@ -235,7 +237,7 @@ def _shape(pair: _Pair) -> dict[str, float]:
     given, reference = pair.given, pair.reference
     n_given, n_reference = len(given.content), len(reference.content)
     counts = Counter(given.tokens)
-    shared = sum(min(n, counts[token]) for token, n in Counter(reference.tokens).items())
+    shared = (counts & Counter(reference.tokens)).total()
     alike = 2 * len(reference.grams & given.grams) / (len(reference.grams) + len(given.grams) or 1)
     return {
         "extra_short": len(pair.unlike) / (n_given + 1.0) if n_given <= _SHORT else 0.0,

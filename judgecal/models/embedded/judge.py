@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import mul
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,14 @@ _SCHEMA = 2
 _STEPS = 8
 _SHARPEST = 6.0
 _LOGIT_CAP = 30.0
-# Nothing was learnt from two long texts: there the F1 of all words takes the model's place, bit by bit.
-_LONG_FROM, _LONG = 80, 160  # tokens of the shorter one
-_LONG_SLOPE, _LONG_MIDDLE = 10.0, 0.35
+# Of two long texts too little was learnt: there the F1 of all words takes the model's place, bit by bit with
+# the tokens of the shorter one, and less where the answer is much the shorter, as a student's answer is.
+_LONG_FROM, _LONG = 20, 80
+_LONG_SLOPE, _LONG_MIDDLE = 15.0, 0.4
+
+_ANSWER_LENGTH, _REFERENCE_LENGTH, _LENGTH_RATIO, _ALL_WORDS = (
+    NAMES.index(name) for name in ("answer_length", "reference_length", "length_ratio", "all_words")
+)
 
 Vector = NDArray[np.float64]
 
@@ -48,20 +54,29 @@ RULES: dict[str, tuple[float, str]] = {
     "the reference itself": (1.0, "The answer is the reference, word for word."),
 }
 """A rule that decides alone -> the share 0..1 and the sentence that says why."""
-_REFUSAL_TOKENS = 30
+_FEW = 30  # tokens
 _TELLING_NEGATION = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """A linear map from raw features to a logit."""
+    """A linear map from raw features to a logit; `by_words`: how much the F1 of long texts' words counts."""
 
     intercept: float
     slopes: tuple[float, ...]
+    by_words: float = 1.0
+
+    def plain(self, values: Sequence[float]) -> float:
+        """The logit without regard to length."""
+        return self.intercept + float(sum(map(mul, self.slopes, values)))
 
     def logit(self, values: Sequence[float]) -> float:
         """The logit of one row of features."""
-        return self.intercept + sum(s * v for s, v in zip(self.slopes, values, strict=True))
+        long = _long(values)
+        if not long:
+            return self.plain(values)
+        change = _LONG_SLOPE * (values[_ALL_WORDS] - _LONG_MIDDLE) - zero_shot().plain(values)
+        return self.plain(values) + self.by_words * long * change
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +89,10 @@ class Weights:
     coefficients: Vector
     penalty: dict[str, float]
 
-    def raw(self, intercept: float, coefficients: Vector) -> Linear:
+    def raw(self, intercept: float, coefficients: Vector, by_words: float = 1.0) -> Linear:
         """The same map for features as they come, not standardised."""
         slopes = coefficients / self.sd
-        return Linear(float(intercept - slopes @ self.mean), tuple(map(float, slopes)))
+        return Linear(float(intercept - slopes @ self.mean), tuple(map(float, slopes)), by_words)
 
 
 @lru_cache(maxsize=1)
@@ -100,6 +115,13 @@ def zero_shot() -> Linear:
     """The judge without demos."""
     weights = shipped()
     return weights.raw(weights.intercept, weights.coefficients)
+
+
+def _long(values: Sequence[float]) -> float:
+    """How far two texts are too long for the model, 0..1."""
+    shorter = math.expm1(min(values[_ANSWER_LENGTH], values[_REFERENCE_LENGTH]))
+    long = min(1.0, max(0.0, (shorter - _LONG_FROM) / (_LONG - _LONG_FROM)))
+    return long * min(1.0, max(0.0, 1.0 + values[_LENGTH_RATIO]))
 
 
 def sigmoid(logits: Vector) -> Vector:
@@ -143,13 +165,14 @@ def refit(rows: Vector, labels: Vector) -> Linear:
     """
     weights, n = shipped(), len(labels)
     standard = (rows - weights.mean) / weights.sd
-    design = np.column_stack([np.ones(n), standard @ weights.coefficients, standard])
+    shipped_logits = np.array([zero_shot().logit(row) for row in rows.tolist()]) - weights.intercept
+    design = np.column_stack([np.ones(n), shipped_logits, standard])
     prior = np.concatenate([[weights.intercept, 1.0], np.zeros(len(NAMES))])
     names = ["intercept", "slope", *["feature"] * len(NAMES)]
     penalty = np.array([weights.penalty[name] for name in names])
     point = newton(design, labels, prior=prior, penalty=penalty)
     point = point * decisiveness(design @ point, labels, caution=weights.penalty["decisiveness"])
-    return weights.raw(float(point[0]), point[1] * weights.coefficients + point[2:])
+    return weights.raw(float(point[0]), point[1] * weights.coefficients + point[2:], float(point[1]))
 
 
 def compare_inputs(layout: Layout, inputs: dict[str, str]) -> Comparison | None:
@@ -176,18 +199,19 @@ def learnt(prefix: tuple[str, ...]) -> Linear:
 def rule(comparison: Comparison) -> str | None:
     """The name of the rule in `RULES` that decides this item alone, or None."""
     answer, reference = comparison.answer, comparison.reference
-    reference_refuses = reference.refuses and len(reference.tokens) <= _REFUSAL_TOKENS
+    reference_refuses = reference.refuses and len(reference.tokens) <= _FEW
     if not answer.tokens:
         return "empty answer"
     if reference_refuses:
         return "both refuse" if answer.refuses else "fact against a refusal"
     if comparison.value("exact"):
         return "the reference itself"
-    if answer.refuses and comparison.missing and len(answer.tokens) <= 2 * _REFUSAL_TOKENS:
+    if answer.refuses and comparison.missing and len(answer.tokens) <= 2 * _FEW:
         return "refusal against a fact"
-    # A bare yes or no decides; so does an opposite one at the head of both texts.
+    # A bare yes or no decides; so does an opposite one at the head of both texts. Long texts say more.
     said, meant = comparison.answer_polarity, comparison.reference_polarity
-    if not said or not meant:
+    long = len(reference.tokens) > _FEW and (said == meant or len(answer.tokens) > _FEW)
+    if not said or not meant or long:
         return None
     if answer.polarity and reference.polarity and said != meant:
         return "opposite yes or no"
@@ -205,11 +229,7 @@ def verdict(comparison: Comparison, linear: Linear) -> float:
     decided = rule(comparison)
     if decided is not None:
         return RULES[decided][0]
-    n_words = min(len(comparison.answer.tokens), len(comparison.reference.tokens))
-    long = min(1.0, max(0.0, (n_words - _LONG_FROM) / (_LONG - _LONG_FROM)))
-    logit = linear.logit(comparison.values)
-    logit += long * (_LONG_SLOPE * (comparison.value("all_words") - _LONG_MIDDLE) - logit)
-    logit = max(-_LOGIT_CAP, min(_LOGIT_CAP, logit))
+    logit = max(-_LOGIT_CAP, min(_LOGIT_CAP, linear.logit(comparison.values)))
     return 1.0 / (1.0 + math.exp(-logit))
 
 

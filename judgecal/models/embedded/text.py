@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import compress
@@ -164,7 +165,7 @@ class Text:
     def grams(self) -> frozenset[str]:
         """Groups of three letters of the words that are no stopwords."""
         padded = f" {' '.join([token for token in self.tokens if token not in STOPWORDS])[:1500]} "
-        return frozenset([padded[i : i + 3] for i in range(len(padded) - 2)])
+        return frozenset(map("".join, zip(padded, padded[1:], padded[2:], strict=False)))
 
 
 def strip_accents(text: str) -> str:
@@ -343,7 +344,7 @@ def take_apart(text: str) -> Text:
         names=frozenset([t for t, w in zip(tokens, written, strict=True) if w[0].isupper() and t in content]),
         joined=" ".join([t for t in tokens if t not in ("the", "a", "an", "and")]),
         # a leading "No," answers the question; what follows may have no negation
-        negations=sum(t in NEGATIONS for t in (tokens[1:] if first in YES or first in NO else tokens)),
+        negations=len([t for t in tokens[first in YES or first in NO :] if t in NEGATIONS]),
         refuses=refuses(text),
         polarity=1 if first in YES else -1 if first in NO else 0,
         polar_question=first in POLAR,
@@ -367,14 +368,19 @@ def content_tokens(text: str) -> tuple[list[str], list[str]]:
     return list(compress(tokens, kept)), list(compress(words, kept))
 
 
-def content_words(text: str) -> dict[str, str]:
-    """A text's content tokens in order, each with the word as first written.
+def content_words(text: str) -> Mapping[str, str]:
+    """A text's content tokens in order, each with the word as first written; cached as `analyse` is.
 
     >>> content_words("The ferry to Holm runs twice.")
     {'ferry': 'ferry', 'holm': 'Holm', 'run': 'runs', 'twic': 'twice'}
     """
+    return _cached_words(text[:MAX_CHARS])
+
+
+@lru_cache(maxsize=2048)
+def _cached_words(text: str) -> Mapping[str, str]:
     words: dict[str, str] = {}
-    for token, word in zip(*_tokens(_words(text[:MAX_CHARS])), strict=True):
+    for token, word in zip(*_tokens(_words(text)), strict=True):
         if token not in _NO_CONTENT:
             words.setdefault(token, word)
     return words
