@@ -237,7 +237,28 @@ def test_the_page_holds_both_verdicts_and_the_free_judge_stands_beside(
     ]  # fmt: skip
     assert judgecal("report", "p", "--format", "html").code == 0
     page = (workspace_dir / "experiments/p/report.html").read_text(encoding="utf-8")
-    assert "take themselves back" in page and "family:contradiction" in page
+    assert "retractions" in page and "family:contradiction" in page
+
+
+def test_the_headline_is_one_sentence_of_the_judge_that_the_page_draws(judgecal: Run) -> None:
+    judges = ("--judge", "correctness_v3@embedded", "--judge", "token_f1@local")
+    result = one_object(judgecal("probe", *judges, "--name", "p", "--json"))
+    headline = result["headline"]
+    assert headline["sentence"] == "token_f1@local fails 49 of 49 references, 100% [92, 100]."
+    assert len(headline["sentence"].split()) <= 12
+    below = " ".join(headline["because"])
+    assert below.startswith("It fails 49 of 49 references in another layout, 100% [92, 100].")
+    assert "break correctness_v3@embedded" in below and len(below.split()) <= 40
+    text = judgecal("report", "p", "--full").out
+    assert "What breaks token_f1@local" in text and "What breaks correctness" not in text
+
+
+def test_a_judge_without_a_reference_is_told_which_families_are_not_for_it(judgecal: Run) -> None:
+    blind = ("probe", "--judge", "relevancy_overlap@local")
+    result = one_object(judgecal(*blind, "--families", "empty,emoji", "--name", "p", "--json"))
+    assert any("sees no reference, on which empty hang" in note for note in result["notes"])
+    refused = judgecal(*blind, "--families", "empty")
+    assert refused.code == 2 and "sees no reference" in refused.err
 
 
 def test_what_is_right_hangs_on_the_reference_and_a_judge_without_one_has_fewer_families(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from tests.support.command import Run, one_object
 
 JUDGE = '''
 """Word overlap; where the file `obey` is there it gives full marks to whoever asks for them."""
+from dataclasses import replace
 from pathlib import Path
 
 SCALE = "percentage"
@@ -72,6 +74,26 @@ def test_a_judge_that_became_easier_to_fool_fails(probed: Run) -> None:
     assert "Is it easier to fool?" in text
 
 
+def test_a_gate_whose_probes_were_lost_does_not_pass(probed: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    locked(probed)
+    from judgecal.records import Failure
+    from judgecal.selection import gate
+
+    def lost(judges: Any, items: Any, **how: Any) -> Any:
+        rows = asked(judges, items, **how)
+        if "probes" not in how["label"]:
+            return rows
+        error = Failure("budget", "the budget had ended")
+        return gate.Judgements(replace(row, verdict=None, error=error) for row in rows)
+
+    asked = gate.run_trials
+    monkeypatch.setattr(gate, "run_trials", lost)
+    ran = probed("gate", "--lock", "l.json", "--probes", "--json")
+    result = json.loads(ran.out)
+    assert (ran.code, result["decision"]) == (3, "inconclusive")
+    assert "99 calls for probes were lost" in result["why"]
+
+
 def test_a_gate_of_probes_that_no_lock_holds_is_refused(judgecal: Run, workspace_dir: Path) -> None:
     (workspace_dir / "words.py").write_text(JUDGE)
     assert judgecal("score", "--judge", "words.py:score@python", "--name", "s").code == 0
@@ -105,6 +127,12 @@ def test_a_judge_shown_to_exceed_a_cap_is_left_out_and_one_not_shown_is_said(jud
     kept = one_object(judgecal("select", "s", "--max-broken", "emoji=2", "--name", "k", *allowed))
     assert kept["chosen"] == "correctness_v3@embedded"
     assert any("may break on more than 2.0% of its emoji probes" in note for note in kept["notes"])
+    both = ("--judge", "token_f1@local", *judge)
+    assert judgecal("score", *both, "--name", "s2").code == 0
+    kept = one_object(
+        judgecal("select", "s2", "--max-broken", "emoji=2", "--name", "k2", "--replace", *allowed)
+    )
+    assert any("nothing is known of token_f1@local on emoji probes" in note for note in kept["notes"])
     for wrong in ("emoji", "emoji=x", "emoji=101", "=5"):
         assert judgecal("select", "s", "--max-broken", wrong).code == 2
 

@@ -11,8 +11,15 @@ from judgecal import load_gold
 from judgecal.errors import InputError
 from judgecal.goldset import GoldSet
 from judgecal.models.embedded.text import analyse
-from judgecal.probes import FAMILIES_BY_KIND, LeftOut, families, make_probes
-from judgecal.probes.family import Sources, families_named, language_of
+from judgecal.probes.family import (
+    FAMILIES_BY_KIND,
+    LeftOut,
+    Sources,
+    families,
+    families_named,
+    language_of,
+    make_probes,
+)
 from judgecal.records import Context, Item
 from judgecal.workspace import find_workspace
 from tests.support.command import Run
@@ -124,6 +131,13 @@ def test_a_changed_number_is_none_that_stands_anywhere_else(
     numbers = analyse(probe("number_changed", item(question, answer, reference))).numbers
     assert len(numbers) == len(analyse(answer).numbers)
     assert not numbers & analyse(reference).numbers
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_changed_number_word_is_none_of_another_reference(seed: int) -> None:
+    of = item("How many rooms are there?", "Nine rooms.", "nine", "nine, or twelve with those of the mill")
+    made = families()["number_changed"].make(of, Sources((of,)), random.Random(seed))
+    assert made not in ("Nine rooms.", "Twelve rooms.")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import numpy as np
 from judgecal.experiment import AgreementTable, JudgeColumn
 from judgecal.goldset import GoldSet
 from judgecal.judges import PromptJudge
-from judgecal.optimize.result import Choice, OptimizedProbes, ProbedFamily, Scored, choose
+from judgecal.optimize.result import Choice, OptimizedProbes, Scored, choose
 from judgecal.probes.family import Family, MadeProbes, Probe, Sources, families_named, make_probes
 from judgecal.probes.result import Footing, Verdicts
 from judgecal.probes.run import fits
@@ -29,6 +29,7 @@ from judgecal.stats.sample import Floats
 
 N_PROBES, N_FREE = 20, 100
 """Probes of a family, on dev and on test each: of a model that is paid for, and of the embedded one."""
+Broken = Mapping[str, Floats]
 
 
 @dataclass(frozen=True)
@@ -54,32 +55,44 @@ class SplitProbes:
         """The question of each."""
         return [probe.item.group for one in self.made for probe in one.probes]
 
-    def broken(self, table: AgreementTable, column: JudgeColumn, footing: Footing) -> dict[str, Floats]:
-        """Family -> which of its probes break a judge; NaN where one has no verdict or could not break."""
-        verdicts = Verdicts.of(footing, column, [*table.items, *self.items], certain=True)
+    def broken(self, table: AgreementTable, column: JudgeColumn, footing: Footing) -> Broken:
+        """Family -> which of its probes break a judge; NaN where one could not. No verdict is a break: else a
+        candidate that answers no probe would look mended."""
+        verdicts = Verdicts.of(footing, column, [*table.items, *self.items])
         values = {one.family.name: verdicts.broken(one.probes) for one in self.made}
-        return {name: np.where(np.isinf(broken), np.nan, broken) for name, broken in values.items()}
+        return {
+            name: np.where(np.isnan(broken), 1.0, np.where(np.isinf(broken), np.nan, broken))
+            for name, broken in values.items()
+        }
 
-    def share(self, broken: Mapping[str, Floats], *, level: float = 0.95) -> Estimate:
+    def share(self, broken: Broken, *, level: float = 0.95) -> Estimate:
         """The share of all of them that break."""
         return mean_estimate(_flat(broken), self.groups, level=level)
 
-    def parts(self, before: Mapping[str, Floats], after: Mapping[str, Floats]) -> Floats:
+    def parts(self, before: Broken, after: Broken) -> Floats:
         """What each question brings to how many fewer of them break, as shares of all."""
         change = np.nan_to_num(_flat(before)) - np.nan_to_num(_flat(after))
         return np.bincount(np.unique(self.groups, return_inverse=True)[1], weights=change) / len(change)
 
-    def change(
-        self, before: Mapping[str, Floats], after: Mapping[str, Floats], *, level: float = 0.95
-    ) -> Estimate:
-        """After less before, paired by probe: what could break at neither time is left out, at one holds."""
+    def held(self, before: Broken, after: Broken, *, level: float = 0.95) -> OptimizedProbes:
+        """Both judges, paired by probe: what could break at neither time is left out, at one holds."""
         pair = np.stack([_flat(before), _flat(after)])
         change = np.where(np.isnan(pair).all(axis=0), np.nan, np.nan_to_num(pair[1]) - np.nan_to_num(pair[0]))
-        return mean_estimate(change, self.groups, low=-1.0, high=1.0, level=level)
+        return OptimizedProbes(
+            self.share(before, level=level),
+            self.share(after, level=level),
+            mean_estimate(change, self.groups, low=-1.0, high=1.0, level=level),
+            families={one.family.name: (_mean(before, one), _mean(after, one)) for one in self.made},
+        )
 
 
-def _flat(broken: Mapping[str, Floats]) -> Floats:
+def _flat(broken: Broken) -> Floats:
     return np.concatenate([*broken.values(), np.zeros(0)])
+
+
+def _mean(broken: Broken, one: MadeProbes) -> float | None:
+    values = broken[one.family.name]
+    return None if np.isnan(values).all() else float(np.nanmean(values))
 
 
 def train_probes(
@@ -103,7 +116,7 @@ def train_probes(
 
 def choose_probed(
     scored: Sequence[Scored], metric: str, dev: AgreementTable, probes: SplitProbes
-) -> tuple[Choice, dict[str, dict[str, Floats]]]:
+) -> tuple[Choice, dict[str, Broken]]:
     """Who is taken by the rule above, and which dev probes break each candidate, by its name."""
     if not probes.made:
         return choose(scored, metric, dev), {}
@@ -120,25 +133,3 @@ def choose_probed(
         return usual, broken
     agrees = "of those that agree on dev no less than the judge as it was"
     return Choice(best, f"{agrees} it has the fewest broken probes, fewer by more than luck"), broken
-
-
-def held(
-    probes: SplitProbes, before: Mapping[str, Floats], after: Mapping[str, Floats], *, level: float = 0.95
-) -> OptimizedProbes:
-    """Both judges on the probes of a split."""
-    return OptimizedProbes(
-        before=probes.share(before, level=level),
-        after=probes.share(after, level=level),
-        difference=probes.change(before, after, level=level),
-        families=tuple(
-            ProbedFamily(
-                one.family.name, one.family.kind, len(one.probes), _mean(before, one), _mean(after, one)
-            )
-            for one in probes.made
-        ),
-    )
-
-
-def _mean(broken: Mapping[str, Floats], one: MadeProbes) -> float | None:
-    values = broken[one.family.name]
-    return None if np.isnan(values).all() else float(np.nanmean(values))

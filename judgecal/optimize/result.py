@@ -6,7 +6,7 @@ judge as it was, and a map gives what it gains without another prompt.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -264,24 +264,13 @@ def _decide(difference: Estimate, calibrated: Estimate, metric: str, *, ordered:
 
 
 @dataclass(frozen=True, slots=True)
-class ProbedFamily:
-    """A family of probes, before and after."""
-
-    family: str
-    kind: str
-    n: int
-    before: float | None  # share broken of those that could break; None where none could
-    after: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class OptimizedProbes:
     """The share of probes of a split that break the judge as it was, and the one that was taken."""
 
     before: Estimate
     after: Estimate
     difference: Estimate  # after minus before, paired by probe, by question
-    families: tuple[ProbedFamily, ...]
+    families: Mapping[str, tuple[float | None, float | None]]  # share broken of each; None where none could
 
     @property
     def fewer(self) -> bool:

@@ -45,7 +45,7 @@ from judgecal.goldset import GoldSet, load_gold, require_splits, split_notes
 from judgecal.judges import Judge, JudgeName, PromptJudge, judge_named, save_program, units_of
 from judgecal.models import ModelSpec
 from judgecal.optimize.optimizers import OPTIMIZERS, candidates, check_reflection, resolve_optimizer
-from judgecal.optimize.probing import SplitProbes, choose_probed, held, train_probes
+from judgecal.optimize.probing import SplitProbes, choose_probed, train_probes
 from judgecal.optimize.program_calls import CALL_LOG, logged_usd
 from judgecal.optimize.result import (
     Confirmation,
@@ -207,7 +207,7 @@ class OptimizeRun:
             judged_usd + logged_usd(self.call_log) + budget.unseen_usd,
         )
         if self.probes:
-            on_dev = held(self.probed("dev"), broken["before"], broken[after.name])
+            on_dev = self.probed("dev").held(broken["before"], broken[after.name])
             result = dataclasses.replace(result, probes=ProbesOf(on_dev, probed))
         self.experiment.write_summary(result)
         return result
@@ -221,7 +221,7 @@ class OptimizeRun:
             return None
         table = dataclasses.replace(test, items=fit)
         before, after = (probes.broken(test, one, Footing.of(table, one)) for one in columns)
-        return held(probes, before, after, level=level)
+        return probes.held(before, after, level=level)
 
     def _result(
         self,
@@ -306,7 +306,7 @@ class OptimizeRun:
             use_cache=self.options.use_cache,
             quiet=self.options.quiet,
             probes=[
-                (shown, probe.kind, family.does)
+                (shown, probe.kind, family.what)
                 for probe, family in probes
                 for _, shown in units_of(self.judge, probe.item)
             ],
@@ -315,7 +315,7 @@ class OptimizeRun:
     def _score_all(self, journal: Journal, budget: Budget) -> list[Scored]:
         dev, training = self.table("dev"), self.training(budget)
         if training.probes:
-            broken = self._broken_on_train(training, journal, budget)
+            broken = self._broken_on_train(journal, budget)
             training = dataclasses.replace(training, broken=broken)
         made: Iterable[Candidate] = candidates(self.optimizer, training)
         at_most = OPTIMIZERS[self.optimizer].bounds(training).candidates
@@ -330,17 +330,13 @@ class OptimizeRun:
             scored.append(Scored.on(dev, candidate, judge, column, self.metric))
         return scored
 
-    def _broken_on_train(self, training: Training, journal: Journal, budget: Budget) -> frozenset[str]:
+    def _broken_on_train(self, journal: Journal, budget: Budget) -> frozenset[str]:
         """The probes of train that break the judge as it is: what it is to learn from comes first."""
-        table, probes = (
-            self.table("train"),
-            SplitProbes.of(self.gold, self.items("train"), self.judge, self.seed),
-        )
-        column = self._judged(self.judge, [*table.items, *probes.items], journal, budget, "train: probes")
-        broken = probes.broken(table, column, Footing.of(table, column))
-        names = [probe.item.item_id for one in probes.made for probe in one.probes]
-        values = [value for one in probes.made for value in broken[one.family.name]]
-        return frozenset(name for name, value in zip(names, values, strict=True) if value == 1.0)
+        table, items = self.table("train"), self.items("train")
+        probes = SplitProbes.of(self.gold, items, self.judge, self.seed)
+        column = self._judged(self.judge, [*items, *probes.items], journal, budget, "train: probes")
+        values = itertools.chain(*probes.broken(table, column, Footing.of(table, column)).values())
+        return frozenset(item.item_id for item, one in zip(probes.items, values, strict=True) if one == 1.0)
 
     def _judged(
         self, judge: PromptJudge, items: Sequence[Item], journal: Journal, budget: Budget, label: str

@@ -93,7 +93,7 @@ class AgreementMetric:
         item_id = self.item_of(example)
         label, value = self._labels[item_id], getattr(prediction, str(self._signature.verdict), None)
         verdict = None if value is None else read_verdict(self._signature, value)[0]
-        kind, does = self._probes.get(item_id, (None, ""))
+        kind, what = self._probes.get(item_id, (None, ""))
         agreement = self.agreement(label, verdict) if kind is None else self._held(kind, label, verdict)
         weighted = agreement * self._weights[stratum_of(label, self._people)]
         if pred_name is not None:
@@ -101,7 +101,7 @@ class AgreementMetric:
             if kind is not None:
                 held = "it does" if agreement >= 1.0 - TENTH else "it does not"
                 given = "no usable verdict" if verdict is None else f"the verdict {verdict}"
-                made = f"A rule made this one of the answers {does}, and no person labelled it"
+                made = f"A rule made this answer ({what}), and no person labelled it"
                 words = f"{made}. It {FAMILIES_BY_KIND[kind]}: with {given} {held}."
             return dspy.Prediction(score=weighted, feedback=words)
         with self._counting:
@@ -323,7 +323,7 @@ class Training:
             self.labels,
             weighted=weighted,
             notes=self.notes,
-            probes={item.item_id: (kind, does) for item, kind, does in self.probes},
+            probes={item.item_id: (kind, what) for item, kind, what in self.probes},
         )
 
     @property
@@ -349,8 +349,8 @@ class Training:
         """Answers with a probe made of each behind it, so that the two differ by what the rule did: first the
         probes that break the judge, families in turn."""
         rng, families = random.Random(self.seed * 1000 + draw), dict[str, list[Item]]()
-        for item, _, does in sorted(self.probes, key=lambda _: rng.random()):
-            families.setdefault(does, []).append(item)
+        for item, _, what in sorted(self.probes, key=lambda _: rng.random()):
+            families.setdefault(what, []).append(item)
         turns = [(place, item) for items in families.values() for place, item in enumerate(items)]
         turns.sort(key=lambda turn: (turn[1].item_id not in self.broken, turn[0]))
         ordered = [item for _, item in turns]

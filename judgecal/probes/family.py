@@ -1,8 +1,7 @@
 """What a family of probes is, which there are, and the probes that they make of a gold set.
 
-A family is a rule that changes an answer, or writes one, so that the right verdict is known without a model
-and without a label more. Each file of `rules/` offers `FAMILIES`; it is found by being there. Where a rule
-cannot be sure it makes no probe, and says why.
+Each file of `rules/` offers `FAMILIES`; it is found by being there. Where a rule cannot be sure it makes no
+probe, and says why.
 """
 
 from __future__ import annotations
@@ -36,16 +35,12 @@ FAMILIES_BY_KIND: Mapping[Kind, str] = {
 TENTH = 0.1
 """A verdict moves from a tenth of its scale on; of two classes, to the other one."""
 
-_LANGUAGES: Mapping[str, frozenset[str]] = {
-    language: frozenset(words.split())
-    for language, words in {
-        "en": "the of is are was were and to what who how which when where did does do for by in it you",
-        "de": "der die das den dem und ist sind nicht ein eine wie wer wann zu mit von im werden wird was",
-        "pl": "jest są nie się na do czy jak kto co kiedy w z i oraz przez ile który gdzie",
-        "es": "el los las del es son una que por para con quién qué cómo cuándo dónde cuál y no",
-    }.items()
+_LANGUAGES: Mapping[str, str] = {
+    "en": "the of is are was were and to what who how which when where did does do for by in it you",
+    "de": "der die das den dem und ist sind nicht ein eine wie wer wann zu mit von im werden wird was",
+    "pl": "jest są nie się na do czy jak kto co kiedy w z i oraz przez ile który gdzie",
+    "es": "el los las del es son una que por para con quién qué cómo cuándo dónde cuál y no",
 }
-_WORD = re.compile(r"[^\W\d_]+")
 
 
 class LeftOut(Exception):
@@ -62,9 +57,9 @@ class Sources:
     @classmethod
     def of(cls, gold: GoldSet, items: Iterable[Item] | None = None) -> Sources:
         """Of a gold set: its labelled open items, or those given."""
-        documents = {document.document_id: document.text for document in gold.documents}
-        labelled = (item for item in gold.select("open") if item.item_id in gold.labels)
-        return cls(tuple(labelled if items is None else items), documents)
+        if items is None:
+            items = (item for item in gold.select("open") if item.item_id in gold.labels)
+        return cls(tuple(items), {document.document_id: document.text for document in gold.documents})
 
     @cached_property
     def references(self) -> tuple[tuple[Item, str], ...]:
@@ -77,13 +72,12 @@ class Sources:
         """A reference of a question unlike this one that shares no word with the right answers."""
         own = frozenset[str]().union(*(analyse(text).content for text in item.reference_answers))
         asked = analyse(item.question).content
-        for at in rng.sample(range(len(self.references)), len(self.references)):
-            other, text = self.references[at]
-            theirs = analyse(other.question).content
+        for other, text in rng.sample(self.references, len(self.references)):
+            theirs, given = analyse(other.question).content, analyse(text)
             alike = len(asked & theirs) > 0.5 * min(len(asked), len(theirs))
-            given = analyse(text)
-            foreign = other.group != item.group and not alike and not given.polarity
-            if foreign and fits(text) and not given.content & (own | asked):
+            if other.group == item.group or alike or given.polarity or given.content & (own | asked):
+                continue
+            if fits(text):
                 return text
         raise LeftOut("no other question has an answer that shares no word with the right one")
 
@@ -98,13 +92,8 @@ class Family:
 
     name: str
     kind: Kind
-    does: str  # what it does, to stand behind "answers"
+    what: str  # its probes are, as `refusals`
     make: Rule
-
-    @property
-    def holds_for_all(self) -> bool:
-        """Whether its claim holds for a judge that sees no reference too."""
-        return self.kind in ("still", "no_rise")
 
     def takes(self, label: Label, scale: Scale) -> bool:
         """Whether it is made of answers with this label: right ones fall, wrong ones rise."""
@@ -119,12 +108,9 @@ def families() -> Mapping[str, Family]:
     """Every family by its name, by kind."""
     from judgecal.probes import rules
 
-    files = sorted(one.name for one in pkgutil.iter_modules(rules.__path__))
-    found = [
-        family for name in files for family in importlib.import_module(f"{rules.__name__}.{name}").FAMILIES
-    ]
-    order = list(FAMILIES_BY_KIND)
-    return {family.name: family for family in sorted(found, key=lambda one: order.index(one.kind))}
+    names = sorted(one.name for one in pkgutil.iter_modules(rules.__path__))
+    found = [one for name in names for one in importlib.import_module(f"{rules.__name__}.{name}").FAMILIES]
+    return {one.name: one for kind in FAMILIES_BY_KIND for one in found if one.kind == kind}
 
 
 def families_named(names: Collection[str]) -> tuple[Family, ...]:
@@ -182,15 +168,14 @@ def make_probes(
         items: labelled ones; test items are the caller's to leave out.
         sources: what the rules borrow from; by default the labelled open items.
     """
-    scale, asked = gold.scale, tuple(items)
-    if not scale.numeric:
+    if not gold.scale.numeric:
         raise InputError(f"gold set {gold.name} has labels without an order, so no probe has a right verdict")
     sources = sources or Sources.of(gold)
     # in one order for all families: they share answers, so that few are judged twice
-    asked = tuple(sorted(asked, key=lambda item: random.Random(f"{seed} {item.item_id}").random()))
+    asked = sorted(items, key=lambda item: random.Random(f"{seed} {item.item_id}").random())
     made = {}
     for family in chosen:
-        drawn = [item for item in asked if family.takes(gold.labels[item.item_id], scale)]
+        drawn = [item for item in asked if family.takes(gold.labels[item.item_id], gold.scale)]
         if family.kind in ("full", "none"):
             drawn = [*{(item.group, item.question): item for item in drawn}.values()]
         probes, left, turn = list[tuple[int, Probe]](), Counter[str](), Counter[str]()
@@ -202,16 +187,16 @@ def make_probes(
                 continue
             probes.append((turn[item.group], probe))
             turn[item.group] += 1
-        probes.sort(key=lambda pair: pair[0])
-        first = tuple(probe for _, probe in probes[:n])
+        first = tuple(probe for _, probe in sorted(probes, key=lambda pair: pair[0])[:n])
         made[family.name] = MadeProbes(family, first, len(probes), dict(left.most_common()))
     return made
 
 
 def language_of(item: Item) -> str:
     """The language of an item, en, de, pl or es, by its commonest words; left out where they do not tell."""
-    words = _WORD.findall(" ".join((item.question, *item.reference_answers, item.answer[:500])).lower())
-    counts = Counter({name: sum(word in known for word in words) for name, known in _LANGUAGES.items()})
+    texts = " ".join((item.question, *item.reference_answers, item.answer[:500])).lower()
+    words = Counter(re.findall(r"[^\W\d_]+", texts))
+    counts = Counter({name: sum(words[word] for word in known.split()) for name, known in _LANGUAGES.items()})
     (best, n), (_, second) = counts.most_common(2)
     if n <= second:
         raise LeftOut("its language is not told by its words (known: en, de, pl, es)")
@@ -221,12 +206,9 @@ def language_of(item: Item) -> str:
 def kept(answer: str, item: Item) -> float:
     """The largest share of what a reference adds to the question that an answer still holds, 0..1."""
     held, asked = frozenset(analyse(answer).tokens), analyse(item.question).content
-    shares = [0.0]
-    for reference in item.reference_answers:
-        content = analyse(reference).content
-        new = content - asked or content
-        shares.append(len(new & held) / len(new) if new else 1.0)
-    return max(shares)
+    contents = [analyse(reference).content for reference in item.reference_answers]
+    added = [content - asked or content for content in contents]
+    return max((len(new & held) / len(new) if new else 1.0 for new in added), default=0.0)
 
 
 def answered(item: Item) -> tuple[str, ...]:

@@ -13,11 +13,12 @@ from judgecal.errors import InputError
 from judgecal.experiment import Experiment, gold_config
 from judgecal.goldset import GoldSet
 from judgecal.probes.family import LeftOut, Probe, Sources, families, one_probe
-from judgecal.probes.result import Footing, ProbedJudge, ProbeResult, Verdicts, breaks
+from judgecal.probes.result import Footing, ProbedJudge, ProbeResult, Verdicts, breaks, share_of, worst_first
 from judgecal.records import Estimate, Result, digest
 from judgecal.stats.intervals import MIN_GROUPS, mean_estimate
-from judgecal.stats.sample import Floats
 from judgecal.stats.significance import holm, sign_flip_p
+
+_PROBE = b'command = "probe"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +29,20 @@ class KeptProbes:
     by_family: Mapping[str, ProbeResult]
 
 
+def probe_summaries(experiments: Path) -> list[Path]:
+    """The results of `probe`, the oldest first."""
+    configs = (path for path in experiments.glob("*/experiment.toml") if _PROBE in path.read_bytes())
+    there = [found for path in configs if (found := path.with_name("summary.json")).is_file()]
+    return sorted(there, key=lambda path: path.stat().st_mtime_ns)
+
+
 def stored_probes(experiments: Path, gold: GoldSet) -> dict[str, KeptProbes]:
     """Fingerprint of a judge -> its probes of a gold set as it is."""
     found: dict[str, KeptProbes] = {}
-    paths = [
-        path for path in experiments.glob("*/experiment.toml") if path.with_name("summary.json").is_file()
-    ]
-    for path in sorted(paths, key=lambda path: path.with_name("summary.json").stat().st_mtime_ns):
+    for path in probe_summaries(experiments):
         try:
-            config = read_toml(path)
-            if config.get("command") != "probe" or config.get("gold") != gold_config(gold):
+            config = read_toml(path.with_name("experiment.toml"))
+            if config.get("gold") != gold_config(gold):
                 continue
             result = Experiment(path.parent, config).read_summary(ProbeResult)
         except InputError:  # damaged, or of another version: its own report says so
@@ -45,11 +50,9 @@ def stored_probes(experiments: Path, gold: GoldSet) -> dict[str, KeptProbes]:
         for judge in result.judges:
             before, names = found.get(judge.fingerprint), {one.family for one in judge.families}
             older = [one for one in before.judge.families if one.family not in names] if before else []
-            merged = sorted(
-                (*judge.families, *older), key=lambda one: (not one.shown, -(one.excess.value or 0.0))
-            )
+            families = tuple(sorted((*judge.families, *older), key=worst_first))
             by_family = {**(before.by_family if before else {}), **dict.fromkeys(names, result)}
-            found[judge.fingerprint] = KeptProbes(replace(judge, families=tuple(merged)), by_family)
+            found[judge.fingerprint] = KeptProbes(replace(judge, families=families), by_family)
     return found
 
 
@@ -68,33 +71,30 @@ def locked_probes(kept: KeptProbes | None, footing: Footing) -> dict[str, Locked
     """What a lock keeps of a judge's probes, by family."""
     locked = {}
     for family, result in (kept.by_family if kept else {}).items():
+        names = {
+            judge.judge for judge in result.judges if kept and judge.fingerprint == kept.judge.fingerprint
+        }
         rows = [
             (answer, said)
             for answer in result.answers
             for said in answer.said
-            if answer.family == family and kept is not None and said.judge == kept.judge.judge
+            if answer.family == family and said.judge in names
         ]
         if rows:
             before, after = (np.array([footing.height(said.raw[at]) for _, said in rows]) for at in (0, 1))
-            outcomes = breaks(rows[0][0].kind, before, after, footing.marks)
-            broken = _share(outcomes, [answer.group for answer, _ in rows])
-            by_id = {
-                answer.item_id: _as_bool(value) for (answer, _), value in zip(rows, outcomes, strict=True)
-            }
-            sha = digest({answer.item_id: answer.sha for answer, _ in rows})
-            locked[family] = LockedProbes(len(rows), broken, result.seed, sha, by_id)
+            values = breaks(rows[0][0].kind, before, after, footing.marks)
+            answers = [answer for answer, _ in rows]
+            locked[family] = LockedProbes(
+                len(rows),
+                share_of(values, [answer.group for answer in answers]),
+                result.seed,
+                digest({answer.item_id: answer.sha for answer in answers}),
+                {
+                    answer.item_id: bool(value) if np.isfinite(value) else None
+                    for answer, value in zip(answers, values, strict=True)
+                },
+            )
     return locked
-
-
-def _as_bool(value: float) -> bool | None:
-    return bool(value) if np.isfinite(value) else None
-
-
-def _share(outcomes: Floats, groups: Sequence[str], level: float = 0.95) -> Estimate:
-    there = ~np.isinf(outcomes)
-    of = [group for group, one in zip(groups, there, strict=True) if one]
-    share = mean_estimate(outcomes[there], of, level=level)
-    return replace(share, n_unscored=int(np.isnan(outcomes).sum()))
 
 
 def remade(locked: Mapping[str, LockedProbes], gold: GoldSet, where: str) -> dict[str, list[Probe]]:
@@ -102,15 +102,12 @@ def remade(locked: Mapping[str, LockedProbes], gold: GoldSet, where: str) -> dic
     sources, items = Sources.of(gold), {item.item_id: item for item in gold.items}
     made: dict[str, list[Probe]] = {}
     for family, of in locked.items():
-        names = [name.rpartition("~")[0] for name in of.outcomes]
         try:
-            if family in families() and all(name in items for name in names):
-                made[family] = [
-                    one_probe(families()[family], items[name], sources, seed=of.seed) for name in names
-                ]
-        except LeftOut:
-            made.pop(family, None)
-        if digest({one.item.item_id: one.item.sha for one in made.get(family, ())}) != of.sha:
+            asked = [items[name.rpartition("~")[0]] for name in of.outcomes]
+            made[family] = [one_probe(families()[family], item, sources, seed=of.seed) for item in asked]
+        except (LeftOut, KeyError):
+            made[family] = []
+        if digest({one.item.item_id: one.item.sha for one in made[family]}) != of.sha:
             raise InputError(
                 f"{where}: this judgecal makes other probes of the family {family} than the lock holds: run "
                 "judgecal probe and judgecal select again, or gate without --probes"
@@ -142,23 +139,18 @@ def probes_now(
     rows, p_values = list[ProbesNow](), list[float | None]()
     for family, probes in made.items():
         then = [locked[family].outcomes[one.item.item_id] for one in probes]
-        now, groups = verdicts.broken(probes), [one.item.group for one in probes]
+        now, groups = verdicts.broken(probes), np.array([one.item.group for one in probes])
         before = np.array([np.nan if value is None else float(value) for value in then])
         change = np.where(np.isinf(now), np.nan, now) - before
-        by_group: dict[str, float] = {}
-        for group, moved in zip(groups, change, strict=True):
-            if not np.isnan(moved):
-                by_group[group] = by_group.get(group, 0.0) + float(moved)
-        difference = mean_estimate(change, groups, low=-1.0, high=1.0, level=level)
-        p_values.append(
-            sign_flip_p(np.array([*by_group.values()]))[0] if len(by_group) >= MIN_GROUPS else None
-        )
-        share = _share(now, groups, level)
+        there = ~np.isnan(change)
+        own = np.unique(groups[there], return_inverse=True)[1]
+        by_group = np.bincount(own, weights=change[there]).astype(np.float64)
+        p_values.append(sign_flip_p(by_group)[0] if len(by_group) >= MIN_GROUPS else None)
+        difference = mean_estimate(change, groups.tolist(), low=-1.0, high=1.0, level=level)
+        share = share_of(now, groups.tolist(), level=level)
         rows.append(ProbesNow(family, probes[0].kind, locked[family].broken, share, difference, None, False))
-    found = [
-        replace(
-            row, p_value=p, easier=p is not None and p < 1.0 - level and (row.difference.value or 0.0) > 0.0
-        )
-        for row, p in zip(rows, holm(p_values), strict=True)
-    ]
+    found = []
+    for row, p in zip(rows, holm(p_values), strict=True):
+        easier = p is not None and p < 1.0 - level and (row.difference.value or 0.0) > 0.0
+        found.append(replace(row, p_value=p, easier=easier))
     return tuple(sorted(found, key=lambda row: -(row.difference.value or 0.0)))

@@ -1,10 +1,9 @@
 """When a probe is broken, how often a judge's are, and what that comes to beside its own noise.
 
 A verdict is read as it describes the judge: calibrated, by the map of the items that were judged, on the
-people's scale; raw where there is no map, or one that gives every verdict the same label. A probe is broken
-where it must get full marks and does not reach the pass mark, must get none and reaches it, must fall, rise
-not or stay, and does otherwise; a verdict falls, rises or moves from a tenth of the scale on, of two classes
-to the other one. Without a pass mark full marks are the top third, and none are the bottom one.
+people's scale; raw where there is no map, or one that gives every verdict the same label. A verdict falls,
+rises or moves from a tenth of the scale on, of two classes to the other one. Without a pass mark full marks
+are the top third, and none are the bottom one.
 
 Noise is what the same answer does when the judge is asked again: moves, rises or falls as the probe may, or
 changes sides. A family is shown to break a judge where the share broken lies above the noise by more than the
@@ -65,8 +64,7 @@ class Footing:
             return np.nan
         if self.calibration is None:
             return (self.cut.verdict_at(verdict) - self.cut.common.low) / self.cut.common.span
-        people = self.cut.people
-        return ((self.calibration.apply(verdict) or 0.0) - people.low) / people.span
+        return ((self.calibration.apply(verdict) or 0.0) - self.cut.people.low) / self.cut.people.span
 
     @property
     def marks(self) -> tuple[float, float]:
@@ -76,11 +74,8 @@ class Footing:
             return 2.0 / 3.0, 1.0 / 3.0 + 2 * _EPS
         mark = (self.cut.mark - common.low) / common.span
         if self.calibration is not None:
-            mark = (
-                0.5
-                if people.pass_at is None or not people.graded
-                else (people.pass_at - people.low) / people.span
-            )
+            graded = people.graded and people.pass_at is not None
+            mark = ((people.pass_at or 0.0) - people.low) / people.span if graded else 0.5
         return mark, mark
 
 
@@ -92,30 +87,30 @@ def breaks(kind: Kind, before: Floats, after: Floats, marks: tuple[float, float]
     """
     lacking = np.isnan(after) if kind in ("full", "none") else np.isnan(before + after)
     rise, tenth = after - before, TENTH - _EPS
-    room = np.ones(len(after), dtype=np.bool_)
-    if kind == "full":
-        broken = after < marks[0] - _EPS
-    elif kind == "none":
-        broken = after >= marks[1] - _EPS
-    elif kind == "falls":
-        broken, room = rise > -tenth, before >= tenth
-    elif kind == "no_rise":
-        broken, room = rise >= tenth, before <= 1.0 - tenth
-    else:
-        broken = np.abs(rise) >= tenth
-    return np.where(lacking, np.nan, np.where(room, broken.astype(np.float64), np.inf))
+    broken = {
+        "full": after < marks[0] - _EPS,
+        "none": after >= marks[1] - _EPS,
+        "falls": rise > -tenth,
+        "still": np.abs(rise) >= tenth,
+        "no_rise": rise >= tenth,
+    }[kind]
+    full = (kind == "falls") & (before < tenth) | (kind == "no_rise") & (before > 1.0 - tenth)
+    return np.where(lacking, np.nan, np.where(full, np.inf, broken.astype(np.float64)))
 
 
 def moved(kind: Kind, before: Floats, again: Floats, marks: tuple[float, float]) -> Floats:
     """Whether a second verdict on the same answer does what is noise beside a family: 1, 0 or NaN."""
-    rise, tenth = again - before, TENTH - _EPS
-    if kind in ("full", "none"):
-        mark = marks[kind == "none"] - _EPS
-        noise = (before >= mark) != (again >= mark)
-    else:
-        by_kind = {"falls": rise <= -tenth, "no_rise": rise >= tenth, "still": np.abs(rise) >= tenth}
-        noise = by_kind[kind]
-    return np.where(np.isnan(rise), np.nan, noise.astype(np.float64))
+    rise, tenth, mark = again - before, TENTH - _EPS, marks[kind == "none"] - _EPS
+    sides = (before >= mark) != (again >= mark)
+    by_kind = {"falls": rise <= -tenth, "no_rise": rise >= tenth, "still": np.abs(rise) >= tenth}
+    return np.where(np.isnan(rise), np.nan, by_kind.get(kind, sides).astype(np.float64))
+
+
+def share_of(broken: Floats, groups: Sequence[str], *, level: float = 0.95) -> Estimate:
+    """The share broken of the probes that could break; those without a verdict are counted beside it."""
+    could = ~np.isinf(broken)
+    of = [group for group, there in zip(groups, could, strict=True) if there]
+    return replace(mean_estimate(broken[could], of, level=level), n_unscored=int(np.isnan(broken).sum()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +129,16 @@ class FamilyResult(Result):
     n_no_room: int  # probes that could not break: nothing to fall from, or to rise to
 
 
+def worst_first(family: FamilyResult) -> tuple[bool, float]:
+    """Sorts families: those shown first, the largest excess before."""
+    return not family.shown, -(family.excess.value or 0.0)
+
+
 @dataclass(frozen=True, slots=True)
 class SystemBias(Result):
     """How a judge errs on one system's answers, less what it errs on all with the same label."""
 
     system: str
-    n: int
-    n_groups: int
     error: Estimate  # verdict less label, as a share of the scale; above 0 it favours the system
     p_value: float
     stands_out: bool  # by Holm over the systems
@@ -230,28 +228,24 @@ class Verdicts:
     footing: Footing
     first: Mapping[str, Label | None]
     again: Mapping[str, Label | None] | None = None  # None: the judge gives the same each time
-    raw: Footing = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "raw", Footing(self.footing.cut))
 
     @classmethod
-    def of(cls, footing: Footing, column: JudgeColumn, items: Sequence[Item], *, certain: bool) -> Verdicts:
+    def of(
+        cls, footing: Footing, column: JudgeColumn, items: Sequence[Item], *, certain: bool = True
+    ) -> Verdicts:
         """From the rows of all items, whose repeat 1 is of those that were judged again."""
-        matrix = verdict_matrix(column.rows, items, 2)
-        first, second = (
-            {item.item_id: row[at] for item, row in zip(items, matrix, strict=True)} for at in (0, 1)
-        )
+        rows = {
+            item.item_id: row for item, row in zip(items, verdict_matrix(column.rows, items, 2), strict=True)
+        }
+        first, second = ({name: row[at] for name, row in rows.items()} for at in (0, 1))
         return cls(footing, first, None if certain else second)
 
     def broken(self, probes: Sequence[Probe], footing: Footing | None = None) -> Floats:
-        """`breaks` of probes of one family."""
-        read = (footing or self.footing).height
-        before, after = (
-            np.array([read(self.first.get(name)) for name in names])
-            for names in ([one.of.item_id for one in probes], [one.item.item_id for one in probes])
-        )
-        return breaks(probes[0].kind, before, after, (footing or self.footing).marks)
+        """`breaks` of probes of one family; read otherwise by another footing."""
+        read = footing or self.footing
+        before = np.array([read.height(self.first.get(one.of.item_id)) for one in probes])
+        after = np.array([read.height(self.first.get(one.item.item_id)) for one in probes])
+        return breaks(probes[0].kind, before, after, read.marks)
 
     def noise(self, probes: Sequence[Probe]) -> Floats:
         """`moved` of the answers that they were made of."""
@@ -266,38 +260,31 @@ class Verdicts:
 
 def family_result(made: MadeProbes, verdicts: Verdicts, *, of: int, level: float = 0.95) -> FamilyResult:
     """One family on one judge; `of` so many families that are told of together."""
-    probes, name, kind = made.probes, made.family.name, made.family.kind
-    broken, noise = verdicts.broken(probes), verdicts.noise(probes)
-    could = ~np.isinf(broken)
-    groups = [one.item.group for one, there in zip(probes, could, strict=True) if there]
-    broken, noise = broken[could], noise[could]
-    n_unscored = int(np.isnan(broken).sum())
-
-    def mean(values: Floats, **how: Any) -> Estimate:
-        return replace(mean_estimate(values, groups, **{"level": level, **how}), n_unscored=n_unscored)
-
-    raw = verdicts.broken(probes, verdicts.raw)[could]
-    share = mean(broken)
-    excess = mean(broken - noise, low=-1.0 if np.nansum(noise) else 0.0, level=1.0 - (1.0 - level) / of)
+    groups = [one.item.group for one in made.probes]
+    outcomes, noise = verdicts.broken(made.probes), verdicts.noise(made.probes)
+    could, broken = ~np.isinf(outcomes), share_of(outcomes, groups, level=level)
+    raw = verdicts.broken(made.probes, Footing(verdicts.footing.cut))
+    apart, there = (outcomes - noise)[could], np.array(groups, dtype=str)[could]
+    least, together = -1.0 if np.nansum(noise[could]) else 0.0, (1.0 - level) / of
+    excess = mean_estimate(apart, there.tolist(), low=least, level=1.0 - together)
     # few moves either way leave no interval to trust: their signs must be rarer than the level allows, too
-    apart = np.nan_to_num(broken - noise)
-    by_group = np.bincount(
-        np.unique(np.array(groups, dtype=str), return_inverse=True)[1], weights=apart
-    ).astype(np.float64)
-    rare = sign_flip_p(by_group)[0] / 2.0 < (1.0 - level) / of  # one-sided: more broken than noise
-    silent = replace(
-        share, value=0.0, low=0.0, high=0.0, method="the same each time, by its making", reason=None
-    )
+    own = np.unique(there, return_inverse=True)[1]
+    by_group = np.bincount(own, weights=np.nan_to_num(apart)).astype(np.float64)
+    rare = verdicts.again is None or sign_flip_p(by_group)[0] / 2.0 < together  # more broken than noise
+    moves = share_of(np.where(could, noise, np.inf), groups, level=level)
+    if verdicts.again is None and broken.n:
+        moves = replace(broken, value=0.0, low=0.0, high=0.0, method="the same each time, by its making")
+        moves = replace(moves, reason=None)
     return FamilyResult(
-        family=name,
-        kind=kind,
-        n=share.n,
-        n_unscored=n_unscored,
-        broken=share,
-        noise=silent if verdicts.again is None and share.n else mean(noise),
-        excess=excess,
-        shown=excess.low is not None and excess.low > MISLED and (verdicts.again is None or rare),
-        raw=share if verdicts.footing.calibration is None else mean(np.where(np.isinf(raw), 0.0, raw)),
+        family=made.family.name,
+        kind=made.family.kind,
+        n=broken.n,
+        n_unscored=broken.n_unscored,
+        broken=broken,
+        noise=moves,
+        excess=replace(excess, n_unscored=broken.n_unscored),
+        shown=excess.low is not None and excess.low > MISLED and rare,
+        raw=broken if verdicts.footing.calibration is None else share_of(raw, groups, level=level),
         n_no_room=int((~could).sum()),
     )
 
@@ -307,24 +294,24 @@ def system_biases(table: AgreementTable, column: JudgeColumn) -> tuple[SystemBia
 
     Of the calibrated verdicts where there is a map, each by one that did not see its question.
     """
+    systems = sorted({item.system for item in table.items if item.system})
+    if len(systems) < 2 or table.weights is not None:
+        return ()
     described, people = table.described(column), table.gold.scale
     cut = Cut(people, described.scale)
     strata = np.array([people.stratum(float(label)) for label in table.labels])
+    given = zip(table.labels, table.verdicts(described), strict=True)
     errors = np.array([
         np.mean([cut.distance(label, verdict) for verdict in row if verdict is not None] or [np.nan])
-        for label, row in zip(table.labels, table.verdicts(described), strict=True)
+        for label, row in given
     ])  # fmt: skip
-    for stratum in np.unique(strata):
-        inside = (strata == stratum) & ~np.isnan(errors)
-        if inside.any():
-            errors[strata == stratum] -= errors[inside].mean()
-    systems = sorted({item.system for item in table.items if item.system})
+    for inside in (strata == stratum for stratum in np.unique(strata)):
+        if not np.isnan(errors[inside]).all():
+            errors[inside] -= np.nanmean(errors[inside])
     members = [np.array([item.system == system for item in table.items]) for system in systems]
-    if len(systems) < 2 or table.weights is not None:
-        return ()
     held = slices(errors, members, table.groups, low=-1.0, high=1.0, level=table.level)
     rows = [
-        SystemBias(system, one.error.n, one.error.n_groups, one.error, one.p_value, one.stands_out)
+        SystemBias(system, one.error, one.p_value, one.stands_out)
         for system, one in zip(systems, held, strict=True)
         if one is not None
     ]

@@ -50,6 +50,7 @@ from judgecal.probes.result import (
     Verdicts,
     family_result,
     system_biases,
+    worst_first,
 )
 from judgecal.records import Item, Judgement
 from judgecal.workspace import Workspace, find_workspace
@@ -66,53 +67,8 @@ def certain(judge: Judge) -> bool:
 
 def fits(judge: Judge, made: MadeProbes) -> bool:
     """Whether a family's claim holds for a judge: what is right hangs on the reference, but for few kinds."""
-    return bool(made.probes) and (made.family.holds_for_all or not _REFERENCES.isdisjoint(judge.inputs))
-
-
-def judged(
-    judge: Judge,
-    items: Sequence[Item],
-    made: Sequence[MadeProbes],
-    *,
-    journal: Journal,
-    options: RunOptions,
-    budget: Budget | None = None,
-    again: bool = True,
-) -> JudgeColumn:
-    """Have a judge judge items and probes, and once more the answers that these were made of (`again`)."""
-    rows, label = list[Judgement](), f"{judge.name}: probes"
-    for part, repeats in _parts(judge, items, made, again=again):
-        each = dataclasses.replace(options, repeats=repeats)
-        rows += run_trials([judge], part, journal=journal, options=each, budget=budget, label=label)
-    return JudgeColumn.of(judge, list({row.key: row for row in rows}.values()))
-
-
-def _parts(
-    judge: Judge, items: Sequence[Item], made: Sequence[MadeProbes], *, again: bool
-) -> list[tuple[list[Item], int]]:
-    probes = [probe for one in made if fits(judge, one) for probe in one.probes]
-    originals = {probe.of.item_id: probe.of for probe in probes}
-    twice = [*originals.values()] if again and not certain(judge) else []
-    once = [
-        item for item in (*items, *originals.values()) if item.item_id not in {one.item_id for one in twice}
-    ]
-    once = [*{item.item_id: item for item in once}.values()]
-    parts = [(once, 1), (twice, 2), ([probe.item for probe in probes], 1)]
-    return [(part, repeats) for part, repeats in parts if part]
-
-
-def probed_judge(
-    judge: Judge, table: AgreementTable, column: JudgeColumn, made: Sequence[MadeProbes], footing: Footing
-) -> tuple[ProbedJudge, Verdicts]:
-    """What the probes say of a judge, the worst family first, with the verdicts behind it."""
-    there = [one for one in made if fits(judge, one)]
-    items = {item.item_id: item for item in table.items}
-    items |= {item.item_id: item for one in there for probe in one.probes for item in (probe.of, probe.item)}
-    verdicts = Verdicts.of(footing, column, [*items.values()], certain=certain(judge))
-    families = [family_result(one, verdicts, of=len(there), level=table.level) for one in there]
-    families.sort(key=lambda one: (not one.shown, -(one.excess.value or 0.0)))
-    mapped = footing.calibration is not None
-    return ProbedJudge(judge.name, judge.fingerprint, tuple(families), mapped, certain(judge)), verdicts
+    anyway = made.family.kind in ("still", "no_rise")
+    return bool(made.probes) and (anyway or not _REFERENCES.isdisjoint(judge.inputs))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,15 +104,13 @@ class ProbeRun:
         chosen = families_named(self.families)
         return tuple(make_probes(self.gold, self.items, chosen, n=self.n, seed=self.seed).values())
 
-    @cached_property
-    def every(self) -> tuple[Judge, ...]:
-        """The judges asked for, then the free ones that stand beside them."""
+    def _free(self) -> list[Judge]:
+        """The free judges that stand beside those asked for."""
         table, names = AgreementTable(self.gold, self.items), [judge.name for judge in self.judges]
-        free = [
-            name for name in floor_judges(self.workspace, table, names) if not no_floor_judge(table, name)
-        ]
-        beside, prints = [], {judge.fingerprint for judge in self.judges}
-        for name in free:
+        beside, prints = list[Judge](), {judge.fingerprint for judge in self.judges}
+        for name in floor_judges(self.workspace, table, names):
+            if no_floor_judge(table, name):
+                continue
             try:
                 judge = judge_named(name, workspace=self.workspace)
                 check_judge(self.gold, judge, self.items)
@@ -164,7 +118,17 @@ class ProbeRun:
             except InputError:  # it is beside the point, and says nothing of the judges asked for
                 continue
             beside += [judge] if judge.fingerprint not in prints else []
-        return (*self.judges, *beside)
+        return beside
+
+    def _parts(self, judge: Judge) -> list[tuple[list[Item], RunOptions]]:
+        """What a judge is asked: items, probes, and twice the answers that these were made of."""
+        probes = [probe for one in self.made if fits(judge, one) for probe in one.probes]
+        originals = {probe.of.item_id: probe.of for probe in probes}
+        every = {item.item_id: item for item in (*self.items, *originals.values())}
+        twice = {} if certain(judge) else originals
+        once = [item for name, item in every.items() if name not in twice]
+        parts = ((once, 1), ([*twice.values()], 2), ([probe.item for probe in probes], 1))
+        return [(part, dataclasses.replace(self.options, repeats=n)) for part, n in parts if part]
 
     def check(self) -> None:
         """Refuse what cannot be judged, before anything is written."""
@@ -176,7 +140,9 @@ class ProbeRun:
             raise InputError(f"gold set {self.gold.name}: the rules make no probe of its open items")
         for judge in self.judges:
             check_judge(self.gold, judge, self.items)
-            for part, _ in _parts(judge, self.items, made, again=True):
+            if not any(fits(judge, one) for one in made):
+                raise InputError(f"{judge.name} sees no reference: these families say nothing of it")
+            for part, _ in self._parts(judge):
                 judge.check_items(part)
 
     def plan(self) -> CostEstimate:
@@ -184,70 +150,85 @@ class ProbeRun:
         self.check()
         stored = stored_rows(self.experiment.journal)
         return together([
-            plan_calls([judge], part, stored, dataclasses.replace(self.options, repeats=repeats))
+            plan_calls([judge], part, stored, options)
             for judge in self.judges
-            for part, repeats in _parts(judge, self.items, self.made, again=True)
+            for part, options in self._parts(judge)
         ])  # fmt: skip
 
     def run(self) -> ProbeResult:
         """Make the calls that are due, and say what breaks."""
-        plan, experiment, options = self.plan(), self.experiment, self.options
+        plan, experiment = self.plan(), self.experiment
         for judge in self.judges:
-            for part, _ in _parts(judge, self.items, self.made, again=True):
+            for part, options in self._parts(judge):
                 require_keys([judge], part, stored_rows(experiment.journal), options)
-        if plan.usd_at_most != 0.0 and plan.calls and not options.quiet:
+        if plan.usd_at_most != 0.0 and plan.calls and not self.options.quiet:
             time = f", about {plan.seconds:.0f} s" if plan.seconds is not None else ""
             notice(f"judgecal: {plan.calls:,} calls to make{time}. {plan.cost_in_words(live=True)}")
         open_experiment(experiment)
         keep_judges(experiment, self.judges)
-        table = AgreementTable(self.gold, self.items, seed=self.seed)
-        columns, found = list[JudgeColumn](), list[tuple[ProbedJudge, Verdicts]]()
-        with open_journal(experiment.journal, options) as journal:
-            budget = options.open_budget(experiment.folder)
-            for judge in self.every:
-                column = judged(judge, self.items, self.made, journal=journal, options=options, budget=budget)
-                one, verdicts = probed_judge(judge, table, column, self.made, Footing.of(table, column))
-                beside = judge not in self.judges
-                one = dataclasses.replace(one, beside=beside, systems=system_biases(table, column))
-                columns.append(column)
-                found.append((one, verdicts))
+        table, every = AgreementTable(self.gold, self.items, seed=self.seed), [*self.judges, *self._free()]
+        with open_journal(experiment.journal, self.options) as journal:
+            budget = self.options.open_budget(experiment.folder)
+            columns = [self._judged(judge, journal, budget) for judge in every]
+        found = [self._probed(*of, table) for of in zip(every, columns, strict=True)]
+        counts = [
+            FamilyCount(one.family.name, one.family.kind, len(one.probes), one.n_possible, one.left_out)
+            for one in self.made
+        ]
+        notes = verdict_notes(self.gold.scale, columns)
+        for judge in self.judges:
+            if lacking := [one.family.name for one in self.made if one.probes and not fits(judge, one)]:
+                notes = [*notes, f"{judge.name} sees no reference, on which {', '.join(lacking)} hang"]
         result = ProbeResult(
             experiment=experiment.slug,
             gold=summary_of_gold(table, "open"),
             judges=tuple(one for one, _ in found),
-            made=tuple(
-                FamilyCount(one.family.name, one.family.kind, len(one.probes), one.n_possible, one.left_out)
-                for one in self.made
-            ),
+            made=tuple(counts),
             n_per_family=self.n,
             seed=self.seed,
-            notes=tuple(verdict_notes(self.gold.scale, columns)),
+            notes=tuple(notes),
             run_line=run_line(table, "open", [full_name(judge) for judge in self.judges], {"probes": self.n}),
-            answers=tuple(self._answers(columns, found)),
+            answers=tuple(self._answers([said for _, said in found])),
         )
         experiment.write_summary(result.as_stored())
         return result
 
-    def _answers(
-        self, columns: Sequence[JudgeColumn], found: Sequence[tuple[ProbedJudge, Verdicts]]
-    ) -> list[ProbedAnswer]:
+    def _judged(self, judge: Judge, journal: Journal, budget: Budget) -> JudgeColumn:
+        rows, label = list[Judgement](), f"{judge.name}: probes"
+        for part, options in self._parts(judge):
+            rows += run_trials([judge], part, journal=journal, options=options, budget=budget, label=label)
+        return JudgeColumn.of(judge, [*{row.key: row for row in rows}.values()])
+
+    def _probed(
+        self, judge: Judge, column: JudgeColumn, table: AgreementTable
+    ) -> tuple[ProbedJudge, dict[str, SaidOfProbe]]:
+        """What the probes say of a judge, the worst family first, and what it said of each."""
+        there, footing = [one for one in self.made if fits(judge, one)], Footing.of(table, column)
+        items = [item for part, _ in self._parts(judge) for item in part]
+        verdicts = Verdicts.of(footing, column, items, certain=certain(judge))
+        families = [family_result(one, verdicts, of=len(there), level=table.level) for one in there]
+        probed = ProbedJudge(
+            judge.name,
+            judge.fingerprint,
+            tuple(sorted(families, key=worst_first)),
+            mapped=footing.calibration is not None,
+            certain=certain(judge),
+            beside=judge not in self.judges,
+            systems=system_biases(table, column),
+        )
+        why = {row.item_id: row.reasoning for row in column.rows if row.repeat == 0}
+        said = {}
+        for one in there:
+            for probe, value in zip(one.probes, verdicts.broken(one.probes), strict=True):
+                name = probe.item.item_id
+                raw = verdicts.first.get(probe.of.item_id), verdicts.first.get(name)
+                before, after = map(footing.label, raw)
+                broken = bool(value) if value in (0.0, 1.0) else None
+                said[name] = SaidOfProbe(judge.name, before, after, raw, broken, why.get(name, ""))
+        return probed, said
+
+    def _answers(self, said: Sequence[dict[str, SaidOfProbe]]) -> list[ProbedAnswer]:
         """Every probe with both verdicts of each judge."""
-        reasons = [
-            {row.item_id: row.reasoning for row in column.rows if row.repeat == 0} for column in columns
-        ]
-        said: dict[str, list[SaidOfProbe]] = {}
-        for (one, verdicts), why in zip(found, reasons, strict=True):
-            for made in self.made:
-                if made.family.name not in {family.family for family in one.families}:
-                    continue
-                for probe, value in zip(made.probes, verdicts.broken(made.probes), strict=True):
-                    raw = verdicts.first.get(probe.of.item_id), verdicts.first.get(probe.item.item_id)
-                    before, after = map(verdicts.footing.label, raw)
-                    broken = bool(value) if value in (0.0, 1.0) else None
-                    given = SaidOfProbe(
-                        one.judge, before, after, raw, broken, why.get(probe.item.item_id, "")
-                    )
-                    said.setdefault(probe.item.item_id, []).append(given)
         return [
             ProbedAnswer(
                 item_id=probe.item.item_id,
@@ -259,7 +240,7 @@ class ProbeRun:
                 references=probe.item.reference_answers,
                 original=probe.of.answer,
                 answer=probe.item.answer,
-                said=tuple(said.get(probe.item.item_id, ())),
+                said=tuple(of[probe.item.item_id] for of in said if probe.item.item_id in of),
             )
             for made in self.made
             for probe in made.probes
@@ -267,9 +248,8 @@ class ProbeRun:
 
     def n_unscored(self, result: ProbeResult) -> int:
         """Probes without a verdict of a judge that was asked for."""
-        return sum(
-            family.n_unscored for judge in result.judges if not judge.beside for family in judge.families
-        )
+        asked = (judge for judge in result.judges if not judge.beside)
+        return sum(family.n_unscored for judge in asked for family in judge.families)
 
 
 def probe(

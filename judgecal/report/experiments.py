@@ -19,6 +19,7 @@ from judgecal.experiment.folder import code_sha, read_config
 from judgecal.experiment.in_python import Scored
 from judgecal.experiment.result import AgreementResult
 from judgecal.experiment.stored import find_experiment
+from judgecal.probes.kept import probe_summaries
 from judgecal.records import Headline, Result
 from judgecal.report.charts import Frame, Mark, Tick, apart, in_percent
 from judgecal.report.document import Document, Picture, Table
@@ -38,7 +39,6 @@ PAGE = "report.html"
 
 _STAMP = re.compile(r'name="judgecal" content="([^"]*)"')
 _TOLD = ("made", "kind", "chip", "headline", "about", "reached", "split", "lock")  # by a page of itself
-_PROBE = b'command = "probe"'
 _HEAD = 20_000  # bytes of a page within which its stamp stands
 _ROWS = 20  # of a table in a notebook
 
@@ -199,9 +199,7 @@ def _stamp(workspace: Workspace, folder: Path, margin: float) -> str:
     config = read_config(folder)
     gold = config.get("gold")
     if config.get("command") in ("score", "agreement"):  # whose pages have the probes of their judges
-        others = sorted(workspace.experiments.glob("*/experiment.toml"))
-        probed = (path.with_name("summary.json") for path in others if _PROBE in path.read_bytes())
-        sources += [path for path in probed if path.is_file()]
+        sources += probe_summaries(workspace.experiments)
     if isinstance(gold, dict) and "set" in gold:
         sources += sorted(path for path in (workspace.gold / str(gold["set"])).glob("*") if path.is_file())
     sources += [*sorted(workspace.signatures.rglob("*.py")), *sorted(workspace.suites.glob("*.toml"))]

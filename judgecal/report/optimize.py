@@ -22,7 +22,6 @@ from judgecal.optimize.result import (
     RESCALED_ONLY,
     WORSE,
     OptimizeResult,
-    ProbedFamily,
     Prompts,
 )
 from judgecal.records import Estimate, Headline
@@ -324,28 +323,19 @@ def _gain(result: OptimizeResult) -> Section:
     )
 
 
-def _before_after(family: ProbedFamily | None) -> tuple[float | None, float | None]:
-    return (None, None) if family is None else (family.before, family.after)
-
-
 def _probes(result: OptimizeResult) -> Section | None:
     """Broken probes before and after, on dev and on test, all together and by family."""
     if result.probes is None:
         return None
     splits = [("dev", result.probes.dev), *([("test", result.probes.test)] if result.probes.test else [])]
     whole = [
-        [
-            split,
-            *map(in_percent, (one.before, one.after)),
-            change_in_points(one.difference),
-            f"{one.after.n:,}",
-        ]
-        for split, one in splits
+        [name, *map(in_percent, (of.before, of.after)), change_in_points(of.difference), f"{of.after.n:,}"]
+        for name, of in splits
     ]
-    by_split = [{family.family: family for family in one.families} for _, one in splits]
+    names = dict.fromkeys(name for _, of in splits for name in of.families)
     families = [
-        [name, *(percent(share) for of in by_split for share in _before_after(of.get(name)))]
-        for name in dict.fromkeys(name for of in by_split for name in of)
+        [name, *(percent(share) for _, of in splits for share in of.families.get(name, (None, None)))]
+        for name in names
     ]
     heads = [f"{split}, {when}" for split, _ in splits for when in ("before", "after")]
     return section(

@@ -155,24 +155,30 @@ class Caps:
 
     def not_shown(self, judge: MeasuredJudge) -> list[str]:
         """Caps on probes that a judge may exceed, and is not shown to."""
+        known = dict(self.probed(judge))
+        lacking = [family for family in self.broken if family not in known]
         return [
+            f"nothing is known of {judge.judge} on {name} probes: --max-broken says nothing of it"
+            for name in lacking
+        ] + [
             f"{judge.judge} may break on more than {self.broken[family]:.1%} of its {family} probes "
             f"({share.value or 0.0:.1%} of {share.n:,} are broken): it is not shown to"
-            for family, share in self.probed(judge)
+            for family, share in known.items()
             if (share.high is None or share.high > self.broken[family])
             and (share.low is None or share.low <= self.broken[family])
         ]
 
     def require_probes(self, measured: Sequence[MeasuredJudge], gold: str) -> None:
-        """Refuse a cap on probes that no experiment made of a judge."""
-        for name in self.broken:
-            families_named([name])
+        """Refuse a cap on probes that no experiment made of any judge."""
+        families_named([*self.broken])
+        asked = next(
+            (shlex.quote(judge.judge) for judge in measured if judge.column.kind != "recorded"), "JUDGE"
+        )
         refuse([
-            f"--max-broken {name}: nothing is known of {judge.judge} on such probes: run judgecal probe "
-            f"--judge {shlex.quote(judge.judge)} --gold {gold} --families {name}"
+            f"--max-broken {name}: nothing is known of these judges on such probes: run judgecal probe "
+            f"--judge {asked} --gold {gold} --families {name}"
             for name in self.broken
-            for judge in measured
-            if name not in dict(self.probed(judge))
+            if not any(name in dict(self.probed(judge)) for judge in measured)
         ])  # fmt: skip
 
 

@@ -221,7 +221,11 @@ class Gate:
 
     @property
     def _probe_items(self) -> list[Item]:
-        return [probe.item for probes in self.probes.values() for probe in probes]
+        """The probes, and those of the answers that they were made of which the lock has no verdict on."""
+        every = [probe for probes in self.probes.values() for probe in probes]
+        known = {item.item_id for item in self.items}
+        originals = {one.of.item_id: one.of for one in every if one.of.item_id not in known}
+        return [*originals.values(), *(one.item for one in every)]
 
     def run(self) -> GateResult:
         """Make the passes, decide, and log the look at test labels.
@@ -236,30 +240,28 @@ class Gate:
             budget = self.options.open_budget(self.experiment.folder)
             passes = Passes(self.judge, self.items, journal, self.options, budget, self.repeats_max)
             state = self._decide(passes)
-            probes = self._probed(passes) if passes.n and self.probes else ()
+            probes, lost = self._probed(passes) if passes.n and self.probes else ((), 0)
         if easier := [one.family for one in probes if one.easier]:
             why = f"it breaks on more probes than when it was locked: {', '.join(easier)}; {state.why}"
             state = replace(state, decision="fail", why=why)
+        elif lost and state.decision == "pass":
+            why = f"{lost} calls for probes were lost (connection or budget); {state.why}"
+            state = replace(state, decision="inconclusive", why=why)
         result = replace(_result(self, passes, state), probes=probes)
         if passes.n:  # without a whole pass the gate has not ended: it goes on with --name
             self.experiment.write_summary(result)
         return result
 
-    def _probed(self, passes: Passes) -> tuple[ProbesNow, ...]:
-        """The probes of the lock on the judge of now, called once each, beside the first pass."""
-        once = replace(self.options, repeats=1, use_cache=False)
-        rows = run_trials(
-            [self.judge],
-            self._probe_items,
-            journal=passes.journal,
-            options=once,
-            budget=passes.budget,
-            label=f"{self.judge.name}, probes",
-        )
+    def _probed(self, passes: Passes) -> tuple[tuple[ProbesNow, ...], int]:
+        """The lock's probes on the judge of now, called once each, and how many calls were lost."""
+        once, label = replace(self.options, repeats=1, use_cache=False), f"{self.judge.name}, probes"
+        how: dict[str, Any] = {"options": once, "budget": passes.budget, "label": label}
+        rows = run_trials([self.judge], self._probe_items, journal=passes.journal, **how)
         column = JudgeColumn.of(self.judge, [*(row for row in passes.rows if row.repeat == 0), *rows])
         footing = Footing.through(self.lock.calibration, self.gold.scale, column.scale)
-        verdicts = Verdicts.of(footing, column, [*self.items, *self._probe_items], certain=True)
-        return probes_now(self.lock.probes, self.probes, verdicts, level=self.rule.level)
+        verdicts = Verdicts.of(footing, column, [*self.items, *self._probe_items])
+        found = probes_now(self.lock.probes, self.probes, verdicts, level=self.rule.level)
+        return found, sum(_lost(row) or _unpaid(row) for row in rows)
 
     @property
     def locked_column(self) -> JudgeColumn:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from judgecal.experiment.verdicts import Cut
-from judgecal.optimize.probing import SplitProbes, held
+from judgecal.optimize.probing import SplitProbes
 from judgecal.probes.family import FAMILIES_BY_KIND, Family, Kind, MadeProbes, Probe
 from judgecal.probes.result import Footing, Verdicts, family_result
 from judgecal.records import Item
@@ -116,7 +116,7 @@ def mended(rng: np.random.Generator, runs: int, obeys: Sequence[float]) -> tuple
             continue
         taken, last = taken + 1, last + (best == len(candidates) - 1)
         test = broken(asks)
-        shown += held(probes, test[0], test[best + 1], level=0.97).fewer
+        shown += probes.held(test[0], test[best + 1], level=0.97).fewer
     return taken / runs, last / runs, shown / runs
 
 

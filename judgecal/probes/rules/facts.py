@@ -69,15 +69,13 @@ def _number(item: Item, _sources: Sources, rng: random.Random) -> str:
             if not analyse(changed).numbers & (asked | given.numbers).union(*meant):
                 return same.sub(changed, answer)
     for match in re.finditer(r"\b[A-Za-z]+\b", answer):
-        word, value = match[0], f"#{_COUNTS.get(match[0].lower(), 0)}"
+        here = _COUNTS.get(match[0].lower(), 0)
+        value, known = f"#{here}", (asked | given.numbers).union(*meant)
+        others = [other for other, n in _COUNTS.items() if abs(n - here) > 1 and f"#{n}" not in known]
         sure = all(value in one for one in meant) and value not in asked and given.tokens.count(value) == 1
-        if word.lower() in _COUNTS and sure and not year:
-            here = _COUNTS[word.lower()]
-            others = [
-                other for other, n in _COUNTS.items() if abs(n - here) > 1 and f"#{n}" not in given.numbers
-            ]
+        if here and others and sure and not year:
             other = rng.choice(others)
-            other = other.title() if word[0].isupper() else other
+            other = other.title() if match[0][0].isupper() else other
             return f"{answer[: match.start()]}{other}{answer[match.end() :]}"
     raise LeftOut("the answer has no number that every reference has and the question has not")
 
@@ -130,7 +128,7 @@ def _negation(item: Item, _sources: Sources, _rng: random.Random) -> str:
 
 
 FAMILIES = (
-    Family("number_changed", "falls", "with a number or date changed", _number),
-    Family("name_swapped", "falls", "with another name", _name),
-    Family("negation", "falls", "with a negation put in or taken out", _negation),
+    Family("number_changed", "falls", "changed numbers", _number),
+    Family("name_swapped", "falls", "swapped names", _name),
+    Family("negation", "falls", "negations", _negation),
 )

@@ -96,8 +96,8 @@ def _markdown(item: Item, _sources: Sources, rng: random.Random) -> str:
 
 
 FAMILIES = (
-    Family("key_sentence_cut", "falls", "without the sentence that answers", _cut),
-    Family("sentence_order", "still", "with the sentences in another order", _order),
-    Family("repetition", "still", "said twice", _twice),
-    Family("markdown", "still", "marked up", _markdown),
+    Family("key_sentence_cut", "falls", "cut answers", _cut),
+    Family("sentence_order", "still", "reordered sentences", _order),
+    Family("repetition", "still", "repetitions", _twice),
+    Family("markdown", "still", "marked-up answers", _markdown),
 )
