@@ -184,6 +184,12 @@ def test_an_answer_forges_no_field_in_a_program(gold: GoldSet, caplog: pytest.Lo
     assert "Calling module.forward" not in caplog.text
 
 
+@pytest.mark.parametrize("split", ["test", "all"])
+def test_no_optimiser_is_given_sealed_labels(split: str) -> None:
+    with pytest.raises(InputError, match="test is sealed"):
+        judgecal.examples(judgecal.load_gold("starter"), split=split)
+
+
 def test_examples_hold_inputs_and_the_label_and_nothing_else(gold: GoldSet) -> None:
     plain = judgecal.examples(gold, split="dev")
     assert {*plain[0].toDict()} == {"question", "answer", "reference_answer", "verdict"}

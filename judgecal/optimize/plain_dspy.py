@@ -32,10 +32,14 @@ def examples(gold: GoldSet, *, split: str = "train", signature: Signed = None) -
         signature: whose fields they have: a signature's class or name, or a program with one prompt. Without
             it the fields are those that every item has (`question`, `answer` ...) and `verdict`.
     """
-    loaded = _loaded(gold, signature)
+    loaded, items = _loaded(gold, signature), asked_items(gold, split)
+    if any(item.item_id in gold.test_ids for item in items):
+        raise InputError(
+            f"split {split} of gold set {gold.name} has test items, and test is sealed: take examples of train, "
+            f"dev or open, and hold the finished program against test by judgecal.score(..., split={split!r})"
+        )
     return [
-        to_example(loaded, item, gold.labels[item.item_id], gold.scale).without(ITEM_ID)
-        for item in asked_items(gold, split)
+        to_example(loaded, item, gold.labels[item.item_id], gold.scale).without(ITEM_ID) for item in items
     ]
 
 
