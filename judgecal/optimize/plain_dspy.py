@@ -35,8 +35,9 @@ def examples(gold: GoldSet, *, split: str = "train", signature: Signed = None) -
     loaded, items = _loaded(gold, signature), asked_items(gold, split)
     if any(item.item_id in gold.test_ids for item in items):
         raise InputError(
-            f"split {split} of gold set {gold.name} has test items, and test is sealed: take examples of train, "
-            f"dev or open, and hold the finished program against test by judgecal.score(..., split={split!r})"
+            f"split {split} of gold set {gold.name} has test items, and test is sealed: take examples of "
+            "train, dev or open, and hold the finished program against test by judgecal.score"
+            f"(..., split={split!r})"
         )
     return [
         to_example(loaded, item, gold.labels[item.item_id], gold.scale).without(ITEM_ID) for item in items
