@@ -368,6 +368,9 @@ def test_select_takes_rows_too_and_says_what_to_label(judgecal: Run, judged: Pat
         judgecal("select", "e", "--on", "recent.csv", "--name", "w", "--margin", "0.4", "--json").out
     )
     assert wide["decided_by"] == "rows" and set(wide["within_margin"]) == {"old", "new"}
+    planned = json.loads(judgecal("plan", "s", "old", "new", "--json").out)
+    assert planned["on_rows"] == next(on for on in found["on_rows"] if on["candidate"] == "new")
+    assert judgecal(*planned["headline"]["next"].split()[1:]).code == 0
 
 
 def test_what_cannot_be_done_is_refused(judgecal: Run, judged: Path) -> None:

@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import json
 import math
+import shlex
 from collections.abc import Iterator, Sequence
 from html import unescape
 from pathlib import Path
@@ -461,6 +462,7 @@ def test_calls_that_were_lost_decide_nothing(
     assert (result["decision"], result["new_lock"], served.calls < 220) == ("inconclusive", None, True)
     assert result["why"].startswith(f"{220 - served.calls} calls were lost")
     assert result["test_look"].endswith("no decision taken, as calls were lost")
+    assert result["headline"]["next"].startswith(f"judgecal migrate --lock {lock} --to correctness_v3@mine")
     result = json.loads(judgecal(*command).out)
     assert (result["decision"], served.calls, result["test_looks"]) == ("fail", 220, 1)
 
@@ -514,3 +516,25 @@ def test_rows_that_decide_cost_no_look_at_test(judgecal: Run, workspace_dir: Pat
     told = judgecal(*command, *COLUMNS, "--labels", "starter")
     assert told.code == 2 and "drawn with a recorded chance" in told.err
     assert "may take the place" in judgecal("report", result["experiment"]).out
+
+
+def test_where_nothing_is_decided_the_table_that_was_judged_last_comes_next(
+    lock: Path, workspace_dir: Path, judgecal: Run
+) -> None:
+    """Labels are needed least where the judges differ on it; without one, the gold set grows."""
+    command = ("migrate", "--lock", lock, "--to", "correctness_v1", "--margin", "0.0001", "--json")
+    first = json.loads(judgecal(*command).out)
+    assert first["decision"] == "inconclusive"
+    assert first["headline"]["next"] == "judgecal gold sheet starter -o sheet.csv"
+    nameless(workspace_dir)
+    columns = ("--question", "q", "--answer", "a", "--reference", "r")
+    assert judgecal("judge", "nameless.csv", "--lock", lock, *columns, "-o", "out.csv").code == 0
+    found = json.loads(judgecal(*command).out)["headline"]["next"]
+    assert found.startswith(
+        f"judgecal migrate --lock {lock} --to correctness_v1@embedded --margin 0.0001 --on "
+    )
+    assert "nameless.csv --question q --answer a" in found
+    assert judgecal(*shlex.split(found)[1:]).code == 3
+    planned = json.loads(judgecal("plan", first["experiment"], "--json").out)
+    assert {planned["a"], planned["b"]} == {first["old"], first["new"]}
+    assert planned["seen"] == first["all_items"]["difference"]

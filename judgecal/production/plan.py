@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from judgecal._version import __version__
 from judgecal.errors import InputError, working
@@ -16,9 +18,13 @@ from judgecal.experiment.rows import OnRows
 from judgecal.experiment.stored import find_experiment
 from judgecal.goldset.draw import allocate
 from judgecal.records import Estimate, Result
+from judgecal.selection.decision import open_items
 from judgecal.selection.lock import Lock, LockedOn, load_lock
+from judgecal.selection.migrate import MigrateResult
 from judgecal.selection.pass_rates import class_rates
+from judgecal.selection.select_result import SelectResult
 from judgecal.stats import Comparison
+from judgecal.stats.compare import Planned
 from judgecal.stats.intervals import MIN_GROUPS
 from judgecal.stats.labels_needed import Design, Spread
 from judgecal.stats.metrics import metric_facts
@@ -30,6 +36,7 @@ _FIRST = 60  # labels that are proposed where there is none yet
 _ROWS = 1_000_000  # of a table that is shared out by strata
 _SHARED_OUT = 1000  # labels that are shared out one by one
 _EVEN = 0.5  # the share that is right where the lock does not know it
+_RESULTS: dict[str, Any] = {"compare": CompareResult, "select": SelectResult, "migrate": MigrateResult}
 # fmt: off
 _QUESTIONS = (25, 50, 100, 200, 300, 500, 750, 1000, 1500, 2000, 3000, 5000, 10_000, 20_000, 50_000, 100_000,
               1_000_000)
@@ -235,6 +242,7 @@ class QuestionsResult(Result):
     seen: Estimate  # a - b
     level: float
     on_rows: OnRows | None  # what rows without labels, and labels where the two differ, say and still take
+    again: str  # the command that decides on what there is
     rows: tuple[QuestionsFor, ...]  # the same for the difference seen, and for the ends of its interval
     curve: tuple[DetectablePoint, ...]
     assumes: tuple[str, ...]
@@ -254,15 +262,15 @@ def plan_questions(
     """How many questions tell two judges apart; no model is called, no test label seen.
 
     Args:
-        compared_from: an experiment that holds judges, or that of a comparison.
+        compared_from: an experiment that holds judges, or that of a comparison, a selection or a migration.
         names: the two judges; none where the experiment holds two.
         difference: in units of the metric; where not given, the margin of `select` of a share.
         out: the slug of the plan's own experiment; None for the usual one.
     """
-    (a, b), compared, gold, on_rows = _compared(workspace, compared_from, names, metric)
-    metric, planned, seen = compared.metric, compared.planned, compared.difference
+    known = _known(workspace, compared_from, names, metric)
+    (a, b), metric, planned, seen, gold = known.judges, known.metric, known.planned, known.seen, known.gold
     if planned is None:
-        raise InputError(f"{compared_from}: nothing to plan from: {seen.reason or compared.why}")
+        raise InputError(f"{compared_from}: nothing to plan from: {seen.reason or known.why}")
     if difference is None and metric_facts(metric).unit != "share":
         raise InputError(f"{metric} is not a share: say which difference matters, with --difference X")
     difference = MARGIN if difference is None else difference
@@ -299,7 +307,8 @@ def plan_questions(
         smallest_detectable=planned.detectable(planned.n_groups),
         seen=seen,
         level=planned.level,
-        on_rows=on_rows,
+        on_rows=known.on_rows,
+        again=known.again,
         rows=tuple(
             QuestionsFor(name, max(0.0, size), planned.groups_for(size)) for name, size in sizes.items()
         ),
@@ -318,28 +327,54 @@ def plan_questions(
     return result
 
 
-def _compared(
-    workspace: Workspace, compared_from: str, names: Sequence[str], metric: str | None
-) -> tuple[tuple[str, str], Comparison, dict[str, str], OnRows | None]:
-    """The two judges, their comparison, name and sha of the gold set, and what rows without labels say."""
-    experiment, pairs = find_experiment(workspace, compared_from), dict[tuple[str, str], Any]()
-    of_rows = dict[tuple[str, str], OnRows]()
-    if experiment.config.get("command") == "compare":
-        result = experiment.read_summary(CompareResult)
+class _Known(NamedTuple):
+    """What an experiment knows of two judges: what to plan from, and who compares them again."""
+
+    judges: tuple[str, str]
+    metric: str
+    planned: Planned | None
+    seen: Estimate  # the first less the second
+    why: str
+    gold: dict[str, str]  # name and sha256 of the set
+    on_rows: OnRows | None
+    again: str
+
+
+def _known(workspace: Workspace, slug: str, names: Sequence[str], metric: str | None) -> _Known:
+    experiment, pairs = find_experiment(workspace, slug), dict[tuple[str, str], Comparison]()
+    command, on_rows = experiment.config.get("command"), tuple[OnRows, ...]()
+    result: CompareResult | SelectResult | MigrateResult | None = None
+    if command in _RESULTS:
+        result = experiment.read_summary(_RESULTS[command])
+        gold = {"set": result.gold.set, "sha256": result.gold.sha256}
         if metric not in (None, result.metric):
             raise InputError(
-                f"--metric {metric}: {compared_from} compared by {result.metric}: leave it out, or compare "
-                "by the other one first"
+                f"--metric {metric}: {slug} compared by {result.metric}: leave it out, or compare by the "
+                "other one first"
             )
-        pairs, gold = dict(result.pairs), (result.gold.set, result.gold.sha256)
-        of_rows = {(on.reference, on.candidate): on for on in result.on_rows}
+    if isinstance(result, MigrateResult):
+        of, judges = result.all_items, (result.new, result.old)
+        again = shlex.join(["judgecal", "migrate", "--lock", result.lock, "--to", result.new])
+        rest = gold, result.on_rows, again
+        return _Known(judges, result.metric, of.planned, of.difference, result.why, *rest)
+    source = slug
+    if isinstance(result, CompareResult):
+        pairs, on_rows, source = dict(result.pairs), result.on_rows, result.compared_from
     else:
-        stored = read_experiment(workspace, compared_from)
-        pairs = dict(CompareRun(workspace, stored, tuple(names), metric, seed=stored.seed).unlooked())
-        gold = (stored.gold.name, stored.gold.sha256)
+        if result is not None:
+            on_rows, metric, source = result.on_rows, result.metric, result.chosen_from
+        stored = read_experiment(workspace, source)
+        if result is not None:  # a plan looks at no test label
+            stored = dataclasses.replace(stored, items=open_items(stored))
+        pairs = CompareRun(workspace, stored, tuple(names), metric, seed=stored.seed).unlooked()
+        gold = {"set": stored.gold.name, "sha256": stored.gold.sha256}
     fitting = [pair for pair in pairs if not names or set(pair) == set(names)]
     if len(fitting) != 1:
         known = "; ".join(f"{a} {b}" for a, b in list(pairs)[:5])
-        raise InputError(f"plan tells two judges apart: name both; {compared_from} holds {known}")
-    named = dict(zip(("set", "sha256"), gold, strict=True))
-    return fitting[0], pairs[fitting[0]], named, of_rows.get(fitting[0])
+        raise InputError(f"plan tells two judges apart: name both; {slug} holds {known}")
+    [(a, b)], [compared] = fitting, [pairs[fitting[0]]]
+    on = next((on for on in on_rows if {on.reference, on.candidate} == {a, b}), None)
+    again = shlex.join(["judgecal", "compare", source, a, b])
+    return _Known(
+        (a, b), compared.metric, compared.planned, compared.difference, compared.why, gold, on, again
+    )

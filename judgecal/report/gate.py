@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from judgecal.errors import listed
-from judgecal.experiment import Experiment
+from judgecal.experiment import Experiment, GoldSummary
 from judgecal.experiment.rows import sheet_command
 from judgecal.goldset import GoldSet, unchanged_gold
 from judgecal.records import Estimate, Headline
@@ -178,9 +178,10 @@ def _gate_headline(result: GateResult) -> Headline:
     following = {
         "pass": f"judgecal plan --lock {shlex.quote(result.lock)}",
         "fail": f"judgecal report {result.experiment} --open",
-        "inconclusive": f"judgecal gate --lock {result.lock} --repeats-max {2 * result.repeats_max}"
-        if result.loss_below is not None
-        else f"judgecal gold sheet {result.gold.set} -o sheet.csv",  # without a bound no further pass helps
+        # without a bound, or where all calls say the same, no further pass helps
+        "inconclusive": _more_labels(result.gold)
+        if result.loss_below is None or (result.odd_one_out and not result.odd_one_out.n_differ)
+        else f"judgecal gate --lock {result.lock} --repeats-max {2 * result.repeats_max}",
         "changed": f"judgecal score --judge {result.judge} --gold {result.gold.set} --no-cache",
     }
     changed = f"The model changed: the provider now answers as {', '.join(model.now)}, not {model.locked}."
@@ -207,6 +208,15 @@ def _gate_headline(result: GateResult) -> Headline:
     )
     because, more = fitting(*sentences(result.model_changed and changed, why))
     return Headline(decision, act, because, unknown, following[decision], more=more)
+
+
+def _more_labels(gold: GoldSummary) -> str:
+    """The cheapest way to more labels: those that ties hold up, else a sheet."""
+    return (
+        f"judgecal gold adjudicate {gold.set}"
+        if gold.n_tied
+        else f"judgecal gold sheet {gold.set} -o sheet.csv"
+    )
 
 
 def _gate_facts(result: GateResult) -> Iterator[Fact]:
@@ -389,9 +399,7 @@ def migrate_document(result: MigrateResult) -> Document:
     elif result.decision == "pass":
         following = f"judgecal migrate --lock {result.lock} --to '{new}' -o new.lock.json"
     elif result.decision == "inconclusive":
-        following = (
-            sheet_command(result.experiment, on_rows) or f"judgecal gold sheet {result.gold.set} -o sheet.csv"
-        )
+        following = sheet_command(result.experiment, on_rows) or result.go_on or _more_labels(result.gold)
     unknown = sentences(  # what weighs most comes first
         result.churn is None
         and "How many verdicts change in production: give recent answers without labels (--on FILE). Labels "

@@ -516,7 +516,7 @@ def questions_document(result: QuestionsResult) -> Document:
     axis = "smallest difference, points" if share else f"smallest difference in {result.metric}"
     times = 100.0 if share else 1.0
     line = _Line("shown in 80%", "accent", [(point.n, times * point.difference) for point in result.curve])
-    following, on = f"judgecal compare {result.compared_from} {a} {b}", result.on_rows
+    following, on = result.again, result.on_rows
     sheet = sheet_command(result.compared_from, [on]) if on else None
     return stored_document(
         result,

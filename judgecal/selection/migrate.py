@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -49,6 +50,7 @@ from judgecal.experiment import (
     verdicts_sha,
     whole_items,
 )
+from judgecal.experiment.folder import read_config
 from judgecal.experiment.rows import (
     DecidedBy,
     JudgedRows,
@@ -87,9 +89,10 @@ from judgecal.selection.rules import (
 from judgecal.signatures import list_signatures
 from judgecal.stats import Calibration
 from judgecal.stats.calibration import calibrated
+from judgecal.stats.compare import Planned
 from judgecal.stats.disagreement import by_rows
 from judgecal.stats.metrics import metric_facts
-from judgecal.workspace import Workspace, find_workspace
+from judgecal.workspace import Workspace, find_workspace, shown
 
 _SEALED = "the rows decide: no look at test was taken"
 
@@ -109,6 +112,7 @@ class OldAndNew:
     difference: Estimate
     old_value: float | None
     new_value: float | None
+    planned: Planned | None = None  # for other numbers of questions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +160,7 @@ class MigrateResult(Result):
     # what rows without labels say (--on, --labels); what decided, and their keys of the contract
     on_rows: OnRows | None = None
     decided_by: DecidedBy = "gold"
+    go_on: str | None = None  # the command that goes on where nothing is decided, if it is of no labels
 
     def as_json(self) -> dict[str, Any]:
         """The contract's object, with what the rows say at its top."""
@@ -210,6 +215,16 @@ def _with_rows(
     if decision.decision == "inconclusive":
         return replace(decision, why=f"{on_rows.why}; on the gold set: {decision.why}"), "gold"
     return decision, "gold"
+
+
+def recent_table(workspace: Workspace) -> Mapping[str, str] | None:
+    """The configuration of the table of answers that was judged last and is there still; None without one."""
+    made = workspace.experiments.glob("*/experiment.toml")
+    for path in sorted(made, key=lambda path: path.stat().st_mtime, reverse=True):
+        table = read_config(path.parent).get("input")
+        if isinstance(table, dict) and "file" in table and (workspace.root / table["file"]).is_file():
+            return {**table, "file": shown(workspace.root / table["file"])}
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,6 +406,7 @@ class MigrateRun:
                 why=why,
                 more_questions=None,
                 new_lock_reason=why,
+                go_on=self._again(self.experiment.config["on"]),
                 test_look=(
                     f"test labels of {self.gold.name}: seen, but no decision taken, as calls were lost"
                 ),
@@ -527,6 +543,7 @@ class MigrateRun:
         for line, rows_of_item in enumerate(zip(test_items, old, new, strict=True)):
             flips.add(*rows_of_item, line=line)
         extra = {"lock": lock.sha256[:12], "metric": metric, "margin": self.margin}
+        judged_before = None if self.recent else recent_table(self.workspace)
         in_production = 0 if churn is None else churn.n_unscored.old + churn.n_unscored.new + churn.n_lacking
         return MigrateResult(
             experiment=self.experiment.slug,
@@ -551,7 +568,7 @@ class MigrateRun:
             and any(name != lock.model_id for name in model_ids(rows)),
             old_value=test.b,
             new_value=test.a,
-            all_items=OldAndNew(whole.difference, whole.b, whole.a),
+            all_items=OldAndNew(whole.difference, whole.b, whole.a, whole.planned),
             churn=churn,
             new_lock=None,
             new_lock_reason=None,
@@ -566,7 +583,15 @@ class MigrateRun:
             run_line=run_line(table, "test", [full_name(self.old), full_name(self.new)], extra),
             on_rows=on_rows,
             decided_by=by,
+            go_on=self._again(judged_before) if judged_before else None,
         )
+
+    def _again(self, on: Mapping[str, str] | None) -> str:
+        """The command, on the rows of a table as a configuration names it."""
+        words = ["judgecal", "migrate", "--lock", str(self.lock_path), "--to", self.new.name]
+        words += ["--margin", f"{self.margin:g}"] * (self.margin != self.lock.margin)
+        columns = on["columns"] if on else ""
+        return f"{shlex.join([*words, *(['--on', on['file']] if on else [])])} {columns}".rstrip()
 
     def _flipped(self, sides: tuple[_Side, _Side], mapped: tuple[_Side, _Side]) -> Iterator[FlippedItem]:
         rules = [PassRule.of(self.lock.gold, side.scale) for side in mapped]
