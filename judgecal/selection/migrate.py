@@ -398,6 +398,8 @@ class MigrateRun:
             kind: LookKind = "report" if lost else "decision"  # of lost calls nothing is decided yet
             look = look_at_test(**seen, experiment=self.experiment.slug, kind=kind)
         result = self._result(sides, maps, called, rows, churn, look=look, on_rows=on_rows, sealed=sealed)
+        if table := None if self.recent else recent_table(self.workspace):
+            result = replace(result, go_on=self._again(table))
         if lost:  # they count as wrong, and that is not the judge's doing
             why = f"{lost} calls were lost (connection or budget): the same command makes them again"
             result = replace(
@@ -543,7 +545,6 @@ class MigrateRun:
         for line, rows_of_item in enumerate(zip(test_items, old, new, strict=True)):
             flips.add(*rows_of_item, line=line)
         extra = {"lock": lock.sha256[:12], "metric": metric, "margin": self.margin}
-        judged_before = None if self.recent else recent_table(self.workspace)
         in_production = 0 if churn is None else churn.n_unscored.old + churn.n_unscored.new + churn.n_lacking
         return MigrateResult(
             experiment=self.experiment.slug,
@@ -583,7 +584,6 @@ class MigrateRun:
             run_line=run_line(table, "test", [full_name(self.old), full_name(self.new)], extra),
             on_rows=on_rows,
             decided_by=by,
-            go_on=self._again(judged_before) if judged_before else None,
         )
 
     def _again(self, on: Mapping[str, str] | None) -> str:
