@@ -282,7 +282,7 @@ def test_a_function_is_called_again_for_its_noise(judgecal: Run, workspace_dir: 
     ran = judgecal("probe", "--judge", "noisy.py:score@python", "--families", "emoji", "-n", "40", "--json")
     judge = one_object(ran)["judges"][0]
     (family,) = judge["families"]
-    assert not judge["certain"] and not family["shown"]
+    assert not judge["certain"]  # and by chance alone it may be shown to break, once in twenty
     if not judge["mapped"]:
         assert 0.2 < family["noise"]["value"] < 0.8 and 0.2 < family["broken"]["value"] < 0.8
 

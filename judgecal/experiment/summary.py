@@ -83,14 +83,14 @@ def no_floor_judge(table: AgreementTable, judge: str) -> str | None:
     return why and f"{FLOOR_JUDGE} {why}: {name}"
 
 
-def floor_columns(
-    workspace: Workspace, table: AgreementTable, journal: Journal, options: RunOptions, judges: Iterable[str]
-) -> tuple[tuple[JudgeColumn, ...], str | None]:
-    """What `embedded` says of the same items as some judges; and the reason where it cannot.
+def free_judges(
+    workspace: Workspace, table: AgreementTable, judges: Iterable[str]
+) -> tuple[list[Judge], list[str]]:
+    """What `embedded` has to stand below some judges of these items; and the reasons where it has not.
 
     A signature is the user's and may be gone or changed: that costs the floor, not the result.
     """
-    columns, reasons = list[JudgeColumn](), list[str]()
+    free, reasons = list[Judge](), list[str]()
     for name in floor_judges(workspace, table, judges):
         if why := no_floor_judge(table, name):
             reasons.append(why)
@@ -99,13 +99,19 @@ def floor_columns(
             judge = judge_named(name, workspace=workspace)
             check_judge(table.gold, judge, table.items)
             judge.check_items(table.items)
+            free.append(judge)
         except InputError as error:
             reasons.append(f"the floor lacks {name}: {error}")
-            continue
-        rows = run_trials(
-            [judge], table.items, journal=journal, options=options, budget=Budget(None), label="floor"
-        )
-        columns.append(JudgeColumn.of(judge, rows))
+    return free, reasons
+
+
+def floor_columns(
+    workspace: Workspace, table: AgreementTable, journal: Journal, options: RunOptions, judges: Iterable[str]
+) -> tuple[tuple[JudgeColumn, ...], str | None]:
+    """What `embedded` says of the same items as some judges; and the reason where it cannot."""
+    free, reasons = free_judges(workspace, table, judges)
+    how: dict[str, Any] = {"journal": journal, "options": options, "budget": Budget(None), "label": "floor"}
+    columns = [JudgeColumn.of(judge, run_trials([judge], table.items, **how)) for judge in free]
     return tuple(columns), "; ".join(reasons) or None
 
 

@@ -36,7 +36,7 @@ from judgecal.experiment import (
     verdict_notes,
 )
 from judgecal.experiment.folder import keep_judges
-from judgecal.experiment.summary import floor_judges, no_floor_judge
+from judgecal.experiment.summary import free_judges
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import Judge, judge_named
 from judgecal.probes.family import MadeProbes, families_named, make_probes
@@ -104,22 +104,6 @@ class ProbeRun:
         chosen = families_named(self.families)
         return tuple(make_probes(self.gold, self.items, chosen, n=self.n, seed=self.seed).values())
 
-    def _free(self) -> list[Judge]:
-        """The free judges that stand beside those asked for."""
-        table, names = AgreementTable(self.gold, self.items), [judge.name for judge in self.judges]
-        beside, prints = list[Judge](), {judge.fingerprint for judge in self.judges}
-        for name in floor_judges(self.workspace, table, names):
-            if no_floor_judge(table, name):
-                continue
-            try:
-                judge = judge_named(name, workspace=self.workspace)
-                check_judge(self.gold, judge, self.items)
-                judge.check_items(self.items)
-            except InputError:  # it is beside the point, and says nothing of the judges asked for
-                continue
-            beside += [judge] if judge.fingerprint not in prints else []
-        return beside
-
     def _parts(self, judge: Judge) -> list[tuple[list[Item], RunOptions]]:
         """What a judge is asked: items, probes, and twice the answers that these were made of."""
         probes = [probe for one in self.made if fits(judge, one) for probe in one.probes]
@@ -166,29 +150,39 @@ class ProbeRun:
             notice(f"judgecal: {plan.calls:,} calls to make{time}. {plan.cost_in_words(live=True)}")
         open_experiment(experiment)
         keep_judges(experiment, self.judges)
-        table, every = AgreementTable(self.gold, self.items, seed=self.seed), [*self.judges, *self._free()]
+        table = AgreementTable(self.gold, self.items, seed=self.seed)
+        free, lacking = free_judges(self.workspace, table, [judge.name for judge in self.judges])
+        prints = {judge.fingerprint for judge in self.judges}
+        every = [*self.judges, *(judge for judge in free if judge.fingerprint not in prints)]
         with open_journal(experiment.journal, self.options) as journal:
             budget = self.options.open_budget(experiment.folder)
             columns = [self._judged(judge, journal, budget) for judge in every]
         found = [self._probed(*of, table) for of in zip(every, columns, strict=True)]
-        counts = [
-            FamilyCount(one.family.name, one.family.kind, len(one.probes), one.n_possible, one.left_out)
-            for one in self.made
-        ]
-        notes = verdict_notes(self.gold.scale, columns)
-        for judge in self.judges:
-            if lacking := [one.family.name for one in self.made if one.probes and not fits(judge, one)]:
-                notes = [*notes, f"{judge.name} sees no reference, on which {', '.join(lacking)} hang"]
+        notes = [*verdict_notes(self.gold.scale, columns), *lacking]
+        blind = {
+            judge.name: [one for one in self.made if one.probes and not fits(judge, one)] for judge in every
+        }
+        lack = {name: ", ".join(one.family.name for one in made) for name, made in blind.items() if made}
+        notes += [f"{name} sees no reference, on which {families} hang" for name, families in lack.items()]
+        answers = []
+        for probe in (probe for one in self.made for probe in one.probes):
+            item, name = probe.item, probe.item.item_id
+            what = name, item.sha, probe.family, probe.kind, item.group, item.asked, item.reference_answers
+            given = tuple(said[name] for _, said in found if name in said)
+            answers.append(ProbedAnswer(*what, probe.of.answer, item.answer, given))
         result = ProbeResult(
             experiment=experiment.slug,
             gold=summary_of_gold(table, "open"),
             judges=tuple(one for one, _ in found),
-            made=tuple(counts),
+            made=tuple(
+                FamilyCount(one.family.name, one.family.kind, len(one.probes), one.n_possible, one.left_out)
+                for one in self.made
+            ),
             n_per_family=self.n,
             seed=self.seed,
             notes=tuple(notes),
             run_line=run_line(table, "open", [full_name(judge) for judge in self.judges], {"probes": self.n}),
-            answers=tuple(self._answers([said for _, said in found])),
+            answers=tuple(answers),
         )
         experiment.write_summary(result.as_stored())
         return result
@@ -226,25 +220,6 @@ class ProbeRun:
                 broken = bool(value) if value in (0.0, 1.0) else None
                 said[name] = SaidOfProbe(judge.name, before, after, raw, broken, why.get(name, ""))
         return probed, said
-
-    def _answers(self, said: Sequence[dict[str, SaidOfProbe]]) -> list[ProbedAnswer]:
-        """Every probe with both verdicts of each judge."""
-        return [
-            ProbedAnswer(
-                item_id=probe.item.item_id,
-                sha=probe.item.sha,
-                family=probe.family,
-                kind=probe.kind,
-                group=probe.item.group,
-                question=probe.item.asked,
-                references=probe.item.reference_answers,
-                original=probe.of.answer,
-                answer=probe.item.answer,
-                said=tuple(of[probe.item.item_id] for of in said if probe.item.item_id in of),
-            )
-            for made in self.made
-            for probe in made.probes
-        ]
 
     def n_unscored(self, result: ProbeResult) -> int:
         """Probes without a verdict of a judge that was asked for."""

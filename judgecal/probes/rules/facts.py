@@ -27,7 +27,7 @@ _FEW = 3  # words of a reference that is little but its number
 _PART = r"[A-ZÀ-ÖØ-Þ][\w'’-]*"
 _NAME = re.compile(rf"{_PART}(?: (?:(?:of|the|de|van|von|der|la|al|du|bin) )?{_PART})*")
 _NAME_WORDS = 4
-_AUXILIARY = re.compile(r"\b(?:is|are|was|were|can|could|will|would|must|should)\b")
+_AUXILIARY = re.compile(r"\b(?:is|are|was|were|can|could|will|would|must|should)\b(?!['’])")
 _NOT = re.compile(r" not\b|(?<=[esd])n't\b")
 # whatever makes it unsure what a negation denies: a second clause, a quantifier, a hedge, a second negation
 _UNSURE = re.compile(
