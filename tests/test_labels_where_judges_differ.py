@@ -13,10 +13,11 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.experiment import Experiment
+from judgecal.experiment import rows as rows_module
 from judgecal.experiment.rows import JudgedRows, RowJudge, sheet_command
 from judgecal.goldset import Card, GoldSet, load_gold, write_gold
 from judgecal.goldset.draw import draw
-from judgecal.records import Estimate, Item, Rating
+from judgecal.records import Estimate, Failure, Item, Rating
 from judgecal.scale import Scale
 from judgecal.selection.select import shown_on_rows
 from judgecal.stats.disagreement import (
@@ -338,20 +339,8 @@ def test_from_rows_to_a_sheet_to_a_decision_that_costs_no_look_at_test(judgecal:
     # the same again is the same decision; an extended draw is another one, at the level of the second
     again = json.loads(judgecal(*compare, "--labels", "labels").out)
     assert again["on_labels"] == decided["on_labels"]
-    extend = (
-        "gold",
-        "sheet",
-        "c",
-        "--strata",
-        "disagreement",
-        "-n",
-        "60",
-        "--labels",
-        "labels",
-        "-o",
-        "more.csv",
-    )
-    assert judgecal(*extend).code == 0
+    extend = "gold sheet c --strata disagreement -n 60 --labels labels -o more.csv"
+    assert judgecal(*extend.split()).code == 0
     chances = {one.inclusion_probability for one in load_gold(judged / "gold" / "labels").items}
     assert None not in chances and len(chances) <= 4
     fill(judged / "more.csv", hidden)
@@ -381,3 +370,21 @@ def test_what_cannot_be_done_is_refused(judgecal: Run, judged: Path) -> None:
     assert told.code == 2 and "drawn with a recorded chance" in told.err
     told = judgecal("compare", "e", "--question", "q")
     assert told.code == 2 and "--question without --on" in told.err
+
+
+def test_calls_that_were_lost_decide_nothing(
+    judgecal: Run, judged: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They would count as wrong, and that is not the judge's doing."""
+    real = rows_module.judgements_of_rows
+
+    def one_lost(*of: Any) -> Any:
+        for number, (line, row, said) in enumerate(real(*of)):
+            lost = replace(said[0], verdict=None, error=Failure("budget", "spent"))
+            yield line, row, [lost, *said[1:]] if number == 0 else said
+
+    monkeypatch.setattr(rows_module, "judgements_of_rows", one_lost)
+    told = judgecal("compare", "e", "old", "new", "--on", "recent.csv")
+    assert (
+        told.code == 2 and "1 calls were lost" in told.err and "the same command makes them again" in told.err
+    )

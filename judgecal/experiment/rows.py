@@ -43,7 +43,7 @@ from judgecal.goldset.draw import Stratum, allocate
 from judgecal.goldset.load import read_items
 from judgecal.goldset.write import item_row
 from judgecal.judges import Judge, judge_named
-from judgecal.records import Estimate, Item, Judgement, digest
+from judgecal.records import RETRIED_ON_RESUME, Estimate, Item, Judgement, digest
 from judgecal.scale import Label, Scale
 from judgecal.stats.calibration import Calibration
 from judgecal.stats.disagreement import (
@@ -229,7 +229,11 @@ class JudgedRows:
             on_known[column.judge] = [row[0] for row in table.verdicts(column)]
         rows: Iterable[tuple[Item, Verdicts | None]]
         if on is not None:
-            of_table, where = judgements_of_rows(on.table, judges, journal), on.table.source.path.name
+            of_table, where = list(judgements_of_rows(on.table, judges, journal)), on.table.source.path.name
+            errors = [one.error for _, _, said in of_table for one in said or () if one.error is not None]
+            if n_lost := sum(error.kind in RETRIED_ON_RESUME for error in errors):
+                why = "calls were lost (connection or budget), and decide nothing"
+                raise InputError(f"{where}: {n_lost} {why}: the same command makes them again")
             rows = (
                 (row.item, None if said is None else [one.verdict for one in said])
                 for _, row, said in of_table
@@ -460,12 +464,9 @@ class JudgedRows:
         if on.decision is not None or on.more is None:
             return why if on.decision or tell else f"{why}; labels of all of them would hardly settle it"
         would = f"would show a gap of {amount(margin)}" if tell else "would settle it"
-        instead = f" ({on.labels_at_random:,} at random)" * (
-            on.labels_at_random is not None and not on.n_labels
-        )
-        return (
-            f"{why}; about {on.more:,}{' more' * bool(on.n_labels)} labels, mostly on those, {would}{instead}"
-        )
+        at_random = None if on.n_labels else on.labels_at_random
+        more = f"{on.more:,}{' more' * bool(on.n_labels)} labels, mostly on those, {would}"
+        return f"{why}; about {more}" + (f" ({at_random:,} at random)" if at_random else "")
 
 
 def in_table(table: TableRows, judges: Iterable[str]) -> bool:
@@ -490,23 +491,22 @@ def judgements_of_rows(
 ) -> Iterator[tuple[int, ReadRow, list[Judgement] | None]]:
     """Each row with its line and what every judge said of it; None where it lacks what a judge asks for."""
     recorded = in_table(table, judges)
-    for piece in table.source.pieces(table.limit):
-        for row in piece.rows:
-            read, said = table.reader.read(row), list[Judgement]()
-            if not recorded and any(of.judge and read.lacking(of.judge) for of in judges.values()):
-                yield row.line, read, None
+    for row in (row for piece in table.source.pieces(table.limit) for row in piece.rows):
+        read, said = table.reader.read(row), list[Judgement]()
+        if not recorded and any(of.judge and read.lacking(of.judge) for of in judges.values()):
+            yield row.line, read, None
+            continue
+        for name, of in judges.items():
+            if not recorded and of.judge is not None:
+                said.append(judgement_of(journal, of.judge, read.shown(of.judge)))
                 continue
-            for name, of in judges.items():
-                if not recorded and of.judge is not None:
-                    said.append(judgement_of(journal, of.judge, read.shown(of.judge)))
-                    continue
-                cell = str(row.cells.get(name, "")).strip()
-                try:
-                    verdict = of.scale.read(cell) if cell else None
-                except (ValueError, OverflowError) as error:
-                    raise InputError(f"{table.source.where}:{row.line}: column {name}: {error}") from None
-                said.append(Judgement(read.item.item_id, read.item.sha, name, "table", 0, verdict))
-            yield row.line, read, said
+            cell = str(row.cells.get(name, "")).strip()
+            try:
+                verdict = of.scale.read(cell) if cell else None
+            except (ValueError, OverflowError) as error:
+                raise InputError(f"{table.source.where}:{row.line}: column {name}: {error}") from None
+            said.append(Judgement(read.item.item_id, read.item.sha, name, "table", 0, verdict))
+        yield row.line, read, said
 
 
 @dataclass(frozen=True, slots=True)

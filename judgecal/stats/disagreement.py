@@ -266,16 +266,15 @@ def loss_on_labels(judges: TwoJudges, drawn: DrawnLabels, *, level: float) -> Lo
         cells = np.where(judges.differ, _FEWER, -1)  # one side has no label: both are one
     lost = judges.losses(at, drawn.label, shares)
     place = np.divide(lost - lows[at], wide[at], out=np.zeros(len(at)), where=wide[at] > _EPS)
-    linear, total, expected = _linear(judges, drawn, cells, wide, np.clip(place, 0.0, 1.0))
+    linear, total, expected = _linear(judges, drawn, cells, wide, np.round(np.clip(place, 0.0, 1.0), 9))
     least = float(lows.mean())
     value = least + total * linear.value
-    fixed = _first_phase(judges, lows + wide * expected)
+    of_rows = lows + wide * expected  # the rows are a sample themselves, by question
+    fixed = _clustered((of_rows - of_rows.mean()) / judges.n, judges.groups)
     if shares is not None:
         by_class = judges.class_of(drawn.label)
-        slopes = np.zeros(_CLASSES)
-        for code in np.flatnonzero(shares > _EPS).tolist():
-            part = _carried(judges, at, weight, np.where(by_class == code, lost, 0.0))
-            slopes[code] = -part / shares[code]
+        carried = np.bincount(by_class, np.where(inside, _by_cell(judges, at, weight) * lost, 0.0), _CLASSES)
+        slopes = np.where(shares > _EPS, -carried / np.maximum(shares, _EPS), 0.0)
         fixed += _clustered(of_shares @ slopes, judges.groups[at])
         fixed += _unseen(judges, judges.cells[at], slopes[by_class], slopes[shares > _EPS].tolist())
 
@@ -298,16 +297,21 @@ def _shares(judges: TwoJudges, drawn: DrawnLabels, weight: Floats) -> tuple[Floa
     """The share of each class of labels, post-stratified by `cells`, and each label's part in its error."""
     member = judges.class_of(drawn.label)[:, None] == np.arange(_CLASSES)
     cells, shares, parts = judges.cells[drawn.at], np.zeros(_CLASSES), np.zeros(member.shape)
-    overall = weight @ member / weight.sum()
+    overall, by_cell = weight @ member / weight.sum(), _by_cell(judges, drawn.at, weight)
     for cell in np.unique(judges.cells).tolist():
-        own, size = cells == cell, float((judges.cells == cell).mean())
-        n = int(own.sum())
-        rate = weight[own] @ member[own] / weight[own].sum() if n else overall
+        own, n = cells == cell, int((cells == cell).sum())
+        size = float((judges.cells == cell).mean())
+        rate = by_cell[own] @ member[own] / size if n else overall
         shares += size * rate
-        if n:
-            heavy = weight[own] / weight[own].sum() * size * math.sqrt(n / max(1.0, n - 1.0))
-            parts[own] = heavy[:, None] * (member[own] - rate)
+        parts[own] = by_cell[own][:, None] * math.sqrt(n / max(1.0, n - 1.0)) * (member[own] - rate)
     return shares, parts
+
+
+def _by_cell(judges: TwoJudges, at: Ints, weight: Floats) -> Floats:
+    """The part of all rows that each label stands for: those of its cell, by weight."""
+    whole = np.bincount(judges.cells[at], weight, _MORE + 1)
+    part = np.bincount(judges.cells, minlength=_MORE + 1) / judges.n / np.maximum(whole, _EPS)
+    return np.asarray(weight * part[judges.cells[at]], dtype=np.float64)
 
 
 def _unseen(judges: TwoJudges, cells: Ints, parts: Floats, kinds: Sequence[float]) -> float:
@@ -358,26 +362,10 @@ def _linear(
     return linear, float(sizes.sum()) / judges.n, expected
 
 
-def _first_phase(judges: TwoJudges, expected: Floats) -> float:
-    """Variance of the mean of what is expected of each row, as the rows are a sample by question."""
-    return _clustered((expected - expected.mean()) / judges.n, judges.groups)
-
-
 def _clustered(parts: Floats, groups: Ints) -> float:
     _, own = np.unique(groups, return_inverse=True)
     sums = np.bincount(own, weights=parts)
     return float((sums**2).sum()) * len(sums) / max(1.0, len(sums) - 1.0)
-
-
-def _carried(judges: TwoJudges, at: Ints, weight: Floats, values: Floats) -> float:
-    """The mean over all rows of something that is 0 where the judges agree, from labelled rows by side."""
-    total = 0.0
-    for cell in (_FEWER, _MORE):
-        own = judges.differ[at] & (judges.cells[at] == cell)
-        if own.any():
-            there = float((judges.differ & (judges.cells == cell)).mean())
-            total += there * float(weight[own] @ values[own]) / float(weight[own].sum())
-    return total
 
 
 # --- the draw, and how many labels
