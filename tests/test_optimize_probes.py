@@ -172,6 +172,14 @@ def test_the_result_says_both_before_and_after_and_test_stays_sealed(
     assert "Probes that break it" in judgecal("report", "o", "--full").out
 
 
+def test_a_set_of_whose_dev_no_rule_makes_a_probe_is_refused(
+    judgecal: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probing, "families_named", lambda _names: ())
+    ran = judgecal("optimize", "--probes", "--no-final", "--name", "o")
+    assert ran.code == 2 and "the rules make no probe of the dev items of starter" in ran.err
+
+
 def test_without_probes_nothing_changes(judgecal: Run) -> None:
     result = one_object(judgecal("optimize", "--no-final", "--name", "o", "--json"))
     assert result["probes"] is None

@@ -114,6 +114,8 @@ class OptimizeRun:
             refuse_unequal(self.gold, self.items(split), "optimize")
             refuse_unfit(self.judge, self.items(split), alone=True)
             self.judge.check_items(self.items(split))
+        if self.probes and not self.probed("dev").made:
+            raise InputError(f"--probes: the rules make no probe of the dev items of {self.gold.name}")
 
     @property
     def metric(self) -> str:

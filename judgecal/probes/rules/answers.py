@@ -10,7 +10,8 @@ from judgecal.records import Item
 
 _REFUSALS = {
     "en": "I don't know. | Sorry, I cannot answer this question. | I could not find any information on that.",
-    "de": "Das weiß ich nicht. | Diese Frage kann ich nicht beantworten. | Dazu habe ich keine Angabe.",
+    "de": "Das weiß ich nicht. | Diese Frage kann ich leider nicht beantworten. | "
+    "Dazu habe ich keine Angabe.",
     "pl": "Nie wiem. | Nie mogę odpowiedzieć na to pytanie. | Brak informacji na ten temat.",
     "es": "No lo sé. | No puedo responder a esta pregunta.",
 }
