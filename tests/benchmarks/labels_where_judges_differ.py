@@ -33,13 +33,14 @@ from scipy.special import ndtr, ndtri
 from judgecal.experiment import Look
 from judgecal.experiment.rows import JudgedRows, RowJudge
 from judgecal.goldset import Card, GoldSet
-from judgecal.goldset.draw import Stratum, allocate, draw
+from judgecal.goldset.draw import allocate, draw
 from judgecal.judges.local.rouge_l import rouge_l
 from judgecal.judges.local.token_f1 import token_f1
 from judgecal.records import Item, Rating
 from judgecal.scale import Scale
 from judgecal.stats.calibration import fit_calibration
 from judgecal.stats.disagreement import DrawnLabels, TwoJudges, draw_strata, loss_on_labels, worst_loss
+from judgecal.stats.sample import Bools
 from tests.benchmarks.driver import Bench, Floats, Ints, latent, slack
 from tests.support.public_data import read_csv
 
@@ -127,41 +128,45 @@ def items_of(name: str, n_groups: int, size: int) -> tuple[Item, ...]:
     )
 
 
+def rows_of(
+    metric: str,
+    judges: dict[str, RowJudge],
+    scale: Scale,
+    items: Sequence[Item],
+    labels: Floats,
+    verdicts: Sequence[Floats],
+    known: Bools,
+) -> JudgedRows:
+    """Items of which some are a gold set, as `migrate` has the others."""
+    said = [[None if one != one else one for one in side.tolist()] for side in verdicts]
+    inside, left = np.flatnonzero(known).tolist(), np.flatnonzero(~known).tolist()
+    ratings = tuple(Rating(items[at].item_id, "gold", float(labels[at])) for at in inside)
+    of_known = tuple(items[at] for at in inside)
+    gold = GoldSet("made", Path(), Card("made", scale, sampling="random"), of_known, ratings, (), "")
+    on_known = {name: [side[at] for at in inside] for name, side in zip(judges, said, strict=True)}
+    others = ((items[at], [side[at] for side in said]) for at in left)
+    rows = JudgedRows.of(gold, metric, judges, (of_known, on_known), others, where="made")
+    assert rows is not None
+    return rows
+
+
 def judged(rng: np.random.Generator, world: World, theta: float) -> tuple[Floats, JudgedRows]:
     """The rows' labels, which nobody sees, and the rows as `migrate` has them."""
     n_known, scale = round(0.55 * world.gold), SCALES[world.kind]
-    labels, *verdicts = made(rng, world, n_known, theta)
-    known = items_of("known", n_known, world.size)
-    ratings = tuple(Rating(i.item_id, "gold", float(y)) for i, y in zip(known, labels, strict=True))
-    gold = GoldSet("made", Path(), Card("made", scale, sampling="random"), known, ratings, (), "")
-    hidden, old, new = made(rng, world, ROWS // world.size, theta)
-    rows = JudgedRows.of(
-        gold,
-        world.metric,
-        {"old": RowJudge(None, scale), "new": RowJudge(None, scale)},
-        (known, dict(zip(("old", "new"), (side.tolist() for side in verdicts), strict=True))),
-        zip(
-            items_of("row", ROWS // world.size, world.size),
-            zip(old.tolist(), new.tolist(), strict=True),
-            strict=True,
-        ),
-        where="made",
-    )
-    assert rows is not None
-    return hidden, rows
+    ours, theirs = (made(rng, world, n, theta) for n in (n_known, ROWS // world.size))
+    labels, *verdicts = (np.concatenate(both) for both in zip(ours, theirs, strict=True))
+    items = [*items_of("known", n_known, world.size), *items_of("row", ROWS // world.size, world.size)]
+    judges = {name: RowJudge(None, scale) for name in ("old", "new")}
+    known = np.arange(len(items)) < len(ours[0])
+    return theirs[0], rows_of(world.metric, judges, scale, items, labels, verdicts, known)
 
 
 def labelled(
     rng: np.random.Generator, rows: JudgedRows, hidden: Floats, n: int, before: Ints | None = None
 ) -> DrawnLabels:
     """Labels as `gold sheet --strata disagreement` draws them, with those drawn before."""
-    codes, spreads = rows.strata
-    strata = [
-        Stratum(str(code), tuple(rows.items[at] for at in np.flatnonzero(codes == code)), spread)
-        for code, spread in enumerate(spreads.tolist())
-    ]
     done = () if before is None else [rows.items[at].item_id for at in before]
-    drawn = draw(strata, n, seed=int(rng.integers(2**31)), before=done, at_large=0.0)
+    drawn = draw(rows.draws(), n, seed=int(rng.integers(2**31)), before=done, at_large=0.0)
     chance_of = {i.item_id: i.inclusion_probability or 0.0 for i in (*drawn.items, *drawn.earlier)}
     at = np.array([place for place, i in enumerate(rows.items) if i.item_id in chance_of], dtype=np.int64)
     return DrawnLabels(at, hidden[at], np.array([chance_of[rows.items[place].item_id] for place in at]))
@@ -302,81 +307,55 @@ class Judged(NamedTuple):
 def public_sets(folder: Path) -> Iterator[Judged]:
     """nq301 with its recorded judges, and EVOUNA with two free ones whose verdicts are graded."""
     rows = read_csv(folder / "nq301" / "items.csv")
-    said: dict[str, dict[str, str]] = {}
+    said: dict[str, dict[str, float]] = {}
     for row in read_csv(folder / "nq301" / "judgements.csv"):
-        said.setdefault(row["judge"], {})[row["item_id"]] = row["verdict"]
+        verdict = {"yes": 1.0, "no": 0.0}.get(row["verdict"], np.nan)
+        said.setdefault(row["judge"], {})[row["item_id"]] = verdict
     labels, groups = (
         np.array([float(row["acceptable"] == "yes") for row in rows]),
         [row["group"] for row in rows],
     )
-    number = {"yes": 1.0, "no": 0.0}
-    for pair in itertools.combinations(said, 2):
-        sides = (
-            np.array([number.get(said[judge].get(row["item_id"], ""), np.nan) for row in rows])
-            for judge in pair
+    for a, b in itertools.combinations(said, 2):
+        first, second = (
+            np.array([said[judge].get(row["item_id"], np.nan) for row in rows]) for judge in (a, b)
         )
-        yield Judged("nq301", pair, labels, (next(sides), next(sides)), groups)
+        yield Judged("nq301", (a, b), labels, (first, second), groups)
     for half in ("nq", "tq"):
         rows = read_csv(folder / "evouna" / f"{half}.csv")
         labels, groups = (
             np.array([float(row["correct"] == "yes") for row in rows]),
             [row["group"] for row in rows],
         )
-        free = {
-            name: np.array([judge(row["answer"], row["reference_answer"].split("/")) for row in rows])
-            for name, judge in (("token_f1", token_f1), ("rouge_l", rouge_l))
-        }
-        yield Judged(
-            f"evouna {half}", ("token_f1", "rouge_l"), labels, (free["token_f1"], free["rouge_l"]), groups
-        )
+        texts = [(row["answer"], row["reference_answer"].split("/")) for row in rows]
+        first, second = (np.array([judge(*text) for text in texts]) for judge in (token_f1, rouge_l))
+        yield Judged(f"evouna {half}", ("token_f1", "rouge_l"), labels, (first, second), groups)
 
 
 def public(bench: Bench, folder: Path) -> int:
-    """On each set a hundred times 110 questions at random as a gold set, all others as rows without labels."""
+    """On each set 60 questions at random as a gold set, all others as rows without labels."""
     bench.head(
         "set, judges, rows, share of verdicts, loss, labels at random / where they differ, decided, wrongly"
     )
     binary = SCALES["binary"]
-    for judged_set in public_sets(folder):
-        names, rng, found = np.unique(judged_set.groups), np.random.default_rng(0), []
-        graded = [bool((side > 1.0).any()) for side in judged_set.verdicts]
+    for of in public_sets(folder):
+        names, rng, found = np.unique(of.groups), np.random.default_rng(0), []
+        items = [Item(str(at), group, group, "", ()) for at, group in enumerate(of.groups)]
         for _ in range(bench.n):
-            gold_names = set(rng.choice(names, 110, replace=False)[:60].tolist())
-            known = np.array([group in gold_names for group in judged_set.groups])
-            items = [Item(str(at), group, group, "", ()) for at, group in enumerate(judged_set.groups)]
-            judges = {}
-            for name, side, is_graded in zip(judged_set.judges, judged_set.verdicts, graded, strict=True):
-                scale = Scale.parse("percentage") if is_graded else binary
+            known, judges = np.isin(of.groups, rng.choice(names, 110, replace=False)[:60]), {}
+            for name, side in zip(of.judges, of.verdicts, strict=True):
+                scale = Scale.parse("percentage") if (side > 1.0).any() else binary
                 how = {"scale": binary, "judge_scale": scale}
-                by = fit_calibration(judged_set.labels[known], side[known], **how) if is_graded else None
+                by = None if scale is binary else fit_calibration(of.labels[known], side[known], **how)
                 judges[name] = RowJudge(None, scale, by)
-            said = {
-                name: [None if np.isnan(one) else one for one in side.tolist()]
-                for name, side, is_graded in zip(judged_set.judges, judged_set.verdicts, graded, strict=True)
-            }
-            places, left = np.flatnonzero(known).tolist(), np.flatnonzero(~known)
-            known_items = tuple(items[at] for at in places)
-            ratings = tuple(Rating(str(at), "gold", float(judged_set.labels[at])) for at in places)
-            gold = GoldSet(
-                "public", Path(), Card("public", binary, sampling="random"), known_items, ratings, (), ""
-            )
-            rows = JudgedRows.of(
-                gold,
-                "macro_agreement",
-                judges,
-                (known_items, {name: [side[at] for at in places] for name, side in said.items()}),
-                ((items[at], [said[name][at] for name in judged_set.judges]) for at in left.tolist()),
-                where="public",
-            )
-            assert rows is not None
-            found.append(decided_on(rng, rows, judged_set.judges, judged_set.labels[left]))
+            rows = rows_of("macro_agreement", judges, binary, items, of.labels, of.verdicts, known)
+            found.append(decided_on(rng, rows, of.judges, of.labels[~known]))
         shares, losses, took, right = zip(*found, strict=True)
         n = [
             float(np.median([np.inf if one[side] is None else one[side] for one in took])) for side in (0, 1)
         ]
         told = [np.mean([one[side] is not None for one in took]) for side in (0, 1)]
         bench.line(
-            f"{judged_set.name:9} {' / '.join(judged_set.judges):28} {len(left):6}  {np.mean(shares):.1%}  "
+            f"{of.name:9} {' / '.join(of.judges):28} {(~known).sum():6}  {np.mean(shares):.1%}  "
             f"{100 * np.mean(losses):+.1f}  {n[0]:5.0f} / {n[1]:5.0f}  decided {told[0]:.0%} / {told[1]:.0%}  "
             f"wrongly {np.mean([not one for one in right]):.0%}"
         )
