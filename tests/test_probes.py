@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,11 @@ from judgecal.errors import InputError
 from judgecal.experiment import AgreementTable, JudgeColumn, RunOptions
 from judgecal.experiment.verdicts import Cut
 from judgecal.judges import judge_named
-from judgecal.probes.family import families_named, make_probes
+from judgecal.probes.family import families, families_named, make_probes
 from judgecal.probes.result import Footing, Verdicts, breaks, family_result, moved, system_biases
 from judgecal.probes.run import ProbeRun, certain, fits
 from judgecal.records import Item, Judgement, digest
+from judgecal.report.probe import in_words
 from judgecal.scale import Scale
 from judgecal.stats import Calibration
 from judgecal.workspace import Workspace
@@ -344,3 +346,20 @@ def test_python_gives_the_same_result(workspace_dir: Path, monkeypatch: pytest.M
     result = judgecal.probe("correctness_v3@embedded", families=["empty"], n=10)
     assert result.judges[0].families[0].broken.n == 10
     assert result.frame().height == 1
+
+
+def test_a_function_is_probed_and_the_headline_of_every_family_is_short(
+    workspace_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(workspace_dir)
+
+    def generous(answer: str, reference_answers: list[str]) -> float:
+        return 100.0
+
+    result = judgecal.probe(judgecal.Judge(generous, scale="percentage"), families=["empty"], n=20)
+    assert "passes 20 of 20 empty answers" in result.headline_text()
+    share = result.judges[0].families[0]
+    for name, family in families().items():
+        words = in_words(replace(share, family=name, kind=family.kind))
+        assert 1 + len(words.split()) <= 12, words
+    assert "gone" in in_words(replace(share, family="gone"))

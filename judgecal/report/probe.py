@@ -191,13 +191,14 @@ def in_words(one: FamilyResult) -> str:
     n, share = round((one.broken.value or 0.0) * one.n), one.broken
     whole = [points(end, 0) for end in (share.value, share.low, share.high)]
     there = f", {whole[0]}%" + f" [{whole[1]}, {whole[2]}]" * (share.low is not None)
-    return f"{_WORDS[one.kind][0]} {count(n)} of {count(one.n)} {families()[one.family].what}{there}"
+    known = families().get(one.family)  # an old result may have a family that is gone
+    return f"{_WORDS[one.kind][0]} {count(n)} of {count(one.n)} {known.what if known else one.family}{there}"
 
 
 def _headline(result: ProbeResult) -> Headline:
     """What breaks the worst judge most; below it what else does, and what breaks the others."""
     worst, following = _worst(result), f"judgecal report {result.experiment} --open"
-    asked, name = [judge for judge in result.judges if not judge.beside], JudgeName.parse(worst.judge)
+    asked, name = [judge for judge in result.judges if not judge.beside], JudgeName.read(worst.judge)
     unknown = sentences("Whether every probe is what it claims: about 2 in 100 are not.")
     if not any(one.excess.low is not None for judge in asked for one in judge.families):
         few = f"Too few questions to tell whether {worst.judge} breaks."
@@ -216,7 +217,7 @@ def _headline(result: ProbeResult) -> Headline:
     first, *also = worst.broken
     rest = "Everything else holds." if len(also) < 2 else f"Probes of {len(also) - 1} more kinds break it."
     because, more = fitting(*(f"It {in_words(one)}." for one in also[:1]), rest, *others)
-    if name.kind == "prompt" and "#" not in worst.judge:
+    if name is not None and name.kind == "prompt" and "#" not in worst.judge:
         command = f"judgecal optimize --signature {name.signature} --model {name.model} --probes"
         more = (*more, f"{command} --gold {result.gold.set} may mend it.")
     return Headline("broken", f"{worst.judge} {in_words(first)}.", because, unknown, following, more=more)
