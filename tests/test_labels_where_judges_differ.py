@@ -75,6 +75,22 @@ def test_the_worst_loss_of_a_mean_is_the_distance_and_of_a_missing_verdict_the_w
     assert better[:10].max() <= 0.0  # against a missing verdict nobody loses
 
 
+@pytest.mark.parametrize("n", [1, 5, 20, 300])
+def test_rows_on_which_only_the_new_judge_has_a_verdict_bound_its_loss_by_nothing(n: int) -> None:
+    """They are counted as unscored, and what can only be won makes no bound worse or endless."""
+    old = np.full(N, 50.0)
+    bare = worst_loss(two(old, old, TENS, "mean_agreement"), None, level=0.95)
+    old[:n] = np.nan
+    worst = worst_loss(two(old, np.full(N, 50.0), TENS, "mean_agreement"), None, level=0.95)
+    assert worst is not None and bare is not None and worst.n_unscored == n
+    assert worst.value is not None and worst.low == min(0.0, worst.value) <= (worst.high or -1.0)
+    assert (worst.high or 0.0) <= (bare.high or 0.0) + 1e-3
+    labels = DrawnLabels(np.arange(60), np.full(60, 50.0), np.ones(60))
+    assert loss_on_labels(
+        two(old, np.full(N, 50.0), TENS, "mean_agreement"), labels, level=0.95
+    ).loss.n_unscored == min(n, 60)
+
+
 def test_no_row_that_differs_loses_nothing_but_for_what_a_sample_hides() -> None:
     same = differing(N, passed=0, failed=0)
     worst = worst_loss(same, KnownClasses(np.array([2, 0] * 200), np.arange(400)), level=0.95)

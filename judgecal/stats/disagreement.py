@@ -73,6 +73,11 @@ class TwoJudges:
     def macro(self) -> bool:
         return self.metric in MACRO
 
+    @property
+    def unscored(self) -> Bools:
+        """N: where one of them gave no verdict."""
+        return np.asarray(np.isnan(self.reference) | np.isnan(self.candidate), dtype=np.bool_)
+
     @cached_property
     def differ(self) -> Bools:
         """N: where the two do not say the same."""
@@ -95,7 +100,8 @@ class TwoJudges:
 
     def share_differing(self, *, level: float) -> Estimate:
         """The share of rows on which they differ, by question."""
-        return mean_estimate(self.differ.astype(np.float64), self.groups, level=level)
+        share = mean_estimate(self.differ.astype(np.float64), self.groups, level=level)
+        return replace(share, n_unscored=int(self.unscored.sum()))
 
     def heights(self, labels: Floats, shares: Floats | None) -> Floats:
         """What a row of each label weighs in the metric: 1, or 1 / (k share of its class)."""
@@ -186,11 +192,12 @@ def worst_loss(judges: TwoJudges, known: KnownClasses | None, *, level: float) -
     value, highs = float(judges.ends(shares)[1].mean()), judges.ends(least)[1]
     n_groups = len(np.unique(judges.groups))
     counts = Estimate(value, level=level, n=judges.n, n_expected=judges.n, n_groups=n_groups)
+    counts = replace(counts, n_unscored=int(judges.unscored.sum()))
     if n_groups < MIN_GROUPS:
         return replace(counts, reason=too_few(n_groups, gives="bound"))
     whole = 1.0 if least is None else 1.0 / (float((least > 0.0).sum()) * float(least[least > 0.0].min()))
     high = _upper(highs, judges.groups, whole, level)
-    return replace(counts, low=0.0, high=high, method="largest loss a row, bounded by question")
+    return replace(counts, low=min(0.0, value), high=high, method="largest loss a row, bounded by question")
 
 
 def _upper(values: Floats, groups: Ints, whole: float, level: float) -> float:
@@ -201,7 +208,7 @@ def _upper(values: Floats, groups: Ints, whole: float, level: float) -> float:
     parts = np.bincount(own, weights=values) / len(values)
     spread = float(((parts - mean * sizes / len(values)) ** 2).sum()) * n_groups / (n_groups - 1.0)
     more = whole / n_groups
-    step = float((parts**2).sum() + more**2) / float(parts.sum() + more)
+    step = float((parts**2).sum() + more**2) / float(np.abs(parts).sum() + more)  # some rows can only win
     c = float(stdtrit(n_groups - 1.0, level))
     return mean + c**2 * step / 2.0 + c * math.sqrt(spread + (c * step) ** 2 / 4.0)
 
@@ -238,6 +245,7 @@ def loss_on_labels(judges: TwoJudges, drawn: DrawnLabels, *, level: float) -> Lo
     at, weight = drawn.at, 1.0 / drawn.chance
     inside, n_groups = judges.differ[at], len(np.unique(judges.groups[at]))
     counts = Estimate(None, level=level, n=len(at), n_expected=len(at), n_groups=n_groups)
+    counts = replace(counts, n_unscored=int(judges.unscored[at].sum()))
     shares, of_shares = None, np.zeros((len(at), _CLASSES))
     classes: tuple[int, ...] = ()
     if judges.macro:
@@ -266,6 +274,8 @@ def loss_on_labels(judges: TwoJudges, drawn: DrawnLabels, *, level: float) -> Lo
         cells = np.where(judges.differ, _FEWER, -1)  # one side has no label: both are one
     lost = judges.losses(at, drawn.label, shares)
     place = np.divide(lost - lows[at], wide[at], out=np.zeros(len(at)), where=wide[at] > _EPS)
+    if wide.sum() <= _EPS:  # no label makes a difference
+        cells, wide = np.where(judges.differ, _FEWER, -1), np.where(judges.differ, _EPS, 0.0)
     linear, total, expected = _linear(judges, drawn, cells, wide, np.round(np.clip(place, 0.0, 1.0), 9))
     least = float(lows.mean())
     value = least + total * linear.value
