@@ -99,7 +99,7 @@ class OnRows:
     why: str
     look: str | None  # which decision on the draw this is, in words
     labels: str | None = None  # the set that they are in
-    n_tied: int = 0  # drawn rows on which raters tie, and all that have no label yet
+    n_tied: int = 0  # drawn rows on which raters tie, and those that nobody rated yet
     n_waiting: int = 0
 
     @property
@@ -433,7 +433,7 @@ class JudgedRows:
             look=look,
             labels=None if labels is None else labels.name,
             n_tied=0 if labels is None else len(labels.tied),
-            n_waiting=0 if labels is None else len(labels.items) - len(labels.labels),
+            n_waiting=0 if labels is None else len(labels.items) - len({of.item_id for of in labels.ratings}),
         )
         return dataclasses.replace(rows, why=self._why(rows, margin, tell=tell))
 
