@@ -117,7 +117,7 @@ def probe(
     result = run.run()
     print_result(result, json=call.json, full=call.full)
     table.write(result)
-    shared.finish(run.n_unscored(result), journal=run.experiment.journal)
+    shared.finish(result.n_unscored, journal=run.experiment.journal)
 
 
 def optimize(

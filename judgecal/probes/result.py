@@ -216,6 +216,11 @@ class ProbeResult(Result):
     run_line: str
     answers: tuple[ProbedAnswer, ...] = field(default=(), metadata={"json": False})
 
+    @property
+    def n_unscored(self) -> int:
+        """Probes without a verdict of a judge that was asked for."""
+        return sum(one.n_unscored for judge in self.judges if not judge.beside for one in judge.families)
+
     def as_stored(self) -> dict[str, Any]:
         """All of it, as `summary.json` holds it."""
         return {**as_plain(self), "answers": as_plain(self.answers)}

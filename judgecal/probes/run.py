@@ -221,11 +221,6 @@ class ProbeRun:
                 said[name] = SaidOfProbe(judge.name, before, after, raw, broken, why.get(name, ""))
         return probed, said
 
-    def n_unscored(self, result: ProbeResult) -> int:
-        """Probes without a verdict of a judge that was asked for."""
-        asked = (judge for judge in result.judges if not judge.beside)
-        return sum(family.n_unscored for judge in asked for family in judge.families)
-
 
 def probe(
     judges: str | Judge | Sequence[str | Judge],

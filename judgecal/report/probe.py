@@ -54,19 +54,17 @@ def probe_document(result: ProbeResult) -> Document:
             "systems",
             "Does it favour a system?",
             "Verdict less label by system, less the same over all answers so labelled; above 0: favoured.",
-            *(
-                table(
-                    judge.systems,
-                    {
-                        "system": lambda one: one.system,
-                        "favoured by, points": lambda one: change_in_points(one.error),
-                        "p": lambda one: p_value(one.p_value),
-                        "stands out (Holm)": lambda one: "yes" if one.stands_out else "",
-                        "n (questions)": lambda one: f"{count(one.error.n)} ({count(one.error.n_groups)})",
-                    },
-                    title=judge.judge,
-                )
-                for judge in biased
+            table(
+                [(judge.judge, one) for judge in biased for one in judge.systems],
+                {
+                    "judge": lambda row: row[0],
+                    "system": lambda row: row[1].system,
+                    "favoured by, points": lambda row: change_in_points(row[1].error),
+                    "p": lambda row: p_value(row[1].p_value),
+                    "stands out (Holm)": lambda row: "yes" if row[1].stands_out else "",
+                    "n (questions)": lambda row: f"{count(row[1].error.n)} ({count(row[1].error.n_groups)})",
+                },
+                left=2,
             ),
         ),
         section(
