@@ -162,11 +162,8 @@ def _headline(result: EvaluateResult) -> Headline:
         following = _calibrate(result, unlocked[0])
     blind = [_called(result, setting.system) for setting in result.settings if not setting.shows_contexts]
     unknown = sentences(  # what weighs most comes first
-        [
-            f"Whether {judge.judge}, the judge of {judge.column}, agrees with people: nobody knows, as "
-            f"it has no lock. Calibrate it: {_calibrate(result, judge)}"
-            for judge in unlocked
-        ],
+        bool(unlocked)
+        and f"Whether people agree with the judges that have no lock: {in_a_row([*map(_named, unlocked)])}.",
         result.questions.made_by == "llm"
         and f"How much harder the questions of users are. {sentence(_made_by_model(result))}",
         kind == "tied"
@@ -180,6 +177,11 @@ def _headline(result: EvaluateResult) -> Headline:
     because, more = fitting(*reached, *_because(result, kind))
     chip = "use" if kind == "use" else "cannot tell" if kind == "tied" else "none" if kind == "none" else ""
     return Headline(kind, first, because, unknown, following, chip, more)
+
+
+def _named(judge: MeasuredBy) -> str:
+    """A judge with what it measures, where its name does not say that."""
+    return judge.judge if judge.column == judge.judge else f"{judge.judge} of {judge.column}"
 
 
 def _called(result: EvaluateResult, system: str) -> str:
