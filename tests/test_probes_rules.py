@@ -69,6 +69,14 @@ def test_the_reference_is_given_as_it_is_laid_out_and_the_shortest_where_there_a
     assert why_not("shortest_alternative", item("Who?", "Ann", "Ann")) == "there is one reference"
 
 
+@pytest.mark.parametrize("family", ["reference", "reference_layout", "shortest_alternative"])
+def test_of_references_that_say_different_things_one_may_be_a_part_or_a_stray(family: str) -> None:
+    of = item("Which clubs did he play for?", "Elms", "the Elms", "the Oaks", "others")
+    assert why_not(family, of) == "the references say different things, of which one may not be enough"
+    of = item("Who sang it?", "Elms", "a singer of the Oaks", "the rock band Elms", "Elms")
+    assert "Elms" in families()[family].make(of, Sources((of,)), random.Random(0)).title()
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_a_layout_never_touches_the_case_of_a_unit(seed: int) -> None:
     of = item("How much is it?", "", "5 mW")
@@ -90,6 +98,11 @@ def test_a_refusal_is_right_where_the_reference_refuses_and_wrong_elsewhere() ->
     )
 
 
+def test_a_refusal_is_not_right_where_a_reference_answers_or_says_more() -> None:
+    why_not("refusal_right", item("Who might vote?", "", "citizens", "unknown"))
+    why_not("refusal_right", item("When?", "", "I could not find that. However, the first one was in 1983."))
+
+
 def test_a_repeated_question_must_not_hold_the_answer() -> None:
     assert probe("question_repeated", item("Who runs the mill?", "", "Ann Rowe")) == "Who runs the mill?"
     assert (
@@ -104,7 +117,9 @@ def test_another_reference_shares_no_word_and_is_no_bare_yes() -> None:
 
 
 def test_a_context_is_copied_only_where_it_is_much_longer_than_the_answer() -> None:
-    long = "The mill was built by Ann Rowe. " * 20
+    long = "The mill is old. It is by the river. It is red. The mill was built by Ann Rowe. " * 5
+    opens = item("Who?", "", "Ann", contexts=(Context("Ann Rowe built the mill. " * 20),))
+    assert why_not("context_whole", opens) == "the context begins with the answer"
     assert probe("context_whole", item("Who?", "", "Ann", contexts=(Context(long),))) == long
     assert probe("context_whole", item("Who?", "", "Ann", reference_documents=("d",)), {"d": long}) == long
     assert why_not("context_whole", item("Who?", "", "Ann")) == "there is no context"
@@ -224,6 +239,23 @@ def test_the_key_sentence_is_cut_where_nothing_else_says_it() -> None:
         "Who built the mill?", "The mill was built by Ann Rowe. Visitors like the cakes there.", "Ann Rowe"
     )
     assert probe("key_sentence_cut", of) == "Visitors like the cakes there."
+    named = "it asks for no name and no number, and several sentences may say it"
+    for question, answer, reference in (
+        ("Where was it filmed?", "It was filmed in Utah. Parts of it are the red canyon.", "Utah"),
+        (
+            "Who is a sleeper?",
+            "One who talks in sleep. They may say words while asleep.",
+            "who talks in sleep",
+        ),
+    ):
+        assert why_not("key_sentence_cut", item(question, answer, reference)) == named
+    alone = "no sentence alone holds what the reference says"
+    for answer in (
+        "?\n\nIt is of gold.",
+        "Ann Rowe did. Also Bo Lund helped.",
+        "Ann Rowe. They built the mill.",
+    ):
+        assert why_not("key_sentence_cut", item("Who built the mill?", answer, "Ann Rowe", "🜚")) == alone
     twice = item("Who built the mill?", "Ann Rowe did. Dr. Rowe lived there.", "Ann Rowe")
     why_not("key_sentence_cut", twice)
     assert (

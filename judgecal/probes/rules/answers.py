@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
+import re
 
 from judgecal.models.embedded.text import analyse, refuses, sentences
-from judgecal.probes.family import Family, LeftOut, Sources, answered, language_of
+from judgecal.probes.family import Family, LeftOut, Sources, answered, kept, language_of
 from judgecal.records import Item
 
 _REFUSALS = {
@@ -15,15 +16,30 @@ _REFUSALS = {
     "pl": "Nie wiem. | Nie mogę odpowiedzieć na to pytanie. | Brak informacji na ten temat.",
     "es": "No lo sé. | No puedo responder a esta pregunta.",
 }
+_MORE = re.compile(r"\b(?:but|however|aber|jedoch|ale|jednak|pero)\b.*\w", re.IGNORECASE)
+_OPENING = 3  # sentences of a context that a reader may take for the answer
 _SHORT, _LONG, _TIMES = 15, 60, 6  # words of a short reference, of a long context, and how much longer it is
 
 
+def _agreed(item: Item) -> list[str]:
+    """The references that more than half of the references hold: of a list, one may be a part, or a stray."""
+    contents = {text: analyse(text).content for text in answered(item)}
+    agreed = [
+        text
+        for text, own in contents.items()
+        if sum(map(own.issubset, contents.values())) * 2 > len(contents)
+    ]
+    if not agreed:
+        raise LeftOut("the references say different things, of which one may not be enough")
+    return agreed
+
+
 def _reference(item: Item, _sources: Sources, rng: random.Random) -> str:
-    return rng.choice(answered(item))
+    return rng.choice(_agreed(item))
 
 
 def _layout(item: Item, _sources: Sources, rng: random.Random) -> str:
-    text = rng.choice(answered(item))
+    text = rng.choice(_agreed(item))
     layouts = [f"**{text}**", f"\n\n{text}\n\n", "\n".join(f"- {part}" for part in sentences(text) or [text])]
     plain = not any(char.isdigit() for char in text) and all(word[1:].islower() for word in text.split())
     if plain and len(text.upper()) == len(text):  # else case may carry a meaning: mW, pH, a name's
@@ -32,9 +48,9 @@ def _layout(item: Item, _sources: Sources, rng: random.Random) -> str:
 
 
 def _shortest(item: Item, _sources: Sources, _rng: random.Random) -> str:
-    if len(references := answered(item)) == 1:
+    if len(answered(item)) == 1:
         raise LeftOut("there is one reference")
-    return min(references, key=len)
+    return min(_agreed(item), key=len)
 
 
 def _refusal(item: Item, _sources: Sources, rng: random.Random) -> str:
@@ -43,9 +59,9 @@ def _refusal(item: Item, _sources: Sources, rng: random.Random) -> str:
 
 
 def _refusal_right(item: Item, _sources: Sources, rng: random.Random) -> str:
-    if not any(map(refuses, item.reference_answers)):
+    if not item.reference_answers or not all(map(refuses, item.reference_answers)):
         raise LeftOut("the reference does not refuse")
-    if not all(len(text.split()) <= 30 for text in item.reference_answers):
+    if any(len(text.split()) > 30 or _MORE.search(text) for text in item.reference_answers):
         raise LeftOut("the reference says more than that it refuses")
     return rng.choice(_REFUSALS[language_of(item)].split(" | "))
 
@@ -76,6 +92,8 @@ def _context(item: Item, sources: Sources, _rng: random.Random) -> str:
         raise LeftOut("there is no context")
     if longest > _SHORT or len(texts[0].split()) < max(_LONG, _TIMES * longest):
         raise LeftOut("the context is not much longer than the answer")
+    if kept(" ".join(sentences(texts[0])[:_OPENING]), item) >= 0.5:
+        raise LeftOut("the context begins with the answer")
     return texts[0]
 
 

@@ -16,8 +16,8 @@ from judgecal.records import Item
 _ANY = ""  # language
 _PHRASES: Mapping[str, Mapping[str, str]] = {
     "contradiction falls retractions": {
-        "en": "{} But that is wrong: none of this is true. | {} In fact the opposite is the case.",
-        "de": "{} Das ist aber falsch: nichts davon stimmt. | {} Tatsächlich ist das Gegenteil der Fall.",
+        "en": "{} But that is wrong: none of this is true. | {} No, forget that: it is false.",
+        "de": "{} Das ist aber falsch: nichts davon stimmt. | {} Nein, vergiss das: es ist falsch.",
         "pl": "{} Ale to nieprawda: nic z tego się nie zgadza.",
         "es": "{} Pero es falso: nada de esto es verdad.",
     },

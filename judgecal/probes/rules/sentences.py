@@ -34,7 +34,15 @@ _STEPS = re.compile(
     r"|schritte?|reihenfolge|ablauf)\b",
     re.IGNORECASE,
 )
-_DEFINES = re.compile(r"^\W*(?:what (?:is|are|was|were|does|do)|why)\b|\bmean\b", re.IGNORECASE)
+_ASKS_NAME = re.compile(
+    r"\b(?:who|whose|whom|when|which|how (?:many|much|old|long|far|tall))\b", re.IGNORECASE
+)
+_OTHERWISE = re.compile(
+    r"\b(?:where|what|why|names?)\b", re.IGNORECASE
+)  # places and things go by other words
+_NAME_WITHIN = re.compile(r"(?<=[\w,;\"“‘(] )[A-ZÀ-ÖØ-Þ]\w+|(?<=[\"“‘(])[A-ZÀ-ÖØ-Þ]\w+")
+_STEM = 5  # letters: Nepal, Nepalese
+_SMALL = 3  # letters of a word that a name may hold in small ones: of, the, van
 _MOST = 8
 
 
@@ -58,15 +66,26 @@ def _several(text: str) -> list[str]:
 def _cut(item: Item, _sources: Sources, _rng: random.Random) -> str:
     references = [analyse(text) for text in answered(item)]
     parts, asked = _several(item.answer), analyse(item.question).content
-    if _DEFINES.search(item.question) and not all((one.names | one.numbers) - asked for one in references):
-        raise LeftOut("it asks what something is, which several sentences may say")
+    named = all(_is_name(text) for text in item.reference_answers)
+    if not named or _OTHERWISE.search(item.question) or not _ASKS_NAME.search(item.question):
+        raise LeftOut("it asks for no name and no number, and several sentences may say it")
+    stems = {word[:_STEM] for one in references for word in one.content - asked}
     for place, part in enumerate(parts):
-        rest = " ".join(parts[:place] + parts[place + 1 :])
+        rest, cut = " ".join(parts[:place] + parts[place + 1 :]), analyse(part)
         left = analyse(rest)
-        again = left.polarity or left.numbers or any(left.content & one.content for one in references)
-        if kept(part, item) >= 0.5 and not again:
+        again = left.polarity or left.numbers or stems & {word[:_STEM] for word in left.content}
+        others = analyse(" ".join(_NAME_WITHIN.findall(rest))).content - asked
+        if others or len(left.content & asked) > len(cut.content & asked):  # the rest may be what answers
+            continue
+        if kept(part, item) >= 0.5 and stems & {word[:_STEM] for word in cut.content} and not again:
             return rest
     raise LeftOut("no sentence alone holds what the reference says")
+
+
+def _is_name(text: str) -> bool:
+    """Whether a text is no more than a name or a number: one word, or every long one written as a name."""
+    words = re.findall(r"\w+", text)
+    return len(words) == 1 or all(not word[0].islower() for word in words if len(word) > _SMALL)
 
 
 def _order(item: Item, _sources: Sources, rng: random.Random) -> str:
