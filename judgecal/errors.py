@@ -51,6 +51,10 @@ class BudgetError(JudgecalError):
     """A call outside the journal would overrun the budget; inside it, that is a row with an error."""
 
 
+class LostCallsError(JudgecalError):
+    """Calls were lost before anything could be decided; the same command makes them again."""
+
+
 class BusyError(InputError):
     """Another process holds the experiment."""
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from judgecal.artefacts import SCHEMA, read_json
 from judgecal.engine import Journal
-from judgecal.errors import InputError, listed, refuse
+from judgecal.errors import InputError, LostCallsError, listed, refuse
 from judgecal.experiment.agreement import JudgeColumn, StoredExperiment
 from judgecal.experiment.folder import Experiment
 from judgecal.experiment.looks import DRAW, Look, look_at_test
@@ -233,7 +233,7 @@ class JudgedRows:
             errors = [one.error for _, _, said in of_table for one in said or () if one.error is not None]
             if n_lost := sum(error.kind in RETRIED_ON_RESUME for error in errors):
                 why = "calls were lost (connection or budget), and decide nothing"
-                raise InputError(f"{where}: {n_lost} {why}: the same command makes them again")
+                raise LostCallsError(f"{where}: {n_lost} {why}: the same command makes them again")
             rows = (
                 (row.item, None if said is None else [one.verdict for one in said])
                 for _, row, said in of_table
