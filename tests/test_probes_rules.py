@@ -272,6 +272,8 @@ def test_sentences_change_places_only_where_none_hangs_on_another() -> None:
     assert probe("sentence_order", of) == "The gate is blue. The mill is red."
     tied = item("What is the colour of the things?", "The mill is red. It is old.", "red")
     assert why_not("sentence_order", tied) == "the sentences may hang on each other"
+    after = item("Wie ist das und was wird es?", "Ich zeige den Brief. Im Anschluss fahre ich fort.", "Brief")
+    assert why_not("sentence_order", after) == "the sentences may hang on each other"
     steps = item("In which order is it to be done?", "The mill is red. The gate is blue.", "red")
     assert why_not("sentence_order", steps) == "the question may ask for an order"
 

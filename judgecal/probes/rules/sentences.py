@@ -21,7 +21,7 @@ _TIED = {
     ),
     "de": re.compile(
         r"\b(?:er|sie|es|ihn|ihm|ihr\w*|sein\w*|dies\w*|das|jene\w*|diese\w*|solch\w*|dann|danach|dabei|dazu|damit"
-        r"|daher|deshalb|also|auch|außerdem|jedoch|aber|zuerst|zunächst|anschließend|zusätzlich|dort|hier|so|denn"
+        r"|daher|deshalb|also|auch|au(?:ß|ss)erdem|jedoch|aber|zuerst|zunächst|anschließend|anschluss|zudem|zusätzlich|dort|hier|so|denn"
         r"|weiterhin|ebenfalls|andere\w*|beide\w*|ja|nein|beziehungsweise|sofern|falls|wenn|weiteren|darunter)\b",
         re.IGNORECASE,
     ),
