@@ -38,7 +38,7 @@ _ASKS_NAME = re.compile(
     r"\b(?:who|whose|whom|when|which|how (?:many|much|old|long|far|tall))\b", re.IGNORECASE
 )
 _OTHERWISE = re.compile(
-    r"\b(?:where|what|why|names?)\b", re.IGNORECASE
+    r"\b(?:where|what|why|names?|mean\w*)\b", re.IGNORECASE
 )  # places and things go by other words
 _NAME_WITHIN = re.compile(r"(?<=[\w,;\"“‘(] )[A-ZÀ-ÖØ-Þ]\w+|(?<=[\"“‘(])[A-ZÀ-ÖØ-Þ]\w+")
 _STEM = 5  # letters: Nepal, Nepalese
