@@ -242,6 +242,7 @@ def test_the_key_sentence_is_cut_where_nothing_else_says_it() -> None:
     named = "it asks for no name and no number, and several sentences may say it"
     for question, answer, reference in (
         ("Where was it filmed?", "It was filmed in Utah. Parts of it are the red canyon.", "Utah"),
+        ("Love alters when it finds, meaning?", "It is of Hamlet. Love does not alter.", "Hamlet"),
         (
             "Who is a sleeper?",
             "One who talks in sleep. They may say words while asleep.",
