@@ -222,7 +222,10 @@ def recent_table(workspace: Workspace) -> Mapping[str, str] | None:
     made = workspace.experiments.glob("*/experiment.toml")
     for path in sorted(made, key=lambda path: path.stat().st_mtime, reverse=True):
         table = read_config(path.parent).get("input")
-        if isinstance(table, dict) and "file" in table and (workspace.root / table["file"]).is_file():
+        judged = (
+            isinstance(table, dict) and {"file", "columns"} <= table.keys()
+        )  # of `rate` it has no options
+        if judged and (workspace.root / table["file"]).is_file():
             return {**table, "file": shown(workspace.root / table["file"])}
     return None
 
