@@ -222,10 +222,9 @@ def recent_table(workspace: Workspace) -> Mapping[str, str] | None:
     made = workspace.experiments.glob("*/experiment.toml")
     for path in sorted(made, key=lambda path: path.stat().st_mtime, reverse=True):
         table = read_config(path.parent).get("input")
-        judged = (
-            isinstance(table, dict) and {"file", "columns"} <= table.keys()
-        )  # of `rate` it has no options
-        if judged and (workspace.root / table["file"]).is_file():
+        if not isinstance(table, dict) or not {"file", "columns"} <= table.keys():
+            continue  # of `rate` it says no options
+        if (workspace.root / table["file"]).is_file():
             return {**table, "file": shown(workspace.root / table["file"])}
     return None
 
