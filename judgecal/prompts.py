@@ -88,8 +88,10 @@ def read_prompt(path: Path, own_inputs: Collection[str]) -> TextPrompt:
     """The prompt of a file. `own_inputs`: those that every item has a place for."""
     try:
         text = path.read_bytes().decode("utf-8").removeprefix("\ufeff")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as UTF-8 text: {error}") from None
+    except OSError as error:
+        raise InputError(f"{path}: this prompt cannot be read ({error.strerror}): name a file") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 (byte {error.start}): save the file as UTF-8") from None
     match = _HEAD.match(text)
     if match is None:
         example = '+++, scale = "binary", verdict = "last word", +++'

@@ -279,6 +279,8 @@ def test_it_becomes_a_signature_with_the_same_words(judgecal: Run, workspace: Wo
     assert made.cls.instructions == prompt.cls.instructions
     assert judgecal("signature", "new", "x", "--prompt", name, "--scale", "binary").code == 2
     assert judgecal("signature", "new", "x").code == 2
+    gone = judgecal("signature", "new", "x", "--prompt", "gone.md")
+    assert gone.code == 2 and "gone.md: this prompt cannot be read (No such file or directory)" in gone.err
 
 
 def test_a_template_that_nobody_filled_in_is_refused_wherever_it_would_run(
