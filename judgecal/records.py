@@ -32,6 +32,10 @@ RETRIED_ON_RESUME: frozenset[str] = frozenset({"transport", "rate_limit", "serve
 
 ITEM_UNIT = "item"
 """The unit of a judgement of a whole item; one of a single context is `chunk:<n>`, counted from 0."""
+PAIR_UNIT = "pair"
+"""The unit of a judgement of two answers to one question."""
+ORDERS = ("ab", "ba")
+"""Which answer of a pair a judge was shown first: the item's own A, or its B."""
 
 
 class Key(NamedTuple):
@@ -42,6 +46,7 @@ class Key(NamedTuple):
     judge_fingerprint: str
     repeat: int
     unit: str = ITEM_UNIT
+    order: str | None = None  # of a pair: ORDERS
 
 
 # Made once: `json.dumps` makes an encoder for every call that is not all defaults.
@@ -256,6 +261,20 @@ class Turn:
     content: str
 
 
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two answers to one question, of which a judge or a person prefers one."""
+
+    answer_a: str
+    answer_b: str
+    system_a: str | None = None
+    system_b: str | None = None
+
+    def swapped(self) -> Pair:
+        """The same two in the other order."""
+        return Pair(self.answer_b, self.answer_a, self.system_b, self.system_a)
+
+
 @dataclass(frozen=True)
 class Item:
     """The thing judged: a question, an answer under test, and what a judge may ask for beside them.
@@ -279,6 +298,7 @@ class Item:
     fields: Mapping[str, str] = field(default_factory=dict, hash=False)
     expect: Mapping[str, Any] = field(default_factory=dict, hash=False)
     inclusion_probability: float | None = None
+    pair: Pair | None = None
 
     @property
     def reference_answer(self) -> str | None:
@@ -296,7 +316,8 @@ class Item:
         contexts = [context.text for context in self.contexts]
         seen: list[Any] = [self.question, self.answer, list(self.reference_answers), contexts]
         turns = [[turn.role, turn.content] for turn in self.conversation]
-        further = {"conversation": turns, "fields": self.fields, "expect": self.expect}
+        answers = [self.pair.answer_a, self.pair.answer_b] if self.pair else []
+        further = {"conversation": turns, "fields": self.fields, "expect": self.expect, "pair": answers}
         present = {name: value for name, value in further.items() if value}
         return digest([*seen, present] if present else seen)[:16]
 
@@ -306,7 +327,8 @@ class Rating:
     """One human row. `saw_draft`: the rater was shown a machine's label; `reason` is the rater's own.
 
     `label` is None where the rater could not tell, and then `reason` is `CANNOT_TELL`: counted, and never a
-    label. `rubric_sha256` is of the instructions that the rater had in sight, where that is known.
+    label. `rubric_sha256` is of the instructions that the rater had in sight, where that is known. Of a pair
+    `label` is of the item's own A and B, and `shown_left` which of them stood on the left, where known.
     """
 
     item_id: str
@@ -316,6 +338,7 @@ class Rating:
     saw_draft: bool = False
     reason: str | None = None
     rubric_sha256: str | None = None
+    shown_left: Literal["A", "B"] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,7 +355,9 @@ class Judgement:
 
     `verdict` is on the judge's own scale. `latency_s` is the time of the call that gave the verdict;
     `cost_usd` is summed over the attempts, None where the model has no price; `at` is UTC, ISO 8601, and so
-    is `replied_at`: when the model gave the reply, where that was taken from the store; else None.
+    is `replied_at`: when the model gave the reply, where that was taken from the store; else None. Of a pair
+    `verdict` is of the item's own A and B, whatever the `order` in which they were shown. `chances` are those
+    of the allowed verdicts, which sum to 1, where the server gave them and they were asked for.
     """
 
     item_id: str
@@ -354,11 +379,13 @@ class Judgement:
     replied_at: str | None = None
     at: str = ""
     unit: str = ITEM_UNIT
+    order: str | None = None
+    chances: dict[str, float] | None = None
 
     @property
     def key(self) -> Key:
         """For one key the last line of a journal wins."""
-        return Key(self.item_id, self.item_sha, self.judge_fingerprint, self.repeat, self.unit)
+        return Key(self.item_id, self.item_sha, self.judge_fingerprint, self.repeat, self.unit, self.order)
 
     def as_json(self) -> dict[str, Any]:
         """The journal line: every field in order; `dataclasses` would take ten times as long."""

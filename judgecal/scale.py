@@ -90,6 +90,13 @@ class Scale:
         """Whether there are grades between the ends (percentage, points, ordinal)."""
         return self.kind in GRADED
 
+    @property
+    def of_means(self) -> Scale:
+        """The scale of means of its labels: shares of yes lie in 0..1, and a mean lies between the grades."""
+        if self.kind == "binary":
+            return Scale("points", 0.0, 1.0)
+        return Scale("points", self.low, self.high) if self.kind in ("ordinal", "points") else self
+
     def on_step(self, label: float) -> bool:
         """Whether a label is one of the scale's steps; any is where there are none."""
         steps = 0.0 if self.step is None else (label - self.low) / self.step

@@ -13,7 +13,7 @@ import importlib.util
 import re
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from judgecal.errors import InputError, described, unknown_name
 from judgecal.prompts import TextPrompt, read_prompt
-from judgecal.records import ITEM_UNIT, digest
+from judgecal.records import ITEM_UNIT, PAIR_UNIT, digest
 from judgecal.scale import FALSE_WORDS, TRUE_WORDS, Scale
 from judgecal.workspace import Workspace, find_workspace
 
@@ -30,9 +30,12 @@ if TYPE_CHECKING:
 
 CHUNK = "chunk"
 """The input field that makes a judge of chunks: it takes one context of an item, a call each."""
+ANSWER_A, ANSWER_B = "answer_a", "answer_b"
+"""The input fields that make a judge of pairs."""
 ITEM_INPUTS = frozenset({
     "item", "question", "answer_under_test", "answer", "response", "reference_answer", "reference_answers",
-    "context", "contexts", "conversation", "expect", CHUNK,
+    "context", "contexts", "conversation", "expect", CHUNK, ANSWER_A,
+    ANSWER_B,
 })  # fmt: skip
 """The inputs that every item has a place for; any other name is that of a field."""
 BLANK = re.compile(r"\((?:say (?:here,|what |when\))|Say here what |Give an example of each:)[^)]*\)")
@@ -70,8 +73,14 @@ class LoadedSignature:
 
     @property
     def unit(self) -> str:
-        """What it judges: `item`, or `chunk`."""
-        return CHUNK if CHUNK in self.inputs else ITEM_UNIT
+        """What it judges, as `unit_of`."""
+        return unit_of(self.inputs)
+
+
+def unit_of(inputs: Collection[str]) -> str:
+    """What a judge with these inputs judges: `item`, `chunk`, or `pair`."""
+    pair = {ANSWER_A, ANSWER_B} <= set(inputs)
+    return PAIR_UNIT if pair else CHUNK if CHUNK in inputs else ITEM_UNIT
 
 
 def list_signatures(workspace: Workspace) -> list[str]:
@@ -157,8 +166,8 @@ class SignatureOutline:
 
     @property
     def unit(self) -> str:
-        """What it judges: `item`, or `chunk`."""
-        return CHUNK if CHUNK in self.inputs else ITEM_UNIT
+        """What it judges, as `unit_of`."""
+        return unit_of(self.inputs)
 
 
 def outline_signature(name: str, *, workspace: Workspace) -> SignatureOutline:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from judgecal.experiment.judgements import StoredVerdicts, mean_scale, stored_notes, whole_items
+from judgecal.experiment.judgements import StoredVerdicts, stored_notes, whole_items
 from judgecal.judges import item_inputs
 from judgecal.records import Context, Failure, Item, Judgement
 from judgecal.scale import Scale
@@ -45,8 +45,7 @@ def test_a_judgement_of_an_item_is_the_mean_of_its_contexts() -> None:
 
 def test_scales_of_means() -> None:
     found = [
-        str(mean_scale(Scale.parse(text)))
-        for text in ("binary", "ordinal:0:3", "points:0:5:0.5", "percentage")
+        str(Scale.parse(text).of_means) for text in ("binary", "ordinal:0:3", "points:0:5:0.5", "percentage")
     ]
     assert found == ["points:0:1", "points:0:3", "points:0:5", "percentage"]
 

@@ -80,6 +80,7 @@ ROWS = [
     JUDGEMENT,
     replace(JUDGEMENT, verdict=None, error=Failure("parse", "no"), raw_reply="\ud800\x00"),
     replace(JUDGEMENT, verdict="spam", model_id="m-1", cached=True, attempts=0, unit="chunk:0"),
+    replace(JUDGEMENT, verdict="A", unit="pair", order="ba", chances={"A": 0.9, "B": 0.1}),
 ]
 
 
@@ -91,14 +92,16 @@ def test_a_judgement_comes_back_from_json(row: Judgement) -> None:
 def test_a_journal_line_has_the_fields_of_the_contract() -> None:
     names = (
         "item_id item_sha judge judge_fingerprint repeat verdict reasoning raw_reply error attempts "
-        "latency_s prompt_tokens completion_tokens cost_usd model_id cached replied_at at unit"
+        "latency_s prompt_tokens completion_tokens cost_usd model_id cached replied_at at unit order "
+        "chances"
     )
     assert set(JUDGEMENT.as_json()) == set(names.split())
 
 
-def test_the_key_is_item_text_judge_repeat_and_unit() -> None:
-    assert JUDGEMENT.key == ("i", "sha", "print", 0, "item")
+def test_the_key_is_item_text_judge_repeat_unit_and_order() -> None:
+    assert JUDGEMENT.key == ("i", "sha", "print", 0, "item", None)
     assert replace(JUDGEMENT, unit="chunk:3").key.unit == "chunk:3"
+    assert replace(JUDGEMENT, order="ab").key != replace(JUDGEMENT, order="ba").key
 
 
 def test_errors_of_the_wire_are_tried_again_on_resume() -> None:

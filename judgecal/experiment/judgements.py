@@ -77,14 +77,7 @@ def verdict_matrix(
 
 def item_scale(judge: Judge) -> Scale:
     """The scale of a judge's verdicts on whole items."""
-    return judge.scale if judge.unit == ITEM_UNIT else mean_scale(judge.scale)
-
-
-def mean_scale(scale: Scale) -> Scale:
-    """The scale of means of verdicts: shares of yes lie in 0..1, and a mean lies between the grades."""
-    if scale.kind == "binary":
-        return Scale("points", 0.0, 1.0)
-    return Scale("points", scale.low, scale.high) if scale.kind in ("ordinal", "points") else scale
+    return judge.scale if judge.unit == ITEM_UNIT else judge.scale.of_means
 
 
 def whole_items(rows: Sequence[Judgement]) -> Sequence[Judgement]:

@@ -18,7 +18,7 @@ from judgecal.artefacts import read_json
 from judgecal.errors import InputError, unknown_name, working
 from judgecal.experiment.agreement import JudgeColumn, StoredExperiment
 from judgecal.experiment.folder import GOLD_FOLDER, Experiment, kept_judges, read_config
-from judgecal.experiment.judgements import mean_scale, whole_items
+from judgecal.experiment.judgements import whole_items
 from judgecal.experiment.people import tied_items
 from judgecal.experiment.recorded import recorded_fingerprint
 from judgecal.experiment.score import asked_items
@@ -94,7 +94,7 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
     def column_of(judge: str, kind: JudgeKind, rows: Sequence[Judgement]) -> JudgeColumn:
         scale = _scale(experiment, gold.scale, judge, kind, rows, notes)
         whole = whole_items(rows)
-        return JudgeColumn(judge, scale if whole is rows else mean_scale(scale), whole, kind=kind, calls=rows)
+        return JudgeColumn(judge, scale if whole is rows else scale.of_means, whole, kind=kind, calls=rows)
 
     judges = tuple(column_of(judge, kinds[judge], rows_of_judge) for judge, rows_of_judge in asked.items())
     # the judges of the floor that the journal may hold: `floor_judges` ran those that fit

@@ -14,7 +14,7 @@ from judgecal.errors import InputError, unknown_name, working
 from judgecal.goldset.card import try_card
 from judgecal.goldset.gold_set import CARD, DOCUMENTS, ITEMS, RATINGS, Document, GoldSet
 from judgecal.goldset.labels import unexplained
-from judgecal.records import CANNOT_TELL, Context, Item, Rating, Turn
+from judgecal.records import CANNOT_TELL, Context, Item, Pair, Rating, Turn
 from judgecal.scale import Scale
 from judgecal.tables import decode, json_lines, read_bytes
 from judgecal.tables.json_files import JsonLines
@@ -24,14 +24,28 @@ from judgecal.workspace import Workspace, find_workspace, shown
 _ITEM_KEYS = frozenset({
     "item_id", "group", "question", "answer", "reference_answer", "system", "reference_documents",
     "document_id", "contexts", "conversation", "fields", "expect", "tags", "inclusion_probability",
+    "answer_a", "answer_b", "system_a", "system_b",
 })  # fmt: skip
 _TURN_KEYS = frozenset({"role", "content"})
 _CONTEXT_KEYS = frozenset({"document_id", "text", "score"})
-_RATING_KEYS = frozenset({"item_id", "rater", "label", "note", "saw_draft", "reason", "rubric_sha256"})
+_RATING_KEYS = frozenset(
+    {"item_id", "rater", "label", "note", "saw_draft", "reason", "rubric_sha256", "shown_left"}
+)
 _DOCUMENT_KEYS = frozenset({"document_id", "title", "text"})
 # What items are counted and found by: these end up in files and on pages as they are.
 _NAMES = frozenset(
-    {"item_id", "group", "system", "tags", "fields", "document_id", "reference_documents", "rater"}
+    {
+        "item_id",
+        "group",
+        "system",
+        "system_a",
+        "system_b",
+        "tags",
+        "fields",
+        "document_id",
+        "reference_documents",
+        "rater",
+    }
 )
 _HUGE = 1e300  # JSON allows whole numbers that no float can hold
 _HALF = re.compile("[\ud800-\udfff]")
@@ -127,13 +141,16 @@ def _quoted(value: Any) -> str:
 def read_item(values: Mapping[str, Any], where: str, problems: list[str]) -> Item:
     """One row of items.jsonl; where `group` is missing the question is the group, and else the item.
 
-    An item with fields of its own may do without a question and an answer.
+    An item with fields of its own may do without a question and an answer; one with `answer_a` and `answer_b`
+    is a pair.
     """
     row = _Row(values, where, _ITEM_KEYS, problems)
     fields, item_id = row.optional("fields", "an object of texts") or {}, row.required("item_id")
     question = (row.optional("question") or "") if fields else row.required("question")
     group = row.optional("group") or question or item_id
-    answer = (row.optional("answer") or "") if fields else row.required("answer", may_be_empty=True)
+    pair = read_pair(row)
+    optional = bool(fields or pair)
+    answer = (row.optional("answer") or "") if optional else row.required("answer", may_be_empty=True)
     references, system = row.texts("reference_answer", or_text=True), row.optional("system")
     document = row.optional("document_id")
     if document is not None and values.get("reference_documents") is not None:
@@ -164,8 +181,16 @@ def read_item(values: Mapping[str, Any], where: str, problems: list[str]) -> Ite
         chance = None
     return Item(
         item_id, group, question, answer, references, system, documents, tuple(contexts), tags, tuple(turns),
-        fields, expect, chance,
+        fields, expect, chance, pair,
     )  # fmt: skip
+
+
+def read_pair(row: _Row) -> Pair | None:
+    """The two answers of a row, where it has any; an answer may be empty, and must be there."""
+    if not {"answer_a", "answer_b"} & row.values.keys():
+        return None
+    a, b = (row.required(name, may_be_empty=True) for name in ("answer_a", "answer_b"))
+    return Pair(a, b, row.optional("system_a"), row.optional("system_b"))
 
 
 def read_items(path: Path) -> tuple[Item, ...]:
@@ -191,7 +216,9 @@ def read_rating(
     item_id, rater, label = row.required("item_id"), row.required("rater"), values.get("label")
     note, saw_draft = row.optional("note"), row.optional("saw_draft", "true or false") is True
     reason, rubric = row.optional("reason"), row.optional("rubric_sha256")
-    unclear, read = reason == CANNOT_TELL, None
+    unclear, read, left = reason == CANNOT_TELL, None, row.optional("shown_left")
+    if left not in (None, "A", "B"):
+        row.fail(f"shown_left must be A or B, found {_quoted(left)}")
     if label is None and not unclear:
         unless = f"a missing rating has no row; who could not tell says so by reason {CANNOT_TELL!r}"
         row.fail(f"no label: add it, or remove the row ({unless})")
@@ -210,7 +237,7 @@ def read_rating(
         except (ValueError, OverflowError) as error:
             row.fail(f"label outside the scale {scale}: {error}")
             return None
-    return Rating(item_id, rater, read, note, saw_draft, reason, rubric)
+    return Rating(item_id, rater, read, note, saw_draft, reason, rubric, left)
 
 
 def list_gold(workspace: Workspace) -> list[str]:

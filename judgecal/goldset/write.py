@@ -44,9 +44,10 @@ def item_row(item: Item) -> dict[str, Any]:
     """An item as a line of items.jsonl; what it lacks is left out."""
     references = list(item.reference_answers)
     texts = {"item_id": item.item_id, "group": item.group, "question": item.question, "answer": item.answer}
-    if item.fields and not item.question:
+    if item.pair or (item.fields and not item.question):
         texts = {name: text for name, text in texts.items() if text}
-    return texts | _without_empty({
+    answers = {} if item.pair is None else {"answer_a": item.pair.answer_a, "answer_b": item.pair.answer_b}
+    return texts | answers | _without_empty({
         "reference_answer": references[0] if len(references) == 1 else references,
         "system": item.system,
         "reference_documents": list(item.reference_documents),
@@ -59,6 +60,8 @@ def item_row(item: Item) -> dict[str, Any]:
         "expect": dict(item.expect),
         "tags": list(item.tags),
         "inclusion_probability": item.inclusion_probability,
+        "system_a": item.pair and item.pair.system_a,
+        "system_b": item.pair and item.pair.system_b,
     })  # fmt: skip
 
 
@@ -70,6 +73,7 @@ def rating_row(rating: Rating) -> dict[str, Any]:
         "saw_draft": rating.saw_draft or None,
         "reason": rating.reason,
         "rubric_sha256": rating.rubric_sha256,
+        "shown_left": rating.shown_left,
     })  # fmt: skip
 
 

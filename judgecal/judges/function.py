@@ -35,9 +35,9 @@ from judgecal.errors import InputError, described, unknown_name
 from judgecal.judges import local
 from judgecal.judges.protocol import JudgeKind, JudgeName, lacking_inputs, refuse_lacking
 from judgecal.judges.settings import Setting, packages_of, read_settings, settings_of
-from judgecal.records import ITEM_UNIT, Failure, Item, digest, well_formed
+from judgecal.records import Failure, Item, digest, well_formed
 from judgecal.scale import INTERVAL, Label, Scale
-from judgecal.signatures import CHUNK, read_source, run_source, scale_of_type
+from judgecal.signatures import read_source, run_source, scale_of_type, unit_of
 from judgecal.workspace import Workspace
 
 _VALUE_SHOWN = 80  # characters of a value that is no verdict, in the message about it
@@ -75,7 +75,7 @@ class LoadedFunction:
     @property
     def unit(self) -> str:
         """What it judges: `item`, or `chunk`."""
-        return _unit_of(self.parameters)
+        return unit_of(self.parameters)
 
 
 def load_function(path: Path, name: str, *, text: str, files: bool = False) -> LoadedFunction:
@@ -146,10 +146,6 @@ def _told_scale(call: Callable[..., Any], content: Mapping[str, Any], where: str
     return by_type[0] if by_type else None
 
 
-def _unit_of(parameters: Collection[str]) -> str:
-    return CHUNK if CHUNK in parameters else ITEM_UNIT
-
-
 def _verdict_type(annotation: Any) -> Any:
     """The verdict's type in what a function returns: without its reason, and without None."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
@@ -209,7 +205,7 @@ class FunctionJudge:
 
     def _take(self, call: Callable[..., Any], parameters: tuple[str, ...], inputs: tuple[str, ...]) -> None:
         self.inputs = inputs
-        self.unit = _unit_of(parameters)
+        self.unit = unit_of(parameters)
         self._function = call
         self._getters = [(name, _getter(name)) for name in parameters]
         self._is_async = inspect.iscoroutinefunction(call)

@@ -22,7 +22,7 @@ from judgecal.errors import InputError
 from judgecal.models import ModelSpec
 from judgecal.records import ITEM_UNIT, Item
 from judgecal.scale import Scale
-from judgecal.signatures import CHUNK, ITEM_INPUTS, LoadedSignature
+from judgecal.signatures import ANSWER_A, ANSWER_B, CHUNK, ITEM_INPUTS, LoadedSignature
 
 JudgeKind = Literal["prompt", "local", "python", "recorded"]
 _SHOWN = 3  # item ids named in one message
@@ -44,6 +44,8 @@ _HAS: Mapping[str, Callable[[Item], object]] = {
     "conversation": lambda item: item.conversation,
     "expect": lambda item: item.expect,
     CHUNK: lambda item: item.contexts,
+    ANSWER_A: lambda item: item.pair,
+    ANSWER_B: lambda item: item.pair,
 }
 
 
@@ -267,6 +269,8 @@ def item_inputs(names: Iterable[str], item: Item) -> dict[str, str]:
         "contexts": contexts,
         "conversation": "\n\n".join(f"{turn.role}: {turn.content}" for turn in item.conversation),
         CHUNK: item.fields.get(CHUNK, contexts if len(item.contexts) == 1 else ""),
+        ANSWER_A: item.pair.answer_a if item.pair else "",
+        ANSWER_B: item.pair.answer_b if item.pair else "",
     }
     return {name: own[name] if name in own else item.fields.get(name, "") for name in names}
 
