@@ -18,6 +18,7 @@ import math
 import operator
 import os
 import time
+import typing
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar, get_args, get_type_hints
@@ -324,7 +325,10 @@ class FieldTypes:
 
     def __init__(self, kind: type) -> None:
         hints = get_type_hints(kind)
-        self._allowed = [(name, get_args(hint) or (hint,)) for name, hint in hints.items()]
+        alternatives = {name: get_args(hint) or (hint,) for name, hint in hints.items()}
+        self._allowed = [
+            (name, [typing.get_origin(one) or one for one in of]) for name, of in alternatives.items()
+        ]
         self._values = operator.attrgetter(*hints)
         self._numbers: dict[tuple[type, ...], tuple[list[int], list[int]]] = {}
         """The types of good rows, of which few combinations occur: where floats stand, and whole numbers."""
