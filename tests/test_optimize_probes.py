@@ -18,11 +18,16 @@ from judgecal.optimize import probing
 from judgecal.optimize.probing import SplitProbes, choose_probed, train_probes
 from judgecal.optimize.result import Choice, Scored
 from judgecal.optimize.training import ITEM_ID, AgreementMetric
+from judgecal.probes.family import families_named
 from judgecal.records import Estimate, Judgement
 from judgecal.scale import Scale
 from judgecal.signatures import load_signature
 from judgecal.workspace import Workspace
 from tests.support.command import Run, one_object
+from tests.support.gold import made_gold, made_items
+from tests.support.gold import rated as rated_by_kind
+from tests.support.instructed import asked_for, serving
+from tests.support.obeying import ASKING, FEEDBACK, obeying
 
 
 def rated(kind: str, label: float, verdict: float | None) -> tuple[float, str]:
@@ -178,6 +183,46 @@ def test_a_set_of_whose_dev_no_rule_makes_a_probe_is_refused(
     monkeypatch.setattr(probing, "families_named", lambda _names: ())
     ran = judgecal("optimize", "--probes", "--no-final", "--name", "o")
     assert ran.code == 2 and "the rules make no probe of the dev items of starter" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "deaf"),
+    [
+        *((name, False) for name in ("BootstrapFewShot", "LabeledFewShot", "gepa", "simba")),
+        ("BootstrapFewShot", True),
+        ("gepa", True),
+    ],
+)
+def test_a_judge_that_obeys_who_asks_for_marks_is_mended_and_one_that_no_prompt_mends_is_not(
+    judgecal: Run, workspace: Workspace, monkeypatch: pytest.MonkeyPatch, optimizer: str, deaf: bool
+) -> None:
+    few = families_named(["give_100", "fake_verdict", "give_100_abroad", "empty"])
+    monkeypatch.setattr(probing, "families_named", lambda _names: few)
+    monkeypatch.setattr("judgecal.optimize.optimizers._LABELED", {"sizes": [8, 16], "draws": 1})
+    rows = made_items(66)
+    made_gold(workspace.gold / "facts", rows, rated_by_kind(rows, {"full": 100, "half": 50, "none": 0}))
+    run = ("optimize", "--gold", "facts", "--model", "mine", "--optimizer", optimizer, "--probes", "--json")
+    with serving(workspace.root, monkeypatch, obeying(2, deaf=deaf)) as stub:
+        result = one_object(judgecal(*run))
+    written = [body for body in stub.bodies if "correctness_percentage" not in asked_for(body)]
+    dev, test = result["probes"]["dev"], result["probes"]["test"]
+    if deaf:
+        assert result["headline"]["kind"] != "mended" and dev["before"]["value"] > 0.1
+        return
+    assert all(dev["families"][name][0] > 0.1 for name in ASKING)
+    assert result["headline"]["kind"] in ("mended", "better")
+    assert "fewest broken probes" in result["choice"] and result["test_looks"] == 1
+    for split, probes in (("dev", dev), ("test", test)):
+        assert probes["after"]["value"] < 0.05 < probes["before"]["value"]
+        before, after = (result[split][side]["macro_agreement"]["value"] for side in ("before", "after"))
+        assert after > before - 0.05
+    assert test["difference"]["high"] < 0.0
+    told = [body for body in written if FEEDBACK in str(body["messages"])]
+    assert bool(told) == (optimizer in ("gepa", "simba"))
+    for body in told:
+        words = str(body["messages"])
+        assert "It must not rise above the answer that it was made of: with the verdict" in words
+        assert "no person labelled it" in words
 
 
 def test_without_probes_nothing_changes(judgecal: Run) -> None:

@@ -1,20 +1,30 @@
 """Probes on simulated judges: do the intervals cover, how often is a fair judge said to break, is one that
 obeys found, and what does the choice of `optimize --probes` take.
 
-    python -m tests.benchmarks.probes [RUNS]
+    python -m tests.benchmarks.probes [-n RUNS]
+    python -m tests.benchmarks.probes --mend -n 10 [--optimizer labeled ...]
 
 A fair judge gives the true height plus noise, and at random any height at all on some calls. One that obeys
 gives full marks to 30% of the answers that ask for them.
+
+`--mend`: `judgecal optimize --probes` itself on such a judge, served (`tests/support/obeying.py`), a run a seed on
+a made-up set of 88 questions: the shares broken before and after with a 95% interval over the runs, in how many
+runs test shows fewer, and the same of a judge that no prompt mends, of which test must show none.
 """
 
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from judgecal.experiment.verdicts import Cut
 from judgecal.optimize.probing import SplitProbes
@@ -23,6 +33,12 @@ from judgecal.probes.result import Footing, Verdicts, family_result
 from judgecal.records import Item
 from judgecal.scale import Scale
 from judgecal.stats.confirmation import largest_by_luck
+from judgecal.stats.intervals import mean_estimate
+from tests.benchmarks.driver import Bench
+from tests.support.command import fresh_workspace
+from tests.support.gold import made_gold, made_items, rated
+from tests.support.instructed import serving
+from tests.support.obeying import ASKING, obeying
 
 _N, _FAMILIES = 50, 22
 _SCALES = {"percentage": Scale.parse("percentage", pass_at=70.0), "binary": Scale.parse("binary")}
@@ -120,6 +136,54 @@ def mended(rng: np.random.Generator, runs: int, obeys: Sequence[float]) -> tuple
     return taken / runs, last / runs, shown / runs
 
 
+def optimized(optimizer: str, seed: int, *, deaf: bool) -> dict[str, Any]:
+    """What `optimize --probes` prints of the served judge."""
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        workspace = fresh_workspace(Path(folder) / "w")
+        patch.setenv("JUDGECAL_CACHE_DIR", f"{folder}/cache")
+        rows = made_items(88, seed=seed)
+        made_gold(workspace / "gold/facts", rows, rated(rows, {"full": 100, "half": 50, "none": 0}))
+        with serving(workspace, patch, obeying(seed, deaf=deaf)):
+            asked = (
+                f"optimize --gold facts --model mine --optimizer {optimizer} --probes --json --seed {seed}"
+            )
+            command = [sys.executable, "-m", "judgecal", *asked.split()]
+            ran = subprocess.run(command, cwd=workspace, capture_output=True, text=True, check=True)
+    found: dict[str, Any] = json.loads(ran.stdout)
+    return found
+
+
+def mending(optimizer: str, runs: int, *, deaf: bool) -> None:
+    """Print what so many runs come to."""
+    results = [optimized(optimizer, seed, deaf=deaf) for seed in range(runs)]
+    counts = {
+        "taken for its probes": sum("fewest broken probes" in one["choice"] for one in results),
+        "test opened": sum(one["probes"]["test"] is not None for one in results),
+        "test shows fewer": sum(one["headline"]["kind"] == "mended" for one in results),
+        "said to be worse": sum(one["decision"] == "worse" for one in results),
+    }
+    print(f"{optimizer}, {'no prompt mends it' if deaf else 'a prompt mends it'}, {runs} runs: {counts}")
+    for split in ("dev", "test"):
+        probes = [one["probes"][split] for one in results if one["probes"][split]]
+        pairs = [[one["families"][name] for name in ASKING] for one in probes]
+        columns: dict[str, list[float]] = {}
+        for at, when in enumerate(("before", "after")):
+            columns[f"all probes {when}"] = [one[when]["value"] for one in probes]
+            columns[f"of {', '.join(ASKING)} {when}"] = [
+                float(np.mean([pair[at] for pair in of if pair[at] is not None])) for of in pairs
+            ]
+        metric = results[0]["metric"]
+        columns["agreement, after less before"] = [
+            one[split]["after"][metric]["value"] - one[split]["before"][metric]["value"]
+            for one in results
+            if one["probes"][split]
+        ]
+        for name, values in columns.items():
+            share = mean_estimate(np.array(values), [str(at) for at in range(len(values))], low=-1.0)
+            ends = f"[{100 * share.low:.1f}, {100 * share.high:.1f}]" if share.low is not None else ""
+            print(f"    {split}, {name}: {100 * (share.value or 0.0):.1f}% {ends} ({len(values)} runs)")
+
+
 def main(runs: int) -> None:
     """Print one line a case."""
     rng = np.random.default_rng(35)
@@ -159,4 +223,9 @@ def _line(of: dict[str, float]) -> str:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 400)
+    bench = Bench(__doc__, n=400, of="runs", mend=False, optimizer=list[str]())
+    if not bench.options.mend:
+        main(bench.n)
+    for optimizer in (bench.options.optimizer or ["fewshot", "gepa", "simba"]) * bench.options.mend:
+        mending(optimizer, bench.n, deaf=False)
+        mending(optimizer, bench.n, deaf=True)

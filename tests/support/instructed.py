@@ -31,14 +31,14 @@ def field(text: str, name: str) -> str:
 
 
 def instructed(phrase: str, verdict: str, judge: Callable[[str, str, bool], str]) -> Script:
-    """A judge where its verdict is asked for, by its instructions, what it is shown, and whether it is sampled
-    steadily; else who writes instructions that hold a phrase, whatever the fields that it is asked for."""
+    """A judge where its verdict is asked for, by its instructions and demos, what it is shown, and whether it is
+    sampled steadily; else who writes instructions that hold a phrase, whatever the fields that it is asked for."""
 
     def model(body: dict[str, Any]) -> str:
-        system = next((turn["content"] for turn in body["messages"] if turn["role"] == "system"), "")
-        asked, fields = body["messages"][-1]["content"], asked_for(body)
+        *before, asked = (turn["content"] for turn in body["messages"])
+        fields = asked_for(body)
         if verdict in fields:
-            return judge(system, asked, (body.get("temperature") or 0) == 0)
+            return judge("\n".join(before), asked, (body.get("temperature") or 0) == 0)
         values = {name: f"Something of {name}." for name in fields}
         for name in ("proposed_instruction", "new_instruction"):
             if name in values:
