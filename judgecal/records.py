@@ -26,6 +26,7 @@ ErrorKind = Literal[
     "refused",
     "context_length",
     "length",
+    "inconsistent",
 ]
 RETRIED_ON_RESUME: frozenset[str] = frozenset({"transport", "rate_limit", "server", "timeout", "budget"})
 """Errors that lie with the wire and not with the reply: a resumed run tries these again by itself."""
@@ -36,6 +37,10 @@ PAIR_UNIT = "pair"
 """The unit of a judgement of two answers to one question."""
 ORDERS = ("ab", "ba")
 """Which answer of a pair a judge was shown first: the item's own A, or its B."""
+OTHER: Mapping[str, str] = {"A": "B", "B": "A"}
+"""Which answer of a pair a judge shown them in the order `ba` means by the name of another."""
+TIE = "tie"
+"""The verdict that both answers of a pair are as good."""
 
 
 class Key(NamedTuple):
@@ -47,6 +52,10 @@ class Key(NamedTuple):
     repeat: int
     unit: str = ITEM_UNIT
     order: str | None = None  # of a pair: ORDERS
+
+    def own(self, verdict: Any) -> Any:
+        """A verdict on a pair as it was shown, as one of the item's own A and B; any other is itself."""
+        return OTHER.get(verdict, verdict) if self.order == ORDERS[1] else verdict
 
 
 # Made once: `json.dumps` makes an encoder for every call that is not all defaults.

@@ -132,8 +132,8 @@ def test_a_judge_of_chunks_is_asked_once_a_context(workspace: Workspace) -> None
     code = python_judge(workspace, "chunk: str, question: str) -> bool:\n    return chunk == 'two'")
     for judge in (prompt, code):
         assert judge.unit == "chunk"
-        assert [unit for unit, _ in units_of(judge, ITEM)] == ["chunk:0", "chunk:1"]
-    shown = [item_inputs(prompt.inputs, view) for _, view in units_of(prompt, ITEM)]
+        assert [unit for unit, *_ in units_of(judge, ITEM)] == ["chunk:0", "chunk:1"]
+    shown = [item_inputs(prompt.inputs, view) for *_, view in units_of(prompt, ITEM)]
     assert [inputs["chunk"] for inputs in shown] == ["one", "two"]
     journal = Journal(None)
     rows = run_trials([code], [ITEM], journal=journal, options=RunOptions(repeats=2, quiet=True))

@@ -275,7 +275,7 @@ def _row(key: Key, judge: str, result: CallResult, parsed: ParsedReply) -> Judge
         judge,
         key.judge_fingerprint,
         key.repeat,
-        parsed.verdict,
+        key.own(parsed.verdict),
         shortened(parsed.reasoning),
         raw_reply=shortened(reply.text) if reply and parsed.verdict is None else None,
         error=parsed.failure,
@@ -289,6 +289,7 @@ def _row(key: Key, judge: str, result: CallResult, parsed: ParsedReply) -> Judge
         replied_at=None if result.replied_at is None else iso(int(result.replied_at)),
         at=now(),
         unit=key.unit,
+        order=key.order,
     )
 
 

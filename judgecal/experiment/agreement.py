@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -15,11 +16,11 @@ import numpy as np
 from judgecal.engine import counted_remark
 from judgecal.errors import InputError, unknown_name
 from judgecal.experiment.folder import Experiment
-from judgecal.experiment.judgements import item_scale, stored_notes, verdict_matrix, whole_items
-from judgecal.experiment.result import Entry, JudgeEntry, Latency, Retest, Tokens
+from judgecal.experiment.judgements import has_ties, item_scale, stored_notes, verdict_matrix, whole_items
+from judgecal.experiment.result import BothOrders, Entry, JudgeEntry, Latency, Retest, Tokens
 from judgecal.goldset import GoldSet
 from judgecal.judges import Judge, JudgeKind, JudgeName
-from judgecal.records import Estimate, Item, Judgement
+from judgecal.records import ORDERS, OTHER, PAIR_UNIT, TIE, Estimate, Item, Judgement
 from judgecal.scale import Label, Scale, common_scale
 from judgecal.stats import (
     Calibration,
@@ -31,6 +32,7 @@ from judgecal.stats import (
     leading_metric,
     limits_of_agreement,
 )
+from judgecal.stats.intervals import mean_estimate
 from judgecal.stats.retest import repeatability
 from judgecal.stats.sample import Floats
 
@@ -54,7 +56,8 @@ class JudgeColumn:
     def of(cls, judge: Judge, rows: Sequence[Judgement]) -> JudgeColumn:
         """The column of a judge that judgecal called itself."""
         price = None if judge.model is None else judge.model.cost_usd
-        return cls(judge.name, item_scale(judge), whole_items(rows), price, judge.kind, rows)
+        whole = whole_items(rows, ties=has_ties(judge.scale))
+        return cls(judge.name, item_scale(judge), whole, price, judge.kind, rows)
 
     @property
     def stored(self) -> Sequence[Judgement]:
@@ -370,6 +373,7 @@ def judge_entry(table: AgreementTable, column: JudgeColumn) -> JudgeEntry:
     if fields["n_unscored"]:  # what decides, with unscored items counted as their labels
         metrics = [leading_metric(people)]
         fields["best_case"] = table.agreement(verdicts, described, metrics=metrics, unscored="right")
+    fields |= pair_fields(table, column)
     if table.weights is not None:
         return JudgeEntry(**fields)
     if people.graded:
@@ -394,6 +398,55 @@ def judge_entry(table: AgreementTable, column: JudgeColumn) -> JudgeEntry:
             unit=str(common_scale(people, described.scale)),
         )
     return JudgeEntry(**fields)
+
+
+def pair_fields(table: AgreementTable, column: JudgeColumn) -> dict[str, Any]:
+    """What a judge of pairs has beside its agreement; nothing of any other, or of one that was recorded."""
+    place = {item.item_id: n for n, item in enumerate(table.items)}
+    rows = [
+        row
+        for row in column.calls
+        if row.unit == PAIR_UNIT and row.item_id in place and row.repeat < table.repeats
+    ]
+    if not rows:
+        return {}
+
+    def share(of: Sequence[tuple[int, bool | None]], n_unscored: int) -> Estimate:
+        groups, weights = [table.groups[at] for at, _ in of], table.weights
+        used = None if weights is None else weights[[at for at, _ in of]]
+        values = [math.nan if value is None else float(value) for _, value in of]
+        estimate = mean_estimate(values, groups, level=table.level, weights=used)
+        return dataclasses.replace(estimate, n_unscored=n_unscored)
+
+    first, said = list[tuple[int, bool | None]](), dict[tuple[int, int], list[Label | None]]()
+    for row in rows:
+        picks_first = (row.verdict == "A") == (row.order == ORDERS[0]) if row.verdict in OTHER else None
+        first.append((place[row.item_id], picks_first))
+        said.setdefault((place[row.item_id], row.repeat), []).append(row.verdict)
+    same = [
+        (at, None if None in both or len(both) < len(ORDERS) else both[0] == both[1])
+        for (at, _), both in said.items()
+    ]
+    accuracy = {
+        order: table.agreement(
+            verdict_matrix([row for row in rows if row.order == order], table.items, table.repeats),
+            column,
+            metrics=["accuracy"],
+        )["accuracy"]
+        for order in ORDERS
+    }
+    untied = [None if label == TIE else label for label in table.labels]
+    how: dict[str, Any] = {"against": untied, "metrics": ["accuracy"]}
+    return {
+        "first_place": share(first, sum(row.verdict is None for row in rows)),
+        "consistent": share(same, sum(None in both for both in said.values())),
+        "both_orders": BothOrders(
+            n_inconsistent=sum(value is False for _, value in same),
+            n_tied=sum(both == [TIE, TIE] for both in said.values()),
+            accuracy=accuracy,
+            untied=table.agreement(table.verdicts(column), column, **how)["accuracy"],
+        ),
+    }
 
 
 def verdict_notes(

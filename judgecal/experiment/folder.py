@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from judgecal.artefacts import SCHEMA, check_schema, read_json, read_toml, toml_text, validated
 from judgecal.errors import InputError, JudgecalError, refuse
 from judgecal.judges import Judge, PromptJudge
-from judgecal.records import Context, Item, Result, Turn, as_plain, digest
+from judgecal.records import Context, Item, Pair, Result, Turn, as_plain, digest
 from judgecal.scale import Scale
 from judgecal.workspace import Workspace, name_problem, write_text
 
@@ -41,6 +41,7 @@ _BLANK = Item(
     answer="{answer}",
     reference_answers=("{reference_answer}",),
     contexts=(Context("{context}"),),
+    pair=Pair("{answer_a}", "{answer_b}"),
     conversation=(Turn("user", "{conversation}"),),
 )
 _R = TypeVar("_R", bound=Result)

@@ -2,7 +2,8 @@
 
 A judge of single contexts stands beside labels of whole items by the mean of its verdicts on the contexts, of
 yes or no the share of yes (its precision). A label of a single context is a label of an item that has this
-context alone; there the mean is the verdict itself.
+context alone; there the mean is the verdict itself. A judge of pairs stands there by what it said in both
+orders; where the two contradict each other, by a tie, or without a verdict where it has none.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from typing import Any, Self, overload
 from judgecal.errors import InputError
 from judgecal.goldset import GoldSet
 from judgecal.judges import Judge
-from judgecal.records import ITEM_UNIT, Item, Judgement
+from judgecal.records import ITEM_UNIT, OTHER, PAIR_UNIT, TIE, Failure, Item, Judgement
 from judgecal.scale import Label, Scale
+from judgecal.signatures import CHUNK
 
 
 class Judgements(Sequence[Judgement]):
@@ -77,34 +79,48 @@ def verdict_matrix(
 
 def item_scale(judge: Judge) -> Scale:
     """The scale of a judge's verdicts on whole items."""
-    return judge.scale if judge.unit == ITEM_UNIT else judge.scale.of_means
+    return judge.scale.of_means if judge.unit == CHUNK else judge.scale
 
 
-def whole_items(rows: Sequence[Judgement]) -> Sequence[Judgement]:
-    """Judgements of whole items, in the order of their first rows; those of single contexts become one an
-    item and repeat.
+def has_ties(scale: Scale) -> bool:
+    """Whether a judge of pairs may say that both are as good; one of words that are not known may."""
+    return not scale.categories or TIE in scale.categories
 
-    Without a verdict on one of its contexts an item has none. Costs, tokens, attempts and times are summed.
+
+def whole_items(rows: Sequence[Judgement], *, ties: bool = True) -> Sequence[Judgement]:
+    """Judgements of whole items, in the order of their first rows; those of single contexts, and those of a
+    pair in both orders, become one an item and repeat.
+
+    Without a verdict on one of its contexts, or in one order, an item has none. Costs, tokens, attempts and
+    times are summed. `ties`: whether the judge has them, as a pair is one that it contradicts itself on.
     """
     if all(row.unit == ITEM_UNIT for row in rows):
         return rows
     parts: dict[tuple[object, ...], list[Judgement]] = {}
     for row in rows:
         parts.setdefault((*row.key[:4], row.unit == ITEM_UNIT), []).append(row)
-    return [whole_item(of_item) for of_item in parts.values()]
+    return [whole_item(of_item, ties=ties) for of_item in parts.values()]
 
 
-def whole_item(rows: Sequence[Judgement]) -> Judgement:
-    """One judgement of the rows of one item and repeat, a context each; a row of a whole item is itself."""
+def whole_item(rows: Sequence[Judgement], *, ties: bool = True) -> Judgement:
+    """One judgement of the rows of one item and repeat, a context or an order each; a row of a whole item is
+    itself."""
     first, failed = rows[0], next((row for row in rows if row.verdict is None), None)
     if first.unit == ITEM_UNIT:
         return first
-    verdict, reasoning = None, first.reasoning
-    if failed is None:  # the mean of numbers; of words the one that there is
+    verdict, reasoning, error = None, first.reasoning, None if failed is None else failed.error
+    if failed is None and first.unit == PAIR_UNIT:
+        said = {row.verdict for row in rows}
+        verdict = first.verdict if len(said) == 1 else TIE if ties else None
+        if verdict is None:
+            error = Failure("inconsistent", "it prefers another answer once the two change places")
+    elif failed is None:  # the mean of numbers; of words the one that there is
         numbers = [float(row.verdict) for row in rows if isinstance(row.verdict, int | float)]
         verdict = sum(numbers) / len(numbers) if numbers else first.verdict
     if len(rows) > 1:
-        reasoning = "\n".join(f"[{n}] {row.reasoning}" for n, row in enumerate(rows) if row.reasoning)
+        reasoning = "\n".join(
+            f"[{row.order or n}] {row.reasoning}" for n, row in enumerate(rows) if row.reasoning
+        )
 
     def total(name: str) -> Any:
         values = [getattr(row, name) for row in rows]
@@ -114,10 +130,11 @@ def whole_item(rows: Sequence[Judgement]) -> Judgement:
     return dataclasses.replace(
         first,
         unit=ITEM_UNIT,
+        order=None,
         verdict=verdict,
         reasoning=reasoning,
         raw_reply=None if failed is None else failed.raw_reply,
-        error=None if failed is None else failed.error,
+        error=error,
         cached=any(row.cached for row in rows),
         replied_at=min((row.replied_at for row in rows if row.replied_at is not None), default=None),
         **{name: total(name) for name in summed},
@@ -125,13 +142,28 @@ def whole_item(rows: Sequence[Judgement]) -> Judgement:
 
 
 def refuse_unfit(judge: Judge, items: Sequence[Item], *, alone: bool = False) -> None:
-    """Refuse items whose labels a judge of single contexts cannot be held against.
+    """Refuse items whose labels a judge cannot be held against: pairs by one of single answers, single
+    answers by one of pairs, several contexts by one of a context.
 
     Args:
         alone: whether each label must be of one context, as a prompt is trained by it.
     """
+    of_pairs, n_pairs = judge.unit == PAIR_UNIT, sum(item.pair is not None for item in items)
+    unfit = len(items) - n_pairs if of_pairs else n_pairs
+    if unfit and judge.kind != "recorded":
+        what, are, such = "single answers", "pairs", "pairwise_v1"
+        if of_pairs:
+            what, are, such = are, what, "correctness_v3"
+        raise InputError(
+            f"{judge.name} judges {what}, and {unfit} of {len(items)} items are {are}: "
+            f"take a judge of {are}, such as {such}@embedded"
+        )
+    words = set(judge.scale.categories) or {*OTHER}
+    if of_pairs and (judge.scale.numeric or not {*OTHER} <= words <= {*OTHER, TIE}):
+        found = ", ".join(judge.scale.categories) or judge.scale
+        raise InputError(f"{judge.name}: a judge of pairs says A, B or tie, and its verdicts are {found}")
     several = [item.item_id for item in items if len(item.contexts) > 1]
-    if several and judge.unit != ITEM_UNIT and (alone or not judge.scale.numeric):
+    if several and judge.unit == CHUNK and (alone or not judge.scale.numeric):
         trained = "it is trained by labels of single contexts"
         why = trained if alone else "words have no mean over several contexts"
         raise InputError(

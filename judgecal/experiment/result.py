@@ -74,6 +74,16 @@ class Retest(Result):
 
 
 @dataclass(frozen=True, slots=True)
+class BothOrders(Result):
+    """What else the two orders of a judge of pairs tell."""
+
+    n_inconsistent: int  # pairs whose orders name different content: a tie, or unscored where it has none
+    n_tied: int  # pairs on which both orders said tie
+    accuracy: dict[str, Estimate]  # of each order alone, `ab` and `ba`
+    untied: Estimate  # accuracy on the pairs on which people do not say tie
+
+
+@dataclass(frozen=True, slots=True)
 class AltTestEntry(Result):
     """The alternative annotator test by what is granted (epsilon as text), and the raters behind it."""
 
@@ -105,6 +115,12 @@ class JudgeEntry(Entry):
     # Pearson's r, Spearman's rho and Lin's concordance with the mean of each item's raters, where the gold
     # label is their median and that differs
     with_mean: dict[str, Estimate] | None = None
+    # of a judge of pairs: the share of its verdicts other than tie that prefer the answer shown first, 0.5
+    # where that is of no account; and the share of pairs on which both orders name the same content: tie and
+    # tie do, tie and an answer do not
+    first_place: Estimate | None = None
+    consistent: Estimate | None = None
+    both_orders: BothOrders | None = None
 
 
 @dataclass(frozen=True, slots=True)

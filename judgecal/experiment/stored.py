@@ -18,11 +18,11 @@ from judgecal.artefacts import read_json
 from judgecal.errors import InputError, unknown_name, working
 from judgecal.experiment.agreement import JudgeColumn, StoredExperiment
 from judgecal.experiment.folder import GOLD_FOLDER, Experiment, kept_judges, read_config
-from judgecal.experiment.judgements import whole_items
+from judgecal.experiment.judgements import has_ties, whole_items
 from judgecal.experiment.people import tied_items
 from judgecal.experiment.recorded import recorded_fingerprint
 from judgecal.experiment.score import asked_items
-from judgecal.experiment.summary import FLOOR_JUDGE, prompt_signatures
+from judgecal.experiment.summary import FLOOR_JUDGE, PAIR_FLOOR, prompt_signatures
 from judgecal.experiment.trials import stored_rows
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import JudgeKind, JudgeName
@@ -93,19 +93,21 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
 
     def column_of(judge: str, kind: JudgeKind, rows: Sequence[Judgement]) -> JudgeColumn:
         scale = _scale(experiment, gold.scale, judge, kind, rows, notes)
-        whole = whole_items(rows)
+        whole = whole_items(rows, ties=has_ties(scale))
         return JudgeColumn(judge, scale if whole is rows else scale.of_means, whole, kind=kind, calls=rows)
 
     judges = tuple(column_of(judge, kinds[judge], rows_of_judge) for judge, rows_of_judge in asked.items())
     # the judges of the floor that the journal may hold: `floor_judges` ran those that fit
     signatures = [] if command == "optimize" else prompt_signatures(asked)
     prints, floor = {row.judge_fingerprint for of_judge in asked.values() for row in of_judge}, []
-    for judge in dict.fromkeys([FLOOR_JUDGE, *(f"{signature}@{EMBEDDED}" for signature in signatures)]):
+    for judge in dict.fromkeys(
+        [FLOOR_JUDGE, *PAIR_FLOOR, *(f"{signature}@{EMBEDDED}" for signature in signatures)]
+    ):
         below = [row for row in rows if row.judge == judge and row.judge_fingerprint not in prints]
         if below and judge == FLOOR_JUDGE:
             floor.append(JudgeColumn(FLOOR_JUDGE, Scale.parse("percentage"), below, kind="prompt"))
         elif below:
-            floor.append(column_of(judge, "prompt", below))
+            floor.append(column_of(judge, JudgeName.parse(judge).kind, below))
     return StoredExperiment(
         experiment=experiment,
         gold=gold,
@@ -206,10 +208,10 @@ def _scale(
     if kind == "recorded":
         scales = config.get("recorded", {}).get("scales", {})
         return Scale.parse(str(scales[judge])) if judge in scales else people
-    for listed in config.get("judges", ()):
-        if listed["judge"] == judge and "scale" in listed:
-            return Scale.parse(str(listed["scale"]))
     kept = kept_judges(experiment)
+    for listed in config.get("judges", ()):
+        if listed["judge"] == judge and "scale" in listed and judge not in kept:
+            return Scale.parse(str(listed["scale"]))
     # the floor's judges have signatures of judges that were asked for
     of_signature = {name.partition("@")[0]: known for name, known in kept.items()}
     if known := kept.get(judge) or of_signature.get(JudgeName.parse(judge).signature):

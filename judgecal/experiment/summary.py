@@ -33,6 +33,8 @@ from judgecal.signatures import load_signature
 from judgecal.workspace import Workspace
 
 FLOOR_JUDGE = f"correctness_v3@{EMBEDDED}"
+PAIR_FLOOR = ("longer_answer@local", f"pairwise_v1@{EMBEDDED}")
+"""What stands below judges of pairs; the second where none of them has a signature."""
 _REFERENCES = frozenset({"reference_answer", "reference_answers"})
 _TEXTS = frozenset({"question", "answer", "answer_under_test", "response"})
 
@@ -53,23 +55,24 @@ def prompt_signatures(judges: Iterable[str]) -> list[str]:
 
 
 def floor_judges(workspace: Workspace, table: AgreementTable, judges: Iterable[str]) -> tuple[str, ...]:
-    """The judges of the embedded model that stand below some judges: each prompt judge's own signature on
-    that model.
+    """The judges that stand below some judges: each prompt judge's own signature on the embedded model, and
+    for pairs the longer answer.
 
     Where a judge compares an answer with a reference answer that is FLOOR_JUDGE, so that all such judges have
     one floor; so it is where there is no prompt judge, or its signature is gone.
     """
-    below = []
+    pairs, below = any(item.pair for item in table.items), list[str]()
+    usual = PAIR_FLOOR[1] if pairs else FLOOR_JUDGE
     for signature in prompt_signatures(judges):
         try:
             inputs = frozenset(load_signature(signature, workspace=workspace).inputs)
         except InputError:
-            below.append(FLOOR_JUDGE)
+            below.append(usual)
             continue
         compares = bool(inputs & _REFERENCES) and inputs <= _REFERENCES | _TEXTS
         shared = compares and table.gold.scale.numeric
         below.append(FLOOR_JUDGE if shared else f"{signature}@{EMBEDDED}")
-    return tuple(dict.fromkeys(below)) or (FLOOR_JUDGE,)
+    return tuple(dict.fromkeys([*PAIR_FLOOR[: int(pairs)], *(below or [usual])]))
 
 
 def no_floor_judge(table: AgreementTable, judge: str) -> str | None:

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from judgecal.engine import Journal
 from judgecal.errors import InputError
-from judgecal.experiment.judgements import whole_item
+from judgecal.experiment.judgements import has_ties, whole_item
 from judgecal.judges import ITEM_INPUTS, Judge, lacking_inputs, units_of
 from judgecal.records import Item, Judgement, Key, digest
 from judgecal.tables import Columns, FileSource, Row
@@ -201,11 +201,12 @@ def judgement_of(
     journal: Journal, judge: Judge, item: Item, *, unit: str | None = None, repeat: int = 0
 ) -> Judgement:
     """The journal's row of an item, or of one of its chunks; of a judge of chunks the mean of all of them."""
-    units = [unit] if unit is not None else [name for name, _ in units_of(judge, item)]
+    asked = [(name, order) for name, order, _ in units_of(judge, item) if unit in (None, name)]
     try:
-        judgement = whole_item(
-            [journal.latest[Key(item.item_id, item.sha, judge.fingerprint, repeat, name)] for name in units]
-        )
+        rows = [
+            journal.latest[Key(item.item_id, item.sha, judge.fingerprint, repeat, *part)] for part in asked
+        ]
+        judgement = whole_item(rows, ties=has_ties(judge.scale))
         return judgement if unit is None else dataclasses.replace(judgement, unit=unit)
     except KeyError:
         raise InputError(

@@ -54,6 +54,7 @@ class RunOptions:
     )
     retry_unscored: bool = False  # also try again where a reply gave no verdict
     quiet: bool = False  # no progress on stderr
+    one_order: bool = False  # ask about a pair of answers in one order, and not in both
     batch: bool = False  # send calls by the batch API of a provider that has one
 
     def check(self) -> None:
@@ -123,9 +124,9 @@ class Due:
         """All that it is asked, what the journal holds too."""
         fingerprint = self.judge.fingerprint
         return (
-            (shown, Key(item.item_id, item.sha, fingerprint, repeat, unit))
+            (shown, Key(item.item_id, item.sha, fingerprint, repeat, unit, order))
             for item in self.items
-            for unit, shown in units_of(self.judge, item)
+            for unit, order, shown in units_of(self.judge, item, one_order=self.options.one_order)
             for repeat in range(self.options.repeats)
         )
 
@@ -397,7 +398,7 @@ def _plan(due: Due, planned: set[int], measured: Sequence[Mapping[str, float]]) 
             tokens += sum(len(message["content"]) for message in messages) / _CHARS_PER_TOKEN
             usd += worst_cost_usd(judge.model, messages, judge.schema)
             cheap += worst_cost_usd(batched or judge.model, messages, judge.schema)
-    units = sum(1 for item in due.items for _ in units_of(judge, item))
+    units = sum(1 for item in due.items for _ in units_of(judge, item, one_order=due.options.one_order))
     stored = units * due.options.repeats - wanted
     if model is None or not calls:
         return CostEstimate(0, stored, 0, 0.0, 0.0, 0.0, waiting)

@@ -37,7 +37,7 @@ from judgecal.judges.protocol import JudgeKind, JudgeName, lacking_inputs, refus
 from judgecal.judges.settings import Setting, packages_of, read_settings, settings_of
 from judgecal.records import Failure, Item, digest, well_formed
 from judgecal.scale import INTERVAL, Label, Scale
-from judgecal.signatures import read_source, run_source, scale_of_type, unit_of
+from judgecal.signatures import ANSWER_A, ANSWER_B, read_source, run_source, scale_of_type, unit_of
 from judgecal.workspace import Workspace
 
 _VALUE_SHOWN = 80  # characters of a value that is no verdict, in the message about it
@@ -54,6 +54,8 @@ _GETTERS: Mapping[str, Callable[[Item], Any]] = {
     "contexts": lambda item: tuple(context.text for context in item.contexts) or None,
     "conversation": lambda item: item.conversation or None,
     "expect": lambda item: item.expect or None,
+    ANSWER_A: lambda item: item.pair and item.pair.answer_a,
+    ANSWER_B: lambda item: item.pair and item.pair.answer_b,
 }
 """What a function is given of an item under a parameter's name; None where the item has nothing for it."""
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import zlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ from typing import Literal, Protocol, TypeGuard
 from judgecal.engine import Message, ParsedReply, ReplySchema
 from judgecal.errors import InputError
 from judgecal.models import ModelSpec
-from judgecal.records import ITEM_UNIT, Item
+from judgecal.records import ITEM_UNIT, ORDERS, PAIR_UNIT, Item
 from judgecal.scale import Scale
 from judgecal.signatures import ANSWER_A, ANSWER_B, CHUNK, ITEM_INPUTS, LoadedSignature
 
@@ -240,16 +241,26 @@ class RecordedJudge:
         """Nothing is asked for."""
 
 
-def units_of(judge: Respondent, item: Item) -> Iterator[tuple[str, Item]]:
-    """What a judge is asked about of an item, under the names that its rows carry.
+def units_of(
+    judge: Respondent, item: Item, *, one_order: bool = False
+) -> Iterator[tuple[str, str | None, Item]]:
+    """What a judge is asked about of an item: unit and order, as its rows carry them, and the item as shown.
 
-    The whole item, or each of its contexts: then the item holds that text as its field `chunk`.
+    The whole item; or each of its contexts: then the item holds that text as its field `chunk`; or its pair
+    of answers in both orders, in `one_order` in one that its id draws, so that no side gains over all items.
     """
-    if judge.unit == ITEM_UNIT:
-        yield ITEM_UNIT, item
-        return
-    for place, context in enumerate(item.contexts):
-        yield f"{CHUNK}:{place}", dataclasses.replace(item, fields={**item.fields, CHUNK: context.text})
+    if judge.unit == PAIR_UNIT and item.pair is not None:
+        drawn = zlib.crc32(item.item_id.encode("utf-8", "replace")) % 2
+        for order in (ORDERS[drawn],) if one_order else ORDERS:
+            swapped = order == ORDERS[1]
+            pair = item.pair.swapped() if swapped else item.pair
+            yield PAIR_UNIT, order, dataclasses.replace(item, pair=pair) if swapped else item
+    elif judge.unit == CHUNK:
+        for place, context in enumerate(item.contexts):
+            shown = dataclasses.replace(item, fields={**item.fields, CHUNK: context.text})
+            yield f"{CHUNK}:{place}", None, shown
+    else:
+        yield ITEM_UNIT, None, item
 
 
 def item_inputs(names: Iterable[str], item: Item) -> dict[str, str]:

@@ -297,7 +297,7 @@ class OptimizeRun:
         return Training(
             judge=self.judge,
             # As the judge is shown them: of a chunk judge, an item is its one context.
-            items=[shown for item in items for _, shown in units_of(self.judge, item)],
+            items=[shown for item in items for *_, shown in units_of(self.judge, item)],
             labels=labels,
             notes=notes,
             people=self.gold.scale,
@@ -310,7 +310,7 @@ class OptimizeRun:
             probes=[
                 (shown, probe.kind, family.what)
                 for probe, family in probes
-                for _, shown in units_of(self.judge, probe.item)
+                for *_, shown in units_of(self.judge, probe.item)
             ],
         )
 

@@ -154,7 +154,7 @@ class LoadedJudge:
         item = row.shown(self.judge)
         if whole or self.judge.unit == ITEM_UNIT:
             return [RowReply.of(judgement_of(journal, self.judge, item))]
-        units = (name for name, _ in units_of(self.judge, item))
+        units = (name for name, *_ in units_of(self.judge, item))
         return [
             RowReply.of(judgement_of(journal, self.judge, item, unit=next(units)))
             if context in item.contexts

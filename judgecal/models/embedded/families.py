@@ -14,7 +14,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from judgecal.errors import listed
@@ -74,6 +74,8 @@ _FACTS = 40
 _SHORT_REFUSAL = 25  # words; a longer one states something besides
 _REFUSAL = 0.5  # as much grounded as a short refusal counts at least
 _SHORT_ANSWER = 8  # tokens
+_PAIR = ("answer_a", "answer_b")
+_DECISIVE = 50.0  # shares that lie 0.022 apart tell which of two answers is the better one
 _BULLET = re.compile(r"^\s*(?:[-*•·]|\(?\d{1,3}[.)])\s+", re.MULTILINE)
 
 
@@ -97,24 +99,41 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A share 0..1, why, and what was judged."""
+    """A share 0..1, why, and what was judged; of a pair how far the first answer is the better one."""
 
     share: float
     why: str
     case: Case
+    other: Finding | None = None  # what was found of the second answer of a pair
 
     @property
     def values(self) -> tuple[float, ...]:
-        """The measures (`evidence.NAMES`) that demos can be learnt from."""
-        return self.case.weighed.values
+        """The measures (`evidence.NAMES`) that demos can be learnt from; of a pair how they differ, 0..1."""
+        values = self.case.weighed.values
+        if self.other is None:
+            return values
+        return tuple((1.0 + a - b) / 2.0 for a, b in zip(values, self.other.values, strict=True))
 
 
 def find(layout: Layout, inputs: Mapping[str, str]) -> Finding:
-    """Judge the inputs of one item; any inputs are accepted."""
+    """Judge the inputs of one item; any inputs are accepted. Of two answers each is judged by itself."""
+    if {*_PAIR} <= {field.name for field in layout.inputs}:
+        a, b = (find(side, inputs) for side in _sides(layout))
+        better = 1.0 / (1.0 + math.exp(-_DECISIVE * (a.share - b.share)))
+        return Finding(better, f"Answer A: {a.why} Answer B: {b.why}", a.case, b)
     family = family_of(layout)
     case = _case(layout, inputs, family)
     share, why = FAMILIES[family](case)
     return Finding(min(0.99, max(0.01, share)), why, case)
+
+
+@lru_cache(maxsize=256)
+def _sides(layout: Layout) -> list[Layout]:
+    """The prompt of a pair as if it had the one answer alone, and the other."""
+    return [
+        replace(layout, answer=side, inputs=tuple(field for field in layout.inputs if field.name != other))
+        for side, other in (_PAIR, _PAIR[::-1])
+    ]
 
 
 @lru_cache(maxsize=256)
