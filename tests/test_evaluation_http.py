@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import statistics
 import time
@@ -10,19 +9,17 @@ import tracemalloc
 from collections.abc import Iterator, Mapping, Sequence
 from email.utils import formatdate
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import polars
 import pytest
-from yarl import URL
 
 from judgecal.artefacts import validated
 from judgecal.engine import CallFailed
 from judgecal.errors import InputError
 from judgecal.rag.answering.questions import Question
-from judgecal.rag.evaluation.http import LEFT_FILE, SETUP_FILE, HttpSystem
-from judgecal.rag.evaluation.http_client import HttpClient, HttpConfig, Received
+from judgecal.rag.evaluation.http import SETUP_FILE, HttpSystem
+from judgecal.rag.evaluation.http_client import HttpConfig, Received
 from tests.support.command import Run, one_object
 from tests.support.evaluated import ask, errors
 from tests.support.http import Answer
@@ -34,7 +31,7 @@ WORDS = {
     "html": "is an HTML page: Bad gateway",
     "cut": "transport: the body was cut off",
     "shape": "parse: answer answer.text: the reply does not hold it (its keys are result)",
-    "elsewhere": "server: HTTP 307: a redirect to another host (http://elsewhere.example/login)",
+    "elsewhere": "server: HTTP 307: a redirect to http://elsewhere.example/login, which is not followed",
 }
 ASKED = (
     "Where does the Rhine rise",
@@ -130,7 +127,7 @@ def test_a_service_is_evaluated_from_create_to_delete(
     assert statistics.median(off) < 0.1
     said = judgecal("report", "http", "--full").out
     assert (
-        all(one["message"][:30] in said for one in found["failures"])
+        all(one["message"][:20] in said for one in found["failures"])
         and "Questions without an answer" in said
     )
     files = workspace_dir.joinpath("experiments").rglob("*")
@@ -264,17 +261,14 @@ def test_a_setup_that_cannot_be_taken_down_is_said(
     table, service.deletes = service.table(), False
     ask(made(table), questions(1), tmp_path)
     assert "teardown step delete: " in (told := capsys.readouterr().err)
-    assert 'may be left on the server: collection = "c1", sent = [2, 2, 2]' in told
+    assert "may be left on the server; the next run takes it down" in told
     assert '"collection": "c1"' in (tmp_path / SETUP_FILE).read_text()
     service.deletes = True
     table["setup"]["steps"][0]["body"] = {"size": 2}  # another setup takes nothing down that it did not make
     ask(made(table), questions(2), tmp_path)
     told = capsys.readouterr().err
-    assert 'the setup has changed since; it made collection = "c1"' in told and "c1" in service.chunks
-    assert (tmp_path / LEFT_FILE).exists() and not (tmp_path / SETUP_FILE).exists()
-    (tmp_path / SETUP_FILE).write_text("{torn")
-    ask(made(table), questions(3), tmp_path)
-    assert "it cannot be read (JSONDecodeError), so what it made is not known" in capsys.readouterr().err
+    assert 'what an earlier one made stays: {"collection": "c1"' in told and "c1" in service.chunks
+    assert not (tmp_path / SETUP_FILE).exists()
 
 
 def test_a_teardown_that_failed_is_made_up_for_by_the_next_run(service: RagService, tmp_path: Path) -> None:
@@ -290,17 +284,15 @@ def test_a_teardown_that_failed_is_made_up_for_by_the_next_run(service: RagServi
 
 
 def test_a_lost_connection_is_not_paid_twice(host: RawHost, tmp_path: Path) -> None:
-    """What was sent may have been answered; only GET, or who says so, asks again in the same run."""
+    """What was sent may have been answered; only GET is asked again in the same run."""
     good, table = sent(b'{"a": "yes"}'), {"body": {"q": "{question}"}, "answer": "a"}
     url = host.put("/post", sent(hang_up=True), good)
     (lost,) = errors(ask(made({**table, "url": url}), questions(1), tmp_path / "1"))
-    assert lost.startswith(
-        "transport: the connection was lost after the request was sent: Server disconnected"
-    )
-    assert "retry_dropped = true" in lost and host.asked == ["/post"]
-    for name, more in (("get", {"method": "GET"}), ("again", {"retry_dropped": True})):
-        url = host.put(f"/{name}", sent(hang_up=True), good)
-        assert ask(made({**table, "url": url, **more}), questions(1), tmp_path / name)[0].answer == "yes"
+    assert lost.startswith("transport: the connection was lost: Server disconnected")
+    assert host.asked == ["/post"]
+    url = host.put("/get", sent(hang_up=True), good)
+    got = ask(made({**table, "url": url, "method": "GET"}), questions(1), tmp_path / "get")
+    assert got[0].answer == "yes"
     (nobody,) = errors(ask(made({**table, "url": "http://127.0.0.1:9/"}), questions(1), tmp_path / "2"))
     assert nobody.startswith("transport: no connection: ")
 
@@ -369,35 +361,6 @@ def test_while_a_stream_is_read_the_other_questions_go_on(host: RawHost, tmp_pat
     assert min(long.latency_s or 9.0, short.latency_s or 9.0) < 2.0
 
 
-@pytest.mark.parametrize(
-    ("here", "there", "followed"),
-    [
-        ("http://a.example/q", "https://a.example/q", True),
-        ("http://a.example:80/q", "https://a.example:443/r", True),
-        ("http://a.example:8080/q", "http://a.example:8080/r", True),
-        ("https://a.example/q", "/r", True),
-        ("http://a.example/q", "https://a.example:8443/q", False),
-        ("http://a.example:8080/q", "https://a.example:8443/q", False),
-        ("http://a.example:8080/q", "https://a.example/q", False),
-        ("http://a.example/q", "http://a.example:81/q", False),
-        ("https://a.example/q", "http://a.example/q", False),
-        ("https://a.example/q", "https://b.example/q", False),
-    ],
-)
-def test_a_redirect_carries_the_key_to_no_other_port(here: str, there: str, followed: bool) -> None:
-    answer: Any = SimpleNamespace(status=307, headers={"location": there})
-
-    async def led() -> URL:
-        async with HttpClient((), 1) as client:
-            return client._redirected("GET", URL(here), answer)
-
-    if followed:
-        assert asyncio.run(led()) == URL(here).join(URL(there))
-    else:
-        with pytest.raises(CallFailed, match="to another"):
-            asyncio.run(led())
-
-
 REPLIES: dict[str, tuple[Answer, str]] = {
     "page": (
         sent(b"<!doctype html><p>Sign in"),
@@ -415,10 +378,10 @@ REPLIES: dict[str, tuple[Answer, str]] = {
     "large": (sent(b'"' + b"x" * 10_000_001), "length: the answer is larger than 10 MB"),
     "slow": (sent(b'{"a": "x"}', drip_s=0.4), "timeout: no whole answer within 0.3 s"),
     "moved": (
-        moved("http://127.0.0.2/x"),
-        "server: HTTP 302: a redirect to another host (http://127.0.0.2/x)",
+        moved("http://127.0.0.2/x?key=1"),
+        "server: HTTP 302: a redirect to http://127.0.0.2/x, which is not followed: write that address",
     ),
-    "dropped": (moved("/y"), "that would drop the question: write that address"),
+    "here": (moved("/y", 307), "a redirect to /y, which"),
     "stream": (
         sent(b"data: {}\n\n", headers={"content-type": "text/event-stream"}),
         "parse: the reply streams",
@@ -433,9 +396,9 @@ REPLIES: dict[str, tuple[Answer, str]] = {
 @pytest.mark.parametrize("name", REPLIES)
 def test_what_is_no_answer_has_a_name(host: RawHost, tmp_path: Path, name: str) -> None:
     reply, message = REPLIES[name]
-    url, method = host.put(f"/{name}", reply), "GET" if name != "dropped" else "POST"
+    url = host.put(f"/{name}", reply)
     table = {"url": url, "body": {"q": "{question}"}, "answer": "a", "contexts": "c", "timeout": 0.3}
-    assert message in errors(ask(made({**table, "method": method}), questions(1), tmp_path))[0]
+    assert message in errors(ask(made({**table, "method": "GET"}), questions(1), tmp_path))[0]
     assert host.asked == [f"/{name}"]
 
 

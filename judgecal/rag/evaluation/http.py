@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import jmespath
 
+from judgecal.artefacts import read_json
 from judgecal.engine import CallFailed
 from judgecal.engine.log import now
 from judgecal.engine.transport.redaction import redacted
@@ -49,8 +50,6 @@ from judgecal.workspace import write_text
 
 SETUP_FILE = "setup.json"
 """In the system's folder, while what the setup made is there: what it captured, and whether it is done."""
-LEFT_FILE = "setup-left.json"
-"""Beside it: what an earlier setup made and nothing takes down any more, as the table has changed since."""
 
 _READ_S = 1.0  # to read an answer that came at the last moment
 
@@ -58,7 +57,6 @@ _READ_S = 1.0  # to read an answer that came at the last moment
 _DECIDES_NOTHING: dict[str, Any] = {
     "timeout": True,
     "concurrency": True,
-    "retry_dropped": True,
     "setup": {"teardown": True, "steps": {"__all__": {"every", "time_limit"}}},
 }
 
@@ -97,8 +95,7 @@ class HttpSystem(System):
         table = self.table
 
         async def work_off(due: Sequence[Question], take: Answered) -> None:
-            dropped = table.retry_dropped
-            async with HttpClient(table.secrets(), table.concurrency, retry_dropped=dropped) as client:
+            async with HttpClient(table.secrets(), table.concurrency) as client:
                 await _Run(self.name, table, client, asking).work_off(due, take, self.documents)
 
         return ask_all(self, questions, asking, work_off)
@@ -279,9 +276,8 @@ class _Run:
                 notice(f"judgecal: {self.name}: teardown step {step.name}: {self._plain(why)}")
         if failures and self._captured:
             self._keep(done=False)
-            left = f"this may be left on the server: {self._named(self._captured)}"
-            advice = f"the next run takes it down. Where it is gone, delete {self._file}"
-            notice(f"judgecal: {self.name}: {left}; {advice}")
+            left = "what the setup made may be left on the server; the next run takes it down"
+            notice(f"judgecal: {self.name}: {left}. Where it is gone, delete {self._file}")
         else:
             self._file.unlink(missing_ok=True)
         self._captured.clear()
@@ -291,34 +287,16 @@ class _Run:
         write_text(self._file, json.dumps(state))
 
     def _take_over(self) -> bool:
-        """Take over what an interrupted run has captured; whether its setup came to its end.
-
-        What this table cannot take down is said, and kept under another name.
-        """
+        """Take over what an interrupted run has captured; whether its setup came to its end."""
         if not self._file.exists():
             return False
-        try:
-            state = json.loads(self._file.read_text(encoding="utf-8"))
-            made_by, captured, done = state["setup"], dict(state["captured"]), state["done"] is True
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            why = f"it cannot be read ({type(error).__name__}), so what it made is not known"
-        else:
-            if made_by == self._digest():
-                self._captured = captured
-                return done
-            why = f"the setup has changed since; it made {self._named(captured)}"
-        kept = self._file.with_name(LEFT_FILE)
-        self._file.replace(kept)
-        notice(
-            f"judgecal: {self.name}: something of an earlier run may be left on the server, and is not taken "
-            f"down: {why}. See {kept}"
-        )
+        state = read_json(self._file, absent="no setup")
+        if state.get("setup") == self._digest():
+            self._captured = state["captured"]
+            return bool(state["done"])
+        made = self._plain(json.dumps(state.get("captured"))[:200])
+        notice(f"judgecal: {self.name}: the setup has changed; what an earlier one made stays: {made}")
         return False
-
-    def _named(self, captured: Mapping[str, Any]) -> str:
-        """What was captured, each shortened: `collection = "c1"`."""
-        shown = (f"{name} = {json.dumps(value)[:60]}" for name, value in captured.items())
-        return self._plain(", ".join(shown)) or "nothing that was captured"
 
     def _digest(self) -> str:
         return digest(self.table.setup.model_dump(mode="json"))

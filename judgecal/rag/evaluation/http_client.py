@@ -42,7 +42,6 @@ _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _POLICY = Policy(attempts=4, first_wait_s=0.5, longest_wait_s=20.0)
 _NEVER_BETTER = (501, 505)  # it does not know the method, or the protocol
 _REDIRECTS = (301, 302, 303, 307, 308)
-_MOST_REDIRECTS = 5
 _MOST_SHOWN = 4000  # bytes of a body that a message may quote from
 _STREAMS = ("text/event-stream", "application/x-ndjson", "application/jsonl", "application/stream+json")
 _HEADERS = {
@@ -159,9 +158,6 @@ class HttpConfig(BaseModel):
     token: JmesPath | None = None  # a piece of the answer in an event of a stream
     timeout: Seconds = 60.0  # for one question, from the request to the whole answer
     concurrency: Annotated[int, Field(ge=1, le=1024)] = 4  # questions at once
-    # Send a request again whose connection was lost after it was sent. Without it that is done for GET alone,
-    # as another request may have been answered, and paid for, already.
-    retry_dropped: bool = False
     setup: SetupConfig = SetupConfig()  # what is made on the server first, and taken down in the end
 
     def _variables(self) -> tuple[str, ...]:
@@ -305,12 +301,10 @@ class HttpClient:
     Args:
         secrets: what no message may hold.
         concurrency: requests at once; one that waits to be tried again is none.
-        retry_dropped: as in `HttpConfig`.
     """
 
-    def __init__(self, secrets: Sequence[str], concurrency: int, *, retry_dropped: bool = False) -> None:
+    def __init__(self, secrets: Sequence[str], concurrency: int) -> None:
         self._secrets = secrets
-        self._retry_dropped = retry_dropped
         self._places = asyncio.Semaphore(concurrency)
         self._random = random.Random(_POLICY.seed)
         # No cookies: one question must not change what the next is told. Not `trust_env`: it reads .netrc.
@@ -355,57 +349,31 @@ class HttpClient:
             reason = self._line(str(error) or type(error).__name__)
             if isinstance(error, _NEVER_SENT):
                 message, retry = f"no connection: {reason}", not isinstance(error, _NEVER_WILL)
-            elif retry := request.method == "GET" or self._retry_dropped:
-                message = f"the connection was lost: {reason}"
             else:
-                message = (
-                    f"the connection was lost after the request was sent: {reason}; it may have been worked "
-                    "on, so only the next run asks again (retry_dropped = true asks at once)"
-                )
+                # Anything but GET may have been answered, and paid for: only the next run asks again.
+                message, retry = f"the connection was lost: {reason}", request.method == "GET"
             raise CallFailed("transport", message, retry=retry) from error
 
     async def _exchange(self, request: Request, timeout_s: float) -> Received:
-        """One request and those that it is redirected to on its own host."""
-        url = request.url
         data, headers = None, dict(request.headers)
         if request.body is not None:
             data = json.dumps(request.body).encode("ascii")  # half a surrogate pair goes as its escape
             headers = {"content-type": "application/json", **headers}
-        clock = asyncio.get_running_loop().time
-        start = clock()
-        for _ in range(_MOST_REDIRECTS + 1):
-            left = aiohttp.ClientTimeout(total=max(0.001, timeout_s - (clock() - start)))
-            async with self._session.request(
-                request.method, url, data=data, headers=headers, timeout=left, proxy=proxy_for(url),
-                allow_redirects=False,
-            ) as answer:  # fmt: skip
-                if answer.status not in _REDIRECTS:
-                    return await self._received(answer, start)
-                url = self._redirected(request.method, url, answer)
-        raise failed("server", f"more than {_MOST_REDIRECTS} redirects")
-
-    def _redirected(self, method: str, url: URL, answer: aiohttp.ClientResponse) -> URL:
-        """Where a redirect leads; a header's secret and a question go to the host of the file alone."""
-        location = answer.headers.get("location", "")
-        try:
-            to = url.join(URL(location))
-        except ValueError:
-            to = URL()
-        shown = self._line(str(to.with_query(None).with_user(None)) if to.host else location)[:200]
-        ports = (url.scheme, url.port, to.scheme, to.port)
-        upgraded = ports == ("http", 80, "https", 443)  # the ports of the names
-        if to.host != url.host or not (upgraded or ports[:2] == ports[2:]):
-            other = "port" if to.host == url.host else "host"
-            message = f"a redirect to another {other} ({shown}), which is not followed"
-            raise failed("server", f"HTTP {answer.status}: {message}")
-        if answer.status in (301, 302, 303) and method != "GET":
-            message = f"a redirect to {shown} that would drop the question: write that address"
-            raise failed("server", f"HTTP {answer.status}: {message}")
-        return to
+        start = asyncio.get_running_loop().time()
+        async with self._session.request(
+            request.method, request.url, data=data, headers=headers, proxy=proxy_for(request.url),
+            timeout=aiohttp.ClientTimeout(total=timeout_s), allow_redirects=False,
+        ) as answer:  # fmt: skip
+            return await self._received(answer, start)
 
     async def _received(self, answer: aiohttp.ClientResponse, start: float) -> Received:
         clock = asyncio.get_running_loop().time
         status, good = answer.status, 200 <= answer.status < 300
+        if status in _REDIRECTS:  # a header's secret and a question go to the address of the file alone
+            to = self._line(answer.headers.get("location", "").partition("?")[0])[:200]
+            raise failed(
+                "server", f"HTTP {status}: a redirect to {to}, which is not followed: write that address"
+            )
         body = bytearray()
         arrivals: list[tuple[float, int]] = []
         while (part := await answer.content.readany()) and (good or len(body) < _MOST_SHOWN):
