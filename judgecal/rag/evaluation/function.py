@@ -1,21 +1,19 @@
 """A system that is a function of the user's: `FILE.py:function`, or `module:function` of an installed module.
 
 It is given the question, a text, and returns the answer, or `{answer, contexts, prompt_tokens,
-completion_tokens, cost_usd}` of which only `answer` must be there. It may be `async`. What it raises is the
-error of that question.
+completion_tokens, cost_usd}` of which only `answer` must be there. It may be `async`: each call then has an
+event loop of its own. What it raises is the error of that question.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import contextvars
 import hashlib
 import importlib
 import inspect
-import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -41,7 +39,6 @@ from judgecal.records import Failure
 from judgecal.signatures import RAN, read_source, run_source
 
 _KEYS = ("answer", "contexts", "prompt_tokens", "completion_tokens", "cost_usd")
-_GRACE_S = 1.0  # for functions that go on when the run ends
 
 _Row = dict[str, Any]
 """What came of a question: fields of its answer, or `error` in their place; and the function's seconds."""
@@ -52,10 +49,7 @@ class FunctionConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
     function: str  # `FILE.py:function` or `module:function`
-    # Seconds for one question, of an `async` function alone: no other one can be ended.
-    timeout: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] | None = None
-    # Questions at once; a function that is not `async` is called in so many threads.
-    concurrency: Annotated[int, Field(ge=1, le=1024)] = 1
+    concurrency: Annotated[int, Field(ge=1, le=1024)] = 1  # questions at once, each in a thread of its own
 
 
 @dataclass
@@ -86,37 +80,24 @@ class FunctionSystem(System):
             inspect.signature(call).bind("a question")
         except TypeError as error:
             problems.append(f"{self.table.function} must take one argument, the question ({error})")
-        if self.table.timeout is not None and not inspect.iscoroutinefunction(call):
-            problems.append("timeout is for async functions, as we cannot stop others: leave it out")
         return problems
 
     def answer(self, questions: Sequence[Question], asking: Asking) -> list[SystemAnswer]:
         call, concurrency = self._loaded[0], self.table.concurrency
 
         async def work_off(due: Sequence[Question], take: Answered) -> None:
-            loop = asyncio.get_running_loop()
-            with contextlib.ExitStack() as at_end:
-                if inspect.iscoroutinefunction(call):
-                    apart = _OwnLoop()
-                    at_end.callback(apart.close)
+            # In threads, as it may run an event loop; timed there, as it may wait for its turn.
+            threads, loop = ThreadPoolExecutor(concurrency, "system"), asyncio.get_running_loop()
 
-                    def row_of(text: str) -> Awaitable[_Row]:
-                        return apart.run(_awaited(call, text), self.table.timeout)
+            async def answered(question: Question) -> SystemAnswer:
+                context = contextvars.copy_context()
+                row = await loop.run_in_executor(threads, context.run, _called, call, question.question)
+                return replace(SystemAnswer(self.name, question.group, None, at=now()), **row)
 
-                else:
-                    # In threads, as it may run an event loop; timed there, as it may wait for its turn.
-                    threads = ThreadPoolExecutor(concurrency, "system")
-                    at_end.callback(threads.shutdown, wait=False, cancel_futures=True)
-
-                    def row_of(text: str) -> Awaitable[_Row]:
-                        context = contextvars.copy_context()
-                        return loop.run_in_executor(threads, context.run, _called, call, text)
-
-                async def answered(question: Question) -> SystemAnswer:
-                    row = await row_of(question.question)
-                    return replace(SystemAnswer(self.name, question.group, None, at=now()), **row)
-
+            try:
                 await ask_at_once(due, take, answered, concurrency=concurrency)
+            finally:
+                threads.shutdown(wait=False, cancel_futures=True)
 
         return ask_all(self, questions, asking, work_off)
 
@@ -152,36 +133,18 @@ class FunctionSystem(System):
 
 
 def _called(call: Callable[[str], Any], text: str) -> _Row:
+    """What comes of one question; an interrupt ends the run."""
     row, start = _Row(), time.perf_counter()
-    with _errors_into(row):
-        value = call(text)
-        row["latency_s"] = time.perf_counter() - start
-        row |= _read(value)
-    return row
-
-
-async def _awaited(call: Callable[[str], Awaitable[Any]], text: str) -> _Row:
-    """The same of an async function."""
-    row, start = _Row(), time.perf_counter()
-    with _errors_into(row):
-        value = await call(text)
-        row["latency_s"] = time.perf_counter() - start
-        row |= _read(value)
-    return row
-
-
-@contextlib.contextmanager
-def _errors_into(row: _Row) -> Iterator[None]:
-    """Take what the user's code raises, or a value of its own wherever it is looked at, as the row's error.
-
-    An interrupt ends the run.
-    """
     try:
-        yield
+        value = call(text)
+        if inspect.iscoroutine(value):
+            value = asyncio.run(value)
+        row["latency_s"] = time.perf_counter() - start
+        return row | _read(value)
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # noqa: BLE001 - the user's code: whatever it raises
-        row["error"] = Failure("code", described(error))
+    except BaseException as error:  # noqa: BLE001 - the user's code, and values of its own: whatever they raise
+        return row | {"error": Failure("code", described(error))}
 
 
 def _read(value: Any) -> _Row:
@@ -212,49 +175,3 @@ def _read(value: Any) -> _Row:
     if sum(sizes) > MOST_BYTES:
         return {"error": Failure("length", f"the answer is larger than {MOST_BYTES // 1_000_000} MB")}
     return fields
-
-
-class _OwnLoop:
-    """An event loop in its own thread: an `async` function that nothing can end holds up nobody there."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._turn, name="system", daemon=True)
-        self._thread.start()
-
-    def _turn(self) -> None:
-        while True:
-            try:
-                self._loop.run_forever()
-            except (SystemExit, KeyboardInterrupt):  # of a task that the function has begun; the others go on
-                continue
-            return
-
-    async def run(self, work: Coroutine[Any, Any, _Row], timeout_s: float | None) -> _Row:
-        """What the work comes to in time; after that it is cancelled, and not waited for."""
-        coming = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
-        try:
-            await asyncio.wait({coming}, timeout=timeout_s)
-            if coming.done():
-                return coming.result()
-            return {"error": Failure("timeout", f"no answer within {timeout_s:g} s")}
-        finally:
-            coming.cancel()
-
-    def close(self) -> None:
-        """Cancel what goes on; what does not end by that stays in its thread, which dies with the process."""
-
-        async def cancelled() -> bool:
-            tasks = asyncio.all_tasks() - {asyncio.current_task()}
-            for task in tasks:
-                task.cancel()
-            return not tasks or not (await asyncio.wait(tasks, timeout=_GRACE_S))[1]
-
-        try:
-            ended = asyncio.run_coroutine_threadsafe(cancelled(), self._loop).result(2 * _GRACE_S)
-        except TimeoutError:  # it holds the loop itself
-            return
-        if ended:
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-            self._loop.close()
