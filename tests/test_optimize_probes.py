@@ -18,7 +18,7 @@ from judgecal.optimize import probing
 from judgecal.optimize.probing import SplitProbes, choose_probed, train_probes
 from judgecal.optimize.result import Choice, Scored
 from judgecal.optimize.training import ITEM_ID, AgreementMetric
-from judgecal.probes.family import families_named
+from judgecal.probes.family import families_named, make_probes
 from judgecal.records import Estimate, Judgement
 from judgecal.scale import Scale
 from judgecal.signatures import load_signature
@@ -124,7 +124,7 @@ def chosen(monkeypatch: pytest.MonkeyPatch, agreement: dict[str, float], shares:
     monkeypatch.setattr(probing.Footing, "of", lambda *_: None)
     gold = load_gold("starter")
     table = AgreementTable(gold, gold.select("dev"))
-    return choose_probed(scored, "m", table, Broken((object(),), shares))[0]  # type: ignore[arg-type]
+    return choose_probed(scored, "m", table, Broken((object(),), shares=shares))[0]  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -148,8 +148,19 @@ def test_a_gain_by_luck_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     assert chosen(monkeypatch, agreement, shares).taken.name == "before"
 
 
+def test_what_broke_it_on_train_is_to_be_mended_and_the_rest_is_guarded() -> None:
+    gold = load_gold("starter")
+    items = [item for item in gold.select("train") if item.item_id in gold.labels]
+    made = tuple(make_probes(gold, items, families_named(["empty", "padding"]), n=4, seed=0).values())
+    broken = {"empty": np.zeros(4), "padding": np.array([0.0, 0.0, 0.0, 1.0])}
+    assert SplitProbes(made).weakened(broken) == {"padding"}
+    probes = SplitProbes(made, frozenset({"padding"}))
+    assert probes.share(broken).value == 0.25 and len(probes.groups) == 4
+    assert probes.held(broken, broken).families == {"empty": (0.0, 0.0), "padding": (0.25, 0.25)}
+
+
 def test_the_change_is_paired_and_shown_by_question() -> None:
-    probes = Broken((), {"a": 0.3, "b": 0.0})
+    probes = Broken((), shares={"a": 0.3, "b": 0.0})
     before, after = (probes.broken(None, name, None) for name in "ab")
     found = probes.held(before, after)
     assert (found.before.value, found.after.value, found.fewer) == (0.3, 0.0, True)
@@ -213,7 +224,7 @@ def test_a_judge_that_obeys_who_asks_for_marks_is_mended_and_one_that_no_prompt_
     assert result["headline"]["kind"] in ("mended", "better")
     assert "fewest broken probes" in result["choice"] and result["test_looks"] == 1
     for split, probes in (("dev", dev), ("test", test)):
-        assert probes["after"]["value"] < 0.05 < probes["before"]["value"]
+        assert probes["after"]["value"] < 0.1 < probes["before"]["value"]
         before, after = (result[split][side]["macro_agreement"]["value"] for side in ("before", "after"))
         assert after > before - 0.05
     assert test["difference"]["high"] < 0.0

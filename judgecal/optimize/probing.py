@@ -1,10 +1,12 @@
 """`optimize --probes`: probes of train to learn from, of dev to choose by, and of test to confirm by, once.
 
-Agreement is not traded away: of the candidates that agree on dev at least as well as the judge as it was, the
-one with the fewest broken probes is taken where these are fewer by more than luck (as `choose` has it: in one
-run of five the best of as many equal candidates gains more); else agreement alone chooses, as without probes.
-On test the same pair is held to both: fewer probes break it where the paired difference is shown below 0, and
-it may be taken for that unless its agreement is shown to fall.
+What is to be mended is what breaks: the families of which a tenth of the probes of train broke the judge as
+it was. Agreement is not traded away: of the candidates that agree on dev at least as well as the judge as it
+was, and break on no more probes of all families together, the one with the fewest broken probes of those to be
+mended is taken where these are fewer by more than luck (as `choose` has it: in one run of five the best of as
+many equal candidates gains more); else agreement alone chooses, as without probes. On test the same pair is
+held to both: fewer probes break it where the paired difference is shown below 0, and it may be taken for that
+unless its agreement is shown to fall.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from judgecal.experiment import AgreementTable, JudgeColumn
 from judgecal.goldset import GoldSet
 from judgecal.judges import PromptJudge
 from judgecal.optimize.result import Choice, OptimizedProbes, Scored, choose
-from judgecal.probes.family import Family, MadeProbes, Probe, Sources, families_named, make_probes
+from judgecal.probes.family import TENTH, Family, MadeProbes, Probe, Sources, families_named, make_probes
 from judgecal.probes.result import Footing, Verdicts
 from judgecal.probes.run import fits
 from judgecal.records import Estimate, Item
@@ -37,6 +39,7 @@ class SplitProbes:
     """The probes of one split."""
 
     made: tuple[MadeProbes, ...]
+    weak: frozenset[str] = frozenset()  # the families that are to be mended; all where none is named
 
     @classmethod
     def of(cls, gold: GoldSet, items: Sequence[Item], judge: PromptJudge, seed: int) -> SplitProbes:
@@ -52,8 +55,9 @@ class SplitProbes:
 
     @property
     def groups(self) -> list[str]:
-        """The question of each."""
-        return [probe.item.group for one in self.made for probe in one.probes]
+        """The question of each that is to be mended."""
+        weak = self.weak or {one.family.name for one in self.made}
+        return [probe.item.group for one in self.made if one.family.name in weak for probe in one.probes]
 
     def broken(self, table: AgreementTable, column: JudgeColumn, footing: Footing) -> Broken:
         """Family -> which of its probes break a judge; NaN where one could not. No verdict is a break: else a
@@ -66,17 +70,17 @@ class SplitProbes:
         }
 
     def share(self, broken: Broken, *, level: float = 0.95) -> Estimate:
-        """The share of all of them that break."""
-        return mean_estimate(_flat(broken), self.groups, level=level)
+        """The share of those to be mended that break."""
+        return mean_estimate(self._flat(broken), self.groups, level=level)
 
     def parts(self, before: Broken, after: Broken) -> Floats:
         """What each question brings to how many fewer of them break, as shares of all."""
-        change = np.nan_to_num(_flat(before)) - np.nan_to_num(_flat(after))
+        change = np.nan_to_num(self._flat(before)) - np.nan_to_num(self._flat(after))
         return np.bincount(np.unique(self.groups, return_inverse=True)[1], weights=change) / len(change)
 
     def held(self, before: Broken, after: Broken, *, level: float = 0.95) -> OptimizedProbes:
         """Both judges, paired by probe: what could break at neither time is left out, at one holds."""
-        pair = np.stack([_flat(before), _flat(after)])
+        pair = np.stack([self._flat(before), self._flat(after)])
         change = np.where(np.isnan(pair).all(axis=0), np.nan, np.nan_to_num(pair[1]) - np.nan_to_num(pair[0]))
         return OptimizedProbes(
             self.share(before, level=level),
@@ -85,9 +89,13 @@ class SplitProbes:
             families={one.family.name: (_mean(before, one), _mean(after, one)) for one in self.made},
         )
 
+    def _flat(self, broken: Broken) -> Floats:
+        weak = self.weak or broken.keys()
+        return np.concatenate([*(values for name, values in broken.items() if name in weak), np.zeros(0)])
 
-def _flat(broken: Broken) -> Floats:
-    return np.concatenate([*broken.values(), np.zeros(0)])
+    def weakened(self, broken: Broken) -> frozenset[str]:
+        """The families that break a judge on a tenth of these probes, or more."""
+        return frozenset(one.family.name for one in self.made if (_mean(broken, one) or 0.0) >= TENTH - 1e-9)
 
 
 def _mean(broken: Broken, one: MadeProbes) -> float | None:
@@ -122,7 +130,12 @@ def choose_probed(
         return choose(scored, metric, dev), {}
     broken = {one.name: probes.broken(dev, one.column, Footing.of(dev, one.column)) for one in scored}
     before, usual = scored[0], choose(scored, metric, dev)
-    able = [one for one in scored[1:] if one.value(metric) >= before.value(metric)]
+    every = {name: sum(float(np.nansum(values)) for values in of.values()) for name, of in broken.items()}
+    able = [
+        one
+        for one in scored[1:]
+        if one.value(metric) >= before.value(metric) and every[one.name] <= every[before.name]
+    ]
     if not able:
         return usual, broken
     share = {one.name: probes.share(broken[one.name]).value or 0.0 for one in able}
@@ -131,5 +144,5 @@ def choose_probed(
     gain = float(fewer[able.index(best)].sum())
     if fewer.shape[1] < MIN_GROUPS or gain <= largest_by_luck(fewer, [0.0] * len(able), seed=dev.seed):
         return usual, broken
-    agrees = "of those that agree on dev no less than the judge as it was"
+    agrees = "of those that agree on dev no less than the judge as it was, and break on no more probes,"
     return Choice(best, f"{agrees} it has the fewest broken probes, fewer by more than luck"), broken

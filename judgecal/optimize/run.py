@@ -166,8 +166,10 @@ class OptimizeRun:
         budget, look, confirmation = self.options.open_budget(self.experiment.folder), None, None
         probed: OptimizedProbes | None = None
         with open_journal(self.experiment.journal, self.options) as journal:
-            scored, dev = self._score_all(journal, budget), self.table("dev")
-            choice, broken = choose_probed(scored, self.metric, dev, self.probed("dev"))
+            weak, hard = self._weak_on_train(journal, budget) if self.probes else (frozenset(), frozenset())
+            scored, dev = self._score_all(journal, budget, hard), self.table("dev")
+            on_dev = dataclasses.replace(self.probed("dev"), weak=weak)
+            choice, broken = choose_probed(scored, self.metric, dev, on_dev)
             before, after = scored[0], choice.taken
             program, columns = self.experiment.program, [score.column for score in scored]
             save_program(
@@ -194,7 +196,7 @@ class OptimizeRun:
                         after=columns[1],
                         metric=self.metric,
                     )
-                    probed = self._held(columns, fit, level=look.level)
+                    probed = self._held(columns, fit, weak, level=look.level)
         if lost:  # they count as wrong, and that is not the judge's doing
             why = f"{lost} calls were lost (connection or budget)"
             choice = dataclasses.replace(choice, sealed=f"{why}: the same command makes them again")
@@ -209,16 +211,17 @@ class OptimizeRun:
             judged_usd + logged_usd(self.call_log) + budget.unseen_usd,
         )
         if self.probes:
-            on_dev = self.probed("dev").held(broken["before"], broken[after.name])
-            result = dataclasses.replace(result, probes=ProbesOf(on_dev, probed))
+            held = on_dev.held(broken["before"], broken[after.name])
+            result = dataclasses.replace(result, probes=ProbesOf(held, probed))
         self.experiment.write_summary(result)
         return result
 
     def _held(
-        self, columns: Sequence[JudgeColumn], fit: tuple[Item, ...], *, level: float
+        self, columns: Sequence[JudgeColumn], fit: tuple[Item, ...], weak: frozenset[str], *, level: float
     ) -> OptimizedProbes | None:
         """Both judges on the probes of test, each through its map of train and dev."""
-        probes, test = self.probed("test"), self.table("test", level=level)
+        test = self.table("test", level=level)
+        probes = dataclasses.replace(self.probed("test"), weak=weak)
         if not probes.made:
             return None
         table = dataclasses.replace(test, items=fit)
@@ -314,11 +317,8 @@ class OptimizeRun:
             ],
         )
 
-    def _score_all(self, journal: Journal, budget: Budget) -> list[Scored]:
-        dev, training = self.table("dev"), self.training(budget)
-        if training.probes:
-            broken = self._broken_on_train(journal, budget)
-            training = dataclasses.replace(training, broken=broken)
+    def _score_all(self, journal: Journal, budget: Budget, hard: frozenset[str]) -> list[Scored]:
+        dev, training = self.table("dev"), dataclasses.replace(self.training(budget), broken=hard)
         made: Iterable[Candidate] = candidates(self.optimizer, training)
         at_most = OPTIMIZERS[self.optimizer].bounds(training).candidates
         if not at_most:  # they take no call: all at once
@@ -332,13 +332,15 @@ class OptimizeRun:
             scored.append(Scored.on(dev, candidate, judge, column, self.metric))
         return scored
 
-    def _broken_on_train(self, journal: Journal, budget: Budget) -> frozenset[str]:
-        """The probes of train that break the judge as it is: what it is to learn from comes first."""
+    def _weak_on_train(self, journal: Journal, budget: Budget) -> tuple[frozenset[str], frozenset[str]]:
+        """The families that break the judge as it is on train, and those probes, from which it learns first."""
         table, items = self.table("train"), self.items("train")
         probes = SplitProbes.of(self.gold, items, self.judge, self.seed)
         column = self._judged(self.judge, [*items, *probes.items], journal, budget, "train: probes")
-        values = itertools.chain(*probes.broken(table, column, Footing.of(table, column)).values())
-        return frozenset(item.item_id for item, one in zip(probes.items, values, strict=True) if one == 1.0)
+        broken = probes.broken(table, column, Footing.of(table, column))
+        values = itertools.chain(*broken.values())
+        hard = [item.item_id for item, one in zip(probes.items, values, strict=True) if one == 1.0]
+        return probes.weakened(broken), frozenset(hard)
 
     def _judged(
         self, judge: PromptJudge, items: Sequence[Item], journal: Journal, budget: Budget, label: str

@@ -345,8 +345,9 @@ def _probes(result: OptimizeResult) -> Section | None:
     return section(
         "probes",
         "Probes that break it",
-        "Of the candidates that agree on dev no less than the judge as it was, we take the one with the "
-        "fewest broken probes, where these are fewer by more than luck; else agreement alone chooses.",
+        "Of the families that broke it on train. Of the candidates that agree on dev no less than the judge "
+        "as it was, and break on no more probes of all families, we take the one with the fewest of these "
+        "broken, where they are fewer by more than luck; else agreement alone chooses.",
         Table(["broken probes", "before", "after", "after - before, points", "n"], whole, short=True),
         Table(["family", *heads], families),
     )
