@@ -83,14 +83,14 @@ def test_probes_of_train_have_a_label_and_no_person_gave_it(workspace: Workspace
     probes, labels = train_probes(gold, items, judge(workspace), seed=0, directed=False)
     assert 0 < len(probes) <= len(items)
     assert not labels.keys() & gold.labels.keys()
-    by_kind = {probe.kind for probe, _ in probes}
+    by_kind = {probe.family.kind for probe in probes}
     assert by_kind == {"full", "none", "still", "no_rise"}  # on a graded scale one that falls has no label
-    for probe, _ in probes:
+    for probe in probes:
         assert gold.split_of(probe.item.group) == "train"
         of = gold.labels[probe.of.item_id]
-        assert labels[probe.item.item_id] == {"full": 100.0, "none": 0.0}.get(probe.kind, of)
+        assert labels[probe.item.item_id] == {"full": 100.0, "none": 0.0}.get(probe.family.kind, of)
     directed, _ = train_probes(gold, items, judge(workspace), seed=0, directed=True)
-    assert "falls" in {probe.kind for probe, _ in directed}
+    assert "falls" in {probe.family.kind for probe in directed}
 
 
 # --- the choice

@@ -2,15 +2,16 @@
 
 What is to be mended is what breaks: the families of which a tenth of the probes of train broke the judge as
 it was. Agreement is not traded away: of the candidates that agree on dev at least as well as the judge as it
-was, and break on no more probes of all families together, the one with the fewest broken probes of those to be
-mended is taken where these are fewer by more than luck (as `choose` has it: in one run of five the best of as
-many equal candidates gains more); else agreement alone chooses, as without probes. On test the same pair is
-held to both: fewer probes break it where the paired difference is shown below 0, and it may be taken for that
-unless its agreement is shown to fall.
+was, and break on no more probes of all families together, the one with the fewest broken probes of those to
+be mended is taken where these are fewer by more than luck (as `choose` has it: in one run of five the best of
+as many equal candidates gains more); else agreement alone chooses, as without probes. On test the same pair
+is held to both: fewer probes break it where the paired difference is shown below 0, and it may be taken for
+that unless its agreement is shown to fall.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -20,8 +21,8 @@ from judgecal.experiment import AgreementTable, JudgeColumn
 from judgecal.goldset import GoldSet
 from judgecal.judges import PromptJudge
 from judgecal.optimize.result import Choice, OptimizedProbes, Scored, choose
-from judgecal.probes.family import TENTH, Family, MadeProbes, Probe, Sources, families_named, make_probes
-from judgecal.probes.result import Footing, Verdicts
+from judgecal.probes.family import TENTH, MadeProbes, Probe, Sources, families_named, make_probes
+from judgecal.probes.result import Footing, Verdicts, by_group, changes, share_of
 from judgecal.probes.run import fits
 from judgecal.records import Estimate, Item
 from judgecal.scale import Label
@@ -60,28 +61,27 @@ class SplitProbes:
         return [probe.item.group for one in self.made if one.family.name in weak for probe in one.probes]
 
     def broken(self, table: AgreementTable, column: JudgeColumn, footing: Footing) -> Broken:
-        """Family -> which of its probes break a judge; NaN where one could not. No verdict is a break: else a
-        candidate that answers no probe would look mended."""
+        """Family -> which of its probes break a judge; `inf` where one could not. No verdict is a break: else
+        a candidate that answers no probe would look mended."""
         verdicts = Verdicts.of(footing, column, [*table.items, *self.items])
         values = {one.family.name: verdicts.broken(one.probes) for one in self.made}
-        return {
-            name: np.where(np.isnan(broken), 1.0, np.where(np.isinf(broken), np.nan, broken))
-            for name, broken in values.items()
-        }
+        return {name: np.where(np.isnan(broken), 1.0, broken) for name, broken in values.items()}
+
+    def _flat(self, broken: Broken) -> Floats:
+        weak = self.weak or broken.keys()
+        return np.concatenate([*(values for name, values in broken.items() if name in weak), np.zeros(0)])
 
     def share(self, broken: Broken, *, level: float = 0.95) -> Estimate:
         """The share of those to be mended that break."""
-        return mean_estimate(self._flat(broken), self.groups, level=level)
+        return share_of(self._flat(broken), self.groups, level=level)
 
     def parts(self, before: Broken, after: Broken) -> Floats:
-        """What each question brings to how many fewer of them break, as shares of all."""
-        change = np.nan_to_num(self._flat(before)) - np.nan_to_num(self._flat(after))
-        return np.bincount(np.unique(self.groups, return_inverse=True)[1], weights=change) / len(change)
+        """What each question brings to how many fewer of them break."""
+        return by_group(changes(self._flat(after), self._flat(before)), self.groups)
 
     def held(self, before: Broken, after: Broken, *, level: float = 0.95) -> OptimizedProbes:
-        """Both judges, paired by probe: what could break at neither time is left out, at one holds."""
-        pair = np.stack([self._flat(before), self._flat(after)])
-        change = np.where(np.isnan(pair).all(axis=0), np.nan, np.nan_to_num(pair[1]) - np.nan_to_num(pair[0]))
+        """Both judges, paired by probe."""
+        change = changes(self._flat(before), self._flat(after))
         return OptimizedProbes(
             self.share(before, level=level),
             self.share(after, level=level),
@@ -89,23 +89,18 @@ class SplitProbes:
             families={one.family.name: (_mean(before, one), _mean(after, one)) for one in self.made},
         )
 
-    def _flat(self, broken: Broken) -> Floats:
-        weak = self.weak or broken.keys()
-        return np.concatenate([*(values for name, values in broken.items() if name in weak), np.zeros(0)])
-
     def weakened(self, broken: Broken) -> frozenset[str]:
         """The families that break a judge on a tenth of these probes, or more."""
         return frozenset(one.family.name for one in self.made if (_mean(broken, one) or 0.0) >= TENTH - 1e-9)
 
 
 def _mean(broken: Broken, one: MadeProbes) -> float | None:
-    values = broken[one.family.name]
-    return None if np.isnan(values).all() else float(np.nanmean(values))
+    return share_of(broken[one.family.name], [probe.item.group for probe in one.probes]).value
 
 
 def train_probes(
     gold: GoldSet, items: Sequence[Item], judge: PromptJudge, *, seed: int, directed: bool
-) -> tuple[list[tuple[Probe, Family]], dict[str, Label]]:
+) -> tuple[list[Probe], dict[str, Label]]:
     """Probes of train, families in turn and at most as many as there are answers, with a label each.
 
     The label is what a probe must get: an end of the scale, or that of the answer which it was made of. One
@@ -115,11 +110,11 @@ def train_probes(
     scale, made = gold.scale, SplitProbes.of(gold, items, judge, seed).made
     kinds = {"full": scale.high, "none": scale.low, "falls": scale.low}
     usable = [one for one in made if directed or one.family.kind != "falls" or not scale.graded]
-    turns = [(place, one.probes[place], one.family) for one in usable for place in range(len(one.probes))]
-    turns.sort(key=lambda turn: turn[0])
-    probes = [(probe, family) for _, probe, family in turns[: len(items)]]
-    labels = {probe.item.item_id: kinds.get(probe.kind, gold.labels[probe.of.item_id]) for probe, _ in probes}
-    return probes, labels
+    turns = itertools.chain(*itertools.zip_longest(*(one.probes for one in usable)))
+    probes = [probe for probe in turns if probe is not None][: len(items)]
+    return probes, {
+        one.item.item_id: kinds.get(one.family.kind, gold.labels[one.of.item_id]) for one in probes
+    }
 
 
 def choose_probed(
@@ -130,7 +125,7 @@ def choose_probed(
         return choose(scored, metric, dev), {}
     broken = {one.name: probes.broken(dev, one.column, Footing.of(dev, one.column)) for one in scored}
     before, usual = scored[0], choose(scored, metric, dev)
-    every = {name: sum(float(np.nansum(values)) for values in of.values()) for name, of in broken.items()}
+    every = {name: sum(int((one == 1.0).sum()) for one in of.values()) for name, of in broken.items()}
     able = [
         one
         for one in scored[1:]

@@ -59,7 +59,7 @@ from judgecal.optimize.result import (
     unconfirmed,
 )
 from judgecal.optimize.training import Candidate, Training, reflection_spec
-from judgecal.probes.family import Family, Probe
+from judgecal.probes.family import Probe
 from judgecal.probes.result import Footing
 from judgecal.records import RETRIED_ON_RESUME, Item, Judgement, Rating
 from judgecal.stats import leading_metric
@@ -289,7 +289,7 @@ class OptimizeRun:
         items = self.items("train")
         labels = {item.item_id: self.gold.labels[item.item_id] for item in items}
         notes: dict[str, list[Rating]] = {}
-        probes: list[tuple[Probe, Family]] = []
+        probes = list[Probe]()
         if self.probes:
             directed = self.optimizer in ("gepa", "simba")
             probes, known = train_probes(self.gold, items, self.judge, seed=self.seed, directed=directed)
@@ -311,8 +311,8 @@ class OptimizeRun:
             use_cache=self.options.use_cache,
             quiet=self.options.quiet,
             probes=[
-                (shown, probe.kind, family.what)
-                for probe, family in probes
+                (shown, probe.family.kind, probe.family.what)
+                for probe in probes
                 for *_, shown in units_of(self.judge, probe.item)
             ],
         )
@@ -333,7 +333,7 @@ class OptimizeRun:
         return scored
 
     def _weak_on_train(self, journal: Journal, budget: Budget) -> tuple[frozenset[str], frozenset[str]]:
-        """The families that break the judge as it is on train, and those probes, from which it learns first."""
+        """The families that break the judge on train, and the probes that do, from which it learns first."""
         table, items = self.table("train"), self.items("train")
         probes = SplitProbes.of(self.gold, items, self.judge, self.seed)
         column = self._judged(self.judge, [*items, *probes.items], journal, budget, "train: probes")

@@ -39,6 +39,7 @@ _LANGUAGES: Mapping[str, str] = {
     "en": "the of is are was were and to what who how which when where did does do for by in it you",
     "de": "der die das den dem und ist sind nicht ein eine wie wer wann zu mit von im werden wird was",
     "pl": "jest są nie się na do czy jak kto co kiedy w z i oraz przez ile który gdzie",
+    "fr": "le les des du est et une dans pour avec quel quelle qui quand où comment pas au sur été",
     "es": "el los las del es son una que por para con quién qué cómo cuándo dónde cuál y no",
 }
 
@@ -127,8 +128,7 @@ class Probe:
 
     item: Item
     of: Item
-    family: str
-    kind: Kind
+    family: Family
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ def one_probe(family: Family, item: Item, sources: Sources, *, seed: int) -> Pro
     if answer.strip() == item.answer.strip() and family.kind not in ("full", "none"):
         raise LeftOut("the rule leaves the answer as it is")
     given = dataclasses.replace(item, item_id=f"{item.item_id}~{family.name}", answer=answer)
-    return Probe(given, item, family.name, family.kind)
+    return Probe(given, item, family)
 
 
 def make_probes(
@@ -193,13 +193,13 @@ def make_probes(
 
 
 def language_of(item: Item) -> str:
-    """The language of an item, en, de, pl or es, by its commonest words; left out where they do not tell."""
+    """The language of an item, by its commonest words; left out where they do not tell."""
     texts = " ".join((item.question, *item.reference_answers, item.answer[:500])).lower()
     words = Counter(re.findall(r"[^\W\d_]+", texts))
     counts = Counter({name: sum(words[word] for word in known.split()) for name, known in _LANGUAGES.items()})
     (best, n), (_, second) = counts.most_common(2)
     if n <= second:
-        raise LeftOut("its language is not told by its words (known: en, de, pl, es)")
+        raise LeftOut("its language is not told by its words (known: en, de, es, fr, pl)")
     return best
 
 

@@ -13,7 +13,19 @@ from judgecal.errors import InputError
 from judgecal.experiment import Experiment, gold_config
 from judgecal.goldset import GoldSet
 from judgecal.probes.family import LeftOut, Probe, Sources, families, one_probe
-from judgecal.probes.result import Footing, ProbedJudge, ProbeResult, Verdicts, breaks, share_of, worst_first
+from judgecal.probes.result import (
+    Footing,
+    ProbedAnswer,
+    ProbedJudge,
+    ProbeResult,
+    SaidOfProbe,
+    Verdicts,
+    breaks,
+    by_group,
+    changes,
+    share_of,
+    worst_first,
+)
 from judgecal.records import Estimate, Result, digest
 from judgecal.stats.intervals import MIN_GROUPS, mean_estimate
 from judgecal.stats.significance import holm, sign_flip_p
@@ -27,6 +39,13 @@ class KeptProbes:
 
     judge: ProbedJudge
     by_family: Mapping[str, ProbeResult]
+
+    def answers(self, family: str) -> list[tuple[ProbedAnswer, SaidOfProbe]]:
+        """The probes of a family, each with what the judge said of it."""
+        result = self.by_family[family]
+        names = {one.judge for one in result.judges if one.fingerprint == self.judge.fingerprint}
+        rows = [(answer, said) for answer in result.answers for said in answer.said]
+        return [(answer, said) for answer, said in rows if answer.family == family and said.judge in names]
 
 
 def probe_summaries(experiments: Path) -> list[Path]:
@@ -64,35 +83,24 @@ class LockedProbes:
     broken: Estimate
     seed: int
     sha: str  # of their texts
-    outcomes: Mapping[str, bool | None]  # probe -> whether it is broken; None: no verdict, or none to lose
+    outcomes: Mapping[str, bool | None]  # probe -> whether it is broken; None: no verdict
 
 
 def locked_probes(kept: KeptProbes | None, footing: Footing) -> dict[str, LockedProbes]:
     """What a lock keeps of a judge's probes, by family."""
     locked = {}
     for family, result in (kept.by_family if kept else {}).items():
-        names = {
-            judge.judge for judge in result.judges if kept and judge.fingerprint == kept.judge.fingerprint
-        }
-        rows = [
-            (answer, said)
-            for answer in result.answers
-            for said in answer.said
-            if answer.family == family and said.judge in names
-        ]
-        if rows:
+        if rows := kept.answers(family) if kept else []:
             before, after = (np.array([footing.height(said.raw[at]) for _, said in rows]) for at in (0, 1))
-            values = breaks(rows[0][0].kind, before, after, footing.marks)
             answers = [answer for answer, _ in rows]
+            values = breaks(answers[0].kind, before, after, footing.marks)
+            pairs = zip(answers, values, strict=True)
             locked[family] = LockedProbes(
                 len(rows),
                 share_of(values, [answer.group for answer in answers]),
                 result.seed,
                 digest({answer.item_id: answer.sha for answer in answers}),
-                {
-                    answer.item_id: bool(value) if np.isfinite(value) else None
-                    for answer, value in zip(answers, values, strict=True)
-                },
+                {answer.item_id: None if np.isnan(value) else bool(value == 1.0) for answer, value in pairs},
             )
     return locked
 
@@ -120,7 +128,6 @@ class ProbesNow(Result):
     """A family of a lock on its judge now."""
 
     family: str
-    kind: str
     locked: Estimate
     now: Estimate
     difference: Estimate  # now - locked, paired by probe
@@ -139,16 +146,14 @@ def probes_now(
     rows, p_values = list[ProbesNow](), list[float | None]()
     for family, probes in made.items():
         then = [locked[family].outcomes[one.item.item_id] for one in probes]
-        now, groups = verdicts.broken(probes), np.array([one.item.group for one in probes])
-        before = np.array([np.nan if value is None else float(value) for value in then])
-        change = np.where(np.isinf(now), np.nan, now) - before
-        there = ~np.isnan(change)
-        own = np.unique(groups[there], return_inverse=True)[1]
-        by_group = np.bincount(own, weights=change[there]).astype(np.float64)
-        p_values.append(sign_flip_p(by_group)[0] if len(by_group) >= MIN_GROUPS else None)
-        difference = mean_estimate(change, groups.tolist(), low=-1.0, high=1.0, level=level)
-        share = share_of(now, groups.tolist(), level=level)
-        rows.append(ProbesNow(family, probes[0].kind, locked[family].broken, share, difference, None, False))
+        now, groups = verdicts.broken(probes), [one.item.group for one in probes]
+        change = changes(np.array([np.nan if one is None else float(one) for one in then]), now)
+        known = ~np.isnan(change)
+        parts = by_group(change[known], np.array(groups)[known])
+        p_values.append(sign_flip_p(parts)[0] if len(parts) >= MIN_GROUPS else None)
+        difference = mean_estimate(change, groups, low=-1.0, high=1.0, level=level)
+        share = share_of(now, groups, level=level)
+        rows.append(ProbesNow(family, locked[family].broken, share, difference, None, easier=False))
     found = []
     for row, p in zip(rows, holm(p_values), strict=True):
         easier = p is not None and p < 1.0 - level and (row.difference.value or 0.0) > 0.0

@@ -12,11 +12,12 @@ share of probes that may not be what they claim, by question, all families of th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from judgecal.experiment import AgreementTable, GoldSummary, JudgeColumn, verdict_matrix
 from judgecal.experiment.verdicts import Cut
@@ -52,7 +53,7 @@ class Footing:
     def through(cls, calibration: Calibration | None, people: Scale, judge: Scale) -> Footing:
         """Through a map; as the verdicts are where there is none, or one of a single label."""
         usable = calibration if calibration is not None and not calibration.constant else None
-        return cls(Cut(people, judge), usable)
+        return cls(Cut(people, people if usable else judge), usable)
 
     def label(self, verdict: Label | None) -> Label | None:
         """The verdict that describes the judge: on the people's scale where there is a map."""
@@ -60,23 +61,15 @@ class Footing:
 
     def height(self, verdict: Label | None) -> float:
         """A verdict as a share of the scale, 0..1; NaN without one."""
-        if verdict is None:
-            return np.nan
-        if self.calibration is None:
-            return (self.cut.verdict_at(verdict) - self.cut.common.low) / self.cut.common.span
-        return ((self.calibration.apply(verdict) or 0.0) - self.cut.people.low) / self.cut.people.span
+        label, common = self.label(verdict), self.cut.common
+        return np.nan if label is None else (self.cut.verdict_at(label) - common.low) / common.span
 
     @property
     def marks(self) -> tuple[float, float]:
         """From where on full marks are reached, and below which none are given, as shares."""
-        people, common = self.cut.people, self.cut.common
         if self.cut.mark is None:
             return 2.0 / 3.0, 1.0 / 3.0 + 2 * _EPS
-        mark = (self.cut.mark - common.low) / common.span
-        if self.calibration is not None:
-            graded = people.graded and people.pass_at is not None
-            mark = ((people.pass_at or 0.0) - people.low) / people.span if graded else 0.5
-        return mark, mark
+        return ((self.cut.mark - self.cut.common.low) / self.cut.common.span,) * 2
 
 
 def breaks(kind: Kind, before: Floats, after: Floats, marks: tuple[float, float]) -> Floats:
@@ -113,6 +106,16 @@ def share_of(broken: Floats, groups: Sequence[str], *, level: float = 0.95) -> E
     return replace(mean_estimate(broken[could], of, level=level), n_unscored=int(np.isnan(broken).sum()))
 
 
+def changes(before: Floats, after: Floats) -> Floats:
+    """By probe, whether one that held breaks (1) or the other way round (-1).
+
+    One that could not break at one time held then; NaN without a verdict, and where it could at neither time.
+    """
+    never = np.isinf(before) & np.isinf(after)
+    held = (np.where(np.isinf(values), 0.0, values) for values in (after, before))
+    return np.where(never, np.nan, np.subtract(*held))
+
+
 @dataclass(frozen=True, slots=True)
 class FamilyResult(Result):
     """One family on one judge."""
@@ -125,7 +128,6 @@ class FamilyResult(Result):
     noise: Estimate  # share of the same answers that do so when the judge is asked again
     excess: Estimate  # broken less noise, paired, at the level of all families together
     shown: bool  # whether it is shown to break the judge
-    raw: Estimate  # broken, by raw verdicts; the same where there is no map
     n_no_room: int  # probes that could not break: nothing to fall from, or to rise to
 
 
@@ -245,22 +247,23 @@ class Verdicts:
         first, second = ({name: row[at] for name, row in rows.items()} for at in (0, 1))
         return cls(footing, first, None if certain else second)
 
-    def broken(self, probes: Sequence[Probe], footing: Footing | None = None) -> Floats:
-        """`breaks` of probes of one family; read otherwise by another footing."""
-        read = footing or self.footing
-        before = np.array([read.height(self.first.get(one.of.item_id)) for one in probes])
-        after = np.array([read.height(self.first.get(one.item.item_id)) for one in probes])
-        return breaks(probes[0].kind, before, after, read.marks)
+    def _heights(self, verdicts: Mapping[str, Label | None], items: Iterable[Item]) -> Floats:
+        return np.array([self.footing.height(verdicts.get(item.item_id)) for item in items])
+
+    def broken(self, probes: Sequence[Probe]) -> Floats:
+        """`breaks` of probes of one family."""
+        before = self._heights(self.first, (one.of for one in probes))
+        after = self._heights(self.first, (one.item for one in probes))
+        return breaks(probes[0].family.kind, before, after, self.footing.marks)
 
     def noise(self, probes: Sequence[Probe]) -> Floats:
         """`moved` of the answers that they were made of."""
         if self.again is None:
             return np.zeros(len(probes))
         before, again = (
-            np.array([self.footing.height(verdicts.get(one.of.item_id)) for one in probes])
-            for verdicts in (self.first, self.again)
+            self._heights(verdicts, (one.of for one in probes)) for verdicts in (self.first, self.again)
         )
-        return moved(probes[0].kind, before, again, self.footing.marks)
+        return moved(probes[0].family.kind, before, again, self.footing.marks)
 
 
 def family_result(made: MadeProbes, verdicts: Verdicts, *, of: int, level: float = 0.95) -> FamilyResult:
@@ -268,18 +271,15 @@ def family_result(made: MadeProbes, verdicts: Verdicts, *, of: int, level: float
     groups = [one.item.group for one in made.probes]
     outcomes, noise = verdicts.broken(made.probes), verdicts.noise(made.probes)
     could, broken = ~np.isinf(outcomes), share_of(outcomes, groups, level=level)
-    raw = verdicts.broken(made.probes, Footing(verdicts.footing.cut))
     apart, there = (outcomes - noise)[could], np.array(groups, dtype=str)[could]
     least, together = -1.0 if np.nansum(noise[could]) else 0.0, (1.0 - level) / of
     excess = mean_estimate(apart, there.tolist(), low=least, level=1.0 - together)
     # few moves either way leave no interval to trust: their signs must be rarer than the level allows, too
-    own = np.unique(there, return_inverse=True)[1]
-    by_group = np.bincount(own, weights=np.nan_to_num(apart)).astype(np.float64)
-    rare = verdicts.again is None or sign_flip_p(by_group)[0] / 2.0 < together  # more broken than noise
+    rare = verdicts.again is None or sign_flip_p(by_group(apart, there))[0] / 2.0 < together
     moves = share_of(np.where(could, noise, np.inf), groups, level=level)
     if verdicts.again is None and broken.n:
-        moves = replace(broken, value=0.0, low=0.0, high=0.0, method="the same each time, by its making")
-        moves = replace(moves, reason=None)
+        never = "the same each time, by its making"
+        moves = replace(broken, value=0.0, low=0.0, high=0.0, method=never, reason=None)
     return FamilyResult(
         family=made.family.name,
         kind=made.family.kind,
@@ -289,9 +289,14 @@ def family_result(made: MadeProbes, verdicts: Verdicts, *, of: int, level: float
         noise=moves,
         excess=replace(excess, n_unscored=broken.n_unscored),
         shown=excess.low is not None and excess.low > MISLED and rare,
-        raw=broken if verdicts.footing.calibration is None else share_of(raw, groups, level=level),
         n_no_room=int((~could).sum()),
     )
+
+
+def by_group(values: Floats, groups: npt.ArrayLike) -> Floats:
+    """What each question brings to a sum; NaN brings nothing."""
+    own = np.unique(np.asarray(groups, dtype=str), return_inverse=True)[1]
+    return np.bincount(own, weights=np.nan_to_num(values)).astype(np.float64)
 
 
 def system_biases(table: AgreementTable, column: JudgeColumn) -> tuple[SystemBias, ...]:

@@ -167,7 +167,15 @@ class ProbeRun:
         answers = []
         for probe in (probe for one in self.made for probe in one.probes):
             item, name = probe.item, probe.item.item_id
-            what = name, item.sha, probe.family, probe.kind, item.group, item.asked, item.reference_answers
+            what = (
+                name,
+                item.sha,
+                probe.family.name,
+                probe.family.kind,
+                item.group,
+                item.asked,
+                item.reference_answers,
+            )
             given = tuple(said[name] for _, said in found if name in said)
             answers.append(ProbedAnswer(*what, probe.of.answer, item.answer, given))
         result = ProbeResult(

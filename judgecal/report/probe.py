@@ -149,7 +149,6 @@ def probed_blocks(judge: ProbedJudge, *, short: bool = True) -> Iterator[Block]:
             "n": lambda one: count(one.n),
             "unscored": lambda one: count(one.n_unscored),
             "shown": lambda one: "yes" if one.shown else "",
-            "raw": lambda one: in_percent(one.raw),
         },
         left=2,
         short=short,

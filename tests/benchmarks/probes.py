@@ -50,11 +50,10 @@ _HEIGHTS: dict[Kind, tuple[float, float]] = {
 
 def made(kind: Kind, *, per_group: int) -> MadeProbes:
     """Fifty probes of a kind, so many to a question."""
-    probes = []
+    probes, family = [], Family(kind, kind, "", lambda item, _sources, _rng: item.answer)
     for at in range(_N):
         of = Item(f"i{at}", f"g{at // per_group}", "q", "a")
-        probes.append(Probe(Item(f"i{at}~{kind}", of.group, "q", "b"), of, kind, kind))
-    family = Family(kind, kind, "", lambda item, _sources, _rng: item.answer)
+        probes.append(Probe(Item(f"i{at}~{kind}", of.group, "q", "b"), of, family))
     return MadeProbes(family, tuple(probes), _N, {})
 
 

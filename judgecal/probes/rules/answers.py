@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 import random
-import re
 
-from judgecal.models.embedded.text import analyse, refuses, sentences
-from judgecal.probes.family import Family, LeftOut, Sources, answered, kept, language_of
+from judgecal.models.embedded.text import analyse, sentences
+from judgecal.probes.family import Family, LeftOut, Sources, answered, kept
 from judgecal.records import Item
 
-_REFUSALS = {
-    "en": "I don't know. | Sorry, I cannot answer this question. | I could not find any information on that.",
-    "de": "Das weiß ich nicht. | Diese Frage kann ich leider nicht beantworten. | "
-    "Dazu habe ich keine Angabe.",
-    "pl": "Nie wiem. | Nie mogę odpowiedzieć na to pytanie. | Brak informacji na ten temat.",
-    "es": "No lo sé. | No puedo responder a esta pregunta.",
-}
-_MORE = re.compile(r"\b(?:but|however|aber|jedoch|ale|jednak|pero)\b.*\w", re.IGNORECASE)
 _OPENING = 3  # sentences of a context that a reader may take for the answer
 _SHORT, _LONG, _TIMES = 15, 60, 6  # words of a short reference, of a long context, and how much longer it is
 
@@ -53,24 +44,6 @@ def _shortest(item: Item, _sources: Sources, _rng: random.Random) -> str:
     return min(_agreed(item), key=len)
 
 
-def _refusal(item: Item, _sources: Sources, rng: random.Random) -> str:
-    answered(item)
-    return rng.choice(_REFUSALS[language_of(item)].split(" | "))
-
-
-def _refusal_right(item: Item, _sources: Sources, rng: random.Random) -> str:
-    if not item.reference_answers or not all(map(refuses, item.reference_answers)):
-        raise LeftOut("the reference does not refuse")
-    if any(len(text.split()) > 30 or _MORE.search(text) for text in item.reference_answers):
-        raise LeftOut("the reference says more than that it refuses")
-    return rng.choice(_REFUSALS[language_of(item)].split(" | "))
-
-
-def _empty(item: Item, _sources: Sources, _rng: random.Random) -> str:
-    answered(item)
-    return ""
-
-
 def _question(item: Item, _sources: Sources, _rng: random.Random) -> str:
     if not (asked := analyse(item.question).content):
         raise LeftOut("there is no question")
@@ -101,9 +74,6 @@ FAMILIES = (
     Family("reference", "full", "references", _reference),
     Family("reference_layout", "full", "references in another layout", _layout),
     Family("shortest_alternative", "full", "shortest references", _shortest),
-    Family("refusal_right", "full", "right refusals", _refusal_right),
-    Family("refusal", "none", "refusals", _refusal),
-    Family("empty", "none", "empty answers", _empty),
     Family("question_repeated", "none", "repeated questions", _question),
     Family("other_reference", "none", "other questions' references", _other),
     Family("context_whole", "none", "copied contexts", _context),

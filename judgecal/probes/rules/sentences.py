@@ -1,4 +1,4 @@
-"""The sentences of an answer: the one that matters cut, all of them twice, laid out, or in another order."""
+"""The sentences of an answer: the one that matters cut, or all of them in another order."""
 
 from __future__ import annotations
 
@@ -100,23 +100,7 @@ def _order(item: Item, _sources: Sources, rng: random.Random) -> str:
     return " ".join(parts[1:] + parts[:1]) if rng.random() < 0.5 else " ".join(parts[::-1])
 
 
-def _twice(item: Item, _sources: Sources, _rng: random.Random) -> str:
-    if not item.answer.strip():
-        raise LeftOut("the answer is empty")
-    return f"{item.answer.strip()} {item.answer.strip()}"
-
-
-def _markdown(item: Item, _sources: Sources, rng: random.Random) -> str:
-    if not item.answer.strip() or _MARKED.search(item.answer):
-        raise LeftOut("the answer is empty, or marked up already")
-    parts = _split(item.answer)
-    listed = "\n".join(f"- {part}" for part in parts)
-    return rng.choice([f"**{item.answer.strip()}**", f"## Answer\n\n{item.answer.strip()}", listed])
-
-
 FAMILIES = (
     Family("key_sentence_cut", "falls", "cut answers", _cut),
     Family("sentence_order", "still", "reordered sentences", _order),
-    Family("repetition", "still", "repetitions", _twice),
-    Family("markdown", "still", "marked-up answers", _markdown),
 )
