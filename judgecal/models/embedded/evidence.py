@@ -40,20 +40,28 @@ _LONG_TEXT = 400.0  # words at which a text has its full length
 class Source:
     """A text that others are held against, taken apart.
 
-    `places`: each token, and the sentences that hold it; `heads`: the long tokens by their first letters;
-    `pairs`: the tokens that stand side by side.
+    `places`: each token, and the sentences that hold it; `lines`: the same tokens, a line each; `pairs`: the
+    tokens that stand side by side.
     """
 
     places: Mapping[str, Sequence[int]]
-    heads: Mapping[str, Sequence[str]]
-    pairs: frozenset[str]
+    lines: str
+    pairs: frozenset[tuple[str, str]]
 
     def near(self, token: str) -> tuple[float, Sequence[int]]:
         """How near the source comes to a token, 0..1, and in which sentences."""
         if token in self.places:
             return 1.0, self.places[token]
-        near = self.heads.get(token[:_HEAD], ()) if len(token) > _HEAD and token[0] != "#" else ()
-        return _NEAR * bool(near), tuple({place for other in near for place in self.places[other]})
+        places: set[int] = set()
+        if len(token) > _HEAD and token[0] != "#":
+            head = f"\n{token[:_HEAD]}"
+            start = self.lines.find(head)
+            while start >= 0:
+                end = self.lines.index("\n", start + 1)
+                if end - start > len(head):
+                    places.update(self.places[self.lines[start + 1 : end]])
+                start = self.lines.find(head, end)
+        return _NEAR * bool(places), tuple(places)
 
 
 def read_source(text: str) -> Source:
@@ -64,21 +72,19 @@ def read_source(text: str) -> Source:
 @lru_cache(maxsize=512)
 def _cached(text: str) -> Source:
     tokens, _ = content_tokens(text)
-    places: dict[str, list[int]] = {}
+    ends: list[int] = []
+    places: dict[str, list[int]] = {END: ends}
     place = 0
     for token in tokens:
         where = places.get(token)
-        if token == END:
-            place += 1
-        elif where is None:
+        if where is None:
             places[token] = [place]
+        elif where is ends:
+            place += 1
         elif where[-1] != place:
             where.append(place)
-    heads: defaultdict[str, list[str]] = defaultdict(list)
-    for token in places:
-        if len(token) > _HEAD and token[0] != "#":
-            heads[token[:_HEAD]].append(token)
-    return Source(places, dict(heads), frozenset(map(" ".join, pairwise(tokens))))
+    del places[END]
+    return Source(places, "\n".join(["", *places, ""]), frozenset(pairwise(tokens)))
 
 
 def weight(token: str, word: str) -> float:
@@ -147,7 +153,7 @@ class Weighed:
                 all_words.setdefault(token, word)
                 if token not in asked:
                     part.setdefault(token, word)
-        pairs = {f"{one} {two}" for one, two in pairwise(tokens) if one != END != two}
+        pairs = {pair for pair in pairwise(tokens) if END not in pair}
         self._backed = [(held(part, self._source), len(part)) for part in parts if part]
         size = sum(n for _, n in self._backed)
         words = sum(one.anywhere * n for one, n in self._backed) / size if size else 1.0
