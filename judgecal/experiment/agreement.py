@@ -287,6 +287,9 @@ class StoredExperiment:
     def column(self, judge: str) -> JudgeColumn:
         """One judge's judgements."""
         known = {column.judge: column for column in reversed(self.columns)}
+        name = JudgeName.read(judge)
+        if judge not in known and str(name) in known:
+            judge = str(name)  # which `J x5` is another way to write
         if judge not in known:
             names = [column.judge for column in self.columns]
             raise unknown_name(f"judge in {self.experiment.slug}", judge, names)

@@ -3,12 +3,15 @@
 A judge of single contexts stands beside labels of whole items by the mean of its verdicts on the contexts, of
 yes or no the share of yes (its precision). A label of a single context is a label of an item that has this
 context alone; there the mean is the verdict itself. A judge of pairs stands there by what it said in both
-orders; where the two contradict each other, by a tie, or without a verdict where it has none.
+orders; where the two contradict each other, by a tie, or without a verdict where it has none. Several calls
+of a judge become one in the same way.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -16,8 +19,8 @@ from typing import Any, Self, overload
 
 from judgecal.errors import InputError
 from judgecal.goldset import GoldSet
-from judgecal.judges import Judge
-from judgecal.records import ITEM_UNIT, OTHER, PAIR_UNIT, TIE, Failure, Item, Judgement
+from judgecal.judges import Judge, single_calls
+from judgecal.records import ITEM_UNIT, OTHER, PAIR_UNIT, TIE, Failure, Item, Judgement, Key
 from judgecal.scale import Label, Scale
 from judgecal.signatures import CHUNK
 
@@ -105,18 +108,58 @@ def whole_items(rows: Sequence[Judgement], *, ties: bool = True) -> Sequence[Jud
 def whole_item(rows: Sequence[Judgement], *, ties: bool = True) -> Judgement:
     """One judgement of the rows of one item and repeat, a context or an order each; a row of a whole item is
     itself."""
-    first, failed = rows[0], next((row for row in rows if row.verdict is None), None)
+    first, verdicts = rows[0], {row.verdict for row in rows}
     if first.unit == ITEM_UNIT:
         return first
-    verdict, reasoning, error = None, first.reasoning, None if failed is None else failed.error
-    if failed is None and first.unit == PAIR_UNIT:
-        said = {row.verdict for row in rows}
-        verdict = first.verdict if len(said) == 1 else TIE if ties else None
-        if verdict is None:
-            error = Failure("inconsistent", "it prefers another answer once the two change places")
-    elif failed is None:  # the mean of numbers; of words the one that there is
+    changes: dict[str, Any] = {"unit": ITEM_UNIT, "order": None}
+    if first.unit == PAIR_UNIT and not ties and None not in verdicts and verdicts not in ({"A"}, {"B"}):
+        error = Failure("inconsistent", "it prefers another answer once the two change places")
+        changes |= {"verdict": None, "error": error}
+    return _combined(rows, **changes)
+
+
+def of_calls(judge: str, rows: Sequence[Judgement]) -> Judgement:
+    """A judge's judgement of the rows of its calls, which are made side by side: the slowest tells the time.
+
+    Without a verdict of one of its calls it has none.
+    """
+    first, calls = rows[0], len(rows)
+    if calls == 1:  # two names with one fingerprint are one judge and one call
+        return first if first.judge == judge else dataclasses.replace(first, judge=judge)
+    fingerprint, latencies = f"{first.judge_fingerprint}*{calls}", [row.latency_s for row in rows]
+    slowest = None if None in latencies else max(filter(None, latencies), default=0.0)
+    changes = {"judge_fingerprint": fingerprint, "repeat": first.repeat // calls, "latency_s": slowest}
+    return _combined(rows, judge=judge, **changes)
+
+
+def judged_by(
+    judge: str, fingerprint: str, rows: Iterable[Judgement], repeats: float = math.inf
+) -> list[Judgement]:
+    """A judge's judgements among a journal's rows; where a call of several is not there, there is none."""
+    single, calls = single_calls(fingerprint)
+    parts: dict[Key, list[Judgement]] = {}
+    for row in sorted(rows, key=lambda row: row.repeat) if calls > 1 else rows:
+        if row.judge_fingerprint == single and row.repeat < calls * repeats:
+            parts.setdefault(row.key._replace(repeat=row.repeat // calls), []).append(row)
+    return [of_calls(judge, part) for part in parts.values() if len(part) == calls]
+
+
+def _combined(rows: Sequence[Judgement], **changes: Any) -> Judgement:
+    """Rows of one item as one: the mean of numbers; of words the one that most say, none where two have as
+    many; of a pair then a tie.
+
+    Without a verdict on one of them there is none. Costs, tokens, attempts and times are summed.
+    """
+    first, failed = rows[0], next((row for row in rows if row.verdict is None), None)
+    verdict, reasoning, error = None, first.reasoning, failed.error if failed else None
+    if failed is None:
         numbers = [float(row.verdict) for row in rows if isinstance(row.verdict, int | float)]
-        verdict = sum(numbers) / len(numbers) if numbers else first.verdict
+        (word, n), *others = Counter(row.verdict for row in rows).most_common(2)
+        verdict = sum(numbers) / len(numbers) if numbers else word
+        if not numbers and others and others[0][1] == n:
+            verdict = TIE if first.unit == PAIR_UNIT else None
+            tied = f"its verdicts tie: {n} are {word} and {n} {others[0][0]}"
+            error = Failure("inconsistent", tied) if verdict is None else None
     if len(rows) > 1:
         reasoning = "\n".join(
             f"[{row.order or n}] {row.reasoning}" for n, row in enumerate(rows) if row.reasoning
@@ -127,18 +170,16 @@ def whole_item(rows: Sequence[Judgement], *, ties: bool = True) -> Judgement:
         return None if None in values else sum(values)
 
     summed = ("attempts", "latency_s", "prompt_tokens", "completion_tokens", "cost_usd")
-    return dataclasses.replace(
-        first,
-        unit=ITEM_UNIT,
-        order=None,
-        verdict=verdict,
-        reasoning=reasoning,
-        raw_reply=None if failed is None else failed.raw_reply,
-        error=error,
-        cached=any(row.cached for row in rows),
-        replied_at=min((row.replied_at for row in rows if row.replied_at is not None), default=None),
+    combined = {
+        "verdict": verdict,
+        "reasoning": reasoning,
+        "raw_reply": None if failed is None else failed.raw_reply,
+        "error": error,
+        "cached": any(row.cached for row in rows),
+        "replied_at": min((row.replied_at for row in rows if row.replied_at is not None), default=None),
         **{name: total(name) for name in summed},
-    )
+    }
+    return dataclasses.replace(first, **{**combined, **changes})
 
 
 def refuse_unfit(judge: Judge, items: Sequence[Item], *, alone: bool = False) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from judgecal.errors import InputError, listed, refuse, unknown_name
 from judgecal.experiment.folder import read_config
+from judgecal.experiment.judgements import judged_by
 from judgecal.experiment.rows import LEAST_DRAWN, ROWS, JudgedRows, kept_rows
 from judgecal.experiment.stored import find_experiment, read_experiment
 from judgecal.experiment.trials import stored_rows
@@ -87,11 +88,15 @@ def find_source(
         raise InputError(
             f"{folder}: its journal holds no judgement of an item of gold set {set_name!r} as it is today"
         )
-    known = list(dict.fromkeys(row.judge for row in journal))
+    prints = {one["judge"]: one["fingerprint"] for one in judges or () if isinstance(one, dict)}
+    known = list(dict.fromkeys((*prints, *(row.judge for row in journal))))
     if judge is not None and judge not in known:
         raise unknown_name("judge", judge, known)
     judge = judge or first
-    drafts = {row.item_id: row.verdict for row in reversed(journal) if row.judge == judge}
+    mine = [row for row in journal if row.judge == judge]
+    if judge in prints:  # whose calls may be another's too
+        mine = judged_by(judge, prints[judge], journal)
+    drafts = {row.item_id: row.verdict for row in reversed(mine)}
     return LabelSource(gold, items, gold.name, judge, drafts)
 
 

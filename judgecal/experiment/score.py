@@ -30,7 +30,7 @@ from judgecal.experiment.trials import (
     together,
 )
 from judgecal.goldset import GoldSet
-from judgecal.judges import Judge
+from judgecal.judges import Judge, single_calls
 from judgecal.records import Item
 from judgecal.workspace import Workspace
 
@@ -129,6 +129,10 @@ class ScoreRun:
         table = AgreementTable(gold, self.items, options.repeats, self.seed, tied=self.tied)
         require_keys(self.judges, (*self.items, *self.tied), stored_rows(experiment.journal), options)
         notes = list(self.recorded.notes) if self.recorded else []
+        for model, judge in ((judge.model, judge) for judge in self.judges):
+            if single_calls(judge.fingerprint)[1] > 1 and model is not None and model.sent_temperature == 0:
+                where = f"temperature = 1 under [models.{model.alias}] in judgecal.toml"
+                notes.append(f"{judge.name}: its calls may be alike at temperature 0: set {where}")
         groups = {item.group for item in gold.select(self.split)}
         if seen := [judge.name for judge in self.judges if judge.trained_on & groups]:
             what = "left out" if self.left_out else "among the items, so its numbers flatter it"

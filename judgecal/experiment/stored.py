@@ -18,7 +18,7 @@ from judgecal.artefacts import read_json
 from judgecal.errors import InputError, unknown_name, working
 from judgecal.experiment.agreement import JudgeColumn, StoredExperiment
 from judgecal.experiment.folder import GOLD_FOLDER, Experiment, kept_judges, read_config
-from judgecal.experiment.judgements import has_ties, whole_items
+from judgecal.experiment.judgements import has_ties, judged_by, whole_items
 from judgecal.experiment.people import tied_items
 from judgecal.experiment.recorded import recorded_fingerprint
 from judgecal.experiment.score import asked_items
@@ -143,7 +143,8 @@ def _asked(experiment: Experiment, rows: Sequence[Judgement], gold: GoldSet) -> 
             if row.judge_fingerprint == recorded_fingerprint(sha256, row.judge):
                 asked.setdefault(row.judge, []).append(row)
     if config["command"] != "optimize":
-        asked |= {judge: [row for row in rows if row.judge_fingerprint == of] for judge, of in judges.items()}
+        repeats = config.get("repeats", 1)
+        asked |= {judge: judged_by(judge, str(of), rows, repeats) for judge, of in judges.items()}
         return asked
     # Of the candidates only the one that was taken has judged test items. Where none was taken, the judge as
     # it was stands under both names.

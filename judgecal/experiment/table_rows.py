@@ -10,8 +10,8 @@ from typing import Protocol
 
 from judgecal.engine import Journal
 from judgecal.errors import InputError
-from judgecal.experiment.judgements import has_ties, whole_item
-from judgecal.judges import ITEM_INPUTS, Judge, lacking_inputs, units_of
+from judgecal.experiment.judgements import has_ties, of_calls, whole_item
+from judgecal.judges import ITEM_INPUTS, Judge, lacking_inputs, single_calls, units_of
 from judgecal.records import Item, Judgement, Key, digest
 from judgecal.tables import Columns, FileSource, Row
 from judgecal.workspace import Workspace
@@ -202,11 +202,14 @@ def judgement_of(
 ) -> Judgement:
     """The journal's row of an item, or of one of its chunks; of a judge of chunks the mean of all of them."""
     asked = [(name, order) for name, order, _ in units_of(judge, item) if unit in (None, name)]
+    fingerprint, calls = single_calls(judge.fingerprint)
+    numbers = range(calls * repeat, calls * (repeat + 1))
     try:
         rows = [
-            journal.latest[Key(item.item_id, item.sha, judge.fingerprint, repeat, *part)] for part in asked
+            [journal.latest[Key(item.item_id, item.sha, fingerprint, number, *part)] for number in numbers]
+            for part in asked
         ]
-        judgement = whole_item(rows, ties=has_ties(judge.scale))
+        judgement = whole_item([of_calls(judge.name, row) for row in rows], ties=has_ties(judge.scale))
         return judgement if unit is None else dataclasses.replace(judgement, unit=unit)
     except KeyError:
         raise InputError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,8 +29,16 @@ from judgecal.engine import (
     worst_cost_usd,
 )
 from judgecal.errors import InputError, notice, refuse
-from judgecal.experiment.judgements import Judgements
-from judgecal.judges import Caller, JudgeName, Respondent, calls_a_model, decides_itself, units_of
+from judgecal.experiment.judgements import Judgements, of_calls
+from judgecal.judges import (
+    Caller,
+    JudgeName,
+    Respondent,
+    calls_a_model,
+    decides_itself,
+    single_calls,
+    units_of,
+)
 from judgecal.models import ModelSpec
 from judgecal.records import Item, Judgement, Key
 from judgecal.wings import wing
@@ -122,13 +131,20 @@ class Due:
 
     def all_keys(self) -> Iterator[tuple[Item, Key]]:
         """All that it is asked, what the journal holds too."""
-        fingerprint = self.judge.fingerprint
+        fingerprint, calls = single_calls(self.judge.fingerprint)
         return (
             (shown, Key(item.item_id, item.sha, fingerprint, repeat, unit, order))
             for item in self.items
             for unit, order, shown in units_of(self.judge, item, one_order=self.options.one_order)
-            for repeat in range(self.options.repeats)
+            for repeat in range(calls * self.options.repeats)
         )
+
+    def judgements(self) -> Iterator[Judgement]:
+        """All that it is asked as the journal holds it, under this judge's name; several calls as one."""
+        keys = (key for _, key in self.all_keys())
+        for key in keys:
+            more = itertools.islice(keys, single_calls(self.judge.fingerprint)[1] - 1)
+            yield of_calls(self.judge.name, [self.journal.latest[call] for call in (key, *more)])
 
     def __iter__(self) -> Iterator[tuple[Item, Key]]:
         retry, since = self.options.retry_unscored, self.options.stored_since
@@ -191,13 +207,7 @@ def run_trials(
         judge.check_items(items)
     trials = [Due(judge, items, journal, options) for judge in judges]
     judge_to_journal(trials, budget=budget, label=label, in_turn=True)
-
-    def row_of(judge: Respondent, key: Key) -> Judgement:
-        """Under this judge's name: two names with one fingerprint are one judge and one call."""
-        row = journal.latest[key]
-        return row if row.judge == judge.name else dataclasses.replace(row, judge=judge.name)
-
-    return Judgements(row_of(trial.judge, key) for trial in trials for _, key in trial.all_keys())
+    return Judgements(row for trial in trials for row in trial.judgements())
 
 
 def judge_to_journal(
@@ -398,8 +408,7 @@ def _plan(due: Due, planned: set[int], measured: Sequence[Mapping[str, float]]) 
             tokens += sum(len(message["content"]) for message in messages) / _CHARS_PER_TOKEN
             usd += worst_cost_usd(judge.model, messages, judge.schema)
             cheap += worst_cost_usd(batched or judge.model, messages, judge.schema)
-    units = sum(1 for item in due.items for _ in units_of(judge, item, one_order=due.options.one_order))
-    stored = units * due.options.repeats - wanted
+    stored = sum(1 for _ in due.all_keys()) - wanted
     if model is None or not calls:
         return CostEstimate(0, stored, 0, 0.0, 0.0, 0.0, waiting)
     latencies, lengths = measured

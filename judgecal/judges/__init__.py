@@ -32,6 +32,7 @@ from judgecal.judges.protocol import (
     decides_itself,
     item_inputs,
     lacking_inputs,
+    single_calls,
     units_of,
 )
 from judgecal.judges.reply import read_reply, reply_fields
@@ -52,7 +53,7 @@ __all__ = [
     "JudgeKind", "JudgeName", "LocalJudge", "ProgramFile", "PromptJudge", "PythonJudge", "RecordedJudge",
     "Respondent", "calls_a_model", "decides_itself", "item_inputs", "judge_named", "lacking_inputs",
     "load_program", "local_judges", "program_of", "read_reply", "reply_fields", "save_program", "set_local",
-    "units_of",
+    "single_calls", "units_of",
 ]  # fmt: skip
 
 

@@ -178,6 +178,8 @@ class FunctionJudge:
     model: None = None
     signature: None = None
     trained_on: frozenset[str] = frozenset()
+    scale: Scale
+    _of_call: Scale | None = None  # of a single call, where a verdict is the mean of several
 
     def __init__(
         self,
@@ -189,7 +191,8 @@ class FunctionJudge:
         folders: Sequence[Path] = (),
     ) -> None:
         text = read_source(path)
-        if locked is not None and locked != (now := _fingerprint([function, text], dict(name.settings))):
+        now = _fingerprint([function, text], dict(name.settings)) + name.mark
+        if locked not in (None, now):
             raise InputError(
                 f"{name}: its code has changed since it was locked (fingerprint {now}, locked was "
                 f"{locked}): bring {path} back as it was, or run judgecal select again"
@@ -197,11 +200,14 @@ class FunctionJudge:
         loaded = load_function(path, function, text=text, files=bool(folders))
         values, texts = read_settings(name, loaded.settings, folders)
         self.name = str(JudgeName(name.signature, name.model, settings=tuple(sorted(texts.items()))))
+        self.name += name.mark
         files = [
             hashlib.sha256(one.read_bytes()).hexdigest() for one in values.values() if isinstance(one, Path)
         ]
-        self.fingerprint = _fingerprint([function, text, *files, *self._further(loaded, texts)], texts)
-        self.scale: Scale = loaded.scale
+        self.fingerprint = (
+            _fingerprint([function, text, *files, *self._further(loaded, texts)], texts) + name.mark
+        )
+        self._of_call, self.scale = loaded.scale, name.scale_of(loaded.scale)
         function_set = partial(loaded.call, **values) if values else loaded.call
         self._take(function_set, loaded.parameters, loaded.inputs)
 
@@ -252,7 +258,7 @@ class FunctionJudge:
             why = reasoning[:_REASON] or "it gave no verdict: it returned None"
             return ParsedReply(None, reasoning, Failure("refused", why))
         try:
-            return ParsedReply(_label(self.scale, value), reasoning)
+            return ParsedReply(_label(self._of_call or self.scale, value), reasoning)
         except (ValueError, OverflowError) as error:
             why = f"it returned {value!r:.{_VALUE_SHOWN}}: {error}"
             return ParsedReply(None, reasoning, Failure("out_of_range", why))

@@ -61,7 +61,8 @@ class PromptJudge:
         parsed = JudgeName.parse(spec) if isinstance(spec, str) else spec
         self.name = str(parsed)
         self.signature: LoadedSignature = load_signature(parsed.signature, workspace=workspace)
-        self.scale: Scale = self.signature.judge_scale()
+        self.mark = parsed.mark
+        self.scale: Scale = parsed.scale_of(self.signature.judge_scale())
         self.unit = self.signature.unit
         self.inputs = self.signature.inputs
         self.model: ModelSpec = load_catalogue(workspace).resolve(parsed.model)
@@ -114,7 +115,7 @@ class PromptJudge:
         is not: it is asked with the same prompt either way, so a judge is one judge wherever it runs.
         """
         version = VERSION if self.model.embedded else ""
-        return digest([self.model.settings(), version, *self.prompt()])[:16]
+        return digest([self.model.settings(), version, *self.prompt()])[:16] + self.mark
 
     def prompt(self) -> list[Any]:
         """What is sent about an empty item, for fingerprints: the messages, and the schema where there is

@@ -4,7 +4,8 @@ code.
 A judge prints and parses as one string, split at the first `@`: `correctness_v3@gemini-flash` (a signature
 and a model; with a compiled program `...#<experiment>`), `exact_match@local` (a rule that calls nobody),
 `checks.py:score@python` (a function of the user's). The last two may have settings,
-`include(match=phrase)@local`. Verdicts that came with the data are a recorded judge's.
+`include(match=phrase)@local`. `...*5` (or `... x5`) is the mean of five calls of a judge that is asked anew
+each time. Verdicts that came with the data are a recorded judge's.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Literal, Protocol, TypeGuard
 
 from judgecal.engine import Message, ParsedReply, ReplySchema
 from judgecal.errors import InputError
-from judgecal.models import ModelSpec
+from judgecal.models import EMBEDDED, ModelSpec
 from judgecal.records import ITEM_UNIT, ORDERS, PAIR_UNIT, Item
 from judgecal.scale import Scale
 from judgecal.signatures import ANSWER_A, ANSWER_B, CHUNK, ITEM_INPUTS, LoadedSignature
@@ -31,6 +32,8 @@ _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _SETTING = re.compile(rf'\s*([^\W\d]\w*)\s*=\s*({_QUOTED}|[^,()"]*)\s*')
 _LOCAL = Path(__file__).parent / "local"
 _WITH_SETTINGS = re.compile(rf'([^@]+?)\(((?:{_QUOTED}|[^()"])*)\)@(local|python)')
+_CALLS = re.compile(r"(.+?)(?:\*| +x)([1-9]\d*)", re.DOTALL)
+_MOST_CALLS = 100
 _BARE = re.compile(r"[\w.+-]+")  # a value that needs no quotes
 _HAS: Mapping[str, Callable[[Item], object]] = {
     "item": lambda item: True,
@@ -59,16 +62,20 @@ class JudgeName:
         model: the model's alias, or the word `local` or `python`.
         program: the experiment that compiled its program, or None.
         settings: of a local or a python judge, by name: the values as texts.
+        calls: how many make one verdict, their mean.
     """
 
     signature: str
     model: str
     program: str | None = None
     settings: tuple[tuple[str, str], ...] = ()
+    calls: int = 1
 
     @classmethod
     def parse(cls, text: str) -> JudgeName:
         """Read a judge's string."""
+        if match := _CALLS.fullmatch(text):
+            return cls.parse(match[1])._called(int(match[2]))
         if match := _WITH_SETTINGS.fullmatch(text):
             return cls(match[1], match[3], settings=_settings(match[2], text))
         signature, _, rest = text.partition("@")
@@ -82,6 +89,14 @@ class JudgeName:
             f"{text!r} is not a judge: write signature@model, signature@model#experiment, NAME@local or "
             f"FILE.py:FUNCTION@python; the last two take settings, as in NAME(setting=value)@local{meant}"
         )
+
+    def _called(self, calls: int) -> JudgeName:
+        """The mean of so many calls of it."""
+        if self.kind == "local" or self.model == EMBEDDED:
+            raise InputError(f"{self}*{calls}: {self} gives the same verdict each time: leave *{calls} out")
+        if self.calls > 1 or not 2 <= calls <= _MOST_CALLS:
+            raise InputError(f"{self}*{calls}: *K is one number of calls, from 2 to {_MOST_CALLS}")
+        return dataclasses.replace(self, calls=calls)
 
     @classmethod
     def read(cls, text: str) -> JudgeName | None:
@@ -99,8 +114,19 @@ class JudgeName:
 
     @property
     def system(self) -> str:
-        """The model with its program, as it stands behind the `@`."""
-        return self.model + (f"#{self.program}" if self.program else "")
+        """The model with its program, as it stands behind the `@`, with the number of calls."""
+        return self.model + (f"#{self.program}" if self.program else "") + self.mark
+
+    @property
+    def mark(self) -> str:
+        """`*5` for the mean of five calls, at the end of name and fingerprint; empty for one call."""
+        return f"*{self.calls}" if self.calls > 1 else ""
+
+    def scale_of(self, call: Scale) -> Scale:
+        """The scale of its verdicts, by that of a single call; half the calls' yes is a pass."""
+        if self.calls == 1:
+            return call
+        return dataclasses.replace(call.of_means, pass_at=0.5 if call.kind == "binary" else call.pass_at)
 
     @property
     def stem(self) -> str:
@@ -239,6 +265,12 @@ class RecordedJudge:
 
     def check_items(self, items: Sequence[Item]) -> None:
         """Nothing is asked for."""
+
+
+def single_calls(fingerprint: str) -> tuple[str, int]:
+    """The fingerprint that a judge's calls have in a journal, and how many of them make one verdict."""
+    single, _, calls = fingerprint.partition("*")
+    return single, int(calls or 1)
 
 
 def units_of(

@@ -104,6 +104,9 @@ class OptimizeRun:
 
     def check(self) -> None:
         """Refuse an unusable slug, and hold the judge against the set, before anything is written."""
+        if self.judge.mark:
+            single = self.judge.name.removesuffix(self.judge.mark)
+            raise InputError(f"{self.judge.name}: several calls share one prompt: optimize {single} instead")
         check_reflection(self.optimizer, self.judge.model, self.reflection)
         _ = self.experiment
         check_judge(self.gold, self.judge)

@@ -182,7 +182,7 @@ def _gate_headline(result: GateResult) -> Headline:
         "inconclusive": _more_labels(result.gold)
         if result.loss_below is None or (result.odd_one_out and not result.odd_one_out.n_differ)
         else f"judgecal gate --lock {result.lock} --repeats-max {2 * result.repeats_max}",
-        "changed": f"judgecal score --judge {result.judge} --gold {result.gold.set} --no-cache",
+        "changed": f"judgecal score --judge {shlex.quote(result.judge)} --gold {result.gold.set} --no-cache",
     }
     changed = f"The model changed: the provider now answers as {', '.join(model.now)}, not {model.locked}."
     rate, noise, smallest = result.flip_rate, result.noise, result.smallest_detectable

@@ -189,7 +189,8 @@ class LockedJudge(_Closed):
             return self._prompt(signature, model, home)
 
     def _prompt(self, signature: LockedSignature, model: LockedModel, home: Workspace) -> PromptJudge:
-        judge = PromptJudge(JudgeName(signature.name, model.alias), workspace=home)
+        calls = JudgeName.parse(self.judge).calls
+        judge = PromptJudge(JudgeName(signature.name, model.alias, calls=calls), workspace=home)
         if self.program is not None:
             stored = program_of(self.program, judge.signature, f"{self.judge}: program of its lock")
             judge.program, judge.trained_on = stored.program, stored.trained_on
@@ -322,7 +323,7 @@ def reply_fingerprint(judge: Judge) -> str:
     """
     if not isinstance(judge, PromptJudge):
         return judge.fingerprint
-    return digest([judge.model.id, answer_settings(judge.model), *judge.prompt()])[:16]
+    return digest([judge.model.id, answer_settings(judge.model), *judge.prompt()])[:16] + judge.mark
 
 
 def model_ids(rows: Iterable[Judgement]) -> list[str]:

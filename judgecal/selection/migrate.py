@@ -188,12 +188,12 @@ def judge_to(to: str, lock: Lock, workspace: Workspace) -> Judge:
         load_catalogue(workspace).resolve(to)
     except InputError as error:
         if is_signature:
-            return judge_named(JudgeName(to, old.model), workspace=workspace)
+            return judge_named(JudgeName(to, old.model, calls=old.calls), workspace=workspace)
         raise InputError(f"--to {to}: {unknown_name('signature', to, signatures)}; {error}") from None
     if is_signature:
         raise InputError(f"--to {to}: a signature and a model have this name: write signature@model")
     check_name(locked.name, f"{lock.judge}: signature.name of its lock")
-    judge = judge_named(JudgeName(locked.name, to, old.program), workspace=workspace)
+    judge = judge_named(JudgeName(locked.name, to, old.program, calls=old.calls), workspace=workspace)
     if judge.signature is None or judge.signature.fingerprint != locked.fingerprint:
         raise InputError(
             f"--to {to}: signature {locked.name} has changed since it was locked: restore it to try only "

@@ -25,6 +25,7 @@ from judgecal.experiment import (
     RunOptions,
     asked_items,
     foresee_look,
+    judged_by,
     look_at_test,
     models_of,
     open_experiment,
@@ -40,7 +41,7 @@ from judgecal.experiment import (
     whole_items,
 )
 from judgecal.experiment.rows import JudgedRows, OnRows, boundable
-from judgecal.judges import Judge, JudgeName, judge_named
+from judgecal.judges import Judge, JudgeName, judge_named, single_calls
 from judgecal.records import Item, Judgement
 from judgecal.selection.confirm import (
     NOISE_FILE,
@@ -202,7 +203,9 @@ class SelectRun(SelectRequest):
             self._judge(decided.chosen)
         judges = self._decided_on(decided)
         if not (self.recorded or self.on_all):  # what it said of test so far, which may be nothing
-            stored = whole_items([*self._journal(decided.chosen).latest.values()])
+            name, fingerprint = decided.chosen.judge, self._judge(decided.chosen).fingerprint
+            rows = self._journal(decided.chosen).latest.values()
+            stored = whole_items(judged_by(name, fingerprint, rows, self.options.repeats))
             judges = dict.fromkeys(judges, self._verdicts_sha(stored))
         return foresee_look(**self._seen(judges))
 
@@ -222,10 +225,17 @@ class SelectRun(SelectRequest):
 
     # --- the calls
 
+    def _copy_rows(self, chosen: MeasuredJudge, journal: Journal) -> None:
+        """Take the judge's calls from the experiment that it was chosen from, but those to be tried again."""
+        single, _ = single_calls(chosen.column.rows[0].judge_fingerprint)
+        for row in stored_rows(self.stored.experiment.journal).latest.values():
+            if row.judge_fingerprint == single and row.key not in journal.latest and not is_lost(row):
+                journal.append(row)
+
     def _journal(self, chosen: MeasuredJudge) -> Journal:
         """What is judged already, to look at: nothing is written."""
         journal = stored_rows(self.experiment.journal)
-        _copy_rows(chosen, journal)
+        self._copy_rows(chosen, journal)
         return journal
 
     def preview(self) -> CostEstimate:
@@ -278,7 +288,7 @@ class SelectRun(SelectRequest):
         open_experiment(self.experiment)
         rows: list[Judgement] = []
         with open_journal(self.experiment.journal, options) as journal:
-            _copy_rows(chosen, journal)
+            self._copy_rows(chosen, journal)
             for items, repeats in ((test, options.repeats), (rest, 1)):
                 each = replace(options, repeats=repeats)
                 rows += run_trials([judge], items, journal=journal, options=each, budget=budget)
@@ -330,13 +340,6 @@ def shown_on_rows(on_rows: Sequence[OnRows]) -> dict[str, float]:
         bounds.setdefault(on.candidate, []).append(told)
     failed = {on.candidate for on in on_rows if on.decision == "fail"}
     return {judge: max(each) for judge, each in bounds.items() if judge in failed or max(each) < math.inf}
-
-
-def _copy_rows(chosen: MeasuredJudge, journal: Journal) -> None:
-    """Take the judge's rows from the experiment that it was chosen from, but for those to be tried again."""
-    for row in chosen.column.stored:
-        if row.key not in journal.latest and not is_lost(row):
-            journal.append(row)
 
 
 @working("Choosing among the judges")
