@@ -175,10 +175,10 @@ class ImportArguments(ColumnArguments):
             option
             for option, there in (
                 ("--question", known.question or self.field or self.verdict),
-                ("--answer", known.answer or (self.field and not known.question) or self.verdict),
+                ("--answer", known.answer or self.verdict or (self.field and not known.question)),
                 ("--scale", self.scale),
             )
-            if not there
+            if not there and (option == "--question" or not known.pairs)
         ]
         others = "(or --sheet, for a filled sheet; or --from TOOL, for an export of another tool)"
         needs = f"gold import needs {', '.join(missing)} {others}{_columns(files[0], self)}"
@@ -315,7 +315,7 @@ def _imported(
         return import_gold(
             files[0],
             columns=table.columns(),
-            scale=str(table.scale),
+            scale=table.scale,
             pass_at=table.pass_at,
             mapping=read_mapping(table.mapping or ()),
             beside=table.beside(),

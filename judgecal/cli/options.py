@@ -291,6 +291,12 @@ class ColumnArguments:
     reference_separator: Annotated[
         str | None, option("The text between equally right references.", metavar="TEXT")
     ] = None
+    answer_a: Annotated[
+        str | None, column("Of a pair of answers the one, in place of --answer; by default answer_a.")
+    ] = None
+    answer_b: Annotated[str | None, column("Of a pair the other answer; by default answer_b.")] = None
+    system_a: Annotated[str | None, column("Who gave the one; by default system_a.")] = None
+    system_b: Annotated[str | None, column("Who gave the other; by default system_b.")] = None
 
     def given(self) -> list[str]:
         """The options that are given, as they are typed."""
@@ -303,6 +309,7 @@ class ColumnArguments:
     def columns(self) -> Columns:
         """As tables are read by them, with the usual names for what none of them names."""
         from judgecal.tables import Columns, read_fields
+        from judgecal.tables.columns import PAIR
 
         return Columns(
             self.question,
@@ -315,6 +322,7 @@ class ColumnArguments:
             contexts=tuple(self.context or ()),
             conversation=self.conversation,
             fields=read_fields(self.field or ()),
+            **{part: getattr(self, part) for part in PAIR},
             usual=True,
         )
 

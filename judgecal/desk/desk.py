@@ -14,7 +14,7 @@ import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from judgecal.desk.label_journal import LabelEntry, LabelJournal
 from judgecal.desk.label_queue import LabelQueue, Next, Order
@@ -23,6 +23,7 @@ from judgecal.errors import JudgecalError, visible
 from judgecal.goldset import GOLD, GoldSet
 from judgecal.goldset.card import plain_label
 from judgecal.goldset.labels import read_label
+from judgecal.goldset.pairs import by_side, left_of
 from judgecal.goldset.write import RatingKey, RatingsFile
 from judgecal.records import CANNOT_TELL, Item, Rating, well_formed
 from judgecal.scale import Label
@@ -57,6 +58,10 @@ class Labelling:
     # item id -> what raters said, shown without their names to whoever adjudicates
     opinions: Mapping[str, Sequence[Rating]] | None = None
     since: str | None = None  # labels before that moment (UTC, ISO 8601) are given anew
+
+    def left(self, item: Item, rater: str) -> Literal["A", "B"] | None:
+        """Which answer of a pair a rater sees on the left."""
+        return left_of(item, self.gold.scale, f"{self.seed}:{rater}")
 
     @property
     def adjudicates(self) -> bool:
@@ -220,7 +225,8 @@ class Desk:
         if before == rating and not fresh:  # what is confirmed anew is an act, or it would be asked again
             self.queue.label(rater, item_id, turn)
             return
-        if before is not None and not fresh and sent.get("before") != _label_text(before):
+        left = self.task.left(self._items[item_id], rater)
+        if before is not None and not fresh and sent.get("before") != _label_text(before, left):
             raise _elsewhere(before)
         shown_id, since = self._raters[rater].shown
         took = time.monotonic() - since
@@ -234,7 +240,7 @@ class Desk:
         reason, note = (well_formed(text).strip() or None if text else None for text in (reason, note))
         if max(len(reason or ""), len(note or "")) > _LONGEST_NOTE:
             raise Refusal(422, f"A note has at most {_LONGEST_NOTE:,} characters.")
-        value = None
+        value, left = None, self.task.left(self._items[item_id], rater)
         if label is None:
             if reason != CANNOT_TELL:
                 raise Refusal(422, "No label: choose one, or say that you cannot tell.")
@@ -245,12 +251,12 @@ class Desk:
         else:
             scale = self.gold.scale
             try:
-                value = read_label(label, scale)
+                value = read_label(by_side(label, left), scale)
             except (ValueError, OverflowError) as error:
                 why = f"That is not a label of the scale {scale}: {visible(str(error))}."
                 raise Refusal(422, why) from None
         drafted = self.task.drafts is not None and self.task.drafts.get(item_id) is not None
-        return Rating(item_id, rater, value, note, drafted, reason, self._rubric_sha)
+        return Rating(item_id, rater, value, note, drafted, reason, self._rubric_sha, left)
 
     # --- what is written
 
@@ -329,23 +335,26 @@ class Desk:
         texts: dict[str, Any] = {
             "question": visible(item.question),
             "references": list(map(visible, item.reference_answers)),
-            "answer": visible(item.answer),
+            "answer": "" if item.pair else visible(item.answer),
             "contexts": [visible(context.text) for context in item.contexts],
             "conversation": [[visible(turn.role), visible(turn.content)] for turn in item.conversation],
             "fields": [[visible(name), visible(text)] for name, text in item.fields.items()],
         }
+        left = task.left(item, rater)
+        if pair := item.pair and (item.pair.swapped() if left == "B" else item.pair):
+            texts["answers"] = [visible(pair.answer_a), visible(pair.answer_b)]
         shown = {name: value for name, value in texts.items() if value or name == "answer"}
         shown |= {"key": self._keys[place.item_id], "turn": place.turn}
         mine = (self._second if place.turn == 2 else self.file.ratings).get(key)
         fresh = task.since is not None and place.item_id not in self.queue.done[rater]
         if mine is not None and not fresh:
             reason = None if mine.label is None else mine.reason
-            shown["mine"] = {"said": _label_text(mine), "note": mine.note, "reason": reason}
+            shown["mine"] = {"said": _label_text(mine, left), "note": mine.note, "reason": reason}
         if task.drafts is not None and (draft := task.drafts.get(place.item_id)) is not None:
-            shown["draft"] = visible(str(plain_label(draft)))
+            shown["draft"] = visible(by_side(str(plain_label(draft)), left))
         if task.opinions is not None:
             opinions = task.opinions.get(place.item_id, ())
-            shown["opinions"] = [[_label_text(rating), visible(rating.note or "")] for rating in opinions]
+            shown["opinions"] = [[_label_text(each, left), visible(each.note or "")] for each in opinions]
         return {**counts, "item": shown}
 
 
@@ -358,14 +367,14 @@ def _is_of(entry: LabelEntry, items: Mapping[str, Item]) -> bool:
 def _elsewhere(stands: Rating) -> Refusal:
     return Refusal(
         409,
-        f"You labelled this item in another window or a sheet: {_label_text(stands)}. That stays; go back to "
-        "the item to change it.",
+        f"You labelled this item in another window or a sheet: {_label_text(stands, stands.shown_left)}. "
+        "That stays; go back to the item to change it.",
     )
 
 
-def _label_text(rating: Rating) -> str:
-    """A label as a page sends and shows it."""
-    return CANNOT_TELL if rating.label is None else str(plain_label(rating.label))
+def _label_text(rating: Rating, left: str | None) -> str:
+    """A label as a page sends and shows it; of a pair by the side."""
+    return CANNOT_TELL if rating.label is None else by_side(str(plain_label(rating.label)), left)
 
 
 def _rubric(gold: GoldSet) -> tuple[str, str | None]:

@@ -73,7 +73,7 @@ class _Act(BaseModel):
     gone: bool = False
 
 
-_RATED = frozenset({"item_id", "rater", "label", "note", "saw_draft", "reason", "rubric_sha256"})
+_RATED = frozenset(field.name for field in dataclasses.fields(Rating))
 
 
 def _entry(row: dict[str, Any], scale: Scale, where: str) -> LabelEntry:

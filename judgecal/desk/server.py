@@ -147,11 +147,12 @@ class DeskServer:
         self._last_act = time.monotonic()
         if verb == "open":  # what a page is drawn by, once
             task, scale = self.desk.task, self.desk.task.gold.scale
+            sides = any(task.left(item, rater) for item in task.items)
             setup = {
                 "rater": visible(rater),
                 "set": visible(task.gold.name),
-                "choices": [dataclasses.asdict(choice) for choice in choices_of(task.gold.card)],
-                "typed": typed_of(scale),
+                "choices": [dataclasses.asdict(choice) for choice in choices_of(task.gold.card, sides=sides)],
+                "typed": None if sides else typed_of(scale),
                 "pass_at": scale.pass_at if scale.graded else None,
                 "rubric": self.desk.rubric,
                 "adjudicates": task.adjudicates,
@@ -291,8 +292,8 @@ class Choice:
     key: str = ""
 
 
-def choices_of(card: Card) -> list[Choice]:
-    """The buttons, lowest label first; yes stands before no."""
+def choices_of(card: Card, *, sides: bool = False) -> list[Choice]:
+    """The buttons, lowest label first; yes stands before no. `sides`: those of a pair."""
     scale, grades, names = card.scale, _grades(card.scale), dict[Label, str]()
     meanings = {scale.read(label): meaning for label, meaning in card.anchors.items()}
     if scale.kind == "binary":
@@ -304,6 +305,9 @@ def choices_of(card: Card) -> list[Choice]:
             keys[10.0] = "0"
     else:
         labels: Sequence[Label] = scale.categories
+        if sides:
+            names = {"left": "Left is better", "tie": "Tie", "right": "Right is better"}
+            labels = [name for name in names if name != "tie" or "tie" in labels or not labels]
         if scale.kind != "nominal":
             fifths = [scale.low + part * scale.span for part in _FIFTHS]
             if scale.step is not None:

@@ -32,6 +32,7 @@ from judgecal.goldset.labels import (
     typed,
     verdict_scale,
 )
+from judgecal.goldset.pairs import pairs_told
 from judgecal.goldset.write import name_problems, write_gold
 from judgecal.records import ITEM_UNIT, Item, Rating
 from judgecal.scale import Scale
@@ -232,11 +233,13 @@ def _read_labels(export: Export, options: LabelOptions) -> _Labels:
     if name in export.scales:
         guessed, words = export.scales[name], {}
         how = f"The scale is {guessed}, as the file declares it"
+    if guessed == "nominal" and any(item.pair for item in export.items.values()):
+        words = pairs_told(cells)[1]
     if options.scale is None and guessed is None:
         whose = f"{options.ratings}: the labels" if in_table else f"{export.where}: the labels of {name}"
         raise InputError(f"{whose} do not tell their scale ({why}): give --scale")
     scale = labels_scale(options.scale or str(guessed), options.pass_at)
-    words = words if scale.kind == "binary" else {}
+    words = words if scale.kind in ("binary", "nominal") else {}
 
     ratings: list[Rating] = []
     rated: list[Score] = []

@@ -44,12 +44,17 @@ _LEAST_WORDS = 4  # fewer words are no wording of one's own
 
 def _task(item: Item) -> Hashable:
     contexts, fields = tuple(part.text for part in item.contexts), tuple(sorted(item.fields.items()))
-    return (plain_text(item.question), item.reference_answers, contexts, fields)
+    return (plain_text(item.question), item.reference_answers, contexts, fields, _either_way(item))
+
+
+def _either_way(item: Item) -> str:
+    """The answers of a pair, which is the same whichever of them is A."""
+    return "\n\n".join(sorted((item.pair.answer_a, item.pair.answer_b))) if item.pair else ""
 
 
 def unlike_labels(gold: GoldSet) -> Findings:
     labelled = [item for item in gold.items if item.item_id in gold.labels]
-    for items in grouped(labelled, lambda item: (_task(item), plain_text(item.answer))).values():
+    for items in grouped(labelled, lambda item: (_task(item), item.pair, plain_text(item.answer))).values():
         labels = [gold.labels[item.item_id] for item in items]
         if len(set(labels)) > 1:
             given = listed([*map(label_text, labels)])
@@ -57,10 +62,12 @@ def unlike_labels(gold: GoldSet) -> Findings:
 
 
 def near_duplicates(gold: GoldSet) -> Findings:
-    found = clusters(gold.items, text=lambda item: item.answer, within=_task, least=_NEAR_ANSWER)
+    found = clusters(
+        gold.items, text=lambda item: item.answer or _either_way(item), within=_task, least=_NEAR_ANSWER
+    )
     for items, index in found:
         labels = list(dict.fromkeys(gold.labels.get(item.item_id) for item in items))
-        if len(labels) > 1 and len({plain_text(item.answer) for item in items}) == 1:
+        if len(labels) > 1 and len({(plain_text(item.answer), item.pair) for item in items}) == 1:
             continue  # told as unlike_labels
         systems = list(dict.fromkeys(item.system for item in items if item.system))
         by = f", given by {listed(systems)}" if systems else ""

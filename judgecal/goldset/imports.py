@@ -23,6 +23,7 @@ from judgecal.goldset.gold_set import CARD, GoldSet, SplitCounts, split_counts
 from judgecal.goldset.import_tables import Progress, SideTables, Tables, attempt, tables_of
 from judgecal.goldset.labels import LabelMap, beside_verdicts, percent, says_nothing, scale_told, typed
 from judgecal.goldset.load import content_sha, load_gold
+from judgecal.goldset.pairs import pairs_told
 from judgecal.goldset.reading import ImportSession
 from judgecal.goldset.write import drafting, name_problems
 from judgecal.records import Result
@@ -147,7 +148,8 @@ def import_gold(
     problems = name_problems(name, workspace=workspace, replace=replace)
     found = attempt(lambda: tables_of(file, columns, beside, progress), problems)
     how = list[str]()
-    if scale is None and found is not None and not problems:
+    pairs = found is not None and found[1].pairs and scale == "nominal"
+    if (scale is None or pairs) and found is not None and not problems:
         scale, mapping, how = _told(*tables_of(file, columns, beside, None), mapping)
     labels = None if scale is None else attempt(partial(labels_scale, scale, pass_at), problems)
     if found is None or labels is None:
@@ -210,13 +212,17 @@ def _told(
     held = {cell for name in names for cell in by_column[name]}
     cells = [cell for cell in (mapping.get(cell, cell).strip() for cell in sorted(held)) if cell]
     cells = [cell for cell in cells if not says_nothing(cell, Scale.parse("nominal"))]
-    scale, words, why = scale_told([typed(cell) for cell in cells])
+    if columns.pairs:
+        scale, words, why = pairs_told(cells, set().union(*by_column.values()) - held)
+    else:
+        scale, words, why = scale_told([typed(cell) for cell in cells])
     for name in columns.verdicts if scale and scale.startswith("ordinal") else ():
         scale = beside_verdicts(str(scale), by_column[name])
     if scale is None:
-        raise InputError(f"{tables.ratings.top}: the labels show no scale ({why}): give --scale")
+        option = "--map" if columns.pairs else "--scale"
+        raise InputError(f"{tables.ratings.top}: the labels show no scale ({why}): give {option}")
     said = {cell: mapping.get(cell, cell) for cell in sorted(set().union(*by_column.values()))}
-    by_cell = {cell: words[to.casefold()] for cell, to in said.items() if to.casefold() in words}
+    by_cell = {cell: word for cell, to in said.items() if (word := words.get(to.casefold(), cell)) != cell}
     return scale, {**mapping, **by_cell}, [f"the labels show the scale {scale}: {why} (--scale says another)"]
 
 

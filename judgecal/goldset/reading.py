@@ -31,6 +31,7 @@ from judgecal.goldset.labels import (
     typed,
 )
 from judgecal.goldset.load import read_item, read_rating
+from judgecal.goldset.pairs import PAIR_LABELS
 from judgecal.goldset.write import Draft, item_row, rating_row
 from judgecal.records import ITEM_UNIT, Rating
 from judgecal.scale import Label
@@ -41,7 +42,7 @@ _NAMED = 3  # rows of many
 _CELLS = 1024  # different label cells, of which what they mean is not read again
 _COMPARED = (
     "group", "question", "answer", "reference_answers", "system", "contexts", "conversation", "fields",
-    "tags",
+    "tags", "pair",
 )  # fmt: skip
 
 
@@ -69,6 +70,7 @@ class ImportSession:
         self.problems = tables.items.problems
         self.skipped: Counter[str] = Counter()
         self.judges: Counter[str] = Counter()  # of the columns of verdicts
+        self._verdicts: set[str] = set()  # different ones of pairs
         self._remarks: list[str] = []  # what else the set's owner should know
         self._explained: dict[str, str] = {}  # findings of `gold check` that may stand
         self._n_of_raters: Counter[str] = Counter()
@@ -158,6 +160,7 @@ class ImportSession:
         cell = self.mapping.get(cell, cell).strip()
         verdict = None if not cell or says_nothing(cell, self.scale) else typed(cell)
         self.judges[column] += 1
+        self._verdicts |= {verdict} if verdict and self.columns.pairs else set()
         if self._draft is not None and item.item_id:
             self._draft.add_judgement({"item_id": item.item_id, JUDGE: column, VERDICT: verdict})
 
@@ -203,12 +206,11 @@ class ImportSession:
         key: Hashable = item_id
         if column is None and self._shared:  # else each row is an item
             texts = [context.text for context in item.contexts]
-            key = _hash(
-                repr((item.group, item.question, item.answer, item.system, *texts, *item.fields.values()))
-            )
+            shown = (item.group, item.question, item.answer, item.pair, item.system)
+            key = _hash(repr((*shown, *texts, *item.fields.values())))
         parts = tuple(hash(repr(getattr(item, name))) for name in _COMPARED) if self._shared else ()
         if column is None and not self._shared and not self.columns.chunks:
-            fields = (*item.fields.items(), *item.contexts)
+            fields = (*item.fields.items(), *item.contexts, item.pair)
             seen = hash((item.group, item.question, item.answer, item.system, fields))
             if (earlier := self._first_of.setdefault(seen, row.line)) != row.line:
                 self._n_repeated += 1
@@ -312,6 +314,8 @@ class ImportSession:
         scale, source, file = self.scale, self.tables.items.source, self.tables.ratings.name
         if scale.kind == "nominal":
             words = {str(label) for item in self._items.values() for label, _ in item.labels.values()}
+            if self.columns.pairs:  # a tie is a label where somebody may say it, a judge too
+                words |= self._verdicts & {*PAIR_LABELS} | {*PAIR_LABELS[: 2 if words else 3]}
             scale = replace(scale, categories=tuple(sorted(words)))
         raters = {rater: f"column {rater} of {file}" for rater in sorted(self._n_of_raters)}
         if self.columns.rater is not None:

@@ -13,8 +13,9 @@ import random
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
+from typing import Literal
 
 from judgecal.errors import InputError, refuse, unknown_name
 from judgecal.goldset.card import UNKNOWN_LICENCE, Card, RaterCard
@@ -22,8 +23,9 @@ from judgecal.goldset.gold_set import GoldSet
 from judgecal.goldset.imports import LISTED, Imported
 from judgecal.goldset.labels import LabelMap, map_for, missing_notes, read_label, says_nothing
 from judgecal.goldset.load import list_gold, load_gold
+from judgecal.goldset.pairs import PAIR_LABELS, by_side, left_of
 from judgecal.goldset.write import add_ratings, name_problems, write_gold
-from judgecal.records import CANNOT_TELL, Context, Item, Rating, Result
+from judgecal.records import CANNOT_TELL, Context, Item, Pair, Rating, Result
 from judgecal.scale import Label, Scale
 from judgecal.tables import (
     CELL_LIMIT,
@@ -41,10 +43,11 @@ from judgecal.tables.columns import GOLD
 from judgecal.workspace import Workspace, shown
 
 _ITEM, _QUESTION, _REFERENCE, _ANSWER = "item_id", "question", "reference_answer", "answer"
+_LEFT, _RIGHT = "answer_left", "answer_right"
 _CONTEXTS, _LABEL, _NOTE, _DRAFT = "contexts", "label", "note", "draft"
 _FIELD = "field "
 """What stands before the name of an item's field in the name of its column."""
-_WIDTHS = {_ITEM: 16, _ANSWER: 60, _CONTEXTS: 60, _DRAFT: 12, _LABEL: 14, _NOTE: 30}
+_WIDTHS = {_ITEM: 16, _ANSWER: 60, _LEFT: 60, _RIGHT: 60, _CONTEXTS: 60, _DRAFT: 12, _LABEL: 14, _NOTE: 30}
 """Characters of a workbook's columns."""
 _MOST_CHOICES = 20
 _BETWEEN = "\n\n--- next context ---\n\n"
@@ -115,35 +118,36 @@ def write_sheets(
     coded = any(
         word.casefold() in item.item_id.casefold()
         for item in items
-        for word in (item.system, *item.tags)
+        for word in (item.system, *item.tags, *(astuple(item.pair)[2:] if item.pair else ()))
         if word
     )
-    columns = [_ITEM, _QUESTION, _REFERENCE, _ANSWER]
+    pairs, single = (any(bool(item.pair) is there for item in chosen) for there in (True, False))
+    columns = [_ITEM, _QUESTION, _REFERENCE, *[_LEFT, _RIGHT] * pairs, *[_ANSWER] * single]
     columns += [_CONTEXTS] * any(item.contexts for item in chosen)
-    rows = []
-    for item in chosen:
-        draft = (drafts or {}).get(item.item_id)
-        cells = {_ITEM: code_of(item) if coded else item.item_id, **_texts(item)}
-        cells[_DRAFT] = "" if draft is None else draft if isinstance(draft, str) else f"{draft:g}"
-        rows.append(cells)
     for number, sheet in enumerate(paths, start=1):
-        order = list(rows)
+        order = []
+        for item in chosen:
+            draft, left = (drafts or {}).get(item.item_id), left_of(item, scale, f"{seed}:{number}")
+            cells = {_ITEM: code_of(item) if coded else item.item_id, **_texts(item, left)}
+            said = "" if draft is None else draft if isinstance(draft, str) else f"{draft:g}"
+            order.append(cells | {_DRAFT: by_side(said, left)})
         random.Random(f"{seed}:order:{number}").shuffle(order)
         fields = dict.fromkeys(name for cells in order for name in cells if name.startswith(_FIELD))
         header = [*columns, *fields, *[_DRAFT] * (drafts is not None), _LABEL, _NOTE]
         sheet.parent.mkdir(parents=True, exist_ok=True)
-        _write(sheet, header, [[cells.get(column, "") for column in header] for cells in order], scale)
+        choices = _choices(scale, pairs=any(left_of(item, scale, seed) for item in chosen))
+        _write(sheet, header, [[cells.get(column, "") for column in header] for cells in order], choices)
     return Sheets(name, tuple(map(str, paths)), len(chosen), coded, tuple(_notes(chosen, coded=coded)))
 
 
-def _write(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]], scale: Scale | None) -> None:
+def _write(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]], choices: Sequence[str]) -> None:
     # "x": a sheet that turned up in between may be somebody's work
     if path.suffix.lower() == ".xlsx":
         # no cell of it is run or rewritten: a text that begins with a mark of its own gets another
         marked = [[defuse(text) if undo(text) != text else text for text in row] for row in rows]
         widths = tuple(_WIDTHS.get(column, 40) for column in header)
         with path.open("xb") as book:
-            write_form(book, Form(header, marked, widths, (_LABEL, _choices(scale))))
+            write_form(book, Form(header, marked, widths, (_LABEL, tuple(choices))))
         return
     with path.open("x", encoding="utf-8-sig", errors="replace", newline="") as file:
         writer = csv.writer(file, lineterminator="\r\n")
@@ -161,22 +165,24 @@ def code_of(item: Item) -> str:
     return f"i{hashlib.sha256(text).hexdigest()[:12]}"
 
 
-def _texts(item: Item) -> dict[str, str]:
+def _texts(item: Item, left: str | None = None) -> dict[str, str]:
     """What a sheet shows of an item, by column; all contexts in one cell, without ids and scores."""
+    pair = item.pair and (item.pair.swapped() if left == "B" else item.pair)
     return {
         _QUESTION: item.question,
         _REFERENCE: item.reference_answer or "",
-        _ANSWER: item.answer,
+        **({_LEFT: pair.answer_a, _RIGHT: pair.answer_b} if pair else {_ANSWER: item.answer}),
         _CONTEXTS: _BETWEEN.join(context.text for context in item.contexts),
         **{f"{_FIELD}{name}": text for name, text in item.fields.items()},
     }
 
 
-def _choices(scale: Scale | None) -> tuple[str, ...]:
+def _choices(scale: Scale | None, *, pairs: bool) -> tuple[str, ...]:
     """The labels that a list can offer, with the word of who cannot tell; none where there are many."""
     if scale is None or (scale.graded and (scale.step is None or scale.span / scale.step > _MOST_CHOICES)):
         return ()
     labels: tuple[str, ...] = scale.categories if scale.kind == "nominal" else ("yes", "no")
+    labels = tuple(by_side(label, "A") for label in labels or PAIR_LABELS) if pairs else labels
     if scale.graded and scale.step is not None:
         labels = tuple(f"{scale.low + n * scale.step:g}" for n in range(round(scale.span / scale.step) + 1))
     return tuple(dict.fromkeys((*labels, CANNOT_TELL))) if labels else ()
@@ -188,8 +194,7 @@ def _notes(items: Sequence[Item], *, coded: bool) -> Iterator[str]:
             "the item ids name systems or tags, so codes stand in their place; `gold import --sheet` knows "
             "them"
         )
-    parts = (_QUESTION, _ANSWER, _CONTEXTS)
-    long = [item for item in items if max(len(_texts(item)[part]) for part in parts) > CELL_LIMIT]
+    long = [item for item in items if max(map(len, _texts(item).values())) > CELL_LIMIT]
     if long:
         yield (
             f"{len(long)} items have a text above {CELL_LIMIT} characters, which Excel cuts off (LibreOffice "
@@ -292,7 +297,7 @@ def _read_rows(
         for row in table.rows:
             where, cells = table.at(row), {name.casefold(): cell for name, cell in row.cells.items()}
             try:
-                item = _item_of(cells, items, gold)
+                item, left = _item_of(cells, items, gold)
             except ValueError as error:
                 problems.append(f"{where}: {error}")
                 continue
@@ -310,14 +315,18 @@ def _read_rows(
                 missing.update([cell] if cell else [])
                 continue
             unclear = undo(cell).strip().casefold() == CANNOT_TELL and CANNOT_TELL not in scale.categories
+            if sided := left_of(item, scale, "") and left:
+                cell = undo(cell).strip().casefold()
             try:
-                label = None if unclear else read_label(cell, scale)
+                if sided and cell not in ("left", "right", "tie") and not unclear:
+                    raise ValueError(f"{cell!r} is none of left, right, tie")
+                label = None if unclear else read_label(by_side(cell, sided), scale)
             except (ValueError, OverflowError) as error:
                 mend = f"fix the cell, leave it empty, or give {map_for(cell, scale)}"
                 problems.append(f"{where}: column {_LABEL}: {error}: {mend}")
                 continue
             note, reason = cells.get(_NOTE, "").strip() or None, CANNOT_TELL if unclear else None
-            ratings[key] = Rating(*key, label, note, saw_draft=_DRAFT in cells, reason=reason)
+            ratings[key] = Rating(*key, label, note, _DRAFT in cells, reason, shown_left=sided)
     return ratings, empty, missing
 
 
@@ -353,27 +362,35 @@ def _read_sheet(path: Path) -> Table:
     table = (PaddedSource(path) if separated else open_source(path)).table()
     header = [name.casefold() for name in table.columns]
     twice = [name for name, count in Counter(header).items() if count > 1]
-    missing = [name for name in (_ITEM, _QUESTION, _ANSWER, _LABEL) if name not in header]
+    answers = (_LEFT, _RIGHT) if _LEFT in header else (_ANSWER,)
+    missing = [name for name in (_ITEM, _QUESTION, *answers, _LABEL) if name not in header]
     problems = [f"{table.top}: {name!r} names two columns: keep one" for name in twice]
     refuse([*problems, *(f"{table.top}: {unknown_name('column', name, header)}" for name in missing)])
     return table
 
 
-def _item_of(cells: Mapping[str, str], items: Mapping[str, Item], gold: GoldSet | None) -> Item:
-    """The item of a row, one of the items or, without a set, a new one; ValueError says why it is none."""
+def _item_of(
+    cells: Mapping[str, str], items: Mapping[str, Item], gold: GoldSet | None
+) -> tuple[Item, Literal["A", "B"]]:
+    """The item of a row, one of the items or, without a set, a new one, and which answer of a pair stands on
+    the left; ValueError says why it is none.
+    """
     item_id = undo(cells[_ITEM].strip())
     if not item_id:
         raise ValueError(f"column {_ITEM}: empty: without its id a row belongs to no item")
     if (known := items.get(item_id)) is not None:
-        texts = _texts(known)
-        shown_here = [column for column in texts if column in cells]
-        changed = [column for column in shown_here if not same_text(cells[column], texts[column])]
-        if changed:
+
+        def changed(left: str) -> list[str]:
+            texts = [(column, text) for column, text in _texts(known, left).items() if column in cells]
+            return [column for column, text in texts if not same_text(cells[column], text)]
+
+        left: Literal["A", "B"] = "B" if known.pair and not changed("B") and changed("A") else "A"
+        if columns := changed(left):
             raise ValueError(
-                f"item {item_id!r} has another {' and another '.join(changed)} than the set (columns "
+                f"item {item_id!r} has another {' and another '.join(columns)} than the set (columns "
                 "sorted apart, or edited?): restore the text, as the label must belong to it"
             )
-        return known
+        return known, left
     if gold is not None:
         raise ValueError(
             f"no item {item_id!r} in gold set {gold.name!r}: fix the id, or name the "
@@ -388,15 +405,18 @@ def _item_of(cells: Mapping[str, str], items: Mapping[str, Item], gold: GoldSet 
     }
     if not question.strip() and not fields:
         raise ValueError(f"column {_QUESTION}: empty: fill it in")
-    return Item(
+    pair = Pair(undo(cells[_LEFT]), undo(cells[_RIGHT])) if cells.get(_LEFT) else None
+    item = Item(
         item_id,
         question or item_id,
         question,
-        undo(cells[_ANSWER]),
+        undo(cells.get(_ANSWER, "")),
         tuple(part for part in reference.split(" | ") if part.strip()),
         contexts=tuple(Context(part) for part in contexts.split(_BETWEEN)) if contexts.strip() else (),
         fields=fields,
+        pair=pair,
     )
+    return item, "A"
 
 
 def _slipped_notes(ratings: Sequence[Rating], scale: Scale) -> list[str]:

@@ -34,7 +34,7 @@ _SHOWN = 6  # kinds of findings in the short form
 _NAMED = 4  # raters or judges in a sentence; of more the first ones, or their number
 _LINES = 3  # of raters, and of judges, in the short form
 _LABELS = 4  # of a rater's labels, in a table
-_OF_ITEM = ("question", "answer", "reference_answer", "contexts")
+_OF_ITEM = ("question", "answer", "answer_a", "answer_b", "reference_answer", "contexts")
 _FACTS = 5  # of them
 _FACT = 56  # characters of a text of the first item
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import json
 import math
 import re
@@ -21,7 +22,7 @@ from typing import Any, ClassVar
 
 from judgecal.artefacts import SCHEMA, read_json, validated
 from judgecal.errors import refuse
-from judgecal.records import Context, Item, Turn
+from judgecal.records import Context, Item, Pair, Turn
 from judgecal.tables.cells import is_error
 from judgecal.tables.table import Row
 from judgecal.workspace import write_text
@@ -98,6 +99,7 @@ def read_tags(row: Row, column: str) -> Iterator[str]:
 
 GOLD = "gold"
 """The rater of adjudicated labels."""
+PAIR = ("answer_a", "answer_b", "system_a", "system_b")
 USUAL: Mapping[str, tuple[str, ...]] = {
     "question": ("question",),
     "answer": ("answer",),
@@ -108,13 +110,17 @@ USUAL: Mapping[str, tuple[str, ...]] = {
     "group": ("group",),
     "system": ("system",),
     "verdict": ("verdict",),
+    **dict.fromkeys(PAIR, ()),  # found two by two
 }
 """The columns that are taken where no option names any: the first of them that the table has."""
+_SIDES = ("_a _b _c", "_A _B _C", "_1 _2 _3", "1 2 3", "_left _right _third")
+"""What the names of a pair's columns end in; where there is a third one they are no pair."""
+_OF_SIDES = {"answer": ("answer", "response", "output"), "system": ("system", "model")}
 OF_ITEMS = tuple(part for part in USUAL if part != "verdict")
 _BESIDE = (*USUAL, "fields", "reference_separator")  # what a table that we wrote says of its columns
 _TYPED = (
-    "question", "answer", "reference", "contexts", "conversation", "fields", "tags", "labels", "gold_label",
-    "notes", "verdicts", "item", "group", "system", "verdict", "rater", "reference_separator",
+    "question", "answer", *PAIR, "reference", "contexts", "conversation", "fields", "tags", "labels",
+    "gold_label", "notes", "verdicts", "item", "group", "system", "verdict", "rater", "reference_separator",
 )  # fmt: skip
 """The parts in the order of their options; the option of several columns is in the singular."""
 
@@ -135,9 +141,10 @@ class Columns:
     order of `labels` (without labels, beside the adjudicated one). `group` is by default the question's text.
     An answer may be empty, a question may not. `reference_separator` is the text between equally right
     reference answers. `contexts` are put one after the other; with `chunks` each context is an item of its
-    own. `fields`: (name, column), for the inputs of a judge that have no other place; with them an item may
-    do without question and answer. `tags` as `read_tags` reads them. `verdicts`: one column a judge, named as
-    it is; a row that holds them needs no texts, and its question is then called by the row. `document`
+    own. `answer_a` and `answer_b`, in place of `answer`, make pairs. `fields`: (name, column), for the inputs
+    of a judge that have no other place; with them an item may do without question and answer. `tags` as
+    `read_tags` reads them. `verdicts`: one column a judge, named as it is; a row that holds them needs no
+    texts, and its question is then called by the row. `document`
     (its id), `text` and `title` are of a table of documents.
     """
 
@@ -165,6 +172,10 @@ class Columns:
     document: str | None = None
     text: str | None = None
     title: str | None = None
+    answer_a: str | None = None
+    answer_b: str | None = None
+    system_a: str | None = None
+    system_b: str | None = None
 
     def resolved(
         self, header: Collection[str], path: Path | None = None, *, only: Collection[str] = OF_ITEMS
@@ -179,11 +190,16 @@ class Columns:
         named = {} if path is None else _named_beside(path, header)
         taken = {*self.names, self.verdict}
         passed_over = {"system"} if "*" in (self.answer or "") else set()  # the star is the systems' names
-        if self.fields and self.question is None and self.answer is None:
-            passed_over |= {"question", "answer"}
+        if self.fields and self.question is None and self.answer is None and not self.pairs:
+            passed_over |= {"question", "answer", *PAIR}
+        if self.pairs:
+            passed_over.add("answer")
+        elif self.answer is not None or "answer" in {*header} - taken:
+            passed_over |= {*PAIR}
+        usual_of = {**USUAL, **_pair_in({*header} - taken, alone=self.pairs)}
         found: dict[str, Any] = {}
         for part in _BESIDE:
-            usual = [name for name in USUAL.get(part, ()) if name in header and name not in taken]
+            usual = [name for name in usual_of.get(part, ()) if name in header and name not in taken]
             if getattr(self, part) or part in passed_over:
                 continue
             if part in named:
@@ -191,6 +207,11 @@ class Columns:
             elif part in only and usual:
                 found[part] = (usual[0],) if part == "contexts" else usual[0]
         return dataclasses.replace(self, **found, usual=False)
+
+    @property
+    def pairs(self) -> bool:
+        """Whether a row is a pair of answers."""
+        return self.answer_a is not None or self.answer_b is not None
 
     def _columns(self, *parts: str) -> tuple[str, ...]:
         names: list[str] = []
@@ -205,7 +226,7 @@ class Columns:
     @property
     def item_names(self) -> tuple[str, ...]:
         """The columns that make an item."""
-        single = ("question", "answer", "reference", "item", "group", "system", "conversation")
+        single = ("question", "answer", *PAIR, "reference", "item", "group", "system", "conversation")
         return self._columns(*single, "contexts", "fields", "tags")
 
     @property
@@ -233,7 +254,12 @@ class Columns:
         found, judged = [], bool(self.verdicts)
         if self.question is None and not (self.fields or judged):
             found.append("--question COL is missing (items without a question need --field NAME=COL)")
-        if self.answer is None and (self.question is not None or not self.fields) and not judged:
+        if self.pairs and (self.answer is not None or None in (self.answer_a, self.answer_b)):
+            found.append("--answer-a and --answer-b go together, and stand in place of --answer")
+        if not self.pairs and (self.system_a or self.system_b):
+            found.append("--system-a and --system-b say who gave --answer-a and --answer-b: name these too")
+        answers = self.answer is not None or self.pairs
+        if not answers and (self.question is not None or not self.fields) and not judged:
             found.append("--answer COL is missing (only items without a question may do without)")
         for option, what, given in (
             ("--label", "column", self.labels),
@@ -295,7 +321,7 @@ class Columns:
             problems.append(
                 f"{where}: {question.strip()!r} and no answer: a row that sums up others? Take it out"
             )
-        for column in dict.fromkeys(self._columns("question", "answer", "reference", "contexts")):
+        for column in dict.fromkeys(self._columns("question", "answer", *PAIR[:2], "reference", "contexts")):
             if is_error(cells[column]):
                 error = f"the spreadsheet's error {cells[column].strip()}"
                 mend = "fix the cell, or take it as empty (gold import --errors-as-empty)"
@@ -305,6 +331,10 @@ class Columns:
             problems.append(f"{where}: every field is empty: fill one in, or remove the row")
         contexts = [read_contexts(row, column, where, problems) for column in self.contexts]
         turns, separator = self.conversation, self.reference_separator
+        pair = None
+        if self.answer_a is not None and self.answer_b is not None:
+            a, b = (cells.get(column or "", "").strip() or None for column in (self.system_a, self.system_b))
+            pair = Pair(cells[self.answer_a], cells[self.answer_b], a, b)
         return Item(
             item_id=item_id,
             group=group,
@@ -316,6 +346,7 @@ class Columns:
             tags=tuple(dict.fromkeys(tag for column in self.tags for tag in read_tags(row, column))),
             conversation=() if turns is None else read_conversation(row, turns, where, problems),
             fields=fields,
+            pair=pair,
         )
 
     def read_row(self, row: Row) -> Item:
@@ -353,6 +384,17 @@ class Columns:
             values = value if isinstance(value, tuple) else [value] * (value is not None)
             typed += [(option, name) for name in values]
         return typed
+
+
+def _pair_in(header: Collection[str], *, alone: bool) -> dict[str, tuple[str, ...]]:
+    """The columns of a pair's answers and systems by their names; `alone`: systems without answers too."""
+    found: dict[str, tuple[str, ...]] = {}
+    for what, names in _OF_SIDES.items():
+        for name, ends in itertools.product(names, _SIDES):
+            a, b, third = (name + end for end in ends.split())
+            if a in header and b in header and third not in header:
+                found = {f"{what}_a": (a,), f"{what}_b": (b,)} | found
+    return found if alone or "answer_a" in found else {}
 
 
 def beside(path: Path) -> Path:

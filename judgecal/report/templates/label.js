@@ -43,7 +43,7 @@
   // --- texts
   const SIMPLE = new Set("about after also been before but from have into more most only other over such than that their them then there these they this those very was were what when where which while will with would your the and for are its not has had can".split(" "));
   const words = () => {
-    const found = (item.answer.toLowerCase().match(/[\p{L}\p{N}]+/gu) || []);
+    const found = ((item.answers || [item.answer]).join(" ").toLowerCase().match(/[\p{L}\p{N}]+/gu) || []);
     return new Set(found.filter((word) => !SIMPLE.has(word) && (word.length > 2 || /\p{N}/u.test(word))));
   };
   const fill = (node, text, marks) => {
@@ -80,7 +80,9 @@
     const references = item.references || [];
     if (references.length)
       sections.push(section(references.length > 1 ? "Reference answers, each as right as the others" : "Reference answer", ...references.map((one) => written(one, marks))));
-    sections.push(section("Answer to be labelled", written(item.answer, null, "under")));
+    if (item.answers) sections.push(make("div", "", { class: "pair" },
+      ...item.answers.map((text, place) => section(place ? "Right answer" : "Left answer", written(text, null, "under")))));
+    else sections.push(section("Answer to be labelled", written(item.answer, null, "under")));
     for (const [name, text] of item.fields || []) sections.push(section(name, folded(name, text, marks)));
     const contexts = (item.contexts || []).map((text, place) => folded(`Context ${place + 1}`, text, marks));
     if (contexts.length) sections.push(section(`Context${contexts.length > 1 ? `s (${contexts.length})` : ""}`, ...contexts));
