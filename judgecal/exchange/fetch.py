@@ -273,6 +273,8 @@ def plan_document(plan: FetchPlan) -> Document:
     named = {
         "question": columns.question,
         "answer": columns.answer,
+        "answer_a": columns.answer_a,
+        "answer_b": columns.answer_b,
         "reference_answer": columns.reference,
         "contexts": columns.contexts,
         "conversation": columns.conversation,

@@ -46,6 +46,8 @@ class ColumnMap:
 
     question: str | None = None
     answer: str | None = None
+    answer_a: str | None = None
+    answer_b: str | None = None
     reference: str | None = None
     reference_separator: str | None = None
     context: tuple[str, ...] = ()
@@ -55,6 +57,8 @@ class ColumnMap:
     item: str | None = None
     group: str | None = None
     system: str | None = None
+    system_a: str | None = None
+    system_b: str | None = None
     label: tuple[str, ...] = ()
     gold_label: str | None = None
     rater: str | None = None
@@ -276,13 +280,34 @@ def _ragchecker(pairs: Iterator[Record], *, metric: str) -> Rows:
 
 
 def _pandalm(pairs: Iterator[Record]) -> Rows:
-    """The rows, each with all that its two replies answer: of instruction and input either may be empty.
-
-    A reply may be empty too, and a judge must be given something in its place.
-    """
+    """The rows, each with all that its two replies answer: of instruction and input either may be empty."""
     for pair in pairs:
-        replies = {name: pair[name] or "(empty)" for name in ("response1", "response2")}
-        yield {**pair, **replies, "asked": "\n\n".join(filter(None, (pair["instruction"], pair["input"])))}
+        a, _, b = pair["cmp_key"].partition("_")
+        asked = "\n\n".join(filter(None, (pair["instruction"], pair["input"])))
+        yield {**pair, "asked": asked, "system_a": a, "system_b": b}
+
+
+def _arena(votes: Iterator[Record]) -> Rows:
+    """A row a vote on two chats up to a turn; A is whose name comes first, so that a pair is one item
+    whichever way round it was shown. Of several votes of one person on one pair the first counts.
+    """
+    seen = set()
+    for vote in votes:
+        a, b = sorted(("model_a", "model_b"), key=lambda side: str(vote[side]))
+        row = {**vote, "system_a": vote[a], "system_b": vote[b]}
+        row["item_id"] = "-".join(str(row[key]) for key in ("question_id", "system_a", "system_b", "turn"))
+        for side, model in (("a", a), ("b", b)):
+            chat = vote[f"conversation{model.removeprefix('model')}"][: 2 * vote["turn"]]
+            row["question"], row[f"answer_{side}"] = (
+                "\n\n".join(turn["content"] for turn in chat if (turn["role"] == "user") is user)
+                for user in (True, False)
+            )
+        if vote["winner"] not in (a, b) and "tie" not in vote["winner"]:
+            raise ValueError(f"the winner is {vote['winner']!r}")
+        row["label"] = {a: "A", b: "B"}.get(vote["winner"], "tie")
+        if (key := (row["item_id"], vote["judge"])) not in seen:
+            seen.add(key)
+            yield row
 
 
 READERS: Mapping[str, Callable[..., Rows]] = {
@@ -294,5 +319,6 @@ READERS: Mapping[str, Callable[..., Rows]] = {
     "healthbench-meta": _healthbench_meta,
     "ragchecker": _ragchecker,
     "pandalm": _pandalm,
+    "arena": _arena,
 }
 """By the name that the catalogue has for them."""

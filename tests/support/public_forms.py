@@ -135,6 +135,7 @@ def judge_bench(one: PublicSet) -> bytes:
     values: list[Any] = {"binary": ["Yes", "No"], "nominal": ["Serious", "Critical"]}.get(
         scale.kind, [1, int(scale.high)]
     )
+    values = ["model_a", "model_b"] if "llmbar" in one.name else values
     how: dict[str, Any] = {"category": "categorical", "labels_list": values}
     if scale.graded:
         how = {"category": "graded", "worst": int(scale.low), "best": int(scale.high)}
@@ -142,7 +143,10 @@ def judge_bench(one: PublicSet) -> bytes:
     said = {
         metric: {"majority_human": values[0], "individual_human_scores": values} for metric in one.metrics
     }
-    instances = [{"id": n, "instance": f"text {n}", "annotations": said} for n in range(3)]
+    texts: list[Any] = [f"text {n}" for n in range(3)]
+    if "llmbar" in one.name:
+        texts = [{"input": f"ask {n}", "output_a": "one", "output_b": "two"} for n in range(3)]
+    instances = [{"id": n, "instance": text, "annotations": said} for n, text in enumerate(texts)]
     return json.dumps({"dataset": "d", "annotations": asked, "instances": instances}).encode()
 
 
@@ -313,10 +317,15 @@ def toxicchat() -> Callable[[Path], None]:
 
 
 def arena(split: str) -> Callable[[Path], None]:
-    turns = [{"content": "hi", "role": "user"}]
-    said = (("model_a", "x"), ("tie", "y"), ("model_b", "x"))
-    rows = [{"question_id": f"{n // 2}", "model_a": "A", "model_b": "B", "winner": word, "judge": judge, "turn": n // 2,
-             "conversation_a": turns, "conversation_b": turns} for n, (word, judge) in enumerate(said)]  # fmt: skip
+    """Two votes on one pair, shown in both orders, and one after the second turn."""
+    chats = {model: [{"content": f"{who} {n}", "role": role} for n in (1, 2)
+                     for who, role in (("ask", "user"), (model, "assistant"))] for model in ("mia", "zoe")}  # fmt: skip
+    said = (("mia", "model_a", "x"), ("zoe", "tie (inconsistent)", "y"), ("zoe", "model_a", "x"))
+    rows = []
+    for n, (a, word, judge) in enumerate(said):
+        b = "zoe" if a == "mia" else "mia"
+        rows.append({"question_id": f"{n // 2}", "model_a": a, "model_b": b, "winner": word, "judge": judge,
+                     "turn": 1 + n // 2, "conversation_a": chats[a], "conversation_b": chats[b]})  # fmt: skip
     rows = rows if split == "human" else [{**row, "question_id": f"q{n}"} for n, row in enumerate(rows)]
     features = {
         **dict.fromkeys(("question_id", "model_a", "model_b", "winner", "judge"), TEXT),
@@ -355,7 +364,7 @@ PLAYED: dict[str, tuple[Made, tuple[int, int], dict[str, int]]] = {
     "pandalm": (pandalm(), (3, 2), {"annotator1": 3, "annotator2": 3, "annotator3": 3}),
     "ragchecker": (ragchecker, (2, 1), {"r1": 2, "r2": 2}),
     "mt-bench-human": (arena("human"), (2, 2), {"x": 2, "y": 1}),
-    "chatbot-arena": (arena("train"), (3, 3), {"winner": 3}),
+    "chatbot-arena": (arena("train"), (3, 2), {"label": 3}),
     **{name: (judge_bench, (3, 3), {"r1": 3, "r2": 3})
        for name, one in READY.items() if one.reader == "judge-bench"},
 }  # fmt: skip

@@ -15,9 +15,9 @@ from judgecal.errors import InputError
 from judgecal.exchange.exports import Export, ExportFormat, Score
 from judgecal.exchange.files import Row, outline
 from judgecal.exchange.texts import number_of, object_in, objects_of, text_in, text_of
-from judgecal.records import Item
+from judgecal.records import Item, Pair
 from judgecal.scale import FALSE_WORDS, TRUE_WORDS
-from judgecal.tables import read_json
+from judgecal.tables import Columns, read_json
 from judgecal.workspace import shown
 
 _MERGED = {"majority_human": "majority", "mean_human": "mean"}
@@ -81,6 +81,10 @@ def _item(instance: Row, nth: int) -> Item:
         return Item(item_id, item_id, "", "", fields={"instance": text_of(value)})
     question = text_in(value, *_QUESTIONS)
     fields = {}
+    if (columns := Columns(usual=True).resolved(value)).pairs:
+        question = question or text_in(value, "input", "instruction")
+        texts = (text_in(value, column) for column in (columns.answer_a, columns.answer_b) if column)
+        return Item(item_id, question.strip() or item_id, question, "", pair=Pair(*texts))
     for key, part in value.items():
         if key not in (*_QUESTIONS, *_ANSWERS) and (text := text_of(part)).strip():
             name = re.sub(r"\W", "_", key)
