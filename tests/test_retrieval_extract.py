@@ -191,7 +191,7 @@ def test_any_html_is_read_at_once(tmp_path: Path, page: str, text: str) -> None:
 )
 def test_html_without_a_bottom_is_a_note(tmp_path: Path, page: str) -> None:
     start = time.monotonic()
-    with pytest.raises(NoTextError, match="HTML with over 1,000 elements in one another: save it as text"):
+    with pytest.raises(NoTextError, match="HTML with over 2,000 elements in one another: save it as text"):
         extract(html(tmp_path / "a.html", page))
     assert time.monotonic() - start < 60.0
 
@@ -207,20 +207,6 @@ def test_a_file_may_be_so_long_and_take_so_long(tmp_path: Path, monkeypatch: pyt
         extract(page)
     with pytest.raises(NoTextError, match="PDF that takes over 0 s to read"):
         extract(pdf(tmp_path / "b.pdf", "one", "two"))
-
-
-def test_a_page_that_is_listed_many_times_is_read_once(tmp_path: Path) -> None:
-    pypdf = pytest.importorskip("pypdf")
-    from pypdf.generic import ArrayObject, NameObject, NumberObject
-
-    writer = pypdf.PdfWriter(clone_from=pdf(tmp_path / "a.pdf", "The tram leaves"))
-    pages = writer._root_object["/Pages"]
-    pages[NameObject("/Kids")] = ArrayObject(list(pages["/Kids"]) * 100_000)
-    pages[NameObject("/Count")] = NumberObject(100_000)
-    writer.write(tmp_path / "b.pdf")
-    start = time.monotonic()
-    text = extract(tmp_path / "b.pdf").text
-    assert text.count("The tram leaves") == 100_000 and time.monotonic() - start < 120.0
 
 
 PIECES = (

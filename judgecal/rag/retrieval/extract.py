@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
-import contextlib
 import io
 import logging
 import re
@@ -20,11 +18,8 @@ from judgecal.records import well_formed
 from judgecal.tables import decode, read_bytes
 from judgecal.workspace import shown
 
-_LARGEST = 256 * 2**20  # bytes of a DOCX, unpacked
 _MOST_CHARACTERS = 20_000_000  # of a file; some 8,000 pages
 _MOST_SECONDS = 60.0
-_PIECE = 2**16  # characters of HTML that are read before somebody looks at the clock
-_DEEPEST = 1000  # elements of HTML in one another
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 _SIGNS = {f"{_W}tab": "\t", f"{_W}br": "\n", f"{_W}cr": "\n", f"{_W}noBreakHyphen": "-"}
@@ -34,18 +29,14 @@ _BROKEN = (
     NotImplementedError, OSError, zlib.error,
 )  # fmt: skip
 _OLD_OFFICE = b"\xd0\xcf\x11\xe0"
-_CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?([\w.:-]+)""", re.IGNORECASE)
-_ENDS_A_BLOCK = frozenset((
-    "address", "article", "aside", "blockquote", "caption", "dd", "div", "dl", "dt", "fieldset", "figcaption",
-    "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "main", "nav", "ol", "p",
-    "pre", "section", "table", "ul",
-))  # fmt: skip
-_ENDS_A_LINE = frozenset(["li", "option", "tr"])
-_NOT_SHOWN = frozenset(["script", "style", "svg", "template", "title"])
-# Python's own encodings, which may give half characters or take for ever: no page is in them.
-_NO_PAGES = frozenset((
-    "idna", "mbcs", "oem", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7",
-))  # fmt: skip
+_BREAKS = {
+    **dict.fromkeys((
+        "address", "article", "aside", "blockquote", "caption", "dd", "div", "dl", "dt", "fieldset",
+        "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "main",
+        "nav", "ol", "p", "pre", "section", "table", "ul",
+    ), "\n\n"),
+    **dict.fromkeys(("br", "li", "option", "tr"), "\n"), "td": " ", "th": " ",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,78 +91,33 @@ def _from_text(data: bytes, path: Path) -> Extracted:
 def _from_html(data: bytes, path: Path) -> Extracted:
     from lxml import etree
 
-    declared = _CHARSET.search(data[:4096])
-    source = None
-    if declared:
-        with contextlib.suppress(LookupError, UnicodeError):  # no encoding, or another than it says
-            name = codecs.lookup(declared[1].decode("ascii")).name
-            source = None if name in _NO_PAGES else data.decode(name)
-    if source is None:
-        source = _from_text(data, path).text
-    page = _Page()
-    parser = etree.HTMLParser(target=page)
+    text, problems = decode(data, shown(path))
+    declared = problems or b"\x1b" in data  # not UTF-8, or ISO 2022; a page that is UTF-8 need not say so
+    if problems and b"charset" not in data[:4096]:
+        raise InputError(problems)
+    parser = etree.HTMLParser(
+        encoding=None if declared else "utf-8", huge_tree=True, remove_comments=True, remove_pis=True
+    )
+    try:
+        root = etree.fromstring(data if declared else text.encode(), parser)
+    except etree.XMLSyntaxError:  # there is no element in it
+        root = None
+    if any(error.type_name == "ERR_RESOURCE_LIMIT" for error in parser.error_log):
+        raise NoTextError("HTML with over 2,000 elements in one another: save it as text")
+    if root is None:
+        return Extracted("")
+    title = " ".join(root.xpath("string(//title[not(ancestor::svg)])").split())
+    etree.strip_elements(root, "script", "style", "svg", "template", "title", with_tail=False)
 
     def parts() -> Iterator[str]:
-        for start in range(0, len(source), _PIECE):
-            parser.feed(source[start : start + _PIECE])
-            yield page.taken()
-        with contextlib.suppress(etree.LxmlError):  # there is no element in it
-            parser.close()
-        yield page.taken()
+        for event, element in etree.iterwalk(root, events=("start", "end")):
+            end = _BREAKS.get(element.tag, "")
+            yield end if event == "start" or end == "\n\n" else ""  # a line ends where the next one begins
+            yield re.sub(r"\s+", " ", (element.text if event == "start" else element.tail) or "")
 
     # Blocks apart by an empty line, without white space at the ends of lines.
     lines = (line.strip() for line in re.sub(" +", " ", _joined(parts(), "HTML")).split("\n"))
-    text = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
-    return Extracted(text, " ".join("".join(page.title).split()) or None)
-
-
-class _Page:
-    """What a reader of a page sees, and its title: takes the events of lxml's parser."""
-
-    def __init__(self) -> None:
-        self.title: list[str] = []
-        self._parts: list[str] = []
-        self._open: list[str] = []
-        self._begun = False  # whether there is text in the line
-        self._hidden = 0  # elements that are open and of which nothing is shown; the title too
-
-    def start(self, tag: str, attributes: Any) -> None:
-        if len(self._open) == _DEEPEST:  # the parser's time grows with the square of it
-            raise NoTextError(f"HTML with over {_DEEPEST:,} elements in one another: save it as text")
-        self._open.append(tag)
-        self._hidden += tag in _NOT_SHOWN
-        self._break(tag)
-
-    def end(self, tag: str) -> None:
-        self._open.pop()
-        self._hidden -= tag in _NOT_SHOWN
-        if tag != "br":  # it has no content, and one end of a line
-            self._break(tag)
-
-    def data(self, text: str) -> None:
-        if not self._hidden:
-            self._parts.append(re.sub(r"\s+", " ", text))
-            self._begun = self._begun or not text.isspace()
-        elif self._hidden == 1 and self._open[-1] == "title":
-            self.title.append(text)
-
-    def close(self) -> None:
-        """The end of the page."""
-
-    def _break(self, tag: str) -> None:
-        if tag in ("td", "th"):
-            self._parts.append(" ")
-        elif tag in _ENDS_A_BLOCK:
-            self._parts.append("\n\n")
-        elif tag == "br" or (tag in _ENDS_A_LINE and self._begun):
-            self._parts.append("\n")
-            self._begun = False
-
-    def taken(self) -> str:
-        """What is shown and was not taken before."""
-        text = "".join(self._parts)
-        self._parts.clear()
-        return text
+    return Extracted(re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip(), title or None)
 
 
 def _from_pdf(data: bytes, path: Path) -> Extracted:
@@ -182,22 +128,11 @@ def _from_pdf(data: bytes, path: Path) -> Extracted:
         raise not_installed("PDF files are read by", "pypdf", "documents") from error
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it warns of each oddity, in words of the file
     encrypted = NoTextError("encrypted PDF: save it without a password")
-    known: dict[int, str] = {}  # the text of a page that is listed again
-
-    def pages() -> Iterator[str]:
-        for number, page in enumerate(reader.pages):
-            place = page.indirect_reference
-            text = known.get(place.idnum) if place is not None else None
-            text = page.extract_text() if text is None else text
-            if place is not None:
-                known[place.idnum] = text
-            yield f"\n{text}" if number else text
-
     try:
         reader = pypdf.PdfReader(io.BytesIO(data))
         if reader.is_encrypted and not reader.decrypt(""):
             raise encrypted
-        text = _joined(pages(), "PDF")
+        text = _joined((f"{page.extract_text()}\n" for page in reader.pages), "PDF").removesuffix("\n")
     except DependencyError:  # ciphers need another library
         raise encrypted from None
     except (PyPdfError, *_BROKEN) as error:
@@ -215,9 +150,6 @@ def _from_docx(data: bytes, path: Path) -> Extracted:
     if data.startswith(_OLD_OFFICE):
         raise NoTextError("encrypted DOCX, or an old DOC: save it as DOCX without a password")
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            if sum(member.file_size for member in archive.infolist()) > _LARGEST:
-                raise NoTextError(f"DOCX of over {_LARGEST:,} bytes unpacked: take the pictures out")
         text = _joined(_words(docx.Document(io.BytesIO(data)).element.body), "DOCX").strip()
     except (zipfile.BadZipFile, SyntaxError, *_BROKEN) as error:  # lxml's errors of syntax are Python's
         raise NoTextError("broken DOCX: save it again") from error
