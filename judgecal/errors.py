@@ -55,6 +55,10 @@ class LostCallsError(JudgecalError):
     """Calls were lost before anything could be decided; the same command makes them again."""
 
 
+class Stopped(BaseException):
+    """Unwinds a program of DSPy's whose calls have ended; no `Exception`, for DSPy catches those."""
+
+
 class BusyError(InputError):
     """Another process holds the experiment."""
 

@@ -144,6 +144,9 @@ def optimize(
     on test."""
     if optimizer not in OPTIMIZER_NAMES:  # before DSPy is loaded
         raise unknown_name("optimizer", optimizer, list(OPTIMIZER_NAMES))
+    if ".py:" in signature:
+        program = f"judgecal.optimize({signature.partition('@')[0] + '@python'!r}, model=ALIAS)"
+        raise InputError(f"--signature: a program of DSPy's is optimised from Python: {program}")
     options = call.options(repeats=repeats)
     from judgecal.goldset import load_gold
     from judgecal.judges import JudgeName, PromptJudge

@@ -256,6 +256,10 @@ def keep_judges(experiment: Experiment, judges: Iterable[Judge]) -> None:
             turns = judge.messages(item)
             messages = "\n\n".join(f"[{turn['role']}]\n{turn['content']}" for turn in turns)
             instructions = str(judge.signature.cls.instructions)
+        elif (program := getattr(judge, "program", None)) is not None:
+            from judgecal.judges.module import instructions_of
+
+            instructions = instructions_of(program)
         shown = KeptJudge(str(judge.scale), judge.scale.categories, instructions, messages)
         kept[judge.name] = as_plain(shown)
     text = json.dumps({"schema": SCHEMA, "judges": kept}, indent=2)

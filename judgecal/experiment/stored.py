@@ -77,7 +77,7 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
         judge: JudgeName.parse(judge).kind if judge in called or command == "optimize" else "recorded"
         for judge in asked
     }
-    trained, notes = _trained_on([judge for judge in asked if kinds[judge] == "prompt"], workspace)
+    trained, notes = _trained_on([judge for judge in asked if kinds[judge] != "recorded"], workspace)
     split = "test" if command == "optimize" else str(config.get("split", "all"))
     if command == "agreement":
         items = asked_items(gold, split, limit=_limit(experiment))

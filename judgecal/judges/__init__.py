@@ -116,6 +116,7 @@ def judge_named(
             return program_judge(path, model, signature, trained_on, workspace)
         call, told = as_function(path)
         judge = GivenFunction(call, scale=scale or told, workspace=workspace)
+        judge.program = path
         compiled = any(predictor.demos for predictor in path.predictors())  # type: ignore[union-attr]
         judge.trained_on = groups_seen(judge.name, compiled, trained_on)
         return judge

@@ -30,8 +30,9 @@ from pathlib import Path
 from types import ModuleType, NoneType, UnionType
 from typing import Any
 
+from judgecal.artefacts import read_json
 from judgecal.engine import ParsedReply
-from judgecal.errors import InputError, described, unknown_name
+from judgecal.errors import InputError, Stopped, described, unknown_name
 from judgecal.judges import local
 from judgecal.judges.protocol import JudgeKind, JudgeName, lacking_inputs, refuse_lacking
 from judgecal.judges.settings import Setting, packages_of, read_settings, settings_of
@@ -73,6 +74,7 @@ class LoadedFunction:
     about: str  # the first paragraph of the file's docstring; empty where it has none
     source: str  # where the rule comes from, by the file's `SOURCE`; empty where it does not say
     needs: str  # what it asks for in words, by the file's `NEEDS`, else the inputs
+    program: Any = None  # the `dspy.Module` that is called, where it is one
 
     @property
     def unit(self) -> str:
@@ -80,15 +82,20 @@ class LoadedFunction:
         return unit_of(self.parameters)
 
 
-def load_function(path: Path, name: str, *, text: str, files: bool = False) -> LoadedFunction:
-    """Run a file's text and take its function; `files`: whether files can be set."""
+def load_function(
+    path: Path, name: str, *, text: str, files: bool = False, prompts: Mapping[str, Any] | None = None
+) -> LoadedFunction:
+    """Run a file's text and take its function; `files`: whether files can be set; `prompts`: a program's."""
     module = run_source(path, text)
     content = vars(module)
-    call, told = content.get(name), None
+    call, told, program = content.get(name), None, None
     if is_program(call):
-        from judgecal.judges.module import as_function
+        from judgecal.judges.module import as_function, with_prompts
 
-        call, told = as_function(call)
+        program = call if prompts is None else with_prompts(call, prompts, f"{path}: {name}")
+        call, told = as_function(program)
+    elif prompts is not None:
+        raise InputError(f"{path}: {name} is no program of DSPy's: leave #EXPERIMENT out")
     if not inspect.isfunction(call):
         functions = [key for key, value in content.items() if inspect.isfunction(value)]
         raise unknown_name(f"function in {path}", name, functions)
@@ -109,6 +116,7 @@ def load_function(path: Path, name: str, *, text: str, files: bool = False) -> L
         about=" ".join(inspect.cleandoc(module.__doc__ or "").partition("\n\n")[0].split()),
         source=str(content.get("SOURCE", "")),
         needs=str(content.get("NEEDS", ", ".join(inputs))),
+        program=program,
     )
 
 
@@ -172,6 +180,7 @@ class FunctionJudge:
         path, function: the file, and the function in it.
         locked: the fingerprint that it must have; with another one the file is not run.
         folders: where files that it is set to are looked for; none where it takes no file.
+        prompts: of a program, the saved JSON with the instructions and demos that it is to have.
     """
 
     kind: JudgeKind
@@ -180,6 +189,7 @@ class FunctionJudge:
     trained_on: frozenset[str] = frozenset()
     scale: Scale
     _of_call: Scale | None = None  # of a single call, where a verdict is the mean of several
+    program: Any = None
 
     def __init__(
         self,
@@ -189,24 +199,24 @@ class FunctionJudge:
         *,
         locked: str | None = None,
         folders: Sequence[Path] = (),
+        prompts: Mapping[str, Any] | None = None,
     ) -> None:
         text = read_source(path)
-        now = _fingerprint([function, text], dict(name.settings)) + name.mark
+        parts = [function, text] if prompts is None else [function, text, digest(prompts)]
+        now = _fingerprint(parts, dict(name.settings)) + name.mark
         if locked not in (None, now):
             raise InputError(
                 f"{name}: its code has changed since it was locked (fingerprint {now}, locked was "
                 f"{locked}): bring {path} back as it was, or run judgecal select again"
             )
-        loaded = load_function(path, function, text=text, files=bool(folders))
+        loaded = load_function(path, function, text=text, files=bool(folders), prompts=prompts)
+        self.program = loaded.program
         values, texts = read_settings(name, loaded.settings, folders)
-        self.name = str(JudgeName(name.signature, name.model, settings=tuple(sorted(texts.items()))))
-        self.name += name.mark
+        self.name = str(dataclasses.replace(name, settings=tuple(sorted(texts.items()))))
         files = [
             hashlib.sha256(one.read_bytes()).hexdigest() for one in values.values() if isinstance(one, Path)
         ]
-        self.fingerprint = (
-            _fingerprint([function, text, *files, *self._further(loaded, texts)], texts) + name.mark
-        )
+        self.fingerprint = _fingerprint([*parts, *files, *self._further(loaded, texts)], texts) + name.mark
         self._of_call, self.scale = loaded.scale, name.scale_of(loaded.scale)
         function_set = partial(loaded.call, **values) if values else loaded.call
         self._take(function_set, loaded.parameters, loaded.inputs)
@@ -226,12 +236,15 @@ class FunctionJudge:
         """Refuse items that lack what the function asks for, as `refuse_lacking` does."""
         refuse_lacking(self.name, self.inputs, items)
 
+    def given(self, item: Item) -> dict[str, Any]:
+        """What the function is given of an item, by parameter."""
+        return {name: value for name, get in self._getters if (value := get(item)) is not None}
+
     def verdict(self, item: Item) -> ParsedReply | Awaitable[ParsedReply]:
         """What the function says of an item; of an `async` one, what gives it once awaited."""
         try:
-            given = {name: text for name, get in self._getters if (text := get(item)) is not None}
-            value = self._function(**given)
-            return self._awaited(value) if self._is_async else self._reading(value)
+            value = self._function(**self.given(item))
+            return self._awaited(value) if self._is_async else self.reading(value)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - the user's code: whatever it raises is the row's error
@@ -240,7 +253,7 @@ class FunctionJudge:
     async def _awaited(self, value: Awaitable[Any]) -> ParsedReply:
         task = asyncio.current_task()
         try:
-            reading = self._reading(await value)
+            reading = self.reading(await value)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - as above
@@ -249,7 +262,8 @@ class FunctionJudge:
             raise asyncio.CancelledError
         return reading
 
-    def _reading(self, value: Any) -> ParsedReply:
+    def reading(self, value: Any) -> ParsedReply:
+        """What the function returned, as verdict and reasoning."""
         reasoning = ""
         if type(value) is tuple and len(value) == 2:
             value, reasoning = value
@@ -306,6 +320,7 @@ class LocalJudge(FunctionJudge):
 class PythonJudge(FunctionJudge):
     """A function of the user's, `FILE.py:FUNCTION@python`, in the current folder or the workspace.
 
+    A program of DSPy's with the prompts that an experiment saved is `FILE.py:PROGRAM@python#EXPERIMENT`.
     One that was `locked` is in the workspace alone; beside the starter, which is nobody's, in the current
     folder.
     """
@@ -324,7 +339,14 @@ class PythonJudge(FunctionJudge):
         if path is None:
             here = "here or " * (locked is None)
             raise InputError(f"{name}: there is no file {file} {here}in {folders[-1]}")
-        super().__init__(name, path, function, locked=locked)
+        prompts = None
+        if name.program is not None:
+            where = workspace.experiments / name.program / "program.json"
+            prompts = read_json(
+                where, absent="there is no compiled program here; judgecal.optimize writes one"
+            )
+            self.trained_on = frozenset(map(str, (prompts.get("judgecal") or {}).get("trained_on", ())))
+        super().__init__(name, path, function, locked=locked, prompts=prompts)
 
 
 class GivenFunction(FunctionJudge):
@@ -447,4 +469,6 @@ def _label(scale: Scale, value: Any) -> Label:
 
 
 def _raised(error: BaseException) -> ParsedReply:
+    if isinstance(error, Stopped):  # no doing of the code's: the same command asks again
+        return ParsedReply(None, failure=Failure("transport", "the run was stopped"))
     return ParsedReply(None, failure=Failure("code", well_formed(described(error))))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from judgecal.signatures import (
 )
 from judgecal.workspace import Workspace
 
-_OWN_FORWARDS = (dspy.Predict.forward, dspy.ChainOfThought.forward)
+OWN_FORWARDS = (dspy.Predict.forward, dspy.ChainOfThought.forward)
 _PICKLED = (
     "a pickled program is code that runs when it is loaded: where you trust who made it, give "
     "Judge(dspy.load(FOLDER, allow_pickle=True))"
@@ -55,15 +56,13 @@ def as_function(program: Any) -> tuple[Callable[..., Awaitable[Any]], Scale | No
     if isinstance(program, Path):
         what = "say model=ALIAS, on whom it is to run" if program.suffix == ".json" else _PICKLED
         raise InputError(f"{program}: {what}")
-    # by its class: DSPy warns of whoever takes `program.forward`
-    takes = inspect.signature(type(program).forward.__get__(program)).parameters.values()
+    takes = _parameters_of(program)
     parameters = [one for one in takes if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
-    scale, fields = None, list[str]()
-    if any(one.kind is one.VAR_KEYWORD for one in takes):
-        cls = only_predictor(program).signature
+    scale, cls = None, own_signature(program)
+    fields = verdict_fields(cls) if cls else []
+    if cls:
         parameters = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in cls.input_fields]
-        fields = verdict_fields(cls)
-    if len(fields) == 1:
+    if cls and len(fields) == 1:
         with contextlib.suppress(InputError):  # a number without bounds says no scale
             scale = scale_of_field(cls.output_fields[fields[0]], fields[0])[0]
 
@@ -71,14 +70,55 @@ def as_function(program: Any) -> tuple[Callable[..., Awaitable[Any]], Scale | No
         in_json = isinstance(dspy.settings.adapter, dspy.JSONAdapter)
         harmless = neutralised(inputs, keys=fields if in_json else ())
         said = await asyncio.to_thread(program, **harmless)
-        return _verdict_of(said, fields) if isinstance(said, dspy.Prediction) else said
+        return verdict_of(said, fields) if isinstance(said, dspy.Prediction) else said
 
     judged.__name__ = type(program).__name__
     vars(judged)["__signature__"] = inspect.Signature(parameters)
     return judged, scale
 
 
-def _verdict_of(said: dspy.Prediction, known: Sequence[str]) -> tuple[Any, str | None]:
+def _parameters_of(program: dspy.Module) -> Collection[inspect.Parameter]:
+    # by its class: DSPy warns of whoever takes `program.forward`
+    return inspect.signature(type(program).forward.__get__(program)).parameters.values()
+
+
+def own_signature(program: dspy.Module) -> type[dspy.Signature] | None:
+    """The signature of a program that takes any input, so that its one prompt says which."""
+    if all(one.kind is not one.VAR_KEYWORD for one in _parameters_of(program)):
+        return None
+    cls: type[dspy.Signature] = only_predictor(program).signature
+    return cls
+
+
+def instructions_of(program: dspy.Module) -> str:
+    """The instructions of a program; of several prompts, each under its name."""
+    return joined_instructions({name: one.signature.instructions for name, one in program.named_predictors()})
+
+
+def joined_instructions(instructions: Mapping[str, str]) -> str:
+    """One text of the instructions of each prompt, by its name."""
+    several = len(instructions) > 1
+    return "\n\n".join(f"[{name}]\n{text}" if several else text for name, text in instructions.items())
+
+
+def with_prompts(program: dspy.Module, table: Mapping[str, Any], where: str) -> dspy.Module:
+    """A copy of a program with the instructions and demos that DSPy saved of it; data alone is taken over."""
+    program = program.deepcopy()
+    for name, predictor in program.named_predictors():
+        state = table if isinstance(program, dspy.Predict) else table.get(name)
+        if not isinstance(state, dict) or not {"signature", "demos"} <= state.keys():
+            raise InputError(f"{where}: the saved program has no prompt {name}: run judgecal.optimize again")
+        read = validated(PromptState, {key: state[key] for key in ("signature", "demos")}, f"{where}: {name}")
+        if len(read.signature.fields) != len(predictor.signature.fields):
+            raise InputError(
+                f"{where}: {name} has other fields than the saved one: run judgecal.optimize again"
+            )
+        predictor.signature = predictor.signature.load_state(dataclasses.asdict(read.signature))
+        predictor.demos = read.demos
+    return program
+
+
+def verdict_of(said: dspy.Prediction, known: Sequence[str]) -> tuple[Any, str | None]:
     """Verdict and reasoning: the verdict is `verdict`, the only field, or the only one that is no text.
 
     Args:
@@ -114,9 +154,9 @@ def program_judge(
         signature = signature or ours.get("signature")
         trained_on = ours.get("trained_on") if trained_on is None else trained_on
     else:
-        if type(program).forward not in _OWN_FORWARDS:
-            what = "has a forward of its own, so it is more than one prompt"
-            raise InputError(f"{where} {what}: set its models with dspy.configure, {_WITHOUT}")
+        if type(program).forward not in OWN_FORWARDS:
+            what = "has a forward of its own: give the model to judgecal.optimize(..., model=ALIAS),"
+            raise InputError(f"{where} {what} {_WITHOUT}")
         predictor = only_predictor(program)
         names, state = list(predictor.signature.fields), predictor.dump_state()
     loaded = load_signature(signature or _recognised(state, names, where, workspace), workspace=workspace)

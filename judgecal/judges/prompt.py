@@ -200,7 +200,7 @@ class ProgramFile:
 
 
 def save_program(
-    path: Path, program: dspy.Predict, *, signature: LoadedSignature, trained_on: Iterable[str]
+    path: Path, program: dspy.Module, *, signature: LoadedSignature, trained_on: Iterable[str]
 ) -> None:
     """Write a program in DSPy's own JSON form, with the signature's fingerprint and the training groups."""
     with tempfile.TemporaryDirectory() as folder:

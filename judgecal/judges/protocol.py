@@ -81,7 +81,7 @@ class JudgeName:
         signature, _, rest = text.partition("@")
         model, mark, program = rest.partition("#")
         name = cls(signature, model, program or None)
-        if signature and model and (program or not mark) and (name.kind == "prompt" or not program):
+        if signature and model and (program or not mark) and (name.kind != "local" or not program):
             return name
         kind = "local" if len(text) < 100 and (_LOCAL / f"{text}.py").is_file() else "embedded"
         meant = f" (did you mean {text}@{kind}?)" if re.fullmatch(r"[\w/.-]+", text) else ""
@@ -111,6 +111,11 @@ class JudgeName:
         """What the string names."""
         kinds: Mapping[str, JudgeKind] = {"local": "local", "python": "python"}
         return kinds.get(self.model, "prompt")
+
+    @property
+    def in_reach(self) -> bool:
+        """Whether a command can run it: a function that only a script has in hand is in no file."""
+        return self.kind != "python" or ".py:" in self.signature
 
     @property
     def system(self) -> str:

@@ -10,14 +10,14 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TextIO
 
 import dspy
 
 from judgecal.engine import ParsedReply, Progress, Reply, open_cache, read_guarded
-from judgecal.errors import InputError, visible
+from judgecal.errors import InputError, Stopped, described, visible
 from judgecal.experiment import say_remarks
 from judgecal.judges import JudgeAdapter, PromptJudge, read_reply
 from judgecal.judges.chat import neutralised, typed_verdict
@@ -25,25 +25,52 @@ from judgecal.optimize.program_calls import (
     CALL_LOG,
     CallLog,
     ProgramCalls,
-    Stopped,
     Wanted,
     program_lm,
     replies_wanted,
     says_something,
     width,
 )
+from judgecal.optimize.programs import ModuleJudge, Optimised
 from judgecal.optimize.training import Training
 
 
 class JudgeProgram(dspy.Module):  # type: ignore[misc]
     """Judges one case with one call."""  # optimisers show this source to the model that writes instructions
 
-    def __init__(self, judge: dspy.Predict) -> None:
+    def __init__(self, judge: dspy.Module) -> None:
         super().__init__()
         self.judge = judge
 
     def forward(self, **inputs: Any) -> Any:
         return self.judge(**inputs)
+
+
+class JudgeModule(JudgeProgram):
+    """Judges one case with a program of several calls."""
+
+    def __init__(self, judge: dspy.Module, prediction: Callable[[Any], dspy.Prediction]) -> None:
+        super().__init__(judge)
+
+        def reading(said: Any) -> dspy.Prediction:  # a function is not copied, and a judge's method is
+            return prediction(said)
+
+        self.prediction = reading
+
+    def forward(self, **inputs: Any) -> Any:
+        try:
+            said = self.judge(**inputs)
+        except Exception as error:  # noqa: BLE001 - the user's code: no verdict, which the metric counts
+            said = (None, described(error))
+        return self.prediction(said)
+
+
+def judging(training: Training) -> JudgeProgram:
+    """The program that an optimiser is given: inputs in, verdict out."""
+    judge = training.judge
+    if isinstance(judge, ModuleJudge):
+        return JudgeModule(training.student(), judge.prediction)
+    return JudgeProgram(training.student())
 
 
 class OptimiserAdapter(JudgeAdapter):
@@ -53,10 +80,10 @@ class OptimiserAdapter(JudgeAdapter):
     counted.
     """
 
-    def __init__(self, judge: PromptJudge) -> None:
-        super().__init__(in_json=judge.schema is not None)
-        self._judged = judge.signature
-        self._schema = judge.schema
+    def __init__(self, judge: Optimised) -> None:
+        self._schema = judge.schema if isinstance(judge, PromptJudge) else None
+        super().__init__(in_json=self._schema is not None)
+        self._judged, self._is_module = judge.signature, isinstance(judge, ModuleJudge)
 
     def asks_for_json(self, signature: type[dspy.Signature]) -> bool:
         """The judge's replies alone: an optimiser's own questions are put as DSPy puts them."""
@@ -76,7 +103,7 @@ class OptimiserAdapter(JudgeAdapter):
         return read_guarded(functools.partial(read_reply, self._judged), text)
 
     def _is_the_judge(self, signature: type[dspy.Signature]) -> bool:
-        return set(signature.output_fields) == set(self._judged.cls.output_fields)
+        return not self._is_module and set(signature.output_fields) == set(self._judged.cls.output_fields)
 
     def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
         """The fields of a reply; where an optimiser asks for one text, an unmarked reply is that."""
@@ -110,8 +137,11 @@ class Room:
 
 
 @contextlib.contextmanager
-def compiling(training: Training, optimizer: str, *, calls_at_most: int) -> Iterator[Room]:
+def compiling(training: Training, optimizer: str, *, calls_at_most: int | None) -> Iterator[Room]:
     """Let one of DSPy's optimisers work; leave the room before the candidate is scored.
+
+    A program of several calls is scored in such a room too; then the caller shows how far it is, and
+    `calls_at_most` is None.
 
     Raises:
         JudgecalError: what ended it: a refused key, a spent budget, a provider that is down, or a reply of
@@ -123,19 +153,21 @@ def compiling(training: Training, optimizer: str, *, calls_at_most: int) -> Iter
         stack.callback(training.budget.save)
         if not training.quiet:
             stack.callback(say_remarks, training.budget, ended=False)  # which is an error here
-        progress = None if training.quiet else Progress(f"{optimizer}, at most", calls_at_most)
-        if progress:
+        progress = None
+        if calls_at_most is not None and not training.quiet:
+            progress = Progress(f"{optimizer}, at most", calls_at_most)
             stack.callback(progress.close)
         calls = stack.enter_context(
             ProgramCalls(training.budget, record=record, cache=cache, progress=progress)
         )
-        stack.enter_context(_quiet(calls))
+        if calls_at_most is not None:
+            stack.enter_context(_quiet(calls))
         stack.enter_context(_interruptible(calls))
         room = Room(
-            task=program_lm(training.judge.model, calls),
+            task=program_lm(training.model, calls),
             reflection=program_lm(training.reflection_model, calls, purpose="reflection"),
             adapter=OptimiserAdapter(training.judge),
-            threads=width(training.judge.model),
+            threads=width(training.model),
         )
         stack.enter_context(dspy.context(lm=room.task, adapter=room.adapter, disable_history=True))
         try:

@@ -24,7 +24,7 @@ from dspy.teleprompt.gepa import InstructionProposer
 from judgecal.commands import OPTIMIZER_NAMES
 from judgecal.errors import InputError, not_installed, unknown_name
 from judgecal.models import ModelSpec
-from judgecal.optimize.compiling import JudgeProgram, Room, compiling
+from judgecal.optimize.compiling import JudgeProgram, Room, compiling, judging
 from judgecal.optimize.training import CLIMBED_ON, AgreementMetric, Candidate, Training
 
 # What each tries, for an experiment's configuration. A reply is taken as an example of good judging above a
@@ -91,8 +91,8 @@ def _fewshot(training: Training) -> Iterator[Candidate]:
         )
         with compiling(training, "fewshot", calls_at_most=len(training.everything)):
             learnt = training.examples_and_probes(draw) if training.probes else training.examples(draw)
-            compiled = optimizer.compile(training.student(), trainset=learnt)
-        made = training.candidate(f"fewshot-draw{draw + 1}", compiled)
+            compiled = optimizer.compile(judging(training), trainset=learnt)
+        made = training.candidate(f"fewshot-draw{draw + 1}", compiled.judge)
         yield dataclasses.replace(made, rated=metric.calls, unusable=metric.unusable)
 
 
@@ -113,7 +113,7 @@ def _by_instructions(
         metric = training.metric(weighted=False)
         with compiling(training, name, calls_at_most=bounds(training).calls) as room:
             programs = [program.judge for program in search(training, room, metric)]
-        seen, found = {_content(training.judge.program)}, list[dspy.Predict]()
+        seen, found = {_content(training.judge.program)}, list[dspy.Module]()
         for program in programs:
             if _content(program) not in seen and len(found) < _HANDED_OVER:
                 seen.add(_content(program))
@@ -145,7 +145,7 @@ def _mipro(training: Training, room: Room, metric: AgreementMetric) -> Iterable[
         seed=training.seed,
     )
     best = optimizer.compile(
-        JudgeProgram(training.student()),
+        judging(training),
         trainset=learn,
         valset=climb,
         num_trials=_MIPRO["trials"],
@@ -174,13 +174,13 @@ def _gepa(training: Training, room: Room, metric: AgreementMetric) -> Iterable[J
         reflection_lm=room.reflection,
         instruction_proposer=InstructionProposer(adapter=room.adapter),
         reflection_minibatch_size=batch,
-        use_merge=False,  # there is one prompt: nothing to merge
+        use_merge=False,
         num_threads=room.threads,
         track_stats=True,
         warn_on_score_mismatch=False,
         seed=training.seed,
     )
-    best = optimizer.compile(JudgeProgram(training.student()), trainset=learn, valset=climb)
+    best = optimizer.compile(judging(training), trainset=learn, valset=climb)
     climbed = best.detailed_results
     pairs = zip(climbed.val_aggregate_scores, climbed.candidates, strict=True)
     return [program for _, program in sorted(pairs, key=lambda pair: -pair[0])]
@@ -213,7 +213,7 @@ def _simba(training: Training, room: Room, metric: AgreementMetric) -> Iterable[
         prompt_model=room.reflection,
         num_threads=room.threads,
     )
-    best = optimizer.compile(JudgeProgram(training.student()), trainset=examples, seed=training.seed)
+    best = optimizer.compile(judging(training), trainset=examples, seed=training.seed)
     return [candidate["program"] for candidate in best.candidate_programs]
 
 
@@ -230,7 +230,7 @@ def _copro(training: Training, room: Room, metric: AgreementMetric) -> Iterable[
     optimizer = dspy.COPRO(prompt_model=room.reflection, metric=metric, breadth=breadth, depth=depth)
     examples = training.balanced(training.everything)
     threads = {"num_threads": room.threads, "display_progress": False}
-    best = optimizer.compile(JudgeProgram(training.student()), trainset=examples, eval_kwargs=threads)
+    best = optimizer.compile(judging(training), trainset=examples, eval_kwargs=threads)
     return [candidate["program"] for candidate in best.candidate_programs]
 
 
@@ -245,9 +245,12 @@ def _distinct(examples: Iterable[dspy.Example]) -> int:
     return len({id(example) for example in examples})
 
 
-def _content(program: dspy.Predict) -> tuple[str, str]:
-    return program.signature.instructions, str(
-        [sorted(dict(demo).items(), key=str) for demo in program.demos]
+def _content(program: dspy.Module) -> str:
+    return str(
+        [
+            (one.signature.instructions, [sorted(dict(demo).items(), key=str) for demo in one.demos])
+            for one in program.predictors()
+        ]
     )
 
 

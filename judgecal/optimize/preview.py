@@ -68,7 +68,7 @@ def preview_optimize(run: OptimizeRun) -> Preview:
     # the optimiser's calls of both models, at the size of its largest prompt
     messages = max((longest.messages(item) for item in training.items), key=_size)
     asked = [{"role": "user", "content": messages[-1]["content"]} for _ in range(_EXAMPLES_SHOWN)]
-    writer, model = training.reflection_model, training.judge.model
+    writer, model = training.reflection_model, training.model
     plans.append(_repeated(model, bounds.task, messages, longest.schema))
     plans.append(_repeated(writer, bounds.reflection, [*messages, *asked]))
     # What the instructions that are not written yet may add to every prompt of the judge. The bound is in its

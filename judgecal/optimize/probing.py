@@ -19,7 +19,7 @@ import numpy as np
 
 from judgecal.experiment import AgreementTable, JudgeColumn
 from judgecal.goldset import GoldSet
-from judgecal.judges import PromptJudge
+from judgecal.optimize.programs import Optimised, model_of
 from judgecal.optimize.result import Choice, OptimizedProbes, Scored, choose
 from judgecal.probes.family import TENTH, MadeProbes, Probe, Sources, families_named, make_probes
 from judgecal.probes.result import Footing, Verdicts, by_group, changes, share_of
@@ -43,9 +43,9 @@ class SplitProbes:
     weak: frozenset[str] = frozenset()  # the families that are to be mended; all where none is named
 
     @classmethod
-    def of(cls, gold: GoldSet, items: Sequence[Item], judge: PromptJudge, seed: int) -> SplitProbes:
+    def of(cls, gold: GoldSet, items: Sequence[Item], judge: Optimised, seed: int) -> SplitProbes:
         """Of the items of a split, which alone are borrowed from."""
-        n = N_FREE if judge.model.embedded else N_PROBES
+        n = N_FREE if model_of(judge).embedded else N_PROBES
         every = make_probes(gold, items, families_named(()), n=n, seed=seed, sources=Sources.of(gold, items))
         return cls(tuple(one for one in every.values() if fits(judge, one)))
 
@@ -99,7 +99,7 @@ def _mean(broken: Broken, one: MadeProbes) -> float | None:
 
 
 def train_probes(
-    gold: GoldSet, items: Sequence[Item], judge: PromptJudge, *, seed: int, directed: bool
+    gold: GoldSet, items: Sequence[Item], judge: Optimised, *, seed: int, directed: bool
 ) -> tuple[list[Probe], dict[str, Label]]:
     """Probes of train, families in turn and at most as many as there are answers, with a label each.
 

@@ -44,7 +44,7 @@ from judgecal.engine import (
 from judgecal.engine.cache import cache_key
 from judgecal.engine.log import FieldTypes, Log, now
 from judgecal.engine.transport import open_transport
-from judgecal.errors import BudgetError, JudgecalError
+from judgecal.errors import BudgetError, JudgecalError, Stopped
 from judgecal.models import ModelSpec
 from judgecal.models.embedded import AsyncEmbeddedEngine, EmbeddedEngine
 from judgecal.records import RETRIED_ON_RESUME, digest
@@ -188,10 +188,6 @@ def logged_usd(path: Path) -> float:
 def width(spec: ModelSpec) -> int:
     """Calls of one model that an optimiser has in flight at most, and so the threads that it needs."""
     return 1 if spec.embedded else spec.max_concurrency or _DEFAULT_CONCURRENCY
-
-
-class Stopped(BaseException):
-    """Unwinds an optimiser; no `Exception`, for DSPy catches those."""
 
 
 class ProgramCalls:

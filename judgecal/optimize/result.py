@@ -16,7 +16,8 @@ from judgecal.experiment import AgreementTable, Experiment, JudgeColumn
 from judgecal.experiment.folder import kept_judges
 from judgecal.experiment.result import labelled_by, unscored_counts_as
 from judgecal.experiment.stored import Unread
-from judgecal.judges import PromptJudge
+from judgecal.judges.module import joined_instructions
+from judgecal.optimize.programs import Optimised
 from judgecal.optimize.training import Candidate
 from judgecal.records import Estimate, Result
 from judgecal.stats import PairedLabels, calibrated_difference, compare_paired
@@ -47,7 +48,7 @@ class Scored:
     """A candidate, or the judge as it was, with its judgements on dev and what they come to (see `Tried`)."""
 
     candidate: Candidate | None
-    judge: PromptJudge
+    judge: Optimised
     column: JudgeColumn
     estimates: dict[str, Estimate]  # by metric
     calibrated: Estimate | None
@@ -57,7 +58,7 @@ class Scored:
         cls,
         dev: AgreementTable,
         candidate: Candidate | None,
-        judge: PromptJudge,
+        judge: Optimised,
         column: JudgeColumn,
         metric: str,
     ) -> Scored:
@@ -378,8 +379,14 @@ def read_prompts(experiment: Experiment) -> Prompts:
     path, demos = experiment.program, []
     try:
         program = read_json(path, absent="there is no compiled program here")
-        after = str(program["signature"]["instructions"])
-        for demo in map(dict, program["demos"]):
+        states = {
+            name: state for name, state in program.items() if isinstance(state, dict) and "demos" in state
+        }
+        states = {"": program} if "demos" in program else states
+        after = joined_instructions(
+            {name: str(of["signature"]["instructions"]) for name, of in states.items()}
+        )
+        for demo in (dict(demo) for of in states.values() for demo in of["demos"]):
             bootstrapped = bool(demo.pop("augmented", None))
             fields = [
                 (name.replace("_", " "), f"{value:g}" if isinstance(value, float) else str(value))

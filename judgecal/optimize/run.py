@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import shlex
@@ -41,12 +42,16 @@ from judgecal.experiment import (
 from judgecal.experiment.folder import keep_judges
 from judgecal.experiment.judgements import refuse_unfit
 from judgecal.experiment.stored import Unread, unread_judge
+from judgecal.experiment.trials import Due
 from judgecal.goldset import GoldSet, load_gold, require_splits, split_notes
 from judgecal.judges import Judge, JudgeName, PromptJudge, judge_named, save_program, units_of
+from judgecal.judges.module import instructions_of
 from judgecal.models import ModelSpec
+from judgecal.optimize.compiling import compiling
 from judgecal.optimize.optimizers import OPTIMIZERS, candidates, check_reflection, resolve_optimizer
 from judgecal.optimize.probing import SplitProbes, choose_probed, train_probes
 from judgecal.optimize.program_calls import CALL_LOG, logged_usd
+from judgecal.optimize.programs import ModuleJudge, Optimised, model_of, to_optimise
 from judgecal.optimize.result import (
     Confirmation,
     OnDev,
@@ -74,7 +79,7 @@ class OptimizeRun:
 
     workspace: Workspace
     gold: GoldSet
-    judge: PromptJudge
+    judge: Optimised
     optimizer: str  # resolved: never `auto`
     options: RunOptions
     seed: int = 0
@@ -87,7 +92,7 @@ class OptimizeRun:
     @cached_property
     def experiment(self) -> Experiment:
         """Where it goes."""
-        optimizer, writer = OPTIMIZERS[self.optimizer], reflection_spec(self.reflection or self.judge.model)
+        optimizer, writer = OPTIMIZERS[self.optimizer], reflection_spec(self.reflection or self.model)
         config = {
             "command": "optimize",
             "gold": gold_config(self.gold),
@@ -99,18 +104,19 @@ class OptimizeRun:
             "repeats": self.options.repeats,
             "seed": self.seed,
             **({"probes": True} if self.probes else {}),
+            **({"model": self.model.settings()} if isinstance(self.judge, ModuleJudge) else {}),
         }
         return plan_experiment(self.workspace, config, out=self.out)
 
     def check(self) -> None:
         """Refuse an unusable slug, and hold the judge against the set, before anything is written."""
-        if self.judge.mark:
-            single = self.judge.name.removesuffix(self.judge.mark)
+        if mark := JudgeName.parse(self.judge.name).mark:
+            single = self.judge.name.removesuffix(mark)
             raise InputError(f"{self.judge.name}: several calls share one prompt: optimize {single} instead")
-        check_reflection(self.optimizer, self.judge.model, self.reflection)
+        check_reflection(self.optimizer, self.model, self.reflection)
         _ = self.experiment
         check_judge(self.gold, self.judge)
-        models = [self.judge.model, *([reflection_spec(self.reflection)] if self.reflection else [])]
+        models = [self.model, *([reflection_spec(self.reflection)] if self.reflection else [])]
         require_prices(models, self.options.limit_usd)
         require_splits(self.gold, dict.fromkeys(self.splits, _NEEDED_GROUPS))
         for split in self.splits:
@@ -126,10 +132,15 @@ class OptimizeRun:
         return leading_metric(self.gold.scale)
 
     @property
+    def model(self) -> ModelSpec:
+        """Who is asked for the verdict."""
+        return model_of(self.judge)
+
+    @property
     def reflection_alias(self) -> str | None:
         """Who writes instructions; None where nobody does."""
         reflects = OPTIMIZERS[self.optimizer].reflects
-        return (self.reflection or self.judge.model).alias if reflects else None
+        return (self.reflection or self.model).alias if reflects else None
 
     @property
     def call_log(self) -> Path:
@@ -244,23 +255,28 @@ class OptimizeRun:
         unread, unread_before = None, unread_judge(self.judge.name, after.column.stored)
         if unread_before is not None:  # and no candidate had a verdict on dev either
             asked = ["--gold", gold.name, "--judge", self.judge.name, "--split", "dev", "--retry-unscored"]
-            again = shlex.join(["judgecal", "score", *asked])
+            report = ["report", self.experiment.slug]
+            in_reach = JudgeName.parse(self.judge.name).in_reach
+            again = shlex.join(["judgecal", *(["score", *asked] if in_reach else report)])
             unread = Unread((unread_before,), 1, shown(self.experiment.journal), again)
         notes = [*split_notes(gold), *verdict_notes(gold.scale, [after.column], rows=self._latest_rows())]
         extra = {"optimizer": self.optimizer, "program": after.judge.fingerprint[:8]}
         if self.reflection_alias:
             extra["reflection"] = self.reflection_alias
-            if look and after.candidate:
-                n = len(set(self.table("dev").groups))
-                saw = "the optimiser saw every label of train"
-                notes.append(f"{saw}, so both judges are calibrated on dev alone ({n} questions)")
+        if look and after.candidate and (self.reflection_alias or isinstance(self.judge, ModuleJudge)):
+            n = len(set(self.table("dev").groups))
+            saw = "the optimiser saw every label of train"
+            notes.append(f"{saw}, so both judges are calibrated on dev alone ({n} questions)")
         split, level = ("test", look.level) if look else ("dev", 0.95)
         items = {split: self.items(split) for split in self.splits}
+        plain = self.judge.signature.cls.instructions
+        if isinstance(self.judge, ModuleJudge):
+            plain = instructions_of(self.judge.program)
         return OptimizeResult(
             experiment=self.experiment.slug,
             optimizer=self.optimizer,
             reflection_model=self.reflection_alias,
-            judge=f"{self.judge.signature.name}@{self.judge.model.alias}#{self.experiment.slug}",
+            judge=self._taken,
             metric=metric,
             gold=OptimizedOn(
                 set=gold.name,
@@ -276,7 +292,7 @@ class OptimizeRun:
             why=confirmation.why,
             program=shown(self.experiment.program),
             n_demos=len(after.judge.demos),
-            instructions_changed=after.judge.compiled.instructions != self.judge.signature.cls.instructions,
+            instructions_changed=instructions_of(after.judge.program) != plain,
             chosen=after.name,
             choice=why_taken,
             test_looks=look.number if look else looks_so_far(self.workspace.experiments, gold),
@@ -346,17 +362,24 @@ class OptimizeRun:
         return probes.weakened(broken), frozenset(hard)
 
     def _judged(
-        self, judge: PromptJudge, items: Sequence[Item], journal: Journal, budget: Budget, label: str
+        self, judge: Optimised, items: Sequence[Item], journal: Journal, budget: Budget, label: str
     ) -> JudgeColumn:
-        rows = run_trials([judge], items, journal=journal, options=self.options, budget=budget, label=label)
+        how: dict[str, Any] = {"journal": journal, "options": self.options, "budget": budget, "label": label}
+        asked: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
+        if isinstance(judge, ModuleJudge) and Due(judge, items, journal, self.options):
+            asked = compiling(self.training(budget), "dev and test", calls_at_most=None)
+        with asked:
+            rows = run_trials([judge], items, **how)
         return JudgeColumn.of(judge, rows)
 
     @property
-    def _taken(self) -> JudgeName:
-        return JudgeName(self.judge.signature.name, self.judge.model.alias, self.experiment.slug)
+    def _taken(self) -> str:
+        return f"{self.judge.name.partition('#')[0]}#{self.experiment.slug}"
 
-    def judge_of(self, candidate: Candidate) -> PromptJudge:
+    def judge_of(self, candidate: Candidate) -> Optimised:
         """The judge that a candidate's program makes."""
+        if isinstance(self.judge, ModuleJudge):
+            return self.judge.with_program(candidate.program, self._taken, candidate.trained_on)
         return PromptJudge(self._taken, workspace=self.workspace, program=candidate.program)
 
     def foresee(self) -> Look | None:
@@ -406,31 +429,32 @@ def optimize(
     budget_usd: float | None = None,
     seed: int = 0,
     name: str | None = None,
+    model: str | None = None,
     workspace: str | Path | None = None,
 ) -> OptimizeResult:
     """Compile a judge on train, choose on dev, confirm once on test; `judgecal.optimize(...)`. This costs
     calls.
 
     Args:
-        judge: a prompt judge, or its string, `correctness_v3@gemini-flash`.
+        judge: a prompt judge, or its string, `correctness_v3@gemini-flash`; or a program of DSPy's, as
+            `judgecal.Judge(program)` or `FILE.py:PROGRAM@python`: the whole of it is compiled.
         gold: a gold set, its name, or a path.
         optimizer: as `--optimizer` has it; DSPy's own names too.
         final: whether it is confirmed on test, which is a look; only where something changed on dev.
         probes: learn from probes of train too; taken for fewer broken probes is only what agrees no less.
         limit: only the first so many items.
+        model: an alias or a litellm id, of a program: what all its prompts ask, through judgecal.
         workspace: the folder with `signatures/` and `gold/`; found as on the command line where not given.
     """
     where = find_workspace(None if workspace is None else Path(workspace))
     options = RunOptions(limit=limit, budget_usd=budget_usd)
     options.check()
     judge = judge_named(judge, workspace=where) if isinstance(judge, str) else judge
-    if not isinstance(judge, PromptJudge):
-        what = "is no single prompt that we can change: compile it with DSPy's own optimisers, whose metric"
-        raise InputError(f"{judge.name} {what} is judgecal.metric(gold), and give it to judgecal.Judge")
+    gold = gold if isinstance(gold, GoldSet) else load_gold(gold, workspace=where)
     return OptimizeRun(
         workspace=where,
-        judge=judge,
-        gold=gold if isinstance(gold, GoldSet) else load_gold(gold, workspace=where),
+        judge=to_optimise(judge, gold, model, where),
+        gold=gold,
         optimizer=resolve_optimizer(optimizer),
         options=options,
         seed=seed,

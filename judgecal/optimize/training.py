@@ -13,6 +13,7 @@ largest weight would mend neither.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import random
 from collections import Counter
@@ -23,13 +24,15 @@ from threading import Lock
 from typing import Any
 
 import dspy
+from dspy.adapters.utils import parse_value
 
 from judgecal.engine import Budget
 from judgecal.errors import visible_line
-from judgecal.judges import PromptJudge, item_inputs
+from judgecal.judges import item_inputs
 from judgecal.judges.chat import neutralised, typed_verdict
 from judgecal.judges.reply import read_verdict
 from judgecal.models import ModelSpec
+from judgecal.optimize.programs import ModuleJudge, Optimised, model_of
 from judgecal.probes.family import FAMILIES_BY_KIND, TENTH, Kind
 from judgecal.records import Item, Rating
 from judgecal.scale import Label, Scale, common_scale, onto
@@ -202,9 +205,16 @@ def label_as_verdict(signature: LoadedSignature, label: Label, people: Scale) ->
     return typed_verdict(signature, value)
 
 
-def to_example(signature: LoadedSignature, item: Item, label: Label, people: Scale) -> dspy.Example:
+def to_example(
+    signature: LoadedSignature,
+    item: Item,
+    label: Label,
+    people: Scale,
+    *,
+    inputs: Mapping[str, Any] | None = None,
+) -> dspy.Example:
     """An example whose verdict is the people's label; it has no reasoning, for people gave none."""
-    inputs = item_inputs(signature.inputs, item)
+    inputs = item_inputs(signature.inputs, item) if inputs is None else inputs
     values = {
         **inputs,
         str(signature.verdict): label_as_verdict(signature, label, people),
@@ -282,7 +292,7 @@ class Candidate:
     """A compiled program under a name such as `labeled-16-draw2`."""
 
     name: str
-    program: dspy.Predict
+    program: dspy.Module
     # groups of its demos; all of train where instructions were written with its labels in sight
     trained_on: frozenset[str]
     # replies that the optimiser asked for and held against labels while it made this one, and those of them
@@ -293,14 +303,14 @@ class Candidate:
     @property
     def n_demos(self) -> int:
         """Demos in its prompt."""
-        return len(self.program.demos)
+        return sum(len(predictor.demos) for predictor in self.program.predictors())
 
 
 @dataclass(frozen=True, slots=True)
 class Training:
     """What an optimiser may see: the train split and its labels, nothing of dev or test; how it is run."""
 
-    judge: PromptJudge
+    judge: Optimised
     items: Sequence[Item]
     labels: Mapping[str, Label]  # by item id, of these items
     people: Scale
@@ -327,11 +337,16 @@ class Training:
         )
 
     @property
+    def model(self) -> ModelSpec:
+        """The judge's model."""
+        return model_of(self.judge)
+
+    @property
     def reflection_model(self) -> ModelSpec:
         """The model that writes instructions."""
-        return reflection_spec(self.reflection or self.judge.model)
+        return reflection_spec(self.reflection or self.model)
 
-    def student(self) -> dspy.Predict:
+    def student(self) -> dspy.Module:
         """The judge's program, to be changed."""
         return self.judge.program.deepcopy()
 
@@ -368,12 +383,16 @@ class Training:
         learn, climb = split_by_question(self.everything, self.labels, self.people, seed=self.seed)
         return self.balanced(learn), self.balanced(climb)
 
-    def candidate(self, name: str, program: dspy.Predict, *, saw_all: bool = False) -> Candidate:
+    def candidate(self, name: str, program: dspy.Module, *, saw_all: bool = False) -> Candidate:
         """A candidate of what DSPy made, which is changed: its demos hold the signature's own fields alone.
 
         `saw_all`: every label of train had a part in it, not those of its demos alone.
         """
         signature = self.judge.signature
+        if isinstance(self.judge, ModuleJudge):
+            for predictor in program.predictors():
+                predictor.demos = _demos_of(predictor)
+            return Candidate(name, program, frozenset(item.group for item in self.items))
         fields = [*signature.cls.input_fields, *signature.cls.output_fields]
         # A demo is an answer to learn from: one whose reply was not usable is none.
         demos = [demo for demo in program.demos if demo.get(str(signature.verdict)) is not None]
@@ -389,10 +408,30 @@ class Training:
     def _as_examples(self, items: Sequence[Item]) -> list[dspy.Example]:
         drawn = {item.item_id: item for item in items}
         made = {
-            item_id: to_example(self.judge.signature, item, self.labels[item_id], self.people)
+            item_id: to_example(
+                self.judge.signature,
+                item,
+                self.labels[item_id],
+                self.people,
+                inputs=self.judge.given(item) if isinstance(self.judge, ModuleJudge) else None,
+            )
             for item_id, item in drawn.items()
         }
         return [made[item.item_id] for item in items]
+
+
+def _demos_of(predictor: dspy.Predict) -> list[dspy.Example]:
+    """Its demos with the fields that its own signature has, in their types; none without an output."""
+    outputs, demos = predictor.signature.output_fields, []
+    for demo in predictor.demos:
+        values = {name: demo[name] for name in predictor.signature.input_fields if name in demo}
+        for name, field_ in outputs.items():
+            with contextlib.suppress(ValueError):  # a label of the whole may be none of this prompt's
+                if demo.get(name) is not None:
+                    values[name] = parse_value(demo[name], field_.annotation)
+        if outputs.keys() & values.keys():
+            demos.append(dspy.Example(**values))
+    return demos
 
 
 def reflection_spec(spec: ModelSpec) -> ModelSpec:

@@ -14,6 +14,7 @@ from judgecal.experiment.stored import read_experiment
 from judgecal.experiment.trials import stored_rows
 from judgecal.experiment.verdicts import parted_items
 from judgecal.goldset import unchanged_gold
+from judgecal.judges import JudgeName
 from judgecal.optimize import read_prompts
 from judgecal.optimize.result import (
     BETTER,
@@ -223,6 +224,8 @@ def _headline(result: OptimizeResult) -> Headline:
     take = act.startswith("Take") or (split == "dev" and result.chosen != "before")
     judge = result.judge if take else result.judge_before
     again = f"judgecal score --gold {result.gold.set} --judge '{judge}'"
+    if not JudgeName.parse(judge).in_reach:
+        again = f"judgecal report {result.experiment}"
     kind = "mended" if act.endswith("fewer probes break it") else result.decision
     return Headline(kind, f"{act}.", because, _unknown(result), again, more=more)
 

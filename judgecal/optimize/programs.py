@@ -1,0 +1,116 @@
+"""What can be optimised: a prompt, or a program of DSPy's as a whole, with all its prompts."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import inspect
+from typing import Any, TypeAlias
+
+import dspy
+
+from judgecal.errors import InputError
+from judgecal.goldset import GoldSet
+from judgecal.judges import FunctionJudge, GivenFunction, Judge, PromptJudge
+from judgecal.judges.chat import typed_verdict
+from judgecal.judges.module import OWN_FORWARDS, as_function, own_signature, program_judge, verdict_of
+from judgecal.models import ModelSpec, load_catalogue
+from judgecal.records import digest
+from judgecal.scale import Scale
+from judgecal.signatures import LoadedSignature, loaded_class, signature_on, verdict_fields
+from judgecal.workspace import Workspace
+
+
+class ModuleJudge(GivenFunction):
+    """A program none of whose prompts has a model of its own, so that all ask one of judgecal's.
+
+    For `judgecal.optimize`, which makes the calls: a verdict is asked for while they are open.
+
+    Attributes:
+        asks: the model.
+        signature: its inputs and its verdict, as an optimiser and a metric see them.
+        demos: of all its prompts.
+    """
+
+    signature: LoadedSignature  # type: ignore[assignment]
+
+    def __init__(
+        self,
+        judge: FunctionJudge,
+        program: dspy.Module,
+        model: ModelSpec,
+        *,
+        people: Scale,
+        name: str,
+        trained_on: frozenset[str],
+        workspace: Workspace,
+    ) -> None:
+        scale = (judge.on(people) if isinstance(judge, GivenFunction) else judge).scale
+        super().__init__(as_function(program)[0], scale=scale, workspace=workspace)
+        self._origin, self._workspace, self.program, self.asks = judge, workspace, program, model
+        self.name, self.trained_on = name, trained_on
+        self.demos = [demo for predictor in program.predictors() for demo in predictor.demos]
+        source = judge.fingerprint
+        if isinstance(
+            judge, GivenFunction
+        ):  # of no file; typed into a shell, nobody can say that it is the same
+            with contextlib.suppress(OSError, TypeError):
+                source = inspect.getsource(type(program))
+        set_to = [
+            {name: value for name, value in vars(part).items() if isinstance(value, str | int | float)}
+            for _, part in program.named_sub_modules()
+            if not isinstance(part, dspy.Predict)
+        ]
+        prompts = [
+            [one.signature.model_json_schema(), list(map(dict, one.demos))] for one in program.predictors()
+        ]
+        self.fingerprint = digest([source, str(set_to), str(prompts), str(scale), model.settings()])[:16]
+        self.signature = dataclasses.replace(signature_on(scale, self.inputs), name=judge.name)
+        self._fields = verdict_fields(cls) if (cls := own_signature(program)) else []
+        with contextlib.suppress(InputError):  # a number without bounds says no scale
+            if cls and (loaded := loaded_class(cls, judge.name)).scale == scale:
+                self.signature = loaded
+
+    def with_program(self, program: dspy.Module, name: str, trained_on: frozenset[str]) -> ModuleJudge:
+        """The judge of another state of the program."""
+        how: dict[str, Any] = {"people": self.scale, "workspace": self._workspace, "trained_on": trained_on}
+        return ModuleJudge(self._origin, program, self.asks, name=name, **how)
+
+    def prediction(self, said: Any) -> dspy.Prediction:
+        """What the program returned, as verdict and reasoning of `signature`."""
+        reading = self.reading(verdict_of(said, self._fields) if isinstance(said, dspy.Prediction) else said)
+        verdict = {str(self.signature.verdict): typed_verdict(self.signature, reading.verdict)}
+        return dspy.Prediction(**verdict, **{self.signature.reasoning or "reasoning": reading.reasoning})
+
+
+Optimised: TypeAlias = PromptJudge | ModuleJudge
+"""What can be optimised: a prompt, or a program of several."""
+
+
+def model_of(judge: Optimised) -> ModelSpec:
+    """The model that is asked for the verdict."""
+    return judge.asks if isinstance(judge, ModuleJudge) else judge.model
+
+
+def to_optimise(judge: Judge, gold: GoldSet, model: str | None, workspace: Workspace) -> Optimised:
+    """A prompt as it is; a program on a model: as a prompt where it is one of the workspace's signatures."""
+    if isinstance(judge, PromptJudge) and model is None:
+        return judge
+    if not isinstance(judge, FunctionJudge) or judge.program is None:
+        what = "has a model already: leave model= out" if isinstance(judge, PromptJudge) else "has no prompt"
+        raise InputError(f"{judge.name} {what}")
+    if model is None:
+        what = "say which model all its prompts are to ask, model=ALIAS or a litellm id"
+        raise InputError(f"{judge.name} is a program of DSPy's: {what}; the calls then are judgecal's own")
+    program = judge.program
+    if "forward" in vars(program):  # as KNNFewShot makes it
+        what = "another prompt is made for every answer, so there is no one program to keep"
+        raise InputError(f"{judge.name}: {what}; score and compare take it")
+    if type(program).forward in OWN_FORWARDS:
+        with contextlib.suppress(InputError):  # of no signature of the workspace
+            return program_judge(program, model, None, judge.trained_on, workspace)
+    how: dict[str, Any] = {"name": judge.name, "trained_on": judge.trained_on, "workspace": workspace}
+    program = program.deepcopy()
+    program.set_lm(None)
+    program._compiled = False  # DSPy would leave its prompts alone
+    return ModuleJudge(judge, program, load_catalogue(workspace).resolve(model), people=gold.scale, **how)
