@@ -148,11 +148,11 @@ def test_a_program_in_hand_needs_a_model_and_keeps_to_its_budget(
     )  # in no file: no command can run it
 
 
-def test_knn_few_shot_is_scored_and_compared_and_not_locked(workspace: Workspace, gold: GoldSet) -> None:
+def test_knn_few_shot_is_scored_and_compared_and_not_locked(workspace: Workspace) -> None:
     student = dspy.Predict("question, reference_answer, answer -> verdict: float")
     near = dspy.Embedder(lambda texts: [[float(len(text)), 1.0] for text in texts])
-    train = judgecal_names.examples(gold, signature=student)
-    rate = judgecal_names.metric(gold, signature=student)
+    gold = load_gold("starter", workspace=workspace)
+    train, rate = judgecal_names.examples(gold), judgecal_names.metric(gold)
     few = dspy.KNNFewShot(k=3, trainset=train, vectorizer=near, metric=rate, max_bootstrapped_demos=0)
     sides = []
     with dspy.context(lm=dspy.LM("judgecal/embedded", engine=EmbeddedEngine(), cache=False)):
