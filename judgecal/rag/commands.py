@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from judgecal.rag.retrieval import Collection
     from judgecal.workspace import Workspace
 
-_CHARTS = (".html", ".svg")
-
 Name = str | None
 File = Path | None
 
@@ -115,8 +113,6 @@ def retrieval(
     ctx: typer.Context,
     source: CollectionArguments,
     test: RetrieverArguments,
-    markdown: Annotated[File, option("Write the report as Markdown too.", metavar="FILE")] = None,
-    chart: Annotated[File, option("Write charts: .html (the page) or .svg.", metavar="FILE")] = None,
     name: shared.Name = None,
     full: shared.Full = False,
     json: shared.Json = False,
@@ -124,15 +120,12 @@ def retrieval(
     """Test the retriever alone: where the right document ranks."""
     from judgecal.experiment import open_experiment, plan_experiment
     from judgecal.rag.retrieval import RetrievalOptions, measure_retrieval, read_run
-    from judgecal.rag.retrieval.document import chart_file
     from judgecal.records import as_plain, digest
     from judgecal.report.experiments import report_of
     from judgecal.workspace import write_text
 
     options = RetrievalOptions(**asdict(test))
     options.check()
-    if chart is not None and chart.suffix.lower() not in _CHARTS:
-        raise InputError(f"--chart {chart}: the ending must be one of {', '.join(_CHARTS)}")
     workspace = shared.workspace_of(ctx)
     collection = source.collection(workspace)
     run = None if source.run is None else read_run(source.run)
@@ -151,14 +144,7 @@ def retrieval(
     lines = (json_module.dumps(as_plain(row), ensure_ascii=False) for row in result.ranks)
     write_text(experiment.folder / "ranks.jsonl", "".join(f"{line}\n" for line in lines))
     experiment.write_summary(result)
-    report = report_of(workspace, experiment.slug)
-    if markdown is not None:
-        markdown.write_text(report.markdown, encoding="utf-8")
-    if chart is not None and chart.suffix.lower() == ".html":
-        report.write(chart)
-    elif chart is not None:
-        chart.write_text(chart_file(result), encoding="utf-8")
-    print_result(result, report.document, json=json, full=full)
+    print_result(result, report_of(workspace, experiment.slug).document, json=json, full=full)
 
 
 @dataclass(frozen=True, slots=True)

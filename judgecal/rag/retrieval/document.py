@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -24,7 +23,6 @@ from judgecal.report.document import (
     table,
 )
 from judgecal.report.explorer import Explorer, Row
-from judgecal.report.html import plot, source
 from judgecal.report.numbers import DASH, count, count_of, estimate, percent, plain
 from judgecal.report.wording import sentence, sentences
 from judgecal.workspace import Workspace
@@ -40,7 +38,6 @@ _NEAR = 0.01  # of recall: a k that comes so near to the deepest one is enough
 _WIDE, _NARROW = 660, 340  # pixels of a chart on a page, and on a phone
 _LABELLED = (1, 3, 5, 10, 20, 50, 100)
 _SHARE_FROM = 36.0  # pixels of a bar that has room for a share with a digit behind the point
-_VARIABLE = re.compile(r"(--[a-z-]+): ([^;]+);")
 
 
 def retrieval_report(workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
@@ -263,19 +260,6 @@ def _measures(result: RetrievalResult) -> Section:
 
 
 # The charts: rank histogram, recall over what is handed on, windows beside chance.
-
-
-def chart_file(result: RetrievalResult) -> str:
-    """All charts as one SVG that stands alone, in the colours of the page by daylight."""
-    charts = {"Rank of the reference document": rank_chart, "How many documents to hand on": hand_on_chart}
-    if result.spread:
-        charts["Windows of consecutive questions"] = window_chart
-    sheet = source("page.css")
-    colours = dict(_VARIABLE.findall(sheet.partition("}")[0]))
-    rules = "\n".join(line for line in sheet.splitlines() if line.startswith(".plot"))
-    style = re.sub(r"var\((--[a-z-]+)\)", lambda match: colours[match[1]], rules)
-    drawn = [(title, draw(result, _WIDE)) for title, draw in charts.items()]
-    return plot("sheet", {"charts": drawn, "style": style})
 
 
 def rank_chart(result: RetrievalResult, width: int) -> str:

@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import PurePath
 
 from judgecal.errors import listed
 from judgecal.rag.retrieval.collection import Collection
 from judgecal.rag.retrieval.ranking import Run
 
 _EXAMPLES = 5
-_TRIED = 200  # ids looked at for something that wraps them
-_FOLDS: dict[str, Callable[[str], str]] = {
-    "white space at their ends": str.strip,
-    "case": str.casefold,
-    "the ending of a file's name": lambda name: PurePath(name).stem if PurePath(name).suffix else name,
-    "the folders before a file's name": lambda name: PurePath(name).name or name,
-    "zeros in front": lambda name: name.lstrip("0") or name,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +26,12 @@ class MissingReferences:
 
 @dataclass(frozen=True, slots=True)
 class UnmatchedIds:
-    """Ids that only the questions or only the documents have: how many, the first, what may be the matter."""
+    """Ids that only the questions or only the documents have: how many, and the first."""
 
     n_references: int
     references: tuple[str, ...]
     n_documents: int
     documents: tuple[str, ...]
-    hint: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +84,8 @@ class Findings:
             named, spare = (", ".join(map(repr, names)) for names in (ids.references, ids.documents))
             yield (
                 f"ids without a partner: {ids.n_references} that questions name, such as {named}, and "
-                f"{ids.n_documents} documents that no question names, such as {spare}"
-                + (f"; {ids.hint}" if ids.hint else "")
+                f"{ids.n_documents} documents that no question names, such as {spare}: make the ids the "
+                "same, or say by --id-pattern what wraps the documents'"
             )
         if empty.n:
             of = f"{empty.n} of {n_documents} documents are empty, and no search can find them"
@@ -135,7 +125,7 @@ def findings_of(collection: Collection, run: Run | None) -> Findings:
         named = {name for question in questions for name in question.grades}
         spare = tuple(document.document_id for document in documents if document.document_id not in named)
         examples = missing[:_EXAMPLES], spare[:_EXAMPLES]
-        unmatched = UnmatchedIds(len(missing), examples[0], len(spare), examples[1], _hint(missing, spare))
+        unmatched = UnmatchedIds(len(missing), examples[0], len(spare), examples[1])
     if run is not None:
         known = {question.question_id: bool(question.reference_documents) for question in questions}
         unknown = {name for ranked in run.ranked.values() for name in ranked if collection.lacks(name)}
@@ -152,18 +142,3 @@ def findings_of(collection: Collection, run: Run | None) -> Findings:
         Duplicates(sum(collection.repeated.values()), tuple(collection.repeated), same_text),
         run_findings,
     )
-
-
-def _hint(absent: Sequence[str], spare: Sequence[str]) -> str | None:
-    """What the ids differ in, where one simple thing accounts for some of them."""
-    for what, fold in _FOLDS.items():
-        folded = {fold(name) for name in spare}
-        matched = sum(fold(name) in folded for name in absent)
-        if matched:
-            return f"{matched} of {len(absent)} would match but for {what}: make the ids the same"
-    for name in absent[:_TRIED]:
-        for longer in spare[:_TRIED]:
-            before, inside, after = longer.partition(name)
-            if name and inside and before + after:
-                return f"the documents' ids contain the questions': --id-pattern '{before}<id>{after}'"
-    return None
