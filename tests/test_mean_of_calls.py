@@ -17,11 +17,10 @@ from judgecal.engine import Journal
 from judgecal.errors import InputError
 from judgecal.experiment import RunOptions, read_experiment, run_trials
 from judgecal.experiment.judgements import judged_by, of_calls
-from judgecal.experiment.summary import stored_result
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import JudgeName, PromptJudge, judge_named
 from judgecal.optimize import optimize
-from judgecal.records import Estimate, Failure, Judgement
+from judgecal.records import Failure, Judgement
 from judgecal.workspace import Workspace
 from tests.support.command import Run, journal, one_object
 from tests.support.gold import made_gold, made_items, rated, write_signature
@@ -69,14 +68,11 @@ def test_names_prices_and_what_is_refused(workspace: Workspace, noisy: StubServe
     for text in ("right@mine*5", "right@mine x5", "right@mine  x5"):
         assert str(JudgeName.parse(text)) == "right@mine*5" and JudgeName.parse(text).calls == 5
     assert str(JudgeName.parse("right@mine#tried*3")) == "right@mine#tried*3"
-    for text, why in {
-        "exact_match@local*5": "same verdict each time",
-        "correctness_v3@embedded x3": "same verdict each time",
-        "right@mine*1": "from 2 to 100",
-        "right@mine*101": "from 2 to 100",
-        "right@mine*5*3": "one number of calls",
-    }.items():
-        with pytest.raises(InputError, match=why):
+    for text in ("exact_match@local*5", "correctness_v3@embedded x3"):
+        with pytest.raises(InputError, match="same verdict each time"):
+            judge_named(text, workspace=workspace)
+    for text in ("right@mine*1", "right@mine*101", "right@mine*5*3"):
+        with pytest.raises(InputError, match="one number of calls, from 2 to 100"):
             judge_named(text, workspace=workspace)
     with pytest.raises(InputError, match="optimize right@mine instead"):
         optimize("right@mine*5", "fair", workspace=workspace.root)
@@ -96,13 +92,7 @@ def test_nine_calls_are_a_judge_everywhere(judgecal: Run, workspace_dir: Path, n
     assert len({row["judge_fingerprint"] for row in rows}) == 1
     assert {row["repeat"] for row in rows} == {*range(9)}
     home = Workspace(workspace_dir, workspace_dir / "experiments")
-    stored = read_experiment(home, "three")
-    assert [len(column.rows) for column in stored.judges] == [n] * 3
-    again = stored_result(stored, stored.judges, home)
-    assert [one.agreement for one in again.judges] == [
-        {name: Estimate(**value) for name, value in one["agreement"].items()} for one in scored["judges"]
-    ]
-
+    assert [len(column.rows) for column in read_experiment(home, "three").judges] == [n] * 3
     found = one_object(judgecal("compare", "three", "right@mine", "right@mine x9", "--json"))
     assert (found["decision"], noisy.calls) == ("B", 10 * n)
     chosen = one_object(judgecal("select", "three", "--noise-calls", "0", "--json"))
@@ -118,15 +108,13 @@ def test_nine_calls_are_a_judge_everywhere(judgecal: Run, workspace_dir: Path, n
     lines = (f'{item.question},"{item.answer}","{item.reference_answer}"\n' for item in items)
     (workspace_dir / "rows.csv").write_text("question,answer,reference\n" + "".join(lines))
     before = noisy.calls
-    one_object(
-        judgecal("judge", "rows.csv", "--lock", "judge.lock.json", "-o", "out.jsonl", "--no-cache", "--json")
-    )
+    assert judgecal("judge", "rows.csv", "--lock", "judge.lock.json", "-o", "out.jsonl").code == 0
     out = [json.loads(line) for line in (workspace_dir / "out.jsonl").read_text().splitlines()]
     assert noisy.calls - before == 36
-    assert {row["verdict"] for row in out} <= {k / 9 for k in range(10)} and all(
-        "passed" in row for row in out
+    assert {row["verdict"] for row in out} <= {k / 9 for k in range(10)}
+    assert all(
+        row["passed"] in (True, False) and row["cost_usd"] == pytest.approx(9 * 1050 / 1e6) for row in out
     )
-    assert all(row["cost_usd"] == pytest.approx(9 * 1050 / 1e6) for row in out)
 
 
 def call(number: int, verdict: Any, **more: Any) -> Judgement:
@@ -141,8 +129,8 @@ def test_what_calls_come_to() -> None:
     words = [call(number, word) for number, word in enumerate(("red", "blue", "red", "blue"))]
     assert of_calls("j@m*3", words[:3]).verdict == "red"
     tied = of_calls("j@m*4", words)
-    assert tied.verdict is None and tied.error == Failure(
-        "inconsistent", "its verdicts tie: 2 are red and 2 blue"
+    assert (
+        tied.verdict is None and tied.error and tied.error.message == "its verdicts tie: 2 are red and 2 blue"
     )
     pair = [dataclasses.replace(row, verdict="AB"[row.repeat % 2], unit="pair", order="ab") for row in words]
     assert of_calls("j@m*4", pair).verdict == "tie"
@@ -166,10 +154,8 @@ def test_a_failed_call_is_made_again_and_heat_is_told(
         assert sorted(row.verdict is None for row in first) == [False, True] and noisy.calls == 6
         again = run_trials([judge], gold.items[:2], journal=kept, options=options)
         assert None not in [row.verdict for row in again] and noisy.calls == 7
-    notes = one_object(
-        judgecal("score", "--gold", "fair", "--judge", "right@dear x2", "--limit", "3", "--json")
-    )
-    assert any(note.startswith("right@dear*2: its calls may be alike at temp") for note in notes["notes"])
+    ran = judgecal("score", "--gold", "fair", "--judge", "right@dear x2", "--limit", "3", "--json")
+    assert "right@dear*2: its calls may be alike at temperature 0" in ran.out
 
 
 def test_averaging_brings_what_the_noise_predicts(workspace: Workspace, gold: GoldSet) -> None:

@@ -287,13 +287,11 @@ class StoredExperiment:
     def column(self, judge: str) -> JudgeColumn:
         """One judge's judgements."""
         known = {column.judge: column for column in reversed(self.columns)}
-        name = JudgeName.read(judge)
-        if judge not in known and str(name) in known:
-            judge = str(name)  # which `J x5` is another way to write
-        if judge not in known:
+        column = known.get(judge) or known.get(str(JudgeName.read(judge)))  # `J x5` is `J*5`
+        if column is None:
             names = [column.judge for column in self.columns]
             raise unknown_name(f"judge in {self.experiment.slug}", judge, names)
-        return known[judge]
+        return column
 
 
 def entry(

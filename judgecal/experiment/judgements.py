@@ -126,10 +126,14 @@ def of_calls(judge: str, rows: Sequence[Judgement]) -> Judgement:
     first, calls = rows[0], len(rows)
     if calls == 1:  # two names with one fingerprint are one judge and one call
         return first if first.judge == judge else dataclasses.replace(first, judge=judge)
-    fingerprint, latencies = f"{first.judge_fingerprint}*{calls}", [row.latency_s for row in rows]
-    slowest = None if None in latencies else max(filter(None, latencies), default=0.0)
-    changes = {"judge_fingerprint": fingerprint, "repeat": first.repeat // calls, "latency_s": slowest}
-    return _combined(rows, judge=judge, **changes)
+    latencies = [row.latency_s for row in rows if row.latency_s is not None]
+    return _combined(
+        rows,
+        judge=judge,
+        judge_fingerprint=f"{first.judge_fingerprint}*{calls}",
+        repeat=first.repeat // calls,
+        latency_s=max(latencies) if len(latencies) == calls else None,
+    )
 
 
 def judged_by(
@@ -170,16 +174,15 @@ def _combined(rows: Sequence[Judgement], **changes: Any) -> Judgement:
         return None if None in values else sum(values)
 
     summed = ("attempts", "latency_s", "prompt_tokens", "completion_tokens", "cost_usd")
-    combined = {
-        "verdict": verdict,
-        "reasoning": reasoning,
-        "raw_reply": None if failed is None else failed.raw_reply,
-        "error": error,
-        "cached": any(row.cached for row in rows),
-        "replied_at": min((row.replied_at for row in rows if row.replied_at is not None), default=None),
-        **{name: total(name) for name in summed},
-    }
-    return dataclasses.replace(first, **{**combined, **changes})
+    values = {name: total(name) for name in summed} | {"verdict": verdict, "error": error} | changes
+    return dataclasses.replace(
+        first,
+        reasoning=reasoning,
+        raw_reply=None if failed is None else failed.raw_reply,
+        cached=any(row.cached for row in rows),
+        replied_at=min((row.replied_at for row in rows if row.replied_at is not None), default=None),
+        **values,
+    )
 
 
 def refuse_unfit(judge: Judge, items: Sequence[Item], *, alone: bool = False) -> None:

@@ -88,15 +88,15 @@ def find_source(
         raise InputError(
             f"{folder}: its journal holds no judgement of an item of gold set {set_name!r} as it is today"
         )
-    prints = {one["judge"]: one["fingerprint"] for one in judges or () if isinstance(one, dict)}
+    prints: dict[str, str] = {
+        one["judge"]: one["fingerprint"] for one in judges or () if isinstance(one, dict)
+    }
     known = list(dict.fromkeys((*prints, *(row.judge for row in journal))))
     if judge is not None and judge not in known:
         raise unknown_name("judge", judge, known)
     judge = judge or first
-    mine = [row for row in journal if row.judge == judge]
-    if judge in prints:  # whose calls may be another's too
-        mine = judged_by(judge, prints[judge], journal)
-    drafts = {row.item_id: row.verdict for row in reversed(mine)}
+    mine = judged_by(judge, prints[judge], journal) if judge in prints else journal
+    drafts = {row.item_id: row.verdict for row in reversed(mine) if row.judge == judge}
     return LabelSource(gold, items, gold.name, judge, drafts)
 
 

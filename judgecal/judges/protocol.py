@@ -75,7 +75,12 @@ class JudgeName:
     def parse(cls, text: str) -> JudgeName:
         """Read a judge's string."""
         if match := _CALLS.fullmatch(text):
-            return cls.parse(match[1])._called(int(match[2]))
+            single, calls = cls.parse(match[1]), int(match[2])
+            if single.kind == "local" or single.model == EMBEDDED:
+                raise InputError(f"{text}: {single} gives the same verdict each time: leave *{calls} out")
+            if single.calls > 1 or not 2 <= calls <= _MOST_CALLS:
+                raise InputError(f"{text}: *K is one number of calls, from 2 to {_MOST_CALLS}")
+            return dataclasses.replace(single, calls=calls)
         if match := _WITH_SETTINGS.fullmatch(text):
             return cls(match[1], match[3], settings=_settings(match[2], text))
         signature, _, rest = text.partition("@")
@@ -89,14 +94,6 @@ class JudgeName:
             f"{text!r} is not a judge: write signature@model, signature@model#experiment, NAME@local or "
             f"FILE.py:FUNCTION@python; the last two take settings, as in NAME(setting=value)@local{meant}"
         )
-
-    def _called(self, calls: int) -> JudgeName:
-        """The mean of so many calls of it."""
-        if self.kind == "local" or self.model == EMBEDDED:
-            raise InputError(f"{self}*{calls}: {self} gives the same verdict each time: leave *{calls} out")
-        if self.calls > 1 or not 2 <= calls <= _MOST_CALLS:
-            raise InputError(f"{self}*{calls}: *K is one number of calls, from 2 to {_MOST_CALLS}")
-        return dataclasses.replace(self, calls=calls)
 
     @classmethod
     def read(cls, text: str) -> JudgeName | None:
