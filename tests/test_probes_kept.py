@@ -7,11 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from judgecal import load_gold
 from judgecal.errors import InputError
 from judgecal.probes.kept import remade, stored_probes
+from judgecal.probes.result import changes
 from judgecal.selection.lock import load_lock
 from tests.support.command import Run, one_object
 
@@ -72,6 +74,14 @@ def test_a_judge_that_became_easier_to_fool_fails(probed: Run) -> None:
     assert by_family["give_100"]["difference"]["value"] > 0.2
     text = probed("report", result["experiment"], "--full").out
     assert "Is it easier to fool?" in text
+
+
+def test_a_probe_that_had_no_room_and_breaks_now_makes_it_easier_to_fool() -> None:
+    before, after = (
+        np.array(values) for values in ([0.0, np.inf, np.inf, 1.0, np.nan], [1.0, 1.0, np.inf, np.inf, 0.0])
+    )
+    assert changes(before, after)[[0, 1, 3]].tolist() == [1.0, 1.0, -1.0]
+    assert np.isnan(changes(before, after)[[2, 4]]).all()
 
 
 def test_a_gate_whose_probes_were_lost_does_not_pass(probed: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,6 +154,9 @@ def test_a_later_run_of_some_families_hides_no_earlier_one(probed: Run, workspac
     kept = stored_probes(workspace_dir / "experiments", load_gold("starter"))
     (judge,) = [one for one in kept.values() if one.judge.judge == "words.py:score@python"]
     assert set(judge.by_family) == {"give_100", "empty", "emoji"}
+    for family in judge.judge.families:  # what a cap reads; of several caps, each interval is wider
+        alone, together = (judge.broken(family.family, level=level) for level in (0.95, 0.975))
+        assert alone == family.broken and together.high > alone.high
     (workspace_dir / "experiments/p2/summary.json").write_text("{}")
     kept = stored_probes(workspace_dir / "experiments", load_gold("starter"))
     assert "emoji" not in {family for one in kept.values() for family in one.by_family}

@@ -47,6 +47,13 @@ class KeptProbes:
         rows = [(answer, said) for answer in result.answers for said in answer.said]
         return [(answer, said) for answer, said in rows if answer.family == family and said.judge in names]
 
+    def broken(self, family: str, *, level: float) -> Estimate:
+        """The share of a family's probes that break the judge."""
+        rows = self.answers(family)
+        known = [(said.broken, np.nan if None in said.raw else np.inf) for _, said in rows]
+        values = np.array([neither if broken is None else float(broken) for broken, neither in known])
+        return share_of(values, [answer.group for answer, _ in rows], level=level)
+
 
 def probe_summaries(experiments: Path) -> list[Path]:
     """The results of `probe`, the oldest first."""

@@ -149,9 +149,11 @@ class Caps:
         return "; ".join(reasons) or None
 
     def probed(self, judge: MeasuredJudge) -> list[tuple[str, Estimate]]:
-        """The families that a cap names, each with the share of a judge's probes that are broken."""
-        families = judge.probes.judge.families if judge.probes else ()
-        return [(one.family, one.broken) for one in families if one.family in self.broken]
+        """The families that a cap names, with the share of its probes that break a judge; the intervals hold
+        all at once (Bonferroni)."""
+        kept, level = judge.probes, 1.0 - 0.05 / max(1, len(self.broken))
+        named = [name for name in self.broken if kept and name in kept.by_family]
+        return [(name, kept.broken(name, level=level)) for name in named if kept]
 
     def not_shown(self, judge: MeasuredJudge) -> list[str]:
         """Caps on probes that a judge may exceed, and is not shown to."""
