@@ -228,12 +228,6 @@ def test_a_negation_that_may_deny_another_thing_is_not_made(answer: str) -> None
     why_not("negation", item("What of it is to be said in the end?", answer, "The gate is open."))
 
 
-def test_of_german_a_negation_is_taken_out_and_none_put_in() -> None:
-    question = "Was ist das und wie ist die Lage in der Stadt?"
-    assert probe("negation", item(question, "Das Tor ist nicht offen.", "zu")) == "Das Tor ist offen."
-    assert why_not("negation", item(question, "Das Tor ist heute offen.", "zu")).startswith("German")
-
-
 def test_the_key_sentence_is_cut_where_nothing_else_says_it() -> None:
     of = item(
         "Who built the mill?", "The mill was built by Ann Rowe. Visitors like the cakes there.", "Ann Rowe"
@@ -315,7 +309,7 @@ def test_probes_are_items_of_their_own_and_the_same_each_time(starter: GoldSet) 
     assert made == again
     assert made != make_probes(starter, items, families_named(()), n=10, seed=4)
     for name, one in made.items():
-        assert len(one.probes) == min(10, one.n_possible)
+        assert len(one.probes) == min(10, one.count.n_possible)
         for given in one.probes:
             assert given.item.item_id == f"{given.of.item_id}~{name}"
             assert given.item.group == given.of.group
@@ -338,12 +332,12 @@ def test_right_answers_fall_and_wrong_ones_may_rise(starter: GoldSet) -> None:
 def test_every_family_makes_ten_probes_of_the_starter_or_says_why_not(starter: GoldSet) -> None:
     items = [one for one in starter.select("open") if one.item_id in starter.labels]
     made = make_probes(starter, items, families_named(()), n=50, seed=0)
-    few = {name for name, one in made.items() if one.n_possible < 10}
+    few = {name for name, one in made.items() if one.count.n_possible < 10}
     assert few == {
         "shortest_alternative", "number_changed", "name_swapped", "negation", "key_sentence_cut", "sentence_order"
     }  # fmt: skip
     for name in few:
-        assert sum(made[name].left_out.values()) + made[name].n_possible >= 35
+        assert sum(made[name].count.left_out.values()) + made[name].count.n_possible >= 35
 
 
 @pytest.mark.shared_data
@@ -360,7 +354,7 @@ def test_families_make_ten_probes_of_a_public_set(
     items = [one for one in gold.select("open") if one.item_id in gold.labels]
     made = make_probes(gold, items, families_named(()), n=10, seed=0)
     few = {
-        name: max(one.left_out, key=one.left_out.__getitem__)
+        name: max(one.count.left_out, key=one.count.left_out.__getitem__)
         for name, one in made.items()
         if len(one.probes) < 10
     }

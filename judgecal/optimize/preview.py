@@ -59,10 +59,10 @@ def preview_optimize(run: OptimizeRun) -> Preview:
     judges = [run.judge_of(candidate) for candidate in made]
     longest = max(judges, key=lambda judge: len(str(judge.demos)))
     plans = [
-        plan_calls([run.judge, *judges], [*run.items("dev"), *run.probed("dev").items], stored, run.options)
+        plan_calls([run.judge, *judges], [*run.items("dev"), *run.probed["dev"].items], stored, run.options)
     ]
     if run.final:
-        rest = [item for split in ("train", "test") for item in run.items(split)] + run.probed("test").items
+        rest = [item for split in ("train", "test") for item in run.items(split)] + run.probed["test"].items
         plans.append(plan_calls([run.judge, longest], rest, stored, run.options))
     n_judged = together(plans).calls + bounds.task
     # the optimiser's calls of both models, at the size of its largest prompt

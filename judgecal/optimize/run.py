@@ -123,7 +123,7 @@ class OptimizeRun:
             refuse_unequal(self.gold, self.items(split), "optimize")
             refuse_unfit(self.judge, self.items(split), alone=True)
             self.judge.check_items(self.items(split))
-        if self.probes and not self.probed("dev").made:
+        if self.probes and not self.probed["dev"].made:
             raise InputError(f"--probes: the rules make no probe of the dev items of {self.gold.name}")
 
     @property
@@ -157,13 +157,14 @@ class OptimizeRun:
         return asked_items(self.gold, split, limit=self.options.limit)
 
     @cached_property
-    def _split_probes(self) -> dict[str, SplitProbes]:
-        asked = self.splits[1:] if self.probes else ()
-        return {split: SplitProbes.of(self.gold, self.items(split), self.judge, self.seed) for split in asked}
-
-    def probed(self, split: str) -> SplitProbes:
-        """The probes of dev or test; none where they were not asked for."""
-        return self._split_probes.get(split, SplitProbes(()))
+    def probed(self) -> dict[str, SplitProbes]:
+        """The probes of dev and test; none where they were not asked for."""
+        return {
+            split: SplitProbes.of(self.gold, self.items(split), self.judge, self.seed)
+            if self.probes and split in self.splits
+            else SplitProbes(())
+            for split in ("dev", "test")
+        }
 
     def table(self, split: str, *, level: float = 0.95) -> AgreementTable:
         """The table of a split."""
@@ -182,7 +183,7 @@ class OptimizeRun:
         with open_journal(self.experiment.journal, self.options) as journal:
             weak, hard = self._weak_on_train(journal, budget) if self.probes else (frozenset(), frozenset())
             scored, dev = self._score_all(journal, budget, hard), self.table("dev")
-            on_dev = dataclasses.replace(self.probed("dev"), weak=weak)
+            on_dev = dataclasses.replace(self.probed["dev"], weak=weak)
             choice, broken = choose_probed(scored, self.metric, dev, on_dev)
             before, after = scored[0], choice.taken
             program, columns = self.experiment.program, [score.column for score in scored]
@@ -195,7 +196,7 @@ class OptimizeRun:
                 fit = tuple(item for item in known if item.group not in after.trained_on)
                 columns = []
                 for judge, label in ((before.judge, "test: before"), (after.judge, "test: after")):
-                    asked = [*fit, *self.items("test"), *self.probed("test").items]
+                    asked = [*fit, *self.items("test"), *self.probed["test"].items]
                     columns.append(self._judged(judge, asked, journal, budget, label))
                 lost = _lost(columns)
                 if not lost:
@@ -235,7 +236,7 @@ class OptimizeRun:
     ) -> OptimizedProbes | None:
         """Both judges on the probes of test, each through its map of train and dev."""
         test = self.table("test", level=level)
-        probes = dataclasses.replace(self.probed("test"), weak=weak)
+        probes = dataclasses.replace(self.probed["test"], weak=weak)
         if not probes.made:
             return None
         table = dataclasses.replace(test, items=fit)
@@ -347,7 +348,7 @@ class OptimizeRun:
         for number, candidate in enumerate(itertools.chain([None], made), 1):
             judge = self.judge_of(candidate) if candidate else self.judge
             label = f"dev: {candidate.name if candidate else 'before'} ({number} of at most {at_most + 1})"
-            column = self._judged(judge, [*dev.items, *self.probed("dev").items], journal, budget, label)
+            column = self._judged(judge, [*dev.items, *self.probed["dev"].items], journal, budget, label)
             scored.append(Scored.on(dev, candidate, judge, column, self.metric))
         return scored
 

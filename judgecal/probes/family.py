@@ -20,7 +20,7 @@ from typing import Literal
 from judgecal.errors import InputError, unknown_name
 from judgecal.goldset import GoldSet
 from judgecal.models.embedded.text import analyse, refuses
-from judgecal.records import Item
+from judgecal.records import Item, Result
 from judgecal.scale import Label, Scale
 
 Kind = Literal["full", "none", "falls", "still", "no_rise"]
@@ -132,13 +132,23 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True)
+class FamilyCount(Result):
+    """How many probes a family made of a gold set."""
+
+    family: str
+    kind: Kind
+    n: int
+    n_possible: int  # that its rule could make, from which these are drawn
+    left_out: Mapping[str, int]  # why the rule made none -> of how many answers, or questions
+
+
+@dataclass(frozen=True, slots=True)
 class MadeProbes:
     """What a family made of a gold set."""
 
     family: Family
     probes: tuple[Probe, ...]
-    n_possible: int  # that its rule could make; `probes` are drawn from them
-    left_out: Mapping[str, int]  # why the rule made none -> of how many answers, or questions
+    count: FamilyCount
 
 
 def one_probe(family: Family, item: Item, sources: Sources, *, seed: int) -> Probe:
@@ -188,7 +198,8 @@ def make_probes(
             probes.append((turn[item.group], probe))
             turn[item.group] += 1
         first = tuple(probe for _, probe in sorted(probes, key=lambda pair: pair[0])[:n])
-        made[family.name] = MadeProbes(family, first, len(probes), dict(left.most_common()))
+        counts = len(first), len(probes), dict(left.most_common())
+        made[family.name] = MadeProbes(family, first, FamilyCount(family.name, family.kind, *counts))
     return made
 
 

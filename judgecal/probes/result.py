@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from judgecal.experiment import AgreementTable, GoldSummary, JudgeColumn, verdict_matrix
 from judgecal.experiment.verdicts import Cut
-from judgecal.probes.family import TENTH, Kind, MadeProbes, Probe
+from judgecal.probes.family import TENTH, FamilyCount, Kind, MadeProbes, Probe
 from judgecal.records import Estimate, Item, Result, as_plain
 from judgecal.scale import Label, Scale
 from judgecal.stats import Calibration
@@ -154,7 +154,6 @@ class ProbedJudge(Result):
     fingerprint: str
     families: tuple[FamilyResult, ...]
     mapped: bool  # whether these are calibrated verdicts
-    certain: bool  # whether it gives the same verdict each time by its making, so that it has no noise
     beside: bool = False  # a free judge that nobody asked for
     systems: tuple[SystemBias, ...] = ()
 
@@ -162,17 +161,6 @@ class ProbedJudge(Result):
     def broken(self) -> list[FamilyResult]:
         """The families that are shown to break it."""
         return [family for family in self.families if family.shown]
-
-
-@dataclass(frozen=True, slots=True)
-class FamilyCount(Result):
-    """What a family made of the set."""
-
-    family: str
-    kind: Kind
-    n: int
-    n_possible: int
-    left_out: Mapping[str, int]  # why -> of how many answers, or questions
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,9 +292,9 @@ def system_biases(table: AgreementTable, column: JudgeColumn) -> tuple[SystemBia
 
     Of the calibrated verdicts where there is a map, each by one that did not see its question.
     """
-    systems = sorted({item.system for item in table.items if item.system})
-    if len(systems) < 2 or table.weights is not None:
+    if table.weights is not None:
         return ()
+    systems = sorted({item.system for item in table.items if item.system})
     described, people = table.described(column), table.gold.scale
     cut = Cut(people, described.scale)
     strata = np.array([people.stratum(float(label)) for label in table.labels])

@@ -41,7 +41,6 @@ from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import Judge, judge_named
 from judgecal.probes.family import MadeProbes, families_named, make_probes
 from judgecal.probes.result import (
-    FamilyCount,
     Footing,
     ProbedAnswer,
     ProbedJudge,
@@ -110,8 +109,8 @@ class ProbeRun:
         originals = {probe.of.item_id: probe.of for probe in probes}
         every = {item.item_id: item for item in (*self.items, *originals.values())}
         twice = {} if certain(judge) else originals
-        once = [item for name, item in every.items() if name not in twice]
-        parts = ((once, 1), ([*twice.values()], 2), ([probe.item for probe in probes], 1))
+        once = [item for name, item in every.items() if name not in twice] + [probe.item for probe in probes]
+        parts = ((once, 1), ([*twice.values()], 2))
         return [(part, dataclasses.replace(self.options, repeats=n)) for part, n in parts if part]
 
     def check(self) -> None:
@@ -166,26 +165,15 @@ class ProbeRun:
         notes += [f"{name} sees no reference, on which {families} hang" for name, families in lack.items()]
         answers = []
         for probe in (probe for one in self.made for probe in one.probes):
-            item, name = probe.item, probe.item.item_id
-            what = (
-                name,
-                item.sha,
-                probe.family.name,
-                probe.family.kind,
-                item.group,
-                item.asked,
-                item.reference_answers,
-            )
+            item, name, family = probe.item, probe.item.item_id, (probe.family.name, probe.family.kind)
+            what = name, item.sha, *family, item.group, item.asked, item.reference_answers
             given = tuple(said[name] for _, said in found if name in said)
             answers.append(ProbedAnswer(*what, probe.of.answer, item.answer, given))
         result = ProbeResult(
             experiment=experiment.slug,
             gold=summary_of_gold(table, "open"),
             judges=tuple(one for one, _ in found),
-            made=tuple(
-                FamilyCount(one.family.name, one.family.kind, len(one.probes), one.n_possible, one.left_out)
-                for one in self.made
-            ),
+            made=tuple(one.count for one in self.made),
             n_per_family=self.n,
             seed=self.seed,
             notes=tuple(notes),
@@ -214,7 +202,6 @@ class ProbeRun:
             judge.fingerprint,
             tuple(sorted(families, key=worst_first)),
             mapped=footing.calibration is not None,
-            certain=certain(judge),
             beside=judge not in self.judges,
             systems=system_biases(table, column),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 
 from judgecal.judges import JudgeName
 from judgecal.probes.family import Kind, families
@@ -97,21 +98,26 @@ def probe_document(result: ProbeResult) -> Document:
 def _explorer(result: ProbeResult, worst: ProbedJudge) -> Explorer:
     """Every probe that breaks a judge, and some that hold."""
     order = dict.fromkeys([*(one.family for one in worst.families), *(one.family for one in result.made)])
-    by_family = {name: [one for one in result.answers if one.family == name] for name in order}
-    loud = [one for of in by_family.values() for one in of if any(said.broken for said in one.said)]
-    quiet = {
-        name: [one for one in of if not any(said.broken for said in one.said)]
-        for name, of in by_family.items()
-    }
-    few = [one for of in quiet.values() for one in of[:_WHOLE]]
+    loud, quiet = (
+        [
+            [
+                one
+                for one in result.answers
+                if one.family == name and any(s.broken for s in one.said) == broken
+            ]
+            for name in order
+        ]
+        for broken in (True, False)
+    )
+    few = [one for of in quiet for one in of[:_WHOLE]]
     judges, binary = [judge.judge for judge in result.judges], result.gold.scale == "binary"
     return Explorer(
-        f"{count(len(loud))} of {count(len(result.answers))} probes that break a judge",
-        [_row(answer, judges, binary=binary) for answer in (*loud, *few)],
+        f"{count(sum(map(len, loud)))} of {count(len(result.answers))} probes that break a judge",
+        [_row(answer, judges, binary=binary) for answer in (*chain(*loud), *few)],
         judges,
         chips={f"family:{name}": name for name in order},
         n_quiet=len(few),
-        n_agreed=sum(map(len, quiet.values())),
+        n_agreed=sum(map(len, quiet)),
         others="probes that hold",
         heads={"id": "probe", "question": "question", "answer": "answer, changed", "label": "must"},
         key=result.experiment,

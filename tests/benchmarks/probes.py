@@ -28,7 +28,7 @@ import pytest
 
 from judgecal.experiment.verdicts import Cut
 from judgecal.optimize.probing import SplitProbes
-from judgecal.probes.family import FAMILIES_BY_KIND, Family, Kind, MadeProbes, Probe
+from judgecal.probes.family import FAMILIES_BY_KIND, Family, FamilyCount, Kind, MadeProbes, Probe
 from judgecal.probes.result import Footing, Verdicts, family_result
 from judgecal.records import Item
 from judgecal.scale import Scale
@@ -54,7 +54,7 @@ def made(kind: Kind, *, per_group: int) -> MadeProbes:
     for at in range(_N):
         of = Item(f"i{at}", f"g{at // per_group}", "q", "a")
         probes.append(Probe(Item(f"i{at}~{kind}", of.group, "q", "b"), of, family))
-    return MadeProbes(family, tuple(probes), _N, {})
+    return MadeProbes(family, tuple(probes), FamilyCount(kind, kind, _N, _N, {}))
 
 
 def verdicts(
@@ -167,7 +167,7 @@ def mending(optimizer: str, runs: int, *, deaf: bool) -> None:
         pairs = [[one["families"][name] for name in ASKING] for one in probes]
         columns: dict[str, list[float]] = {}
         for at, when in enumerate(("before", "after")):
-            columns[f"all probes {when}"] = [one[when]["value"] for one in probes]
+            columns[f"of the families that broke it on train {when}"] = [one[when]["value"] for one in probes]
             columns[f"of {', '.join(ASKING)} {when}"] = [
                 float(np.mean([pair[at] for pair in of if pair[at] is not None])) for of in pairs
             ]

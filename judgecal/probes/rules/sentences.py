@@ -46,19 +46,15 @@ _SMALL = 3  # letters of a word that a name may hold in small ones: of, the, van
 _MOST = 8
 
 
-def _split(text: str) -> list[str]:
-    """Sentences, where an abbreviation ends none and none begins with a small letter."""
+def _several(text: str) -> list[str]:
+    """Sentences, of which an abbreviation ends none and none begins with a small letter; not one alone."""
     parts: list[str] = []
     for part in sentences(text):
         if parts and (_ABBREVIATED.search(parts[-1]) or part[0].islower()):
             parts[-1] = f"{parts[-1]} {part}"
         else:
             parts.append(part)
-    return parts
-
-
-def _several(text: str) -> list[str]:
-    if len(parts := _split(text)) < 2:
+    if len(parts) < 2:
         raise LeftOut("the answer is one sentence")
     return parts
 
