@@ -11,12 +11,14 @@ from judgecal.experiment.judgements import whole_items
 from judgecal.judges import judge_named, units_of
 from judgecal.models.embedded import VERSION
 from judgecal.records import Failure, Item, Judgement, Pair
+from judgecal.scale import Scale
 from judgecal.workspace import Workspace
 from tests.support.command import Run, check_estimate, one_object
 from tests.support.gold import made_gold
 
 ITEM = Item("i", "g", "What is 2 + 2?", "", pair=Pair("4", "It is 5, I think", "small", "large"))
 ROW = Judgement("i", "sha", "j", "f", 0, "A", "because", latency_s=1.0, cost_usd=0.5, unit="pair", order="ab")
+SCALE = Scale("nominal", 0.0, 0.0, categories=("A", "B", "tie"))
 JUDGES = '''from typing import Literal
 
 Verdict = Literal["A", "B", "tie"]
@@ -82,7 +84,7 @@ def test_two_orders_make_one_judgement(
 ) -> None:
     failed = Failure("parse", "no verdict") if ab is None else None
     rows = [replace(ROW, verdict=ab, error=failed), replace(ROW, verdict=ba, order="ba", reasoning="so")]
-    (whole,) = whole_items(rows, ties=ties)
+    (whole,) = whole_items(rows, SCALE if ties else replace(SCALE, categories=("A", "B")))
     assert (whole.verdict, whole.error and whole.error.kind) == (verdict, error)
     assert (whole.unit, whole.order, whole.cost_usd) == ("item", None, 1.0)
     assert whole.reasoning == "[ab] because\n[ba] so"
@@ -122,6 +124,7 @@ def test_one_order_asks_half_as_much_and_tells_no_consistency(judgecal: Run, pai
     (entry,) = one_object(judgecal(*words, "--json"))["judges"]
     assert (entry["n"], entry["first_place"]["n"], entry["first_place"]["value"]) == (30, 30, 1.0)
     assert (entry["consistent"]["value"], entry["consistent"]["n"]) == (None, 0)
+    assert entry["first_place"]["n_expected"] == 30
     assert entry["agreement"]["accuracy"]["value"] > 0.2
 
 

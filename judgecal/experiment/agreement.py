@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -16,11 +15,11 @@ import numpy as np
 from judgecal.engine import counted_remark
 from judgecal.errors import InputError, unknown_name
 from judgecal.experiment.folder import Experiment
-from judgecal.experiment.judgements import has_ties, item_scale, stored_notes, verdict_matrix, whole_items
+from judgecal.experiment.judgements import item_scale, stored_notes, verdict_matrix, whole_items
 from judgecal.experiment.result import BothOrders, Entry, JudgeEntry, Latency, Retest, Tokens
 from judgecal.goldset import GoldSet
 from judgecal.judges import Judge, JudgeKind, JudgeName
-from judgecal.records import ORDERS, OTHER, PAIR_UNIT, TIE, Estimate, Item, Judgement
+from judgecal.records import ORDERS, PAIR_UNIT, TIE, Estimate, Item, Judgement
 from judgecal.scale import Label, Scale, common_scale
 from judgecal.stats import (
     Calibration,
@@ -56,8 +55,7 @@ class JudgeColumn:
     def of(cls, judge: Judge, rows: Sequence[Judgement]) -> JudgeColumn:
         """The column of a judge that judgecal called itself."""
         price = None if judge.model is None else judge.model.cost_usd
-        whole = whole_items(rows, ties=has_ties(judge.scale))
-        return cls(judge.name, item_scale(judge), whole, price, judge.kind, rows)
+        return cls(judge.name, item_scale(judge), whole_items(rows, judge.scale), price, judge.kind, rows)
 
     @property
     def stored(self) -> Sequence[Judgement]:
@@ -403,49 +401,44 @@ def judge_entry(table: AgreementTable, column: JudgeColumn) -> JudgeEntry:
 
 def pair_fields(table: AgreementTable, column: JudgeColumn) -> dict[str, Any]:
     """What a judge of pairs has beside its agreement; nothing of any other, or of one that was recorded."""
-    place = {item.item_id: n for n, item in enumerate(table.items)}
-    rows = [
-        row
-        for row in column.calls
-        if row.unit == PAIR_UNIT and row.item_id in place and row.repeat < table.repeats
-    ]
+    asked, code = {item.item_id for item in table.items}, {"A": 1.0, TIE: 0.5, "B": 0.0}
+    rows = [row for row in column.calls if row.unit == PAIR_UNIT and row.item_id in asked]
     if not rows:
         return {}
-
-    def share(of: Sequence[tuple[int, bool | None]], n_unscored: int) -> Estimate:
-        groups, weights = [table.groups[at] for at, _ in of], table.weights
-        used = None if weights is None else weights[[at for at, _ in of]]
-        values = [math.nan if value is None else float(value) for _, value in of]
-        estimate = mean_estimate(values, groups, level=table.level, weights=used)
-        return dataclasses.replace(estimate, n_unscored=n_unscored)
-
-    first, said = list[tuple[int, bool | None]](), dict[tuple[int, int], list[Label | None]]()
-    for row in rows:
-        picks_first = (row.verdict == "A") == (row.order == ORDERS[0]) if row.verdict in OTHER else None
-        first.append((place[row.item_id], picks_first))
-        said.setdefault((place[row.item_id], row.repeat), []).append(row.verdict)
-    same = [
-        (at, None if None in both or len(both) < len(ORDERS) else both[0] == both[1])
-        for (at, _), both in said.items()
-    ]
-    accuracy = {
-        order: table.agreement(
-            verdict_matrix([row for row in rows if row.order == order], table.items, table.repeats),
-            column,
-            metrics=["accuracy"],
-        )["accuracy"]
+    orders = {
+        order: verdict_matrix([row for row in rows if row.order == order], table.items, table.repeats)
         for order in ORDERS
     }
+    ab, ba = (
+        np.array([code.get(str(said), np.nan) for of_item in verdicts for said in of_item])
+        for verdicts in orders.values()
+    )
+    n_pairs = len(ab) * (len({row.order for row in rows}) == len(ORDERS))
+    same = np.where(np.isnan(ab + ba), np.nan, ab == ba)
+    first = np.concatenate([ab, 1.0 - ba])
+
+    def share(values: Floats, n_expected: int, n_scored: int) -> Estimate:
+        groups = np.resize(np.repeat(table.groups, table.repeats), len(values))
+        weights = table.weights
+        if weights is not None:
+            weights = np.resize(weights.repeat(table.repeats), len(values))
+        estimate = mean_estimate(values, groups, level=table.level, weights=weights)
+        return dataclasses.replace(estimate, n_expected=n_expected, n_unscored=n_expected - n_scored)
+
+    n_verdicts, accuracy = int((~np.isnan(first)).sum()), {"metrics": ["accuracy"]}
     untied = [None if label == TIE else label for label in table.labels]
-    how: dict[str, Any] = {"against": untied, "metrics": ["accuracy"]}
+    both = table.agreement(table.verdicts(column), column, against=untied, **accuracy)
     return {
-        "first_place": share(first, sum(row.verdict is None for row in rows)),
-        "consistent": share(same, sum(None in both for both in said.values())),
+        "first_place": share(np.where(first == code[TIE], np.nan, first), len(rows), n_verdicts),
+        "consistent": share(same, n_pairs, int((~np.isnan(same)).sum())),
         "both_orders": BothOrders(
-            n_inconsistent=sum(value is False for _, value in same),
-            n_tied=sum(both == [TIE, TIE] for both in said.values()),
-            accuracy=accuracy,
-            untied=table.agreement(table.verdicts(column), column, **how)["accuracy"],
+            n_inconsistent=int((same == 0.0).sum()),
+            n_tied=int(((ab == code[TIE]) & (ba == code[TIE])).sum()),
+            accuracy={
+                order: table.agreement(verdicts, column, **accuracy)["accuracy"]
+                for order, verdicts in orders.items()
+            },
+            untied=both["accuracy"],
         ),
     }
 

@@ -85,34 +85,31 @@ def item_scale(judge: Judge) -> Scale:
     return judge.scale.of_means if judge.unit == CHUNK else judge.scale
 
 
-def has_ties(scale: Scale) -> bool:
-    """Whether a judge of pairs may say that both are as good; one of words that are not known may."""
-    return not scale.categories or TIE in scale.categories
-
-
-def whole_items(rows: Sequence[Judgement], *, ties: bool = True) -> Sequence[Judgement]:
+def whole_items(rows: Sequence[Judgement], scale: Scale | None = None) -> Sequence[Judgement]:
     """Judgements of whole items, in the order of their first rows; those of single contexts, and those of a
     pair in both orders, become one an item and repeat.
 
     Without a verdict on one of its contexts, or in one order, an item has none. Costs, tokens, attempts and
-    times are summed. `ties`: whether the judge has them, as a pair is one that it contradicts itself on.
+    times are summed. A pair on which a judge contradicts itself is a tie, and unscored where its `scale` is
+    known to have none.
     """
     if all(row.unit == ITEM_UNIT for row in rows):
         return rows
     parts: dict[tuple[object, ...], list[Judgement]] = {}
     for row in rows:
         parts.setdefault((*row.key[:4], row.unit == ITEM_UNIT), []).append(row)
-    return [whole_item(of_item, ties=ties) for of_item in parts.values()]
+    return [whole_item(of_item, scale) for of_item in parts.values()]
 
 
-def whole_item(rows: Sequence[Judgement], *, ties: bool = True) -> Judgement:
+def whole_item(rows: Sequence[Judgement], scale: Scale | None = None) -> Judgement:
     """One judgement of the rows of one item and repeat, a context or an order each; a row of a whole item is
     itself."""
     first, verdicts = rows[0], {row.verdict for row in rows}
     if first.unit == ITEM_UNIT:
         return first
     changes: dict[str, Any] = {"unit": ITEM_UNIT, "order": None}
-    if first.unit == PAIR_UNIT and not ties and None not in verdicts and verdicts not in ({"A"}, {"B"}):
+    no_ties = scale is not None and scale.categories and TIE not in scale.categories
+    if first.unit == PAIR_UNIT and no_ties and None not in verdicts and verdicts not in ({"A"}, {"B"}):
         error = Failure("inconsistent", "it prefers another answer once the two change places")
         changes |= {"verdict": None, "error": error}
     return _combined(rows, **changes)

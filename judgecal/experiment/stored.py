@@ -18,7 +18,7 @@ from judgecal.artefacts import read_json
 from judgecal.errors import InputError, unknown_name, working
 from judgecal.experiment.agreement import JudgeColumn, StoredExperiment
 from judgecal.experiment.folder import GOLD_FOLDER, Experiment, kept_judges, read_config
-from judgecal.experiment.judgements import has_ties, judged_by, whole_items
+from judgecal.experiment.judgements import judged_by, whole_items
 from judgecal.experiment.people import tied_items
 from judgecal.experiment.recorded import recorded_fingerprint
 from judgecal.experiment.score import asked_items
@@ -93,7 +93,7 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
 
     def column_of(judge: str, kind: JudgeKind, rows: Sequence[Judgement]) -> JudgeColumn:
         scale = _scale(experiment, gold.scale, judge, kind, rows, notes)
-        whole = whole_items(rows, ties=has_ties(scale))
+        whole = whole_items(rows, scale)
         return JudgeColumn(judge, scale if whole is rows else scale.of_means, whole, kind=kind, calls=rows)
 
     judges = tuple(column_of(judge, kinds[judge], rows_of_judge) for judge, rows_of_judge in asked.items())

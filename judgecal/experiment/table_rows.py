@@ -10,7 +10,7 @@ from typing import Protocol
 
 from judgecal.engine import Journal
 from judgecal.errors import InputError
-from judgecal.experiment.judgements import has_ties, of_calls, whole_item
+from judgecal.experiment.judgements import of_calls, whole_item
 from judgecal.judges import ITEM_INPUTS, Judge, lacking_inputs, single_calls, units_of
 from judgecal.records import Item, Judgement, Key, digest
 from judgecal.tables import Columns, FileSource, Row
@@ -209,7 +209,7 @@ def judgement_of(
             [journal.latest[Key(item.item_id, item.sha, fingerprint, number, *part)] for number in numbers]
             for part in asked
         ]
-        judgement = whole_item([of_calls(judge.name, row) for row in rows], ties=has_ties(judge.scale))
+        judgement = whole_item([of_calls(judge.name, row) for row in rows], judge.scale)
         return judgement if unit is None else dataclasses.replace(judgement, unit=unit)
     except KeyError:
         raise InputError(

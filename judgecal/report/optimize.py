@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from judgecal.experiment import AgreementTable, Experiment, JudgeColumn
 from judgecal.experiment.folder import kept_judges
-from judgecal.experiment.judgements import has_ties, whole_items
+from judgecal.experiment.judgements import whole_items
 from judgecal.experiment.stored import read_experiment
 from judgecal.experiment.trials import stored_rows
 from judgecal.experiment.verdicts import parted_items
@@ -100,11 +100,7 @@ def _explorer(workspace: Workspace, experiment: Experiment, result: OptimizeResu
     rows, columns = list(stored_rows(experiment.journal).latest.values()), []
     for name, tried in (("before", "before"), ("after", result.chosen)):
         of_judge = [row for row in rows if row.judge_fingerprint == prints[tried]]
-        columns.append(
-            JudgeColumn(
-                name, kept.verdicts(), whole_items(of_judge, ties=has_ties(kept.verdicts())), kind="prompt"
-            )
-        )
+        columns.append(JudgeColumn(name, kept.verdicts(), whole_items(of_judge), kind="prompt"))
     judged = {row.item_id for row in columns[1].rows}
     items = tuple(one for one in gold.select("dev") if one.item_id in judged and one.item_id in gold.labels)
     table = AgreementTable(gold, items, 1 + max((row.repeat for row in columns[1].rows), default=0))
