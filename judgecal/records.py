@@ -315,6 +315,14 @@ class Item:
         return " | ".join(self.reference_answers) if self.reference_answers else None
 
     @property
+    def answered(self) -> str:
+        """The answer as pages show it; of a pair both, each with its letter and its system."""
+        if (pair := self.pair) is None:
+            return self.answer
+        a, b = (f" ({system})" if system else "" for system in (pair.system_a, pair.system_b))
+        return f"A{a}: {pair.answer_a}\n\nB{b}: {pair.answer_b}"
+
+    @property
     def asked(self) -> str:
         """The question as pages show it; of an item without one its fields."""
         return self.question or "; ".join(f"{name}: {text}" for name, text in self.fields.items())

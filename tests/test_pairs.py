@@ -152,11 +152,16 @@ def test_the_embedded_model_prefers_alike_in_both_orders(
     from judgecal.engine import Journal
     from judgecal.experiment import RunOptions, run_trials
 
-    name = f"pairwise_{'reference_' * bool(reference)}v1@embedded"
+    if reference:  # then it holds both to that
+        path = workspace.signatures / "pairwise_v1.py"
+        asked = '    question: str = dspy.InputField(desc="the question or instruction")\n'
+        held = asked + "    reference_answer: str = dspy.InputField()\n"
+        path.write_text(path.read_text(encoding="utf-8").replace(asked, held), encoding="utf-8")
     answers = Pair("The sum of 2 and 2 is 4", "Nobody can say")
     item = replace(ITEM, question="What is the sum of 2 and 2?", pair=answers, reference_answers=reference)
     same = replace(item, item_id="same", pair=Pair("It is 4", "It is 4"))
-    judge = judge_named(name, workspace=workspace)
+    judge = judge_named("pairwise_v1@embedded", workspace=workspace)
+    assert ("reference_answer" in judge.inputs) == bool(reference)
     rows = run_trials([judge], [item, same], journal=Journal(None), options=RunOptions(quiet=True))
     assert [(row.item_id, row.order, row.verdict) for row in rows] == [
         ("i", "ab", "A"), ("i", "ba", "A"), ("same", "ab", "tie"), ("same", "ba", "tie")

@@ -41,11 +41,13 @@ def score(
     from judgecal.judges import judge_named
 
     workspace = shared.workspace_of(ctx)
-    named = rules.set(_judge_names(models, signatures, judge))
+    known = load_gold(gold, workspace=workspace)
+    usual = "pairwise_v1" if any(item.pair for item in known.items) else "correctness_v3"
+    named = rules.set(_judge_names(models, signatures, judge, usual))
     judges = tuple(judge_named(name, workspace=workspace) for name in named)
     run = ScoreRun(
         workspace=workspace,
-        gold=load_gold(gold, workspace=workspace),
+        gold=known,
         judges=judges,
         split=split,
         options=options,
@@ -66,11 +68,13 @@ def score(
     shared.finish(sum(judge.n_unscored for judge in result.judges), journal=run.experiment.journal)
 
 
-def _judge_names(models: str | None, signatures: str | None, judges: list[str] | None) -> list[str]:
+def _judge_names(
+    models: str | None, signatures: str | None, judges: list[str] | None, usual: str
+) -> list[str]:
     """Every signature x model pair, then the judges named one by one; alone, those stand for themselves."""
     pairs: list[str] = []
     if models or signatures or not judges:
-        prompts, callees = shared.names(signatures or "correctness_v3"), shared.names(models or "embedded")
+        prompts, callees = shared.names(signatures or usual), shared.names(models or "embedded")
         pairs = [f"{signature}@{model}" for signature in prompts for model in callees]
     named = list(dict.fromkeys([*pairs, *(judges or [])]))
     if not named:

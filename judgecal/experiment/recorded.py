@@ -17,12 +17,12 @@ from judgecal.experiment.judgements import refuse_unfit
 from judgecal.goldset import GoldSet
 from judgecal.goldset.labels import judged_twice, read_verdict, verdict_scale
 from judgecal.judges import RecordedJudge
-from judgecal.records import ITEM_UNIT, ErrorKind, Failure, Item, Judgement
+from judgecal.records import ITEM_UNIT, ORDERS, PAIR_UNIT, ErrorKind, Failure, Item, Judgement
 from judgecal.scale import Scale
 from judgecal.signatures import CHUNK
 from judgecal.tables import Columns, Row, Table, read_table
 
-_UNIT = re.compile(rf"{ITEM_UNIT}|{CHUNK}:\d+", re.ASCII)
+_UNIT = re.compile(rf"{ITEM_UNIT}|{CHUNK}:\d+|{PAIR_UNIT} ({'|'.join(ORDERS)})", re.ASCII)
 _NO_AMOUNT = -1.0
 
 
@@ -48,11 +48,11 @@ def read_recorded(
     """Read recorded judgements and find each judge's scale.
 
     A column `repeat` (from 0) tells several judgements of one item apart, and `unit` says of which context
-    one is (`chunk:<n>`, from 0; by default `item`). Where no judge column is named it is `judge`, and without
-    such a column the whole file is one judge, named after it. Verdicts are read on `verdict_scale`; by
-    default on the people's, or where more of a judge's verdicts can be read so as percentages or as fractions
-    of 1. An empty or unreadable verdict is an unscored row; `error` may say why there is none. `where` is
-    what messages call the file.
+    one is (`chunk:<n>`, from 0; by default `item`), or with `order` that it is one of a pair. Where no judge
+    column is named it is `judge`, and without such a column the whole file is one judge, named after it.
+    Verdicts are read on `verdict_scale`; by default on the people's, or where more of a judge's verdicts can
+    be read so as percentages or as fractions of 1. An empty or unreadable verdict is an unscored row; `error`
+    may say why there is none. `where` is what messages call the file.
     """
     named_scale = None if verdict_scale is None else Scale.parse(verdict_scale)
     table = read_table(path)
@@ -124,7 +124,8 @@ def _check_rows(table: Table, by_judge: Mapping[str, Sequence[Row]], known: Sequ
         if _amount(row, name) is _NO_AMOUNT
     ]
     problems += [
-        f"{table.at(row)}: unit must be item or chunk:<n>, n from 0, found {_unit(row)!r}"
+        f"{table.at(row)}: unit must be item, chunk:<n>, n from 0, or pair, its order ab or ba, found "
+        f"{_unit(row)!r}"
         for row in known
         if not _UNIT.fullmatch(_unit(row))
     ]
@@ -155,7 +156,8 @@ def _amount(row: Row, name: str) -> float | None:
 
 
 def _unit(row: Row) -> str:
-    return row.cells.get("unit", "").strip() or ITEM_UNIT
+    """The unit, of a pair with its order behind it."""
+    return " ".join(f"{row.cells.get('unit', '')} {row.cells.get('order', '')}".split()) or ITEM_UNIT
 
 
 def _repeat_text(row: Row) -> str:
@@ -197,7 +199,7 @@ def _column(
         scale = Scale.parse("percentage")
     elif (scale.kind, scale.low, scale.high) == (people.kind, people.low, people.high):
         scale = people  # but for its steps
-    unit = ITEM_UNIT if all(unit == ITEM_UNIT for _, _, unit in seen) else CHUNK
+    unit = next((re.split(r"\W", unit)[0] for _, _, unit in seen), ITEM_UNIT)
     recorded = RecordedJudge(judge, scale, recorded_fingerprint(sha256, judge), unit=unit)
     refuse_unfit(recorded, [item for item, _ in rows])
     at, judgements = now(), []
@@ -220,7 +222,8 @@ def _column(
                 latency_s=_amount(row, "latency_s"),
                 cost_usd=_amount(row, "cost_usd"),
                 at=at,
-                unit=unit,
+                unit=unit.partition(" ")[0],
+                order=unit.partition(" ")[2] or None,
             )
         )
     return JudgeColumn.of(recorded, judgements)

@@ -78,7 +78,7 @@ def judge_slices(table: AgreementTable, column: JudgeColumn) -> JudgeSlices | No
 
 def traits_of(items: Sequence[Item]) -> Iterator[list[tuple[str, str]]]:
     """What is to be seen of each item, as trait and value; the bins of length are thirds of the items."""
-    lengths = [len(item.answer.split()) for item in items]
+    lengths = [len(item.answered.split()) for item in items]
     ordered = sorted(lengths)
     ends = sorted({ordered[len(items) * third // 3] for third in (1, 2)}) if items else []
     for item, length in zip(items, lengths, strict=True):
@@ -87,8 +87,8 @@ def traits_of(items: Sequence[Item]) -> Iterator[list[tuple[str, str]]]:
             ("question word", question_word(item.question)),
             ("answer length", _bin(length, ends)),
             ("references", f"{_MANY_REFERENCES} or more" if n >= _MANY_REFERENCES else str(n)),
-            ("refusal", "yes" if refuses(item.answer) else ""),
-            ("digits", "yes" if any(map(str.isdigit, item.answer)) else ""),
+            ("refusal", "yes" if refuses(item.answered) else ""),
+            ("digits", "yes" if any(map(str.isdigit, item.answered)) else ""),
             ("system", item.system or ""),
             *(("tag", tag) for tag in dict.fromkeys(item.tags)),
         ]

@@ -210,9 +210,6 @@ def _scale(
         scales = config.get("recorded", {}).get("scales", {})
         return Scale.parse(str(scales[judge])) if judge in scales else people
     kept = kept_judges(experiment)
-    for listed in config.get("judges", ()):
-        if listed["judge"] == judge and "scale" in listed and judge not in kept:
-            return Scale.parse(str(listed["scale"]))
     # the floor's judges have signatures of judges that were asked for
     of_signature = {name.partition("@")[0]: known for name, known in kept.items()}
     if known := kept.get(judge) or of_signature.get(JudgeName.parse(judge).signature):

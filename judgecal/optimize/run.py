@@ -319,8 +319,8 @@ class OptimizeRun:
                 notes.setdefault(rating.item_id, []).append(rating)
         return Training(
             judge=self.judge,
-            # As the judge is shown them: of a chunk judge, an item is its one context.
-            items=[shown for item in items for *_, shown in units_of(self.judge, item)],
+            # As the judge is shown them: of a chunk judge, an item is its context; a pair in its order.
+            items=[shown for item in items for *_, shown in [*units_of(self.judge, item)][:1]],
             labels=labels,
             notes=notes,
             people=self.gold.scale,

@@ -76,9 +76,9 @@ def change_of(change: Estimate | None, metric: str, unit: Scale | str) -> str:
     return difference(change, digits_of(metric, unit))
 
 
-def points_of(share: Estimate) -> str:
-    """A share with its interval in points of 100: `84.9 [82.3, 87.0]`."""
-    return estimate(in_points(share), 1)
+def points_of(share: Estimate | None, digits: int = 1) -> str:
+    """A share with its interval in points of 100: `84.9 [82.3, 87.0]`; a dash without one."""
+    return DASH if share is None else estimate(in_points(share), digits)
 
 
 def change_in_points(change: Estimate | None) -> str:

@@ -300,7 +300,7 @@ def row_of(item: Item, **further: Any) -> Row:
     return Row(
         **{"name": item.item_id, **further},
         question=item.asked,
-        answer=item.answer,
+        answer=item.answered,
         references=item.reference_answers,
         further=[*item.fields.items(), *turns, *contexts],
         system=item.system or "",

@@ -196,6 +196,8 @@ def first_facts(decision: JudgesDecision) -> Iterator[Fact]:
             yield in_a_hundred(rates["within_10"], f"verdicts lie within 10% of the scale{once}")
     elif "kappa" in rates:
         yield Fact(plain(rates["kappa"].value, 2), f"kappa{interval(rates['kappa'], 2)}: beyond chance")
+    if judge.consistent:
+        yield in_a_hundred(judge.consistent, "pairs get one verdict in both orders")
     fails = [*slice_facts(decision.slices, as_scale(decision.result.gold.scale))]
     yield from fails
     if decision.losses is not None and not fails:

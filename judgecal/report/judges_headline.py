@@ -14,6 +14,7 @@ from judgecal.experiment.result import Entry, GoldSummary, JudgeEntry, LabelledT
 from judgecal.experiment.stored import Unread, UnreadJudge
 from judgecal.judges.protocol import JudgeName
 from judgecal.records import Estimate, Headline
+from judgecal.report.charts import one_less, points_of
 from judgecal.report.numbers import between, count, count_of, money, percent, plain, points
 from judgecal.report.wording import OWN_LABELS, fitting, in_a_row, sentence, sentences
 from judgecal.selection.decision import ChosenJudge, JudgesDecision
@@ -113,7 +114,9 @@ def _ranked(decision: JudgesDecision) -> Headline:
     where = on_train_and_dev(decision.basis.n_groups) * bool(gold.n_test_items)
     if pick.judge is None:
         several, constant = len(losses.judges) > 1, always(floor.judge, gold.scale)
-        what, reasons, following = nobody(pick, gold, entry.kind, constant, len(losses.judges))
+        what, reasons, following = nobody(
+            pick, gold, entry.kind, constant, len(losses.judges), pairs=entry.both_orders is not None
+        )
         who = f"So far {best}" if pick.too_few else f"The best, {best}," if several else "It"
         lead = f"Its lead over {constant}{where}: {points(floor.loss.value)} points ({_ends(floor.loss)})."
         reached, beside = _agreement(decision, losses, best, who), beside_free(pick, where)
@@ -131,7 +134,7 @@ def _ranked(decision: JudgesDecision) -> Headline:
 
 
 def nobody(
-    pick: ChosenJudge, gold: GoldSummary, kind: str, constant: str, n_judges: int
+    pick: ChosenJudge, gold: GoldSummary, kind: str, constant: str, n_judges: int, *, pairs: bool = False
 ) -> tuple[str, tuple[str, ...], str]:
     """What to do where nobody may be chosen, why, and the command; `kind` is the best judge's."""
     if pick.too_few:
@@ -140,7 +143,7 @@ def nobody(
     # a recorded or local judge has no prompt to begin with, so that the embedded model gets one; the set
     # starter is the one that the command takes anyway
     name = JudgeName.read(pick.best) if kind == "prompt" else None
-    which = "--model embedded"
+    which = f"{'--signature pairwise_v1 ' * pairs}--model embedded"
     if name and not name.program:
         which = f"--signature {name.signature} --model {name.model}"
     following = f"judgecal optimize {f'--gold {gold.set} ' * (gold.set != 'starter')}{which}"
@@ -396,6 +399,7 @@ def _unknown(decision: JudgesDecision, lead: Estimate, pick: ChosenJudge) -> tup
     shown = "more questions would show it, if it is as good as it looks."
     return sentences(
         may_choose and beats,
+        *map(_leaning, result.judges),
         "Whom to use: judges are chosen on train and dev (judgecal score --split open)."
         if not may_choose
         else "Whether another prompt or model would do: only these were asked."
@@ -423,6 +427,15 @@ def _unknown(decision: JudgesDecision, lead: Estimate, pick: ChosenJudge) -> tup
         decision.sampling == "unknown"
         and "Rates in production: the card does not say how the items were sampled.",
     )
+
+
+def _leaning(judge: JudgeEntry) -> str:
+    """Which place a judge of pairs is shown to prefer; empty where none is."""
+    first = judge.first_place
+    if first is None or first.low is None or first.high is None or first.low <= 0.5 <= first.high:
+        return ""
+    place, share = ("first", first) if first.low > 0.5 else ("second", one_less(first))
+    return f"{judge.judge} prefers the {place} answer in {points_of(share, 0)}% of its picks."
 
 
 def _questions_to_show(lead: Estimate) -> int | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from judgecal.experiment.result import AgreementResult, AltTestEntry, Entry, JudgeEntry, Retest
 from judgecal.experiment.verdicts import Confusion, JudgeShape
 from judgecal.records import Estimate
-from judgecal.report.charts import Frame, Mark, in_percent, of_metric
+from judgecal.report.charts import Frame, Mark, in_percent, of_metric, points_of
 from judgecal.report.document import (
     Block,
     Bullets,
@@ -79,6 +79,7 @@ def errors_section(decision: JudgesDecision) -> Section:
         "What the wrong verdicts are. A bad answer that passes is never looked at again; a good one "
         "that fails costs a second look. Some of both will be errors in the "
         f"labels.{once * any(shape.mapped for shape in decision.shapes)}",
+        *_orders(decision),
         not (cut and classed)
         and scale != "nominal"  # words have none, whatever the card says
         and "The labels have no pass mark, so no verdict can be a false pass: set pass_at in the card.",
@@ -105,6 +106,32 @@ def errors_section(decision: JudgesDecision) -> Section:
                 "decide nothing.",
             ),
         ),
+    )
+
+
+def _orders(decision: JudgesDecision) -> Sequence[Block]:
+    """A line a judge of pairs: whether it matters to it which answer is shown first."""
+    judges = [(judge, judge.both_orders) for judge in decision.result.judges if judge.both_orders]
+    shown = table(
+        judges,
+        {
+            "judge": lambda row: row[0].judge,
+            "first place": lambda row: points_of(row[0].first_place, 0),
+            "orders agree": lambda row: points_of(row[0].consistent, 0),
+            "inconsistent": lambda row: count(row[1].n_inconsistent),
+            "tie": lambda row: count(row[1].n_tied),
+            "A first": lambda row: points(row[1].accuracy["ab"].value),
+            "B first": lambda row: points(row[1].accuracy["ba"].value),
+            "untied": lambda row: points_of(row[1].untied, 0),
+        },
+        title="Both orders of a pair, in % and in pairs",
+    )
+    return blocks_of(
+        bool(judges)
+        and "A verdict counts where both orders give it; an inconsistent pair is a tie, or has no verdict "
+        "where the judge has no ties. First place: its share of all verdicts but ties, 50 where it is of no "
+        "account. Then agreement with people in one order alone, and in both where people do not tie.",
+        bool(judges) and shown,
     )
 
 
