@@ -87,7 +87,7 @@ def test_two_orders_make_one_judgement(
     (whole,) = whole_items(rows, SCALE if ties else replace(SCALE, categories=("A", "B")))
     assert (whole.verdict, whole.error and whole.error.kind) == (verdict, error)
     assert (whole.unit, whole.order, whole.cost_usd) == ("item", None, 1.0)
-    assert whole.reasoning == "[ab] because\n[ba] so"
+    assert whole.reasoning == "[A first] because\n[B first, as A] so"
 
 
 def test_who_always_takes_the_first_place_is_seen_and_gains_nothing(judgecal: Run, pairs: Path) -> None:

@@ -200,6 +200,7 @@ def found_with(
     """Two judges, the dear one best, the cheap one shown to lose at most 2.1 points; all were asked twice."""
     about = {"labels_by": "people", "n_test_items": 0, "n_tied": 0, "ties_in_words": ""} | gold
     more = {"retest": None if gold else object(), "calibrated": {}, "stand_in": None, "kind": "recorded"}
+    more |= {"first_place": None, "both_orders": None}
     entries = [line(one.judge, one.value, **more) for one in judges]
     result = SimpleNamespace(
         table=None,

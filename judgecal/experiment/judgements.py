@@ -20,7 +20,7 @@ from typing import Any, Self, overload
 from judgecal.errors import InputError
 from judgecal.goldset import GoldSet
 from judgecal.judges import Judge, single_calls
-from judgecal.records import ITEM_UNIT, OTHER, PAIR_UNIT, TIE, Failure, Item, Judgement, Key
+from judgecal.records import ITEM_UNIT, ORDERS, OTHER, PAIR_UNIT, TIE, Failure, Item, Judgement, Key
 from judgecal.scale import Label, Scale
 from judgecal.signatures import CHUNK
 
@@ -162,9 +162,9 @@ def _combined(rows: Sequence[Judgement], **changes: Any) -> Judgement:
             tied = f"its verdicts tie: {n} are {word} and {n} {others[0][0]}"
             error = Failure("inconsistent", tied) if verdict is None else None
     if len(rows) > 1:
-        reasoning = "\n".join(
-            f"[{row.order or n}] {row.reasoning}" for n, row in enumerate(rows) if row.reasoning
-        )
+        names = dict(zip(ORDERS, ("A first", "B first, as A"), strict=True))
+        said = ((names.get(str(row.order), str(n)), row.reasoning) for n, row in enumerate(rows))
+        reasoning = "\n".join(f"[{name}] {text}" for name, text in said if text)
 
     def total(name: str) -> Any:
         values = [getattr(row, name) for row in rows]
