@@ -4,7 +4,6 @@ each."""
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -339,7 +338,7 @@ def test_a_lock_in_a_suite_carries_its_mark_and_what_is_known(
     assert [row["said"][0]["verdict"] for row in rows_of_page] == ["no", "yes"]
     assert [row["question"] for row in rows_of_page] == ["Capital of Spain?", "Capital of France?"]
     assert result["headline"]["because"][1] == (
-        "Nobody knows whether safety agrees with people: no lock says so; label answers for safety first."
+        "Nobody knows whether safety agrees with people: no lock says so."
     )
     alone = one_object(judgecal("judge", table, "--lock", lock, *options, "--replace"))
     assert alone["suite"] == "locks" and set(alone["rates"]) == {"correctness_v3"}
@@ -424,14 +423,11 @@ def test_the_result_at_the_terminal_and_its_report(
     ran = judgecal("judge", "in.jsonl", *MOSAIC)
     lines = ran.out.splitlines()
     assert len(lines) <= 30 and max(map(len, lines)) <= 80, ran.out
-    assert "lowest of 8" in " ".join(lines[:3]) and lines[-3].startswith("next: judgecal gold sheet in.jsonl")
+    assert "lowest of 8" in " ".join(lines[:3]) and lines[-1] == "next: judgecal judges"
     (slug,) = (path.name for path in (workspace_dir / "experiments").iterdir())
     assert slug.startswith("judge-mosaic-")
     report = judgecal("report", slug, "--format", "md")
     assert report.code == 0 and "lowest of 8" in report.out
-    following = shlex.split(ran.out.partition("next: judgecal ")[2].replace("\\\n", ""))
-    sheet = one_object(judgecal(*following, "--json"))
-    assert sheet["n_items"] == 11, "one row has no question"
     assert judgecal("report", slug).code == 0 and judgecal("report", "--all").code == 0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -33,12 +33,11 @@ from judgecal.experiment import (
     require_keys,
     stored_rows,
 )
-from judgecal.production.judge_counts import JudgedRows, SuiteRate
+from judgecal.production.judge_counts import JudgedRows
 from judgecal.production.results import (
     JudgeResult,
     SuiteMember,
     SuiteResult,
-    ToLabel,
     limit_notes,
     lock_result,
     other_models,
@@ -48,9 +47,6 @@ from judgecal.selection.lock import Lock
 from judgecal.tables import Columns, FileSource, Write, check_output, open_source, write_beside, writing
 from judgecal.tables.formats import Output
 from judgecal.workspace import Workspace, find_workspace
-
-_ON_SHEETS = frozenset({"question", "answer", "answer_under_test", "response"})
-_MOST_LABELS = 200  # rows that people are asked to label first
 
 
 @dataclass(frozen=True)
@@ -256,7 +252,6 @@ class JudgeRun:
                 for judge in judges
             ),
             left_out=self.left_out,
-            to_label=self._to_label(rates, rows.n),
             usd=total.usd,
             usd_per_1k=rows.usd_per_1k,
             model_ids=tuple(sorted(total.model_ids)),
@@ -277,26 +272,6 @@ class JudgeRun:
                 f"suite:{self.suite}|judges:{fingerprints}|input:{self.source.path.name}|n:{rows.n}|level:0.95|by:group|version:{__version__}"
             ),
         )
-
-    def _to_label(self, rates: Mapping[str, SuiteRate], n: int) -> ToLabel | None:
-        """The judge that people can be asked about first: the lowest whose inputs a sheet can hold."""
-        named = self.reader.sheet_columns().items()
-        columns = {option: name for option, name in named if name in self.source.columns}
-        if not columns.keys() >= {"question", "answer"}:
-            return None
-        held = _ON_SHEETS | ({"reference_answer", "reference_answers"} if "reference" in columns else set())
-        fitting = [
-            (rates[column.name].raw.value, judge)
-            for column in self.running
-            for judge in column.judges
-            if judge.lock is None and judge.judge.kind != "local" and held.issuperset(judge.judge.inputs)
-        ]
-        if not fitting:
-            return None
-        _, judge = min(fitting, key=lambda pair: (pair[0] is None, pair[0]))
-        known = Columns(usual=True).resolved(self.source.columns, self.source.path)
-        more = {option: str(name) for option, name in columns.items() if name != getattr(known, option)}
-        return ToLabel(judge.name, judge.judge.name, str(judge.judge.scale), min(n, _MOST_LABELS), more)
 
 
 def since_gate(options: RunOptions, workspace: Workspace, locks: Iterable[Lock]) -> RunOptions:

@@ -68,19 +68,6 @@ class SuiteMember:
     lock: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class ToLabel:
-    """What `gold sheet` needs to draw rows of the table for one judge, so that people's labels can be had for
-    it.
-    """
-
-    name: str  # the judge without a lock that such rows hold all the inputs of; of several the lowest rate's
-    judge: str
-    scale: str
-    n: int  # how many rows to draw
-    columns: Mapping[str, str]  # option -> column, where it is not the default
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteResult(Result):
     """What a table judged by a suite comes to."""
@@ -98,7 +85,6 @@ class SuiteResult(Result):
     metrics: Mapping[str, Estimate]  # the same numbers under the names that a dashboard knows them by
     judges: tuple[SuiteMember, ...]
     left_out: tuple[LeftOut, ...]
-    to_label: ToLabel | None  # None where every judge has a lock, or no other's inputs fit on a sheet
     usd: float | None
     usd_per_1k: float | None  # a thousand rows; a stored reply counts as if it had been called for
     model_ids: tuple[str, ...]

@@ -5,7 +5,6 @@ who of them was held against people, and what is missing.
 from __future__ import annotations
 
 import math
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -479,22 +478,15 @@ def _of_unlocked(result: SuiteResult) -> str:
     unlocked, fallible = result.unlocked, [judge for judge in result.judges if judge.kind != "local"]
     if not unlocked:
         return "Every judge that can be wrong has a lock, so it was compared with labels."
-    label = f"; label answers for {result.to_label.name} first" if result.to_label else ""
     who = in_a_row([judge.name for judge in unlocked])
     if len(unlocked) == len(fallible) > 1:
         who = "these judges"
     agree = "agree" if len(unlocked) > 1 else "agrees"
-    return f"Nobody knows whether {who} {agree} with people: no lock says so{label}."
+    return f"Nobody knows whether {who} {agree} with people: no lock says so."
 
 
 def _after_suite(result: SuiteResult) -> str:
-    """Have people label rows for a judge that has no lock; else see whether the first lock still holds."""
-    label = result.to_label
-    if label is not None:  # the sheet is named after the judge
-        name = re.sub(r"[^a-z0-9]+", "-", label.name.lower()).strip("-") or "judge"
-        words = ["judgecal", "gold", "sheet", result.input, "-o", f"{name}-labels.csv", "-n", str(label.n)]
-        columns = [word for option, column in label.columns.items() for word in (f"--{option}", column)]
-        return shlex.join([*words, "--scale", label.scale, *columns])
+    """See how the judges do; where each has a lock, see whether the first still holds."""
     if result.unlocked:
         return "judgecal judges"
     locks = [judge.lock for judge in result.judges if judge.lock is not None]
