@@ -17,6 +17,7 @@ from judgecal.exchange import public_sets
 from judgecal.exchange.exports import formats
 from judgecal.exchange.public_sets import CATALOGUE, READERS
 from judgecal.goldset import GoldSet, load_gold
+from judgecal.records import Pair
 from judgecal.scale import Scale
 from judgecal.workspace import Workspace
 from tests.support.command import Ran, Run, one_object
@@ -107,9 +108,9 @@ def test_another_label(fetch: Callable[..., Ran], name: str) -> None:
 
 def test_what_stands_in_the_items(fetch: Callable[..., Ran]) -> None:
     names = ("nq301", "evouna-nq", "ragtruth", "mtrag", "healthbench-meta", "halueval-general", "scientsbank")
-    for name in names:
+    for name in (*names, "mt-bench-human"):
         assert fetch(name, PLAYED[name][0]).code == 0
-    sets = {name: of_workspace(name) for name in names}
+    sets = {name: of_workspace(name) for name in (*names, "mt-bench-human")}
     assert [item.reference_answers for item in sets["nq301"].items] == [("Mercy, a song", CAFÉ)] * 2 + [()]
     assert sets["nq301"].items[0].answer == f'"Mercy" is {CAFÉ}'
     systems = [item.system for item in sets["evouna-nq"].items[:5]]
@@ -125,6 +126,9 @@ def test_what_stands_in_the_items(fetch: Callable[..., Ran]) -> None:
     health = sets["healthbench-meta"].items[0]
     assert (health.question, len(health.conversation)) == ("Monday", 2)
     assert dict(health.fields) == {"criterion": "asks"}
+    votes = [(rating.rater, rating.label) for rating in sets["mt-bench-human"].ratings]
+    assert votes == [("x", "A"), ("y", "tie"), ("x", "B")], "A is mia, whichever side she was shown on"
+    assert sets["mt-bench-human"].items[1].pair == Pair("mia 1\n\nmia 2", "zoe 1\n\nzoe 2", "mia", "zoe")
     assert list(sets["halueval-general"].labels.values()) == [0.0, 1.0]
     assert list(sets["scientsbank"].labels.values()) == [1.0, 0.0, 0.0, 0.0, 0.0]
 

@@ -225,8 +225,7 @@ class Desk:
         if before == rating and not fresh:  # what is confirmed anew is an act, or it would be asked again
             self.queue.label(rater, item_id, turn)
             return
-        left = self.task.left(self._items[item_id], rater)
-        if before is not None and not fresh and sent.get("before") != _label_text(before, left):
+        if before is not None and not fresh and sent.get("before") != _label_text(before, rating.shown_left):
             raise _elsewhere(before)
         shown_id, since = self._raters[rater].shown
         took = time.monotonic() - since

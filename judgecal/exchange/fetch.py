@@ -270,16 +270,9 @@ def plan_document(plan: FetchPlan) -> Document:
         tuple(because),
         next=plan.command,
     )
-    named = {
-        "question": columns.question,
-        "answer": columns.answer,
-        "answer_a": columns.answer_a,
-        "answer_b": columns.answer_b,
-        "reference_answer": columns.reference,
-        "contexts": columns.contexts,
-        "conversation": columns.conversation,
-    }
-    inputs = [*(name for name, column in named.items() if column), *(name for name, _ in columns.fields)]
+    parts = ("question", "answer", "answer_a", "answer_b", "reference", "contexts", "conversation")
+    inputs = [{"reference": "reference_answer"}.get(part, part) for part in parts if getattr(columns, part)]
+    inputs += [name for name, _ in columns.fields]
     reader = f"Read by the reader {entry.reader}" if entry.reader else "Read as a table"
     lines = [f"What: {entry.about}; calibrates judges of {', '.join(entry.calibrates)}."]
     lines += [f"Labels by {entry.labels_by}: {entry.raters}."]

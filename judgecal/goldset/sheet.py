@@ -135,19 +135,18 @@ def write_sheets(
         fields = dict.fromkeys(name for cells in order for name in cells if name.startswith(_FIELD))
         header = [*columns, *fields, *[_DRAFT] * (drafts is not None), _LABEL, _NOTE]
         sheet.parent.mkdir(parents=True, exist_ok=True)
-        choices = _choices(scale, pairs=any(left_of(item, scale, seed) for item in chosen))
-        _write(sheet, header, [[cells.get(column, "") for column in header] for cells in order], choices)
+        _write(sheet, header, [[cells.get(column, "") for column in header] for cells in order], scale)
     return Sheets(name, tuple(map(str, paths)), len(chosen), coded, tuple(_notes(chosen, coded=coded)))
 
 
-def _write(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]], choices: Sequence[str]) -> None:
+def _write(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]], scale: Scale | None) -> None:
     # "x": a sheet that turned up in between may be somebody's work
     if path.suffix.lower() == ".xlsx":
         # no cell of it is run or rewritten: a text that begins with a mark of its own gets another
         marked = [[defuse(text) if undo(text) != text else text for text in row] for row in rows]
         widths = tuple(_WIDTHS.get(column, 40) for column in header)
         with path.open("xb") as book:
-            write_form(book, Form(header, marked, widths, (_LABEL, tuple(choices))))
+            write_form(book, Form(header, marked, widths, (_LABEL, _choices(scale, pairs=_LEFT in header))))
         return
     with path.open("x", encoding="utf-8-sig", errors="replace", newline="") as file:
         writer = csv.writer(file, lineterminator="\r\n")
@@ -297,7 +296,7 @@ def _read_rows(
         for row in table.rows:
             where, cells = table.at(row), {name.casefold(): cell for name, cell in row.cells.items()}
             try:
-                item, left = _item_of(cells, items, gold)
+                item = _item_of(cells, items, gold)
             except ValueError as error:
                 problems.append(f"{where}: {error}")
                 continue
@@ -315,7 +314,7 @@ def _read_rows(
                 missing.update([cell] if cell else [])
                 continue
             unclear = undo(cell).strip().casefold() == CANNOT_TELL and CANNOT_TELL not in scale.categories
-            if sided := left_of(item, scale, "") and left:
+            if sided := left_of(item, scale, "") and _left_in(cells, item):
                 cell = undo(cell).strip().casefold()
             try:
                 if sided and cell not in ("left", "right", "tie") and not unclear:
@@ -369,28 +368,26 @@ def _read_sheet(path: Path) -> Table:
     return table
 
 
-def _item_of(
-    cells: Mapping[str, str], items: Mapping[str, Item], gold: GoldSet | None
-) -> tuple[Item, Literal["A", "B"]]:
-    """The item of a row, one of the items or, without a set, a new one, and which answer of a pair stands on
-    the left; ValueError says why it is none.
-    """
+def _left_in(cells: Mapping[str, str], item: Item) -> Literal["A", "B"]:
+    """Which answer of a pair stands on the left of a row."""
+    return "B" if item.pair and same_text(cells.get(_LEFT, ""), item.pair.answer_b) else "A"
+
+
+def _item_of(cells: Mapping[str, str], items: Mapping[str, Item], gold: GoldSet | None) -> Item:
+    """The item of a row, one of the items or, without a set, a new one; ValueError says why it is none."""
     item_id = undo(cells[_ITEM].strip())
     if not item_id:
         raise ValueError(f"column {_ITEM}: empty: without its id a row belongs to no item")
     if (known := items.get(item_id)) is not None:
-
-        def changed(left: str) -> list[str]:
-            texts = [(column, text) for column, text in _texts(known, left).items() if column in cells]
-            return [column for column, text in texts if not same_text(cells[column], text)]
-
-        left: Literal["A", "B"] = "B" if known.pair and not changed("B") and changed("A") else "A"
-        if columns := changed(left):
+        texts = _texts(known, _left_in(cells, known))
+        shown_here = [column for column in texts if column in cells]
+        changed = [column for column in shown_here if not same_text(cells[column], texts[column])]
+        if changed:
             raise ValueError(
-                f"item {item_id!r} has another {' and another '.join(columns)} than the set (columns "
+                f"item {item_id!r} has another {' and another '.join(changed)} than the set (columns "
                 "sorted apart, or edited?): restore the text, as the label must belong to it"
             )
-        return known, left
+        return known
     if gold is not None:
         raise ValueError(
             f"no item {item_id!r} in gold set {gold.name!r}: fix the id, or name the "
@@ -405,8 +402,7 @@ def _item_of(
     }
     if not question.strip() and not fields:
         raise ValueError(f"column {_QUESTION}: empty: fill it in")
-    pair = Pair(undo(cells[_LEFT]), undo(cells[_RIGHT])) if cells.get(_LEFT) else None
-    item = Item(
+    return Item(
         item_id,
         question or item_id,
         question,
@@ -414,9 +410,8 @@ def _item_of(
         tuple(part for part in reference.split(" | ") if part.strip()),
         contexts=tuple(Context(part) for part in contexts.split(_BETWEEN)) if contexts.strip() else (),
         fields=fields,
-        pair=pair,
+        pair=Pair(undo(cells[_LEFT]), undo(cells[_RIGHT])) if _LEFT in cells else None,
     )
-    return item, "A"
 
 
 def _slipped_notes(ratings: Sequence[Rating], scale: Scale) -> list[str]:

@@ -192,10 +192,8 @@ class Columns:
         passed_over = {"system"} if "*" in (self.answer or "") else set()  # the star is the systems' names
         if self.fields and self.question is None and self.answer is None and not self.pairs:
             passed_over |= {"question", "answer", *PAIR}
-        if self.pairs:
-            passed_over.add("answer")
-        elif self.answer is not None or "answer" in {*header} - taken:
-            passed_over |= {*PAIR}
+        one_answer = self.answer is not None or "answer" in {*header} - taken
+        passed_over |= {"answer"} if self.pairs else {*PAIR} if one_answer else set()
         usual_of = {**USUAL, **_pair_in({*header} - taken, alone=self.pairs)}
         found: dict[str, Any] = {}
         for part in _BESIDE:
@@ -211,7 +209,7 @@ class Columns:
     @property
     def pairs(self) -> bool:
         """Whether a row is a pair of answers."""
-        return self.answer_a is not None or self.answer_b is not None
+        return self.answer_a is not None
 
     def _columns(self, *parts: str) -> tuple[str, ...]:
         names: list[str] = []
@@ -254,10 +252,9 @@ class Columns:
         found, judged = [], bool(self.verdicts)
         if self.question is None and not (self.fields or judged):
             found.append("--question COL is missing (items without a question need --field NAME=COL)")
-        if self.pairs and (self.answer is not None or None in (self.answer_a, self.answer_b)):
-            found.append("--answer-a and --answer-b go together, and stand in place of --answer")
-        if not self.pairs and (self.system_a or self.system_b):
-            found.append("--system-a and --system-b say who gave --answer-a and --answer-b: name these too")
+        whole = self.answer is None and self.answer_a and self.answer_b
+        if self._columns(*PAIR) and not whole:
+            found.append("a pair has --answer-a and --answer-b, and no --answer: name both")
         answers = self.answer is not None or self.pairs
         if not answers and (self.question is not None or not self.fields) and not judged:
             found.append("--answer COL is missing (only items without a question may do without)")
