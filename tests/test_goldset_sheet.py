@@ -492,7 +492,10 @@ def test_answers_of_a_system_become_a_labelled_set(judgecal: Callable[..., Any],
         (("sheet", "starter", "-o", "x.csv", "--split", "tets"), "unknown split 'tets'"),
         (("import", "x.csv", "--as", "n", "--sheet", "--label", "a", "--map", "a=b"), "--label with --sheet"),
         (("import", "x.csv", "y.csv", "--as", "n", "--question", "q"), "x.csv: there is no such file"),
-        (("import", "gold/starter/items.jsonl", "--as", "n", "--question", "q"), "needs --scale"),
+        (
+            ("import", "gold/starter/items.jsonl", "--as", "n"),
+            "the labels show no scale (there is none): give",
+        ),
         (("import", "x.csv", "--as", "starter", "--sheet"), "x.csv: there is no such file"),
     ],
 )

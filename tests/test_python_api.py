@@ -296,6 +296,17 @@ def test_a_frame_is_read_as_an_import_reads_it(frame: Any, capsys: pytest.Captur
     )
 
 
+def test_a_frame_is_saved_where_commands_find_it(
+    workspace_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(workspace_dir)
+    how: dict[str, Any] = {"labels": ["ann"], "name": "mine", "save": True}
+    gold = GoldSet.from_frame(polars.DataFrame(ROWS), **how)
+    assert load_gold("mine") == gold and gold.path.samefile(workspace_dir / "gold" / "mine")
+    with pytest.raises(InputError, match="mine"):
+        GoldSet.from_frame(polars.DataFrame(ROWS), **how)
+
+
 def test_a_frame_that_makes_no_set_is_refused_with_every_problem() -> None:
     frame = polars.DataFrame({"q": ["A", "", "C"], "answer": ["a", "b", "c"], "x": ["2", "yes", "7"]})
     with pytest.raises(InputError) as refused:

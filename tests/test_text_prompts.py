@@ -241,6 +241,8 @@ def test_it_stands_in_score_select_gate_judge_rate_and_a_suite(
     rows = workspace.root / "rows.csv"
     rows.write_text("question,answer,reference\nWhat?,Seven.,It is seven.\n", encoding="utf-8")
     assert judgecal("judge", "rows.csv", "--lock", "judge.lock.json", "-o", "out.csv").code == 0
+    rated = judgecal("rate", "out.csv", "--lock", "judge.lock.json", "--json")
+    assert (rated.code, one_object(rated)["n"]) == (0, 1), rated.err
     (workspace.root / "suites" / "mine.toml").write_text('[judges.mine]\njudge = "prompts/mine.md"\n')
     ran = judgecal("judge", "rows.csv", "--suite", "mine", "--model", "stub", "-o", "suite.csv")
     assert ran.code == 0, ran.err

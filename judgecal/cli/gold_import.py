@@ -81,7 +81,7 @@ class ImportArguments(ColumnArguments):
         str | None,
         option(
             "percentage (0..100), ordinal:MIN:MAX, points:MIN:MAX[:STEP], fraction (0..1), binary or "
-            "nominal; with --sheet for a new set. Of an export by default recognised by its labels."
+            "nominal; by default told by the labels. With --sheet for a new set."
         ),
     ] = None
     pass_at: Annotated[
@@ -176,7 +176,6 @@ class ImportArguments(ColumnArguments):
             for option, there in (
                 ("--question", known.question or self.field or self.verdict),
                 ("--answer", known.answer or self.verdict or (self.field and not known.question)),
-                ("--scale", self.scale),
             )
             if not there and (option == "--question" or not known.pairs)
         ]

@@ -91,8 +91,9 @@ class GoldSet:
         mapping: Mapping[str, str] | None = None,
         labels_by: Literal["people", "project"] | None = None,
         force: bool = False,
+        save: bool = False,
     ) -> GoldSet:
-        """The gold set of a polars or pandas frame, read as `gold import` reads a table; nothing is written.
+        """The gold set of a polars or pandas frame, read as `gold import` reads a table.
 
         What no argument names has the column of its usual name, such as `group`; what was understood, and the
         columns that are left, are said on stderr.
@@ -105,6 +106,7 @@ class GoldSet:
             mapping: label cells to be read as others, `{"correct": "yes"}`; as "" there is no label.
             labels_by: who gave the labels; people where not given.
             force: keep a scale of which the labels use a small part only.
+            save: write it to the current workspace, as gold/`name`, where commands find it; else nowhere.
         """
         raters = (labels,) if isinstance(labels, str) else tuple(labels)
         parts = {"question": question, "answer": answer, "reference": reference, "labels": raters}
@@ -121,6 +123,7 @@ class GoldSet:
             mapping=mapping,
             labels_by=labels_by,
             force=force,
+            save=save,
         )
 
     def __repr__(self) -> str:

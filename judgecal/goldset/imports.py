@@ -31,7 +31,7 @@ from judgecal.scale import Scale
 from judgecal.tables import Source
 from judgecal.tables.columns import GOLD, Columns
 from judgecal.tables.parquet import FrameSource
-from judgecal.workspace import Workspace
+from judgecal.workspace import Workspace, find_workspace
 
 _NAMED = 20  # columns that are not taken over are named, the rest is counted
 LISTED = 50
@@ -226,20 +226,22 @@ def _told(
     return scale, {**mapping, **by_cell}, [f"the labels show the scale {scale}: {why} (--scale says another)"]
 
 
-def gold_of_frame(frame: object, *, name: str, **options: Any) -> GoldSet:
-    """The set of a frame, as `import_gold` would make it of its rows; nothing of it stays on the disk."""
+def gold_of_frame(frame: object, *, name: str, save: bool, **options: Any) -> GoldSet:
+    """The set of a frame, as `import_gold` would make it of its rows; unless saved, none of it stays."""
     if options["columns"].verdicts:
         raise InputError(
             "Columns(verdicts=): this set keeps none: give them to judgecal.agreement beside labels"
         )
     with tempfile.TemporaryDirectory(prefix="judgecal-") as root:
-        scratch = Workspace(Path(root), Path(root) / "experiments")
+        place = find_workspace() if save else Workspace(Path(root), Path(root) / "experiments")
         try:
-            made = import_gold(FrameSource(frame), name=name, workspace=scratch, quiet=True, **options)
+            made = import_gold(FrameSource(frame), name=name, workspace=place, quiet=True, **options)
         except InputError as error:
             raise InputError(_in_python(problem) for problem in error.problems) from None
         unused = [f"not taken over: {listed(made.left_out, _NAMED)}"] * bool(made.left_out)
         notice(*(f"judgecal: {_in_python(note)}" for note in (*made.notes, *unused)))
+        if save:
+            return made.gold
         # a place where no file can ever be
         return dataclasses.replace(made.gold, path=Path(os.devnull) / name, lines={})
 

@@ -7,21 +7,10 @@ from dataclasses import dataclass, field
 from judgecal.errors import InputError
 from judgecal.judges.function import LocalJudge, load_local, local_judges
 from judgecal.judges.protocol import JudgeName
-from judgecal.judges.signature_files import signatures_of
+from judgecal.judges.signature_files import ListedSignature, signatures_of
 from judgecal.judges.suite import list_suites, load_suite
 from judgecal.records import Result
 from judgecal.workspace import Workspace
-
-
-@dataclass(frozen=True, slots=True)
-class SignatureHere:
-    """A signature with a verdict, or one that cannot be read: then `problem` says why."""
-
-    name: str
-    scale: str = ""
-    unit: str = ""
-    inputs: tuple[str, ...] = ()
-    problem: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +41,8 @@ class JudgesHere(Result):
     """What can judge in a workspace."""
 
     workspace: str
-    signatures: tuple[SignatureHere, ...]
-    prompts: tuple[SignatureHere, ...]  # as text
+    signatures: tuple[ListedSignature, ...]  # those with a verdict, and those that cannot be read
+    prompts: tuple[ListedSignature, ...]  # as text
     suites: tuple[SuiteHere, ...]
     local: tuple[LocalHere, ...]
     no_verdict: tuple[str, ...] = field(metadata={"json": False})
@@ -63,14 +52,10 @@ class JudgesHere(Result):
 def judges_here(workspace: Workspace) -> JudgesHere:
     """List what can judge here; what cannot be read is listed with the reason, and no signature is run."""
     suites, local, listed = [], [], signatures_of(workspace).signatures
-    silent = [one.name for one in listed if one.scale is None and one.error is None]
+    silent = [one.name for one in listed if one.scale is None and one.problem is None]
+    able = [one for one in listed if one.name not in silent]
     signatures, prompts = (
-        tuple(
-            SignatureHere(one.name, one.scale or "", one.unit or "", one.inputs, one.error)
-            for one in listed
-            if one.name not in silent and one.name.endswith(".md") == as_text
-        )
-        for as_text in (False, True)
+        tuple(one for one in able if one.name.endswith(".md") == as_text) for as_text in (False, True)
     )
     for name in list_suites(workspace):
         try:

@@ -49,7 +49,7 @@ class ListedSignature:
     scale: str | None = None
     inputs: tuple[str, ...] = ()
     unit: str | None = None
-    error: str | None = None
+    problem: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def signatures_of(workspace: Workspace) -> SignatureList:
             outline = outline_signature(name, workspace=workspace)
             refuse([outline.template] if outline.template else [])
         except InputError as error:
-            listed.append(ListedSignature(name, error=error.problems[0]))
+            listed.append(ListedSignature(name, problem=error.problems[0]))
         else:
             scale = None if outline.scale is None else str(outline.scale)
             listed.append(ListedSignature(name, scale, outline.inputs, outline.unit))

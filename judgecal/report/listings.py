@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from judgecal.engine.cache import StoredReplies
 from judgecal.experiment.rules import POOLED, RulesResult
-from judgecal.judges.listing import JudgesHere, SignatureHere
+from judgecal.judges.listing import JudgesHere
 from judgecal.judges.signature_files import (
     CheckedSignature,
     ListedSignature,
@@ -57,7 +57,7 @@ def signatures_document(result: SignatureList) -> Document:
     if not signatures:
         following = "judgecal signature new my_judge --scale binary"
         return listing("Signatures", Headline("none", "There is no signature here yet.", next=following))
-    broken = [signature.name for signature in signatures if signature.error is not None]
+    broken = [signature.name for signature in signatures if signature.problem is not None]
     headline = Headline(
         "signatures",
         f"{sum(signature.scale is not None for signature in signatures)} of {len(signatures)} signatures can "
@@ -66,13 +66,14 @@ def signatures_document(result: SignatureList) -> Document:
         next=f"judgecal signature check{f' {broken[0]}' if broken else ''}",
     )
     rows = [
-        (signature, "cannot be loaded" if signature.error else "none: it answers") for signature in signatures
+        (signature, "cannot be loaded" if signature.problem else "none: it answers")
+        for signature in signatures
     ]
     return listing("Signatures", headline, _signatures(rows))
 
 
 def _signatures(
-    rows: Iterable[tuple[ListedSignature | CheckedSignature | SignatureHere, str]], *, short: bool = True
+    rows: Iterable[tuple[ListedSignature | CheckedSignature, str]], *, short: bool = True
 ) -> Table:
     return table(
         rows,
