@@ -263,7 +263,10 @@ def test_fewer_broken_probes_on_test_are_a_reason_to_take_it_unless_agreement_fa
     headline = optimize_document(mended).headline
     assert headline.sentence == "Take the optimised judge: fewer probes break it."
     assert (headline.kind, headline.chip) == ("mended", "")
-    assert "30.0% of the probes of test broke it, 10.0% do now" in headline.because[0]
+    assert (
+        "30.0% of the probes of test broke it, 10.0% do now, of kinds that broke it on train"
+        in headline.because[0]
+    )
     worse = optimize_document(replace(mended, decision=WORSE)).headline
     assert worse.sentence.startswith("Keep the judge as it is")
     assert metric in result.dev.before

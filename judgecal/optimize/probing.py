@@ -87,6 +87,7 @@ class SplitProbes:
             self.share(after, level=level),
             mean_estimate(change, self.groups, low=-1.0, high=1.0, level=level),
             families={one.family.name: (_mean(before, one), _mean(after, one)) for one in self.made},
+            weak=tuple(sorted(self.weak)),
         )
 
     def weakened(self, broken: Broken) -> frozenset[str]:

@@ -266,12 +266,14 @@ def _decide(difference: Estimate, calibrated: Estimate, metric: str, *, ordered:
 
 @dataclass(frozen=True, slots=True)
 class OptimizedProbes:
-    """The share of probes of a split that break the judge as it was, and the one that was taken."""
+    """The share of probes of a split that break the judge as it was, and the one that was taken: of the
+    families that broke it on train, which are to be mended."""
 
     before: Estimate
     after: Estimate
     difference: Estimate  # after minus before, paired by probe, by question
     families: Mapping[str, tuple[float | None, float | None]]  # share broken of each; None where none could
+    weak: tuple[str, ...] = ()  # those that are to be mended; all where none is named
 
     @property
     def fewer(self) -> bool:
