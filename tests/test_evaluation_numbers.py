@@ -57,7 +57,6 @@ def test_a_system_by_hand() -> None:
     assert scored.total.value == scored.total_complete_case.value == pytest.approx(product)
     assert found.total.low is not None and found.total.low < 0.6 < (found.total.high or 0.0)
     assert found.measures["faithfulness"].value == pytest.approx(12 / 15)
-    assert found.measures_as_wrong["faithfulness"].value == pytest.approx(12 / 20)
 
 
 @pytest.mark.parametrize(("right_at", "right", "wrong"), [(0.75, 10, 5), (0.5, 14, 1)])
@@ -73,7 +72,6 @@ def test_outcomes_are_answerable_times_answered(right_at: float, right: int, wro
 
 def test_utility_at_stated_costs() -> None:
     (found,) = summarise(worked(), right_at=0.75, costs=Costs(wrong=2.0, refusal=0.5))
-    assert found.utility_complete_case.value == pytest.approx((10 + 1 - 2 * 5 - 0.5 * 2) / 18)
     assert found.utility.value == pytest.approx(-4 / 20)  # two unscored as wrong answers
     assert (found.utility.n_expected, found.utility.n_unscored) == (20, 2)
 

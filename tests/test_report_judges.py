@@ -214,7 +214,6 @@ def found_with(
     return JudgesDecision(
         result=cast("AgreementResult", result),
         sampling="curated",
-        n_raters=2,
         basis=DecisionItems("open", 220, 110, may_choose),
         metric="macro_agreement",
         margin=0.03,

@@ -541,7 +541,6 @@ class JudgesDecision:
 
     result: AgreementResult  # what the command printed, over all items
     sampling: str
-    n_raters: int
     basis: DecisionItems  # what the losses and the choice rest on
     metric: str
     margin: float
@@ -605,7 +604,6 @@ def decide_on_judges(
     return JudgesDecision(
         result=result,
         sampling=gold.card.sampling,
-        n_raters=len(gold.raters),
         basis=DecisionItems(split, len(table.items), len(set(table.groups)), bool(chosen_on)),
         metric=metric,
         margin=margin,

@@ -145,7 +145,6 @@ class GateResult(Result):
     complete_case: Estimate
     raw_difference: Estimate | None
     loss_below: float | None  # the loss stays below, one-sided at the level; None: nothing can be decided
-    lasting_difference: Estimate | None  # with the verdicts that changed in every pass alike; None with one
     smallest_detectable: float | None  # None where there is no interval
     model_changed: bool  # whether another model answered than the locked one, and which
     model_id: ModelIds
@@ -512,7 +511,6 @@ def _result(gate: Gate, passes: Passes, state: GateState) -> GateResult:
         complete_case=state.comparison.complete_case.difference,
         raw_difference=state.raw,
         loss_below=state.loss_below,
-        lasting_difference=state.persistent,
         smallest_detectable=state.comparison.smallest_detectable,
         model_changed=models.locked is not None and any(name != models.locked for name in models.now),
         model_id=models,

@@ -125,9 +125,8 @@ class SelectResult(Result):
     run_line: str
     driven: tuple[str, ...] = ()  # where one stratum of the labels makes most of a bound
     choice: ChosenJudge | None = None  # whom the items that choose speak for; None without a value
-    # of the chosen judge: why it is not above the floor, where that was allowed; beside people, None without
-    # two raters; and what the best constant has of the metric on the items of `confirmed`
-    below_floor: str | None = None
+    # of the chosen judge: beside people, None without two raters; what the best constant has of the metric
+    # on the items of `confirmed`
     stand_in: StandIn | None = None
     floor: Estimate | None = None
     unread: Unread | None = None  # the judges without any verdict
@@ -304,7 +303,6 @@ def select_result(
         driven=tuple(losses.driven) if losses else (),
         choice=decided.pick,
         run_line=run_line(table, of_all or "open", names, extra),
-        below_floor=decided.not_above(choice.judge) if choice else None,
         stand_in=stand_in,
         unread=unread_of(stored),
         floor=constant_entry(confirmed.table if confirmed else table).as_wrong[run.by],

@@ -34,12 +34,10 @@ class CarriedRate:
 
     Attributes:
         estimate: within 0..1; without a value where the judge was seen to be no better than chance.
-        unclipped: what the formula gives; outside 0..1 the error rates do not fit these verdicts.
         fits: whether some share is in keeping with all three rates.
     """
 
     estimate: Estimate
-    unclipped: float | None
     fits: bool = True
 
 
@@ -50,7 +48,7 @@ def carried_rate(
     counts = replace(raw, value=None, low=None, high=None, level=level, method="", reason=None)
     lacking = next((one for one in (raw, sensitivity, specificity) if one.value is None), None)
     if lacking is not None:
-        return CarriedRate(replace(counts, reason=lacking.reason or "an error rate is not known"), None)
+        return CarriedRate(replace(counts, reason=lacking.reason or "an error rate is not known"))
     p, s, c = (float(one.value or 0.0) for one in (raw, sensitivity, specificity))
     better = s + c - 1.0
     if better <= _EPS:
@@ -58,24 +56,21 @@ def carried_rate(
             f"sensitivity and specificity add up to {s + c:.3f}: no better than chance, and nothing to "
             "correct by"
         )
-        return CarriedRate(replace(counts, reason=reason), None)
-    unclipped = (p + c - 1.0) / better
-    found = replace(counts, value=min(1.0, max(0.0, unclipped)))
+        return CarriedRate(replace(counts, reason=reason))
+    found = replace(counts, value=min(1.0, max(0.0, (p + c - 1.0) / better)))
     for name, one in (
         ("the raw rate", raw),
         ("the sensitivity", sensitivity),
         ("the specificity", specificity),
     ):
         if one.low is None or one.high is None:
-            return CarriedRate(replace(found, reason=f"{name} has no interval: {one.reason}"), unclipped)
+            return CarriedRate(replace(found, reason=f"{name} has no interval: {one.reason}"))
     limits = _limits(raw, sensitivity, specificity, level=level)
     if limits is None:
         reason = "no share is in keeping with these verdicts and the error rates"
-        return CarriedRate(replace(found, reason=reason), unclipped, fits=False)
+        return CarriedRate(replace(found, reason=reason), fits=False)
     low, high = min(limits[0], found.value or 0.0), max(limits[1], found.value or 0.0)
-    return CarriedRate(
-        replace(found, low=low, high=high, method="Rogan-Gladen, Fieller with MOVER"), unclipped
-    )
+    return CarriedRate(replace(found, low=low, high=high, method="Rogan-Gladen, Fieller with MOVER"))
 
 
 def _limits(

@@ -90,16 +90,10 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class Refusals:
-    """Refused and answered, where the documents handed over hold an answer and where not.
-
-    A refusal is right where they hold none. `n_without_answer` could not be had, and are in neither share.
-    """
+    """Refused and answered, where the documents handed over hold an answer and where not."""
 
     answerable: Counted
     unanswerable: Counted
-    wrong_refusals: Estimate
-    right_refusals: Estimate
-    n_without_answer: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +135,6 @@ class SystemLoss:
     controlled: Estimate  # its average with the reference document in hand
     topk: Estimate  # its average in the naive chain
     retrieval: Estimate  # the first minus the second, paired by question
-    retrieval_decision: str  # on that difference: costs, helps or cannot tell
     p_value: float | None
     answerer: Estimate  # 100 minus the controlled average
 
@@ -294,13 +287,8 @@ def system_entry(asked: SystemRows) -> SystemEntry:
         counts = [count for row in rows if (count := getattr(row.given, f"{kind}_tokens")) is not None]
         return sum(counts) if counts else None
 
-    def share(part: Sequence[Measured], *, refused: bool) -> Estimate:
-        """Of the answers that there are, the share that decline, or that do not."""
-        there = [row for row in part if row.answered is not None]
-        declines = [float(row.answered is not refused) for row in there]
-        return mean_estimate(declines, [row.question for row in there], level=LEVEL)
-
-    answerable, unanswerable, answered = counted(should), counted(should_not), share(rows, refused=False)
+    said = [(row.answered is True, row.question) for row in rows if row.answered is not None]
+    answered = mean_estimate([float(does) for does, _ in said], [group for _, group in said], level=LEVEL)
     points, groups = list(percentages.values()), list(percentages)
     average = in_percent(mean_points(points, groups))
     as_wrong = in_percent(mean_points(points, groups, unscored="wrong"))
@@ -315,13 +303,7 @@ def system_entry(asked: SystemRows) -> SystemEntry:
         usd_per_1k=usd_per_1k([row.given.cost_usd for row in rows if asked.problem(row) is None]),
         latency_s=Latency(times["p50"], times["p95"]),
         intervals=Intervals(average, as_wrong, answered),
-        refusals=Refusals(
-            answerable,
-            unanswerable,
-            wrong_refusals=share(should, refused=True),
-            right_refusals=share(should_not, refused=True),
-            n_without_answer=len(rows) - answerable.n - unanswerable.n,
-        ),
+        refusals=Refusals(counted(should), counted(should_not)),
         unscored=dict(Counter(why for row in rows if (why := asked.unscored(row)))),
         tokens=Tokens(tokens("prompt"), tokens("completion")),
     )
@@ -391,7 +373,6 @@ def decomposition(systems: Sequence[SystemRows], *, seed: int = 0) -> Decomposit
                 controlled=with_reference,
                 topk=average,
                 retrieval=pair.difference,
-                retrieval_decision={"A": "costs", "B": "helps"}.get(pair.decision, pair.decision),
                 p_value=pair.p_value,
                 answerer=dataclasses.replace(with_reference, value=value, low=low, high=high),
             )

@@ -164,10 +164,8 @@ class SystemSummary:
     # The mean of the totals of the documents, each of which counts alike; its interval is by document.
     total_by_document: Estimate
     measures: Mapping[str, Estimate]  # each column of the suite, over the questions that have it
-    measures_as_wrong: Mapping[str, Estimate]  # the same where a question without it counts as 0
     outcomes: Outcomes
     utility: Estimate  # the mean worth at the stated costs, an unscored question as a wrong answer
-    utility_complete_case: Estimate  # without those
     latency_s: Seconds
     ttft_s: Seconds  # to the first token or byte
     context_words: float | None  # mean of the answers; None where no contexts are shown
@@ -285,14 +283,9 @@ def _summary(
         }
         return OutcomeShare(sum(outcome == kind for outcome in outcomes.values()), mean_share(is_kind))
 
-    def utility(unscored: OutcomeKind | None) -> Estimate:
-        """The mean worth; an unscored question counts as this outcome, or is left out."""
-        counted = {name: outcome or unscored for name, outcome in outcomes.items()}
-        worth = {name: costs.worth(outcome) for name, outcome in counted.items() if outcome is not None}
-        low = -max(costs.wrong, costs.refusal)
-        estimate = mean_estimate(list(worth.values()), list(worth), low=low, high=1.0, level=LEVEL)
-        return replace(estimate, n_expected=len(outcomes), n_unscored=n_unknown)
-
+    worth = {name: costs.worth(outcome or "wrong_answer") for name, outcome in outcomes.items()}
+    lowest = -max(costs.wrong, costs.refusal)
+    utility = mean_estimate(list(worth.values()), list(worth), low=lowest, high=1.0, level=LEVEL)
     asked = [answer for answer in answers.values() if answer is not None]
     answered = dict.fromkeys(answers) | {
         answer.question: None if answer.answered is None else float(answer.answered) for answer in asked
@@ -327,14 +320,10 @@ def _summary(
             [*map(statistics.fmean, by_document.values())], list(by_document), level=LEVEL
         ),
         measures={column: mean_share(values) for column, values in measures.items()},
-        measures_as_wrong={
-            column: mean_share(values, unscored="wrong") for column, values in measures.items()
-        },
         outcomes=Outcomes(
             **{kind: cell(kind) for kind in get_args(OutcomeKind)}, right_at=right_at, n_unscored=n_unknown
         ),
-        utility=utility("wrong_answer"),
-        utility_complete_case=utility(None),
+        utility=replace(utility, n_unscored=n_unknown),
         latency_s=latency,
         ttft_s=seconds_of(answer.first_s for answer in given),
         context_words=mean_of([context_words(answer) for answer in given]),

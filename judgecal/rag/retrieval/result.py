@@ -129,7 +129,6 @@ class Chance:
 class Spread:
     """How far windows differ, beside random draws."""
 
-    n_windows: int
     observed: Observed
     chance: Chance
     p_sd: float
@@ -381,7 +380,7 @@ def windows(
     as_far = (sd >= observed.sd - _EPS, lowest <= observed.min + _EPS)
     p_sd, p_min = ((int(draws.sum()) + 1) / (_DRAWS + 1) for draws in as_far)
     together = bool(1 + np.count_nonzero(np.diff(groups[known])) == len(np.unique(groups[known])))
-    return tuple(rows), Spread(len(seen), observed, chance, p_sd, p_min, _DRAWS, together)
+    return tuple(rows), Spread(observed, chance, p_sd, p_min, _DRAWS, together)
 
 
 def _drawn(scores: Floats, groups: Ints, counts: Ints, *, seed: int) -> Floats:
