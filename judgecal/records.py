@@ -374,7 +374,8 @@ class Judgement:
     `cost_usd` is summed over the attempts, None where the model has no price; `at` is UTC, ISO 8601, and so
     is `replied_at`: when the model gave the reply, where that was taken from the store; else None. Of a pair
     `verdict` is of the item's own A and B, whatever the `order` in which they were shown. `chances` are those
-    of the allowed verdicts, which sum to 1, where the server gave them and they were asked for.
+    of the allowed verdicts, which sum to 1, where they were asked for and could be had; else `why_said` says
+    why the verdict is the word that was said.
     """
 
     item_id: str
@@ -398,6 +399,7 @@ class Judgement:
     unit: str = ITEM_UNIT
     order: str | None = None
     chances: dict[str, float] | None = None
+    why_said: str | None = None
 
     @property
     def key(self) -> Key:

@@ -93,7 +93,7 @@ def test_a_journal_line_has_the_fields_of_the_contract() -> None:
     names = (
         "item_id item_sha judge judge_fingerprint repeat verdict reasoning raw_reply error attempts "
         "latency_s prompt_tokens completion_tokens cost_usd model_id cached replied_at at unit order "
-        "chances"
+        "chances why_said"
     )
     assert set(JUDGEMENT.as_json()) == set(names.split())
 

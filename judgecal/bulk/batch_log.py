@@ -197,7 +197,7 @@ def require_batches(specs: Iterable[ModelSpec]) -> None:
         raise InputError(
             f"--batch: no batch API is known for {', '.join(without)}: leave --batch out, or take a model of "
             "OpenAI, Anthropic or Gemini (openai/..., anthropic/..., gemini/...) whose transport is auto or "
-            "http"
+            "http and whose verdict is said"
         )
 
 

@@ -120,11 +120,13 @@ class CallRunner:
         schema: ReplySchema | None = None,
         *,
         usable: Callable[[Reply], bool],
+        kept: Callable[[Reply], Reply] = lambda reply: reply,
     ) -> CallResult:
         """One call. A server that refuses the `schema` is asked without it, which is an attempt more.
 
         Args:
             usable: whether a reply says what is asked for; one that does not is given to this caller alone.
+            kept: what is stored of a reply.
 
         Raises:
             AuthError: the provider refused the key.
@@ -147,7 +149,7 @@ class CallRunner:
             del self._flights[key]
             flight.set_result(result.reply)
         if self._cache and result.reply and usable(result.reply):
-            self._cache.put(key, result.reply)
+            self._cache.put(key, kept(result.reply))
         return result
 
     async def _call(self, messages: Sequence[Message], repeat: int, schema: ReplySchema | None) -> CallResult:

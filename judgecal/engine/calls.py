@@ -90,6 +90,9 @@ def _object(properties: dict[str, dict[str, Any]]) -> dict[str, Any]:
     }
 
 
+Token = list[Any]
+"""Of a reply: where it stands, its text, and text -> log-probability of it and what might stand there."""
+
 Message = Mapping[str, str]
 """One chat message: `role` and `content`."""
 
@@ -101,6 +104,9 @@ class ParsedReply:
     verdict: Label | None
     reasoning: str = ""
     failure: Failure | None = None
+    chances: dict[str, float] | None = None  # of the allowed verdicts
+    why_said: str | None = None  # why there are none, where they were asked for
+    token: Token | None = None  # that they are of, or that it was looked for in vain
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +122,7 @@ class Call:
     messages: Callable[[], Sequence[Message]]
     read: Callable[[str], ParsedReply]  # reads the verdict from the text of a reply
     schema: ReplySchema | None = None  # what the reply must be, where the model's server can be held to it
+    weigh: Callable[[str, Sequence[Token], ParsedReply], ParsedReply] | None = None  # by the reply's tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +140,7 @@ class Reply:
 
     Attributes:
         latency_s: where the transport knows better than the caller's clock, which also counts a queue.
+        tokens: those of the text; empty where the server was asked and gave none, None where nobody asked.
     """
 
     text: str
@@ -141,6 +149,7 @@ class Reply:
     completion_tokens: int | None = None
     stopped: str = "stop"  # the provider's reason for the end of the text
     latency_s: float | None = None
+    tokens: list[Token] | None = None
 
 
 class CallFailed(Exception):

@@ -152,6 +152,14 @@ class Asking:
         self._forms.release()
 
 
+def gives_chances(spec: ModelSpec, folder: Path, *, refused: bool = False) -> bool:
+    """Whether a model's server is asked for the chances of tokens: unless it `refused` them within a week."""
+    path, model = folder / _FILE, digest([spec.id, spec.address, spec.way, "chances"])[:32]
+    if refused:
+        _remember(path, model, "off")
+    return not refused and model not in _remembered(path)
+
+
 def _entries(path: Path) -> dict[str, Any]:
     """The models in the file; of a file that is damaged none, for a server can be asked again."""
     with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):

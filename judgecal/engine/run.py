@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sized
+from dataclasses import replace
 from typing import Any, TextIO
 
 from judgecal.engine.budget import Budget, BudgetGate
@@ -197,7 +198,9 @@ async def _work_off(
         nonlocal lost, lost_at_most
         replies = ReplyParser(call)
         messages, repeat = call.messages(), call.key.repeat
-        result = await runner.make(messages, repeat, call.schema, usable=replies.gives_verdict)
+        result = await runner.make(
+            messages, repeat, call.schema, usable=replies.gives_verdict, kept=replies.kept
+        )
         row = judgement_of(call, result, replies.parse)
         record(row)
         if progress:
@@ -245,8 +248,13 @@ class ReplyParser:
         return self._last[1]
 
     def gives_verdict(self, reply: Reply) -> bool:
-        """Whether a verdict can be read from it."""
-        return self.parse(reply).verdict is not None
+        """Whether a verdict can be read from it, with the chances of its token where those count."""
+        return self.parse(reply).verdict is not None and (not self._call.weigh or reply.tokens is not None)
+
+    def kept(self, reply: Reply) -> Reply:
+        """The reply to store: of its tokens the one that is needed to read the same of it again."""
+        token = self.parse(reply).token
+        return reply if not reply.tokens else replace(reply, tokens=[token] if token else [])
 
     def _parsed(self, reply: Reply) -> ParsedReply:
         if reply.stopped == "content_filter":
@@ -255,7 +263,9 @@ class ReplyParser:
         if parsed.failure and reply.stopped == "length":
             message = f"{parsed.failure.message} (the reply was cut at max_tokens)"
             return ParsedReply(None, parsed.reasoning, Failure(parsed.failure.kind, message))
-        return parsed
+        if (weigh := self._call.weigh) is None or parsed.verdict is None:
+            return parsed
+        return read_guarded(lambda text: weigh(text, reply.tokens or (), parsed), reply.text)
 
 
 def judgement_of(
@@ -290,6 +300,8 @@ def _row(key: Key, judge: str, result: CallResult, parsed: ParsedReply) -> Judge
         at=now(),
         unit=key.unit,
         order=key.order,
+        chances=parsed.chances and {str(key.own(word)): p for word, p in parsed.chances.items()},
+        why_said=parsed.why_said,
     )
 
 

@@ -13,7 +13,7 @@ import dataclasses
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Self, overload
 
@@ -167,6 +167,9 @@ def _combined(rows: Sequence[Judgement], **changes: Any) -> Judgement:
         said = ((names.get(str(row.order), str(n)), row.reasoning) for n, row in enumerate(rows))
         reasoning = "\n".join(f"[{name}] {text}" for name, text in said if text)
 
+    parts = [row.chances for row in rows if row.chances]
+    words = dict.fromkeys(word for one in parts for word in one) if len(parts) == len(rows) else {}
+
     def total(name: str) -> Any:
         values = [getattr(row, name) for row in rows]
         return None if None in values else sum(values)
@@ -178,6 +181,8 @@ def _combined(rows: Sequence[Judgement], **changes: Any) -> Judgement:
         reasoning=reasoning,
         raw_reply=None if failed is None else failed.raw_reply,
         cached=any(row.cached for row in rows),
+        chances={word: sum(one.get(word, 0.0) for one in parts) / len(parts) for word in words} or None,
+        why_said=next((row.why_said for row in rows if row.why_said), None),
         replied_at=min((row.replied_at for row in rows if row.replied_at is not None), default=None),
         **values,
     )
@@ -222,11 +227,14 @@ class StoredVerdicts:
     n_called: int = 0  # all verdicts of models
     oldest: str | None = None  # when the oldest of those replies was given, UTC in ISO 8601
     age: timedelta = timedelta()  # how old it was when the verdict was taken
+    of_chances: Counter[str] = field(default_factory=Counter)  # why said; empty where not
 
     def add(self, row: Judgement) -> None:
         """Count a judgement."""
         if row.verdict is None or row.model_id is None:
             return
+        if row.chances or row.why_said:
+            self.of_chances[row.why_said or ""] += 1
         if row.replied_at is None:
             self.n_called += 1
         else:
@@ -237,13 +245,19 @@ class StoredVerdicts:
         """Count all that another one counted."""
         self.n += other.n
         self.n_called += other.n_called
+        self.of_chances += other.of_chances
         if other.oldest is not None and (self.oldest is None or other.oldest < self.oldest):
             self.oldest, self.age = other.oldest, other.age
 
     def notes(self) -> list[str]:
-        """The sentence for a reader, without its full stop; none where nothing was stored."""
+        """The sentences for a reader, without their full stops: of chances, of stored replies."""
+        notes, of_chances = [], self.of_chances
+        if n := of_chances.total():
+            said = "; ".join(f"{count:,} as said, as {why}" for why, count in of_chances.most_common() if why)
+            begins = f"{of_chances['']:,} of {n:,} verdicts are by the chances of their tokens"
+            notes.append(f"{begins}, given what the model wrote before them{'; ' * bool(said)}{said}")
         if self.oldest is None:
-            return []
+            return notes
         share = f"{self.n:,} of {self.n_called:,}" if self.n < self.n_called else f"all {self.n:,}"
         # in one unit: minutes below two hours, hours below two days, else days
         minutes = max(0, round(self.age.total_seconds() / 60))
@@ -252,8 +266,9 @@ class StoredVerdicts:
             n, unit = self.age.days, "day"
         age = f"{n} {unit}{'s' * (n != 1)}" if n else "less than a minute"
         return [
+            *notes,
             f"{share} verdicts come from stored replies, which cost nothing; the oldest reply is {age} "
-            f"old ({self.oldest[:10]}); --no-cache asks again"
+            f"old ({self.oldest[:10]}); --no-cache asks again",
         ]
 
 

@@ -271,8 +271,9 @@ def _call(
 
     def calls_of(model: ModelSpec) -> Iterator[Call]:
         return (
-            Call(key, judge.name, partial(judge.messages, item), judge.read, judge.schema)
+            Call(key, judge.name, partial(judge.messages, item), judge.read, judge.schema, weigh)
             for judge, due, _ in by_model[model]
+            for weigh in [getattr(judge, "weigh", None)]
             for item, key in due
         )
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,7 +20,9 @@ from pydantic import ConfigDict
 
 from judgecal.artefacts import SCHEMA, check_schema, read_json, validated
 from judgecal.engine import Message, ParsedReply, ReplySchema
+from judgecal.engine.calls import Token
 from judgecal.errors import InputError, refuse
+from judgecal.judges.chances import mean_scale, weighed
 from judgecal.judges.chat import JudgeAdapter, TextAdapter, neutralised, reply_schema
 from judgecal.judges.protocol import JudgeKind, JudgeName, item_inputs, refuse_lacking
 from judgecal.judges.reply import read_reply, read_text_reply
@@ -62,10 +64,11 @@ class PromptJudge:
         self.name = str(parsed)
         self.signature: LoadedSignature = load_signature(parsed.signature, workspace=workspace)
         self.mark = parsed.mark
-        self.scale: Scale = parsed.scale_of(self.signature.judge_scale())
         self.unit = self.signature.unit
         self.inputs = self.signature.inputs
         self.model: ModelSpec = load_catalogue(workspace).resolve(parsed.model)
+        call = self.signature.judge_scale()
+        self.scale: Scale = parsed.scale_of(mean_scale(call) if self.model.weighs else call)
         self.trained_on: frozenset[str] = frozenset()
         self.program: dspy.Predict = program or dspy.Predict(self.signature.cls)
         if parsed.program and program is None:
@@ -180,6 +183,11 @@ class PromptJudge:
     def read(self, text: str) -> ParsedReply:
         """Read the verdict from the text of a reply."""
         return (read_text_reply if self.verbatim else read_reply)(self.signature, text)
+
+    @property
+    def weigh(self) -> Callable[[str, Sequence[Token], ParsedReply], ParsedReply] | None:
+        """What takes the verdict from the chances of its token; None where the word counts."""
+        return partial(weighed, self.signature, read=self.read) if self.model.weighs else None
 
     def check_items(self, items: Sequence[Item]) -> None:
         """Refuse items that lack what the signature asks for, as `refuse_lacking` does."""

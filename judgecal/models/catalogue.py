@@ -48,6 +48,8 @@ class ModelSpec:
             or `litellm` (through that client).
         structured: whether a judge's reply is asked for as JSON and its schema sent along: `auto` (unless the
             server refuses the schema), `json_schema` (whatever it says) or `off` (fields behind markers).
+        verdict: of a judge: the word that was `said`, or the mean that is `expected` by the chances of its
+            token, where the server gives them.
         batch_input_usd_per_1m, batch_output_usd_per_1m: price of a million tokens in a batch, where the price
             file says so; a user's own price is halved.
     """
@@ -67,6 +69,7 @@ class ModelSpec:
     transport: str = "auto"
     sampling: bool = True  # whether the model takes a temperature; the price file says where it takes none
     structured: str = "auto"
+    verdict: str = "said"
     batch_input_usd_per_1m: float | None = None
     batch_output_usd_per_1m: float | None = None
     task: Task = "chat"
@@ -105,6 +108,11 @@ class ModelSpec:
     def replies_in_json(self) -> bool:
         """Whether a judge's reply is asked for as JSON; the embedded model writes fields behind markers."""
         return self.structured != "off" and not self.embedded
+
+    @property
+    def weighs(self) -> bool:
+        """Whether its calls ask for the chances of tokens."""
+        return self.verdict == "expected" and not self.embedded and self.task == "chat"
 
     @property
     def reasons(self) -> bool:
@@ -150,8 +158,11 @@ class ModelSpec:
 
     @property
     def takes_batches(self) -> bool:
-        """Whether its provider is known to have a batch API, and our own client speaks to it."""
-        return self.way == "http" and self.known_provider.batches
+        """Whether its provider is known to have a batch API, and our own client speaks to it.
+
+        Whoever wants chances is asked live: only there is it found out at once whether the server gives them.
+        """
+        return self.way == "http" and self.known_provider.batches and not self.weighs
 
     @property
     def batch_priced(self) -> bool:
@@ -204,6 +215,7 @@ class ModelSpec:
         """
         names = ["id", "api_base", "input_usd_per_1m", "output_usd_per_1m", "temperature", "max_tokens"]
         names += () if self.embedded else ("structured",)
+        names += ("verdict",) if self.weighs else ()
         values = {name: getattr(self, name) for name in names}
         return values if self.api_base is None else {**values, "api_base": shown_address(self.api_base)}
 
@@ -259,6 +271,7 @@ class _AliasTable(BaseModel):
     timeout: PositiveFloat | None = None
     transport: Literal["auto", "http", "dspy", "litellm"] | None = None
     structured: Literal["auto", "json_schema", "off"] | None = None
+    verdict: Literal["said", "expected"] | None = None
 
     @field_validator("id")
     @classmethod
@@ -333,6 +346,8 @@ def _alias_tables(path: Path, builtin: Mapping[str, ModelSpec]) -> dict[str, dic
             read[alias] = validated(_AliasTable, {**known, **table}, where).model_dump(exclude_unset=True)
         except InputError as error:
             problems += error.problems
+        if table.get("verdict") == "expected" and {**known, **table}.get("id") == _EMBEDDED_ID:
+            problems.append(f'{where}: the embedded model writes no tokens: leave out verdict = "expected"')
     if problems:
         raise InputError(problems)
     return read

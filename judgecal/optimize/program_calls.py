@@ -302,9 +302,10 @@ class ProgramCalls:
         """The runner for a model with these settings; those of one model share its slots."""
         if spec not in self._runners:
             slots = self._slots.setdefault(spec.alias, CallSlots(Limiter(width(spec))))
+            read = dataclasses.replace(spec, verdict="said")  # programs read words
             self._runners[spec] = CallRunner(
-                spec,
-                open_transport(spec),
+                read,
+                open_transport(read),
                 slots=slots,
                 gate=self._gate,
                 policy=self._policy,

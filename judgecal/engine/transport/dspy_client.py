@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import dataclasses
 import functools
 import json
 import os
@@ -12,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 from judgecal.engine.calls import CallFailed, Message, Reply, ReplySchema, unreadable
+from judgecal.engine.transport.chances import MOST_TOKENS, TokenChances, tokens_in
 from judgecal.engine.transport.provider_errors import (
     REDIRECTS,
     cannot_be_called,
@@ -116,6 +118,7 @@ class DspyTransport:
     def __init__(self, spec: ModelSpec) -> None:
         self._spec = spec
         self._lm = dspy_client(spec, retries=0)
+        self._chances = TokenChances(spec)
 
     async def close(self) -> None:
         """DSPy's client closes its own connections."""
@@ -123,7 +126,10 @@ class DspyTransport:
     async def send(
         self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None = None
     ) -> Reply:
-        """One attempt at one call, with the errors of `Transport.send`."""
+        """One attempt at one call, another where chances are refused; the errors of `Transport.send`."""
+        return await self._chances.told(functools.partial(self._sent, messages, schema))
+
+    async def _sent(self, messages: Sequence[Message], schema: ReplySchema | None) -> Reply:
         import dspy
 
         with following_no_redirect() as elsewhere, dspy.context(disable_history=True):
@@ -147,12 +153,17 @@ class DspyTransport:
         if text is None:  # where the schema names words, DSPy's client has read the object already
             objects = [part.value for part in response.message.parts if part.type == "data"]
             text = json.dumps(objects[0], ensure_ascii=False) if len(objects) == 1 else ""
+            written = "".join(token.token for token in response.logprobs or ())
+            with contextlib.suppress(ValueError):  # as the model wrote it, for its tokens are of that
+                text = written if len(objects) == 1 and json.loads(written) == objects[0] else text
+        tokens = [dataclasses.asdict(one) for one in response.logprobs or ()]  # none where nobody asked
         return Reply(
             str(text),
             response.model or self._spec.id,
             prompt_tokens=usage.input_tokens,
             completion_tokens=usage.output_tokens,
             stopped=str(response.finish_reason),
+            tokens=tokens_in(str(text), tokens, (token["top"] for token in tokens)) if tokens else None,
         )
 
     def _request(self, messages: Sequence[Message], schema: ReplySchema | None) -> Any:
@@ -166,7 +177,12 @@ class DspyTransport:
         if schema is not None:  # in DSPy's own form, which takes no `json_object` with a schema
             form = {"type": "json_schema", "name": "judgement", "schema": schema.spoken(spec), "strict": True}
             form = {"type": "json_object"} if schema.form == "json_object" else form
-        config = Config(max_tokens=spec.max_tokens, temperature=spec.sent_temperature, response_format=form)
+        config = Config(
+            max_tokens=spec.max_tokens,
+            temperature=spec.sent_temperature,
+            response_format=form,
+            logprobs=MOST_TOKENS if self._chances.asked else None,
+        )
         return Request(model=spec.id, messages=turns, system="\n\n".join(system) or None, config=config)
 
 

@@ -12,6 +12,7 @@ import math
 import ssl
 import urllib.request
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import orjson
@@ -19,6 +20,7 @@ from yarl import URL
 
 from judgecal._version import __version__
 from judgecal.engine.calls import CallFailed, Message, Reply, ReplySchema, too_large, unreadable
+from judgecal.engine.transport.chances import MOST_BYTES, TokenChances
 from judgecal.engine.transport.connections import Connections, NotConnected
 from judgecal.engine.transport.provider_errors import error_inside, error_of, excerpt
 from judgecal.engine.transport.redaction import one_line, secrets_of
@@ -47,6 +49,9 @@ class HttpTransport:
         # OpenAI's format, which most servers speak, where none is known
         name = (spec.known_provider.wire or "openai") if spec.task == "chat" else spec.task
         self._wire = WIRES[name](spec, spec.key())
+        self._chances = TokenChances(spec)
+        if spec.weighs:
+            self._wire.most_bytes = MOST_BYTES
         self._url = _checked(self._wire.url, f"model {spec.alias}: api_base")
         self._proxy = proxy_for(self._url)
         self._secrets = secrets_of(spec)
@@ -74,7 +79,10 @@ class HttpTransport:
     async def send(
         self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None = None
     ) -> Reply:
-        """One attempt at one call, with the errors of `Transport.send`."""
+        """One attempt at one call, another where chances are refused; the errors of `Transport.send`."""
+        return await self._chances.told(partial(self._sent, messages, schema))
+
+    async def _sent(self, messages: Sequence[Message], schema: ReplySchema | None) -> Reply:
         body = self.encoded(messages, schema)
         connections = self._connections or self._opened()
         try:
@@ -98,9 +106,10 @@ class HttpTransport:
         Raises:
             CallFailed: the text cannot be sent.
         """
-        shared = (schema, *messages[:-1], messages[-1]["role"])
+        shared = (self._chances.asked, schema, *messages[:-1], messages[-1]["role"])
         if shared != self._shared:
             self._shared = shared
+            self._wire.asks_chances = self._chances.asked
             self._around = self._template(messages, schema)
         if self._around:
             text = _encode(messages[-1]["content"]).join(self._around)

@@ -55,7 +55,7 @@ class Writer:
             )
         self.name = str(parsed)
         self.signature = load_signature(parsed.signature, workspace=workspace)
-        self.model = load_catalogue(workspace).resolve(parsed.model)
+        self.model = replace(load_catalogue(workspace).resolve(parsed.model), verdict="said")
         if temperature is not None:
             self.model = replace(self.model, temperature=temperature)
         outputs = self.signature.cls.output_fields

@@ -1,0 +1,253 @@
+"""Verdicts from the chances of tokens: which token it is, what counts, who refuses, and what graded judges
+make of it."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judgecal.engine import ParsedReply, cache_folder
+from judgecal.engine.transport.chances import tokens_in
+from judgecal.errors import InputError
+from judgecal.judges import PromptJudge
+from judgecal.judges.chances import NO_MASS, NO_TOKEN, NO_TOKENS
+from judgecal.models import ModelSpec, load_catalogue
+from judgecal.selection.lock import load_lock
+from judgecal.workspace import Workspace, find_workspace
+from tests.support.chances import Tokens, judge_by_number, rows_by_number, with_tokens
+from tests.support.command import Run, journal, one_object
+from tests.support.http import Answer
+from tests.support.server import Serve, StubServer, failing
+
+HEAD = '''from typing import Literal
+
+import dspy
+
+
+class Judge(dspy.Signature):
+    """Judge the answer."""
+
+    question: str = dspy.InputField()
+    answer: str = dspy.InputField()
+    reasoning: str = dspy.OutputField()
+    verdict: '''
+TYPES = {
+    "words": 'Literal["yes", "no"] = dspy.OutputField()',
+    "truth": "bool = dspy.OutputField()",
+    "ten": "int = dspy.OutputField(ge=0, le=10)",
+    "percent": "int = dspy.OutputField(ge=0, le=100)",
+    "kinds": 'Literal["good", "goodish", "bad"] = dspy.OutputField()',
+    "half": "float = dspy.OutputField(ge=0, le=5)",
+}
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    for name in ("signatures", "gold", "experiments"):
+        (tmp_path / name).mkdir()
+    for name, kind in TYPES.items():
+        (tmp_path / "signatures" / f"{name}.py").write_text(f"{HEAD}{kind}\n", encoding="utf-8")
+    return set_up(tmp_path, "http://127.0.0.1:1/v1")
+
+
+def set_up(folder: Path, api_base: str, **settings: str) -> Workspace:
+    """Two aliases of one model, `word` and `chance`, at an address."""
+    common = f'id = "openai/stub"\napi_base = "{api_base}"\ninput_usd_per_1m = 0\noutput_usd_per_1m = 0\n'
+    common += "".join(f'{name} = "{value}"\n' for name, value in settings.items())
+    text = f'[models.word]\n{common}\n[models.chance]\n{common}verdict = "expected"\n'
+    (folder / "judgecal.toml").write_text(text, encoding="utf-8")
+    return find_workspace(folder)
+
+
+def read(workspace: Workspace, signature: str, *tokens: Any) -> ParsedReply:
+    """What a judge by chances reads of a reply of these tokens."""
+    choice = json.loads(with_tokens(*tokens).body)["choices"][0]
+    text, rows = choice["message"]["content"], choice["logprobs"]["content"]
+    judge = PromptJudge(f"{signature}@chance", workspace=workspace)
+    weigh = judge.weigh
+    assert weigh is not None
+    return weigh(text, tokens_in(text, rows, [row["top_logprobs"] for row in rows]), judge.read(text))
+
+
+JSON = ('{"reasoning": "8 of 10, yes', '", "', "verdict", '": ')
+MARKED = ("[[ ## reasoning ## ]]\n", "yes", " 10 8 true\n\n[[ ## ver", "dict ## ]]\n")
+FOUND: list[tuple[str, Tokens, float, dict[str, float]]] = [
+    ("words", (*JSON, ' "', {"yes": 0.6, "no": 0.2, "Yes": 0.1, ' "no': 0.08}, '"}'), 0.714, {"yes": 0.714, "no": 0.286}),
+    ("words", (*MARKED, {"no": 0.75, " yes": 0.25}, "\n"), 0.25, {"yes": 0.25, "no": 0.75}),
+    ("words", ("<think>yes no</think>", *MARKED, {"no": 0.75, "yes": 0.25}), 0.25, {"yes": 0.25, "no": 0.75}),
+    ("truth", (*JSON, {"true": 0.9, "false": 0.1}, "}"), 0.9, {"yes": 0.9, "no": 0.1}),
+    ("ten", (*JSON, {"8": 0.5, "10": 0.3, "9": 0.2}, "}"), 8.8, {"8": 0.5, "9": 0.2, "10": 0.3}),
+    ("ten", (*JSON, {"10": 0.5, "1": 0.5}, "}"), 5.5, {"1": 0.5, "10": 0.5}),  # 10 is a token here, so 1 is 1
+    ("percent", (*JSON, {"85": 0.5, "90": 0.42, "8": 0.04}, "}"), 87.283, {"85": 0.543, "90": 0.457}),
+]  # fmt: skip
+SAID: list[tuple[str, Tokens, Any, str]] = [
+    ("ten", (*JSON, {"1": 0.8, "8": 0.2}, "0", "}"), 10.0, NO_TOKEN),
+    ("ten", (*JSON, {"1": 0.8, "8": 0.2}, "}"), 1.0, NO_TOKEN),  # may be the beginning of a 10
+    ("ten", (*JSON, {"8": 0.8, "1": 0.2}, "}"), 8.0, NO_MASS),  # so the 1 counts for nobody
+    ("percent", (*JSON, {"8": 0.8, "9": 0.2}, "5", "}"), 85.0, NO_TOKEN),
+    ("words", (*JSON, '"', {"yes": 0.6, "no": 0.2, "the": 0.2}, '"}'), 1.0, NO_MASS),
+    ("words", (*JSON, '"', "y", "es", '"}'), 1.0, NO_TOKEN),
+    ("kinds", (*JSON, '"', {"good": 0.6, "bad": 0.4}, '"}'), "good", NO_TOKEN),
+    ("half", (*JSON, {"3": 0.6, "4": 0.4}, "}"), 3.0, NO_TOKEN),
+]
+
+
+@pytest.mark.parametrize(("signature", "tokens", "mean", "chances"), FOUND)
+def test_the_mean_is_by_the_chances_of_the_one_token(
+    workspace: Workspace, signature: str, tokens: Tokens, mean: float, chances: dict[str, float]
+) -> None:
+    parsed = read(workspace, signature, *tokens)
+    assert parsed.verdict == pytest.approx(mean, abs=1e-3)
+    assert parsed.chances == pytest.approx(chances, abs=1e-3)
+    assert parsed.chances and sum(parsed.chances.values()) == pytest.approx(1.0) and parsed.why_said is None
+
+
+@pytest.mark.parametrize(("signature", "tokens", "verdict", "why"), SAID)
+def test_a_verdict_that_is_no_token_or_lacks_mass_is_as_it_was_said(
+    workspace: Workspace, signature: str, tokens: Tokens, verdict: Any, why: str
+) -> None:
+    parsed = read(workspace, signature, *tokens)
+    assert (parsed.verdict, parsed.chances, parsed.why_said) == (verdict, None, why)
+
+
+def test_a_word_stays_a_word_with_its_chances(workspace: Workspace) -> None:
+    parsed = read(workspace, "kinds", *JSON, '"', {"bad": 0.6, "good": 0.3, "goodish": 0.1}, '"}')
+    assert parsed.verdict == "bad" and parsed.chances == pytest.approx(
+        {"bad": 0.6, "good": 0.3, "goodish": 0.1}
+    )
+
+
+def test_settings_scale_and_fingerprint(workspace: Workspace) -> None:
+    word, chance = (load_catalogue(workspace).resolve(name) for name in ("word", "chance"))
+    assert "verdict" not in word.settings() and chance.settings()["verdict"] == "expected"
+    assert not chance.takes_batches
+    scales = {name: str(PromptJudge(f"{name}@chance", workspace=workspace).scale) for name in TYPES}
+    assert scales == {
+        "words": "points:0:1", "truth": "points:0:1", "ten": "points:0:10", "percent": "percentage",
+        "kinds": "nominal", "half": "points:0:5",
+    }  # fmt: skip
+    workspace.config_file.write_text('[models.embedded]\nverdict = "expected"\n', encoding="utf-8")
+    with pytest.raises(InputError, match="the embedded model writes no tokens"):
+        load_catalogue(workspace)
+
+
+# --- through the commands -----------------------------------------------------------------------------------
+
+
+def make_set(workspace: Workspace, judgecal: Run, n_groups: int = 100) -> None:
+    rows = list(rows_by_number(n_groups))
+    with (workspace.root / "t.csv").open("w", encoding="utf-8", newline="") as file:
+        out = csv.DictWriter(file, list(rows[0]))
+        out.writeheader()
+        out.writerows(rows)
+    options = ("--as", "made", "--label", "label", "--scale", "binary", "--labels-by", "people")
+    assert judgecal("gold", "import", "t.csv", *options).code == 0
+
+
+@pytest.fixture
+def server(serve: Serve, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> StubServer:
+    server = serve(judge_by_number())
+    set_up(workspace.root, server.api_base)
+    monkeypatch.chdir(workspace.root)
+    return server
+
+
+def test_a_judge_by_chances_is_scored_locked_used_and_escalates(
+    judgecal: Run, server: StubServer, workspace: Workspace
+) -> None:
+    make_set(workspace, judgecal)
+    both = ("--judge", "words@word", "--judge", "words@chance")
+    score = one_object(judgecal("score", "--gold", "made", *both, "--name", "s", "--json"))
+    n = score["gold"]["n_items"]
+    assert server.calls == 2 * n  # what was stored without tokens is of no use to who wants chances
+    word, chance = score["judges"]
+    assert chance["agreement"]["auc"]["low"] > word["agreement"]["auc"]["value"]
+    assert chance["agreement"]["brier"]["high"] < word["agreement"]["brier"]["value"]
+    assert chance["calibrated"]["brier"]["high"] < word["agreement"]["brier"]["value"]
+    told = " ".join(score["notes"])
+    assert f"{n} of {n} verdicts are by the chances of their tokens" in told
+    rows = [row for row in journal(workspace.root, "s") if row["judge"] == "words@chance"]
+    assert all(row["verdict"] == pytest.approx(row["chances"]["yes"]) for row in rows)
+    assert len({row["verdict"] for row in rows}) > n / 2
+
+    again = one_object(judgecal("score", "--gold", "made", *both[2:], *both[:2], "--name", "again", "--json"))
+    assert server.calls == 2 * n and again["judges"][0]["agreement"] == chance["agreement"]
+    assert len((cache_folder() / "replies.sqlite").read_bytes()) < 2000 * n  # one token of each is kept
+
+    chosen = judgecal("select", "s", "-o", "j.lock.json")
+    assert chosen.code == 0, chosen.err
+    lock = load_lock(workspace.root / "j.lock.json")
+    assert (
+        lock.judge == "words@chance"
+        and json.loads((workspace.root / "j.lock.json").read_text())["model"]["settings"]["verdict"]
+        == "expected"
+    )
+    judged = judgecal("judge", "t.csv", "--lock", "j.lock.json", "-o", "judged.csv")
+    assert judged.code == 0, judged.err
+    with (workspace.root / "judged.csv").open(encoding="utf-8-sig") as file:
+        verdicts = {row["verdict"] for row in csv.DictReader(file)}
+    assert len(verdicts) > 100
+    rate = ("rate", "judged.csv", "--lock", "j.lock.json", "--labels", "made", "--escalate", "0.9")
+    found = one_object(judgecal(*rate, "--json"))["escalate"]
+    assert 0.0 < found["share"] < 1.0
+
+    # another setting is another judge
+    set_up(workspace.root, server.api_base)
+    text = workspace.config_file.read_text(encoding="utf-8").replace('verdict = "expected"', "")
+    workspace.config_file.write_text(text, encoding="utf-8")
+    changed = judgecal("judge", "t.csv", "--lock", "j.lock.json", "-o", "other.csv")
+    assert changed.code != 0 and "verdict" in changed.err
+
+
+REFUSALS = [
+    failing(400, "logprobs is not supported with this model"),
+    failing(500, "top_logprobs: extra inputs are not permitted"),
+]
+
+
+@pytest.mark.parametrize("refusal", REFUSALS)
+@pytest.mark.parametrize("transport", ["http", "dspy"])
+def test_a_server_that_refuses_is_asked_once_and_the_word_counts(
+    judgecal: Run, server: StubServer, workspace: Workspace, refusal: Answer, transport: str
+) -> None:
+    answer = judge_by_number()
+    server.script = lambda body: refusal if "logprobs" in body else answer(body)
+    make_set(workspace, judgecal, 5)
+    set_up(workspace.root, server.api_base, transport=transport)
+    ran = judgecal("score", "--gold", "made", "--judge", "words@chance", "--name", "s")
+    assert ran.err.count("gives no chances of tokens") == 1
+    rows = [row for row in journal(workspace.root, "s") if row["judge"] == "words@chance"]
+    assert {row["why_said"] for row in rows} == {NO_TOKENS} and {row["verdict"] for row in rows} <= {0.0, 1.0}
+    assert f"0 of {len(rows)} verdicts are by" in ran.said and f"{len(rows)} as said, as" in ran.said
+    asked = sum("logprobs" in body for body in server.bodies)
+    judgecal("score", "--gold", "made", "--judge", "words@chance", "--no-cache", "--name", "s2")
+    assert server.calls > asked + len(rows)
+    assert sum("logprobs" in body for body in server.bodies) == asked  # it is remembered
+
+
+def test_chances_through_dspys_client_and_from_gemini(
+    judgecal: Run, server: StubServer, workspace: Workspace
+) -> None:
+    make_set(workspace, judgecal, 5)
+    set_up(workspace.root, server.api_base, transport="dspy")
+    assert judgecal("score", "--gold", "made", "--judge", "words@chance", "--name", "s").code in (0, 4)
+    rows = [row for row in journal(workspace.root, "s") if row["judge"] == "words@chance"]
+    assert rows and all(row["chances"] for row in rows)
+
+
+def test_gemini_is_asked_in_its_own_form(workspace: Workspace) -> None:
+    from judgecal.engine.transport.wires import Gemini
+
+    wire = Gemini(ModelSpec("g", "gemini/m", api_base="http://127.0.0.1:1", verdict="expected"), None)
+    wire.asks_chances = True
+    config = wire.payload([{"role": "user", "content": "?"}])["generationConfig"]
+    assert config == {"responseLogprobs": True, "logprobs": 20}
+    one = {"token": "yes", "logProbability": -0.25}
+    two = {"token": "no", "logProbability": -1.5}
+    result = {"chosenCandidates": [one], "topCandidates": [{"candidates": [one, two]}]}
+    part = {"content": {"parts": [{"text": "yes"}]}, "logprobsResult": result}
+    assert wire.reply({"candidates": [part]}, []).tokens == [[0, "yes", {"yes": -0.25, "no": -1.5}]]
