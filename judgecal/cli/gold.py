@@ -296,10 +296,13 @@ def _tied(found: LabelSource, items: Sequence[Item]) -> tuple[tuple[Item, ...], 
 
 def _instructions(gold: GoldSet, sheet: Path) -> Iterable[str]:
     """What the raters must be told; a spreadsheet would lose or sort away a comment in the sheet."""
+    from judgecal.goldset.pairs import by_side, left_of
+
     scale = gold.scale
     ends = f" from {scale.low:g} to {scale.high:g}" if scale.graded else ""
     step = f" in steps of {scale.step:g}" if scale.step and scale.kind != "ordinal" and scale.graded else ""
-    words = f": {', '.join(scale.categories)}" if scale.categories else ""
+    sides = "A" if any(left_of(item, scale, "") for item in gold.items) else None
+    words = f": {', '.join(by_side(word, sides) for word in scale.categories)}" if scale.categories else ""
     yes_no = " (yes or no)" if scale.kind == "binary" else ""
     yield (
         f"tell the raters: a label is {scale.kind}{ends}{step}{words}{yes_no}; an empty label means no rating"

@@ -308,8 +308,7 @@ class ColumnArguments:
 
     def columns(self) -> Columns:
         """As tables are read by them, with the usual names for what none of them names."""
-        from judgecal.tables import Columns, read_fields
-        from judgecal.tables.columns import PAIR
+        from judgecal.tables import PAIR, Columns, read_fields
 
         return Columns(
             self.question,

@@ -208,7 +208,7 @@ def _told(
     by_column: dict[str, set[str]] = {name: set() for name in (*names, *columns.verdicts)}
     for row in tables.ratings.rows:
         for name, there in by_column.items():
-            there.add(row.cells[name].strip())
+            there.add(row.cells.get(name, "").strip())
     held = {cell for name in names for cell in by_column[name]}
     cells = [cell for cell in (mapping.get(cell, cell).strip() for cell in sorted(held)) if cell]
     cells = [cell for cell in cells if not says_nothing(cell, Scale.parse("nominal"))]

@@ -22,7 +22,7 @@ def pairs_told(cells: Collection[str], more: Iterable[str] = ()) -> tuple[str | 
     """The scale of label cells of pairs, what they and `more` stand for, by the cell in lower case, and why;
     no scale where one may be either answer, as 0 and 1 without a 2 may.
     """
-    words = {cell.casefold(): "".join(cell.casefold().split()) for cell in (*cells, *more)}
+    words = {cell.casefold(): "".join(cell.casefold().split()).removesuffix(".0") for cell in (*cells, *more)}
     unsure = {"0", "1"} if "2" not in words.values() else set()
     known = {cell: _WORDS[word] for cell, word in words.items() if word in _WORDS.keys() - unsure}
     if unclear := sorted({cell.casefold() for cell in cells} - known.keys()):

@@ -255,8 +255,7 @@ class Columns:
         whole = self.answer is None and self.answer_a and self.answer_b
         if self._columns(*PAIR) and not whole:
             found.append("a pair has --answer-a and --answer-b, and no --answer: name both")
-        answers = self.answer is not None or self.pairs
-        if not answers and (self.question is not None or not self.fields) and not judged:
+        if not (self.answer or self.pairs or judged) and (self.question is not None or not self.fields):
             found.append("--answer COL is missing (only items without a question may do without)")
         for option, what, given in (
             ("--label", "column", self.labels),
