@@ -191,12 +191,10 @@ def make_probes(
         probes, left, turn = list[tuple[int, Probe]](), Counter[str](), Counter[str]()
         for item in drawn:
             try:
-                probe = one_probe(family, item, sources, seed=seed)
+                probes.append((turn[item.group], one_probe(family, item, sources, seed=seed)))
+                turn[item.group] += 1
             except LeftOut as why:
                 left[str(why)] += 1
-                continue
-            probes.append((turn[item.group], probe))
-            turn[item.group] += 1
         first = tuple(probe for _, probe in sorted(probes, key=lambda pair: pair[0])[:n])
         counts = len(first), len(probes), dict(left.most_common())
         made[family.name] = MadeProbes(family, first, FamilyCount(family.name, family.kind, *counts))

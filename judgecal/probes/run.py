@@ -125,8 +125,7 @@ class ProbeRun:
             check_judge(self.gold, judge, self.items)
             if not any(fits(judge, one) for one in made):
                 raise InputError(f"{judge.name} sees no reference: these families say nothing of it")
-            for part, _ in self._parts(judge):
-                judge.check_items(part)
+            judge.check_items([item for part, _ in self._parts(judge) for item in part])
 
     def plan(self) -> CostEstimate:
         """What the run would call, beside the free judges; nothing is written."""
@@ -158,11 +157,9 @@ class ProbeRun:
             columns = [self._judged(judge, journal, budget) for judge in every]
         found = [self._probed(*of, table) for of in zip(every, columns, strict=True)]
         notes = [*verdict_notes(self.gold.scale, columns), *lacking]
-        blind = {
-            judge.name: [one for one in self.made if one.probes and not fits(judge, one)] for judge in every
-        }
-        lack = {name: ", ".join(one.family.name for one in made) for name, made in blind.items() if made}
-        notes += [f"{name} sees no reference, on which {families} hang" for name, families in lack.items()]
+        for judge in every:
+            blind = [one.family.name for one in self.made if one.probes and not fits(judge, one)]
+            notes += [f"{judge.name} sees no reference, on which {', '.join(blind)} hang"] * bool(blind)
         answers = []
         for probe in (probe for one in self.made for probe in one.probes):
             item, name, family = probe.item, probe.item.item_id, (probe.family.name, probe.family.kind)

@@ -191,9 +191,9 @@ def _beside(result: ProbeResult) -> Table:
 
 def in_words(one: FamilyResult) -> str:
     """What a family shows of a judge: `rises on 11 of 50 pleas for 100%, 22% [14, 33]`."""
-    n, share = round((one.broken.value or 0.0) * one.n), one.broken
-    whole = [points(end, 0) for end in (share.value, share.low, share.high)]
-    there = f", {whole[0]}%" + f" [{whole[1]}, {whole[2]}]" * (share.low is not None)
+    n, ends = round((one.broken.value or 0.0) * one.n), (one.broken.value, one.broken.low, one.broken.high)
+    whole, low, high = (points(end, 0) for end in ends)
+    there = f", {whole}%" + f" [{low}, {high}]" * (one.broken.low is not None)
     known = families().get(one.family)  # an old result may have a family that is gone
     return f"{_WORDS[one.kind][0]} {count(n)} of {count(one.n)} {known.what if known else one.family}{there}"
 

@@ -142,26 +142,26 @@ class Caps:
             reasons.append(f"its provider is {provider}, and you allow {', '.join(self.providers)}")
         elif self.local_only and not judge.local:
             reasons.append(f"its model is called at {provider}, not on this machine")
-        for name, broken in self.probed(judge):
+        for name, broken in self.probed(judge).items():
             if broken.low is not None and broken.low > self.broken[name]:
                 most = f"and the cap is {self.broken[name]:.1%}"
                 reasons.append(f"{broken.value or 0.0:.1%} of its {name} probes are broken, {most}")
         return "; ".join(reasons) or None
 
-    def probed(self, judge: MeasuredJudge) -> list[tuple[str, Estimate]]:
+    def probed(self, judge: MeasuredJudge) -> dict[str, Estimate]:
         """The families that a cap names, with the share of its probes that break a judge; the intervals hold
         all at once (Bonferroni)."""
         kept, level = judge.probes, 1.0 - 0.05 / max(1, len(self.broken))
         named = [name for name in self.broken if kept and name in kept.by_family]
-        return [(name, kept.broken(name, level=level)) for name in named if kept]
+        return {name: kept.broken(name, level=level) for name in named if kept}
 
     def not_shown(self, judge: MeasuredJudge) -> list[str]:
         """Caps on probes that a judge may exceed, and is not shown to."""
-        known = dict(self.probed(judge))
-        lacking = [family for family in self.broken if family not in known]
+        known = self.probed(judge)
         return [
             f"nothing is known of {judge.judge} on {name} probes: --max-broken says nothing of it"
-            for name in lacking
+            for name in self.broken
+            if name not in known
         ] + [
             f"{judge.judge} may break on more than {self.broken[family]:.1%} of its {family} probes "
             f"({share.value or 0.0:.1%} of {share.n:,} are broken): it is not shown to"
@@ -180,7 +180,7 @@ class Caps:
             f"--max-broken {name}: nothing is known of these judges on such probes: run judgecal probe "
             f"--judge {asked} --gold {gold} --families {name}"
             for name in self.broken
-            if not any(name in dict(self.probed(judge)) for judge in measured)
+            if not any(name in self.probed(judge) for judge in measured)
         ])  # fmt: skip
 
 

@@ -16,12 +16,11 @@ from judgecal.records import Item
 _NUMBER = re.compile(r"(?<![\w.,:/–-])\d[\d,]*(?:\.\d+)?(?![\w:/–-]|[.,]\d)")
 _YEAR = re.compile(r"(?:1\d|20)\d\d")
 _ASKS_NUMBER = re.compile(
-    r"\bwhen\b|\bhow (?:many|much|old|long|far|tall|high|big|large|fast|often|deep|wide|late|early)\b"
+    r"(?i)\bwhen\b|\bhow (?:many|much|old|long|far|tall|high|big|large|fast|often|deep|wide|late|early)\b"
     r"|\b(?:what|which) (?:\w+ )?(?:year|date|day|number|percentage|percent|age|price|time|share|amount)\b"
-    r"|\bwann\b|\bwie ?(?:viel|viele|alt|lang|lange|hoch|groß|weit|oft)\b|\bkiedy\b|\bile\b",
-    re.IGNORECASE,
+    r"|\bwann\b|\bwie ?(?:viel|viele|alt|lang|lange|hoch|groß|weit|oft)\b|\bkiedy\b|\bile\b"
 )
-_ASKS_YEAR = re.compile(r"\byear\b|\bjahr\b|\broku\b", re.IGNORECASE)
+_ASKS_YEAR = re.compile(r"(?i)\b(?:year|jahr|roku)\b")
 _COUNTS = {word: value for word, value in SMALL.items() if 2 <= value <= 12}
 _FEW = 3  # words of a reference that is little but its number
 _PART = r"[A-ZÀ-ÖØ-Þ][\w'’-]*"
@@ -31,10 +30,9 @@ _AUXILIARY = re.compile(r"\b(?:is|are|was|were|can|could|will|would|must|should)
 _NOT = re.compile(r" not\b|(?<=[esd])n't\b")
 # whatever makes it unsure what a negation denies: a second clause, a quantifier, a hedge, a second negation
 _UNSURE = re.compile(
-    r"\b(?:who|whom|which|that|when|where|while|because|as|if|unless|until|although|though|and|or|but|so|what|how"
+    r"(?i)\b(?:who|whom|which|that|when|where|while|because|as|if|unless|until|although|though|and|or|but|so|what|how"
     r"|all|every|each|any|some|most|many|few|only|both|either|neither|no|none|nobody|nothing|never|without|hardly"
-    r"|may|might|yes|than|yet|ever|just|also|even|more|less|the (?!answer)\w{3,}er)\b|[,;:()?\"“”]",
-    re.IGNORECASE,
+    r"|may|might|yes|than|yet|ever|just|also|even|more|less|the (?!answer)\w{3,}er)\b|[,;:()?\"“”]"
 )
 
 

@@ -13,33 +13,26 @@ _MARKED = re.compile(r"[*_#`|]|^\s*(?:[-•]|\d+[.)])\s", re.MULTILINE)
 # what ties a sentence to the one before it
 _TIED = {
     "en": re.compile(
-        r"\b(?:it|its|he|she|him|his|her|they|them|their|this|that|these|those|such|one|ones|other|another|also|then"
+        r"(?i)\b(?:it|its|he|she|him|his|her|they|them|their|this|that|these|those|such|one|ones|other|another|also|then"
         r"|there|here|however|therefore|thus|hence|moreover|instead|first|second|third|next|finally|later|both|which"
         r"|so|but|and then|because|otherwise|same|former|latter|after|before|yes|no|or|following|examples?"
-        r"|and|now|while|evidence)\b",
-        re.IGNORECASE,
+        r"|and|now|while|evidence)\b"
     ),
     "de": re.compile(
-        r"\b(?:er|sie|es|ihn|ihm|ihr\w*|sein\w*|dies\w*|das|jene\w*|diese\w*|solch\w*|dann|danach|dabei|dazu|damit"
+        r"(?i)\b(?:er|sie|es|ihn|ihm|ihr\w*|sein\w*|dies\w*|das|jene\w*|diese\w*|solch\w*|dann|danach|dabei|dazu|damit"
         r"|daher|deshalb|also|auch|au(?:ß|ss)erdem|jedoch|aber|zuerst|zunächst|anschließend|anschluss|zudem|zusätzlich|dort|hier|so|denn"
-        r"|weiterhin|ebenfalls|andere\w*|beide\w*|ja|nein|beziehungsweise|sofern|falls|wenn|weiteren|darunter)\b",
-        re.IGNORECASE,
+        r"|weiterhin|ebenfalls|andere\w*|beide\w*|ja|nein|beziehungsweise|sofern|falls|wenn|weiteren|darunter)\b"
     ),
 }
 _ABBREVIATED = re.compile(
     r"(?:\b(?:[A-Z]\w{0,2}|mind|max|min|bzw|bzgl|ca|evtl|ggf|inkl|vs|approx|etc|[a-z])|\d)\.$"
 )
 _STEPS = re.compile(
-    r"\b(?:steps?|order|process|procedure|how (?:do|does|did|would|should|can|could|to)|list|wie geh\w+"
-    r"|schritte?|reihenfolge|ablauf)\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:steps?|order|process|procedure|how (?:do|does|did|would|should|can|could|to)|list|wie geh\w+"
+    r"|schritte?|reihenfolge|ablauf)\b"
 )
-_ASKS_NAME = re.compile(
-    r"\b(?:who|whose|whom|when|which|how (?:many|much|old|long|far|tall))\b", re.IGNORECASE
-)
-_OTHERWISE = re.compile(
-    r"\b(?:where|what|why|names?|mean\w*)\b", re.IGNORECASE
-)  # places and things go by other words
+_ASKS_NAME = re.compile(r"(?i)\b(?:who|whose|whom|when|which|how (?:many|much|old|long|far|tall))\b")
+_OTHERWISE = re.compile(r"(?i)\b(?:where|what|why|names?|mean\w*)\b")  # what goes by other words, too
 _NAME_WITHIN = re.compile(r"(?<=[\w,;\"“‘(] )[A-ZÀ-ÖØ-Þ]\w+|(?<=[\"“‘(])[A-ZÀ-ÖØ-Þ]\w+")
 _STEM = 5  # letters: Nepal, Nepalese
 _SMALL = 3  # letters of a word that a name may hold in small ones: of, the, van
@@ -62,7 +55,11 @@ def _several(text: str) -> list[str]:
 def _cut(item: Item, _sources: Sources, _rng: random.Random) -> str:
     references = [analyse(text) for text in answered(item)]
     parts, asked = _several(item.answer), analyse(item.question).content
-    named = all(_is_name(text) for text in item.reference_answers)
+    words = (re.findall(r"\w+", text) for text in item.reference_answers)
+    # no more than a name or a number: one word, or every long one written as a name
+    named = all(
+        len(of) == 1 or not any(word[0].islower() for word in of if len(word) > _SMALL) for of in words
+    )
     if not named or _OTHERWISE.search(item.question) or not _ASKS_NAME.search(item.question):
         raise LeftOut("it asks for no name and no number, and several sentences may say it")
     stems = {word[:_STEM] for one in references for word in one.content - asked}
@@ -76,12 +73,6 @@ def _cut(item: Item, _sources: Sources, _rng: random.Random) -> str:
         if kept(part, item) >= 0.5 and stems & {word[:_STEM] for word in cut.content} and not again:
             return rest
     raise LeftOut("no sentence alone holds what the reference says")
-
-
-def _is_name(text: str) -> bool:
-    """Whether a text is no more than a name or a number: one word, or every long one written as a name."""
-    words = re.findall(r"\w+", text)
-    return len(words) == 1 or all(not word[0].islower() for word in words if len(word) > _SMALL)
 
 
 def _order(item: Item, _sources: Sources, rng: random.Random) -> str:
