@@ -7,15 +7,14 @@ knows the world, which is why this judge is a floor and not a rival of a languag
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import filterfalse
 from operator import mul
 
 from rapidfuzz.distance import LCSseq
 
-from judgecal.models.embedded.text import STOPWORDS, Text, analyse, closeness, word_list
+from judgecal.models.embedded.text import ARTICLES, STOPWORDS, Text, analyse, closeness, word_list
 
 MAX_ALTERNATIVES = 48
 # A text of so few tokens that begins with yes or no says nothing else.
@@ -25,11 +24,10 @@ _SHORT = 6
 _BRIEF = 20.0  # tokens
 
 NAMES: tuple[str, ...] = tuple(
-    word_list("""exact contained within new_recall new_recall_all recall precision f1 gram_recall
-    gram_precision
-    gram_dice bigram_recall in_order first_new last_new number_recall number_conflict name_recall
-    name_conflict longest_missing extra_short early negation_mismatch answer_refuses yes_no_agree
-    yes_no_conflict answer_length reference_length length_ratio question_echo all_words""")
+    word_list("""contained new_recall recall precision f1 gram_recall gram_dice in_order first_new
+    number_recall number_conflict name_conflict longest_missing extra_short early negation_mismatch
+    answer_refuses yes_no_agree yes_no_conflict answer_length reference_length length_ratio question_echo
+    all_words new_words""")
 )
 
 
@@ -51,26 +49,23 @@ class Comparison:
         return self.values[NAMES.index(name)]
 
 
-def soft_matches(tokens: Iterable[str], pool: frozenset[str]) -> dict[str, float]:
-    """Of each token the best closeness to any in the pool, 0..1."""
-    heads: defaultdict[str, list[str]] = defaultdict(list)
-    for other in pool:
-        if len(other) > 3:
-            heads[other[0]].append(other)
+def soft_matches(tokens: Iterable[str], pool: Text) -> dict[str, float]:
+    """Of each token the best closeness to any content of the pool, 0..1."""
+    known, by_letter = pool.content, pool.by_letter
     scores = {}
     for token in tokens:
-        if token in pool:
+        if token in known:
             scores[token] = 1.0
-        elif len(token) < 4 or token[0] == "#":
+        elif len(token) < 4 or token[0] == "#" or token[0] not in by_letter:
             scores[token] = 0.0
         else:
             start, least, most = token[:4], len(token) - 2, len(token) + 2
             near = [
                 closeness(token, other)
-                for other in heads.get(token[0], ())
+                for other in by_letter[token[0]]
                 if least <= len(other) <= most or other.startswith(start)
             ]
-            scores[token] = max(near, default=0.0)
+            scores[token] = max(near) if near else 0.0
     return scores
 
 
@@ -126,25 +121,23 @@ class _Pair:
         return [t for t in self.key if self.scores[t] < _MATCH]
 
 
-def _in_text_order(text: Text, chosen: frozenset[str]) -> tuple[str, ...]:
-    """Each chosen token once, as the text has them: a set's own order differs from process to process."""
-    return tuple([t for t in dict.fromkeys(text.tokens) if t in chosen])
-
-
 def _pair(asked: Text, references: Sequence[Text], given: Text) -> _Pair:
     # A single reference, as most items have, needs no comparing.
     reference = (
         references[0] if len(references) == 1 else max(references, key=lambda one: _quick(one, given, asked))
     )
-    everything = reference.content.union(*(r.content for r in references))
-    foreign = _in_text_order(given, given.content - asked.content - reference.content)
-    near = soft_matches(foreign, everything)
+    backed = asked.content | reference.content
+    foreign = [t for t in given.in_order if t not in backed]
+    near = soft_matches(foreign, reference)
+    for other in references:
+        if other is not reference:
+            near = {token: max(score, near[token]) for token, score in soft_matches(foreign, other).items()}
     return _Pair(
         asked=asked,
         given=given,
         reference=reference,
-        key=_in_text_order(reference, (reference.content - asked.content) or reference.content),
-        scores=soft_matches(reference.content, given.content),
+        key=tuple([t for t in reference.in_order if t not in asked.content]) or reference.in_order,
+        scores=soft_matches(reference.content, given),
         unlike=tuple([t for t in foreign if near[t] < _MATCH]),
     )
 
@@ -159,7 +152,7 @@ def compare(question: str, alternatives: Sequence[str], answer: str) -> Comparis
     pair = _pair(asked, [analyse(text) for text in alternatives[:MAX_ALTERNATIVES]], given)
     polarities = _polarities(asked, pair.reference, given)
     values = _wording(pair)
-    values |= _facts(pair, values["new_recall"]) | _shape(pair)
+    values |= _facts(pair, values["new_recall"]) | _shape(pair, values["gram_dice"])
     values["yes_no_agree"] = float(polarities[0] * polarities[1] > 0)
     values["yes_no_conflict"] = float(polarities[0] * polarities[1] < 0)
     missing = tuple(pair.missing())
@@ -178,13 +171,13 @@ def compare(question: str, alternatives: Sequence[str], answer: str) -> Comparis
 def _wording(pair: _Pair) -> dict[str, float]:
     """How much of the wording is shared, by words, by their order and by groups of three letters."""
     given, reference, scores = pair.given, pair.reference, pair.scores
-    recall = _weighted(_in_text_order(reference, reference.content), scores, reference.names)
+    recall = _weighted(reference.in_order, scores, reference.names)
     precision = 1.0 - len(pair.unlike) / len(given.content) if given.content else 0.0
     shared = len(reference.grams & given.grams)
     gram_recall = shared / (len(reference.grams) or 1)
     gram_precision = shared / (len(given.grams) or 1)
     said, meant = ([t for t in text.tokens if t not in STOPWORDS] for text in (given, reference))
-    bigrams, new = set(pairwise(meant)), frozenset(pair.key)
+    new = frozenset(pair.key)
     # 1 where the answer comes to the point at once, towards 0 where it takes many words; 0 if never
     place = next((place for place, token in enumerate(given.tokens) if token in new), math.inf)
     return {
@@ -193,13 +186,10 @@ def _wording(pair: _Pair) -> dict[str, float]:
         "precision": precision,
         "f1": _f1(precision, recall),
         "gram_recall": gram_recall,
-        "gram_precision": gram_precision,
         "gram_dice": _f1(gram_precision, gram_recall),
-        "bigram_recall": len(bigrams & set(pairwise(said))) / len(bigrams) if bigrams else 0.0,
         # the longest common subsequence
         "in_order": LCSseq.similarity(meant, said) / len(meant) if meant else 0.0,
         "first_new": scores[pair.key[0]] if pair.key else 0.0,
-        "last_new": scores[pair.key[-1]] if pair.key else 0.0,
         "early": 1.0 / (1.0 + place / 12.0),
     }
 
@@ -209,36 +199,32 @@ def _facts(pair: _Pair, new_recall: float) -> dict[str, float]:
     given, reference, scores = pair.given, pair.reference, pair.scores
     numbers = [scores[t] for t in pair.key if t[0] == "#"]
     names = [scores[t] for t in pair.key if t in reference.names]
-    number_recall, name_recall = (
-        sum(parts) / len(parts) if parts else new_recall for parts in (numbers, names)
-    )
+    number_recall = sum(numbers) / len(numbers) if numbers else new_recall
     other_number = any(t[0] == "#" for t in pair.unlike)
     other_name = any(t in given.names for t in pair.unlike)
-    missing = pair.missing()
     inside = f" {reference.joined} " in f" {given.joined} "
     return {
-        "exact": float(bool(given.joined) and given.joined == reference.joined),
         "contained": float(bool(reference.joined) and inside),
-        "within": float(given.content <= reference.content and bool(given.content - pair.asked.content)),
-        "new_recall_all": float(bool(pair.key) and not missing),
         "number_recall": number_recall,
         # among many key words a number is one detail of several
         "number_conflict": (1.0 - number_recall)
         * (bool(numbers) and other_number)
         * min(1.0, 8.0 / (len(pair.key) or 1)),
-        "name_recall": name_recall,
-        "name_conflict": (1.0 - name_recall) * (bool(names) and other_name),
-        "longest_missing": max((len(t) for t in missing), default=0) / 10.0,
+        "name_conflict": (1.0 - sum(names) / len(names)) * other_name if names else 0.0,
+        "longest_missing": max((len(t) for t in pair.missing()), default=0) / 10.0,
     }
 
 
-def _shape(pair: _Pair) -> dict[str, float]:
+def _shape(pair: _Pair, alike: float) -> dict[str, float]:
     """Lengths (log tokens), what a short answer adds, negation and refusal."""
     given, reference = pair.given, pair.reference
     n_given, n_reference = len(given.content), len(reference.content)
-    counts = Counter(given.tokens)
-    shared = (counts & Counter(reference.tokens)).total()
-    alike = 2 * len(reference.grams & given.grams) / (len(reference.grams) + len(given.grams) or 1)
+    # F1 of all words, small ones too, each as often as it stands there; of the new ones, and no articles
+    old = pair.asked.content | ARTICLES
+    shared = {t: min(given.counts[t], reference.counts[t]) for t in given.counts.keys() & reference.counts}
+    new_shared = sum([n for t, n in shared.items() if t not in old])
+    n_new = sum([len(list(filterfalse(old.__contains__, text.tokens))) for text in (given, reference)])
+    all_words = 2.0 * sum(shared.values()) / (len(given.tokens) + len(reference.tokens) or 1)
     return {
         "extra_short": len(pair.unlike) / (n_given + 1.0) if n_given <= _SHORT else 0.0,
         # the more two texts are alike otherwise, and the shorter, the more a negation in one of them says
@@ -249,7 +235,7 @@ def _shape(pair: _Pair) -> dict[str, float]:
         "answer_length": math.log1p(len(given.tokens)),
         "reference_length": math.log1p(len(reference.tokens)),
         "length_ratio": math.log((n_given + 1.0) / (n_reference + 1.0)),
-        # F1 of all words, small ones too, each as often as it stands there
-        "all_words": 2.0 * shared / (len(given.tokens) + len(reference.tokens) or 1),
+        "all_words": all_words,
+        "new_words": 2.0 * new_shared / n_new if n_new else all_words,
         "question_echo": len(given.content & pair.asked.content) / (n_given or 1),
     }

@@ -29,13 +29,15 @@ _SCHEMA = 2
 _STEPS = 8
 _SHARPEST = 6.0
 _LOGIT_CAP = 30.0
-# Of two long texts too little was learnt: there the F1 of all words takes the model's place, bit by bit with
-# the tokens of the shorter one, and less where the answer is much the shorter, as a student's answer is.
-_LONG_FROM, _LONG = 20, 80
-_LONG_SLOPE, _LONG_MIDDLE = 15.0, 0.4
+# Of two long texts too little was learnt: there the F1 of the words that the question has not takes the
+# model's place, bit by bit with the tokens of the shorter one. From one half on it says little more: two good
+# answers in words of their own seldom share more.
+_LONG_FROM, _LONG = 20, 50
+_LONG_SLOPE, _LONG_MIDDLE = 20.0, 0.285
+_TOP_SLOPE, _TOP = 4.0, 2.3
 
-_ANSWER_LENGTH, _REFERENCE_LENGTH, _LENGTH_RATIO, _ALL_WORDS = (
-    NAMES.index(name) for name in ("answer_length", "reference_length", "length_ratio", "all_words")
+_ANSWER_LENGTH, _REFERENCE_LENGTH, _NEW_WORDS = (
+    NAMES.index(name) for name in ("answer_length", "reference_length", "new_words")
 )
 
 Vector = NDArray[np.float64]
@@ -75,8 +77,9 @@ class Linear:
         long = _long(values)
         if not long:
             return self.plain(values)
-        change = _LONG_SLOPE * (values[_ALL_WORDS] - _LONG_MIDDLE) - zero_shot().plain(values)
-        return self.plain(values) + self.by_words * long * change
+        shared = values[_NEW_WORDS]
+        by_words = min(_LONG_SLOPE * (shared - _LONG_MIDDLE), _TOP_SLOPE * shared + _TOP)
+        return self.plain(values) + self.by_words * long * (by_words - zero_shot().plain(values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +123,7 @@ def zero_shot() -> Linear:
 def _long(values: Sequence[float]) -> float:
     """How far two texts are too long for the model, 0..1."""
     shorter = math.expm1(min(values[_ANSWER_LENGTH], values[_REFERENCE_LENGTH]))
-    long = min(1.0, max(0.0, (shorter - _LONG_FROM) / (_LONG - _LONG_FROM)))
-    return long * min(1.0, max(0.0, 1.0 + values[_LENGTH_RATIO]))
+    return min(1.0, max(0.0, (shorter - _LONG_FROM) / (_LONG - _LONG_FROM)))
 
 
 def sigmoid(logits: Vector) -> Vector:
@@ -204,9 +206,10 @@ def rule(comparison: Comparison) -> str | None:
         return "empty answer"
     if reference_refuses:
         return "both refuse" if answer.refuses else "fact against a refusal"
-    if comparison.value("exact"):
+    if answer.joined and answer.joined == reference.joined:
         return "the reference itself"
-    if answer.refuses and comparison.missing and len(answer.tokens) <= 2 * _FEW:
+    short = _FEW if len(reference.tokens) > _FEW else 2 * _FEW
+    if answer.refuses and comparison.missing and len(answer.tokens) <= short:
         return "refusal against a fact"
     # A bare yes or no decides; so does an opposite one at the head of both texts. Long texts say more.
     said, meant = comparison.answer_polarity, comparison.reference_polarity

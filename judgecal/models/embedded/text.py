@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import filterfalse
@@ -35,6 +36,7 @@ STOPWORDS = word_set(
     after before because while during can could will would shall should may might must s t d ll re ve m just
     only very such same other some any each both more most per via up out off mr mrs ms dr sir"""
 )
+ARTICLES = word_set("a an the")
 NEGATIONS = word_set("not no never none nobody nothing neither nor without cannot false incorrect")
 YES = word_set("yes yeah yep yup true correct indeed")
 NO = word_set("no nope false incorrect")
@@ -112,7 +114,8 @@ _MAX_LONG = 60_000
 _MAX_SENTENCES = 400
 # Without one of these nothing refuses; looking for them costs a fiftieth of the whole pattern.
 _REFUSAL_CUES = (
-    *word_list("no n't unable unanswer unsure unknown idk dunno sorry insufficient n/a nicht keine brak"),
+    *word_list("not n't unable unanswer unsure unknown idk dunno sorry insufficient n/a nicht keine brak"),
+    "no ",
     "as an ai",
     "nie wiem",
 )
@@ -170,6 +173,25 @@ class Text:
         """Groups of three letters of the words that are no stopwords."""
         padded = f" {' '.join([token for token in self.tokens if token not in STOPWORDS])[:1500]} "
         return frozenset(map("".join, zip(padded, padded[1:], padded[2:], strict=False)))
+
+    @cached_property
+    def in_order(self) -> tuple[str, ...]:
+        """The content, each token once: a set's own order differs from process to process."""
+        return tuple([token for token in dict.fromkeys(self.tokens) if token in self.content])
+
+    @cached_property
+    def counts(self) -> Counter[str]:
+        """How often each token stands in the text."""
+        return Counter(self.tokens)
+
+    @cached_property
+    def by_letter(self) -> Mapping[str, Sequence[str]]:
+        """The longer words of the content by their first letters."""
+        words: defaultdict[str, list[str]] = defaultdict(list)
+        for token in self.content:
+            if len(token) > 3:
+                words[token[0]].append(token)
+        return words
 
 
 def strip_accents(text: str) -> str:
