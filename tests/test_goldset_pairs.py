@@ -17,7 +17,7 @@ from judgecal.desk.server import choices_of
 from judgecal.errors import InputError
 from judgecal.goldset import import_sheets, load_gold, write_sheets
 from judgecal.goldset.check import check_gold
-from judgecal.goldset.pairs import by_side, left_of, pairs_told
+from judgecal.goldset.pairs import left_of, pairs_told
 from judgecal.records import Item, Pair
 from judgecal.scale import Scale
 from judgecal.tables import Columns
@@ -152,16 +152,6 @@ def test_sides_are_of_pairs_labels_alone_and_a_swapped_pair_is_the_same(tmp_path
     first = gold.items[0]
     again = replace(first, item_id="again", pair=first.pair and first.pair.swapped())
     problems = check_gold(replace(gold, items=(*gold.items, again)))
-    assert ("near_duplicate", "items.jsonl:1, again") in [
-        (problem.kind, problem.where) for problem in problems
-    ]
-    assert left_of(gold.items[0], gold.scale, "0:ann") in ("A", "B")
-    assert left_of(gold.items[0], Scale.parse("ordinal:-2:2"), "0:ann") is None
+    assert [one.where for one in problems if one.kind == "near_duplicate"] == ["items.jsonl:1, again"]
+    assert left_of(first, Scale.parse("ordinal:-2:2"), "0:ann") is None
     assert left_of(Item("i", "g", "Q?", "a"), gold.scale, "0:ann") is None
-    assert [by_side(label, "B") for label in ("A", "B", "tie", "left", "right")] == [
-        "right",
-        "left",
-        "tie",
-        "B",
-        "A",
-    ]

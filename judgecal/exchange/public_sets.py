@@ -302,9 +302,7 @@ def _arena(votes: Iterator[Record]) -> Rows:
                 "\n\n".join(turn["content"] for turn in chat if (turn["role"] == "user") is user)
                 for user in (True, False)
             )
-        if vote["winner"] not in (a, b) and "tie" not in vote["winner"]:
-            raise ValueError(f"the winner is {vote['winner']!r}")
-        row["label"] = {a: "A", b: "B"}.get(vote["winner"], "tie")
+        row["label"] = "tie" if "tie" in vote["winner"] else {a: "A", b: "B"}[vote["winner"]]
         if (key := (row["item_id"], vote["judge"])) not in seen:
             seen.add(key)
             yield row

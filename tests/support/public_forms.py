@@ -143,9 +143,8 @@ def judge_bench(one: PublicSet) -> bytes:
     said = {
         metric: {"majority_human": values[0], "individual_human_scores": values} for metric in one.metrics
     }
-    texts: list[Any] = [f"text {n}" for n in range(3)]
-    if "llmbar" in one.name:
-        texts = [{"input": f"ask {n}", "output_a": "one", "output_b": "two"} for n in range(3)]
+    text: Any = {"output_a": "one", "output_b": "two"} if "llmbar" in one.name else {}
+    texts = ({"input": f"ask {n}", **text} if text else f"text {n}" for n in range(3))
     instances = [{"id": n, "instance": text, "annotations": said} for n, text in enumerate(texts)]
     return json.dumps({"dataset": "d", "annotations": asked, "instances": instances}).encode()
 
