@@ -20,18 +20,18 @@ from judgecal.experiment.in_python import score
 from judgecal.experiment.stored import find_experiment
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import PromptJudge
-from judgecal.records import Failure, Item, Judgement
+from judgecal.records import Item
 from judgecal.report.explorer import Explorer
 from judgecal.report.gate import migrate_report
 from judgecal.scale import Label, Scale
 from judgecal.selection.confirm import calibrate
 from judgecal.selection.lock import LockedGold, load_lock
-from judgecal.selection.pass_rates import Churn, PassRule
+from judgecal.selection.pass_rates import PassRule, churn
 from judgecal.selection.rules import BothJudges, MigrationDecision, could_show, error_of, migration
 from judgecal.workspace import find_workspace
 from tests.support.command import Run
 from tests.support.locks import lock_file
-from tests.support.pages import page_of
+from tests.support.pages import items_of, page_of
 from tests.support.server import StubServer, running
 
 COLUMNS = ("--question", "question", "--answer", "answer", "--reference", "reference_answer")
@@ -205,70 +205,39 @@ def test_before_the_judge_is_asked_it_is_said_what_loss_could_show() -> None:
 
 def a_row(number: int, old: Label | None, new: Label | None, system: str = "A") -> tuple[Any, ...]:
     """A row in a group of its own with both verdicts."""
-    item = Item(f"i{number}", f"g{number}", f"q{number}", "a", ("r",), system)
-    late = Failure("timeout", "late")
-    rows = [
-        Judgement(item.item_id, "s", name, "f", 0, verdict, error=late if verdict is None else None)
-        for name, verdict in (("old", old), ("new", new))
-    ]
-    return (item, *rows)
+    return Item(f"i{number}", f"g{number}", f"q{number}", "a", ("r",), system), (old, new)
 
 
 def test_flips_and_changes_by_hand() -> None:
     people = LockedGold("set", "0" * 64, "test", "percentage", 75.0)
     percentage, ordinal = Scale.parse("percentage"), Scale.parse("ordinal:0:4")
-    churn = Churn(PassRule.of(people, percentage), PassRule.of(people, ordinal))
     rows = [(80.0, 3.0)] * 6 + [(90.0, 2.0)] * 3 + [(0.0, 4.0)] + [(75.0, 0.0), (None, 4.0), (60.0, None)]
-    for number, (old, new) in enumerate(rows):
-        churn.add(*a_row(number, old, new, "B" if number == 9 else "A"), line=number)
-    found = churn.result("f.csv").as_json()
+    a, b, found = churn(
+        (PassRule.of(people, percentage), PassRule.of(people, ordinal)),
+        [a_row(number, *both, "B" if number == 9 else "A") for number, both in enumerate(rows)],
+    )
     # 3 of ordinal:0:4 is 75 of 100 and passes; 2 is 50 and fails.
-    assert (found["n"], found["n_expected"], found["n_unscored"]) == (11, 13, {"old": 1, "new": 1})
-    assert (found["pass_to_fail"], found["fail_to_pass"]) == (4, 1)
-    assert found["flip_rate"]["value"] == pytest.approx(5 / 11)
-    assert tuple(found["flip_rate"][name] for name in ("n", "n_unscored", "n_groups")) == (11, 2, 11)
-    assert found["flip_rate"]["low"] < 5 / 11 < found["flip_rate"]["high"]
-    assert found["rate_change"]["value"] == pytest.approx(-3 / 11)
-    assert found["mean_change"]["value"] == pytest.approx((6 * -5 + 3 * -40 + 100 - 75) / 11)
-    a, b = found["systems"]
-    assert (a["system"], a["pass_to_fail"], a["fail_to_pass"]) == ("A", 4, 0)
-    assert (b["system"], b["pass_to_fail"], b["fail_to_pass"], b["n"]) == ("B", 0, 1, 1)
-    # The rows that moved farthest come first, of equals the first in the table; three of each direction.
-    assert [one["row"] for one in found["examples"]["pass_to_fail"]] == [10, 6, 7]
-    assert [one["row"] for one in found["examples"]["fail_to_pass"]] == [9]
-    assert found["examples"]["fail_to_pass"][0]["old"]["verdict"] == 0.0
+    assert (found.system, found.pass_to_fail, found.fail_to_pass) == ("all", 4, 1)
+    rate = found.flip_rate
+    assert rate.value == pytest.approx(5 / 11)
+    assert (rate.n, rate.n_expected, rate.n_unscored, rate.n_groups) == (11, 13, 2, 11)
+    assert rate.low is not None and rate.high is not None and rate.low < 5 / 11 < rate.high
+    assert (a.system, a.pass_to_fail, a.fail_to_pass) == ("A", 4, 0)
+    assert (b.system, b.pass_to_fail, b.fail_to_pass, b.flip_rate.n) == ("B", 0, 1, 1)
 
 
-def test_without_a_pass_mark_only_the_mean_is_said() -> None:
+def test_without_a_pass_mark_nothing_changes_sides() -> None:
     people = LockedGold("set", "0" * 64, "test", "percentage", None)
     rule = PassRule.of(people, Scale.parse("percentage"))
-    churn = Churn(rule, rule)
-    for number in range(12):
-        churn.add(*a_row(number, 50.0, 60.0), line=number)
-    found = churn.result("f.csv")
+    found = churn((rule, rule), [a_row(number, 50.0, 60.0) for number in range(12)])[-1]
     assert found.flip_rate.value is None and "no pass mark" in str(found.flip_rate.reason)
-    assert found.mean_change.value == 10.0
-
-
-@pytest.mark.parametrize(("old", "new"), [(0.0, 100.0), (100.0, 0.0)])
-def test_a_change_of_a_rate_never_passes_all_or_none(old: float, new: float) -> None:
-    rule = PassRule.of(LockedGold("set", "0" * 64, "test", "percentage", 75.0), Scale.parse("percentage"))
-    churn = Churn(rule, rule)
-    for number in range(12):
-        churn.add(*a_row(number, old, new if number else old), line=number)
-    found = churn.result("f.csv")
-    for change, most in ((found.rate_change, 1.0), (found.mean_change, 100.0)):
-        assert change.low is not None and change.high is not None
-        assert -most <= change.low < change.high <= most
 
 
 def test_of_words_it_counts_those_that_are_another_word() -> None:
-    words = Scale.parse("nominal")
-    rule = PassRule.of(LockedGold("set", "0" * 64, "test", "nominal", None), words)
-    churn = Churn(rule, rule)
-    for number in range(12):
-        churn.add(*a_row(number, "red", "blue" if number < 3 else "red"), line=number)
-    assert churn.result("f.csv").flip_rate.value == 0.25
+    rule = PassRule.of(LockedGold("set", "0" * 64, "test", "nominal", None), Scale.parse("nominal"))
+    rows = [a_row(number, "red", "blue" if number < 3 else "red") for number in range(12)]
+    found = churn((rule, rule), rows)[-1]
+    assert (found.flip_rate.value, found.pass_to_fail, found.fail_to_pass) == (0.25, 0, 0)
 
 
 # --- the command ---
@@ -295,9 +264,9 @@ def test_an_equal_judge_may_take_the_place_and_is_locked(
     assert 0.0 < result["loss_below"] < 0.25  # the same verdicts on so many questions show that much, not 0
     loss = f"{100 * result['loss_below']:.1f} points"
     assert result["why"] == f"it loses {loss} at most, less than the margin of 25 points"
-    assert result["churn"]["n"] == 220 and result["churn"]["pass_to_fail"] == 0
-    assert result["churn"]["fail_to_pass"] == 0
-    assert len(result["churn"]["systems"]) == 3
+    *systems, of_all = result["churn"]["systems"]
+    assert (of_all["flip_rate"]["n"], of_all["pass_to_fail"], of_all["fail_to_pass"]) == (220, 0, 0)
+    assert len(systems) == 3
     new, old = load_lock(workspace_dir / "new.lock.json"), load_lock(lock)
     assert (new.judge, new.verdicts, new.margin) == ("correctness_v1@embedded", old.verdicts, 0.25)
     assert {name: one.value for name, one in new.agreement.items()} == {
@@ -437,18 +406,19 @@ def test_the_churn_is_that_of_two_runs_of_judge(
     before, after = passed
     flips = [(old, new) for old, new in zip(before, after, strict=True) if old != new]
     assert len(flips) == sum(before) > 0 and not any(after)
-    churn = result["churn"]
-    assert (churn["pass_to_fail"], churn["fail_to_pass"], churn["n"]) == (len(flips), 0, len(before))
-    assert churn["flip_rate"]["value"] == pytest.approx(len(flips) / len(before))
-    assert churn["rate_change"]["value"] == pytest.approx(-len(flips) / len(before))
-    example = churn["examples"]["pass_to_fail"][0]
-    assert (example["old"]["verdict"], example["new"]["verdict"]) == (100.0, 0.0)
+    changed = result["churn"]["systems"][-1]
+    assert (changed["pass_to_fail"], changed["fail_to_pass"]) == (len(flips), 0)
+    assert (changed["flip_rate"]["n"], len(result["churn"]["flipped"])) == (len(before), len(flips))
+    assert changed["flip_rate"]["value"] == pytest.approx(len(flips) / len(before))
     text = judgecal("migrate", "--lock", lock, "--to", "mine", "--on", table, *COLUMNS, "--full").out
     assert f"({len(flips)} from pass to fail, 0 from fail to pass)" in " ".join(text.split())
     (slug,) = [one.name for one in (workspace_dir / "experiments").glob("migrate-*")]
-    page = unescape(page_of(judgecal, slug))
-    assert "Passed, would fail" in page and "100 -> 0" in page
-    assert f"({len(flips)} from pass to fail, 0 from fail to pass)" in page
+    page = page_of(judgecal, slug)
+    assert f"({len(flips)} from pass to fail, 0 from fail to pass)" in unescape(page)
+    shown, sides = items_of(page)["items"], ["pass", "fail"]
+    assert len(shown) >= len(flips) and all(
+        [one["verdict"] for one in item["said"]] == sides for item in shown
+    )
 
 
 def test_calls_that_were_lost_decide_nothing(

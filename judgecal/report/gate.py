@@ -10,9 +10,10 @@ from dataclasses import replace
 
 from judgecal.errors import listed
 from judgecal.experiment import Experiment, GoldSummary
-from judgecal.experiment.rows import sheet_command
+from judgecal.experiment.rows import ROWS, sheet_command
 from judgecal.goldset import GoldSet, unchanged_gold
-from judgecal.records import Estimate, Headline
+from judgecal.goldset.load import read_items
+from judgecal.records import Estimate, Headline, Item
 from judgecal.report.charts import (
     change_in_points,
     change_of,
@@ -24,25 +25,22 @@ from judgecal.report.charts import (
 from judgecal.report.document import (
     Document,
     Fact,
-    Heading,
     Paragraph,
-    Record,
     Section,
     Table,
     section,
     stored_document,
     table,
 )
-from judgecal.report.explorer import Explorer, Said, row_of, shown
+from judgecal.report.explorer import Explorer, Row, Said, row_of, shown
 from judgecal.report.judges import ladder_on
 from judgecal.report.judges_headline import raters_in_words, unread_headline
-from judgecal.report.numbers import count, count_of, difference, money, p_value, percent
+from judgecal.report.numbers import count, count_of, money, p_value, percent
 from judgecal.report.rows import rows_section
 from judgecal.report.wording import AS_WRONG, OWN_LABELS, failures_in_words, fitting, sentence, sentences
 from judgecal.scale import Label
 from judgecal.selection.gate import FlippedItem, GateResult
-from judgecal.selection.migrate import MigrateResult, OldAndNew
-from judgecal.selection.pass_rates import ChurnResult, SystemChurn
+from judgecal.selection.migrate import ChurnResult, MigrateResult, OldAndNew
 from judgecal.stats.metrics import amount_of, metric_facts, rows_of
 from judgecal.workspace import Workspace
 
@@ -89,30 +87,41 @@ def gate_report(workspace: Workspace, experiment: Experiment, _margin: float) ->
 
 def migrate_report(workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
     """The document of `migrate` with the items on which the judges fall on different sides."""
-    result = experiment.read_summary(MigrateResult)
+    result, rows = experiment.read_summary(MigrateResult), experiment.folder / ROWS
     gold = unchanged_gold(result.gold.set, result.gold.sha256, workspace=workspace)
     judges = {result.old: Estimate(result.old_value), result.new: Estimate(result.new_value)}
     ladder = ladder_on(gold, experiment, "test", result.metric, judges, strong=result.new) if gold else None
-    return replace(migrate_document(result), explorer=_flips(result, gold), picture=ladder)
+    on = read_items(rows) if result.churn and rows.is_file() else ()
+    return replace(migrate_document(result), explorer=_flips(result, gold, on), picture=ladder)
 
 
-def _flips(result: GateResult | MigrateResult, gold: GoldSet | None) -> Explorer | None:
-    """The flipped items with the verdict then and now; those of test are counted."""
-    if gold is None:
-        return None
-    items, rows = {item.item_id: item for item in gold.select("open")}, []
+def _flips(
+    result: GateResult | MigrateResult, gold: GoldSet | None, on: Sequence[Item] = ()
+) -> Explorer | None:
+    """The flipped items with the verdict then and now, those of test counted; and flipped rows without
+    labels.
+    """
+    items, rows = {item.item_id: item for item in (gold.select("open") if gold else ())}, []
+    churn = result.churn if isinstance(result, MigrateResult) else None
+    unlabelled = {item.item_id: item for item in on}
 
     def said(verdicts: Sequence[Label | None], passed: Sequence[bool | None]) -> Said:
         raw = ", ".join(map(_in_words, verdicts))
         sides = dict.fromkeys(shown(side, binary=True) for side in passed)
         return Said(", ".join(sides), raw) if sides else Said(raw)
 
+    def row(flip: FlippedItem, item: Item, label: str) -> Row:
+        now = said(flip.now, flip.now_passed)
+        both = [said(flip.locked, flip.locked_passed), now]
+        return row_of(item, label=label, said=both, marks=[f"now:{now.verdict}"])
+
     for flip in result.flipped:
-        if flip.item_id in items:
-            now = said(flip.now, flip.now_passed)
+        if gold is not None and flip.item_id in items:
             label = shown(gold.labels.get(flip.item_id), binary=gold.scale.kind == "binary")
-            both = [said(flip.locked, flip.locked_passed), now]
-            rows.append(row_of(items[flip.item_id], label=label, said=both, marks=[f"now:{now.verdict}"]))
+            rows.append(row(flip, items[flip.item_id], label))
+    n_sealed = len(result.flipped) - len(rows)
+    flips = churn.flipped if churn else ()
+    rows += [row(flip, unlabelled.pop(flip.item_id), "") for flip in flips if flip.item_id in unlabelled]
     if not rows:
         return None
     marks = dict.fromkeys(row.marks[0] for row in rows)
@@ -121,8 +130,8 @@ def _flips(result: GateResult | MigrateResult, gold: GoldSet | None) -> Explorer
         rows,
         ["locked", "now"],
         {mark: mark.replace(":", " ") for mark in marks if len(marks) <= _CHIPS},
-        n_sealed=len(result.flipped) - len(rows),
-        gold=gold.name,
+        n_sealed=n_sealed,
+        gold=gold.name if gold else "",
         key=result.experiment,
     )
 
@@ -477,48 +486,30 @@ def _difference(result: MigrateResult) -> Section:
 
 
 def _churn(churn: ChurnResult) -> Section:
-    flips, lost = churn.flip_rate, churn.n_unscored
+    of = churn.systems[-1]
+    flips = of.flip_rate
     says = f"Churn on {churn.file}: {flips.reason}."
     if flips.value is not None:
         says = (
             f"Churn on {churn.file}: {points_of(flips)}% of {flips.n} rows change sides "
-            f"({churn.pass_to_fail} from pass to fail, {churn.fail_to_pass} from fail to pass)."
+            f"({of.pass_to_fail} from pass to fail, {of.fail_to_pass} from fail to pass)."
         )
-    systems: tuple[SystemChurn, ...] = (*churn.systems, churn)
     columns = table(
-        systems,
+        churn.systems,
         {
-            "system": lambda system: system.system or "(none named)",
-            "rows": lambda system: f"{system.n}/{system.n_expected}",
-            "change sides %": lambda system: points_of(system.flip_rate),
-            "pass to fail": lambda system: count(system.pass_to_fail),
-            "fail to pass": lambda system: count(system.fail_to_pass),
-            "rate, points": lambda system: change_in_points(system.rate_change),
-            "mean, points": lambda system: difference(system.mean_change, 1),
+            "system": lambda row: row.system or "(none named)",
+            "rows": lambda row: f"{row.flip_rate.n}/{row.flip_rate.n_expected}",
+            "change sides %": lambda row: points_of(row.flip_rate),
+            "pass to fail": lambda row: count(row.pass_to_fail),
+            "fail to pass": lambda row: count(row.fail_to_pass),
         },
         short=True,
     )
-    examples: list[Heading | Record] = []
-    for heading, rows in (
-        ("Passed, would fail", churn.examples.pass_to_fail),
-        ("Failed, would pass", churn.examples.fail_to_pass),
-    ):
-        examples += [Heading(heading)] * bool(rows)
-        for row in rows:
-            old, new = row.old, row.new
-            title = f"Row {row.row}{f', {row.system}' if row.system else ''}"
-            facts = [
-                ("Question", row.question),
-                ("Answer", row.answer),
-                ("Old", old.reasoning),
-                ("New", new.reasoning),
-            ]
-            examples.append(Record(f"{title}: {_in_words(old.verdict)} -> {_in_words(new.verdict)}", facts))
     missing = sentences(
         bool(churn.n_lacking)
         and f"{churn.n_lacking} rows lack what the judges ask for; these numbers leave them out.",
-        bool(lost.old or lost.new)
-        and f"Without a verdict, and left out here: {lost.old} by the old judge, {lost.new} by the new one.",
+        bool(churn.n_unscored)
+        and f"{count_of(churn.n_unscored, 'verdict')} could not be had; these numbers leave their rows out.",
     )
     return section(
         "churn",
@@ -526,6 +517,5 @@ def _churn(churn: ChurnResult) -> Section:
         "What moves when you replace the judge, and by how much.",
         Paragraph(says, short=True),
         columns,
-        examples,
         (Paragraph(text, short=True) for text in missing),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -77,7 +78,7 @@ from judgecal.selection.lock import (
     reply_fingerprint,
     write_lock,
 )
-from judgecal.selection.pass_rates import Churn, ChurnResult, PassRule, chance
+from judgecal.selection.pass_rates import Churn, PassRule, chance, change, churn
 from judgecal.selection.rules import (
     BothJudges,
     GateDecision,
@@ -95,6 +96,7 @@ from judgecal.stats.metrics import metric_facts
 from judgecal.workspace import Workspace, find_workspace, shown
 
 _SEALED = "the rows decide: no look at test was taken"
+_MOST_FLIPPED = 500  # rows that the page shows
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,17 @@ class OldAndNew:
     old_value: float | None
     new_value: float | None
     planned: Planned | None = None  # for other numbers of questions
+
+
+@dataclass(frozen=True, slots=True)
+class ChurnResult:
+    """What changes on the rows of a file."""
+
+    file: str
+    systems: tuple[Churn, ...]  # at last all rows
+    n_unscored: int  # verdicts that there are not, of either judge
+    n_lacking: int  # rows that lack what the judges ask for
+    flipped: tuple[FlippedItem, ...]  # the first of those that change sides
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,6 +240,17 @@ def recent_table(workspace: Workspace) -> Mapping[str, str] | None:
         if (workspace.root / table["file"]).is_file():
             return {**table, "file": shown(workspace.root / table["file"])}
     return None
+
+
+def _flipped(
+    rules: Sequence[PassRule], rows: Iterable[tuple[Item, Sequence[Label | None]]]
+) -> Iterator[FlippedItem]:
+    """The rows that change sides; without a mark, those whose verdict is another one."""
+    for item, said in rows:
+        then, now = said
+        if change(rules, said) or (rules[0].mark is None and None not in said and then != now):
+            passed = [(rule.passes(verdict),) for rule, verdict in zip(rules, said, strict=True)]
+            yield FlippedItem(item.item_id, (then,), (now,), *([] if rules[0].mark is None else passed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,9 +400,9 @@ class MigrateRun:
                 self.lock.calibration,
                 calibrate(AgreementTable(self.gold, self.items), JudgeColumn.of(self.new, rows)),
             )
-            churn, judged = None, None
+            changed, judged = None, None
             if self.recent is not None:
-                churn, judged = self._churn(self.recent, maps, journal, budget)
+                changed, judged = self._churn(self.recent, maps, journal, budget)
         lost = sum(row.error is not None and row.error.kind in RETRIED_ON_RESUME for row in (*called, *rows))
         again, new = ({row.item_id: row.verdict for row in whole_items(part)} for part in (called, rows))
         old = {item.item_id: self.lock.verdicts.get(item.item_id) for item in self.items} | again
@@ -399,7 +423,7 @@ class MigrateRun:
         if not sealed:
             kind: LookKind = "report" if lost else "decision"  # of lost calls nothing is decided yet
             look = look_at_test(**seen, experiment=self.experiment.slug, kind=kind)
-        result = self._result(sides, maps, called, rows, churn, look=look, on_rows=on_rows, sealed=sealed)
+        result = self._result(sides, maps, called, rows, changed, look=look, on_rows=on_rows, sealed=sealed)
         if table := None if self.recent else recent_table(self.workspace):
             result = replace(result, go_on=self._again(table))
         if lost:  # they count as wrong, and that is not the judge's doing
@@ -430,45 +454,52 @@ class MigrateRun:
         maps: tuple[Calibration | None, Calibration | None],
         journal: Journal,
         budget: Budget,
-    ) -> tuple[ChurnResult, tuple[Mapping[str, RowJudge], list[tuple[Item, list[Judgement]]]]]:
+    ) -> tuple[ChurnResult, tuple[Mapping[str, RowJudge], list[tuple[Item, list[Label | None]]]]]:
         """Have both judges judge recent answers, and say what would change, each by its own map; with the
         judges and what they said."""
         for judged in self._recent_items():
             trial = Due(judged.judge, judged, journal, self.options)
             judge_to_journal([trial], budget=budget, label=judged.judge.name)
         judges = self.old, self.new
-        rules = (
-            PassRule.of(self.lock.gold, item_scale(judge), calibration)
-            for judge, calibration in zip(judges, maps, strict=True)
-        )
-        churn, known = Churn(*rules), list[tuple[Item, list[Judgement]]]()
+        known, n_lacking = list[tuple[Item, list[Label | None]]](), 0
         of = {
             judge.name: RowJudge(judge, item_scale(judge), calibration)
             for judge, calibration in zip(judges, maps, strict=True)
         }
-        for line, row, said in judgements_of_rows(recent, of, journal):
-            if said is None:
-                churn.n_lacking += 1
-                continue
-            churn.add(row.item, *said, line=line)
-            known.append((row.item, said))
-        return churn.result(str(recent.source.path)), (of, known)
+        for _, row, said in judgements_of_rows(recent, of, journal):
+            n_lacking += said is None
+            known += [] if said is None else [(row.item, [judgement.verdict for judgement in said])]
+        rules = self._rules(maps)
+        changed = ChurnResult(
+            str(recent.source.path),
+            tuple(churn(rules, known)),
+            sum(said.count(None) for _, said in known),
+            n_lacking,
+            tuple(itertools.islice(_flipped(rules, known), _MOST_FLIPPED)),
+        )
+        return changed, (of, known)
+
+    def _rules(self, maps: Iterable[Calibration | None]) -> list[PassRule]:
+        """Which verdicts of either judge pass."""
+        return [
+            PassRule.of(self.lock.gold, item_scale(judge), calibration)
+            for judge, calibration in zip((self.old, self.new), maps, strict=True)
+        ]
 
     def _on_rows(
         self,
         sides: tuple[_Side, _Side],
         judges: Mapping[str, RowJudge],
-        rows: Sequence[tuple[Item, Sequence[Judgement]]],
+        rows: Sequence[tuple[Item, Sequence[Label | None]]],
     ) -> OnRows | None:
         """What the rows decide, and labels of some; None of what cannot be bounded so."""
         if not by_rows(self.lock.metric, self.gold.scale):
             return None
         known = tuple(item for item in self.items if self.gold.split_of(item.group) != "test")
         on_known = {side.judge.name: side.on(known) for side in sides}
-        said = ((item, [row.verdict for row in of_item]) for item, of_item in rows)
         where = self.recent.source.path.name if self.recent else ""
         how: dict[str, Any] = {"where": where, "trained": self.old.trained_on | self.new.trained_on}
-        judged = JudgedRows.of(self.gold, self.lock.metric, judges, (known, on_known), said, **how)
+        judged = JudgedRows.of(self.gold, self.lock.metric, judges, (known, on_known), rows, **how)
         if judged is None and self.labels is not None:
             raise InputError(
                 f"{where}: no row, or too few labelled questions, to decide by --labels: leave it out"
@@ -513,7 +544,7 @@ class MigrateRun:
         maps: tuple[Calibration | None, Calibration | None],
         called: Judgements,
         rows: Judgements,
-        churn: ChurnResult | None,
+        changed: ChurnResult | None,
         *,
         look: Look,
         on_rows: OnRows | None,
@@ -541,13 +572,13 @@ class MigrateRun:
             {} if sealed else table.agreements(side.column(test_items))["as_wrong"] for side in sides
         )
         unscored = (side.on(test_items).count(None) / len(test_items) for side in sides)
-        # share of the test items that change sides, each judge's verdicts through its own map
-        flips = Churn(*(PassRule.of(lock.gold, side.scale) for side in mapped), level=look.level)
-        old, new = (side.column(test_items).rows for side in mapped)
-        for line, rows_of_item in enumerate(zip(test_items, old, new, strict=True)):
-            flips.add(*rows_of_item, line=line)
+        rules = self._rules(maps)
+        of_all, of_test = (
+            [(item, [side.verdicts[item.item_id] for side in sides]) for item in items]
+            for items in (self.items, test_items)
+        )
         extra = {"lock": lock.sha256[:12], "metric": metric, "margin": self.margin}
-        in_production = 0 if churn is None else churn.n_unscored.old + churn.n_unscored.new + churn.n_lacking
+        in_production = 0 if changed is None else changed.n_unscored + changed.n_lacking
         return MigrateResult(
             experiment=self.experiment.slug,
             lock=str(self.lock_path),
@@ -563,8 +594,8 @@ class MigrateRun:
             smallest_detectable=test.smallest_detectable,
             locked=locked,
             now=now,
-            flip_rate=flips.result("").flip_rate,
-            flipped=tuple(self._flipped(sides, mapped)),
+            flip_rate=churn(rules, of_test, level=look.level)[-1].flip_rate,
+            flipped=tuple(_flipped(rules, of_all)),
             noise=lock.noise.flip_rate,
             unscored=UnscoredSides(*unscored),
             model_changed=lock.model_id is not None
@@ -572,7 +603,7 @@ class MigrateRun:
             old_value=test.b,
             new_value=test.a,
             all_items=OldAndNew(whole.difference, whole.b, whole.a, whole.planned),
-            churn=churn,
+            churn=changed,
             new_lock=None,
             new_lock_reason=None,
             forced=False,
@@ -594,17 +625,6 @@ class MigrateRun:
         words += ["--margin", f"{self.margin:g}"] * (self.margin != self.lock.margin)
         columns = on["columns"] if on else ""
         return f"{shlex.join([*words, *(['--on', on['file']] if on else [])])} {columns}".rstrip()
-
-    def _flipped(self, sides: tuple[_Side, _Side], mapped: tuple[_Side, _Side]) -> Iterator[FlippedItem]:
-        rules = [PassRule.of(self.lock.gold, side.scale) for side in mapped]
-        for item in self.items:
-            then, now = (side.verdicts[item.item_id] for side in sides)
-            both = zip(rules, mapped, strict=True)
-            before, after = (rule.passes(side.verdicts[item.item_id]) for rule, side in both)
-            if before is not None and after is not None and before != after:
-                yield FlippedItem(item.item_id, (then,), (now,), (before,), (after,))
-            elif rules[0].mark is None and then != now and None not in (then, now):
-                yield FlippedItem(item.item_id, (then,), (now,))
 
     def _cross_fitted(self, sides: tuple[_Side, _Side], mapped: tuple[_Side, _Side]) -> tuple[_Side, _Side]:
         """The open items, each by maps fitted without its question: train and dev made the final ones."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import heapq
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from judgecal.records import Estimate, Item, Judgement, Result
+from judgecal.records import Estimate, Item
 from judgecal.scale import Label, Scale, common_scale, onto
 from judgecal.selection.lock import Lock, LockedGold
 from judgecal.stats import Calibration
@@ -21,11 +20,6 @@ from judgecal.stats.sample import Floats, Ints
 
 _EPS = 1e-12
 _ALL = "all"
-_EXAMPLES = 3  # of a change in each direction
-_CLIPPED = 200  # characters of a text in an example
-_POINTS = Scale.parse("percentage")
-# what changes in a row -> its least and its most
-_CHANGES = {"rate": (-1.0, 1.0), "points": (-_POINTS.span, _POINTS.span), "differs": (0.0, 1.0)}
 _MOST_WORDS = 50  # that shares are given of; a judge with more of them gives texts and not labels
 
 
@@ -271,156 +265,48 @@ def word_shares(
 
 
 @dataclass(frozen=True, slots=True)
-class ChurnVerdict:
-    """What a judge said of a row."""
-
-    verdict: Label | None
-    reasoning: str
-
-
-@dataclass(frozen=True, slots=True)
-class ChangedRow:
-    """A row whose verdict changed sides: its line in the table, its texts clipped, what either said."""
-
-    row: int
-    system: str | None
-    question: str
-    answer: str
-    old: ChurnVerdict
-    new: ChurnVerdict
-
-
-@dataclass(frozen=True, slots=True)
-class ChangedRows:
-    """The rows that moved farthest, in either direction."""
-
-    pass_to_fail: tuple[ChangedRow, ...]
-    fail_to_pass: tuple[ChangedRow, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class BothUnscored:
-    """Rows without a verdict of either judge."""
-
-    old: int
-    new: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SystemChurn(Result):
+class Churn:
     """What another judge changes on one system's rows."""
 
     system: str  # its name; empty where its rows name none, `all` for all rows
-    n: int  # rows that both judged, all rows, and those that either left unscored
-    n_expected: int
-    n_unscored: BothUnscored
     flip_rate: Estimate  # share of rows that change sides (whose word changes, on nominal scales), 0..1
     pass_to_fail: int
     fail_to_pass: int
-    rate_change: Estimate  # new less old share that passes, -1..1
-    mean_change: Estimate  # new less old average, in points of 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChurnResult(SystemChurn):
-    """The same of all rows of a file, and of each system; `n_lacking` rows lack what the judges ask for."""
-
-    file: str
-    n_lacking: int
-    systems: tuple[SystemChurn, ...]
-    examples: ChangedRows
-
-
-class _Changes:
-    """The rows of one system: what changed in each, NaN where a judge left it unscored, and its group."""
-
-    def __init__(self) -> None:
-        self.changed = {name: array("d") for name in _CHANGES}
-        self.groups = array("q")
-        self.n_unscored: Counter[str] = Counter()
+def change(rules: Sequence[PassRule], said: Sequence[Label | None]) -> float | None:
+    """1 where a row comes to pass or has another word, -1 where it comes to fail, else 0; `rules` and `said`
+    are of the old judge and of the new one. None where that cannot be said.
+    """
+    if None in said:
+        return None
+    if not rules[0].judge.numeric:
+        return float(said[0] != said[1])
+    before, after = (rule.passes(verdict) for rule, verdict in zip(rules, said, strict=True))
+    return None if before is None or after is None else float(after) - float(before)
 
 
-class Churn:
-    """Two judges on the same rows, filled a row at a time; `old` and `new` say which verdicts of either
-    pass."""
+def churn(
+    rules: Sequence[PassRule], rows: Sequence[tuple[Item, Sequence[Label | None]]], *, level: float = 0.95
+) -> list[Churn]:
+    """What changes by system, in the order of their first rows and where any is named, and of all rows."""
+    reason = rules[0].reason or rules[1].reason
+    moves = [np.nan if (move := change(rules, said)) is None else move for _, said in rows]
 
-    def __init__(self, old: PassRule, new: PassRule, *, level: float = 0.95) -> None:
-        self._rules, self._level = (old, new), level
-        self._systems: dict[str | None, _Changes] = {}
-        # pass to fail, and fail to pass: how far, the line negated, the row
-        self._farthest: dict[float, list[tuple[float, int, ChangedRow]]] = {-1.0: [], 1.0: []}
-        self.n_lacking = 0
+    def entry(name: str, at: Sequence[int]) -> Churn:
+        moved = np.array([moves[place] for place in at], dtype=np.float64)
+        rate = mean_estimate(np.abs(moved), [rows[place][0].group for place in at], level=level)
+        n_unscored = int(np.isnan(moved).sum())
+        if reason is not None and n_unscored == len(at):
+            rate = Estimate(None, level=level, n_expected=len(at), reason=reason)
+        to_fail, to_pass = (int(np.sum(moved == end)) * rules[0].judge.numeric for end in (-1.0, 1.0))
+        return Churn(name, replace(rate, n_unscored=n_unscored), to_fail, to_pass)
 
-    def add(self, item: Item, old: Judgement, new: Judgement, *, line: int) -> None:
-        """Count a row that both judges were called for; `line` is where it stands in the table."""
-        rows = self._systems.setdefault(item.system, _Changes())
-        rows.groups.append(group_number(item.group))
-        rows.n_unscored.update(old=old.verdict is None, new=new.verdict is None)
-        rate = points = differs = np.nan
-        if old.verdict is not None and new.verdict is not None:
-            sides = list(zip(self._rules, (old.verdict, new.verdict), strict=True))
-            before, after = (rule.passes(verdict) for rule, verdict in sides)
-            if before is not None and after is not None:
-                rate = float(after) - float(before)
-            if self._rules[0].judge.numeric:
-                low, high = (_in_points(rule, verdict) for rule, verdict in sides)
-                points, differs = high - low, abs(rate)
-            else:
-                differs = float(old.verdict != new.verdict)
-        for values, value in zip(rows.changed.values(), (rate, points, differs), strict=True):
-            values.append(value)
-        if rate in self._farthest:
-            texts = item.asked[:_CLIPPED], item.answer[:_CLIPPED]
-            verdicts = (ChurnVerdict(row.verdict, row.reasoning[:_CLIPPED]) for row in (old, new))
-            farthest = self._farthest[rate]
-            heapq.heappush(farthest, (abs(points), -line, ChangedRow(line, item.system, *texts, *verdicts)))
-            if len(farthest) > _EXAMPLES:  # of equals the first rows stay
-                heapq.heappop(farthest)
-
-    def result(self, file: str) -> ChurnResult:
-        """All rows of the file, each system, and the rows that moved farthest in either direction."""
-        systems = {} if set(self._systems) <= {None} else self._systems
-        examples = (
-            tuple(row for *_, row in sorted(heap, key=lambda example: (-example[0], -example[1])))
-            for heap in self._farthest.values()
-        )
-        return ChurnResult(
-            **self._entry(_ALL, list(self._systems.values())),
-            file=file,
-            n_lacking=self.n_lacking,
-            systems=tuple(SystemChurn(**self._entry(name or "", [rows])) for name, rows in systems.items()),
-            examples=ChangedRows(*examples),
-        )
-
-    def _entry(self, system: str, parts: Sequence[_Changes]) -> dict[str, Any]:
-        codes = np.unique(joined(part.groups for part in parts), return_inverse=True)[1].tolist()
-        reason = self._rules[0].reason or self._rules[1].reason
-        changed = {name: joined(part.changed[name] for part in parts) for name in _CHANGES}
-        means = {}
-        for name, (low, high) in _CHANGES.items():
-            n_unscored = int(np.isnan(changed[name]).sum())
-            mean = mean_estimate(changed[name], codes, low=low, high=high, level=self._level)
-            if reason is not None and n_unscored == len(codes):
-                mean = Estimate(None, level=self._level, n_expected=len(codes), reason=reason)
-            means[name] = replace(mean, n_unscored=n_unscored)
-        lost = sum((part.n_unscored for part in parts), Counter())
-        return {
-            "system": system,
-            "n": means["differs"].n,
-            "n_expected": len(codes),
-            "n_unscored": BothUnscored(lost["old"], lost["new"]),
-            "flip_rate": means["differs"],
-            "pass_to_fail": int(np.sum(changed["rate"] == -1.0)),
-            "fail_to_pass": int(np.sum(changed["rate"] == 1.0)),
-            "rate_change": means["rate"],
-            "mean_change": means["points"],
-        }
-
-
-def _in_points(rule: PassRule, verdict: Label) -> float:
-    """A verdict in points of 100, through the judge's map where it has one."""
-    mapped = rule.calibrated(verdict)
-    return onto(_POINTS, *((rule.judge, float(verdict)) if mapped is None else (rule.people, mapped)))
+    systems: dict[str | None, list[int]] = {}
+    for place, (item, _) in enumerate(rows):
+        systems.setdefault(item.system, []).append(place)
+    named = () if set(systems) == {None} else systems.items()
+    return [*(entry(name or "", at) for name, at in named), entry(_ALL, range(len(rows)))]
 
 
 def joined(arrays: Iterable[array[Any]]) -> Any:
