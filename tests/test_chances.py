@@ -203,6 +203,18 @@ def test_a_judge_by_chances_is_scored_locked_used_and_escalates(
     assert changed.code != 0 and "verdict" in changed.err
 
 
+def test_the_mean_of_several_calls_has_the_mean_of_their_chances(
+    judgecal: Run, server: StubServer, workspace: Workspace
+) -> None:
+    make_set(workspace, judgecal, 20)
+    score = one_object(
+        judgecal("score", "--gold", "made", "--judge", "words@chance*3", "--name", "s", "--json")
+    )
+    n, (judge,) = score["gold"]["n_items"], score["judges"]
+    assert judge["n"] == n and server.calls == 3 * n and judge["agreement"]["auc"]["value"] > 0.8
+    assert any(f"{n} of {n} verdicts are by the chances" in note for note in score["notes"])
+
+
 REFUSALS = [
     failing(400, "logprobs is not supported with this model"),
     failing(500, "top_logprobs: extra inputs are not permitted"),

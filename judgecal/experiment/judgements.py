@@ -130,7 +130,6 @@ def of_calls(judge: str, rows: Sequence[Judgement]) -> Judgement:
         judge_fingerprint=f"{first.judge_fingerprint}*{calls}",
         repeat=first.repeat // calls,
         latency_s=max(latencies) if len(latencies) == calls else None,
-        chances=None,  # those of single calls stand in the journal
     )
 
 

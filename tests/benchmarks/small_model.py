@@ -86,29 +86,25 @@ def _scored(mode: str, args: argparse.Namespace) -> Told:
             (root / name).symlink_to(ROOT / name)
         (root / "judgecal.toml").write_text(_alias(mode, args), encoding="utf-8")
         options = ("--signatures", args.signature, "--models", "small", "--limit", str(args.limit))
-        argv = [
-            sys.executable,
-            "-m",
-            "judgecal",
-            "--workspace",
-            folder,
-            "score",
-            *options,
-            "--name",
-            "small",
-            "--json",
-        ]
-        environment = {**os.environ, "JUDGECAL_CACHE_DIR": str(root / "cache")}
         began = time.monotonic()
-        done = subprocess.run(argv, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+        done = run_json(root, "score", *options, "--name", "small", cache=root / "cache")
         took = time.monotonic() - began
-        if done.returncode not in (0, 4):
-            raise SystemExit(f"score ended with {done.returncode}")
         rows = (root / "experiments" / "small" / "judgements.jsonl").read_text(encoding="utf-8").splitlines()
         judged = [
             row for row in map(json.loads, rows) if row["judge"].endswith("@small")
         ]  # the floor is in there too
-        return Told(judged, took, json.loads(done.stdout)["headline"]["sentence"])
+        return Told(judged, took, done["headline"]["sentence"])
+
+
+def run_json(root: Path, *words: str, cache: Path | None = None) -> dict[str, Any]:
+    """The JSON object of a command in a workspace."""
+    argv = [sys.executable, "-m", "judgecal", "--workspace", str(root), *words, "--json"]
+    environment = {**os.environ, **({"JUDGECAL_CACHE_DIR": str(cache)} if cache else {})}
+    done = subprocess.run(argv, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode not in (0, 4):
+        raise SystemExit(f"{words[0]} ended with {done.returncode}")
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
 
 
 def _alias(mode: str, args: argparse.Namespace) -> str:

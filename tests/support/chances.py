@@ -64,6 +64,7 @@ def rows_by_number(n_groups: int, of_each: int = 3, seed: int = 7) -> Iterator[d
             "item_id": f"i{number}",
             "group": f"q{number // of_each}",
             "question": f"What is {number // of_each}?",
+            "reference_answer": f"It is {number}.",
             "answer": f"It is {number}, sure {chance:.4f}.",
             "label": "yes" if rng.random() < chance else "no",
         }
