@@ -215,7 +215,7 @@ def _scale(
     if known := kept.get(judge) or of_signature.get(JudgeName.parse(judge).signature):
         return known.verdicts()
     if not people.numeric:
-        return people
+        return Scale.parse("nominal")  # its words are not known, and need not be the people's
     # the scale that verdicts themselves tell: all lie on it, and some in its upper half
     numbers = [float(row.verdict) for row in rows if isinstance(row.verdict, int | float)]
     for scale in (people, Scale.parse("binary"), Scale.parse("percentage")):
