@@ -116,7 +116,17 @@ def test_who_always_takes_the_first_place_is_seen_and_gains_nothing(judgecal: Ru
     assert [entry["judge"] for entry in found["floor"]] == [
         "best constant", "longer_answer@local", "pairwise_v1@embedded"
     ]  # fmt: skip
-    assert not one_object(judgecal("score", "--json"))["judges"][0]["first_place"]
+    # the same from the journal alone, and from it as a file of somebody else's
+    journal = Path("experiments", found["experiment"], "judgements.jsonl")
+    (journal.parent / "summary.json").unlink()
+    again = one_object(judgecal("report", found["experiment"], "--json"))["result"]
+    assert (again["judges"], again["floor"]) == (found["judges"], found["floor"])
+    read = one_object(judgecal("agreement", "--gold", "pairs", "--judgements", journal, "--json"), code=0)
+    assert [entry["first_place"] for entry in read["judges"][:3]] == [
+        j["first_place"] for j in found["judges"]
+    ]
+    leaning = [what for what in found["headline"]["unknown"] if "prefers the first answer in 100 [" in what]
+    assert len(leaning) == 2  # and of `knows`, at 62.5%, the interval holds 50
 
 
 def test_one_order_asks_half_as_much_and_tells_no_consistency(judgecal: Run, pairs: Path) -> None:
@@ -143,6 +153,13 @@ def test_pairs_and_single_answers_are_held_apart(
     assert ran.code == 2
     assert message in ran.err
     assert ran.err.count("\n") == 1
+
+
+def test_a_pair_is_shown_with_both_answers_and_judged_by_default(judgecal: Run, pairs: Path) -> None:
+    assert ITEM.answered == "A (small): 4\n\nB (large): It is 5, I think"
+    words = ("score", "--gold", "pairs", "--split", "all", "--repeats", "2", "--dry-run", "--json")
+    assert one_object(judgecal(*words))["calls"] == 2 * 2 * 30
+    assert one_object(judgecal(*words, "--one-order"))["calls"] == 2 * 30
 
 
 @pytest.mark.parametrize("reference", [(), ("The sum is 4",)])
