@@ -100,9 +100,16 @@ def _mean(broken: Broken, one: MadeProbes) -> float | None:
 
 
 def train_probes(
-    gold: GoldSet, items: Sequence[Item], judge: Optimised, *, seed: int, directed: bool
+    gold: GoldSet,
+    items: Sequence[Item],
+    judge: Optimised,
+    *,
+    seed: int,
+    directed: bool,
+    broken: frozenset[str] = frozenset(),
 ) -> tuple[list[Probe], dict[str, Label]]:
-    """Probes of train, families in turn and at most as many as there are answers, with a label each.
+    """Probes of train, first those that break the judge (`broken`, their ids), families in turn and at most
+    as many as there are answers, with a label each.
 
     The label is what a probe must get: an end of the scale, or that of the answer which it was made of. One
     that must fall has the lower end, which a binary scale says; on a graded one it is known only to fall, so
@@ -112,7 +119,8 @@ def train_probes(
     kinds = {"full": scale.high, "none": scale.low, "falls": scale.low}
     usable = [one for one in made if directed or one.family.kind != "falls" or not scale.graded]
     turns = itertools.chain(*itertools.zip_longest(*(one.probes for one in usable)))
-    probes = [probe for probe in turns if probe is not None][: len(items)]
+    every = (probe for probe in turns if probe is not None)
+    probes = sorted(every, key=lambda probe: probe.item.item_id not in broken)[: len(items)]
     return probes, {
         one.item.item_id: kinds.get(one.family.kind, gold.labels[one.of.item_id]) for one in probes
     }

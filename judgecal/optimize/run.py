@@ -304,7 +304,7 @@ class OptimizeRun:
             unread=unread,
         )
 
-    def training(self, budget: Budget) -> Training:
+    def training(self, budget: Budget, broken: frozenset[str] = frozenset()) -> Training:
         """What the optimiser may see: train items and their labels alone."""
         items = self.items("train")
         labels = {item.item_id: self.gold.labels[item.item_id] for item in items}
@@ -312,7 +312,8 @@ class OptimizeRun:
         probes = list[Probe]()
         if self.probes:
             directed = self.optimizer in ("gepa", "simba")
-            probes, known = train_probes(self.gold, items, self.judge, seed=self.seed, directed=directed)
+            how: dict[str, Any] = {"seed": self.seed, "directed": directed, "broken": broken}
+            probes, known = train_probes(self.gold, items, self.judge, **how)
             labels |= known
         for rating in self.gold.ratings:
             if rating.item_id in labels and (rating.note or "").strip():
@@ -330,6 +331,7 @@ class OptimizeRun:
             log=self.call_log,
             use_cache=self.options.use_cache,
             quiet=self.options.quiet,
+            broken=broken,
             probes=[
                 (shown, probe.family.kind, probe.family.what)
                 for probe in probes
@@ -338,7 +340,7 @@ class OptimizeRun:
         )
 
     def _score_all(self, journal: Journal, budget: Budget, hard: frozenset[str]) -> list[Scored]:
-        dev, training = self.table("dev"), dataclasses.replace(self.training(budget), broken=hard)
+        dev, training = self.table("dev"), self.training(budget, hard)
         made: Iterable[Candidate] = candidates(self.optimizer, training)
         at_most = OPTIMIZERS[self.optimizer].bounds(training).candidates
         if not at_most:  # they take no call: all at once
