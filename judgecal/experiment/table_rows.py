@@ -13,7 +13,9 @@ from judgecal.errors import InputError
 from judgecal.experiment.judgements import of_calls, whole_item
 from judgecal.judges import ITEM_INPUTS, Judge, lacking_inputs, single_calls, units_of
 from judgecal.records import Item, Judgement, Key, digest
+from judgecal.signatures import ANSWER_A, ANSWER_B
 from judgecal.tables import Columns, FileSource, Row
+from judgecal.tables.columns import PAIR
 from judgecal.workspace import Workspace
 
 UNREADABLE = "cannot be read"
@@ -28,11 +30,13 @@ _INPUTS = {
     ),
     **dict.fromkeys(("context", "contexts", "chunk"), ("--context", "retrieved_context", "context")),
     "conversation": ("--conversation", "conversation", "conversation"),
+    ANSWER_A: ("--answer-a", ANSWER_A, "answer A"),
+    ANSWER_B: ("--answer-b", ANSWER_B, "answer B"),
 }
 # Option -> field of `Columns`.
 _FIELDS = {"--context": "contexts"} | {
     f"--{name}": name for name in ("question", "answer", "reference", "conversation")
-}
+} | {"--answer-a": ANSWER_A, "--answer-b": ANSWER_B}
 _ANSWERS = frozenset(name for name, (_, part, _) in _INPUTS.items() if part == "response")
 _ALWAYS = _ANSWERS | {"question"}  # what every item has, if only as an empty text
 
@@ -113,7 +117,8 @@ class RowReader:
         inputs = frozenset(name for judge in judges for name in judge.inputs)
         options = {_INPUTS[name][0] for name in inputs & _INPUTS.keys()}
         optional = [_FIELDS[option] for option in options if option not in ("--question", "--answer")]
-        looked_for = ["question", "answer", "item", "group", "system", *optional]
+        answers = PAIR if ANSWER_A in inputs else ("answer",)
+        looked_for = ["question", *answers, "item", "group", "system", *optional]
         columns = columns.resolved(source.columns, source.path, only=looked_for)
         fields = {name for name, _ in columns.fields}
         more = ((name, name) for name in sorted(inputs - ITEM_INPUTS - fields))

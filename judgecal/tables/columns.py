@@ -192,7 +192,8 @@ class Columns:
         passed_over = {"system"} if "*" in (self.answer or "") else set()  # the star is the systems' names
         if self.fields and self.question is None and self.answer is None and not self.pairs:
             passed_over |= {"question", "answer", *PAIR}
-        one_answer = self.answer is not None or "answer" in {*header} - taken
+        named_answer = "answer" in only and "answer" in {*header} - taken
+        one_answer = self.answer is not None or named_answer
         passed_over |= {"answer"} if self.pairs else {*PAIR} if one_answer else set()
         usual_of = {**USUAL, **_pair_in({*header} - taken, alone=self.pairs)}
         found: dict[str, Any] = {}
