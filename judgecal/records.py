@@ -323,6 +323,11 @@ class Item:
         return f"A{a}: {pair.answer_a}\n\nB{b}: {pair.answer_b}"
 
     @property
+    def answers(self) -> tuple[str, ...]:
+        """The answer under test, or the two of a pair."""
+        return (self.answer,) if self.pair is None else (self.pair.answer_a, self.pair.answer_b)
+
+    @property
     def asked(self) -> str:
         """The question as pages show it; of an item without one its fields."""
         return self.question or "; ".join(f"{name}: {text}" for name, text in self.fields.items())
@@ -333,7 +338,7 @@ class Item:
         contexts = [context.text for context in self.contexts]
         seen: list[Any] = [self.question, self.answer, list(self.reference_answers), contexts]
         turns = [[turn.role, turn.content] for turn in self.conversation]
-        answers = [self.pair.answer_a, self.pair.answer_b] if self.pair else []
+        answers = [*self.answers] if self.pair else []
         further = {"conversation": turns, "fields": self.fields, "expect": self.expect, "pair": answers}
         present = {name: value for name, value in further.items() if value}
         return digest([*seen, present] if present else seen)[:16]

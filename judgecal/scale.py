@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -23,6 +23,8 @@ INTERVAL: tuple[Kind, ...] = ("percentage", "points")
 Label = float | str
 """A label or a verdict: a number on a numeric scale (binary is 1.0 or 0.0), a word on a nominal one."""
 
+PREFERENCE: Mapping[str, float] = {"A": 1.0, "tie": 0.5, "B": 0.0}
+"""What a label of a pair counts for its first answer."""
 TRUE_WORDS = frozenset({"yes", "true", "pass", "correct", "1", "1.0", "100", "100.0"})
 FALSE_WORDS = frozenset({"no", "false", "fail", "incorrect", "0", "0.0"})
 _FORMS = "percentage, ordinal:MIN:MAX, points:MIN:MAX[:STEP], fraction (import only), binary, nominal"
@@ -96,6 +98,11 @@ class Scale:
         if self.kind == "binary":
             return Scale("points", 0.0, 1.0)
         return Scale("points", self.low, self.high) if self.kind in ("ordinal", "points") else self
+
+    @property
+    def of_pairs(self) -> bool:
+        """Whether its words say which of two answers is better."""
+        return self.kind == "nominal" and {"A", "B"} <= {*self.categories} <= PREFERENCE.keys()
 
     def on_step(self, label: float) -> bool:
         """Whether a label is one of the scale's steps; any is where there are none."""

@@ -237,6 +237,9 @@ class RateArguments:
         float | None,
         option("Say which rows a person must read so that judge and people agree on the rest.", metavar="X"),
     ] = None
+    systems: Annotated[
+        str | None, option("Of judged pairs: the share that prefers X over Y, ties half.", metavar="X,Y")
+    ] = None
     level: Annotated[float, option("Level of the intervals.")] = 0.95
     seed: shared.Seed = 0
     name: shared.Name = None
@@ -296,6 +299,9 @@ def rate(
         )
     elif file_out.output is not None and file_out.output.exists():
         raise InputError(f"{file_out.output}: is there already, and may be filled in: name another file")
+    x, comma, y = map(str.strip, (given.systems or "").partition(","))
+    if given.systems is not None and not (x and comma and y and x != y):
+        raise InputError(f"--systems {given.systems}: name two systems, as X,Y")
     workspace = shared.workspace_of(ctx)
     locked = load_lock(lock.lock)
     run = RateRun(
@@ -310,6 +316,7 @@ def rate(
         repeats=tuple(compared.repeat or ()),
         gold=None if given.labels is None else load_gold(given.labels, workspace=workspace),
         escalate=given.escalate,
+        systems=(x, y) if given.systems else None,
         sheet=None if given.escalate is None else file_out.output,
         level=given.level,
         seed=given.seed,

@@ -34,9 +34,11 @@ _INPUTS = {
     ANSWER_B: ("--answer-b", ANSWER_B, "answer B"),
 }
 # Option -> field of `Columns`.
-_FIELDS = {"--context": "contexts"} | {
-    f"--{name}": name for name in ("question", "answer", "reference", "conversation")
-} | {"--answer-a": ANSWER_A, "--answer-b": ANSWER_B}
+_FIELDS = (
+    {"--context": "contexts"}
+    | {f"--{name}": name for name in ("question", "answer", "reference", "conversation")}
+    | {"--answer-a": ANSWER_A, "--answer-b": ANSWER_B}
+)
 _ANSWERS = frozenset(name for name, (_, part, _) in _INPUTS.items() if part == "response")
 _ALWAYS = _ANSWERS | {"question"}  # what every item has, if only as an empty text
 

@@ -23,7 +23,7 @@ from judgecal.goldset.card import UNKNOWN_LICENCE
 from judgecal.goldset.draw import Stratum, allocate, draw
 from judgecal.goldset.write import name_problems
 from judgecal.records import Item, digest
-from judgecal.scale import Scale
+from judgecal.scale import PREFERENCE, Label, Scale
 from judgecal.selection.lock import Lock, load_lock
 from judgecal.selection.pass_rates import PassRule
 from judgecal.stats.error_rates import carried_rate
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _MOST_VALUES = 50
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
-_PARTS = ("question", "answer", "verdict", "item", "group")
+_PARTS = ("question", "verdict", "answer", "answer_a", "answer_b", "system_a", "system_b", "item", "group")
 _BY_SYSTEM = "verdict,system"
 _ANY_SPREAD = 0.5  # of labels of which nothing is known
 
@@ -67,7 +67,8 @@ class JudgedColumns:
 def judged_columns(path: Path, columns: Columns) -> Columns:
     """Those of a judged table, found by their usual names where `columns` leaves that to us."""
     resolved = columns.resolved(_header(path), path, only=USUAL) if columns.usual else columns
-    usual: Any = {part: part for part in _PARTS[:3] if getattr(resolved, part) is None}
+    looked_for = _PARTS[:2] if resolved.pairs else _PARTS[:3]
+    usual: Any = {part: part for part in looked_for if getattr(resolved, part) is None}
     return replace(resolved, **usual)
 
 
@@ -91,6 +92,9 @@ class JudgedTable:
     group: Ints  # codes 0 and above
     value_of: Ints | None  # the code of what the rows are compared by; None without such a column
     values: tuple[str, ...]  # the names of these
+    # of pairs whom verdicts and labels are about, and the other; None of rows that hold one answer
+    systems: tuple[str, str] | None = None
+    swapped: Bools | None = None  # rows of pairs whose answer B is the first of these systems'
 
     @property
     def n(self) -> int:
@@ -105,7 +109,9 @@ class JudgedTable:
         """Every row that holds the text of one of the items, and the place of that item among them."""
         if not items:
             return np.empty(0, np.int64), np.empty(0, np.int64)
-        text = _numbers([item.question for item in items], [item.answer for item in items])
+        none = ("",) * (1 if self.systems is None else 2)
+        answers = [item.answers if len(item.answers) == len(none) else none for item in items]
+        text = _numbers([item.question for item in items], *map(list, zip(*answers, strict=True)))
         order = np.argsort(text, kind="stable")
         at = np.minimum(np.searchsorted(text[order], self.text), len(items) - 1)
         known = text[order][at] == self.text
@@ -130,11 +136,22 @@ class JudgedTable:
         )
 
 
-def read_judged(path: Path, columns: JudgedColumns, judge: Scale) -> JudgedTable:
-    """Read a judged table, whose verdicts are on the judge's scale."""
+def read_judged(
+    path: Path, columns: JudgedColumns, judge: Scale, *, systems: tuple[str, str] | None = None
+) -> JudgedTable:
+    """Read a judged table, whose verdicts are on the judge's scale.
+
+    `systems`: of pairs the rows of these two alone, and verdicts are what they count for the first; without
+    it, for their answer A.
+    """
     import polars as pl
 
     frame, where, named = _frame(path, columns), shown(path), columns.named
+    swapped = None
+    if systems is not None and "system_a" in named:
+        of = [frame[named[part]].fill_null("").str.strip_chars() for part in ("system_a", "system_b")]
+        frame = frame.filter(of[0].is_in(systems) & of[1].is_in(systems) & (of[0] != of[1]))
+        swapped = (frame[named["system_b"]].str.strip_chars() == systems[0]).to_numpy()
     number = {part: _hashed(frame, named[part]) for part in ("item", "group") if part in named}
     codes: Ints | None = None
     values: tuple[str, ...] = ()
@@ -149,17 +166,36 @@ def read_judged(path: Path, columns: JudgedColumns, judge: Scale) -> JudgedTable
         codes = by.replace_strict(list(values), list(range(len(values))), return_dtype=pl.Int64).to_numpy()
     again = [_verdicts(frame[column], judge, where) for column in columns.repeats]
     verdict = _verdicts(frame[named["verdict"]], judge, where)
+    if swapped is not None:
+        verdict = np.where(swapped, 1.0 - verdict, verdict)
     groups = number["group"] if "group" in number else _hashed(frame, named["question"])
     return JudgedTable(
         where=where,
         verdict=verdict,
         second=np.empty(0) if columns.second is None else _verdicts(frame[columns.second], judge, where),
         spread=_spread(np.stack([verdict, *again])) if again else np.empty(0),
-        text=_hashed(frame, named["question"], named["answer"]),
+        text=_hashed(frame, named["question"], *(named[part] for part in _PARTS[2:5] if part in named)),
         item=number.get("item"),
         group=np.unique(groups, return_inverse=True)[1].astype(np.int64),
         value_of=codes,
         values=values,
+        systems=(systems or ("A", "B")) if judge.of_pairs else None,
+        swapped=swapped,
+    )
+
+
+def systems_of(path: Path, columns: JudgedColumns) -> tuple[str, str] | None:
+    """The two systems whose answers a table of pairs holds; None where no column says who gave them."""
+    if "system_a" not in columns.named or "system_b" not in columns.named:
+        return None
+    frame = _frame(path, columns)
+    both = (frame[columns.named[part]].fill_null("").str.strip_chars() for part in ("system_a", "system_b"))
+    names = sorted({name for column in both for name in column.unique().to_list()})
+    if len(names) == 2:
+        return names[0], names[1]
+    raise InputError(
+        f"{shown(path)}: its pairs are of {len(names)} systems ({listed(names)}): say which two by --systems "
+        "X,Y"
     )
 
 
@@ -245,7 +281,7 @@ def _verdicts(column: pl.Series, judge: Scale, where: str) -> Floats:
     for text in texts.unique().to_list():
         try:
             number = text.replace(",", ".") if text.replace(",", "", 1).isdecimal() else text
-            read[text] = float(judge.read(number)) if text else float("nan")
+            read[text] = number_of(judge.read(number)) if text else float("nan")
         except (ValueError, OverflowError) as error:
             problems.append(str(error))
     if problems:
@@ -257,6 +293,11 @@ def _verdicts(column: pl.Series, judge: Scale, where: str) -> Floats:
         list(read), list(read.values()), return_dtype=pl.Float64
     ).to_numpy()
     return verdicts
+
+
+def number_of(label: Label) -> float:
+    """A label as a number: of a pair what it counts for the first answer."""
+    return PREFERENCE[label] if isinstance(label, str) else label
 
 
 @dataclass(frozen=True)
@@ -276,9 +317,15 @@ class RowLabels:
 
 def read_labels(gold: GoldSet, table: JudgedTable) -> RowLabels:
     """The rows of a table that a set has labels of, with the chances of the draw."""
-    items = [item for item in gold.items if item.item_id in gold.labels]
+    drawn_items = gold.items
+    if table.swapped is not None and table.systems is not None:
+        of_two = {table.systems, table.systems[::-1]}
+        drawn_items = tuple(
+            item for item in gold.items if item.pair and (item.pair.system_a, item.pair.system_b) in of_two
+        )
+    items = [item for item in drawn_items if item.item_id in gold.labels]
     if not items:
-        raise InputError(f"gold set {gold.name}: none of its {len(gold.items)} items has a label yet")
+        raise InputError(f"gold set {gold.name}: none of its {len(drawn_items)} items has a label yet")
     if gold.card.sampling == "curated":
         raise InputError(
             f"gold set {gold.name}: its card says that it is curated, but a rate needs labels drawn from "
@@ -303,13 +350,15 @@ def read_labels(gold: GoldSet, table: JudgedTable) -> RowLabels:
         # Of a stratum that is labelled in part, that part counts as drawn: sheets and the labelling page show
         # a draw in random order, so what is labelled when people stop is a smaller draw of the same rows.
         drawn, labelled = (
-            Counter(item.inclusion_probability for item in some) for some in (gold.items, items)
+            Counter(item.inclusion_probability for item in some) for some in (drawn_items, items)
         )
         labelled_of = {chance: labelled[chance] / drawn[chance] for chance in labelled}
         each = (item.inclusion_probability for item in items)
         chances = np.array([(chance or 0.0) * labelled_of[chance] for chance in each])[place]
-    label = np.array([float(gold.labels[item.item_id]) for item in items])[place]
-    return RowLabels(gold, at, label, chances, len(gold.items) - len(items))
+    label = np.array([number_of(gold.labels[item.item_id]) for item in items])[place]
+    if table.swapped is not None:
+        label = np.where(table.swapped[at], 1.0 - label, label)
+    return RowLabels(gold, at, label, chances, len(drawn_items) - len(items))
 
 
 # --- draw
@@ -329,7 +378,7 @@ def items_at(path: Path, columns: Columns, places: Iterable[int]) -> dict[int, I
         if number not in wanted:
             continue
         item = columns.read_row(row)
-        item = replace(item, item_id=item.item_id or digest([item.question, item.answer])[:16])
+        item = replace(item, item_id=item.item_id or digest([item.question, *item.answers])[:16])
         text = replace(item, contexts=(), conversation=(), fields={}).sha  # what a rater is asked about
         if sha_of.setdefault(item.item_id, text) != text:
             twice.append(item.item_id)
@@ -390,7 +439,7 @@ def draw_rows(
         return _answers_to_label(path, columns, Scale.parse(str(scale)), n=n, name=name, seed=seed)
     lock = load_lock(lock_path)
     judge = lock.runnable(workspace, trust_lock=trust_lock).scale
-    rule = PassRule.of_lock(lock, judge)
+    rule = PassRule.of_lock(lock, judge).of_preferences
     table = read_judged(path, JudgedColumns(columns, columns.system if strata == _BY_SYSTEM else None), judge)
     before = None if labels is None else load_gold(labels, workspace=workspace)
     workspace.require_writable("gold sheet -n")
@@ -409,9 +458,9 @@ def draw_rows(
         try:
             anchors = load_gold(lock.gold.set, workspace=workspace).card.anchors
         except InputError:  # the lock's set need not be here: then the sheet has no anchors
-            anchors = Card(lock.gold.set, rule.people).anchors
+            anchors = Card(lock.gold.set, lock.gold.people).anchors
         source = f"drawn from {path.name}, judged by {lock.judge} ({counts}), seed {seed}"
-        card = _card(name, rule.people, source, sampling="random" if strata is None else "stratified")
+        card = _card(name, lock.gold.people, source, sampling="random" if strata is None else "stratified")
         waits = f"the rows and their inclusion_probability are gold set {name}, which waits for the labels"
         return LabelSample(replace(card, anchors=anchors), items, (f"drawn: {counts}", waits))
     rows = zip(*(places.tolist() for places in table.places(before.items)), strict=True)

@@ -25,6 +25,7 @@ from judgecal.production.judged import (
     judged_columns,
     read_judged,
     read_labels,
+    systems_of,
     typed_columns,
 )
 from judgecal.production.plan import CurvePoint, NextLabels, curve_of, next_labels, spread_at_lock
@@ -120,6 +121,7 @@ class RateResult(Result):
     columns: Mapping[str, str]  # what is read -> the column of the table
     typed: Mapping[str, str] = field(default_factory=dict)  # those that the table does not tell itself
     what: str  # "share", 0..1; or "mean", on the people's scale
+    prefers: tuple[str, str] | None  # of pairs: the share that prefers the first; a tie counts half
     scale: str
     pass_at: float | None
     raw: Estimate
@@ -169,6 +171,7 @@ class RateRun:
     by: str | None = None  # the column that the rows are compared by
     second: str | None = None  # that of another judge's verdicts
     repeats: tuple[str, ...] = ()  # those of further verdicts of the judge
+    systems: tuple[str, str] | None = None  # of pairs the two that are compared
     gold: GoldSet | None = None  # people's labels of some rows
     escalate: float | None = None
     sheet: Path | None = None  # where the rows that a person must read are written
@@ -178,7 +181,7 @@ class RateRun:
 
     @cached_property
     def rule(self) -> PassRule:
-        return PassRule.of_lock(self.lock, self.judge)
+        return PassRule.of_lock(self.lock, self.judge).of_preferences
 
     @cached_property
     def named(self) -> JudgedColumns:
@@ -194,12 +197,20 @@ class RateRun:
             "labels": None if gold is None else {"set": gold.name, "sha256": gold.sha256},
             "escalate": self.escalate,
             "level": self.level,
+            **({} if self.prefers is None else {"systems": list(self.prefers)}),
         }
         return plan_experiment(self.workspace, config, out=self.out)
 
     @cached_property
+    def prefers(self) -> tuple[str, str] | None:
+        """Of judged pairs whose share it is, and over whom; None of verdicts on one answer."""
+        if not self.judge.of_pairs:
+            return None
+        return self.systems or systems_of(self.path, self.named) or ("A", "B")
+
+    @cached_property
     def table(self) -> JudgedTable:
-        return read_judged(self.path, self.named, self.judge)
+        return read_judged(self.path, self.named, self.judge, systems=self.prefers)
 
     @cached_property
     def labels(self) -> RowLabels | None:
@@ -269,14 +280,17 @@ class RateRun:
         def in_words(scale: Scale) -> str:
             return str(scale) if scale.pass_at is None else f"{scale}, pass at {scale.pass_at:g}"
 
+        if self.systems is not None and self.prefers is None:
+            problems.append(f"--systems: {self.lock_path} is the lock of no judge of pairs")
         if not people.numeric:
             problems.append(
                 f"{self.lock_path}: its labels are words without an order: rate takes marks or numbers"
             )
-        if gold is not None and (str(gold.scale), gold.scale.pass_at) != (str(people), people.pass_at):
+        locked = self.lock.gold.people
+        if gold is not None and (str(gold.scale), gold.scale.pass_at) != (str(locked), locked.pass_at):
             problems.append(
                 f"gold set {gold.name} is on the scale {in_words(gold.scale)}, and {self.lock_path} was "
-                f"locked on {in_words(people)}: give labels of the lock's scale"
+                f"locked on {in_words(locked)}: give labels of the lock's scale"
             )
         if target is not None and not 0.0 < target < 1.0:
             problems.append(f"--escalate {target:g}: an agreement lies between 0 and 1")
@@ -321,7 +335,8 @@ class RateRun:
             n_labelled=0 if labels is None else len(labels.at),
             columns=self.named.named,
             typed=typed_columns(self.path, self.named.columns),
-            what="share" if self.is_share else "mean",
+            what="share" if self.is_share or self.prefers else "mean",
+            prefers=self.prefers,
             scale=str(self.rule.people),
             pass_at=self.rule.people.pass_at,
             raw=rate.raw,
@@ -362,7 +377,9 @@ class RateRun:
             return _Rate(raw, corrected, method, rate.plain, rate.correlation, rate.labels_saved)
         if not self.is_share or self.warning:
             reason = "the judge did no better than chance: label some of the table's rows"
-            if not self.is_share:
+            if self.prefers is not None:
+                reason = "which answer is preferred cannot be carried over: label some of the table's rows"
+            elif not self.is_share:
                 why = f"{self.rule.reason}, so we cannot carry error rates over"
                 reason = f"{why}: label some of the table's rows"
             return _Rate(raw, raw.without_value(reason), "none")
@@ -500,6 +517,8 @@ class RateRun:
                     "others"
                 )
             return [*assumed, "the number is about these rows; other questions may differ"]
+        if self.prefers is not None:
+            return []
         assumed = [f"the judge errs on these rows as often as it did on {gold.set} ({gold.split})"]
         if gold.ties:
             share = f"{100.0 * gold.ties:.1f}% of what they rated there"
@@ -538,6 +557,7 @@ def rate(
     labels: str | None = None,
     by: str | None = None,
     escalate: float | None = None,
+    systems: tuple[str, str] | None = None,
     columns: Columns | None = None,
     trust_lock: bool = False,
     level: float = 0.95,
@@ -554,6 +574,8 @@ def rate(
             rates are carried over.
         by: the column by which rows are compared.
         escalate: the agreement that is to be kept on the rows that no person reads, 0..1.
+        systems: of judged pairs the two that are compared: the share that prefers the first, ties half; the
+            two that the table holds where not given.
         columns: which column is what; those of the usual names where not given.
         trust_lock: run the lock's own signature where the workspace has another.
         workspace: the folder with `signatures/` and `gold/`; found as on the command line where not given.
@@ -568,6 +590,7 @@ def rate(
         path=Path(judged),
         columns=columns or Columns(usual=True),
         by=by,
+        systems=systems,
         gold=None if labels is None else load_gold(labels, workspace=where),
         escalate=escalate,
         level=level,

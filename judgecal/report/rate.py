@@ -74,7 +74,7 @@ def rate_document(result: RateResult) -> Document:
         facts.append(Fact(f"± {width}", f"with {count(result.next_labels.n)} more labels."))
     return stored_document(
         result,
-        f"{result.experiment}: how many answers are right",
+        f"{result.experiment}: how many {'pairs prefer a system' if result.prefers else 'answers are right'}",
         f"{result.experiment} · {count_of(result.n, 'row')} of {result.input}, judged by {result.judge} "
         f"({result.lock}); {labelled}",
         _rate_headline(result),
@@ -194,7 +194,11 @@ def _first(result: RateResult) -> tuple[str, str, str]:
         return "no rate", "We cannot give a corrected rate.", f"{result.corrected.reason}; {alone}"
     about = f"about {_with_interval(result, result.corrected)}"
     what, right = "of these answers are right", f"{about} are right"
-    if result.what != "share":
+    if result.prefers is not None:
+        x, y = result.prefers
+        what = f"of these pairs prefer {x} over {y}"
+        right = f"{about} prefer {x} over {y}"
+    elif result.what != "share":
         what, right = "is the mean of these answers", f"the mean is {about}"
     if result.labels is None:
         errs = f"It takes for granted that the judge errs here as on {result.gold.set}; {alone}"
