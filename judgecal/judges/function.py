@@ -90,7 +90,8 @@ def load_function(
     content = vars(module)
     call, told, program = content.get(name), None, None
     if is_program(call):
-        from judgecal.judges.module import as_function, with_prompts
+        from judgecal.judges.module import as_function
+        from judgecal.judges.prompt import with_prompts
 
         program = call if prompts is None else with_prompts(call, prompts, f"{path}: {name}")
         call, told = as_function(program)

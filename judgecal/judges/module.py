@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import inspect
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -99,23 +98,6 @@ def joined_instructions(instructions: Mapping[str, str]) -> str:
     """One text of the instructions of each prompt, by its name."""
     several = len(instructions) > 1
     return "\n\n".join(f"[{name}]\n{text}" if several else text for name, text in instructions.items())
-
-
-def with_prompts(program: dspy.Module, table: Mapping[str, Any], where: str) -> dspy.Module:
-    """A copy of a program with the instructions and demos that DSPy saved of it; data alone is taken over."""
-    program = program.deepcopy()
-    for name, predictor in program.named_predictors():
-        state = table if isinstance(program, dspy.Predict) else table.get(name)
-        if not isinstance(state, dict) or not {"signature", "demos"} <= state.keys():
-            raise InputError(f"{where}: the saved program has no prompt {name}: run judgecal.optimize again")
-        read = validated(PromptState, {key: state[key] for key in ("signature", "demos")}, f"{where}: {name}")
-        if len(read.signature.fields) != len(predictor.signature.fields):
-            raise InputError(
-                f"{where}: {name} has other fields than the saved one: run judgecal.optimize again"
-            )
-        predictor.signature = predictor.signature.load_state(dataclasses.asdict(read.signature))
-        predictor.demos = read.demos
-    return program
 
 
 def verdict_of(said: dspy.Prediction, known: Sequence[str]) -> tuple[Any, str | None]:

@@ -288,23 +288,26 @@ def program_of(state: Mapping[str, Any], signature: LoadedSignature, where: str)
             f"{ours.signature_fingerprint[:8]}, and {signature.name} now has {signature.fingerprint[:8]}: "
             "run judgecal optimize again"
         )
-    n_fields = len(signature.cls.fields)
-    if len(read.signature.fields) != n_fields:
-        raise InputError(
-            f"{where}: signature.fields has {len(read.signature.fields)} entries, and {signature.name} has "
-            f"{n_fields} fields: run judgecal optimize again"
-        )
-    program = dspy.Predict(signature.cls)
-    data = {
-        "signature": dataclasses.asdict(read.signature),
-        "demos": read.demos,
-        "fields": read.fields,
-        "lm": None,
-    }
-    try:
-        program.load_state(data)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(
-            f"{where}: DSPy cannot load this program ({type(error).__name__}: {error})"
-        ) from error
+    program = with_prompts(dspy.Predict(signature.cls), state, where)
+    program.fields = read.fields
     return ProgramFile(program, frozenset(ours.trained_on))
+
+
+def with_prompts(program: dspy.Module, table: Mapping[str, Any], where: str) -> dspy.Module:
+    """A copy of a program with the instructions and demos that DSPy saved of it; data alone is taken over."""
+    program, again = program.deepcopy(), "run judgecal optimize again"
+    for name, predictor in program.named_predictors():
+        state, at = (
+            (table, where) if isinstance(program, dspy.Predict) else (table.get(name), f"{where}: {name}")
+        )
+        if not isinstance(state, dict) or not {"signature", "demos"} <= state.keys():
+            raise InputError(f"{at}: the saved program has no such prompt: {again}")
+        read = validated(PromptState, {key: state[key] for key in ("signature", "demos")}, at)
+        saved, there = len(read.signature.fields), len(predictor.signature.fields)
+        if saved != there:
+            raise InputError(
+                f"{at}: signature.fields has {saved} entries, and the signature {there}: {again}"
+            )
+        predictor.signature = predictor.signature.load_state(dataclasses.asdict(read.signature))
+        predictor.demos = read.demos
+    return program
