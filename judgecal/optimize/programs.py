@@ -39,16 +39,13 @@ class ModuleJudge(GivenFunction):
         judge: FunctionJudge,
         program: dspy.Module,
         model: ModelSpec,
-        *,
         people: Scale,
-        name: str,
-        trained_on: frozenset[str],
         workspace: Workspace,
     ) -> None:
+        self._origin, self._people, self._workspace = judge, people, workspace
         scale = (judge.on(people) if isinstance(judge, GivenFunction) else judge).scale
         super().__init__(as_function(program)[0], scale=scale, workspace=workspace)
-        self._origin, self._workspace, self.program, self.asks = judge, workspace, program, model
-        self.name, self.trained_on = name, trained_on
+        self.program, self.asks, self.name, self.trained_on = program, model, judge.name, judge.trained_on
         self.demos = [demo for predictor in program.predictors() for demo in predictor.demos]
         source = judge.fingerprint
         if isinstance(
@@ -62,7 +59,7 @@ class ModuleJudge(GivenFunction):
             if not isinstance(part, dspy.Predict)
         ]
         prompts = [
-            [one.signature.model_json_schema(), list(map(dict, one.demos))] for one in program.predictors()
+            [one.signature.model_json_schema(), [*map(dict, one.demos)]] for one in program.predictors()
         ]
         self.fingerprint = digest([source, str(set_to), str(prompts), str(scale), model.settings()])[:16]
         self.signature = dataclasses.replace(signature_on(scale, self.inputs), name=judge.name)
@@ -71,10 +68,11 @@ class ModuleJudge(GivenFunction):
             if cls and (loaded := loaded_class(cls, judge.name)).scale == scale:
                 self.signature = loaded
 
-    def with_program(self, program: dspy.Module, name: str, trained_on: frozenset[str]) -> ModuleJudge:
+    def compiled(self, program: dspy.Module, name: str, trained_on: frozenset[str]) -> ModuleJudge:
         """The judge of another state of the program."""
-        how: dict[str, Any] = {"people": self.scale, "workspace": self._workspace, "trained_on": trained_on}
-        return ModuleJudge(self._origin, program, self.asks, name=name, **how)
+        judge = ModuleJudge(self._origin, program, self.asks, self._people, self._workspace)
+        judge.name, judge.trained_on = name, trained_on
+        return judge
 
     def prediction(self, said: Any) -> dspy.Prediction:
         """What the program returned, as verdict and reasoning of `signature`."""
@@ -109,8 +107,7 @@ def to_optimise(judge: Judge, gold: GoldSet, model: str | None, workspace: Works
     if type(program).forward in OWN_FORWARDS:
         with contextlib.suppress(InputError):  # of no signature of the workspace
             return program_judge(program, model, None, judge.trained_on, workspace)
-    how: dict[str, Any] = {"name": judge.name, "trained_on": judge.trained_on, "workspace": workspace}
     program = program.deepcopy()
     program.set_lm(None)
     program._compiled = False  # DSPy would leave its prompts alone
-    return ModuleJudge(judge, program, load_catalogue(workspace).resolve(model), people=gold.scale, **how)
+    return ModuleJudge(judge, program, load_catalogue(workspace).resolve(model), gold.scale, workspace)

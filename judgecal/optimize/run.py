@@ -382,7 +382,7 @@ class OptimizeRun:
     def judge_of(self, candidate: Candidate) -> Optimised:
         """The judge that a candidate's program makes."""
         if isinstance(self.judge, ModuleJudge):
-            return self.judge.with_program(candidate.program, self._taken, candidate.trained_on)
+            return self.judge.compiled(candidate.program, self._taken, candidate.trained_on)
         return PromptJudge(self._taken, workspace=self.workspace, program=candidate.program)
 
     def foresee(self) -> Look | None:

@@ -392,7 +392,8 @@ class Training:
         if isinstance(self.judge, ModuleJudge):
             for predictor in program.predictors():
                 predictor.demos = _demos_of(predictor)
-            return Candidate(name, program, frozenset(item.group for item in self.items))
+            groups = {item.group for item in self.items} | self.judge.trained_on
+            return Candidate(name, program, frozenset(groups))
         fields = [*signature.cls.input_fields, *signature.cls.output_fields]
         # A demo is an answer to learn from: one whose reply was not usable is none.
         demos = [demo for demo in program.demos if demo.get(str(signature.verdict)) is not None]
