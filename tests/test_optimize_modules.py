@@ -75,7 +75,8 @@ def served(workspace_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stu
 
 
 @pytest.fixture
-def gold(workspace: Workspace) -> GoldSet:
+def gold(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> GoldSet:
+    monkeypatch.chdir(workspace.root)
     rows = made_items(44)
     path = made_gold(workspace.gold / "facts", rows, rated(rows, {"full": 100, "half": 50, "none": 0}))
     return load_gold(path, workspace=workspace)
@@ -148,7 +149,10 @@ def test_a_program_in_hand_needs_a_model_and_keeps_to_its_budget(
     )  # in no file: no command can run it
 
 
-def test_knn_few_shot_is_scored_and_compared_and_not_locked(workspace: Workspace) -> None:
+def test_knn_few_shot_is_scored_and_compared_and_not_locked(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(workspace.root)
     student = dspy.Predict("question, reference_answer, answer -> verdict: float")
     near = dspy.Embedder(lambda texts: [[float(len(text)), 1.0] for text in texts])
     gold = load_gold("starter", workspace=workspace)
