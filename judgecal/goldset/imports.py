@@ -219,7 +219,7 @@ def _told(
     for name in columns.verdicts if scale and scale.startswith("ordinal") else ():
         scale = beside_verdicts(str(scale), by_column[name])
     if scale is None:
-        option = "--map" if columns.pairs else "--scale"
+        option = "--map, or the --scale of grades" if columns.pairs else "--scale"
         raise InputError(f"{tables.ratings.top}: the labels show no scale ({why}): give {option}")
     said = {cell: mapping.get(cell, cell) for cell in sorted(set().union(*by_column.values()))}
     by_cell = {cell: word for cell, to in said.items() if (word := words.get(to.casefold(), cell)) != cell}
