@@ -68,6 +68,7 @@ bench: $(READY)
 	$(BIN)/python -m tests.benchmarks.local_judges --data $(DATA)
 	$(BIN)/python -m tests.benchmarks.migrations
 	$(BIN)/python -m tests.benchmarks.looks
+	$(BIN)/python -m tests.benchmarks.pairs --data $(DATA)
 	$(BIN)/python -m tests.benchmarks.people
 	$(BIN)/python -m tests.benchmarks.report_page
 	$(BIN)/python -m tests.benchmarks.retrieval_speed

@@ -400,9 +400,9 @@ def judge_entry(table: AgreementTable, column: JudgeColumn) -> JudgeEntry:
 
 
 def pair_fields(table: AgreementTable, column: JudgeColumn) -> dict[str, Any]:
-    """What a judge of pairs has beside its agreement; nothing of any other, or of one that was recorded."""
-    asked, code = {item.item_id for item in table.items}, {"A": 1.0, TIE: 0.5, "B": 0.0}
-    rows = [row for row in column.calls if row.unit == PAIR_UNIT and row.item_id in asked]
+    """What a judge of pairs has beside its agreement; nothing of any other."""
+    calls, code = dataclasses.replace(column, rows=column.calls), {"A": 1.0, TIE: 0.5, "B": 0.0}
+    rows = [row for row in _rows_of(table, calls) if row.unit == PAIR_UNIT]
     if not rows:
         return {}
     orders = {
@@ -413,32 +413,28 @@ def pair_fields(table: AgreementTable, column: JudgeColumn) -> dict[str, Any]:
         np.array([code.get(str(said), np.nan) for of_item in verdicts for said in of_item])
         for verdicts in orders.values()
     )
+    first, same = np.concatenate([ab, 1.0 - ba]), np.where(np.isnan(ab + ba), np.nan, ab == ba)
     n_pairs = len(ab) * (len({row.order for row in rows}) == len(ORDERS))
-    same = np.where(np.isnan(ab + ba), np.nan, ab == ba)
-    first = np.concatenate([ab, 1.0 - ba])
 
-    def share(values: Floats, n_expected: int, n_scored: int) -> Estimate:
-        groups = np.resize(np.repeat(table.groups, table.repeats), len(values))
-        weights = table.weights
-        if weights is not None:
-            weights = np.resize(weights.repeat(table.repeats), len(values))
+    def share(values: Floats, n_expected: int, unscored: Floats) -> Estimate:
+        at = np.resize(np.repeat(np.arange(len(table.items)), table.repeats), len(values))
+        groups, weights = [table.groups[n] for n in at], None if table.weights is None else table.weights[at]
         estimate = mean_estimate(values, groups, level=table.level, weights=weights)
-        return dataclasses.replace(estimate, n_expected=n_expected, n_unscored=n_expected - n_scored)
+        n_unscored = n_expected - int((~np.isnan(unscored)).sum())
+        return dataclasses.replace(estimate, n_expected=n_expected, n_unscored=n_unscored)
 
-    n_verdicts, accuracy = int((~np.isnan(first)).sum()), {"metrics": ["accuracy"]}
+    def accuracy(verdicts: Sequence[Sequence[Label | None]], **how: Any) -> Estimate:
+        return table.agreement(verdicts, column, metrics=["accuracy"], **how)["accuracy"]
+
     untied = [None if label == TIE else label for label in table.labels]
-    both = table.agreement(table.verdicts(column), column, against=untied, **accuracy)
     return {
-        "first_place": share(np.where(first == code[TIE], np.nan, first), len(rows), n_verdicts),
-        "consistent": share(same, n_pairs, int((~np.isnan(same)).sum())),
+        "first_place": share(np.where(first == code[TIE], np.nan, first), len(rows), first),
+        "consistent": share(same, n_pairs, same),
         "both_orders": BothOrders(
             n_inconsistent=int((same == 0.0).sum()),
             n_tied=int(((ab == code[TIE]) & (ba == code[TIE])).sum()),
-            accuracy={
-                order: table.agreement(verdicts, column, **accuracy)["accuracy"]
-                for order, verdicts in orders.items()
-            },
-            untied=both["accuracy"],
+            accuracy={order: accuracy(verdicts) for order, verdicts in orders.items()},
+            untied=accuracy(table.verdicts(column), against=untied),
         ),
     }
 

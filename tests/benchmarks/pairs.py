@@ -10,24 +10,22 @@ With DATA: people and the longer answer on PandaLM, counted by a few lines here 
 
 from __future__ import annotations
 
-import contextlib
 import csv
-import io
-import json
-import os
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from judgecal.cli import run
-from judgecal.experiment.agreement import AgreementTable, JudgeColumn, pair_fields
+from judgecal.engine import Journal
+from judgecal.experiment import RunOptions, run_trials
+from judgecal.experiment.agreement import AgreementTable, JudgeColumn, judge_entry
 from judgecal.experiment.judgements import whole_items
+from judgecal.experiment.people import rater_agreement
 from judgecal.goldset import load_gold
+from judgecal.judges import judge_named
 from judgecal.records import ORDERS, OTHER, Judgement
 from judgecal.scale import Scale
 from tests.benchmarks.driver import Bench
@@ -73,11 +71,11 @@ def simulate(bench: Bench, folder: Path, n_groups: int) -> None:
         truth = (habit + read / 2.0) / (habit + read)
         for _ in range(bench.n):
             column = judge(table, rng, habit, ties)
-            found = pair_fields(table, column)
-            first, alone = found["first_place"], found["both_orders"].accuracy.values()
-            both = table.agreement(table.verdicts(column), column, metrics=["accuracy"])["accuracy"]
-            numbers = [one.value for one in (found["consistent"], *alone, both)]
-            runs.append([first.low <= truth <= first.high, first.high - first.low, *numbers])
+            entry = judge_entry(table, column)
+            first, orders = entry.first_place, entry.both_orders
+            numbers = [entry.consistent, *orders.accuracy.values(), entry.agreement["accuracy"]]
+            held = first.low <= truth <= first.high
+            runs.append([held, first.high - first.low, *(one.value for one in numbers)])
         held, width, *reached = np.mean(runs, axis=0)
         gap, noise = reached[-1] - KNOWS, float(np.std([row[-1] for row in runs])) / np.sqrt(bench.n)
         line = "{:5} {:5} {:6.3f} {:8.3f} {:6.3f} {:11.3f} |          {:8.3f} {:8.3f} {:6.3f}"
@@ -97,52 +95,37 @@ def kappa(a: Sequence[str], b: Sequence[str]) -> float:
 COUNTED = {"accuracy": equal, "kappa": kappa}
 
 
-def told(*words: str) -> dict[str, Any]:
-    """What a command prints as JSON."""
-    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()):
-        run([*words, "--json"])
-    found: dict[str, Any] = json.loads(out.getvalue())
-    return found
-
-
 def pandalm(bench: Bench, data: Path, folder: Path) -> None:
     with (data / "pandalm" / "items.csv").open(encoding="utf-8", newline="") as opened:
         rows = list(csv.DictReader(opened))
     word = {"1": "A", "2": "B", "tie": "tie"}
     labels = {name: [word[row[name]] for row in rows] for name in ("annotator1", "annotator2", "annotator3")}
     texts = [(row["group"], row["item_id"], row["response_1"], row["response_2"]) for row in rows]
-    gold_table(folder / "gold" / "pandalm", texts, labels)
-    (folder / "signatures").mkdir()
-    os.chdir(folder)
-    lines = []
-    for pair in told("gold", "agreement", "pandalm")["pairs"]:
-        sides, what = (labels[pair["a"]], labels[pair["b"]]), f"{pair['a']} and {pair['b']}"
-        lines += [(f"{what}, {name}", of(*sides), pair["agreement"][name]) for name, of in COUNTED.items()]
-    (entry,) = told("score", "--gold", "pandalm", "--judge", "longer_answer@local", "--split", "all")[
-        "judges"
-    ]
+    table, longer = gold_table(folder / "pandalm", texts, labels), judge_named("longer_answer@local")
+    judged = run_trials([longer], table.items, journal=Journal(None), options=RunOptions(quiet=True))
+    entry, lines = judge_entry(table, JudgeColumn.of(longer, judged)), []
+    for pair in rater_agreement(table.gold).pairs:
+        sides, what = (labels[pair.a], labels[pair.b]), f"{pair.a} and {pair.b}"
+        lines += [(f"{what}, {name}", of(*sides), pair.agreement[name]) for name, of in COUNTED.items()]
     votes = [Counter(given).most_common(1)[0] for given in zip(*labels.values(), strict=True)]
-    longer = ["tie" if len(a) == len(b) else "AB"[len(a) < len(b)] for *_, a, b in texts]
-    known = [(vote, said) for (vote, n), said in zip(votes, longer, strict=True) if n > 1]
+    said = ["tie" if len(a) == len(b) else "AB"[len(a) < len(b)] for *_, a, b in texts]
+    known = [(vote, own) for (vote, n), own in zip(votes, said, strict=True) if n > 1]
     sides, untied = ([*zip(*of, strict=True)] for of in (known, [pair for pair in known if pair[0] != "tie"]))
-    lines += [
-        (f"longer answer, {name}", of(*sides), entry["agreement"][name]) for name, of in COUNTED.items()
-    ]
-    lines += [("longer answer where people do not tie", equal(*untied), entry["both_orders"]["untied"])]
-    bench.head(f"PandaLM, {len(rows)} pairs: counted here, and by the commands")
+    lines += [(f"longer answer, {name}", of(*sides), entry.agreement[name]) for name, of in COUNTED.items()]
+    assert entry.both_orders
+    lines += [("longer answer where people do not tie", equal(*untied), entry.both_orders.untied)]
+    bench.head(f"PandaLM, {len(rows)} pairs: counted here, and by judgecal")
     for what, here, there in lines:
-        bench.line(f"{what:40} {here:.9f} {there['value']:.9f}", kept=abs(here - there["value"]) < 1e-12)
+        bench.line(f"{what:40} {here:.9f} {there.value:.9f}", kept=abs(here - there.value) < 1e-12)
 
 
 def main() -> int:
     bench = Bench(__doc__, n=400, of="runs a line", data="")
-    data = Path(bench.options.data).resolve()
     with tempfile.TemporaryDirectory() as folder:
         for n_groups in (20, 100):
             simulate(bench, Path(folder), n_groups)
         if bench.options.data:
-            pandalm(bench, data, Path(folder))
-        os.chdir("/")
+            pandalm(bench, Path(bench.options.data), Path(folder))
     return bench.end("numpy", "scipy")
 
 

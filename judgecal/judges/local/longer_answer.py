@@ -1,6 +1,6 @@
 """`longer_answer@local`: prefers the longer of two answers, in characters; a tie where both are as long.
 
-What people and models are known to lean to, and no judge: whoever is asked to prefer answers should beat it.
+A judge of pairs should beat it.
 """
 
 from __future__ import annotations
