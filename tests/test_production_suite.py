@@ -512,7 +512,7 @@ def test_a_request_in_every_form(request_: Any, question: str) -> None:
         ({"messages": [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}]}, "So."),
         ({"output": [{"type": "message", "content": [{"type": "output_text", "text": "So."}]}]}, "So."),
         ({"response": "So.", "latency": 3}, "So."),
-        ([{"content": "So."}], "So."),
+        ([{"role": "assistant", "content": "So."}], "So."),
         ('{"answer": 42}', '{"answer": 42}'),
         ("", ""),
     ],

@@ -9,24 +9,30 @@ docs.databricks.com, "Agent Evaluation input schema"; mlflow.org, "Evaluation da
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from judgecal.errors import InputError
+from judgecal.exchange.files import nested
+from judgecal.exchange.texts import (
+    answer_of,
+    contexts_of,
+    field_of,
+    object_of,
+    objects_of,
+    request_of,
+    text_of,
+)
 from judgecal.experiment import UNREADABLE, ReadRow
 from judgecal.judges import ITEM_INPUTS
 from judgecal.records import Context, Item, Turn
 from judgecal.tables import FileSource, Row
 
 _EXPECTATIONS = ("expected_response", "expected_facts", "guidelines", "expected_retrieved_context")
-_QUESTION_KEYS = ("query", "question", "request", "prompt", "input", "text", "message")
-_ANSWER_KEYS = ("response", "answer", "output", "content", "text", "completion", "result")
 _TEXT_KEYS = ("content", "page_content", "text")
-_ID_KEYS = ("doc_uri", "document_id", "id")
-_CONVERSATION_KEYS = ("messages", "query", "input")
-_REPLY_KEYS = ("choices", "messages", "output")
+_CONVERSATION_KEYS = {"messages", "query", "input"}
+_REPLY_KEYS = {"choices", "messages", "output"}
 _SHOWN = 60  # characters of a value in a message
 _LISTS = ("expected_facts", "guidelines")
 
@@ -84,102 +90,73 @@ def read_record(
     """
     problems: dict[str, str] = {}
 
-    def unreadable(name: str, why: str) -> str:
+    def unreadable(name: str, why: str) -> None:
         problems[name] = f"{name} {UNREADABLE}: {why}"
-        return problems[name]
 
-    def first(*names: str) -> Any:
-        """The first of some columns that holds anything, else an empty text; None where there is none."""
-        values = [record[name] for name in names if record.get(name) is not None]
-        return next((value for value in values if value != ""), values[0] if values else None)
+    def parsed(name: str, value: Any) -> Any:
+        """A value, or what its text holds; None where it begins as a list or an object and is none."""
+        value = nested(value)
+        if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+            unreadable(name, f"not JSON, found {value.strip()[:_SHOWN]!r}")
+            return None
+        return value
 
-    expectations, broken = _object(record.get("expectations"))
-    if broken:
-        problems |= dict.fromkeys(_EXPECTATIONS, unreadable("expectations", broken))
-    parts = [record, expectations, _object(record.get("outputs"))[0]]
+    expectations = parsed("expectations", record.get("expectations"))
+    if problems:
+        problems |= dict.fromkeys(_EXPECTATIONS, problems["expectations"])
+    parts = [record, object_of(expectations), object_of(record.get("outputs"))]
 
     def value_of(name: str) -> Any:
         return next((part[name] for part in parts if part.get(name) not in (None, "")), None)
 
-    def parsed(name: str) -> Any:
-        """A value, or what its text holds as JSON; None where it cannot be read."""
-        value = value_of(name)
-        if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
-            try:
-                return _json(value)
-            except ValueError as error:
-                unreadable(name, str(error))
-                return None
-        return value
-
-    def passages(name: str) -> Sequence[Any]:
-        value = parsed(name)
+    def passages(name: str) -> list[Any]:
+        value = parsed(name, value_of(name))
         passages = [] if value is None else value if isinstance(value, list) else [value]
         odd = [part for part in passages if not isinstance(part, str | Mapping)]
         if odd:
             unreadable(name, f"it must hold objects with content and doc_uri, found {odd[0]!r:.{_SHOWN}}")
         return [] if odd else passages
 
-    question, turns = _question(first("request", "inputs"))
-    answer = _answer(first("response", "outputs"))
-    texts = {name: "\n".join(_lines(parsed(name))) for name in _LISTS}
+    question, turns, _ = request_of(_spoken(field_of(record, "request", "inputs"), _CONVERSATION_KEYS))
+    texts = {name: "\n".join(_lines(parsed(name, value_of(name)))) for name in _LISTS}
     for name in set(inputs) - ITEM_INPUTS - {*_LISTS}:
         value = value_of(name)
-        texts[name] = _as_text(_object(record.get("inputs"))[0].get(name) if value is None else value)
+        texts[name] = text_of(object_of(record.get("inputs")).get(name) if value is None else value)
     expected = value_of("expected_response")
     if not (isinstance(expected, list) and all(isinstance(part, str) for part in expected)):
         expected = [expected]  # else several that are equally right
-    wanted = (_id_of(part) for part in passages("expected_retrieved_context"))
+    wanted = (context.document_id for context in contexts_of(passages("expected_retrieved_context")))
     item = Item(
         item_id=item_id,
         group=group or question,
         question=question,
-        answer=answer or "",
-        reference_answers=tuple(text for part in expected if (text := _answer(part)) and text.strip()),
+        answer=answer_of(_spoken(field_of(record, "response", "outputs"), _REPLY_KEYS)),
+        reference_answers=tuple(
+            text for part in expected if (text := answer_of(_spoken(part, _REPLY_KEYS))).strip()
+        ),
         reference_documents=tuple(dict.fromkeys(document for document in wanted if document)),
-        # one without a text is kept, as its place counts
-        contexts=tuple(Context(_text_of(part), _id_of(part)) for part in passages("retrieved_context")),
-        conversation=turns,
+        contexts=tuple(map(_passage, passages("retrieved_context"))),
+        conversation=(*turns, Turn("user", question)) if turns else (),
         fields={name: text for name, text in texts.items() if text},
     )
-    if answer is None:
+    if record.get("response") is None and record.get("outputs") is None:
         problems["response"] = "there is no response"
     if not question.strip():
         problems["request"] = "the question is empty"
     return ReadRow(item if item_id else replace(item, item_id=item.sha), problems)
 
 
-def _json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except RecursionError:
-        raise ValueError("the JSON is nested too deeply") from None
-    except ValueError as error:
-        raise ValueError(f"not JSON ({error}), found {text.strip()[:_SHOWN]!r}") from None
+def _spoken(value: Any, keys: Collection[str]) -> Any:
+    """What a text holds where that is a chat, or an object with one of the keys: an answer may be JSON."""
+    inner = nested(value)
+    chat = inner.keys() & keys if isinstance(inner, dict) else objects_of(inner)
+    return inner if chat else value
 
 
-def _object(value: Any) -> tuple[Mapping[str, Any], str]:
-    """An object, out of a text too, and why the text is none; any other value is an empty one."""
-    try:
-        value = _json(value) if isinstance(value, str) and value.lstrip().startswith("{") else value
-    except ValueError as error:
-        return {}, str(error)
-    return (value, "") if isinstance(value, Mapping) else ({}, "")
-
-
-def _text_of(part: str | Mapping[str, Any]) -> str:
-    if isinstance(part, str):
-        return part
-    return next((part[key] for key in _TEXT_KEYS if isinstance(part.get(key), str)), "")
-
-
-def _id_of(part: str | Mapping[str, Any]) -> str | None:
-    if isinstance(part, str):
-        return None
-    inner = part.get("metadata")
-    places = [part, inner] if isinstance(inner, Mapping) else [part]
-    ids = (place[key] for place in places for key in _ID_KEYS if place.get(key) not in (None, ""))
-    return next(map(str, ids), None)
+def _passage(part: str | Mapping[str, Any]) -> Context:
+    """A passage; one without a text is kept, as its place counts."""
+    [context] = contexts_of([part])
+    return context if isinstance(part, str) else replace(context, text=text_of(field_of(part, *_TEXT_KEYS)))
 
 
 def _lines(value: Any) -> Iterable[str]:
@@ -188,90 +165,6 @@ def _lines(value: Any) -> Iterable[str]:
         for name, inner in value.items():
             yield from (f"- {name}: {text.removeprefix('- ')}" for text in _lines(inner))
     elif isinstance(value, list):
-        yield from (f"- {_stripped(part)}" for part in value if _stripped(part))
-    elif value is not None and _stripped(value):
-        yield _stripped(value)
-
-
-def _stripped(value: Any) -> str:
-    return (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)).strip()
-
-
-def _as_text(value: Any) -> str:
-    return "" if value is None else value if isinstance(value, str) else _stripped(value)
-
-
-def _structured(value: Any, keys: Sequence[str]) -> Any:
-    """What a text holds where it is the JSON of a message or of an object with such a key; else itself."""
-    if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
-        return value
-    try:
-        inner = json.loads(value)
-    except (ValueError, RecursionError):
-        return value
-    known = inner.keys() & {*keys} if isinstance(inner, Mapping) else _are_messages(inner)
-    return inner if known else value
-
-
-def _are_messages(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(map(_is_message, value))
-
-
-def _is_message(value: Any) -> bool:
-    return isinstance(value, Mapping) and "content" in value
-
-
-def _question(value: Any) -> tuple[str, tuple[Turn, ...]]:
-    """The last thing that the user said, and the turns where there were several."""
-    value = _structured(value, _CONVERSATION_KEYS)
-    if isinstance(value, Mapping):
-        chats = [value[key] for key in ("messages", "input") if isinstance(value.get(key), list)]
-        if not chats:
-            text, turns = _one_text(value, _QUESTION_KEYS), _turns(value.get("history"))
-            return text, (*turns, Turn("user", text)) if turns else ()
-        value = chats[0]
-    elif not _are_messages(value):
-        return _as_text(value), ()
-    turns = _turns(value)
-    of_user = [turn for turn in turns if turn.role == "user"] or turns
-    return of_user[-1].content if of_user else "", tuple(turns) if len(turns) > 1 else ()
-
-
-def _turns(messages: Any) -> list[Turn]:
-    whole = filter(_is_message, messages) if isinstance(messages, list) else ()
-    return [Turn(str(message.get("role", "user")), _content(message.get("content"))) for message in whole]
-
-
-def _content(value: Any) -> str:
-    """The text of a message, whose parts may be a list."""
-    if isinstance(value, list):
-        return "\n".join(filter(None, map(_content, value)))
-    if isinstance(value, Mapping):
-        return _content(value.get("text", value.get("content")))
-    return _as_text(value)
-
-
-def _answer(value: Any) -> str | None:
-    """The text of a response, of choices or messages the last one; None where there is none."""
-    value = _structured(value, _REPLY_KEYS)
-    if isinstance(value, Mapping):
-        lists = [value[key] for key in _REPLY_KEYS if isinstance(value.get(key), list) and value[key]]
-        if not lists:
-            return _one_text(value, _ANSWER_KEYS)
-        value = lists[0]
-    elif isinstance(value, list) and not any(map(_is_message, value)):
-        return "\n".join(map(_stripped, value))
-    elif not isinstance(value, list):
-        return None if value is None else _as_text(value)
-    inner = [part.get("message", part) for part in value if isinstance(part, Mapping)]
-    texts = [text for part in inner if _is_message(part) and (text := _content(part.get("content")))]
-    return texts[-1] if texts else ""
-
-
-def _one_text(value: Mapping[str, Any], keys: Sequence[str]) -> str:
-    """The text of an object: under a key that is known, the only one, or all of it as JSON."""
-    texts = [inner for inner in value.values() if isinstance(inner, str)]
-    known = [value[key] for key in keys if isinstance(value.get(key), str)]
-    if known or len(texts) == 1:
-        return (known or texts)[0]
-    return json.dumps(value, ensure_ascii=False)
+        yield from (f"- {text}" for part in value if (text := text_of(part).strip()))
+    elif text := text_of(value).strip():
+        yield text

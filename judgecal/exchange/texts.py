@@ -24,6 +24,7 @@ _MOST_PLACES = 1_000_000
 _DOCUMENT = ("document_id", "doc_id", "doc_uri", "id", "source", "name")
 _QUESTION = ("question", "query", "input", "user_input", "prompt", "user_query", "request", "text")
 _ANSWER = ("answer", "response", "output", "content", "completion", "result", "text", "message")
+_CHATS = ("messages", "input", "output")
 _PASSAGES = ("documents", "contexts", "chunks", "results")
 # The usual names of what people named themselves, by what it is.
 _ROLES: Mapping[str, tuple[str, ...]] = {
@@ -234,15 +235,14 @@ def spoken(turns: Sequence[Turn]) -> tuple[tuple[Turn, ...], str, str]:
 
 
 def _chat(value: Any) -> tuple[Turn, ...]:
-    """The turns of a list of chat messages, or of an object's `messages`; none where it is no chat."""
-    messages = value.get("messages") if isinstance(value, dict) else value
-    if isinstance(messages, list) and len(messages) == 1 and isinstance(messages[0], list):
-        messages = messages[0]  # LangChain's batch of one conversation
-    is_chat = isinstance(messages, list) and all(
-        isinstance(turn, dict) and "content" in turn and ("role" in turn or "type" in turn)
-        for turn in messages
-    )
-    return turns_of(messages) if is_chat else ()
+    """The turns of a list with chat messages, or of an object's; none where it is no chat."""
+    if isinstance(value, dict):
+        value = next((value[name] for name in _CHATS if isinstance(value.get(name), list)), None)
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
+        value = value[0]  # LangChain's batch of one conversation
+    turns = value if isinstance(value, list) else []  # a call of a tool has no content
+    is_chat = all(isinstance(turn, dict) and turn.keys() & {"role", "type"} for turn in turns)
+    return turns_of(turns) if is_chat else ()
 
 
 def _named_text(value: Mapping[str, Any], names: tuple[str, ...]) -> tuple[str, str]:
@@ -270,8 +270,10 @@ def request_of(value: Any) -> Request:
     if isinstance(value, dict):
         name, question = _named_text(value, _QUESTION)
         if name:
-            rest = {key: text for key, part in value.items() if key != name and (text := _filled(part))}
-            return Request(question, (), rest)
+            before = turns_of(value.get("history"))
+            known = (name, "history") if before else (name,)
+            rest = {key: text for key, part in value.items() if key not in known and (text := _filled(part))}
+            return Request(question, before, rest)
         if len(value) == 1:
             return request_of(next(iter(value.values())))
     return Request(_filled(value))
