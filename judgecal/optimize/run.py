@@ -312,8 +312,9 @@ class OptimizeRun:
         probes = list[Probe]()
         if self.probes:
             directed = self.optimizer in ("gepa", "simba")
-            how: dict[str, Any] = {"seed": self.seed, "directed": directed, "broken": broken}
-            probes, known = train_probes(self.gold, items, self.judge, **how)
+            # instructions are written from a sample, in which few of them would break the judge
+            how: dict[str, Any] = {"directed": directed, "broken": broken if directed else frozenset()}
+            probes, known = train_probes(self.gold, items, self.judge, seed=self.seed, **how)
             labels |= known
         for rating in self.gold.ratings:
             if rating.item_id in labels and (rating.note or "").strip():
