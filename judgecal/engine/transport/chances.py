@@ -20,7 +20,6 @@ MOST_TOKENS = 20
 MOST_BYTES = 16_000_000
 """Of an answer with chances: 20 tokens a place take some 1.5 kB."""
 _PARAMETER = re.compile(r"log_?prob", re.IGNORECASE)
-_ROUNDING = 1e-3
 
 
 class TokenChances:
@@ -56,36 +55,29 @@ class TokenChances:
 def tokens_in(text: str, rows: Any, tops: Iterable[Any]) -> list[Token]:
     """The tokens that make up a text, which may stand behind thoughts and before an end mark.
 
-    Where they do not make it up, the one token is empty: then no verdict is one of them.
-
-    Args:
-        rows: the tokens as the server names them, each with its `token`, its `bytes` and `logprob`.
-        tops: of each those that might have stood there.
+    Where they do not make it up, the one token is empty: then no verdict is one of them. `rows` are the
+    tokens as the server names them, `tops` of each those that might have stood there.
     """
     rows = rows if isinstance(rows, list) else []
-    pieces, whole = [_bytes(row) for row in rows], text.encode("utf-8", "surrogatepass")
-    start, place, tokens = b"".join(pieces).rfind(whole), 0, list[Token]()
-    at_byte = -start
+    whole, pieces = text.encode("utf-8", "surrogatepass"), [_bytes(row) for row in rows]
+    start, tokens = b"".join(pieces).rfind(whole), list[Token]()
+    place, at_byte = 0, -start
     for piece, row, top in zip(pieces, rows, tops, strict=False):
-        cut = piece[max(0, -at_byte) :]  # a server may have taken a blank away
-        if start >= 0 and cut and at_byte < len(whole):
-            others = [one for one in (row, *(top or ())) if isinstance(one, Mapping)]
-            said = cut.decode("utf-8", "ignore")
-            tokens.append([place, said, {str(one["token"]): _logprob(one) for one in others}])
+        said = piece[max(0, -at_byte) :].decode("utf-8", "ignore")  # a server may have taken a blank away
+        if start >= 0 and said and at_byte < len(whole):
+            named = [one for one in (row, *(top or ())) if isinstance(one, Mapping)]
+            tokens.append([place, said, {str(one.get("token")): _logprob(one) for one in named}])
             place += len(said)
         at_byte += len(piece)
     return tokens or [[0, "", {}]] * bool(rows)
 
 
 def _bytes(row: Any) -> bytes:
-    named = at(row, "bytes")
-    return (
-        bytes(named) if isinstance(named, list | tuple) else str(at(row, "token")).encode("utf-8", "ignore")
-    )
+    found, token = at(row, "bytes"), str(at(row, "token"))
+    return bytes(found) if isinstance(found, list | tuple) else token.encode("utf-8", "ignore")
 
 
 def _logprob(row: Mapping[str, Any]) -> float:
     """At most 0; -9999 where the server names no number, as OpenAI does of a token beyond the first 20."""
     value = row.get("logprob", row.get("logProbability"))
-    good = isinstance(value, int | float) and value < _ROUNDING
-    return max(-9999.0, min(0.0, float(value))) if good else -9999.0
+    return max(-9999.0, min(0.0, value)) if isinstance(value, int | float) and value < 0.001 else -9999.0
