@@ -72,7 +72,7 @@ def test_list_says_what_each_is(judgecal: Run, workspace_dir: Path) -> None:
     listed = {one["name"]: one for one in found["signatures"]}
     assert (listed["passage"]["unit"], listed["passage"]["scale"]) == ("chunk", "binary")
     assert listed["correctness_v3"]["scale"] == "percentage" and listed["answer_v1"]["scale"] is None
-    assert "broken.py:2: no Python" in listed["broken"]["problem"]
+    assert "broken.py:2: no Python" in listed["broken"]["error"]
     ran = judgecal("signature", "list")
     assert ran.code == 0 and "cannot be loaded" in ran.out and "none: it answers" in ran.out
     assert ran.out.splitlines()[-1] == "next: judgecal signature check broken"

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from judgecal.errors import InputError, refuse, unknown_name
 from judgecal.goldset import GoldSet
@@ -57,6 +58,13 @@ class SignatureList(Result):
     """What `signature list` comes to."""
 
     signatures: tuple[ListedSignature, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """`problem` of a signature goes by `error` here."""
+        plain = Result.as_json(self)
+        for signature in plain["signatures"]:
+            signature["error"] = signature.pop("problem")
+        return plain
 
 
 def signatures_of(workspace: Workspace) -> SignatureList:
