@@ -15,7 +15,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from judgecal.bulk.batch_client import BatchClient, BatchPolicy, LateForms, NotHandedIn, Part, Results
+from judgecal.bulk.batch_client import BatchClient, BatchPolicy, NotHandedIn, Part, Results
 from judgecal.bulk.batch_log import Batch, BatchLog, batches_beside, ids_in, request_id
 from judgecal.bulk.provider_batches import BatchState
 from judgecal.engine.budget import Bill, Budget, billed, worst_cost_usd
@@ -121,7 +121,7 @@ class _BatchRun:
         self._format = self._client.format
         self._cheap = spec.in_batches()
         self._key_of = RequestKeys(spec)
-        self._forms = LateForms(ReplyForms(spec, cache_folder()))
+        self._forms = ReplyForms(spec, cache_folder())
         self._open = log.open_of(spec)
         self._waiting = ids_in(self._open)
         # name of a batch -> what this run asks for of it
@@ -137,7 +137,7 @@ class _BatchRun:
 
         A batch would say so in hours. The same call finds out whether the key and the model are right.
         """
-        if not ReplyForms(self._spec, cache_folder()).unknown:
+        if not self._forms.unknown:
             return
         for call in self._calls():
             if call.schema is None:
@@ -148,7 +148,7 @@ class _BatchRun:
             ):
                 run_calls([call], self._spec, record=self._record, budget=self._budget, cache=self._cache)
                 break
-        self._forms = LateForms(ReplyForms(self._spec, cache_folder()))
+        self._forms = ReplyForms(self._spec, cache_folder())
 
     def _record(self, row: Judgement) -> None:
         if row.error is not None:
@@ -224,7 +224,7 @@ class _BatchRun:
                 continue
             if part and id_ in part.ids:
                 continue
-            request = self._request(call, id_, messages)
+            request = self._request(call, messages)
             if request is None:
                 continue
             if part and part.is_full(request):
@@ -247,13 +247,11 @@ class _BatchRun:
         self._short -= not short
         return bool(self._waited_for())
 
-    def _request(self, call: Call, request: str, messages: Sequence[Message]) -> bytes | None:
+    def _request(self, call: Call, messages: Sequence[Message]) -> bytes | None:
         """The body of a call; None where it cannot be sent, which is its row then."""
-        if failure := self._forms.refusal(request, call.schema):
-            self._record(judgement_of(call, CallResult(failure=failure, attempts=self._tries[request])))
-            return None
         try:
-            body = self._client.encoded(messages, self._forms.shape(request, call.schema))
+            shape = call.schema and self._forms.shape_known(call.schema)
+            body = self._client.encoded(messages, shape)
             if len(body) > self._format.most_bytes // 2:
                 raise CallFailed("context_length", "the request is larger than a batch may be", retry=False)
             return body
@@ -392,15 +390,12 @@ class _BatchRun:
         except CallFailed as failed:
             if failed.billed and not again:
                 self._budget.book(self._spec.alias, worst, Bill(worst))
-            failure = Failure(failed.kind, str(failed))
-            if not again:
-                self._forms.heard(request, call.schema, failure)
-            if (failed.retry or self._forms.changed(request)) and tries < self._policy.tries:
+            if failed.retry and tries < self._policy.tries:
                 return None
+            failure = Failure(failed.kind, str(failed))
             return judgement_of(call, CallResult(failure=failure, attempts=tries))
         if again:
             return _one_verdict(call, CallResult(cached=True), replies)
-        self._forms.heard(request, call.schema, reply)
         self._budget.book(self._spec.alias, worst, bill)
         row = _one_verdict(call, CallResult(attempts=tries, cost_usd=bill.usd), [reply, *replies[1:]])
         if self._cache and row.verdict is not None:

@@ -14,14 +14,12 @@ from typing import Any, TypeVar
 
 from judgecal.bulk.batch_log import Batch, BatchLog, mark_of, new_name
 from judgecal.bulk.provider_batches import FORMATS, BatchFormat, BatchHttp, BatchRow, BatchState
-from judgecal.engine.calls import MOST_BYTES, CallFailed, Reply, ReplySchema, admitted, too_large, unreadable
-from judgecal.engine.reply_forms import Asking, ReplyForms
+from judgecal.engine.calls import MOST_BYTES, CallFailed, Reply, admitted, too_large, unreadable
 from judgecal.engine.transport.http import HttpTransport
 from judgecal.engine.transport.provider_errors import error_of
 from judgecal.engine.transport.redaction import redacted, redacted_reply, secrets_of, sent_secrets
 from judgecal.errors import AuthError, JudgecalError, notice
 from judgecal.models import ModelSpec
-from judgecal.records import Failure
 
 _SHOWN_EVERY_S = 1.0
 _LONGEST_ASKED_WAIT_S = 600.0
@@ -373,43 +371,3 @@ class BatchClient:
 
 def _unusable(message: str, *, retry: bool = True) -> CallFailed:
     return CallFailed("server", message, retry=retry, billed=True)
-
-
-class LateForms:
-    """The forms of a model's requests in batches, where an answer comes hours after many were sent.
-
-    A request whose schema may have been refused is asked again in the next form, unless a reply to that
-    schema has come meanwhile: then it was the text.
-    """
-
-    def __init__(self, forms: ReplyForms) -> None:
-        self._forms = forms
-        self._again: dict[str, tuple[Asking, Failure]] = {}  # by the id of the request
-
-    def shape(self, request: str, schema: ReplySchema | None) -> ReplySchema | None:
-        """What to send of a schema with a request."""
-        if schema is None:
-            return None
-        return self._again[request][0].shape if request in self._again else self._forms.shape_known(schema)
-
-    def heard(self, request: str, schema: ReplySchema | None, outcome: Reply | Failure) -> None:
-        """Take in what came of a request."""
-        if schema is None:
-            return
-        asking = Asking(self._forms, schema, self.shape(request, schema))
-        if request in self._again:
-            asking = self._again.pop(request)[0]
-        if isinstance(outcome, Reply):
-            asking.again(outcome, None)
-        elif asking.again(None, outcome):
-            self._again[request] = asking, outcome
-
-    def changed(self, request: str) -> bool:
-        """Whether a request may go out again, in another form than it had."""
-        return request in self._again
-
-    def refusal(self, request: str, schema: ReplySchema | None) -> Failure | None:
-        """Why a request need not be asked again in another form; None where it may be sent."""
-        if schema is None or request not in self._again or self._forms.may_refuse(schema):
-            return None
-        return self._again[request][1]

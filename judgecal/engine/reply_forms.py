@@ -76,9 +76,7 @@ class ReplyForms:
             return Asking(self, schema, schema)
         if self._form is None and self._first is not None and not self._first.done():
             await asyncio.wait((self._first,), timeout=_PATIENCE_S)
-        if self._form == "off" or schema.key in self._refused:
-            return Asking(self, schema, None)
-        return Asking(self, schema, self.shape(schema, self._form or "json_schema"))
+        return Asking(self, schema, None if schema.key in self._refused else self.shape_known(schema))
 
     def shape(self, schema: ReplySchema, form: SchemaForm) -> ReplySchema:
         """The schema in a form."""
