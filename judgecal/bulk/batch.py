@@ -10,7 +10,6 @@ another batch, three times in all.
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,7 +20,7 @@ from judgecal.bulk.provider_batches import BatchState
 from judgecal.engine.budget import Bill, Budget, billed, worst_cost_usd
 from judgecal.engine.cache import ReplyCache, RequestKeys, cache_folder
 from judgecal.engine.call_runner import CallResult, stored_result
-from judgecal.engine.calls import Call, CallFailed, Message, Reply, shortened
+from judgecal.engine.calls import Call, CallFailed, Message
 from judgecal.engine.journal import Journal
 from judgecal.engine.reply_forms import ReplyForms
 from judgecal.engine.run import Progress, ReplyParser, clock, judgement_of, run_calls, run_to_end
@@ -88,17 +87,6 @@ def run_batches(
         except (KeyboardInterrupt, JudgecalError):
             notice(*(line for run in runs for line in run.still_waiting()))
             raise
-
-
-def _one_verdict(call: Call, outcome: CallResult, replies: Sequence[Reply]) -> Judgement:
-    """The row of a call with several replies: they say the same, or there is no verdict."""
-    rows = [judgement_of(call, dataclasses.replace(outcome, reply=reply)) for reply in replies]
-    other = next((row.verdict for row in rows if row.verdict != rows[0].verdict), rows[0].verdict)
-    if other == rows[0].verdict:
-        return rows[0]
-    message = f"the batch answers this request twice, with {rows[0].verdict!r:.80} and {other!r:.80}"
-    text = shortened("\n\n".join(reply.text for reply in replies))
-    return dataclasses.replace(rows[0], verdict=None, raw_reply=text, error=Failure("parse", message))
 
 
 class _BatchRun:
@@ -385,8 +373,8 @@ class _BatchRun:
         tries = self._tries[request]
         worst = worst_cost_usd(self._cheap, messages, call.schema)
         try:
-            replies = self._client.replies(request, batch, results)
-            reply, bill = billed(self._cheap, messages, replies[0])
+            reply = self._client.reply_to(request, batch, results)
+            reply, bill = billed(self._cheap, messages, reply)
         except CallFailed as failed:
             if failed.billed and not again:
                 self._budget.book(self._spec.alias, worst, Bill(worst))
@@ -395,9 +383,9 @@ class _BatchRun:
             failure = Failure(failed.kind, str(failed))
             return judgement_of(call, CallResult(failure=failure, attempts=tries))
         if again:
-            return _one_verdict(call, CallResult(cached=True), replies)
+            return judgement_of(call, CallResult(cached=True, reply=reply))
         self._budget.book(self._spec.alias, worst, bill)
-        row = _one_verdict(call, CallResult(attempts=tries, cost_usd=bill.usd), [reply, *replies[1:]])
+        row = judgement_of(call, CallResult(reply=reply, attempts=tries, cost_usd=bill.usd))
         if self._cache and row.verdict is not None:
             self._cache.put(key, reply)
         return row

@@ -7,7 +7,6 @@ import itertools
 import json
 import tempfile
 import time
-from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -117,12 +116,12 @@ class Results:
 
     Attributes:
         states: name of a batch -> how it ended.
-        places: id of a request -> where each of its lines is.
+        places: id of a request -> where its line is.
     """
 
     states: dict[str, BatchState]
     spool: Spool = field(default_factory=Spool)
-    places: dict[str, list[Place]] = field(default_factory=dict)
+    places: dict[str, Place] = field(default_factory=dict)
 
 
 class BatchClient:
@@ -215,48 +214,29 @@ class BatchClient:
         return await self._known(batch, lambda there: self.format.state(self._http, there))
 
     async def fetch(self, batch: Batch, results: Results) -> int:
-        """Write the lines of a batch into the file; how many there were. Those of other marks are not ours.
-
-        Lines that stay damaged are left out in the end, so that one of them does not hold up all others; one
-        that does not say whose it is counts as damaged, but at Gemini.
+        """Write the lines of a batch into the file; how many there were. Other marks are not ours;
+        of two lines for one request the first counts, and a damaged one is left out.
 
         Raises:
-            JudgecalError: as `state`.
+            JudgecalError: as `state`, or no line is a JSON object.
         """
-        tries = itertools.count(1)
 
         async def once(there: str) -> int:
-            lenient = next(tries) >= self.policy.attempts
-            number, damaged, json_like = 0, 0, False
-            places: defaultdict[str, list[Place]] = defaultdict(list)
-            nameless: dict[int, Place] = {}
+            number, damaged = 0, 0
+            places: dict[str, Place] = {}
             async for line in self.format.results(self._http, there):
                 if not line.strip():
                     continue
                 number += 1
-                json_like |= line.lstrip()[:1] == b"{"
                 try:
-                    row = self._row(line)
-                    if not row.custom_id and not self.format.in_order:
-                        raise _unusable("a line of the results names no request")
-                except CallFailed:
-                    if not lenient:
-                        raise
+                    request, _, mark = self._row(line).custom_id.rpartition("-")
+                except (ValueError, RecursionError):
                     damaged += 1
                     continue
-                request, _, mark = row.custom_id.rpartition("-")
-                if not row.custom_id:
-                    nameless[number - 1] = results.spool.add(line)
-                elif mark == batch.mark:
-                    places[request].append(results.spool.add(line))
-            if damaged and damaged == number and not json_like:
-                # a page in the place of the results, and not one of ours
-                raise _unusable("no line of the results is a JSON object", retry=False)
-            if nameless and number == len(batch.ids):  # of fewer nobody knows which are missing
-                for at, place in nameless.items():
-                    places[batch.ids[at]].append(place)
-            else:
-                damaged += len(nameless)
+                if mark == batch.mark and request not in places:
+                    places[request] = results.spool.add(line)
+            if damaged == number > 0:  # a page in the place of the results
+                raise CallFailed("server", "no line of the results is a JSON object", retry=False)
             results.places |= places
             if damaged:
                 notice(
@@ -267,22 +247,22 @@ class BatchClient:
 
         return await self._known(batch, once)
 
-    def replies(self, request: str, batch: Batch, results: Results) -> list[Reply]:
-        """The reply to a request of a batch that has ended; several where its id stands there several times.
+    def reply_to(self, request: str, batch: Batch, results: Results) -> Reply:
+        """The reply to a request of a batch that has ended.
 
         Raises:
             CallFailed: there is none.
             AuthError: as a live call.
         """
-        state, places = results.states[batch.name], results.places.get(request)
+        state, place = results.states[batch.name], results.places.get(request)
         if state.refused is not None:
-            return [self.reply(state.refused)]
-        if places is None:
+            return self.reply(state.refused)
+        if place is None:
             message = "the batch ended without an answer to this request"
             raise CallFailed("timeout" if state.expired else "server", message, retry=True, billed=False)
-        if max(size for _, size in places) > 2 * MOST_BYTES:
+        if place[1] > 2 * MOST_BYTES:
             raise too_large()
-        return [self.reply(self._row(line)) for line in dict.fromkeys(map(results.spool.line, places))]
+        return self.reply(self._row(results.spool.line(place)))
 
     def reply(self, row: BatchRow) -> Reply:
         """The reply to one request, as a live call's.
@@ -324,13 +304,10 @@ class BatchClient:
             self._show()
 
     def _row(self, line: bytes) -> BatchRow:
-        """Raises CallFailed: the line is no JSON object."""
-        try:
-            row: Any = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise _unusable("a line of the results is not JSON") from error
+        """Raises ValueError: the line is no JSON object."""
+        row: Any = json.loads(line)
         if not isinstance(row, dict):
-            raise _unusable("a line of the results is not a JSON object")
+            raise ValueError("not a JSON object")
         return self.format.row(row)
 
     async def _known(self, batch: Batch, ask: Callable[[str], Awaitable[_T]]) -> _T:
@@ -367,7 +344,3 @@ class BatchClient:
         if not failed.retry or tried >= most:
             raise self.gave_up(what, failed) from failed
         await self.sleep(max(self.policy.wait(tried), min(failed.retry_after or 0.0, _LONGEST_ASKED_WAIT_S)))
-
-
-def _unusable(message: str, *, retry: bool = True) -> CallFailed:
-    return CallFailed("server", message, retry=retry, billed=True)

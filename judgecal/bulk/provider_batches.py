@@ -161,8 +161,6 @@ class BatchFormat:
     Attributes:
         most_requests, most_bytes: what one batch may hold.
         frame: what stands before, between and after the requests; `%s` is our name of the batch.
-        in_order: whether results come in the order of the requests, so that one without an id is known all
-            the same.
         names: whether it can be told a name, and lists batches with it; else what is found may be somebody
             else's.
         where: the page on which a user sees and cancels batches, in words.
@@ -171,7 +169,6 @@ class BatchFormat:
     most_requests: ClassVar[int] = 50_000
     most_bytes: ClassVar[int]
     frame: ClassVar[tuple[bytes, bytes, bytes]]
-    in_order: ClassVar[bool] = False
     names: ClassVar[bool] = True
     where: ClassVar[str]
 
@@ -374,7 +371,6 @@ class GeminiBatches(BatchFormat):
     frame = (
         b'{"batch":{"display_name":"%s","input_config":{"requests":{"requests":[', b",", b"]}}}}"
     )  # fmt: skip
-    in_order = True
     where = "Google AI Studio, or batches.list and batches.cancel of the Gemini API"
 
     _ended = ("SUCCEEDED", "FAILED", "CANCELLED", "EXPIRED", "PARTIALLY_SUCCEEDED")
