@@ -104,7 +104,7 @@ class Dialect:
     decimal: str = "."  # a comma where its numbers have one
 
     def as_windows_1252(self, path: Path, problem: NotUtf8) -> Dialect:
-        """The same file in Windows-1252; raises the problem where it can hardly be that."""
+        """The same file in Windows-1252; raises the problem where it cannot be that."""
         with open_bytes(path) as file:
             marked = file.read(len(codecs.BOM_UTF8)) == codecs.BOM_UTF8
             file.seek(0)
@@ -114,7 +114,10 @@ class Dialect:
         beyond = [at for at, char in enumerate(example) if char > "\x7f"]
         place = next((at for at in beyond if example[at].isalpha()), beyond[0])
         quoted = example[max(0, place - _EXAMPLE) : place + _EXAMPLE].strip()
-        note = f"{shown(path)}: read as Windows-1252, since it is not UTF-8: it says {quoted!r}"
+        note = (
+            f"{shown(path)}: read as Windows-1252, since it is not UTF-8: it says {quoted!r}; if that is "
+            "garbled, save it as UTF-8, or give gold import --encoding"
+        )
         return replace(self, encoding="cp1252", notes=(*self.notes, note))
 
 

@@ -7,7 +7,6 @@ import gzip
 import io
 import re
 import zlib
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -27,30 +26,6 @@ _OTHER_FILES = (
     ),
 )
 _HEAD = 65_536  # bytes
-# The letters beyond ASCII that texts of one language hold, with those of its usual loan words.
-_ALPHABETS = (
-    "äöüßéèêàáçôîâëïñ",  # German
-    "àâæçéèêëîïôœùûüÿäöñ",  # French
-    "áéíñóúüçªº",  # Spanish
-    "áàâãçéêíóôõúüªº",  # Portuguese
-    "àèéìîíòóùúç",  # Italian
-    "áäâàèéëêïíóöôúüûç",  # Dutch
-    "æøåäöéèêüáàó",  # Danish, Norwegian, Swedish, Finnish
-    "áéíóúýþæöð",  # Icelandic
-    "àçèéíïòóúü·",  # Catalan
-    "áàâéèêëíìîïóòôúùûüçñ",  # English, with names and loan words
-)
-_FOREIGN = 0.05  # of the letters beyond ASCII: names from elsewhere
-_ODD = 0.01  # of the lines beyond ASCII: signs where they hardly stand
-_NO_PLACE = re.compile(
-    "[a-zß-ÿœšž][À-ÖØ-ÞŒŠŽŸ]"  # a capital within a word
-    "|[A-Za-zÀ-ÿ][«»“”„‚‹›•€£§°©®™µ±²³¹½¼¾¿¡×÷†‡‰¥¢][A-Za-zÀ-ÿ]"  # a sign within a word
-    "|[A-Za-zÀ-ÿ][„‚¿¡]|[a-ln-zÀ-ÿ][²³]"  # one that begins a word, or a unit's, behind it
-    "|[¤¦¨¬¯¸ˆ˜ƒ‡¹\x81\x8d\x8f\x90\x9d]"  # one that texts hardly hold
-    "|[À-ÿŒœŠšŽžŸ]{4}"  # letters of another script
-)
-
-
 _HALF = re.compile("[\ud800-\udfff]")
 _TEXTS = (".csv", ".tsv", ".tab", ".txt", ".json", ".jsonl", ".ndjson")
 _PACKED = ".gz"
@@ -95,30 +70,20 @@ def encoding_of(path: Path) -> str:
 
 
 def in_windows_1252(lines: Iterable[bytes]) -> str | None:
-    """A line of a file that is no UTF-8, read in Windows-1252, where the whole file can be that; else None.
-    It is the first one with a letter that is no ASCII, if there is one.
+    """The first line with a letter that is no ASCII, or else with anything else, read in Windows-1252.
 
-    A file in which other lines are UTF-8 beyond ASCII is two encodings, and none.
+    None where a line is UTF-8 beyond ASCII, as the file is then in two encodings, or cannot be read so.
     """
-    letters: Counter[str] = Counter()
-    first: str | None = None
-    lettered: str | None = None
-    n_lines = n_odd = 0
+    texts: list[str] = []
     for line in lines:
         if line.isascii():
             continue
         text = line.decode("cp1252", errors="replace")
         if _not_utf8(line) is None or "\ufffd" in text:
             return None
-        n_lines += 1
-        n_odd += _NO_PLACE.search(text) is not None
-        found = [char for char in text.lower() if char > "\x7f" and char.isalpha()]
-        letters.update(found)
-        first = first or text
-        lettered = lettered or (text if found else None)
-    foreign = [sum(n for char, n in letters.items() if char not in alphabet) for alphabet in _ALPHABETS]
-    fits = min(foreign) <= _FOREIGN * letters.total() and n_odd <= _ODD * n_lines
-    return (lettered or first) if fits else None
+        if len(texts) < 2 and (not texts or any(char > "\x7f" and char.isalpha() for char in text)):
+            texts.append(text)
+    return texts[-1] if texts else None
 
 
 def _not_utf8(line: bytes) -> UnicodeDecodeError | None:
