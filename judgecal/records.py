@@ -41,6 +41,8 @@ OTHER: Mapping[str, str] = {"A": "B", "B": "A"}
 """Which answer of a pair a judge shown them in the order `ba` means by the name of another."""
 TIE = "tie"
 """The verdict that both answers of a pair are as good."""
+PREFERS_A: Mapping[str, float] = {"A": 1.0, TIE: 0.5, "B": 0.0}
+"""How far a verdict on a pair prefers its A."""
 
 
 class Key(NamedTuple):

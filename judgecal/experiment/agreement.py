@@ -19,7 +19,7 @@ from judgecal.experiment.judgements import item_scale, stored_notes, verdict_mat
 from judgecal.experiment.result import BothOrders, Entry, JudgeEntry, Latency, Retest, Tokens
 from judgecal.goldset import GoldSet
 from judgecal.judges import Judge, JudgeKind, JudgeName
-from judgecal.records import ORDERS, PAIR_UNIT, TIE, Estimate, Item, Judgement
+from judgecal.records import ORDERS, PAIR_UNIT, PREFERS_A, TIE, Estimate, Item, Judgement
 from judgecal.scale import Label, Scale, common_scale
 from judgecal.stats import (
     Calibration,
@@ -401,42 +401,55 @@ def judge_entry(table: AgreementTable, column: JudgeColumn) -> JudgeEntry:
 
 def pair_fields(table: AgreementTable, column: JudgeColumn) -> dict[str, Any]:
     """What a judge of pairs has beside its agreement; nothing of any other."""
-    calls, code = dataclasses.replace(column, rows=column.calls), {"A": 1.0, TIE: 0.5, "B": 0.0}
+    calls = dataclasses.replace(column, rows=column.calls)
     rows = [row for row in _rows_of(table, calls) if row.unit == PAIR_UNIT]
     if not rows:
         return {}
-    orders = {
-        order: verdict_matrix([row for row in rows if row.order == order], table.items, table.repeats)
-        for order in ORDERS
-    }
-    ab, ba = (
-        np.array([code.get(str(said), np.nan) for of_item in verdicts for said in of_item])
-        for verdicts in orders.values()
-    )
-    first, same = np.concatenate([ab, 1.0 - ba]), np.where(np.isnan(ab + ba), np.nan, ab == ba)
-    n_pairs = len(ab) * (len({row.order for row in rows}) == len(ORDERS))
-
-    def share(values: Floats, n_expected: int, unscored: Floats) -> Estimate:
-        at = np.resize(np.repeat(np.arange(len(table.items)), table.repeats), len(values))
-        groups, weights = [table.groups[n] for n in at], None if table.weights is None else table.weights[at]
-        estimate = mean_estimate(values, groups, level=table.level, weights=weights)
-        n_unscored = n_expected - int((~np.isnan(unscored)).sum())
-        return dataclasses.replace(estimate, n_expected=n_expected, n_unscored=n_unscored)
 
     def accuracy(verdicts: Sequence[Sequence[Label | None]], **how: Any) -> Estimate:
         return table.agreement(verdicts, column, metrics=["accuracy"], **how)["accuracy"]
 
+    shares, counts, orders = order_shares(rows, table.items, table.repeats, table.level, table.weights)
     untied = [None if label == TIE else label for label in table.labels]
-    return {
-        "first_place": share(np.where(first == code[TIE], np.nan, first), len(rows), first),
-        "consistent": share(same, n_pairs, same),
-        "both_orders": BothOrders(
-            n_inconsistent=int((same == 0.0).sum()),
-            n_tied=int(((ab == code[TIE]) & (ba == code[TIE])).sum()),
-            accuracy={order: accuracy(verdicts) for order, verdicts in orders.items()},
-            untied=accuracy(table.verdicts(column), against=untied),
-        ),
+    both = BothOrders(
+        **counts,
+        accuracy={order: accuracy(verdicts) for order, verdicts in orders.items()},
+        untied=accuracy(table.verdicts(column), against=untied),
+    )
+    return {**shares, "both_orders": both}
+
+
+def order_shares(
+    rows: Sequence[Judgement],
+    items: Sequence[Item],
+    repeats: int,
+    level: float,
+    weights: Floats | None = None,
+) -> tuple[dict[str, Any], dict[str, int], dict[str, list[list[Label | None]]]]:
+    """`first_place` and `consistent`, by question; the counts of `BothOrders`; the verdicts by order."""
+    orders = {
+        order: verdict_matrix([row for row in rows if row.order == order], items, repeats) for order in ORDERS
     }
+    ab, ba = (
+        np.array([PREFERS_A.get(str(said), np.nan) for of_item in verdicts for said in of_item])
+        for verdicts in orders.values()
+    )
+    first, same = np.concatenate([ab, 1.0 - ba]), np.where(np.isnan(ab + ba), np.nan, ab == ba)
+    n_pairs, tie = len(ab) * (len({row.order for row in rows}) == len(ORDERS)), PREFERS_A[TIE]
+
+    def share(values: Floats, n_expected: int, unscored: Floats) -> Estimate:
+        at = np.resize(np.repeat(np.arange(len(items)), repeats), len(values))
+        groups, weighed = [items[int(n)].group for n in at], None if weights is None else weights[at]
+        estimate = mean_estimate(values, groups, level=level, weights=weighed)
+        n_unscored = n_expected - int((~np.isnan(unscored)).sum())
+        return dataclasses.replace(estimate, n_expected=n_expected, n_unscored=n_unscored)
+
+    shares = {
+        "first_place": share(np.where(first == tie, np.nan, first), len(rows), first),
+        "consistent": share(same, n_pairs, same),
+    }
+    counts = {"n_inconsistent": (same == 0.0).sum(), "n_tied": ((ab == tie) & (ba == tie)).sum()}
+    return shares, {name: int(count) for name, count in counts.items()}, orders
 
 
 def verdict_notes(

@@ -26,7 +26,7 @@ from pydantic import BaseModel, ConfigDict
 from judgecal.artefacts import read_toml, validated
 from judgecal.errors import InputError, refuse, unknown_name
 from judgecal.judges.protocol import JudgeName
-from judgecal.records import ITEM_UNIT
+from judgecal.signatures import CHUNK
 from judgecal.workspace import Workspace
 
 Aggregate = Literal["rating", "precision", "share"]
@@ -72,11 +72,11 @@ class SuiteJudge:
 
     def column_of(self, unit: str) -> str:
         """What its columns begin with, by default where Mosaic AI Agent Evaluation has judges of its unit."""
-        return self.column or f"{'response' if unit == ITEM_UNIT else 'retrieval'}/llm_judged/{self.name}"
+        return self.column or f"{'retrieval' if unit == CHUNK else 'response'}/llm_judged/{self.name}"
 
     def aggregate_of(self, unit: str) -> Aggregate:
         """What of its verdicts goes into the columns."""
-        return self.aggregate or ("rating" if unit == ITEM_UNIT else "precision")
+        return self.aggregate or ("precision" if unit == CHUNK else "rating")
 
 
 @dataclass(frozen=True, slots=True)

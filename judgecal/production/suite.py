@@ -13,10 +13,11 @@ from judgecal.errors import InputError, refuse
 from judgecal.experiment import Due, JudgedItems, ReadRow, RunOptions, item_scale, judgement_of, whole_item
 from judgecal.judges import Judge, JudgeName, decides_itself, judge_named, units_of
 from judgecal.judges.suite import Aggregate, Suite, SuiteJudge
-from judgecal.records import ITEM_UNIT, Judgement
+from judgecal.records import Judgement
 from judgecal.scale import Label
 from judgecal.selection.lock import Lock, load_lock
 from judgecal.selection.pass_rates import PassRule
+from judgecal.signatures import CHUNK
 from judgecal.tables.formats import Kind
 from judgecal.workspace import Workspace
 
@@ -137,13 +138,13 @@ class LoadedJudge:
     @property
     def unit_rule(self) -> PassRule:
         """The rule for a verdict on one chunk, which the lock's map, one of whole items, is not for."""
-        if self.lock is None or self.judge.unit == ITEM_UNIT:
+        if self.lock is None or self.judge.unit != CHUNK:
             return self.rule
         return PassRule.of(self.lock.gold, self.judge.scale)
 
     def label(self, verdict: Label | None) -> Label | None:
         """A verdict on the people's scale where the lock has a map to it, else as it is."""
-        mapped = self.rule.calibrated(verdict) if self.judge.unit == ITEM_UNIT else None
+        mapped = self.rule.calibrated(verdict) if self.judge.unit != CHUNK else None
         return verdict if mapped is None else mapped
 
     def replies(self, row: ReadRow, journal: Journal, *, whole: bool) -> list[RowReply]:
@@ -152,7 +153,7 @@ class LoadedJudge:
         `whole`: of the item whatever its unit.
         """
         item = row.shown(self.judge)
-        if whole or self.judge.unit == ITEM_UNIT:
+        if whole or self.judge.unit != CHUNK:
             return [RowReply.of(judgement_of(journal, self.judge, item))]
         units = (name for name, *_ in units_of(self.judge, item))
         return [

@@ -184,7 +184,7 @@ class AnswerRun:
         self._trial.require_keys()
         open_experiment(self.experiment)
         budget = self.options.open_budget(self.experiment.folder)
-        _, measured, _ = self._trial.judge(self._trial.ask(budget), budget)
+        _, measured, *_ = self._trial.judge(self._trial.ask(budget), budget)
         rows: dict[str, list[Measured]] = {}
         for row in measured:
             rows.setdefault(row.system, []).append(row)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,6 +31,8 @@ Values = Mapping[str, Mapping[str, float | None]]
 
 Design = Literal["one_at_a_time", "grid"]
 
+PREFERENCE = "preference"
+"""The metric of a comparison by pairs."""
 _FEWEST = 10  # questions of a document within which systems are compared
 
 
@@ -52,6 +55,11 @@ class SystemComparison:
     why: str
     smallest_detectable: float | None
     complete_case: Estimate
+    # of `preference`, the share of questions on which `judge` prefers a's answer less that of b's: questions
+    # that either did not answer count as unscored; the other two as `agreement` has them
+    judge: str | None = None
+    first_place: Estimate | None = None
+    consistent: Estimate | None = None
 
     @property
     def higher(self) -> str:
@@ -130,26 +138,19 @@ def compare_points(
     if len(points) < 2:
         return ()
     labels, options = _against_best(points, level=LEVEL, seed=seed)
-    return tuple(
-        SystemComparison(
-            a,
-            b,
-            metric,
-            pair.difference,
-            pair.p_value,
-            pair.p_adjusted,
-            pair.decision,
-            pair.why,
-            pair.smallest_detectable,
-            pair.complete_case.difference,
+    same = ("difference", "p_value", "p_adjusted", "decision", "why", "smallest_detectable")
+    comparisons = []
+    for (a, b), pair in compare_all(labels, points, **options).items():
+        fields: dict[str, Any] = {name: getattr(pair, name) for name in same}
+        comparisons.append(
+            SystemComparison(a, b, metric, complete_case=pair.complete_case.difference, **fields)
         )
-        for (a, b), pair in compare_all(labels, points, **options).items()
-    )
+    return tuple(comparisons)
 
 
 def compare_systems(measured: Sequence[Measured], *, seed: int = 0) -> tuple[SystemComparison, ...]:
     """Every two systems by total, in the order in which they first occur; the seed is of the sign flips."""
-    return compare_points(_points(values_of(measured)), metric="total", seed=seed)
+    return compare_points(points_of(values_of(measured)), metric="total", seed=seed)
 
 
 def compare_documents(
@@ -165,22 +166,24 @@ def compare_documents(
         answers = [answer for answer in measured if document in answer.documents]
         if len({answer.question for answer in answers}) >= _FEWEST:
             compared[document] = compare_systems(answers, seed=seed)
-    every = [pair for pairs in compared.values() for pair in pairs]
-    adjusted, alpha = iter(holm([pair.p_value for pair in every])), 1.0 - LEVEL
+    adjusted = iter(among_all([pair for pairs in compared.values() for pair in pairs], "of all documents"))
+    return {document: tuple(itertools.islice(adjusted, len(pairs))) for document, pairs in compared.items()}
 
-    def among_all(pair: SystemComparison, p: float | None) -> SystemComparison:
-        pair = replace(pair, p_adjusted=p, smallest_detectable=None)
+
+def among_all(pairs: Sequence[SystemComparison], which: str) -> tuple[SystemComparison, ...]:
+    """Comparisons that were made one by one, after Holm over all of them; `which` says of what they are."""
+    alpha = 1.0 - LEVEL
+
+    def decided(pair: SystemComparison, p: float | None) -> SystemComparison:
+        pair = replace(
+            pair, p_adjusted=p, smallest_detectable=None if pairs[1:] else pair.smallest_detectable
+        )
         if pair.decision == "cannot tell" or (p is not None and p < alpha):
             return pair
-        why = (
-            f"p = {p:.3g} after Holm over {len(every)} comparisons of all documents is not below {alpha:.3g}"
-        )
+        why = f"p = {p:.3g} after Holm over {len(pairs)} comparisons {which} is not below {alpha:.3g}"
         return replace(pair, decision="cannot tell", why=why)
 
-    return {
-        document: tuple(among_all(pair, next(adjusted)) for pair in pairs)
-        for document, pairs in compared.items()
-    }
+    return tuple(map(decided, pairs, holm([pair.p_value for pair in pairs])))
 
 
 def best_of(values: Values, *, level: float = LEVEL, seed: int = 0) -> BestOf:
@@ -188,7 +191,7 @@ def best_of(values: Values, *, level: float = LEVEL, seed: int = 0) -> BestOf:
 
     The seed is of the sign flips and of the draws behind the bounds.
     """
-    points = _points(values)
+    points = points_of(values)
     labels, options = _against_best(points, level=level, seed=seed)
     losses = losses_against_best(labels, points, **options)
     ranked = sorted(
@@ -258,7 +261,7 @@ def factor_curves(
     return tuple(curves)
 
 
-def _points(values: Values) -> dict[str, list[float | None]]:
+def points_of(values: Values) -> dict[str, list[float | None]]:
     """In points of 100, in which a mean is the mean agreement with 100."""
     questions = list(next(iter(values.values()), {}))
     return {

@@ -83,6 +83,8 @@ class JudgesTable(BaseModel):
     repeats: Annotated[int, Field(ge=1, le=1000)] = 5
     locks: dict[str, str] = {}  # column of the suite -> the lock of the judge that fills it
     local: list[str] = []  # further judges; each fills a column that is called as itself
+    # Judges of pairs, such as `pairwise_v1`: two systems' answers to a question beside each other.
+    pairs: list[str] = []
     # Correctness from which an answer is right, by default the pass mark of the lock, else 0.5.
     right_at: Annotated[float, Field(ge=0, le=1)] | None = None
     trust_lock: bool = False  # run a lock's own signature where the workspace has another
@@ -118,15 +120,7 @@ class EvaluateConfig(BaseModel):
             yield f"questions: give {either}"
         if asked.file is not None and "split" in asked.model_fields_set:
             yield "questions: split belongs to a gold set: leave it out, or name the set with gold"
-        of_file = {
-            "question",
-            "reference",
-            "separator",
-            "id",
-            "answerable",
-            "documents",
-            "tags",
-        } & asked.model_fields_set
+        of_file = asked.model_fields_set - {"gold", "file", "split", "limit"}
         if asked.gold is not None and of_file:
             columns = ", ".join(sorted(of_file))
             yield f"questions: {columns}: columns of a file, and a gold set has its own: leave them out"

@@ -71,6 +71,11 @@ def evaluate_document(result: EvaluateResult) -> Document:
     notes = sentences(
         asked.made_by == "llm" and sentence(_made_by_model(result)),
         asked.n_sealed > 0 and f"{sealed} of test count in every number here, and we show none of them.",
+        [
+            f"Beside each other, by {pair.judge}, {result.labels[pair.a]} less {result.labels[pair.b]}: "
+            f"{numbers.difference(pair.difference, 2)}, {result.labels.get(pair.higher, pair.higher)}."
+            for pair in [pair for pair in result.comparisons if pair.judge is not None][:_NAMED]
+        ],
         map(sentence, result.notes),
         f"Rows of every state, in the experiment's folder: {', '.join(files)}, each with a CSV file beside "
         "it.",
@@ -107,7 +112,8 @@ def evaluate_report(workspace: Workspace, experiment: Experiment, _margin: float
             outcome = outcome_of(row["answered"], row["answerable"], row["correctness"], right_at)
             row["marks"] = [f"outcome:{outcome}"] * (outcome is not None)
             states.setdefault(f"{row['question_id']}::{row['system']}", row)
-    judges = {judge.column: judge.judge for judge in result.judges}
+    columns = result.systems[0].measures
+    judges = {judge.column: judge.judge for judge in result.judges if judge.column in columns}
     chips = {f"outcome:{kind}": kind.replace("_", " ") for kind in get_args(OutcomeKind)}
     explorer = answered_explorer(workspace, experiment, judges, states, chips)
     return dataclasses.replace(evaluate_document(result), explorer=explorer)
@@ -343,13 +349,14 @@ def _facts(result: EvaluateResult) -> Iterator[Fact]:
     if best.best is None:
         return
     for pair in result.comparisons:
-        if best.runner_up is not None and {pair.a, pair.b} == {highest.system, best.runner_up}:
+        if pair.judge is None and {pair.a, pair.b} == {highest.system, best.runner_up}:
             lead = pair.difference
             if pair.a != highest.system:  # a difference the other way round
                 ends = (lead.value, lead.high, lead.low)
                 value, low, high = (None if end is None else -end for end in ends)
                 lead = dataclasses.replace(lead, value=value, low=low, high=high)
-            yield Fact(numbers.difference(lead, 2), f"over the runner-up, {result.labels[best.runner_up]}.")
+            runner_up = result.labels[str(best.runner_up)]
+            yield Fact(numbers.difference(lead, 2), f"over the runner-up, {runner_up}.")
     if highest.usd_per_1k is not None:
         yield Fact(f"USD {numbers.money(highest.usd_per_1k)}", "per 1k answers.")
     if highest.latency_s.p50 is not None:

@@ -25,6 +25,7 @@ from judgecal.goldset import Document
 from judgecal.rag.answering.questions import Question
 from judgecal.rag.evaluation.comparisons import (
     FactorCurve,
+    SystemComparison,
     best_of,
     compare_documents,
     compare_systems,
@@ -192,6 +193,10 @@ class EvaluateRun:
                 problems.append(f"{names[0] if len(names) == 1 else table_name}: {problem}")
         if able("questions", "panel"):
             problems += self.panel.lacking(self.questions)
+            if self.panel.pairs and len(self.config.systems) < 2:
+                problems.append(
+                    "judges: pairs: one system alone makes no pairs: name another, or leave it out"
+                )
         refuse(list(dict.fromkeys(problems)))
         self._trial.check_prices()
 
@@ -210,7 +215,7 @@ class EvaluateRun:
         states.write_questions()
         answers = self._trial.ask(budget)
         states.write_answers(answers)
-        panel, measured, notes = self._trial.judge(answers, budget)
+        panel, measured, notes, preferences = self._trial.judge(answers, budget, seed=self.seed)
         columns = [column.name for column in panel.columns]
         states.write_measured(measured, columns)
         models = [judge.judge.model for judge in self.panel.members if judge.judge.model is not None]
@@ -218,7 +223,7 @@ class EvaluateRun:
         priced = not unknown and all(model.priced for model in models)
         notes = (*self.source.notes, *self.collection[1], *self.panel.trained_notes(self.questions), *notes)
         usd = budget.spent_usd if priced else None
-        result = _result(self, panel, measured, states.paths, notes, usd=usd)
+        result = _result(self, panel, measured, states.paths, notes, preferences, usd=usd)
         states.write_summary([*result.systems, *result.documents], columns)
         self.experiment.write_summary(result)
         return result
@@ -230,6 +235,7 @@ def _result(
     measured: Sequence[Measured],
     states: States,
     notes: tuple[str, ...],
+    preferences: tuple[SystemComparison, ...],
     *,
     usd: float | None,
 ) -> EvaluateResult:
@@ -261,7 +267,7 @@ def _result(
         settings=labelled(settings, bases, swept=bool(curves)),
         systems=summarise(measured, right_at=right_at, costs=run.costs),
         documents=summarise(measured, documents_of(measured), right_at=right_at, costs=run.costs),
-        comparisons=compare_systems(measured, seed=seed),
+        comparisons=(*compare_systems(measured, seed=seed), *preferences),
         document_comparisons=compare_documents(measured, seed=seed),
         not_told_apart_from_best=tuple(candidate.name for candidate in best.not_told_apart),
         best=best,
