@@ -327,11 +327,9 @@ def test_judges_that_were_scored(judgecal: Run, workspace_dir: Path) -> None:
     assert again["difference"] == found["difference"] and again["p_value"] == found["p_value"]
     assert again["notes"] == []
     (workspace_dir / "experiments" / "sc" / "judges.json").unlink()
-    told = compared(judgecal, "sc", one, two)
-    assert told["difference"] == found["difference"]
-    assert told["notes"][0] == (
-        f"judges.json of the experiment does not describe {one}: we read its verdicts as percentage"
-    )
+    ran = judgecal("compare", "sc", one, two)
+    assert ran.code == 2
+    assert f"judges.json of the experiment does not describe {one}: run the same command again" in ran.err
 
 
 def test_before_and_after_on_test_alone(judgecal: Run, workspace_dir: Path) -> None:
@@ -411,6 +409,8 @@ def written(
         for row, verdict in zip(rows, own, strict=True)
     ]
     text = "".join(json.dumps(line) + "\n" for line in lines)
+    kept = {judge: {"scale": "percentage"} for judge in verdicts}
+    (experiment.folder / "judges.json").write_text(json.dumps({"schema": 1, "judges": kept}))
     experiment.journal.write_text(text + '{"item_id": "torn', encoding="utf-8")
     return experiment.folder
 
@@ -442,16 +442,6 @@ def test_a_full_grid_prints_the_interaction(
     # Two of them are no grid, and the contract's object holds for two.
     two = compared(judgecal, folder, "short@mini", "long@mini")
     assert two["decision"] == "A" and "interaction" not in two
-    assert "does not describe short@mini" in two["notes"][0]
-
-
-def test_verdicts_that_do_not_tell_their_scale(
-    judgecal: Run, rows: list[dict[str, Any]], workspace_dir: Path
-) -> None:
-    written(workspace_dir, rows, {"a@m": [3.0] * len(rows), "b@m": [2.0] * len(rows)})
-    ran = judgecal("compare", "made")
-    assert ran.code == 2
-    assert "does not describe a@m, and its verdicts do not show their scale" in ran.err
 
 
 # --- how many questions tell two judges apart: `plan`; how many labels a rate takes is in test_cli_rate.py

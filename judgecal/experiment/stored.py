@@ -2,8 +2,7 @@
 verdict.
 
 No model is called, no key is needed and no signature is run: what is shown of judges was written down when
-they were made. Where it was not, their scale is taken from the journal, or refused where the journal does not
-tell it.
+they were made.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import JudgeKind, JudgeName
 from judgecal.models import EMBEDDED
 from judgecal.records import Judgement, Result
-from judgecal.scale import Scale, common_scale
+from judgecal.scale import Scale
 from judgecal.workspace import Workspace, shown
 
 _READ = ("score", "agreement", "optimize")
@@ -92,7 +91,7 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
         raise InputError(f"{experiment.folder}: it has no labelled item that no judge of it was trained on")
 
     def column_of(judge: str, kind: JudgeKind, rows: Sequence[Judgement]) -> JudgeColumn:
-        scale = _scale(experiment, gold.scale, judge, kind, rows, notes)
+        scale = _scale(experiment, gold.scale, judge, kind)
         whole = whole_items(rows, scale)
         return JudgeColumn(judge, scale if whole is rows else scale.of_means, whole, kind=kind, calls=rows)
 
@@ -195,16 +194,8 @@ def _trained_on(asked: Iterable[str], workspace: Workspace) -> tuple[frozenset[s
     return frozenset(trained), notes
 
 
-def _scale(
-    experiment: Experiment,
-    people: Scale,
-    judge: str,
-    kind: JudgeKind,
-    rows: Sequence[Judgement],
-    notes: list[str],
-) -> Scale:
-    """The scale of a judge's verdicts: as `agreement` read them; of one that was called its own as it was, or
-    what its verdicts tell, which is noted."""
+def _scale(experiment: Experiment, people: Scale, judge: str, kind: JudgeKind) -> Scale:
+    """The scale of a judge's verdicts: as `agreement` read them, or of one that was called its own."""
     config = experiment.config
     if kind == "recorded":
         scales = config.get("recorded", {}).get("scales", {})
@@ -216,20 +207,7 @@ def _scale(
         return known.verdicts()
     if not people.numeric:
         return Scale.parse("nominal")  # its words are not known, and need not be the people's
-    # the scale that verdicts themselves tell: all lie on it, and some in its upper half
-    numbers = [float(row.verdict) for row in rows if isinstance(row.verdict, int | float)]
-    for scale in (people, Scale.parse("binary"), Scale.parse("percentage")):
-        on_it = all(scale.low <= number <= scale.high and scale.on_step(number) for number in numbers)
-        if numbers and on_it and max(numbers) > scale.low + scale.span / 2.0:
-            common_scale(people, scale)
-            notes.append(
-                f"judges.json of the experiment does not describe {judge}: we read its verdicts as {scale}"
-            )
-            return scale
-    raise InputError(
-        f"judges.json of the experiment does not describe {judge}, and its verdicts do not show their "
-        "scale: run the same command again"
-    )
+    raise InputError(f"judges.json of the experiment does not describe {judge}: run the same command again")
 
 
 @dataclass(frozen=True, slots=True)
