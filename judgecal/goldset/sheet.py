@@ -30,7 +30,7 @@ from judgecal.scale import Label, Scale
 from judgecal.tables import (
     CELL_LIMIT,
     Form,
-    PaddedSource,
+    SeparatedSource,
     Table,
     defuse,
     open_source,
@@ -358,7 +358,7 @@ def _read_sheet(path: Path) -> Table:
     missing or twice, or more cells than the header.
     """
     separated = path.suffix.lower() in (".csv", ".tsv", ".tab", ".txt")
-    table = (PaddedSource(path) if separated else open_source(path)).table()
+    table = (SeparatedSource(path, pads=True) if separated else open_source(path)).table()
     header = [name.casefold() for name in table.columns]
     twice = [name for name, count in Counter(header).items() if count > 1]
     answers = (_LEFT, _RIGHT) if _LEFT in header else (_ANSWER,)

@@ -251,16 +251,16 @@ class SeparatedSource(FileSource):
     notes, and so do titles above the header. Many files of tab-separated cells do not quote at all. So where
     one cannot be read as quoted, and every line of it has the tabs of its header, each line is a row and
     every quote is text. Of two columns of one name, as pandas writes an index that is a column too, one is
-    read where no row tells them apart.
+    read where no row tells them apart: Phoenix's spans have such.
+
+    `pads`: a row may end before its last cells, as one of an older Excel with nothing in them does. Whoever
+    reads such a table takes its marks off (`cells.undo`), which are more than those of other tables.
     """
 
-    pads = False
-    """Whether a row may end before its last cells, as one of an older Excel with nothing in them does.
-    Whoever reads such a table takes its marks off (`cells.undo`), which are more than those of other tables.
-    """
-
-    def __init__(self, path: Path, encoding: str | None = None, separator: str | None = None) -> None:
-        self._given = encoding, separator
+    def __init__(
+        self, path: Path, encoding: str | None = None, separator: str | None = None, *, pads: bool = False
+    ) -> None:
+        self._given, self._pads = (encoding, separator), pads
         super().__init__(path)
 
     def _survey(self) -> None:
@@ -311,7 +311,7 @@ class SeparatedSource(FileSource):
                 twins_differ = twins_differ or any(
                     cells[one : one + 1] != cells[two : two + 1] for one, two in twins
                 )
-                short = len(cells) < len(header) and not self.pads
+                short = len(cells) < len(header) and not self._pads
                 if short or any(cells[len(header) :]):
                     problems.append(
                         f"{self.where}:{line}: {len(cells)} cells where the header names {len(header)} "
@@ -333,7 +333,7 @@ class SeparatedSource(FileSource):
 
     def _unmarked(self, cells: list[str]) -> list[str]:
         """Cells without the apostrophe that careful programs put before what would be run."""
-        if self.pads or not any(cell[:1] == _MARK for cell in cells):
+        if self._pads or not any(cell[:1] == _MARK for cell in cells):
             return cells
         return [cell[1:] if cell[:1] == _MARK and runs(cell.lstrip(_MARK)) else cell for cell in cells]
 
@@ -347,12 +347,6 @@ class SeparatedSource(FileSource):
         for number, line in islice(enumerate(lines, start=1), self.dialect.skip, None):
             if text := line.rstrip("\r\n"):
                 yield number, text
-
-
-class PaddedSource(SeparatedSource):
-    """A table whose rows may end before their last cells; what tells them apart stands elsewhere."""
-
-    pads = True
 
 
 def _is_quoted(line: str) -> bool:
