@@ -93,9 +93,10 @@ class TwoJudges:
         return np.where(self.differ, cells, self.class_of(self.reference)).astype(np.int64)
 
     def class_of(self, labels: Floats) -> Ints:
-        """Stratum of each label, 0, 1 or 2; 0 of none."""
+        """Stratum of each label, 0, 1 or 2; 0 of none, and of words."""
         known, place = np.unique(labels, return_inverse=True)
-        classes = [0 if label != label else self.scale.stratum(label) for label in known.tolist()]
+        numeric = self.scale.numeric & (known == known)
+        classes = [self.scale.stratum(label) if n else 0 for label, n in zip(known, numeric, strict=True)]
         return np.array(classes, dtype=np.int64)[place]
 
     def share_differing(self, *, level: float) -> Estimate:
