@@ -71,7 +71,7 @@ def test_names_prices_and_what_is_refused(workspace: Workspace, noisy: StubServe
     for text in ("exact_match@local*5", "correctness_v3@embedded x3"):
         with pytest.raises(InputError, match="same verdict each time"):
             judge_named(text, workspace=workspace)
-    for text in ("right@mine*1", "right@mine*101", "right@mine*5*3"):
+    for text in (*(f"right@mine*{k}" for k in ("1", "101", "5*3", "0", "-2", "2.5", "")), "right@mine x"):
         with pytest.raises(InputError, match="one number of calls, from 2 to 100"):
             judge_named(text, workspace=workspace)
     with pytest.raises(InputError, match="optimize right@mine instead"):
@@ -108,13 +108,23 @@ def test_nine_calls_are_a_judge_everywhere(judgecal: Run, workspace_dir: Path, n
     lines = (f'{item.question},"{item.answer}","{item.reference_answer}"\n' for item in items)
     (workspace_dir / "rows.csv").write_text("question,answer,reference\n" + "".join(lines))
     before = noisy.calls
-    assert judgecal("judge", "rows.csv", "--lock", "judge.lock.json", "-o", "out.jsonl").code == 0
+    assert (
+        judgecal("judge", "rows.csv", "--lock", "judge.lock.json", "-o", "out.jsonl", "--no-cache").code == 0
+    )
     out = [json.loads(line) for line in (workspace_dir / "out.jsonl").read_text().splitlines()]
     assert noisy.calls - before == 36
     assert {row["verdict"] for row in out} <= {k / 9 for k in range(10)}
     assert all(
         row["passed"] in (True, False) and row["cost_usd"] == pytest.approx(9 * 1050 / 1e6) for row in out
     )
+
+
+def test_calls_that_a_budget_stopped_have_no_price(judgecal: Run, noisy: StubServer) -> None:
+    """A judge that was asked a few times costs what these cost, and one that was never asked nothing known."""
+    judges = ("--judge", "right@mine*3", "--judge", "right@dear", "--budget-usd", "0.05")
+    mean, dear = one_object(judgecal("score", "--gold", "fair", *judges, "--json"), 4)["judges"]
+    assert 0 < mean["n"] < mean["n_expected"] and mean["unscored"] == {"budget": mean["n_unscored"]}
+    assert mean["usd_per_1k"] == pytest.approx(3 * 1.05) and (dear["n"], dear["usd_per_1k"]) == (0, None)
 
 
 def call(number: int, verdict: Any, **more: Any) -> Judgement:

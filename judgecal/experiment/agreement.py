@@ -311,7 +311,8 @@ def entry_fields(
     p95 = times[0] if times else None
     if len(times) > 1:
         p95 = statistics.quantiles(times, n=20, method="inclusive")[18]
-    costs = [cost for row in rows if (cost := column.cost_usd(row)) is not None]
+    called = [row for row in rows if row.error is None or row.error.kind != "budget"]
+    costs = [cost for row in called if (cost := column.cost_usd(row)) is not None]
 
     def total(counts: Iterable[int | None]) -> int | None:
         known = [count for count in counts if count is not None]
@@ -324,7 +325,7 @@ def entry_fields(
         "n_unscored": expected - n,
         **table.agreements(column, labels=labels),
         "latency_s": Latency(statistics.median(times) if times else None, p95),
-        "usd_per_1k": 1000.0 * sum(costs) / len(costs) if costs and len(costs) == len(rows) else None,
+        "usd_per_1k": 1000.0 * sum(costs) / len(costs) if costs and len(costs) == len(called) else None,
         "tokens": Tokens(
             total(row.prompt_tokens for row in rows), total(row.completion_tokens for row in rows)
         ),

@@ -32,7 +32,7 @@ _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _SETTING = re.compile(rf'\s*([^\W\d]\w*)\s*=\s*({_QUOTED}|[^,()"]*)\s*')
 _LOCAL = Path(__file__).parent / "local"
 _WITH_SETTINGS = re.compile(rf'([^@]+?)\(((?:{_QUOTED}|[^()"])*)\)@(local|python)')
-_CALLS = re.compile(r"(.+?)(?:\*| +x)([1-9]\d*)", re.DOTALL)
+_CALLS = re.compile(r'(.+@.+?)(?:\*| +x(?=[\d.-]|$))([^@"()]*)', re.DOTALL)
 _MOST_CALLS = 100
 _BARE = re.compile(r"[\w.+-]+")  # a value that needs no quotes
 _HAS: Mapping[str, Callable[[Item], object]] = {
@@ -75,9 +75,10 @@ class JudgeName:
     def parse(cls, text: str) -> JudgeName:
         """Read a judge's string."""
         if match := _CALLS.fullmatch(text):
-            single, calls = cls.parse(match[1]), int(match[2])
+            single = cls.parse(match[1])
+            calls = int(match[2]) if match[2].isdecimal() else 0
             if single.kind == "local" or single.model == EMBEDDED:
-                raise InputError(f"{text}: {single} gives the same verdict each time: leave *{calls} out")
+                raise InputError(f"{text}: {single} gives the same verdict each time: leave *{match[2]} out")
             if single.calls > 1 or not 2 <= calls <= _MOST_CALLS:
                 raise InputError(f"{text}: *K is one number of calls, from 2 to {_MOST_CALLS}")
             return dataclasses.replace(single, calls=calls)
