@@ -494,7 +494,7 @@ def test_answers_of_a_system_become_a_labelled_set(judgecal: Callable[..., Any],
         (("import", "x.csv", "y.csv", "--as", "n", "--question", "q"), "x.csv: there is no such file"),
         (
             ("import", "gold/starter/items.jsonl", "--as", "n"),
-            "the labels show no scale (there is none): give",
+            "no column of labels has any: name it, --label, or give the --scale",
         ),
         (("import", "x.csv", "--as", "starter", "--sheet"), "x.csv: there is no such file"),
     ],

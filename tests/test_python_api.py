@@ -303,8 +303,10 @@ def test_a_frame_is_saved_where_commands_find_it(
     how: dict[str, Any] = {"labels": ["ann"], "name": "mine", "save": True}
     gold = GoldSet.from_frame(polars.DataFrame(ROWS), **how)
     assert load_gold("mine") == gold and gold.path.samefile(workspace_dir / "gold" / "mine")
-    with pytest.raises(InputError, match="mine"):
+    with pytest.raises(InputError, match="or add replace="):
         GoldSet.from_frame(polars.DataFrame(ROWS), **how)
+    again = GoldSet.from_frame(polars.DataFrame(ROWS)[:2], replace=True, **how)
+    assert load_gold("mine") == again and len(again.items) == 2
 
 
 def test_a_frame_that_makes_no_set_is_refused_with_every_problem() -> None:
@@ -355,7 +357,7 @@ def test_a_frame_that_makes_no_set_is_refused_with_every_problem() -> None:
         (lambda: score(Path("nothing.json"), load_gold("starter")), "say model=ALIAS"),  # type: ignore[arg-type]
         (lambda: score(NAME, load_gold("starter"), split="tset"), "unknown split 'tset'"),
         (lambda: score([], load_gold("starter")), "no judge is given"),
-        (lambda: package.optimize("token_f1@local"), "is no single prompt that we can change"),
+        (lambda: package.optimize("token_f1@local"), "has no prompt: take"),
         (
             lambda: score(nowhere, load_gold("starter")),
             "'Nowhere' is not defined where it says what it returns",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -92,6 +93,7 @@ class GoldSet:
         labels_by: Literal["people", "project"] | None = None,
         force: bool = False,
         save: bool = False,
+        replace: bool = False,
     ) -> GoldSet:
         """The gold set of a polars or pandas frame, read as `gold import` reads a table.
 
@@ -107,6 +109,7 @@ class GoldSet:
             labels_by: who gave the labels; people where not given.
             force: keep a scale of which the labels use a small part only.
             save: write it to the current workspace, as gold/`name`, where commands find it; else nowhere.
+            replace: also over a set of that name, whose splits stay.
         """
         raters = (labels,) if isinstance(labels, str) else tuple(labels)
         parts = {"question": question, "answer": answer, "reference": reference, "labels": raters}
@@ -116,7 +119,7 @@ class GoldSet:
             scale = "fraction" if scale.from_fraction else str(scale)
         return cls.read_frame(
             frame,
-            columns=replace(columns or Columns(), usual=True, **given),
+            columns=dataclasses.replace(columns or Columns(), usual=True, **given),
             name=name,
             scale=scale,
             pass_at=pass_at,
@@ -124,6 +127,7 @@ class GoldSet:
             labels_by=labels_by,
             force=force,
             save=save,
+            replace=replace,
         )
 
     def __repr__(self) -> str:

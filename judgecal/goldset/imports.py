@@ -220,7 +220,10 @@ def _told(
         scale = beside_verdicts(str(scale), by_column[name])
     if scale is None:
         option = "--map, or the --scale of grades" if columns.pairs else "--scale"
-        raise InputError(f"{tables.ratings.top}: the labels show no scale ({why}): give {option}")
+        what = f"the labels show no scale ({why}): give {option}"
+        if not cells:
+            what = "no column of labels has any: name it, --label, or give the --scale that they will have"
+        raise InputError(f"{tables.ratings.top}: {what}")
     said = {cell: mapping.get(cell, cell) for cell in sorted(set().union(*by_column.values()))}
     by_cell = {cell: word for cell, to in said.items() if (word := words.get(to.casefold(), cell)) != cell}
     return scale, {**mapping, **by_cell}, [f"the labels show the scale {scale}: {why} (--scale says another)"]
@@ -257,7 +260,7 @@ def _in_python(message: str) -> str:
 
     def parameter(match: re.Match[str]) -> str:
         name = match[1].replace("-", "_")
-        if name in (*_PARAMETERS, "scale", "force", "question", "answer", "reference", "pass_at"):
+        if name in (*_PARAMETERS, "scale", "force", "replace", "question", "answer", "reference", "pass_at"):
             return f"{_PARAMETERS.get(name, name)}="
         return f"Columns({_OF_COLUMNS.get(name, name)}=)"
 
