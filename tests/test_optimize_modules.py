@@ -15,7 +15,8 @@ import pytest
 import judgecal as judgecal_names
 from judgecal.errors import BudgetError, InputError
 from judgecal.goldset import GoldSet, load_gold
-from judgecal.models.embedded import EmbeddedEngine
+from judgecal.models.embedded import AsyncEmbeddedEngine, EmbeddedEngine
+from judgecal.optimize.programs import to_optimise
 from judgecal.report.optimize import optimize_document
 from judgecal.selection.lock import LockedJudge
 from judgecal.workspace import Workspace
@@ -147,6 +148,66 @@ def test_a_program_in_hand_needs_a_model_and_keeps_to_its_budget(
     assert (
         optimize_document(found).headline.next == "judgecal report poor"
     )  # in no file: no command can run it
+
+
+class Asks(dspy.Module):
+    """Its one prompt has the label under no name."""
+
+    def __init__(self, said: Any = None, rubric: Any = ("facts",)) -> None:
+        super().__init__()
+        self.ask = dspy.Predict("question, answer -> reasoning, right: bool")
+        self.said, self.rubric = said, rubric
+
+
+class Says(Asks):
+    def forward(self, question: str, answer: str) -> Any:
+        return self.ask(question=question, answer=answer) and self.said
+
+
+class Alone(Asks):
+    async def aforward(self, question: str, answer: str) -> Any:
+        return dspy.Prediction(verdict=100 * (await self.ask.acall(question=question, answer=answer)).right)
+
+
+class Awaited(Asks):
+    async def forward(self, question: str, answer: str) -> Any:
+        return 1.0
+
+
+class Promptless(dspy.Module):
+    def forward(self, answer: str) -> Any:
+        return 50.0
+
+
+def test_what_a_program_gives_wrong_is_counted_or_refused(gold: GoldSet) -> None:
+    how: dict[str, Any] = {"optimizer": "fewshot", "model": "embedded", "final": False}
+    for said, kind in ((dspy.Prediction(a="so", b="so"), "code"), (None, "refused")):
+        found = judgecal_names.optimize(judgecal_names.Judge(Says(said)), gold, **how)
+        assert found.unread and (found.unread.judges[0].n, found.unread.judges[0].kind) == (45, kind)
+        assert all(one.as_wrong.n_unscored == 45 for one in found.dev.candidates)
+    engines = {"engine": EmbeddedEngine(), "async_engine": AsyncEmbeddedEngine()}
+    with dspy.context(lm=dspy.LM("judgecal/embedded", cache=False, **engines)):
+        rows = judgecal_names.score(judgecal_names.Judge(Alone()), gold, split="dev", limit=4)
+    assert not rows.unscored and {row.verdict for row in rows} <= {0.0, 100.0}
+    for program, more, message in (
+        (Alone(), {}, "no forward, which DSPy's optimisers call"),
+        (dspy.syncify(Alone()), {}, "no one program to keep"),
+        (Promptless(), {}, "has no prompt"),
+        (Says(), {"optimizer": "auto"}, "shown as verdict, which no prompt of Says@python gives"),
+        (Says(), {"optimizer": "GEPA", "reflection_model": "embedded"}, "cannot write instructions"),
+    ):
+        with pytest.raises(InputError, match=message):
+            judgecal_names.optimize(judgecal_names.Judge(program), gold, **how | more)
+    with pytest.raises(InputError, match="one that is async is aforward"):
+        judgecal_names.Judge(Awaited())
+
+
+def test_a_program_that_was_set_otherwise_is_another_judge(workspace: Workspace, gold: GoldSet) -> None:
+    def made(**settings: Any) -> str:
+        judge = judgecal_names.Judge(Says(**settings))
+        return to_optimise(judge, gold, "embedded", workspace).fingerprint
+
+    assert made(said=object()) == made(said=object()) != made(said=object(), rubric=["tone"])
 
 
 def test_knn_few_shot_is_scored_and_compared_and_not_locked(

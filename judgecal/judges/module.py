@@ -68,7 +68,8 @@ def as_function(program: Any) -> tuple[Callable[..., Awaitable[Any]], Scale | No
     async def judged(**inputs: Any) -> Any:
         in_json = isinstance(dspy.settings.adapter, dspy.JSONAdapter)
         harmless = neutralised(inputs, keys=fields if in_json else ())
-        said = await asyncio.to_thread(program, **harmless)
+        is_async = not hasattr(type(program), "forward")
+        said = await (program.acall(**harmless) if is_async else asyncio.to_thread(program, **harmless))
         return verdict_of(said, fields) if isinstance(said, dspy.Prediction) else said
 
     judged.__name__ = type(program).__name__
@@ -77,8 +78,11 @@ def as_function(program: Any) -> tuple[Callable[..., Awaitable[Any]], Scale | No
 
 
 def _parameters_of(program: dspy.Module) -> Collection[inspect.Parameter]:
-    # by its class: DSPy warns of whoever takes `program.forward`
-    return inspect.signature(type(program).forward.__get__(program)).parameters.values()
+    cls = type(program)  # DSPy warns of whoever takes `program.forward`
+    forward = getattr(cls, "forward", None) or getattr(cls, "aforward", None)
+    if forward is None or inspect.iscoroutinefunction(getattr(cls, "forward", None)):
+        raise InputError(f"{cls.__name__} has no forward that can be called: one that is async is aforward")
+    return inspect.signature(forward.__get__(program)).parameters.values()
 
 
 def own_signature(program: dspy.Module) -> type[dspy.Signature] | None:

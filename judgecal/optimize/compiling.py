@@ -59,10 +59,9 @@ class JudgeModule(JudgeProgram):
 
     def forward(self, **inputs: Any) -> Any:
         try:
-            said = self.judge(**inputs)
+            return self.prediction(self.judge(**inputs))
         except Exception as error:  # noqa: BLE001 - the user's code: no verdict, which the metric counts
-            said = (None, described(error))
-        return self.prediction(said)
+            return self.prediction((None, described(error)))
 
 
 def judging(training: Training) -> JudgeProgram:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import inspect
+import json
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import dspy
@@ -19,6 +21,8 @@ from judgecal.records import digest
 from judgecal.scale import Scale
 from judgecal.signatures import LoadedSignature, loaded_class, signature_on, verdict_fields
 from judgecal.workspace import Workspace
+
+_NO_SETTING = vars(dspy.Module())  # what DSPy itself keeps there
 
 
 class ModuleJudge(GivenFunction):
@@ -52,9 +56,9 @@ class ModuleJudge(GivenFunction):
             judge, GivenFunction
         ):  # of no file; typed into a shell, nobody can say that it is the same
             with contextlib.suppress(OSError, TypeError):
-                source = inspect.getsource(type(program))
+                source = Path(inspect.getfile(type(program))).read_text(encoding="utf-8")
         set_to = [
-            {name: value for name, value in vars(part).items() if isinstance(value, str | int | float)}
+            {name: _as_json(value) for name, value in vars(part).items() if name not in _NO_SETTING}
             for _, part in program.named_sub_modules()
             if not isinstance(part, dspy.Predict)
         ]
@@ -81,6 +85,14 @@ class ModuleJudge(GivenFunction):
         return dspy.Prediction(**verdict, **{self.signature.reasoning or "reasoning": reading.reasoning})
 
 
+def _as_json(value: Any) -> str:
+    """What is the same in every process and copy; empty for an object."""
+    try:
+        return json.dumps(value)
+    except (TypeError, ValueError):
+        return ""
+
+
 Optimised: TypeAlias = PromptJudge | ModuleJudge
 """What can be optimised: a prompt, or a program of several."""
 
@@ -95,15 +107,20 @@ def to_optimise(judge: Judge, gold: GoldSet, model: str | None, workspace: Works
     if isinstance(judge, PromptJudge) and model is None:
         return judge
     if not isinstance(judge, FunctionJudge) or judge.program is None:
-        what = "has a model already: leave model= out" if isinstance(judge, PromptJudge) else "has no prompt"
+        what = "has no prompt: take a signature@model, or a program of DSPy's"
+        if isinstance(judge, PromptJudge):
+            what = "has a model already: leave model= out"
         raise InputError(f"{judge.name} {what}")
     if model is None:
         what = "say which model all its prompts are to ask, model=ALIAS or a litellm id"
         raise InputError(f"{judge.name} is a program of DSPy's: {what}; the calls then are judgecal's own")
     program = judge.program
-    if "forward" in vars(program):  # as KNNFewShot makes it
-        what = "another prompt is made for every answer, so there is no one program to keep"
+    if "forward" in vars(program):
+        what = "its forward is one that KNNFewShot or syncify set, so there is no one program to keep"
         raise InputError(f"{judge.name}: {what}; score and compare take it")
+    if not program.predictors() or not hasattr(type(program), "forward"):
+        what = "has no forward, which DSPy's optimisers call" if program.predictors() else "has no prompt"
+        raise InputError(f"{judge.name} {what}: score and compare take it")
     if type(program).forward in OWN_FORWARDS:
         with contextlib.suppress(InputError):  # of no signature of the workspace
             return program_judge(program, model, None, judge.trained_on, workspace)

@@ -46,7 +46,7 @@ from judgecal.experiment.trials import Due
 from judgecal.goldset import GoldSet, load_gold, require_splits, split_notes
 from judgecal.judges import Judge, JudgeName, PromptJudge, judge_named, save_program, units_of
 from judgecal.judges.module import instructions_of
-from judgecal.models import ModelSpec
+from judgecal.models import ModelSpec, load_catalogue
 from judgecal.optimize.compiling import compiling
 from judgecal.optimize.optimizers import OPTIMIZERS, candidates, check_reflection, resolve_optimizer
 from judgecal.optimize.probing import SplitProbes, choose_probed, train_probes
@@ -113,6 +113,10 @@ class OptimizeRun:
         if mark := JudgeName.parse(self.judge.name).mark:
             single = self.judge.name.removesuffix(mark)
             raise InputError(f"{self.judge.name}: several calls share one prompt: optimize {single} instead")
+        outputs = [one.signature.output_fields for one in self.judge.program.predictors()]
+        if self.optimizer == "labeled" and not any(self.judge.signature.verdict in of for of in outputs):
+            what = f"labels are shown as {self.judge.signature.verdict}, which no prompt of {self.judge.name}"
+            raise InputError(f"optimizer labeled: {what} gives: choose optimizer='BootstrapFewShot'")
         check_reflection(self.optimizer, self.model, self.reflection)
         _ = self.experiment
         check_judge(self.gold, self.judge)
@@ -427,6 +431,7 @@ def optimize(
     gold: str | GoldSet = "starter",
     *,
     optimizer: str = "auto",
+    reflection_model: str | None = None,
     final: bool = True,
     probes: bool = False,
     limit: int | None = None,
@@ -444,6 +449,7 @@ def optimize(
             `judgecal.Judge(program)` or `FILE.py:PROGRAM@python`: the whole of it is compiled.
         gold: a gold set, its name, or a path.
         optimizer: as `--optimizer` has it; DSPy's own names too.
+        reflection_model: an alias or a litellm id of who writes instructions; else the judge's own model.
         final: whether it is confirmed on test, which is a look; only where something changed on dev.
         probes: learn from probes of train too; taken for fewer broken probes is only what agrees no less.
         limit: only the first so many items.
@@ -463,6 +469,7 @@ def optimize(
         options=options,
         seed=seed,
         final=final,
+        reflection=load_catalogue(where).resolve(reflection_model) if reflection_model else None,
         probes=probes,
         out=name,
     ).run()
