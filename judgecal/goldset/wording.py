@@ -23,17 +23,24 @@ _WORD = re.compile(rf"[぀-ヿ㐀-鿿]|{_DIGITS}|[^\W\d_]+")
 _ARTICLES = frozenset({"a", "an", "the"})
 _PIECE = re.compile(r"\S.{0,480}(?!\S)|\S{1,480}", re.DOTALL)  # short enough that no word of it is cut off
 _ROUNDING = 1e-9
-_ABBREVIATION = re.compile(
-    r"(?:\b(?:Mrs?|Ms|Dr|Prof|St|vs|approx|ca|etc|e\.g|i\.e|z\.B|d\.h|a\.m|p\.m|[^\W\d_]))\.$", re.IGNORECASE
+_MARKS, _CLOSING, _OPENING = ".!?…", "\"'”’»›)\\]", "\"'“‘„«‹([¿¡"
+# Each run of marks is looked at once, and given up whole: a long row of dots costs no more than a text.
+_END = re.compile(rf"(?<![{_MARKS}])[{_MARKS}]++[{_CLOSING}]*+\s++|[。！？]++[」』”’]*+\s*+|\n\s*\n\s*")
+# What stands before a full stop that ends no sentence, and what behind it: initials and abbreviations ("e.g."
+# needs no place in the list), "fig. 3", "1. a point of a list", "14. November".
+_ABBREVIATIONS = (
+    "al|approx|bzw|ca|cf|cp|dr|eds?|etc|ff|geb|hr|ing|jr|mrs?|ms|mt|op|prof|rev|sra?|st|str|tel|usw|vgl|vs"
 )
-# "No. 5", "1. a point of a list", "14. November"
-_NUMBERED = re.compile(r"(?:\b(?:Nos?|Nr)|^\s*\d{1,3})\.$", re.IGNORECASE)
-_GERMAN_DATE = re.compile(r"\b\d{1,2}\.$")
-_MONTH = re.compile(r"\s*(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)")
-# Possessive, and from the first of a row: a text may be a million full stops.
-_SENTENCE_END = re.compile(r"(?<![.!?])[.!?]++[\"')\]”]*+(?=\s+[^\s\W]|\s*$)|[。！？]|\n\s*\n")
-_LOOKED_AT = 80  # characters on either side of the end of a sentence
+_NO_END = (
+    (re.compile(rf"\b(?:{_ABBREVIATIONS}|[^\W\d_])\Z", re.IGNORECASE), re.compile("")),
+    (re.compile(r"\b(?:art|eq|figs?|nos?|nr|pp|sect?|vol)\Z", re.IGNORECASE), re.compile(r"\d")),
+    (re.compile(r"(?:\A|\n)\s*\d{1,3}\Z"), re.compile("")),
+    (re.compile(r"\b\d{1,2}\Z"), re.compile("Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez")),
+)
+_LOOKED_AT = 20  # characters before the end of a sentence
 
+Span = tuple[int, int]
+"""From a character to the one behind the last, in a text."""
 _T = TypeVar("_T")
 _K = TypeVar("_K", bound=Hashable)
 _Shingle = tuple[str, ...]
@@ -126,26 +133,34 @@ def analyse_long(text: str) -> list[Text]:
     return [take_apart(piece) for piece in _PIECE.findall(text)]
 
 
-def sentences(text: str) -> list[str]:
-    """The sentences of a text: cut behind `.`, `!`, `?` before a space, and at blank lines.
+def sentence_spans(text: str) -> list[Span]:
+    """The sentences of a text in order, each with the white space behind it: together they are the text.
 
-    A full stop behind a known abbreviation, a single letter, the number of a list or of a German date ends
-    none.
+    They end at `.`, `!`, `?` or an ellipsis before white space, unless a small letter follows (in a text that
+    has capitals), or the full stop is that of an initial, a usual abbreviation, the number of a list or of a
+    German date; at CJK full stops; and at blank lines.
     """
-
-    def ends_at(end: int) -> bool:
-        """Whether the sentence from `start` ends there; no more is looked at than decides it."""
-        piece, rest = text[max(start, end - _LOOKED_AT) : end], text[end : end + _LOOKED_AT]
-        if _ABBREVIATION.search(piece) and rest.strip():
-            return False
-        if _NUMBERED.search(piece):
-            first = text[start : start + _LOOKED_AT].strip()[:1]
-            return not rest.lstrip()[:1].isdigit() and not first.isdigit()
-        return not (_GERMAN_DATE.search(piece) and _MONTH.match(rest))
-
-    found, start = [], 0
-    for match in _SENTENCE_END.finditer(text):
-        if ends_at(match.end()):
-            found.append(text[start : match.end()].strip())
+    start, spans, cased = 0, list[Span](), not text.islower()
+    for match in _END.finditer(text):
+        if _ends(text, start, match, cased=cased):
+            spans.append((start, match.end()))
             start = match.end()
-    return [piece for piece in [*found, text[start:].strip()] if piece]
+    return [*spans, (start, len(text))] if start < len(text) else spans
+
+
+def _ends(text: str, start: int, match: re.Match[str], *, cased: bool) -> bool:
+    """Whether a sentence ends where a mark and white space stand."""
+    if match[0].count("\n") > 1 or match[0][0] not in _MARKS:
+        return True
+    following = text[match.end() : match.end() + 3].lstrip(_OPENING)
+    if cased and following[:1].islower():
+        return False
+    if match[0][0] != "." or match[0][1] in _MARKS:
+        return True
+    piece = text[max(start, match.start() - _LOOKED_AT) : match.start()]
+    return not any(before.search(piece) and behind.match(following) for before, behind in _NO_END)
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text, without the white space around them."""
+    return [piece for start, end in sentence_spans(text) if (piece := text[start:end].strip())]

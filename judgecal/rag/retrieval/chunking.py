@@ -8,7 +8,6 @@ else is in the corpus.
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,41 +16,21 @@ import numpy as np
 
 from judgecal.errors import not_installed, refuse, unknown_name
 from judgecal.goldset import Document
+from judgecal.goldset.wording import Span, sentence_spans
 from judgecal.rag.retrieval.indexes import Vectors, tokenizer_named
 
-Span = tuple[int, int]
-"""From a character to the one behind the last, in a text."""
 Splitter = Callable[[str], list[Span]]
 """From a text to its sentences, in order, each with the white space behind it: together they are the text."""
 
-_CLOSING = "\"'\u201d\u2019\u00bb\u203a)\\]"
-_MARKS = ".!?\u2026"
-# Each run of marks is looked at once, and given up whole: a long row of dots costs no more than a text.
-_END = re.compile(
-    rf"(?<![{_MARKS}])[{_MARKS}]++[{_CLOSING}]*+\s++|[\u3002\uff01\uff1f]++[\u300d\u300f\u201d\u2019]*+\s*+|\n\s*\n\s*"
-)
-_OPENING = "\"'\u201c\u2018\u201e\u00ab\u2039([\u00bf\u00a1"
-_LAST_WORD = re.compile(r"[\w.]+(?=\.\s*\Z)")
-# A full stop behind them ends no sentence; initials, and what holds a full stop itself (z.B.), need no list.
-_ABBREVIATIONS = re.compile(
-    "approx|art|bzw|ca|cf|cp|dr|eds?|eq|etc|ff|figs?|geb|hr|ing|jr|mr|mrs|ms|mt|nos?|nr|op|pp|prof|rev|sect?|sra?|st|str|"
-    r"tel|usw|vgl|vol|vs|[^\W\d_]|(\w\.)+\w",
-    re.IGNORECASE,
-)
 _SENTENCEX = "sentencex:"
 _WIDE_SPACE = re.compile(r"[^\S\x00-\x7f]")
 _SHORTEST_TERM = 4  # characters: shorter words are mostly grammar, in most languages written with spaces
 
 
 def splitter_named(name: str) -> Splitter:
-    """Find a splitter: `plain`, or `sentencex:LANGUAGE` (Wikimedia's rules, such as en, de).
-
-    `plain` ends a sentence at `.`, `!`, `?` or an ellipsis before white space, unless the next character is a
-    small letter or the word before is an initial or a usual abbreviation; at CJK full stops; and at empty
-    lines.
-    """
+    """Find a splitter: `plain`, or `sentencex:LANGUAGE` (Wikimedia's rules, such as en, de)."""
     if name == "plain":
-        return _plain
+        return sentence_spans
     language = name.removeprefix(_SENTENCEX)
     if not name.startswith(_SENTENCEX) or not re.fullmatch("[a-z]{2,3}", language):
         raise unknown_name("sentence splitter", name, ["plain", f"{_SENTENCEX}en"])
@@ -64,24 +43,6 @@ def splitter_named(name: str) -> Splitter:
         (sentence["start_index"], sentence["end_index"])
         for sentence in sentencex.get_sentence_boundaries(language, _WIDE_SPACE.sub(" ", text))
     ]
-
-
-def _plain(text: str) -> list[Span]:
-    starts = [0, *(match.end() for match in _END.finditer(text) if _ends(text, match)), len(text)]
-    return [(start, end) for start, end in itertools.pairwise(starts) if start < end]
-
-
-def _ends(text: str, match: re.Match[str]) -> bool:
-    """Whether a sentence ends where a mark and white space stand."""
-    if match[0].count("\n") > 1 or match[0][0] not in _MARKS:
-        return True
-    following = text[match.end() : match.end() + 3].lstrip(_OPENING)[:1]
-    if following.islower():
-        return False
-    if not match[0].startswith(".") or match[0].startswith(".."):
-        return True
-    word = _LAST_WORD.search(text[max(0, match.start() - 20) : match.start() + 1])
-    return word is None or not _ABBREVIATIONS.fullmatch(word[0])
 
 
 @dataclass(frozen=True, slots=True)
