@@ -19,6 +19,8 @@ import numpy as np
 from judgecal.experiment.agreement import drawing_weights
 from judgecal.goldset import GOLD, GoldSet, common_label
 from judgecal.goldset.gold_set import differ
+from judgecal.goldset.labels import label_text
+from judgecal.goldset.wording import grouped
 from judgecal.records import Estimate, Headline, Item, Rating, Result
 from judgecal.report.document import Block, Bullets, Document, Section, Table
 from judgecal.report.numbers import DASH, count, count_of, estimate, percent
@@ -155,7 +157,7 @@ def _classes(gold: GoldSet, labels: Sequence[Label]) -> dict[str, int]:
     if scale.graded and (scale.kind != "ordinal" or scale.span > 6):
         thirds = Counter(scale.stratum(float(label)) for label in labels)
         return {name: thirds[place] for place, name in enumerate(("low third", "middle third", "high third"))}
-    counted = Counter(label if isinstance(label, str) else f"{label:g}" for label in labels)
+    counted = Counter(map(label_text, labels))
     grades = range(int(scale.span) + 1) if scale.graded else ()
     known = scale.categories or [f"{scale.low + step:g}" for step in grades]
     return {name: counted[name] for name in dict.fromkeys([*known, *sorted(counted)])}
@@ -206,10 +208,8 @@ def opinions_of(gold: GoldSet) -> dict[str, tuple[Rating, ...]]:
 
     Two labels differ where they are other words, or lie a step and a tenth of the range apart.
     """
-    by_item: dict[str, list[Rating]] = {}
-    for rating in gold.ratings:
-        if rating.rater != GOLD:
-            by_item.setdefault(rating.item_id, []).append(rating)
+    of_people = (rating for rating in gold.ratings if rating.rater != GOLD)
+    by_item = grouped(of_people, lambda rating: rating.item_id)
     opinions = {}
     for item in gold.items:
         ratings = by_item.get(item.item_id, [])

@@ -19,8 +19,9 @@ from typing import Any, Self, overload
 
 from judgecal.errors import InputError
 from judgecal.goldset import GoldSet
+from judgecal.goldset.wording import grouped
 from judgecal.judges import Judge, single_calls
-from judgecal.records import ITEM_UNIT, ORDERS, OTHER, PAIR_UNIT, TIE, Failure, Item, Judgement, Key
+from judgecal.records import ITEM_UNIT, ORDERS, OTHER, PAIR_UNIT, TIE, Failure, Item, Judgement
 from judgecal.scale import Label, Scale
 from judgecal.signatures import CHUNK
 
@@ -95,9 +96,7 @@ def whole_items(rows: Sequence[Judgement], scale: Scale | None = None) -> Sequen
     """
     if all(row.unit == ITEM_UNIT for row in rows):
         return rows
-    parts: dict[tuple[object, ...], list[Judgement]] = {}
-    for row in rows:
-        parts.setdefault((*row.key[:4], row.unit == ITEM_UNIT), []).append(row)
+    parts = grouped(rows, lambda row: (*row.key[:4], row.unit == ITEM_UNIT))
     return [whole_item(of_item, scale) for of_item in parts.values()]
 
 
@@ -138,10 +137,9 @@ def judged_by(
 ) -> list[Judgement]:
     """A judge's judgements among a journal's rows; where a call of several is not there, there is none."""
     single, calls = single_calls(fingerprint)
-    parts: dict[Key, list[Judgement]] = {}
-    for row in sorted(rows, key=lambda row: row.repeat) if calls > 1 else rows:
-        if row.judge_fingerprint == single and row.repeat < calls * repeats:
-            parts.setdefault(row.key._replace(repeat=row.repeat // calls), []).append(row)
+    own = [row for row in rows if row.judge_fingerprint == single and row.repeat < calls * repeats]
+    own = sorted(own, key=lambda row: row.repeat) if calls > 1 else own
+    parts = grouped(own, lambda row: row.key._replace(repeat=row.repeat // calls))
     return [of_calls(judge, part) for part in parts.values() if len(part) == calls]
 
 

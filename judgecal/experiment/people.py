@@ -122,13 +122,11 @@ def with_people(
 
 def _with_mean(table: AgreementTable, column: JudgeColumn) -> dict[str, Estimate] | None:
     """A judge's coefficients with the mean of an item's raters; None where that is the gold label."""
-    scale, ratings = table.gold.scale, dict[str, list[float]]()
+    scale, ratings = table.gold.scale, table.gold.ratings_by_item
     if not scale.graded:
         return None
-    for labels in table.gold.ratings_by_rater.values():
-        for item_id, label in labels.items():
-            ratings.setdefault(item_id, []).append(float(label))
-    means = [fmean(ratings[item.item_id]) if item.item_id in ratings else None for item in table.items]
+    given = [ratings.get(item.item_id, {}).values() for item in table.items]
+    means = [fmean(map(float, labels)) if labels else None for labels in given]
     pairs = zip(means, table.labels, strict=True)
     if all(mean is None or abs(mean - float(label)) < _SAME for mean, label in pairs):
         return None

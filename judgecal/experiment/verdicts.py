@@ -12,6 +12,7 @@ import numpy as np
 
 from judgecal.experiment.agreement import AgreementTable, JudgeColumn, StoredExperiment
 from judgecal.goldset import GOLD, GoldSet
+from judgecal.goldset.wording import grouped
 from judgecal.records import Estimate, Item, Judgement, Rating
 from judgecal.scale import Label, Scale, common_scale, onto
 from judgecal.stats.intervals import mean_estimate
@@ -265,9 +266,7 @@ def parted_items(
     for reading, are not to be among `items`. `columns`: each judge's as it is, and as
     `AgreementTable.described` makes it.
     """
-    ratings = dict[str, list[Rating]]()
-    for rating in gold.ratings:
-        ratings.setdefault(rating.item_id, []).append(rating)
+    ratings = grouped(gold.ratings, lambda rating: rating.item_id)
     people, numeric = Cut(gold.scale, gold.scale), gold.scale.numeric
     every = [_judged(gold, column, described, items) for column, described in columns]
     classed = next((cut for cut in (Cut(gold.scale, to.scale) for _, to in columns) if cut.classed), None)
@@ -295,9 +294,7 @@ def _judged(
 ) -> dict[str, JudgeOfItem]:
     """Item id -> what a judge said of it; the repeat that lies farthest from the label stands out."""
     cut, judged, raw = Cut(gold.scale, described.scale), {}, dict[str, list[Label | None]]()
-    rows = dict[str, list[Judgement]]()
-    for row in described.rows:
-        rows.setdefault(row.item_id, []).append(row)
+    rows = grouped(described.rows, lambda row: row.item_id)
     for row in column.rows if described is not column else ():
         raw.setdefault(row.item_id, []).append(row.verdict)
 

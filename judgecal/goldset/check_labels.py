@@ -7,7 +7,6 @@ from __future__ import annotations
 import statistics
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from itertools import combinations
 
 from judgecal.errors import listed
 from judgecal.goldset.card import SPLITS
@@ -266,15 +265,11 @@ def between_categories(gold: GoldSet) -> Findings:
 
 
 def off_raters(gold: GoldSet) -> Findings:
-    given: dict[str, list[Label]] = {}
-    for labels in gold.ratings_by_rater.values():
-        for item_id, label in labels.items():
-            given.setdefault(item_id, []).append(label)
     far = tenth(gold.scale) if gold.scale.numeric else None
     for rating in gold.ratings:
-        if rating.rater != GOLD or rating.label is None or rating.item_id not in given:
+        if rating.rater != GOLD or rating.label is None or rating.item_id not in gold.ratings_by_item:
             continue
-        others = given[rating.item_id]
+        others = gold.ratings_by_item[rating.item_id].values()
         if far is None:
             off = rating.label not in others
         else:
@@ -292,16 +287,12 @@ def off_raters(gold: GoldSet) -> Findings:
 
 
 def thin_raters(gold: GoldSet) -> Findings:
-    shared: defaultdict[str, set[str]] = defaultdict(set)
-    for a, b in combinations(gold.raters, 2):
-        both = gold.ratings_by_rater[a].keys() & gold.ratings_by_rater[b].keys()
-        shared[a] |= both
-        shared[b] |= both
+    shared = Counter(rater for by in gold.ratings_by_item.values() if len(by) > 1 for rater in by)
     for rater in gold.raters:
-        if len(shared[rater]) < _LEAST_SHARED:
+        if shared[rater] < _LEAST_SHARED:
             yield (
                 RATINGS,
-                f"{rater!r} shares {len(shared[rater])} items with another rater: below {_LEAST_SHARED} "
+                f"{rater!r} shares {shared[rater]} items with another rater: below {_LEAST_SHARED} "
                 "we cannot say how far people agree",
             )
 

@@ -146,11 +146,8 @@ class GoldSet:
     @cached_property
     def labels(self) -> dict[str, Label]:
         """Gold labels by item id: adjudicated, else majority or median; an unlabelled item is absent."""
-        human: dict[str, list[Label]] = {}
-        for labels in self.ratings_by_rater.values():
-            for item_id, label in labels.items():
-                human.setdefault(item_id, []).append(label)
-        settled = {item_id: common_label(labels, self.scale) for item_id, labels in human.items()}
+        ratings = self.ratings_by_item.items()
+        settled = {item_id: common_label([*by.values()], self.scale) for item_id, by in ratings}
         settled.update(self._labels_of_all.get(GOLD, {}))
         gold = {item.item_id: settled.get(item.item_id) for item in self.items}
         return {item_id: common for item_id, common in gold.items() if common is not None}
@@ -177,6 +174,11 @@ class GoldSet:
     def ratings_by_rater(self) -> dict[str, dict[str, Label]]:
         """rater -> item id -> label, without `gold`."""
         return {rater: labels for rater, labels in self._labels_of_all.items() if rater != GOLD}
+
+    @cached_property
+    def ratings_by_item(self) -> dict[str, dict[str, Label]]:
+        """item id -> rater -> label, without `gold`."""
+        return _by_item(self.ratings_by_rater)
 
     @cached_property
     def tie_breakers(self) -> dict[str, TieBreaker]:
@@ -319,13 +321,9 @@ def tie_breakers(ratings_by_rater: Mapping[str, Mapping[str, Label]], scale: Sca
     items of either kind at least. Two labels differ where they are other words or lie a step, and a tenth of
     the range, apart.
     """
-    by_item: defaultdict[str, dict[str, Label]] = defaultdict(dict)
-    for rater, labels in ratings_by_rater.items():
-        for item_id, label in labels.items():
-            by_item[item_id][rater] = label
     rated, contested = Counter[str](), Counter[str]()  # items with two raters or more; "" counts all of them
     with_others, others_differ = Counter[str](), Counter[str]()  # with two others or more
-    for by_rater in by_item.values():
+    for by_rater in _by_item(ratings_by_rater).values():
         if len(by_rater) < 2:
             continue
         ordered = sorted(by_rater.values(), key=_order(scale))
@@ -348,6 +346,14 @@ def tie_breakers(ratings_by_rater: Mapping[str, Mapping[str, Label]], scale: Sca
         for rater in sorted(ratings_by_rater)
     }
     return {rater: count for rater, count in counts.items() if count.shown}
+
+
+def _by_item(ratings_by_rater: Mapping[str, Mapping[str, Label]]) -> dict[str, dict[str, Label]]:
+    by_item: defaultdict[str, dict[str, Label]] = defaultdict(dict)
+    for rater, labels in ratings_by_rater.items():
+        for item_id, label in labels.items():
+            by_item[item_id][rater] = label
+    return dict(by_item)
 
 
 def _order(scale: Scale) -> Callable[[Label], Any]:

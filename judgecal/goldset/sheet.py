@@ -21,7 +21,7 @@ from judgecal.errors import InputError, refuse, unknown_name
 from judgecal.goldset.card import UNKNOWN_LICENCE, Card, RaterCard
 from judgecal.goldset.gold_set import GoldSet
 from judgecal.goldset.imports import LISTED, Imported
-from judgecal.goldset.labels import LabelMap, map_for, missing_notes, read_label, says_nothing
+from judgecal.goldset.labels import LabelMap, label_text, map_for, missing_notes, read_label, says_nothing
 from judgecal.goldset.load import list_gold, load_gold
 from judgecal.goldset.pairs import PAIR_LABELS, by_side, left_of
 from judgecal.goldset.write import add_ratings, name_problems, write_gold
@@ -129,8 +129,7 @@ def write_sheets(
         for item in chosen:
             draft, left = (drafts or {}).get(item.item_id), left_of(item, scale, f"{seed}:{number}")
             cells = {_ITEM: code_of(item) if coded else item.item_id, **_texts(item, left)}
-            said = "" if draft is None else draft if isinstance(draft, str) else f"{draft:g}"
-            order.append(cells | {_DRAFT: by_side(said, left)})
+            order.append(cells | {_DRAFT: "" if draft is None else by_side(label_text(draft), left)})
         random.Random(f"{seed}:order:{number}").shuffle(order)
         fields = dict.fromkeys(name for cells in order for name in cells if name.startswith(_FIELD))
         header = [*columns, *fields, *[_DRAFT] * (drafts is not None), _LABEL, _NOTE]

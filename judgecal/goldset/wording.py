@@ -51,7 +51,7 @@ def grouped(things: Iterable[_T], key: Callable[[_T], _K]) -> dict[_K, list[_T]]
     groups: defaultdict[_K, list[_T]] = defaultdict(list)
     for thing in things:
         groups[key(thing)].append(thing)
-    return groups
+    return dict(groups)
 
 
 def plain_text(text: str) -> str:

@@ -7,6 +7,7 @@ import shlex
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from judgecal.errors import listed
 from judgecal.experiment import Experiment, GoldSummary
@@ -62,6 +63,7 @@ _WORDS = (
     "locked",
     AS_WRONG,
 )
+_in_words = partial(shown, binary=False)
 _OF_GOLD_AND_CHURN = (
     "unscored",
     "We got no verdict, or could not read it. On gold items it counts as wrong; the churn leaves it out.",
@@ -382,13 +384,6 @@ def _items(result: GateResult, visible: Collection[str]) -> Section:
         bool(n and not visible)
         and "The gold set has changed or is not here, so we treat every item as a test item and show none.",
     )
-
-
-def _in_words(verdict: float | str | None) -> str:
-    """`85`, `yes`, or `unscored`."""
-    if verdict is None:
-        return "unscored"
-    return verdict if isinstance(verdict, str) else f"{verdict:g}"
 
 
 # --- migrate

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 from judgecal.errors import listed
 from judgecal.goldset import GOLD, JUDGEMENTS, GoldCheck, GoldChecks, GoldList, Imported, Problem, Sheets
 from judgecal.goldset.gold_set import SplitCounts
+from judgecal.goldset.labels import label_text
 from judgecal.goldset.understood import LabelSpread, Understood
+from judgecal.goldset.wording import grouped
 from judgecal.records import Estimate, Headline
 from judgecal.report.document import (
     Block,
@@ -153,20 +155,16 @@ def _baselines(result: GoldCheck) -> Iterator[str]:
     from judgecal.report.charts import of_metric
 
     for metric, best in result.baselines.items():
-        constant = best.label if isinstance(best.label, str) else f"{best.label:g}"
         reached = of_metric(Estimate(best.estimate.value), metric, result.scale)
         labels = count_of(best.estimate.n, "label")
-        yield f"Saying {constant} every time would reach {metric} {reached} over {labels}."
+        yield f"Saying {label_text(best.label)} every time would reach {metric} {reached} over {labels}."
     near = result.near_pass_mark
     if near.share.value is not None:
         yield f"{near.share.value:.1%} of {near.share.n} labels lie within {near.within:g} of the pass mark."
 
 
 def _by_kind(problems: Sequence[Problem]) -> dict[str, list[Problem]]:
-    kinds: dict[str, list[Problem]] = {}
-    for problem in problems:
-        kinds.setdefault(problem.kind, []).append(problem)
-    return kinds
+    return grouped(problems, lambda problem: problem.kind)
 
 
 # --- sheet

@@ -22,6 +22,7 @@ from typing import Any
 
 from judgecal.errors import InputError, listed, refuse
 from judgecal.goldset import Columns, GoldSet
+from judgecal.goldset.wording import grouped
 from judgecal.models.embedded.text import take_apart
 from judgecal.records import Context, Item, well_formed
 from judgecal.scale import Scale
@@ -120,12 +121,9 @@ def by_group(items: Iterable[Item]) -> tuple[Question, ...]:
 
     Where any is marked, those that are not have an answer; where items of one differ, the first mark counts.
     """
-    groups: dict[str, list[Item]] = {}
-    marks: dict[str, bool] = {}
-    problems = list[str]()
-    for item in items:
-        group = well_formed(item.group)
-        groups.setdefault(group, []).append(item)
+    groups = grouped(items, lambda item: well_formed(item.group))
+    marks, problems = dict[str, bool](), list[str]()
+    for group, item in ((group, item) for group, rows in groups.items() for item in rows):
         try:
             if (mark := _marked(item)) is not None:
                 marks.setdefault(group, mark)

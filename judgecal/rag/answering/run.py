@@ -25,6 +25,7 @@ from judgecal.experiment import (
 )
 from judgecal.experiment.stored import Unread, unread_judge
 from judgecal.goldset import GoldSet
+from judgecal.goldset.wording import grouped
 from judgecal.rag.answering.answerer import Answerer, Grader
 from judgecal.rag.answering.contexts import (
     ANSWERS_FILE,
@@ -185,9 +186,7 @@ class AnswerRun:
         open_experiment(self.experiment)
         budget = self.options.open_budget(self.experiment.folder)
         _, measured, *_ = self._trial.judge(self._trial.ask(budget), budget)
-        rows: dict[str, list[Measured]] = {}
-        for row in measured:
-            rows.setdefault(row.system, []).append(row)
+        rows = grouped(measured, lambda row: row.system)
         systems = [
             SystemRows(name, answerer.name, kind, tuple(rows[name]), self.called.served[kind])
             for name, answerer, kind in self.called.systems()

@@ -16,8 +16,8 @@ from typing import Any
 
 from judgecal.errors import InputError, listed, refuse, unknown_name
 from judgecal.goldset import Document, GoldSet
+from judgecal.goldset.wording import grouped
 from judgecal.rag.retrieval.extract import ENDINGS, NoTextError, extract
-from judgecal.records import Item
 from judgecal.tables import Columns, Row, Table, decode, read_bytes, read_table
 from judgecal.workspace import shown
 
@@ -144,10 +144,8 @@ def collection_of_gold(gold: GoldSet) -> Collection:
             f"gold set {gold.name} has no documents: put them into documents.jsonl "
             "(document_id, title, text), or give --documents and --questions"
         )
-    groups: dict[str, list[Item]] = {}
-    for item in gold.items:
-        if item.group not in gold.turned_down:
-            groups.setdefault(item.group, []).append(item)
+    accepted = (item for item in gold.items if item.group not in gold.turned_down)
+    groups = grouped(accepted, lambda item: item.group)
     questions = tuple(
         Question(group, items[0].question, {name: 1 for item in items for name in item.reference_documents})
         for group, items in groups.items()
