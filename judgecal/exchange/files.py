@@ -5,11 +5,9 @@ from __future__ import annotations
 import ast
 import contextlib
 import functools
-import io
 import json
 import re
 import struct
-import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -142,9 +140,12 @@ def records_of(path: Path) -> Iterator[Placed]:
 
 _LONGEST, _LONGEST_PYTHON = 20_000_000, 300_000  # characters; a longer cell stays text
 _BESIDE = re.compile(r"""["']\s+[rRbBuU]{0,2}["']""")
-_VALUES = (tokenize.STRING, tokenize.NUMBER, tokenize.NAME)
+# a text, a word or what closes a list, each whole, and the space before another value
+_PART = re.compile(
+    r"""('(?:[^'\\]|\\.)*+'?|"(?:[^"\\]|\\.)*+"?|[\w.]+|[)\]}])(\s+(?=[-'"\w\[{]))?""", re.DOTALL
+)
 _NUMBERS = re.compile(r"\s*\[[\s\d.eE+-]*\]\s*")
-_NO_LITERAL = (SyntaxError, ValueError, RecursionError, MemoryError, tokenize.TokenError)
+_NO_LITERAL = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 
 def nested(cell: Any, *, numbers: bool = False) -> Any:
@@ -186,19 +187,7 @@ def _literal(text: str) -> Any:
 
 def _with_commas(text: str) -> str:
     """The text with a comma between two values that stand side by side."""
-    starts = [0]
-    for line in io.StringIO(text):
-        starts.append(starts[-1] + len(line))
-    parts: list[str] = []
-    done, ended = 0, False
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if ended and (token.type in _VALUES or token.string in ("[", "{", "-")):
-            start = starts[token.start[0] - 1] + token.start[1]
-            parts += [text[done:start], ","]
-            done = start
-        if token.type != tokenize.NL:
-            ended = token.type in _VALUES or token.string in ("]", "}", ")")
-    return "".join([*parts, text[done:]])
+    return _PART.sub(lambda part: f"{part[1]},{part[2]}" if part[2] else part[1], text)
 
 
 def _value(node: ast.expr | None) -> Any:
