@@ -520,7 +520,7 @@ def test_a_request_in_every_form(request_: Any, question: str) -> None:
 def test_a_response_in_every_form(response: Any, answer: str) -> None:
     for name in ("response", "outputs"):
         found = read_record({"request": "Why?", name: response})
-        assert (found.item.answer, found.problems) == (answer, {})
+        assert (found.item.answer, [*found.problems]) == (answer, ["expected_response"])
 
 
 def test_the_turns_of_a_conversation_are_kept() -> None:

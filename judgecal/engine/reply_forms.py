@@ -47,6 +47,7 @@ class ReplyForms:
 
     Attributes:
         may_do_without: whether a call may be made without the schema; else a refusal is the call's failure.
+        taken: keys of schemas that a reply has come to in this run; an error refuses none of them.
     """
 
     def __init__(self, spec: ModelSpec, folder: Path) -> None:
@@ -55,7 +56,7 @@ class ReplyForms:
         self._model = digest([spec.id, spec.address, spec.way])[:32]
         known = _remembered(self._path).get(self._model)
         self._form: KnownForm | None = known if self.may_do_without or known != "off" else None
-        self._taken: set[str] = set()  # schemas that a reply has come to in this run
+        self.taken: set[str] = set()
         self._refused: set[str] = set()  # schemas that were refused where others were taken
         self._first: asyncio.Future[None] | None = None
         self._shapes: dict[tuple[str, SchemaForm], ReplySchema] = {}  # transports know an object again
@@ -84,10 +85,6 @@ class ReplyForms:
             return schema
         return self._shapes.setdefault((schema.key, form), schema.in_form(form))
 
-    def may_refuse(self, schema: ReplySchema) -> bool:
-        """Whether an error can be a refusal of this schema."""
-        return schema.key not in self._taken
-
     def release(self) -> None:
         """Let the calls go that waited for the first one."""
         if self._first is not None and not self._first.done():
@@ -95,11 +92,11 @@ class ReplyForms:
 
     def learn(self, schema: ReplySchema, form: KnownForm) -> None:
         """Note that a reply came to a call in a form; `off`: after the schema had been refused."""
-        if form == "off" and self._taken:
+        if form == "off" and self.taken:
             self._refused.add(schema.key)  # this one alone
             return
         if form != "off":
-            self._taken.add(schema.key)
+            self.taken.add(schema.key)
         if form != self._form:
             self._form = form
             _remember(self._path, self._model, form)
@@ -128,7 +125,7 @@ class Asking:
         elif (
             self.shape
             and failure
-            and self._forms.may_refuse(self._schema)
+            and self._schema.key not in self._forms.taken
             and (
                 # some Python servers answer 500 to what they do not know
                 failure.kind == "refused" or (failure.kind == "server" and _PARAMETER.search(failure.message))

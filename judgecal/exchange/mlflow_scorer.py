@@ -15,7 +15,7 @@ from typing import Any
 
 from judgecal.engine import Journal
 from judgecal.errors import InputError, not_installed
-from judgecal.exchange.mosaic_rows import in_mosaics_words, read_record
+from judgecal.exchange.mosaic_rows import read_record
 from judgecal.experiment import RunOptions, run_trials
 from judgecal.judges import JudgeName
 from judgecal.records import ITEM_UNIT
@@ -75,7 +75,7 @@ def mlflow_scorer(
         spans = [] if trace is None else trace.search_spans(span_type="RETRIEVER")
         if spans and isinstance(spans[-1].outputs, list):
             record["retrieved_context"] = spans[-1].outputs
-        row = in_mosaics_words(read_record(record, judge.inputs))
+        row = read_record(record, judge.inputs)
         lacking = row.lacking(judge)
         if lacking is not None:
             return feedback({}, error=entities.AssessmentError(error_code="input", error_message=lacking))

@@ -67,17 +67,12 @@ class MosaicReader:
         """The item of a row; without a `request_id` it is known by its text."""
         item_id = row.cells.get(self.item or "request_id", "").strip()
         group = row.cells.get(self.group, "").strip() if self.group else ""
-        return in_mosaics_words(read_record(row.raw, self.inputs, item_id=item_id, group=group))
+        return read_record(row.raw, self.inputs, item_id=item_id, group=group)
 
     def sheet_columns(self) -> Mapping[str, str | None]:
         """Those of Mosaic AI Agent Evaluation; MLflow's hold objects, which are no texts for a sheet."""
         texts = {"question": "request", "answer": "response", "reference": "expected_response"}
         return {**texts, "item": self.item, "group": self.group}
-
-
-def in_mosaics_words(row: ReadRow) -> ReadRow:
-    """The row, which calls a missing reference answer as Mosaic does."""
-    return replace(row, problems={"expected_response": "there is no expected response", **row.problems})
 
 
 def read_record(
@@ -86,9 +81,9 @@ def read_record(
     """The item of one record of either schema; `inputs`: what the judges ask for, by name.
 
     Without an id it is known by its text, without a group it belongs to its question. A part that cannot be
-    read is a problem.
+    read is a problem, and a reference answer that is not there is called as Mosaic does.
     """
-    problems: dict[str, str] = {}
+    problems = {"expected_response": "there is no expected response"}
 
     def unreadable(name: str, why: str) -> None:
         problems[name] = f"{name} {UNREADABLE}: {why}"
@@ -102,8 +97,8 @@ def read_record(
         return value
 
     expectations = parsed("expectations", record.get("expectations"))
-    if problems:
-        problems |= dict.fromkeys(_EXPECTATIONS, problems["expectations"])
+    if broken := problems.get("expectations"):
+        problems |= dict.fromkeys(_EXPECTATIONS, broken)
     parts = [record, object_of(expectations), object_of(record.get("outputs"))]
 
     def value_of(name: str) -> Any:
