@@ -209,6 +209,7 @@ def test_two_systems_by_pairs(workspace: Workspace) -> None:
     assert len(read_items(experiment.folder / "pairs.jsonl")) == 23
     page = terminal(evaluate_document(result), width=240, full=True)
     assert re.search(r"weak\S* +checks.py:better@python +\+0.500 ", page) and "1 of 1 pair differ" in page
+    assert "prefers function=systems.py:good (23 of 24 questions)" in " ".join(page.split())
     assert experiment.read_summary(EvaluateResult).comparisons == result.comparisons
 
 

@@ -142,6 +142,8 @@ def compare_points(
     comparisons = []
     for (a, b), pair in compare_all(labels, points, **options).items():
         fields: dict[str, Any] = {name: getattr(pair, name) for name in same}
+        if pair.difference.low == pair.difference.high == 0.0:
+            fields["why"] = "the two are level on every question"
         comparisons.append(
             SystemComparison(a, b, metric, complete_case=pair.complete_case.difference, **fields)
         )

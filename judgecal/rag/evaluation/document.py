@@ -73,7 +73,9 @@ def evaluate_document(result: EvaluateResult) -> Document:
         asked.n_sealed > 0 and f"{sealed} of test count in every number here, and we show none of them.",
         [
             f"Beside each other, by {pair.judge}, {result.labels[pair.a]} less {result.labels[pair.b]}: "
-            f"{numbers.difference(pair.difference, 2)}, {result.labels.get(pair.higher, pair.higher)}."
+            f"{numbers.difference(pair.difference, 2)}, {'prefers ' * (pair.decision != 'cannot tell')}"
+            f"{result.labels.get(pair.higher, pair.higher)} "
+            f"({pair.complete_case.n:,} of {pair.difference.n_expected:,} questions)."
             for pair in [pair for pair in result.comparisons if pair.judge is not None][:_NAMED]
         ],
         map(sentence, result.notes),

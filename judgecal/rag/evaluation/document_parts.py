@@ -159,9 +159,7 @@ def _comparisons(result: EvaluateResult) -> list[Section]:
             "detectable": lambda pair: numbers.plain(pair.smallest_detectable),
             "first place": (lambda pair: numbers.estimate(pair.first_place, 2)) if judged else None,
             "orders agree": (lambda pair: numbers.estimate(pair.consistent, 2)) if judged else None,
-            "n": (lambda pair: f"{pair.complete_case.n:,}/{pair.difference.n_expected:,}")
-            if judged
-            else None,
+            "n": lambda pair: f"{pair.complete_case.n:,}/{pair.difference.n_expected:,}",
         },
         left=2 + judged,
     )
