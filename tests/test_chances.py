@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import csv
 import json
+import re
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from judgecal.engine import ParsedReply, cache_folder
+from judgecal.engine.reply_forms import gives_chances
 from judgecal.engine.transport.chances import tokens_in
 from judgecal.errors import InputError
 from judgecal.judges import PromptJudge
@@ -18,7 +21,7 @@ from judgecal.judges.chances import NO_MASS, NO_TOKEN, NO_TOKENS
 from judgecal.models import ModelSpec, load_catalogue
 from judgecal.selection.lock import load_lock
 from judgecal.workspace import Workspace, find_workspace
-from tests.support.chances import Tokens, judge_by_number, rows_by_number, with_tokens
+from tests.support.chances import Tokens, judge_by_number, with_tokens, write_rows
 from tests.support.command import Run, journal, one_object
 from tests.support.http import Answer
 from tests.support.server import Serve, StubServer, failing
@@ -70,7 +73,7 @@ def read(workspace: Workspace, signature: str, *tokens: Any) -> ParsedReply:
     judge = PromptJudge(f"{signature}@chance", workspace=workspace)
     weigh = judge.weigh
     assert weigh is not None
-    return weigh(text, tokens_in(text, rows, [row["top_logprobs"] for row in rows]), judge.read(text))
+    return weigh(text, tokens_in(text, rows) or (), judge.read(text))
 
 
 JSON = ('{"reasoning": "8 of 10, yes', '", "', "verdict", '": ')
@@ -82,6 +85,7 @@ FOUND: list[tuple[str, Tokens, float, dict[str, float]]] = [
     ("truth", (*JSON, {"true": 0.9, "false": 0.1}, "}"), 0.9, {"yes": 0.9, "no": 0.1}),
     ("ten", (*JSON, {"8": 0.5, "10": 0.3, "9": 0.2}, "}"), 8.8, {"8": 0.5, "9": 0.2, "10": 0.3}),
     ("ten", (*JSON, {"10": 0.5, "1": 0.5}, "}"), 5.5, {"1": 0.5, "10": 0.5}),  # 10 is a token here, so 1 is 1
+    ("words", ('{"verdict": "', {'yes",': 0.6, "Yes.": 0.1, "no": 0.28}, ' "reasoning": "no, yes"}'), 0.714, {"yes": 0.714, "no": 0.286}),
     ("percent", (*JSON, {"85": 0.5, "90": 0.42, "8": 0.04}, "}"), 87.283, {"85": 0.543, "90": 0.457}),
 ]  # fmt: skip
 SAID: list[tuple[str, Tokens, Any, str]] = [
@@ -92,6 +96,7 @@ SAID: list[tuple[str, Tokens, Any, str]] = [
     ("words", (*JSON, '"', {"yes": 0.6, "no": 0.2, "the": 0.2}, '"}'), 1.0, NO_MASS),
     ("words", (*JSON, '"', "y", "es", '"}'), 1.0, NO_TOKEN),
     ("kinds", (*JSON, '"', {"good": 0.6, "bad": 0.4}, '"}'), "good", NO_TOKEN),
+    ("words", (*JSON, '"', {"yes": 0.95}, '"}'), 1.0, NO_TOKENS),  # nothing stood beside it
     ("half", (*JSON, {"3": 0.6, "4": 0.4}, "}"), 3.0, NO_TOKEN),
 ]
 
@@ -114,6 +119,35 @@ def test_a_verdict_that_is_no_token_or_lacks_mass_is_as_it_was_said(
     assert (parsed.verdict, parsed.chances, parsed.why_said) == (verdict, None, why)
 
 
+def test_tokens_are_found_by_their_bytes_and_damage_is_no_chance() -> None:
+    half, rest = (list("😀".encode()[part]) for part in (slice(2), slice(2, 4)))
+    top = [
+        {"token": "yes", "logprob": value} for value in (-0.5, float("-inf"), float("nan"), None, "x", 2.0)
+    ]
+    rows = [
+        {"token": "?", "bytes": half, "logprob": 0.0, "top_logprobs": 3},
+        {"token": "?", "bytes": rest},
+        {"token": "yes", "bytes": [300], "logprob": -9999.0, "top_logprobs": [*top, "no", {"token": "no"}]},
+    ]
+    assert (tokens_in("😀yes", rows) or ())[-1] == [1, "yes", {"yes": -0.5, "no": -9999.0, "None": -9999.0}]
+    assert tokens_in("other", rows) == [[0, "", {}]] and tokens_in("yes", 3) is None
+
+
+def test_a_reply_full_of_verdicts_is_not_read_without_end(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n_read, read_once = 0, PromptJudge.read
+
+    def counted(self: PromptJudge, text: str) -> ParsedReply:
+        nonlocal n_read
+        n_read += 1
+        return read_once(self, text)
+
+    monkeypatch.setattr(PromptJudge, "read", counted)
+    parsed = read(workspace, "words", JSON[0], *[" yes"] * 500, *JSON[1:], '"', {"yes": 0.8, "no": 0.2}, '"}')
+    assert parsed.verdict == pytest.approx(0.8) and n_read < 64 * 12
+
+
 def test_a_word_stays_a_word_with_its_chances(workspace: Workspace) -> None:
     parsed = read(workspace, "kinds", *JSON, '"', {"bad": 0.6, "good": 0.3, "goodish": 0.1}, '"}')
     assert parsed.verdict == "bad" and parsed.chances == pytest.approx(
@@ -133,19 +167,29 @@ def test_settings_scale_and_fingerprint(workspace: Workspace) -> None:
     workspace.config_file.write_text('[models.embedded]\nverdict = "expected"\n', encoding="utf-8")
     with pytest.raises(InputError, match="the embedded model writes no tokens"):
         load_catalogue(workspace)
+    workspace.config_file.write_text('[models.gpt-mini]\nverdict = "expectd"\n', encoding="utf-8")
+    with pytest.raises(
+        InputError, match=r"gpt-mini\]: verdict must be one of said, expected, found 'expectd'"
+    ):
+        load_catalogue(workspace)
 
 
 # --- through the commands -----------------------------------------------------------------------------------
 
 
 def make_set(workspace: Workspace, judgecal: Run, n_groups: int = 100) -> None:
-    rows = list(rows_by_number(n_groups))
-    with (workspace.root / "t.csv").open("w", encoding="utf-8", newline="") as file:
-        out = csv.DictWriter(file, list(rows[0]))
-        out.writeheader()
-        out.writerows(rows)
+    write_rows(workspace.root / "t.csv", n_groups)
     options = ("--as", "made", "--label", "label", "--scale", "binary", "--labels-by", "people")
     assert judgecal("gold", "import", "t.csv", *options).code == 0
+
+
+def rows_of(
+    judgecal: Run, workspace: Workspace, name: str, judge: str = "words@chance"
+) -> list[dict[str, Any]]:
+    """A judge's rows of a run of that name, which must end well."""
+    ran = judgecal("score", "--gold", "made", "--judge", judge, "--name", name)
+    assert ran.code == 0, ran.err
+    return [row for row in journal(workspace.root, name) if row["judge"] == judge]
 
 
 @pytest.fixture
@@ -169,7 +213,7 @@ def test_a_judge_by_chances_is_scored_locked_used_and_escalates(
     assert chance["agreement"]["brier"]["high"] < word["agreement"]["brier"]["value"]
     assert chance["calibrated"]["brier"]["high"] < word["agreement"]["brier"]["value"]
     told = " ".join(score["notes"])
-    assert f"{n} of {n} verdicts are by the chances of their tokens" in told
+    assert f"{n} of {n} verdicts have the chances of their tokens" in told
     rows = [row for row in journal(workspace.root, "s") if row["judge"] == "words@chance"]
     assert all(row["verdict"] == pytest.approx(row["chances"]["yes"]) for row in rows)
     assert len({row["verdict"] for row in rows}) > n / 2
@@ -200,7 +244,7 @@ def test_a_judge_by_chances_is_scored_locked_used_and_escalates(
     text = workspace.config_file.read_text(encoding="utf-8").replace('verdict = "expected"', "")
     workspace.config_file.write_text(text, encoding="utf-8")
     changed = judgecal("judge", "t.csv", "--lock", "j.lock.json", "-o", "other.csv")
-    assert changed.code != 0 and "verdict" in changed.err
+    assert changed.code != 0 and "verdict is 'said' and was 'expected'" in changed.err
 
 
 def test_the_mean_of_several_calls_has_the_mean_of_their_chances(
@@ -212,7 +256,7 @@ def test_the_mean_of_several_calls_has_the_mean_of_their_chances(
     )
     n, (judge,) = score["gold"]["n_items"], score["judges"]
     assert judge["n"] == n and server.calls == 3 * n and judge["agreement"]["auc"]["value"] > 0.8
-    assert any(f"{n} of {n} verdicts are by the chances" in note for note in score["notes"])
+    assert any(f"{n} of {n} verdicts have the chances" in note for note in score["notes"])
 
 
 REFUSALS = [
@@ -234,28 +278,96 @@ def test_a_server_that_refuses_is_asked_once_and_the_word_counts(
     assert ran.err.count("gives no chances of tokens") == 1
     rows = [row for row in journal(workspace.root, "s") if row["judge"] == "words@chance"]
     assert {row["why_said"] for row in rows} == {NO_TOKENS} and {row["verdict"] for row in rows} <= {0.0, 1.0}
-    assert f"0 of {len(rows)} verdicts are by" in ran.said and f"{len(rows)} as said, as" in ran.said
+    assert f"0 of {len(rows)} verdicts have the" in ran.said and f"{len(rows)} as said, as" in ran.said
     asked = sum("logprobs" in body for body in server.bodies)
     judgecal("score", "--gold", "made", "--judge", "words@chance", "--no-cache", "--name", "s2")
     assert server.calls > asked + len(rows)
     assert sum("logprobs" in body for body in server.bodies) == asked  # it is remembered
 
 
-def test_chances_through_dspys_client_and_from_gemini(
+@pytest.mark.parametrize("transport", ["http", "dspy"])
+def test_a_server_that_gives_fewer_is_asked_for_five(
+    judgecal: Run, server: StubServer, workspace: Workspace, transport: str
+) -> None:
+    make_set(workspace, judgecal, 5)
+    answer, refusal = judge_by_number(), failing(400, "top_logprobs must be at most 5")
+    server.script = lambda body: refusal if body.get("top_logprobs", 0) > 5 else answer(body)
+    set_up(workspace.root, server.api_base, transport=transport)
+    rows = rows_of(judgecal, workspace, "s")
+    assert rows and all(row["chances"] for row in rows)
+
+
+def test_a_refused_text_that_speaks_of_chances_turns_nothing_off(
     judgecal: Run, server: StubServer, workspace: Workspace
 ) -> None:
     make_set(workspace, judgecal, 5)
-    set_up(workspace.root, server.api_base, transport="dspy")
-    assert judgecal("score", "--gold", "made", "--judge", "words@chance", "--name", "s").code in (0, 4)
+    answer, refusal = judge_by_number(), failing(400, "cannot read the text 'what are logprobs?'")
+    server.script = lambda body: refusal if "What is 0?" in str(body) else answer(body)
+    judgecal("score", "--gold", "made", "--judge", "words@chance", "--split", "all", "--name", "s")
     rows = [row for row in journal(workspace.root, "s") if row["judge"] == "words@chance"]
-    assert rows and all(row["chances"] for row in rows)
+    assert {(row["error"] is None, bool(row["chances"])) for row in rows} == {(True, True), (False, False)}
+
+
+def test_a_refusal_is_of_one_model_and_is_forgotten_after_a_week(tmp_path: Path) -> None:
+    spec, other = (ModelSpec("a", f"openai/{name}", api_base="http://127.0.0.1:1/v1") for name in "mn")
+    assert not gives_chances(spec, tmp_path, refused=True)
+    assert not gives_chances(spec, tmp_path) and gives_chances(other, tmp_path)
+    path = tmp_path / "structured.json"
+    path.write_text(re.sub(r'"at": \d+', f'"at": {time.time() - 8 * 86400:.0f}', path.read_text()))
+    assert gives_chances(spec, tmp_path)
+
+
+PAIR = '''from typing import Literal
+
+import dspy
+
+
+class Better(dspy.Signature):
+    """Which is better?"""
+
+    question: str = dspy.InputField()
+    answer_a: str = dspy.InputField()
+    answer_b: str = dspy.InputField()
+    verdict: Literal["A", "B", "tie"] = dspy.OutputField()
+'''
+
+
+def test_chances_of_a_pair_are_of_its_own_a_and_b(
+    judgecal: Run, server: StubServer, workspace: Workspace
+) -> None:
+    (workspace.root / "signatures" / "better.py").write_text(PAIR, encoding="utf-8")
+    lines = [f"i{n},q{n},Why {n}?,good,bad,A" for n in range(8)]
+    head = "item_id,group,question,answer_a,answer_b,label"
+    (workspace.root / "p.csv").write_text("\n".join([head, *lines]), encoding="utf-8")
+    options = (
+        "--answer-a",
+        "answer_a",
+        "--answer-b",
+        "answer_b",
+        "--label",
+        "label",
+        "--labels-by",
+        "people",
+    )
+    assert judgecal("gold", "import", "p.csv", "--as", "made", *options).code == 0
+
+    def answer(body: dict[str, Any]) -> Answer:
+        text = body["messages"][-1]["content"]
+        swapped = text.index("bad") < text.index("good")
+        return with_tokens('{"verdict": "', {"B": 0.75, "A": 0.25} if swapped else {"A": 0.5, "B": 0.5}, '"}')
+
+    server.script = answer
+    rows = rows_of(judgecal, workspace, "s", "better@chance")
+    assert {(row["order"], row["verdict"], row["chances"]["A"], row["chances"]["B"]) for row in rows} == {
+        ("ab", "A", 0.5, 0.5), ("ba", "A", 0.75, 0.25),
+    }  # fmt: skip
 
 
 def test_gemini_is_asked_in_its_own_form(workspace: Workspace) -> None:
     from judgecal.engine.transport.wires import Gemini
 
     wire = Gemini(ModelSpec("g", "gemini/m", api_base="http://127.0.0.1:1", verdict="expected"), None)
-    wire.asks_chances = True
+    wire.chances = 20
     config = wire.payload([{"role": "user", "content": "?"}])["generationConfig"]
     assert config == {"responseLogprobs": True, "logprobs": 20}
     one = {"token": "yes", "logProbability": -0.25}

@@ -251,7 +251,7 @@ class StoredVerdicts:
         notes, of_chances = [], self.of_chances
         if n := of_chances.total():
             said = "; ".join(f"{count:,} as said, as {why}" for why, count in of_chances.most_common() if why)
-            begins = f"{of_chances['']:,} of {n:,} verdicts are by the chances of their tokens"
+            begins = f"{of_chances['']:,} of {n:,} verdicts have the chances of their tokens"
             notes.append(f"{begins}, given what the model wrote before them{'; ' * bool(said)}{said}")
         if self.oldest is None:
             return notes

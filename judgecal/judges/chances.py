@@ -21,15 +21,11 @@ LEAST_MASS = 0.9
 """Of the probability at the verdict's token that must lie on allowed verdicts."""
 _AROUND = " \t\r\n\"'`*_{}[](),.:;"  # what a token may hold beside a verdict
 _OTHERS = 12  # verdicts that are tried in a token's place
+_CANDIDATES = 64  # tokens in whose place they are: a reply is read again for each
 
 NO_TOKENS = "the server gave no chances"
 NO_TOKEN = "the verdict was no single token"
 NO_MASS = f"less than {LEAST_MASS:g} of the chances lay on allowed verdicts"
-
-
-def mean_scale(scale: Scale) -> Scale:
-    """The scale of verdicts that are means by chances."""
-    return scale.of_means if scale.kind in ("binary", "ordinal") else scale
 
 
 def weighed(
@@ -42,41 +38,42 @@ def weighed(
     """What a reply says with the chances of its verdict, of a numeric scale their mean; else as it was said.
 
     A verdict of several tokens has none, nor has one that may be the beginning of another, as `1` is of `10`
-    where the model writes digits one by one: unless the longer one is seen to be a token of its own.
+    where the model writes digits one by one: unless the longer one is seen to be a token of its own. A token
+    that stands alone, with nothing that might have stood there, tells no chance.
     """
-    words, said = _words(signature.judge_scale()), parsed.verdict
+    scale, said = signature.judge_scale(), parsed.verdict
+    words = _words(scale)
     others = [(word, label) for word, label in words.items() if label != said][:_OTHERS]
 
     def decides(token: Token) -> bool:
         core = token[1].strip(_AROUND)
-        if not core or read_verdict(signature, core)[0] != said:
-            return False
         start = token[0] + token[1].index(core)
-        before, after = text[:start], text[start + len(core) :]
-        whole = text[start : start + len(core)] == core
-        return whole and any(read(f"{before}{word}{after}").verdict == label for word, label in others)
+        before, whole, after = text[:start], text[start : start + len(core)], text[start + len(core) :]
+        return whole == core and any(
+            read(f"{before}{word}{after}").verdict == label for word, label in others
+        )
 
-    if len(found := [token for token in tokens if decides(token)]) != 1:
-        return replace(parsed, why_said=NO_TOKEN if tokens else NO_TOKENS, token=[0, "", {}])
-    forms = {form: form.strip(_AROUND).lower() for form in found[0][2]}
+    saying = [token for token in tokens if read_verdict(signature, token[1].strip(_AROUND))[0] == said]
+    found = [token for token in saying[-_CANDIDATES:] if decides(token)]
+    token: Token = found[0] if len(found) == 1 else [0, "", {}]
+    forms = {form: form.strip(_AROUND).lower() for form in token[2]}
     mass: dict[Label, float] = {}
     for form, core in forms.items():
-        label = read_verdict(signature, core)[0] if core else None
+        label = read_verdict(signature, core)[0]
         longer = {word for word, other in words.items() if other != label and word.startswith(core)}
         if label is not None and longer <= {*forms.values()}:
-            mass[label] = mass.get(label, 0.0) + math.exp(found[0][2][form])
-    total = sum(mass.values())
-    if said not in mass or total < LEAST_MASS:
-        why = NO_MASS if said in mass else NO_TOKEN
-        return replace(parsed, why_said=why, token=found[0])
-    shares = {label: mass[label] / total for label in sorted(mass, key=str)}
-    if signature.judge_scale().numeric:
-        said = sum(float(label) * share for label, share in shares.items())
-    names = dict(zip("10", signature.words or ("yes", "no"), strict=True))
-    binary = signature.judge_scale().kind == "binary"
-    texts = {label: label if isinstance(label, str) else f"{label:g}" for label in shares}
-    named = {names[texts[label]] if binary else texts[label]: share for label, share in shares.items()}
-    return replace(parsed, verdict=said, chances=named, token=found[0])
+            mass[label] = mass.get(label, 0.0) + math.exp(token[2][form])
+    total, alone = sum(mass.values()), not tokens or len(forms) == 1
+    if said not in mass or total < LEAST_MASS or alone:
+        why = NO_TOKENS if alone else NO_MASS if said in mass else NO_TOKEN
+        return replace(parsed, why_said=why, token=token)
+    names: dict[Label, str] = {label: f"{label:g}" if isinstance(label, float) else label for label in mass}
+    if scale.kind == "binary":
+        names = dict(zip((1.0, 0.0), signature.words or ("yes", "no"), strict=True))
+    chances = {names[label]: mass[label] / total for label in mass}
+    if scale.numeric:
+        said = sum(float(label) * share for label, share in mass.items()) / total
+    return replace(parsed, verdict=said, chances=chances, token=token)
 
 
 def _words(scale: Scale) -> dict[str, Label]:

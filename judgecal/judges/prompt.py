@@ -22,7 +22,7 @@ from judgecal.artefacts import SCHEMA, check_schema, read_json, validated
 from judgecal.engine import Message, ParsedReply, ReplySchema
 from judgecal.engine.calls import Token
 from judgecal.errors import InputError, refuse
-from judgecal.judges.chances import mean_scale, weighed
+from judgecal.judges.chances import weighed
 from judgecal.judges.chat import JudgeAdapter, TextAdapter, neutralised, reply_schema
 from judgecal.judges.protocol import JudgeKind, JudgeName, item_inputs, refuse_lacking
 from judgecal.judges.reply import read_reply, read_text_reply
@@ -68,7 +68,7 @@ class PromptJudge:
         self.inputs = self.signature.inputs
         self.model: ModelSpec = load_catalogue(workspace).resolve(parsed.model)
         call = self.signature.judge_scale()
-        self.scale: Scale = parsed.scale_of(mean_scale(call) if self.model.weighs else call)
+        self.scale: Scale = parsed.scale_of(call.of_means if self.model.weighs else call)
         self.trained_on: frozenset[str] = frozenset()
         self.program: dspy.Predict = program or dspy.Predict(self.signature.cls)
         if parsed.program and program is None:

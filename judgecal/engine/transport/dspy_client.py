@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 from judgecal.engine.calls import CallFailed, Message, Reply, ReplySchema, unreadable
-from judgecal.engine.transport.chances import MOST_TOKENS, TokenChances, tokens_in
+from judgecal.engine.transport.chances import TokenChances, tokens_in
 from judgecal.engine.transport.provider_errors import (
     REDIRECTS,
     cannot_be_called,
@@ -129,12 +129,12 @@ class DspyTransport:
         """One attempt at one call, another where chances are refused; the errors of `Transport.send`."""
         return await self._chances.told(functools.partial(self._sent, messages, schema))
 
-    async def _sent(self, messages: Sequence[Message], schema: ReplySchema | None) -> Reply:
+    async def _sent(self, messages: Sequence[Message], schema: ReplySchema | None, chances: int) -> Reply:
         import dspy
 
         with following_no_redirect() as elsewhere, dspy.context(disable_history=True):
             try:
-                sent = self._lm.acall(self._request(messages, schema))
+                sent = self._lm.acall(self._request(messages, schema, chances))
                 response = await asyncio.wait_for(sent, timeout=self._spec.timeout)
             except TimeoutError:
                 raise CallFailed("timeout", f"no reply within {self._spec.timeout:g} s", retry=True) from None
@@ -156,17 +156,16 @@ class DspyTransport:
             written = "".join(token.token for token in response.logprobs or ())
             with contextlib.suppress(ValueError):  # as the model wrote it, for its tokens are of that
                 text = written if len(objects) == 1 and json.loads(written) == objects[0] else text
-        tokens = [dataclasses.asdict(one) for one in response.logprobs or ()]  # none where nobody asked
         return Reply(
             str(text),
             response.model or self._spec.id,
             prompt_tokens=usage.input_tokens,
             completion_tokens=usage.output_tokens,
             stopped=str(response.finish_reason),
-            tokens=tokens_in(str(text), tokens, (token["top"] for token in tokens)) if tokens else None,
+            tokens=tokens_in(str(text), [dataclasses.asdict(one) for one in response.logprobs or ()]),
         )
 
-    def _request(self, messages: Sequence[Message], schema: ReplySchema | None) -> Any:
+    def _request(self, messages: Sequence[Message], schema: ReplySchema | None, chances: int) -> Any:
         from dspy.lm15 import Config, Request
         from dspy.lm15 import Message as Turn
 
@@ -181,7 +180,7 @@ class DspyTransport:
             max_tokens=spec.max_tokens,
             temperature=spec.sent_temperature,
             response_format=form,
-            logprobs=MOST_TOKENS if self._chances.asked else None,
+            logprobs=chances or None,
         )
         return Request(model=spec.id, messages=turns, system="\n\n".join(system) or None, config=config)
 

@@ -24,7 +24,7 @@ from judgecal.engine.calls import (
     joined_text,
     system_text,
 )
-from judgecal.engine.transport.chances import MOST_TOKENS, tokens_in
+from judgecal.engine.transport.chances import tokens_in
 from judgecal.engine.transport.provider_errors import at
 from judgecal.errors import InputError
 from judgecal.models import ModelSpec, with_version
@@ -46,11 +46,11 @@ class Wire:
         url: where every call of the model goes; it never holds a key.
         headers: sent with every call, the key among them.
         most_bytes: of an answer, once decompressed; a larger one is not read to its end.
-        asks_chances: whether the chances of tokens are asked for.
+        chances: of how many tokens a place they are asked for.
     """
 
     most_bytes = MOST_BYTES
-    asks_chances = False
+    chances = 0
     url: str
     headers: Mapping[str, str]
 
@@ -112,8 +112,8 @@ class OpenAI(Wire):
             body["temperature"] = spec.sent_temperature
         if spec.max_tokens is not None:
             body["max_completion_tokens" if spec.reasons else "max_tokens"] = spec.max_tokens
-        if self.asks_chances:
-            body |= {"logprobs": True, "top_logprobs": MOST_TOKENS}
+        if self.chances:
+            body |= {"logprobs": True, "top_logprobs": self.chances}
         body["messages"] = messages
         if schema is not None:
             spoken = schema.spoken(spec)
@@ -133,14 +133,13 @@ class OpenAI(Wire):
         stopped = "length" if reason in self._cut else reason if isinstance(reason, str) else "stop"
         if not text and at(choice, "message", "refusal"):
             stopped = "content_filter"
-        rows = at(choice, "logprobs", "content") if self.spec.weighs else None
         return Reply(
             text,
             _model_of(data, self.spec),
             prompt_tokens=count(at(usage, "prompt_tokens")),
             completion_tokens=count(at(usage, "completion_tokens")),
             stopped=stopped,
-            tokens=rows and tokens_in(text, rows, (at(row, "top_logprobs") for row in rows)),
+            tokens=tokens_in(text, at(choice, "logprobs", "content")) if self.spec.weighs else None,
         )
 
 
@@ -221,8 +220,8 @@ class Gemini(Wire):
             body["systemInstruction"] = {"parts": [{"text": system}]}
         settings = {"temperature": self.spec.sent_temperature, "maxOutputTokens": self.spec.max_tokens}
         config: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
-        if self.asks_chances:
-            config |= {"responseLogprobs": True, "logprobs": MOST_TOKENS}
+        if self.chances:
+            config |= {"responseLogprobs": True, "logprobs": self.chances}
         if schema is not None:
             spoken = schema.spoken(self.spec)["properties"]
             fields = {name: {**field, "type": field["type"].upper()} for name, field in spoken.items()}
@@ -249,15 +248,14 @@ class Gemini(Wire):
         elif isinstance(reason, str):
             stopped = "length" if reason == "MAX_TOKENS" else reason.lower()
         text = joined_text(at(candidate, "content", "parts"))
-        rows = at(candidate, "logprobsResult", "chosenCandidates") if self.spec.weighs else None
-        tops = at(candidate, "logprobsResult", "topCandidates") or ()
+        given = at(candidate, "logprobsResult") if self.spec.weighs else None
         return Reply(
             text,
             _model_of(data, self.spec, "modelVersion"),
             prompt_tokens=tokens("promptTokenCount"),
             completion_tokens=tokens("candidatesTokenCount", "thoughtsTokenCount"),
             stopped=stopped,
-            tokens=rows and tokens_in(text, rows, (at(top, "candidates") for top in tops)),
+            tokens=tokens_in(text, at(given, "chosenCandidates"), at(given, "topCandidates")),
         )
 
 
