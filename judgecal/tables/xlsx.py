@@ -17,7 +17,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
+from xml.etree import ElementTree as ET
 
 from judgecal.errors import InputError, listed, notice, refuse
 from judgecal.tables.cells import CELL_LIMIT
@@ -29,6 +30,8 @@ from judgecal.tables.text import unreadable
 Rows = dict[int, list[Any]]
 """The values of the rows that have any, by the row's number, each from column A on; None is an empty cell."""
 
+_RANGE = re.compile(r"\$?([A-Z]{1,3})\$?(\d+):\$?([A-Z]{1,3})\$?(\d+)")
+_CELL = re.compile(r"([A-Z]{1,3})(\d+)")
 _SUM = re.compile(
     r"\s*(?:SUM|AVERAGE|MEDIAN|MODE|STDEV|VAR|MIN|MAX|COUNT|COUNTA|SUBTOTAL)(?:\.\w+)?\((?:\d+,)?([^,()]+)\)"
 )
@@ -49,29 +52,72 @@ _STRICT = b"http://purl.oclc.org/ooxml/spreadsheetml/main"
 _OLD = b"\xd0\xcf\x11\xe0"
 
 
+class _Area(NamedTuple):
+    """A range of cells, its columns and rows from 1."""
+
+    name: str
+    left: int
+    top: int
+    right: int
+    bottom: int
+
+    def value(self, rows: Rows) -> Any:
+        """What the cells show where they are merged."""
+        row = rows.get(self.top, [])
+        return row[self.left - 1] if len(row) >= self.left else None
+
+
+def _area(name: str) -> _Area | None:
+    match = _RANGE.fullmatch(name)
+    return match and _Area(name, _column(match[1]), int(match[2]), _column(match[3]), int(match[4]))
+
+
+def _column(letters: str) -> int:
+    number = 0
+    for letter in letters:
+        number = 26 * number + ord(letter) - 64
+    return number
+
+
 class SheetMarks:
-    """What a sheet says beside its values: merged cells; cells with a formula whose value was not saved; by
-    their numbers rows that sum up others by a formula over their own column; hidden rows.
+    """What the XML of a sheet says beside its values: merged cells; cells with a formula whose value was not
+    saved; by their numbers rows that sum up others by a formula over their own column; hidden rows.
     """
 
-    def __init__(self, values: Any, formulas: Any) -> None:
-        self.merged = sorted(values.merged_cells.ranges, key=lambda area: (area.min_row, area.min_col))
-        self.hidden = [number for number, row in values.row_dimensions.items() if row.hidden]
+    def __init__(self, part: IO[bytes]) -> None:
+        self.merged: list[_Area] = []
         self.unsaved: list[tuple[int, str]] = []
         self.sums: dict[int, str] = {}
-        for cell in (cell for cell in _cells(formulas) if cell.data_type == "f"):
-            saved = values[cell.coordinate]
-            if saved.value is None and saved.data_type != "str":
-                self.unsaved.append((cell.row, cell.coordinate))
-            formula = str(getattr(cell.value, "text", cell.value)).removeprefix("=")
-            if _sums_up(formula, cell.column, cell.row):
-                self.sums[cell.row] = formula
+        self.hidden: list[int] = []
+        for _, element in ET.iterparse(part):
+            tag = element.tag.rpartition("}")[2]
+            if tag == "row":
+                self._read_row(element)
+                element.clear()
+            elif tag == "mergeCell" and (area := _area(element.get("ref", ""))):
+                self.merged.append(area)
+        self.merged.sort(key=lambda area: (area.top, area.left))
+
+    def _read_row(self, row: ET.Element) -> None:
+        number = int(row.get("r", "0"))
+        if row.get("hidden") in ("1", "true"):
+            self.hidden.append(number)
+        for cell in row:
+            parts: dict[str, ET.Element] = {part.tag.rpartition("}")[2]: part for part in cell}
+            place = _CELL.fullmatch(cell.get("r", ""))
+            if "f" not in parts or place is None:
+                continue
+            if ("v" not in parts or not parts["v"].text) and cell.get("t") != "str":
+                self.unsaved.append((number, place[0]))
+            formula = parts["f"].text or ""
+            if _sums_up(formula, _column(place[1]), number):
+                self.sums[number] = formula
 
     def problems(self, rows: Rows, top: int) -> list[str]:
         """What makes the rows from the header `top` on no plain table."""
-        merged = [area for area in self.merged if area.max_row >= top and _shown(area, rows) is not None]
-        headed = [area.coord for area in merged if area.min_row <= top]
-        across = [area.coord for area in merged if area.min_row > top and area.min_col < area.max_col]
+        merged = [area for area in self.merged if area.bottom >= top and area.value(rows) is not None]
+        headed = [area.name for area in merged if area.top <= top]
+        across = [area.name for area in merged if area.top > top and area.left < area.right]
         unsaved = [name for row, name in self.unsaved if row >= top]
         again = "open the file in a spreadsheet program and save it again"
         found = [
@@ -87,13 +133,13 @@ class SheetMarks:
         """
         filled = []
         for area in self.merged:
-            below = [row for row in range(area.min_row + 1, area.max_row + 1) if row in rows]
-            value, column = _shown(area, rows), area.min_col
-            if area.min_row > top and column == area.max_col and below and value is not None:
-                filled.append(area.coord)
+            below = [row for row in range(area.top + 1, area.bottom + 1) if row in rows]
+            value = area.value(rows)
+            if area.top > top and area.left == area.right and below and value is not None:
+                filled.append(area.name)
                 for row in below:
-                    rows[row] += [None] * (column - len(rows[row]))
-                    rows[row][column - 1] = value
+                    rows[row] += [None] * (area.left - len(rows[row]))
+                    rows[row][area.left - 1] = value
         sums = {row: formula for row, formula in self.sums.items() if row > top and row in rows}
         for row in sums:
             del rows[row]
@@ -106,25 +152,15 @@ class SheetMarks:
         return notes
 
 
-def _shown(area: Any, rows: Rows) -> Any:
-    """What the cells of a merged area show."""
-    return next(iter(rows.get(area.min_row, [])[area.min_col - 1 : area.min_col]), None)
-
-
 def _sums_up(formula: str, column: int, row: int) -> bool:
     """Whether a formula sums up other rows of its column; a total of Excel's tables names the column."""
-    from openpyxl.utils.cell import range_boundaries
-
     match = _SUM.match(formula)
     if match is None:
         return False
     if formula.startswith("SUBTOTAL(") and _COLUMN_NAME.fullmatch(match[1].strip()):
         return True
-    try:
-        left, top, right, bottom = range_boundaries(match[1].strip())
-        return bool(left == right == column and top < bottom < row)
-    except (ValueError, TypeError):
-        return False
+    area = _area(match[1].strip())
+    return area is not None and area.left == area.right == column and area.top < area.bottom < row
 
 
 class XlsxSource(RecordSource):
@@ -133,13 +169,14 @@ class XlsxSource(RecordSource):
     unit: Unit = "row"
 
     def _survey(self) -> None:
-        with _opened(self.path, self.where) as (book, formulas):
+        with _opened(self.path, self.where) as book, zipfile.ZipFile(self.path) as archive:
             sheets = [sheet for sheet in book.worksheets if _has_content(sheet)]
             if not sheets:
                 raise InputError(f"{self.where}: no sheet of the workbook holds anything")
             taken = next((sheet for sheet in sheets if sheet.sheet_state == "visible"), sheets[0])
             rows, errors = _read(taken)
-            marks = SheetMarks(taken, formulas[taken.title])
+            with archive.open(taken._worksheet_path.lstrip("/")) as part:  # the one way to what is no cell
+                marks = SheetMarks(part)
         if len(sheets) > 1:
             self.where = f"{self.where} (sheet {taken.title!r})"
         names, top = _header(rows)
@@ -184,8 +221,8 @@ def _header(rows: Rows) -> tuple[list[str], int]:
 
 
 @contextlib.contextmanager
-def _opened(path: Path, where: str) -> Iterator[tuple[Any, Any]]:
-    """The workbook with its values, and with its formulas; InputError: the file is none, or is broken."""
+def _opened(path: Path, where: str) -> Iterator[Any]:
+    """The workbook, for reading its values; InputError where the file is none, or is broken."""
     import openpyxl
 
     try:
@@ -193,10 +230,9 @@ def _opened(path: Path, where: str) -> Iterator[tuple[Any, Any]]:
             raise InputError(f"{where}: {problem}")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of what a workbook holds beside cells
-            values, formulas = (
-                openpyxl.load_workbook(path, data_only=kept, keep_links=False) for kept in (True, False)
-            )
-            yield values, formulas
+            book = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
+            with contextlib.closing(book):
+                yield book
     except InputError:
         raise
     except _BROKEN as error:
@@ -226,26 +262,30 @@ def _no_workbook(path: Path) -> str | None:
     return None
 
 
-def _cells(sheet: Any) -> list[Any]:
-    """Those that a sheet has, by row and column; a cell that was never there is not made."""
-    if sheet.max_row > _MOST_ROWS:
-        raise ValueError(f"a row beyond {_MOST_ROWS:,}")
-    return [cell for _, cell in sorted(sheet._cells.items())]
-
-
 def _has_content(sheet: Any) -> bool:
-    return any(str(cell.value or "").strip() or cell.value == 0 for cell in _cells(sheet))
+    sheet.reset_dimensions()  # what a workbook says of its own size may be wrong
+    cells = (cell for _, row in _numbered(sheet) for cell in row)
+    return any(str(cell.value or "").strip() or cell.value == 0 for cell in cells)
+
+
+def _numbered(sheet: Any) -> Iterator[tuple[int, Any]]:
+    """The rows by their numbers, empty ones too; ValueError for one beyond those that a sheet has."""
+    for number, cells in enumerate(sheet.iter_rows(), start=1):
+        if number > _MOST_ROWS:
+            raise ValueError(f"a row beyond {_MOST_ROWS:,}")
+        yield number, cells
 
 
 def _read(sheet: Any) -> tuple[Rows, Counter[str]]:
     """The rows with any content, and the errors among their cells."""
     rows: Rows = {}
     errors: Counter[str] = Counter()
-    for cell in _cells(sheet):
-        if (value := _value(cell)) is not None:
-            row = rows.setdefault(cell.row, [])
-            row += [*[None] * (cell.column - 1 - len(row)), value]
-            errors.update([str(cell.value)] * (cell.data_type == "e"))
+    for number, cells in _numbered(sheet):
+        values = [_value(cell) for cell in cells]
+        if any(value is not None for value in values):
+            rows[number] = values
+            wrong = [cell.value for cell in cells if cell.data_type == "e" and cell.value is not None]
+            errors.update(map(str, wrong))
     return rows, errors
 
 
