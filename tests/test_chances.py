@@ -7,6 +7,7 @@ import csv
 import json
 import re
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,7 @@ def read(workspace: Workspace, signature: str, *tokens: Any) -> ParsedReply:
 
 JSON = ('{"reasoning": "8 of 10, yes', '", "', "verdict", '": ')
 MARKED = ("[[ ## reasoning ## ]]\n", "yes", " 10 8 true\n\n[[ ## ver", "dict ## ]]\n")
-FOUND: list[tuple[str, Tokens, float, dict[str, float]]] = [
+FOUND: list[tuple[str, Tokens, float | str, dict[str, float]]] = [
     ("words", (*JSON, ' "', {"yes": 0.6, "no": 0.2, "Yes": 0.1, ' "no': 0.08}, '"}'), 0.714, {"yes": 0.714, "no": 0.286}),
     ("words", (*MARKED, {"no": 0.75, " yes": 0.25}, "\n"), 0.25, {"yes": 0.25, "no": 0.75}),
     ("words", ("<think>yes no</think>", *MARKED, {"no": 0.75, "yes": 0.25}), 0.25, {"yes": 0.25, "no": 0.75}),
@@ -86,6 +87,7 @@ FOUND: list[tuple[str, Tokens, float, dict[str, float]]] = [
     ("ten", (*JSON, {"8": 0.5, "10": 0.3, "9": 0.2}, "}"), 8.8, {"8": 0.5, "9": 0.2, "10": 0.3}),
     ("ten", (*JSON, {"10": 0.5, "1": 0.5}, "}"), 5.5, {"1": 0.5, "10": 0.5}),  # 10 is a token here, so 1 is 1
     ("words", ('{"verdict": "', {'yes",': 0.6, "Yes.": 0.1, "no": 0.28}, ' "reasoning": "no, yes"}'), 0.714, {"yes": 0.714, "no": 0.286}),
+    ("kinds", (*JSON, '"', {"bad": 0.6, "good": 0.3, "goodish": 0.1}, '"}'), "bad", {"bad": 0.6, "good": 0.3, "goodish": 0.1}),
     ("percent", (*JSON, {"85": 0.5, "90": 0.42, "8": 0.04}, "}"), 87.283, {"85": 0.543, "90": 0.457}),
 ]  # fmt: skip
 SAID: list[tuple[str, Tokens, Any, str]] = [
@@ -103,7 +105,7 @@ SAID: list[tuple[str, Tokens, Any, str]] = [
 
 @pytest.mark.parametrize(("signature", "tokens", "mean", "chances"), FOUND)
 def test_the_mean_is_by_the_chances_of_the_one_token(
-    workspace: Workspace, signature: str, tokens: Tokens, mean: float, chances: dict[str, float]
+    workspace: Workspace, signature: str, tokens: Tokens, mean: float | str, chances: dict[str, float]
 ) -> None:
     parsed = read(workspace, signature, *tokens)
     assert parsed.verdict == pytest.approx(mean, abs=1e-3)
@@ -121,9 +123,8 @@ def test_a_verdict_that_is_no_token_or_lacks_mass_is_as_it_was_said(
 
 def test_tokens_are_found_by_their_bytes_and_damage_is_no_chance() -> None:
     half, rest = (list("😀".encode()[part]) for part in (slice(2), slice(2, 4)))
-    top = [
-        {"token": "yes", "logprob": value} for value in (-0.5, float("-inf"), float("nan"), None, "x", 2.0)
-    ]
+    values = (-0.5, float("-inf"), float("nan"), None, "x", 2.0)
+    top: list[Any] = [{"token": "yes", "logprob": value} for value in values]
     rows = [
         {"token": "?", "bytes": half, "logprob": 0.0, "top_logprobs": 3},
         {"token": "?", "bytes": rest},
@@ -146,13 +147,6 @@ def test_a_reply_full_of_verdicts_is_not_read_without_end(
     monkeypatch.setattr(PromptJudge, "read", counted)
     parsed = read(workspace, "words", JSON[0], *[" yes"] * 500, *JSON[1:], '"', {"yes": 0.8, "no": 0.2}, '"}')
     assert parsed.verdict == pytest.approx(0.8) and n_read < 64 * 12
-
-
-def test_a_word_stays_a_word_with_its_chances(workspace: Workspace) -> None:
-    parsed = read(workspace, "kinds", *JSON, '"', {"bad": 0.6, "good": 0.3, "goodish": 0.1}, '"}')
-    assert parsed.verdict == "bad" and parsed.chances == pytest.approx(
-        {"bad": 0.6, "good": 0.3, "goodish": 0.1}
-    )
 
 
 def test_settings_scale_and_fingerprint(workspace: Workspace) -> None:
@@ -181,15 +175,6 @@ def make_set(workspace: Workspace, judgecal: Run, n_groups: int = 100) -> None:
     write_rows(workspace.root / "t.csv", n_groups)
     options = ("--as", "made", "--label", "label", "--scale", "binary", "--labels-by", "people")
     assert judgecal("gold", "import", "t.csv", *options).code == 0
-
-
-def rows_of(
-    judgecal: Run, workspace: Workspace, name: str, judge: str = "words@chance"
-) -> list[dict[str, Any]]:
-    """A judge's rows of a run of that name, which must end well."""
-    ran = judgecal("score", "--gold", "made", "--judge", judge, "--name", name)
-    assert ran.code == 0, ran.err
-    return [row for row in journal(workspace.root, name) if row["judge"] == judge]
 
 
 @pytest.fixture
@@ -225,11 +210,7 @@ def test_a_judge_by_chances_is_scored_locked_used_and_escalates(
     chosen = judgecal("select", "s", "-o", "j.lock.json")
     assert chosen.code == 0, chosen.err
     lock = load_lock(workspace.root / "j.lock.json")
-    assert (
-        lock.judge == "words@chance"
-        and json.loads((workspace.root / "j.lock.json").read_text())["model"]["settings"]["verdict"]
-        == "expected"
-    )
+    assert lock.judge == "words@chance" and lock.model and lock.model.settings["verdict"] == "expected"
     judged = judgecal("judge", "t.csv", "--lock", "j.lock.json", "-o", "judged.csv")
     assert judged.code == 0, judged.err
     with (workspace.root / "judged.csv").open(encoding="utf-8-sig") as file:
@@ -259,53 +240,65 @@ def test_the_mean_of_several_calls_has_the_mean_of_their_chances(
     assert any(f"{n} of {n} verdicts have the chances" in note for note in score["notes"])
 
 
+@pytest.fixture
+def rows_of(judgecal: Run, server: StubServer, workspace: Workspace) -> Callable[..., list[dict[str, Any]]]:
+    """Scores a judge on a small set, and gives its rows."""
+    make_set(workspace, judgecal, 5)
+
+    def scored(name: str = "s", judge: str = "words@chance", *options: str) -> list[dict[str, Any]]:
+        judgecal("score", "--gold", "made", "--split", "all", "--judge", judge, "--name", name, *options)
+        return [row for row in journal(workspace.root, name) if row["judge"] == judge]
+
+    return scored
+
+
 REFUSALS = [
-    failing(400, "logprobs is not supported with this model"),
-    failing(500, "top_logprobs: extra inputs are not permitted"),
+    (failing(400, "logprobs is not supported with this model"), 0),
+    (failing(500, "top_logprobs: extra inputs are not permitted"), 0),
+    (failing(400, "top_logprobs must be at most 5"), 5),
 ]
 
 
-@pytest.mark.parametrize("refusal", REFUSALS)
+@pytest.mark.parametrize(("refusal", "takes"), REFUSALS)
 @pytest.mark.parametrize("transport", ["http", "dspy"])
-def test_a_server_that_refuses_is_asked_once_and_the_word_counts(
-    judgecal: Run, server: StubServer, workspace: Workspace, refusal: Answer, transport: str
+def test_a_server_that_refuses_is_asked_for_five_then_for_none_and_the_word_counts(
+    rows_of: Callable[..., list[dict[str, Any]]],
+    server: StubServer,
+    workspace: Workspace,
+    refusal: Answer,
+    takes: int,
+    transport: str,
 ) -> None:
     answer = judge_by_number()
-    server.script = lambda body: refusal if "logprobs" in body else answer(body)
-    make_set(workspace, judgecal, 5)
+    server.script = lambda body: refusal if body.get("top_logprobs", 0) > takes else answer(body)
     set_up(workspace.root, server.api_base, transport=transport)
+    rows = rows_of()
+    assert {bool(row["chances"]) for row in rows} == {takes > 0}
+    assert {row["why_said"] for row in rows} == {None if takes else NO_TOKENS}
+    asked = sum("logprobs" in body for body in server.bodies)
+    assert len(rows_of("s2", "words@chance", "--no-cache")) == len(rows)
+    again = sum("logprobs" in body for body in server.bodies) - asked
+    assert again >= len(rows) if takes else again == 0  # it is remembered
+
+
+def test_a_server_without_chances_is_told_of_once(
+    judgecal: Run, server: StubServer, workspace: Workspace
+) -> None:
+    answer = judge_by_number()
+    server.script = lambda body: answer({"messages": body["messages"]})
+    make_set(workspace, judgecal, 5)
     ran = judgecal("score", "--gold", "made", "--judge", "words@chance", "--name", "s")
     assert ran.err.count("gives no chances of tokens") == 1
-    rows = [row for row in journal(workspace.root, "s") if row["judge"] == "words@chance"]
-    assert {row["why_said"] for row in rows} == {NO_TOKENS} and {row["verdict"] for row in rows} <= {0.0, 1.0}
-    assert f"0 of {len(rows)} verdicts have the" in ran.said and f"{len(rows)} as said, as" in ran.said
-    asked = sum("logprobs" in body for body in server.bodies)
-    judgecal("score", "--gold", "made", "--judge", "words@chance", "--no-cache", "--name", "s2")
-    assert server.calls > asked + len(rows)
-    assert sum("logprobs" in body for body in server.bodies) == asked  # it is remembered
-
-
-@pytest.mark.parametrize("transport", ["http", "dspy"])
-def test_a_server_that_gives_fewer_is_asked_for_five(
-    judgecal: Run, server: StubServer, workspace: Workspace, transport: str
-) -> None:
-    make_set(workspace, judgecal, 5)
-    answer, refusal = judge_by_number(), failing(400, "top_logprobs must be at most 5")
-    server.script = lambda body: refusal if body.get("top_logprobs", 0) > 5 else answer(body)
-    set_up(workspace.root, server.api_base, transport=transport)
-    rows = rows_of(judgecal, workspace, "s")
-    assert rows and all(row["chances"] for row in rows)
+    assert "0 of 9 verdicts have the" in ran.said and "9 as said, as the server gave no" in ran.said
 
 
 def test_a_refused_text_that_speaks_of_chances_turns_nothing_off(
-    judgecal: Run, server: StubServer, workspace: Workspace
+    rows_of: Callable[..., list[dict[str, Any]]], server: StubServer
 ) -> None:
-    make_set(workspace, judgecal, 5)
     answer, refusal = judge_by_number(), failing(400, "cannot read the text 'what are logprobs?'")
     server.script = lambda body: refusal if "What is 0?" in str(body) else answer(body)
-    judgecal("score", "--gold", "made", "--judge", "words@chance", "--split", "all", "--name", "s")
-    rows = [row for row in journal(workspace.root, "s") if row["judge"] == "words@chance"]
-    assert {(row["error"] is None, bool(row["chances"])) for row in rows} == {(True, True), (False, False)}
+    found = {(row["error"] is None, bool(row["chances"])) for row in rows_of()}
+    assert found == {(True, True), (False, False)}
 
 
 def test_a_refusal_is_of_one_model_and_is_forgotten_after_a_week(tmp_path: Path) -> None:
@@ -317,47 +310,29 @@ def test_a_refusal_is_of_one_model_and_is_forgotten_after_a_week(tmp_path: Path)
     assert gives_chances(spec, tmp_path)
 
 
-PAIR = '''from typing import Literal
-
-import dspy
-
-
-class Better(dspy.Signature):
-    """Which is better?"""
-
-    question: str = dspy.InputField()
-    answer_a: str = dspy.InputField()
-    answer_b: str = dspy.InputField()
-    verdict: Literal["A", "B", "tie"] = dspy.OutputField()
-'''
-
-
 def test_chances_of_a_pair_are_of_its_own_a_and_b(
     judgecal: Run, server: StubServer, workspace: Workspace
 ) -> None:
-    (workspace.root / "signatures" / "better.py").write_text(PAIR, encoding="utf-8")
+    head = HEAD.replace("answer: str", "answer_a: str = dspy.InputField()\n    answer_b: str")
+    kind = 'Literal["A", "B", "tie"] = dspy.OutputField()\n'
+    (workspace.root / "signatures" / "better.py").write_text(head + kind, encoding="utf-8")
     lines = [f"i{n},q{n},Why {n}?,good,bad,A" for n in range(8)]
     head = "item_id,group,question,answer_a,answer_b,label"
     (workspace.root / "p.csv").write_text("\n".join([head, *lines]), encoding="utf-8")
-    options = (
-        "--answer-a",
-        "answer_a",
-        "--answer-b",
-        "answer_b",
-        "--label",
-        "label",
-        "--labels-by",
-        "people",
-    )
-    assert judgecal("gold", "import", "p.csv", "--as", "made", *options).code == 0
+    columns = [
+        word for name in ("answer_a", "answer_b", "label") for word in (f"--{name.replace('_', '-')}", name)
+    ]
+    assert judgecal("gold", "import", "p.csv", "--as", "made", "--labels-by", "people", *columns).code == 0
 
     def answer(body: dict[str, Any]) -> Answer:
         text = body["messages"][-1]["content"]
         swapped = text.index("bad") < text.index("good")
-        return with_tokens('{"verdict": "', {"B": 0.75, "A": 0.25} if swapped else {"A": 0.5, "B": 0.5}, '"}')
+        top = {"B": 0.75, "A": 0.25} if swapped else {"A": 0.5, "B": 0.5}
+        return with_tokens('{"reasoning": "A", "verdict": "', top, '"}')
 
     server.script = answer
-    rows = rows_of(judgecal, workspace, "s", "better@chance")
+    assert judgecal("score", "--gold", "made", "--judge", "better@chance", "--name", "s").code == 0
+    rows = [row for row in journal(workspace.root, "s") if row["judge"] == "better@chance"]
     assert {(row["order"], row["verdict"], row["chances"]["A"], row["chances"]["B"]) for row in rows} == {
         ("ab", "A", 0.5, 0.5), ("ba", "A", 0.75, 0.25),
     }  # fmt: skip

@@ -158,10 +158,7 @@ class ModelSpec:
 
     @property
     def takes_batches(self) -> bool:
-        """Whether its provider is known to have a batch API, and our own client speaks to it.
-
-        Whoever wants chances is asked live: only there is it found out at once whether the server gives them.
-        """
+        """Whether its provider has a batch API that our own client speaks to; chances are asked for live."""
         return self.way == "http" and self.known_provider.batches and not self.weighs
 
     @property

@@ -54,8 +54,8 @@ class TokenChances:
         self._asked = min(asked, self._asked)
         if reply.text and not reply.tokens and not self._said:
             self._said = True
-            who = f"judgecal: model {self._spec.alias}: its server"
-            notice(f"{who} gives no chances of tokens, so verdicts are the words that it says")
+            lacks = "its server gives no chances of tokens, so verdicts are the words that it says"
+            notice(f"judgecal: model {self._spec.alias}: {lacks}")
         return replace(reply, tokens=reply.tokens or [])
 
 

@@ -129,12 +129,12 @@ class DspyTransport:
         """One attempt at one call, another where chances are refused; the errors of `Transport.send`."""
         return await self._chances.told(functools.partial(self._sent, messages, schema))
 
-    async def _sent(self, messages: Sequence[Message], schema: ReplySchema | None, chances: int) -> Reply:
+    async def _sent(self, messages: Sequence[Message], schema: ReplySchema | None, top: int) -> Reply:
         import dspy
 
         with following_no_redirect() as elsewhere, dspy.context(disable_history=True):
             try:
-                sent = self._lm.acall(self._request(messages, schema, chances))
+                sent = self._lm.acall(self._request(messages, schema, top))
                 response = await asyncio.wait_for(sent, timeout=self._spec.timeout)
             except TimeoutError:
                 raise CallFailed("timeout", f"no reply within {self._spec.timeout:g} s", retry=True) from None
@@ -165,7 +165,7 @@ class DspyTransport:
             tokens=tokens_in(str(text), [dataclasses.asdict(one) for one in response.logprobs or ()]),
         )
 
-    def _request(self, messages: Sequence[Message], schema: ReplySchema | None, chances: int) -> Any:
+    def _request(self, messages: Sequence[Message], schema: ReplySchema | None, top: int) -> Any:
         from dspy.lm15 import Config, Request
         from dspy.lm15 import Message as Turn
 
@@ -180,7 +180,7 @@ class DspyTransport:
             max_tokens=spec.max_tokens,
             temperature=spec.sent_temperature,
             response_format=form,
-            logprobs=chances or None,
+            logprobs=top or None,
         )
         return Request(model=spec.id, messages=turns, system="\n\n".join(system) or None, config=config)
 

@@ -82,8 +82,8 @@ class HttpTransport:
         """One attempt at one call, another where chances are refused; the errors of `Transport.send`."""
         return await self._chances.told(partial(self._sent, messages, schema))
 
-    async def _sent(self, messages: Sequence[Message], schema: ReplySchema | None, chances: int) -> Reply:
-        body = self.encoded(messages, schema, chances)
+    async def _sent(self, messages: Sequence[Message], schema: ReplySchema | None, top: int) -> Reply:
+        body = self.encoded(messages, schema, top)
         connections = self._connections or self._opened()
         try:
             status, headers, answer = await connections.post(body, timeout=self._spec.timeout)
@@ -100,18 +100,16 @@ class HttpTransport:
         except Exception as error:
             raise unreadable(error) from error
 
-    def encoded(
-        self, messages: Sequence[Message], schema: ReplySchema | None = None, chances: int = 0
-    ) -> bytes:
+    def encoded(self, messages: Sequence[Message], schema: ReplySchema | None = None, top: int = 0) -> bytes:
         """The body of a call. Half a surrogate pair has no UTF-8, and as an escape strict servers refuse it.
 
         Raises:
             CallFailed: the text cannot be sent.
         """
-        shared = (chances, schema, *messages[:-1], messages[-1]["role"])
+        shared = (top, schema, *messages[:-1], messages[-1]["role"])
         if shared != self._shared:
             self._shared = shared
-            self._wire.chances = chances
+            self._wire.chances = top
             self._around = self._template(messages, schema)
         if self._around:
             text = _encode(messages[-1]["content"]).join(self._around)
