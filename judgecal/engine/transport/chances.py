@@ -42,11 +42,8 @@ class TokenChances:
                 reply = await send(asked)
                 break
             except CallFailed as failed:
-                if (
-                    not asked
-                    or failed.kind not in ("refused", "server")
-                    or not _PARAMETER.search(str(failed))
-                ):
+                named = failed.kind in ("refused", "server") and _PARAMETER.search(str(failed))
+                if not (asked and named):
                     raise
                 asked = _FEW if asked > _FEW else 0
         if self._asked and not asked:
