@@ -27,15 +27,19 @@ _MARKS, _CLOSING, _OPENING = ".!?…", "\"'”’»›)\\]", "\"'“‘„«‹(
 # Each run of marks is looked at once, and given up whole: a long row of dots costs no more than a text.
 _END = re.compile(rf"(?<![{_MARKS}])[{_MARKS}]++[{_CLOSING}]*+\s++|[。！？]++[」』”’]*+\s*+|\n\s*\n\s*")
 # What stands before a full stop that ends no sentence, and what behind it: initials and abbreviations ("e.g."
-# needs no place in the list), "fig. 3", "1. a point of a list", "14. November".
+# needs no place in the list), "fig. 3", "1. a point of a list", "14. November", "19. Jahrhundert".
 _ABBREVIATIONS = (
-    "al|approx|bzw|ca|cf|cp|dr|eds?|etc|ff|geb|hr|ing|jr|mrs?|ms|mt|op|prof|rev|sra?|st|str|tel|usw|vgl|vs"
+    "adm|al|approx|bzgl|bzw|ca|capt|cf|col|cp|dr|eds?|etc|evtl|ff|geb|gen|ggf|hr|ing|inkl|jr|mrs?|ms|mt|op|prof|rev"
+    "|sgt|sra?|st|str|tel|usw|vgl|vs"
 )
 _NO_END = (
     (re.compile(rf"\b(?:{_ABBREVIATIONS}|[^\W\d_])\Z", re.IGNORECASE), re.compile("")),
-    (re.compile(r"\b(?:art|eq|figs?|nos?|nr|pp|sect?|vol)\Z", re.IGNORECASE), re.compile(r"\d")),
+    (
+        re.compile(r"(?:\d|\b(?:art|eq|figs?|max|min|mind|nos?|nr|pp|sect?|vol))\Z", re.IGNORECASE),
+        re.compile(r"[€$£]?\d"),
+    ),
     (re.compile(r"(?:\A|\n)\s*\d{1,3}\Z"), re.compile("")),
-    (re.compile(r"\b\d{1,2}\Z"), re.compile("Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez")),
+    (re.compile(r"\b\d{1,2}\Z"), re.compile("Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez|Jahrh|Weltkr")),
 )
 _LOOKED_AT = 20  # characters before the end of a sentence
 
@@ -152,7 +156,7 @@ def _ends(text: str, start: int, match: re.Match[str], *, cased: bool) -> bool:
     """Whether a sentence ends where a mark and white space stand."""
     if match[0].count("\n") > 1 or match[0][0] not in _MARKS:
         return True
-    following = text[match.end() : match.end() + 3].lstrip(_OPENING)
+    following = text[match.end() : match.end() + 8].lstrip(_OPENING)
     if cased and following[:1].islower():
         return False
     if match[0][0] != "." or match[0][1] in _MARKS:

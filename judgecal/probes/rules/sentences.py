@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 import re
 
-from judgecal.models.embedded.text import analyse, sentences
+from judgecal.goldset.wording import sentences
+from judgecal.models.embedded.text import analyse
 from judgecal.probes.family import Family, LeftOut, Sources, answered, kept, language_of
 from judgecal.records import Item
 
@@ -24,9 +25,6 @@ _TIED = {
         r"|weiterhin|ebenfalls|andere\w*|beide\w*|ja|nein|beziehungsweise|sofern|falls|wenn|weiteren|darunter)\b"
     ),
 }
-_ABBREVIATED = re.compile(
-    r"(?:\b(?:[A-Z]\w{0,2}|mind|max|min|bzw|bzgl|ca|evtl|ggf|inkl|vs|approx|etc|[a-z])|\d)\.$"
-)
 _STEPS = re.compile(
     r"(?i)\b(?:steps?|order|process|procedure|how (?:do|does|did|would|should|can|could|to)|list|wie geh\w+"
     r"|schritte?|reihenfolge|ablauf)\b"
@@ -40,13 +38,8 @@ _MOST = 8
 
 
 def _several(text: str) -> list[str]:
-    """Sentences, of which an abbreviation ends none and none begins with a small letter; not one alone."""
-    parts: list[str] = []
-    for part in sentences(text):
-        if parts and (_ABBREVIATED.search(parts[-1]) or part[0].islower()):
-            parts[-1] = f"{parts[-1]} {part}"
-        else:
-            parts.append(part)
+    """Sentences and lines; not one alone."""
+    parts = [part for line in text.splitlines() for part in sentences(line)]
     if len(parts) < 2:
         raise LeftOut("the answer is one sentence")
     return parts
