@@ -30,12 +30,12 @@ _END = re.compile(rf"(?<![{_MARKS}])[{_MARKS}]++[{_CLOSING}]*+\s++|[。！？]++
 # needs no place in the list), "fig. 3", "1. a point of a list", "14. November", "19. Jahrhundert".
 _ABBREVIATIONS = (
     "adm|al|approx|bzgl|bzw|ca|capt|cf|col|cp|dr|eds?|etc|evtl|ff|geb|gen|ggf|hr|ing|inkl|jr|mrs?|ms|mt|op|prof|rev"
-    "|sgt|sra?|st|str|tel|usw|vgl|vs"
+    "|sgt|(?-i:max)|sra?|st|str|tel|usw|vgl|vs"
 )
 _NO_END = (
     (re.compile(rf"\b(?:{_ABBREVIATIONS}|[^\W\d_])\Z", re.IGNORECASE), re.compile("")),
     (
-        re.compile(r"(?:\d|\b(?:art|eq|figs?|max|min|mind|nos?|nr|pp|sect?|vol))\Z", re.IGNORECASE),
+        re.compile(r"(?:\d|\b(?:art|eq|figs?|min|mind|nos?|nr|pp|sect?|vol))\Z", re.IGNORECASE),
         re.compile(r"[€$£]?\d"),
     ),
     (re.compile(r"(?:\A|\n)\s*\d{1,3}\Z"), re.compile("")),
