@@ -134,6 +134,12 @@ def test_tokens_are_found_by_their_bytes_and_damage_is_no_chance() -> None:
     assert tokens_in("other", rows) == [[0, "", {}]] and tokens_in("yes", 3) is None
 
 
+def test_a_mean_stays_on_its_scale(workspace: Workspace) -> None:
+    for n in range(60):
+        parsed = read(workspace, "ten", *JSON, {"10": 0.9 + n / 997, "9": 1e-17}, "}")
+        assert parsed.chances and isinstance(parsed.verdict, float) and parsed.verdict <= 10.0
+
+
 def test_a_reply_full_of_verdicts_is_not_read_without_end(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

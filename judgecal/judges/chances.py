@@ -72,7 +72,8 @@ def weighed(
         names = dict(zip((1.0, 0.0), signature.words or ("yes", "no"), strict=True))
     chances = {names[label]: mass[label] / total for label in mass}
     if scale.numeric:
-        said = sum(float(label) * share for label, share in mass.items()) / total
+        mean = sum(float(label) * share for label, share in mass.items()) / total
+        said = min(scale.high, max(scale.low, mean))  # rounding
     return replace(parsed, verdict=said, chances=chances, token=token)
 
 
