@@ -262,7 +262,7 @@ def test_labeled_programs_hold_train_labels(gold: GoldSet, workspace: Workspace)
     assert len({found.name for found in made}) == len(made) > 1
     for found in made:
         assert found.trained_on == demo_groups(found, part)
-        assert 0 < found.n_demos <= len(part.items)
+        assert 0 < len(found.program.demos) <= len(part.items)
         assert {demo.correctness_percentage for demo in found.program.demos} <= {0, 100}
         assert (found.rated, found.unusable) == (0, 0)
         assert "judgecal_item_id" not in str(found.program.dump_state())
@@ -276,7 +276,7 @@ def test_a_handful_of_train_items_is_enough(
     gold: GoldSet, workspace: Workspace, optimizer: str, n: int
 ) -> None:
     for found in candidates(optimizer, training(gold, workspace, n=n)):
-        assert 0 < found.n_demos <= n
+        assert 0 < len(found.program.demos) <= n
 
 
 def test_fewshot_keeps_reasoning_where_the_verdict_met_the_people(

@@ -48,12 +48,12 @@ def test_the_prompt_is_shown_as_a_diff_and_never_run(judgecal: Run, workspace_di
     program = json.loads(path.read_text())
     lines = program["signature"]["instructions"].splitlines()
     program["signature"]["instructions"] = "\n".join([*lines[1:], HOSTILE])
-    program["demos"] = [{"question": HOSTILE, "answer_under_test": LONG, "augmented": True}]
+    program["demos"] = [{"question": HOSTILE, "answer_under_test": LONG}]
     path.write_text(json.dumps(program))
     page = check_page(judgecal, printed, ["gain", "prompt", "candidates", "notes"])
     assert [tag for tag, _ in Parsed(page).elements if tag in ("del", "ins")] == ["del", "ins"]
     assert f"- {lines[0]}</del>" in unescape(page)
-    assert "the judge's own reply" in unescape(page) and "98,000 more characters" in page
+    assert "98,000 more characters" in page
     assert "Test is still sealed" in page
     short = judgecal("report", printed["experiment"], "--format", "md").out
     # The text holds a fence of three, so that of the diff has four.

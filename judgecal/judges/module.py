@@ -12,11 +12,11 @@ from typing import Any
 import dspy
 from dspy.signatures.signature import infer_prefix
 
-from judgecal.artefacts import SCHEMA, read_json, validated
+from judgecal.artefacts import read_json, validated
 from judgecal.errors import InputError, listed
 from judgecal.goldset import GoldSet
 from judgecal.judges.chat import neutralised
-from judgecal.judges.prompt import PromptJudge, PromptState, program_of, save_program
+from judgecal.judges.prompt import PromptJudge, PromptState, program_of, save_program, with_prompts
 from judgecal.judges.protocol import JudgeName
 from judgecal.records import digest
 from judgecal.scale import Scale
@@ -152,25 +152,12 @@ def program_judge(
     demos = [{name: demo[name] for name in fields if name in demo} for demo in state["demos"]]
     compiled = bool(demos) or state["signature"]["instructions"] != loaded.cls.instructions
     groups = groups_seen(where, compiled, trained_on)
-    ours = {
-        "schema": SCHEMA,
-        "demos": demos,
-        "signature": state["signature"],
-        "judgecal": {
-            "signature": loaded.name,
-            "signature_fingerprint": loaded.fingerprint,
-            "trained_on": sorted(groups),
-        },
-    }
-    slug = f"program-{digest(ours)[:8]}"
-    (workspace.experiments / slug).mkdir(parents=True, exist_ok=True)
-    stored = program_of(ours, loaded, where)
-    save_program(
-        workspace.experiments / slug / "program.json",
-        stored.program,
-        signature=loaded,
-        trained_on=stored.trained_on,
-    )
+    prompt = {"signature": state["signature"], "demos": demos}
+    stored = with_prompts(dspy.Predict(loaded.cls), prompt, where)
+    slug = f"program-{digest([loaded.name, loaded.fingerprint, prompt, sorted(groups)])[:8]}"
+    path = workspace.experiments / slug / "program.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_program(path, stored, signature=loaded, trained_on=groups)
     return PromptJudge(JudgeName(loaded.name, model, slug), workspace=workspace)
 
 

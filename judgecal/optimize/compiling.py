@@ -66,10 +66,8 @@ class JudgeModule(JudgeProgram):
 
 def judging(training: Training) -> JudgeProgram:
     """The program that an optimiser is given: inputs in, verdict out."""
-    judge = training.judge
-    if isinstance(judge, ModuleJudge):
-        return JudgeModule(training.student(), judge.prediction)
-    return JudgeProgram(training.student())
+    judge, student = training.judge, training.student()
+    return JudgeModule(student, judge.prediction) if isinstance(judge, ModuleJudge) else JudgeProgram(student)
 
 
 class OptimiserAdapter(JudgeAdapter):

@@ -11,8 +11,7 @@ from judgecal.experiment import asked_items
 from judgecal.goldset import GoldSet
 from judgecal.judges import ITEM_INPUTS, item_inputs, lacking_inputs
 from judgecal.judges.module import only_predictor
-from judgecal.optimize.training import ITEM_ID, AgreementMetric, to_example
-from judgecal.records import Rating
+from judgecal.optimize.training import ITEM_ID, AgreementMetric, notes_of, to_example
 from judgecal.scale import common_scale
 from judgecal.signatures import LoadedSignature, load_signature, loaded_class, signature_on
 
@@ -66,11 +65,7 @@ def metric(gold: GoldSet, *, signature: Signed = None) -> AgreementMetric:
 
 class _PlainMetric(AgreementMetric):
     def __init__(self, gold: GoldSet, signature: LoadedSignature) -> None:
-        notes: dict[str, list[Rating]] = {}
-        for rating in gold.ratings:
-            if (rating.note or "").strip():
-                notes.setdefault(rating.item_id, []).append(rating)
-        super().__init__(signature, gold.scale, gold.labels, weighted=False, notes=notes)
+        super().__init__(signature, gold.scale, gold.labels, weighted=False, notes=notes_of(gold))
         labelled = (item for item in gold.items if item.item_id in gold.labels)
         self._items = {tuple(item_inputs(signature.inputs, item).values()): item.item_id for item in labelled}
         self._set = gold.name

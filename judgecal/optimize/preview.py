@@ -49,14 +49,12 @@ def preview_optimize(run: OptimizeRun) -> Preview:
     """
     run.check()
     stored, training = stored_rows(run.experiment.journal), run.training(Budget(None))
-    bounds, made = OPTIMIZERS[run.optimizer].bounds(training), list(candidates("labeled", training))
+    bounds = OPTIMIZERS[run.optimizer].bounds(training)
+    judges = [run.judge_of(candidate) for candidate in candidates("labeled", training)]
     if run.optimizer != "labeled":
         # Those with enough demos first, the shortest of them before the others; then the longest there are.
-        made.sort(
-            key=lambda candidate: (candidate.n_demos < bounds.demos, abs(candidate.n_demos - bounds.demos))
-        )
-        made = made[: bounds.candidates]
-    judges = [run.judge_of(candidate) for candidate in made]
+        judges.sort(key=lambda judge: (len(judge.demos) < bounds.demos, abs(len(judge.demos) - bounds.demos)))
+        judges = judges[: bounds.candidates]
     longest = max(judges, key=lambda judge: len(str(judge.demos)))
     plans = [
         plan_calls([run.judge, *judges], [*run.items("dev"), *run.probed["dev"].items], stored, run.options)

@@ -51,10 +51,8 @@ class ModuleJudge(GivenFunction):
         super().__init__(as_function(program)[0], scale=scale, workspace=workspace)
         self.program, self.asks, self.name, self.trained_on = program, model, judge.name, judge.trained_on
         self.demos = [demo for predictor in program.predictors() for demo in predictor.demos]
-        source = judge.fingerprint
-        if isinstance(
-            judge, GivenFunction
-        ):  # of no file; typed into a shell, nobody can say that it is the same
+        source = judge.fingerprint  # typed into a shell, nobody can say that it is the same
+        if isinstance(judge, GivenFunction):
             with contextlib.suppress(OSError, TypeError):
                 source = Path(inspect.getfile(type(program))).read_text(encoding="utf-8")
         set_to = [

@@ -360,43 +360,32 @@ class OptimizeResult(Result):
 
 
 @dataclass(frozen=True, slots=True)
-class Demo:
-    """A demo: field and text; `bootstrapped` where it is the judge's own reply, which met the label."""
-
-    fields: tuple[tuple[str, str], ...]
-    bootstrapped: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Prompts:
-    """Instructions before (None where nobody wrote them down) and after, and the demos."""
+    """Instructions before (None where nobody wrote them down) and after, and the demos' fields and texts."""
 
     before: str | None
     after: str
-    demos: tuple[Demo, ...]
+    demos: tuple[Mapping[str, str], ...]
 
 
 def read_prompts(experiment: Experiment) -> Prompts:
     """The prompt of an optimised judge, from its compiled program."""
-    path, demos = experiment.program, []
+    path = experiment.program
     try:
         program = read_json(path, absent="there is no compiled program here")
-        states = {
-            name: state for name, state in program.items() if isinstance(state, dict) and "demos" in state
-        }
-        states = {"": program} if "demos" in program else states
-        after = joined_instructions(
-            {name: str(of["signature"]["instructions"]) for name, of in states.items()}
-        )
-        for demo in (dict(demo) for of in states.values() for demo in of["demos"]):
-            bootstrapped = bool(demo.pop("augmented", None))
-            fields = [
-                (name.replace("_", " "), f"{value:g}" if isinstance(value, float) else str(value))
+        parts = {"": program} if "demos" in program else program
+        states = {name: of for name, of in parts.items() if isinstance(of, dict) and "demos" in of}
+        after = {name: str(of["signature"]["instructions"]) for name, of in states.items()}
+        demos = [
+            {
+                name.replace("_", " "): f"{value:g}" if isinstance(value, float) else str(value)
                 for name, value in demo.items()
-            ]
-            demos.append(Demo(tuple(fields), bootstrapped))
+            }
+            for of in states.values()
+            for demo in of["demos"]
+        ]
     except (OSError, InputError, ValueError, KeyError, TypeError) as error:
         how = "delete it and run the same command again"
         raise InputError(f"{path}: the compiled program cannot be read ({error}); {how}") from error
     before = kept_judges(experiment).get(str(experiment.config["judges"][0]["judge"]))
-    return Prompts(before.instructions if before else None, after, tuple(demos))
+    return Prompts(before.instructions if before else None, joined_instructions(after), tuple(demos))

@@ -63,10 +63,10 @@ from judgecal.optimize.result import (
     confirm,
     unconfirmed,
 )
-from judgecal.optimize.training import Candidate, Training, reflection_spec
+from judgecal.optimize.training import Candidate, Training, notes_of, reflection_spec
 from judgecal.probes.family import Probe
 from judgecal.probes.result import Footing
-from judgecal.records import RETRIED_ON_RESUME, Item, Judgement, Rating
+from judgecal.records import RETRIED_ON_RESUME, Item, Judgement
 from judgecal.stats import leading_metric
 from judgecal.workspace import Workspace, find_workspace, shown
 
@@ -312,7 +312,6 @@ class OptimizeRun:
         """What the optimiser may see: train items and their labels alone."""
         items = self.items("train")
         labels = {item.item_id: self.gold.labels[item.item_id] for item in items}
-        notes: dict[str, list[Rating]] = {}
         probes = list[Probe]()
         if self.probes:
             directed = self.optimizer in ("gepa", "simba")
@@ -320,15 +319,12 @@ class OptimizeRun:
             how: dict[str, Any] = {"directed": directed, "broken": broken if directed else frozenset()}
             probes, known = train_probes(self.gold, items, self.judge, seed=self.seed, **how)
             labels |= known
-        for rating in self.gold.ratings:
-            if rating.item_id in labels and (rating.note or "").strip():
-                notes.setdefault(rating.item_id, []).append(rating)
         return Training(
             judge=self.judge,
             # As the judge is shown them: of a chunk judge, an item is its context; a pair in its order.
             items=[shown for item in items for *_, shown in [*units_of(self.judge, item)][:1]],
             labels=labels,
-            notes=notes,
+            notes={item: notes for item, notes in notes_of(self.gold).items() if item in labels},
             people=self.gold.scale,
             seed=self.seed,
             budget=budget,

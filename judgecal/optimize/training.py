@@ -28,6 +28,7 @@ from dspy.adapters.utils import parse_value
 
 from judgecal.engine import Budget
 from judgecal.errors import visible_line
+from judgecal.goldset import GoldSet
 from judgecal.judges import item_inputs
 from judgecal.judges.chat import neutralised, typed_verdict
 from judgecal.judges.reply import read_verdict
@@ -183,6 +184,15 @@ class AgreementMetric:
         return "".join(quotes)
 
 
+def notes_of(gold: GoldSet) -> dict[str, list[Rating]]:
+    """Item id -> its ratings with a note."""
+    notes: dict[str, list[Rating]] = {}
+    for rating in gold.ratings:
+        if (rating.note or "").strip():
+            notes.setdefault(rating.item_id, []).append(rating)
+    return notes
+
+
 def stratum_of(label: Label, scale: Scale) -> Any:
     """What counts equally with the others: a class of a nominal scale, a third of any other."""
     return label if isinstance(label, str) else scale.stratum(label)
@@ -300,11 +310,6 @@ class Candidate:
     rated: int = 0
     unusable: int = 0
 
-    @property
-    def n_demos(self) -> int:
-        """Demos in its prompt."""
-        return sum(len(predictor.demos) for predictor in self.program.predictors())
-
 
 @dataclass(frozen=True, slots=True)
 class Training:
@@ -388,23 +393,16 @@ class Training:
 
         `saw_all`: every label of train had a part in it, not those of its demos alone.
         """
-        signature = self.judge.signature
-        if isinstance(self.judge, ModuleJudge):
-            for predictor in program.predictors():
-                predictor.demos = _demos_of(predictor)
-            groups = {item.group for item in self.items} | self.judge.trained_on
-            return Candidate(name, program, frozenset(groups))
-        fields = [*signature.cls.input_fields, *signature.cls.output_fields]
-        # A demo is an answer to learn from: one whose reply was not usable is none.
-        demos = [demo for demo in program.demos if demo.get(str(signature.verdict)) is not None]
-        program.demos = [dspy.Example(**{f: demo[f] for f in fields if f in demo}) for demo in demos]
-        shown = {tuple(demo[field] for field in signature.inputs) for demo in program.demos}
-        trained_on = frozenset(
-            item.group
-            for item in self.everything
-            if saw_all or tuple(item_inputs(signature.inputs, item).values()) in shown
+        judge, names = self.judge, self.judge.signature.inputs
+        for predictor in program.predictors():
+            predictor.demos = _demos_of(predictor, judge)
+        if isinstance(judge, ModuleJudge):
+            return Candidate(name, program, frozenset(item.group for item in self.items) | judge.trained_on)
+        shown = {tuple(demo[field] for field in names) for demo in program.demos}
+        saw = (
+            item for item in self.everything if saw_all or tuple(item_inputs(names, item).values()) in shown
         )
-        return Candidate(name, program, trained_on)
+        return Candidate(name, program, frozenset(item.group for item in saw))
 
     def _as_examples(self, items: Sequence[Item]) -> list[dspy.Example]:
         drawn = {item.item_id: item for item in items}
@@ -421,16 +419,18 @@ class Training:
         return [made[item.item_id] for item in items]
 
 
-def _demos_of(predictor: dspy.Predict) -> list[dspy.Example]:
-    """Its demos with the fields that its own signature has, in their types; none without an output."""
+def _demos_of(predictor: dspy.Predict, judge: Optimised) -> list[dspy.Example]:
+    """Its demos with the fields that its own signature has, in their types. One is an answer to learn from:
+    it has an output, and that of a judge's one prompt the verdict."""
     outputs, demos = predictor.signature.output_fields, []
+    needed = outputs.keys() if isinstance(judge, ModuleJudge) else {judge.signature.verdict}
     for demo in predictor.demos:
         values = {name: demo[name] for name in predictor.signature.input_fields if name in demo}
         for name, field_ in outputs.items():
             with contextlib.suppress(ValueError):  # a label of the whole may be none of this prompt's
                 if demo.get(name) is not None:
                     values[name] = parse_value(demo[name], field_.annotation)
-        if outputs.keys() & values.keys():
+        if needed & values.keys():
             demos.append(dspy.Example(**values))
     return demos
 

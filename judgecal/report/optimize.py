@@ -367,14 +367,7 @@ def _prompt(result: OptimizeResult, prompts: Prompts) -> Section:
         record = Record("Before and after", [("instructions", after)])
         whole = "Unchanged: only the demos differ." if n else "Unchanged."
         parts = [whole, Folded("The instructions", [record])]
-    demos = [
-        Record(
-            f"Demo {place}",
-            demo.fields,
-            "the judge's own reply, where it matched the label" * demo.bootstrapped,
-        )
-        for place, demo in enumerate(prompts.demos, 1)
-    ]
+    demos = [Record(f"Demo {n}", [*demo.items()]) for n, demo in enumerate(prompts.demos, 1)]
     shown = (
         Heading(f"Demos: 0 before, {n:,} after"),
         "The prompt has them in full, in this order; a demo is an item of train.",
