@@ -35,7 +35,7 @@ _ABBREVIATIONS = (
 _NO_END = (
     (re.compile(rf"\b(?:{_ABBREVIATIONS}|[^\W\d_])\Z", re.IGNORECASE), re.compile("")),
     (
-        re.compile(r"(?:\d|\b(?:art|eq|figs?|min|mind|nos?|nr|pp|sect?|vol))\Z", re.IGNORECASE),
+        re.compile(r"(?:\d|\b(?:art|eq|figs?|max|min|mind|nos?|nr|pp|sect?|vol))\Z", re.IGNORECASE),
         re.compile(r"[€$£]?\d"),
     ),
     (re.compile(r"(?:\A|\n)\s*\d{1,3}\Z"), re.compile("")),

@@ -23,7 +23,7 @@ from judgecal.report.document import (
     table,
 )
 from judgecal.report.explorer import Explorer, Row
-from judgecal.report.numbers import DASH, count, count_of, estimate, percent, plain
+from judgecal.report.numbers import DASH, count, count_of, estimate, interval, percent, plain, points
 from judgecal.report.wording import sentence, sentences
 from judgecal.workspace import Workspace
 
@@ -115,15 +115,13 @@ def _headline(result: RetrievalResult) -> Headline:
         return Headline("none", "No question can be answered from this corpus.", (holds,), unknown, again)
 
     def reached(share: Estimate) -> str:
-        known = share.low is not None and share.high is not None
-        ends = f" [{100.0 * (share.low or 0.0):.1f}, {100.0 * (share.high or 0.0):.1f}]" if known else ""
-        return percent(share.value, 1) + ends
+        return percent(share.value, 1) + interval(share, 1, write=points)
 
     which = "the" if result.one_reference else "a"
     what = f"The first {k} hold {which} reference for {reached(within_k)} of questions."
     because = sentences(
         f"It comes first for {reached(result.success['1'])} of {over}.",
-        f"An answerer that reads {k} can do no better than {100 * (within_k.value or 0.0):.1f}%.",
+        f"An answerer that reads {k} can do no better than {percent(within_k.value, 1)}.",
         lost > 0 and f"{lost:,} of the questions name documents that the corpus lacks.",
     )
     return Headline("measured", what, because, unknown, again)
