@@ -29,6 +29,7 @@ from judgecal.workspace import Workspace
 
 _OPEN = Splits(train=0.0, dev=1.0, test=0.0)
 _FREE = (
+    "pairwise_v1@embedded", "longer_answer@local",
     "correctness_v3@embedded", "token_f1@local", "faithfulness_overlap@local", "relevancy_overlap@local",
 )  # fmt: skip
 """The judges that stand where the table has none, each where it finds what it reads."""
@@ -55,7 +56,7 @@ def run_of_table(
     """
     table = read_table(file)
     columns = guessed(columns, table)
-    if not columns.verdicts and columns.answer is None:
+    if not (columns.verdicts or columns.answer or columns.pairs):
         raise InputError(
             f"{table.top}: no column holds a judge's verdicts (name one with --verdict COL), nor an answer "
             "that a judge without a model could read (--answer COL)"

@@ -18,6 +18,8 @@ from judgecal.prompts import read_prompt
 from judgecal.records import Result
 from judgecal.scale import Scale, common_scale
 from judgecal.signatures import (
+    ANSWER_A,
+    ANSWER_B,
     CHUNK,
     ITEM_INPUTS,
     LoadedSignature,
@@ -363,6 +365,7 @@ def signature_text(
     title = title if title[0].isalpha() else f"Judge{title}"
     kind, task, marks = _verdict(scale, words)
     test = next((one for one in inputs if one in (*ANSWERS, CHUNK)), inputs[-1])
+    test = f"{ANSWER_A} and {ANSWER_B}" if {ANSWER_A, ANSWER_B} <= {*inputs} else test
     docstring = [
         f"{task} (say here, in a sentence, what you want to know about {test}).",
         "",

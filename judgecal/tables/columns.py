@@ -307,7 +307,8 @@ class Columns:
         answer = "" if self.answer is None else cells[self.answer]
         group = question if self.group is None else cells[self.group].strip()
         if self.question is not None and not question.strip():
-            problems.append(f"{where}: column {self.question!r}: the question is empty: fill it in")
+            mend = "fill it in, or take the row out"
+            problems.append(f"{where}: column {self.question!r}: the question is empty: {mend}")
         if self.group is not None and not group:
             problems.append(
                 f"{where}: column {self.group!r}: the group is empty: fill it in; without such a column "

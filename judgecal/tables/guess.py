@@ -16,7 +16,7 @@ from judgecal.tables.columns import GOLD, USUAL, Columns
 from judgecal.tables.table import Table
 
 _FURTHER: Mapping[str, tuple[str, ...]] = {
-    "question": ("query", "prompt", "input", "user_input", "instruction", "frage", "q"),
+    "question": ("query", "prompt", "instruction", "input", "user_input", "frage", "q"),
     "answer": ("answer_under_test", "response", "output", "completion", "actual_output", "antwort"),
     "reference": ("expected", "expected_answer", "expected_output", "ground_truth", "gold_answer", "ideal"),
     "contexts": ("retrieved_contexts", "retrieved_context"),
