@@ -64,7 +64,8 @@ def test_a_pair_is_asked_about_in_both_orders_or_in_one_that_its_id_draws(worksp
     judge = judge_named("longer_answer@local", workspace=workspace)
     swapped = replace(ITEM, pair=Pair("It is 5, I think", "4", "large", "small"))
     assert [*units_of(judge, ITEM)] == [("pair", "ab", ITEM), ("pair", "ba", swapped)]
-    drawn = [next(units_of(judge, replace(ITEM, item_id=f"i{n}"), one_order=True))[1] for n in range(200)]
+    judge.one_order = True
+    drawn = [next(units_of(judge, replace(ITEM, item_id=f"i{n}")))[1] for n in range(200)]
     assert 70 < drawn.count("ba") < 130
 
 

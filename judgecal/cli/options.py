@@ -88,7 +88,6 @@ class ResumeArguments(CallArguments):
             budget_total_usd=self.budget_total_usd,
             retry_unscored=self.retry_unscored,
             use_cache=not self.no_cache,
-            one_order=isinstance(self, RunArguments) and self.one_order,
             batch=isinstance(self, BatchArguments) and self.batch,
         )
         options.check()
@@ -100,9 +99,6 @@ class RunArguments(ResumeArguments):
     """The options of a command that judges items, first ones first."""
 
     limit: Annotated[int | None, option("Only the first N items; a larger N extends the run.")] = None
-    one_order: Annotated[
-        bool, option("Show a pair of answers in one order, drawn by its id; else in both.")
-    ] = False
 
 
 @dataclass(frozen=True, slots=True)

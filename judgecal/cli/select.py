@@ -270,13 +270,15 @@ def migrate(
     options = call.options()
     started = files.begin()
     from judgecal.goldset import load_gold
+    from judgecal.judges import in_orders
     from judgecal.report.gate import migrate_document
     from judgecal.selection.lock import load_lock
     from judgecal.selection.migrate import MigrateRun, judge_to
 
     workspace = shared.workspace_of(ctx)
     locked = load_lock(lock.lock)
-    old, new = locked.runnable(workspace, trust_lock=lock.trust_lock), judge_to(to, locked, workspace)
+    old = locked.runnable(workspace, trust_lock=lock.trust_lock)
+    new = in_orders(judge_to(to, locked, workspace), one=locked.one_order)
     run = MigrateRun(
         workspace,
         locked,

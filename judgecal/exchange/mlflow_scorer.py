@@ -16,7 +16,7 @@ from typing import Any
 from judgecal.engine import Journal
 from judgecal.errors import InputError, not_installed
 from judgecal.exchange.mosaic_rows import read_record
-from judgecal.experiment import RunOptions, run_trials
+from judgecal.experiment import RunOptions, run_trials, whole_items
 from judgecal.judges import JudgeName
 from judgecal.records import ITEM_UNIT
 from judgecal.selection.lock import load_lock
@@ -80,7 +80,8 @@ def mlflow_scorer(
         if lacking is not None:
             return feedback({}, error=entities.AssessmentError(error_code="input", error_message=lacking))
         item, options = row.shown(judge), RunOptions(quiet=True)
-        [judgement] = run_trials([judge], [item], journal=Journal(None), options=options)
+        rows = run_trials([judge], [item], journal=Journal(None), options=options)
+        [judgement] = whole_items(rows, judge.scale)
         verdict, failure = judgement.verdict, judgement.error
         calibrated = rule.calibrated(verdict)
         metadata = {"model_id": judgement.model_id, "verdict": verdict, "calibrated": calibrated}

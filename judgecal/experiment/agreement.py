@@ -18,7 +18,7 @@ from judgecal.experiment.folder import Experiment
 from judgecal.experiment.judgements import item_scale, stored_notes, verdict_matrix, whole_items
 from judgecal.experiment.result import BothOrders, Entry, JudgeEntry, Latency, Retest, Tokens
 from judgecal.goldset import GoldSet
-from judgecal.judges import Judge, JudgeKind, JudgeName
+from judgecal.judges import Judge, JudgeKind, JudgeName, in_orders
 from judgecal.records import ORDERS, PAIR_UNIT, PREFERS_A, TIE, Estimate, Item, Judgement
 from judgecal.scale import Label, Scale, common_scale
 from judgecal.stats import (
@@ -281,6 +281,10 @@ class StoredExperiment:
         """The items with the repeats that were asked for."""
         repeats = int(self.experiment.config.get("repeats", 1))
         return AgreementTable(self.gold, self.items, repeats, self.seed, tied=self.tied)
+
+    def asked_as(self, judge: Judge) -> Judge:
+        """The judge, to be asked about a pair in as many orders as here."""
+        return in_orders(judge, one=bool(self.experiment.config.get("one_order")))
 
     def column(self, judge: str) -> JudgeColumn:
         """One judge's judgements."""

@@ -10,7 +10,7 @@ from typing import Any
 from judgecal.errors import InputError, notice
 from judgecal.experiment.agreement import AgreementTable
 from judgecal.experiment.compare import draws
-from judgecal.experiment.judgements import Judgements, item_scale, verdict_matrix
+from judgecal.experiment.judgements import Judgements, item_scale, verdict_matrix, whole_items
 from judgecal.experiment.looks import Look, look_at_test, seen_judges
 from judgecal.experiment.score import asked_items
 from judgecal.experiment.summary import check_judge
@@ -86,7 +86,8 @@ def score(
     items = asked_items(gold, split, limit=limit, without_groups=trained)
     with open_journal(None if journal is None else Path(journal), options) as stored:
         rows = run_trials(judges, items, journal=stored, options=options)
-    return Scored(rows, gold=gold, scales={one.name: item_scale(one) for one in judges})
+    whole = (row for one in judges for row in whole_items(rows.of(one.name), one.scale))
+    return Scored(whole, gold=gold, scales={one.name: item_scale(one) for one in judges})
 
 
 def _on_scale_of(gold: GoldSet, judge: Judge | str | Path | Callable[..., Any]) -> Judge:

@@ -63,7 +63,6 @@ class RunOptions:
     )
     retry_unscored: bool = False  # also try again where a reply gave no verdict
     quiet: bool = False  # no progress on stderr
-    one_order: bool = False  # ask about a pair of answers in one order, and not in both
     batch: bool = False  # send calls by the batch API of a provider that has one
 
     def check(self) -> None:
@@ -135,7 +134,7 @@ class Due:
         return (
             (shown, Key(item.item_id, item.sha, fingerprint, repeat, unit, order))
             for item in self.items
-            for unit, order, shown in units_of(self.judge, item, one_order=self.options.one_order)
+            for unit, order, shown in units_of(self.judge, item)
             for repeat in range(calls * self.options.repeats)
         )
 

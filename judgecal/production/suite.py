@@ -304,7 +304,7 @@ class SuiteColumn:
 
     def values(self, judge: LoadedJudge, replies: Sequence[RowReply], naming: Naming) -> list[Any]:
         rows = [reply.row for reply in replies if reply.row is not None]
-        whole = whole_item(rows) if rows else None
+        whole = whole_item(rows, judge.judge.scale) if rows else None
         model = judge.judge.model
         of_item = {
             "model_id": whole and whole.model_id,

@@ -21,6 +21,7 @@ from judgecal.experiment import (
     open_journal,
     run_trials,
     verdict_matrix,
+    whole_items,
 )
 from judgecal.experiment.agreement import constant_entry
 from judgecal.experiment.people import tied_items
@@ -216,6 +217,7 @@ def lock_judge(
                 notice(f"judgecal: {stored}; --no-cache makes them again")
             label = f"{judge.name}, calls of the lock"
             again = run_trials([judge], items, journal=journal, options=afresh, budget=budget, label=label)
+        again = Judgements(whole_items(again, judge.scale))
     calls = whole_calls(again, items, noise_calls)
     given = [verdict for row in calls.values() for verdict in row] or [*verdicts.values()]
     split = "all" if any(gold.split_of(item.group) != "test" for item in test.items) else "test"

@@ -41,6 +41,7 @@ from judgecal.experiment import (
     summary_of_gold,
     verdict_matrix,
     verdict_notes,
+    whole_items,
 )
 from judgecal.experiment.stored import Unread, unread_judge
 from judgecal.experiment.trials import MOST_REPEATS
@@ -433,7 +434,7 @@ class Passes:
         return None if None in costs else sum(cost or 0.0 for cost in costs)
 
     def _made(self) -> Judgements:
-        return run_trials(
+        rows = run_trials(
             [self.judge],
             self.items,
             journal=self.journal,
@@ -441,6 +442,7 @@ class Passes:
             budget=self.budget,
             label=f"{self.judge.name}, pass {self.n + 1} of at most {self.most}",
         )
+        return Judgements(whole_items(rows, self.judge.scale))
 
 
 def _lost(row: Judgement) -> bool:

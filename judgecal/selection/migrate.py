@@ -62,7 +62,7 @@ from judgecal.experiment.rows import (
     rows_due,
 )
 from judgecal.goldset import GoldSet, load_gold, split_notes
-from judgecal.judges import Judge, JudgeName, judge_named
+from judgecal.judges import Judge, JudgeName, in_orders, judge_named
 from judgecal.models import load_catalogue
 from judgecal.records import RETRIED_ON_RESUME, Estimate, Item, Judgement, Result, as_plain
 from judgecal.scale import Label, Scale
@@ -404,7 +404,10 @@ class MigrateRun:
             if self.recent is not None:
                 changed, judged = self._churn(self.recent, maps, journal, budget)
         lost = sum(row.error is not None and row.error.kind in RETRIED_ON_RESUME for row in (*called, *rows))
-        again, new = ({row.item_id: row.verdict for row in whole_items(part)} for part in (called, rows))
+        again, new = (
+            {row.item_id: row.verdict for row in whole_items(part, judge.scale)}
+            for part, judge in ((called, self.old), (rows, self.new))
+        )
         old = {item.item_id: self.lock.verdicts.get(item.item_id) for item in self.items} | again
         sides = _Side(self.old, item_scale(self.old), old), _Side(self.new, item_scale(self.new), new)
         test = self.test_items
@@ -704,7 +707,7 @@ def migrate(
         path,
         load_gold(gold or locked.gold.set, workspace=where),
         locked.runnable(where, trust_lock=trust_lock),
-        judge_to(to, locked, where),
+        in_orders(judge_to(to, locked, where), one=locked.one_order),
         margin=locked.margin if margin is None else margin,
         options=options,
         seed=seed,

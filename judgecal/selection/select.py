@@ -147,7 +147,7 @@ class SelectRun(SelectRequest):
 
     def _judge(self, chosen: MeasuredJudge) -> Judge:
         """The chosen judge, refused where it is not what the experiment called, or could not be locked."""
-        judge = judge_named(chosen.judge, workspace=self.workspace)
+        judge = self.stored.asked_as(judge_named(chosen.judge, workspace=self.workspace))
         configured = self.stored.experiment.config["judges"]
         fingerprints = {str(config["judge"]): config["fingerprint"] for config in configured}
         if judge.fingerprint != fingerprints[chosen.judge]:
@@ -203,9 +203,9 @@ class SelectRun(SelectRequest):
             self._judge(decided.chosen)
         judges = self._decided_on(decided)
         if not (self.recorded or self.on_all):  # what it said of test so far, which may be nothing
-            name, fingerprint = decided.chosen.judge, self._judge(decided.chosen).fingerprint
-            rows = self._journal(decided.chosen).latest.values()
-            stored = whole_items(judged_by(name, fingerprint, rows, self.options.repeats))
+            judge, rows = self._judge(decided.chosen), self._journal(decided.chosen).latest.values()
+            calls = judged_by(judge.name, judge.fingerprint, rows, self.options.repeats)
+            stored = whole_items(calls, judge.scale)
             judges = dict.fromkeys(judges, self._verdicts_sha(stored))
         return foresee_look(**self._seen(judges))
 
