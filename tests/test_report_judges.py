@@ -153,7 +153,7 @@ def test_one_question_short(judgecal: Run, workspace_dir: Path, tmp_path: Path) 
     verdicts = {"right": by_kind(made, 4, 2, 0), "same": [0] * len(made)}
     pick = decided(recorded(judgecal, tmp_path, verdicts, made))[1].pick
     assert pick is not None and pick.too_few is not None
-    assert pick.too_few.endswith(": 57 answers to 19 questions. Label about 1 more question.")
+    assert pick.too_few.endswith(": 57 items on 19 questions. Label about 1 more question.")
 
 
 def test_questions_of_test_are_not_counted_where_they_may_not_choose(
@@ -205,7 +205,7 @@ def found_with(
     result = SimpleNamespace(
         table=None,
         experiment="x",
-        gold=SimpleNamespace(set="made", scale="binary", **about),
+        gold=SimpleNamespace(set="made", scale="binary", noun="answers", **about),
         judges=entries,
         raters=(),
         floor=(line("best constant", 0.5),),
@@ -253,7 +253,7 @@ def test_one_judge_and_test_items_alone() -> None:
     below = judges_headline(found_with(constant=loss(-0.01, 0.02, 0.05), pick=NOBODY))
     assert (below.kind, below.next) == ("none", "judgecal optimize --gold made --model embedded")
     found = judges_headline(found_with(pick=NOBODY, may_choose=False))
-    assert found.sentence.startswith("Choose nobody from this: every answer here is a sealed")
+    assert found.sentence.startswith("Choose nobody from this: all are sealed test answers")
     assert found.next == "judgecal agreement --gold made --help"
 
 
@@ -269,7 +269,7 @@ def test_what_is_not_known_is_said() -> None:
         "the project itself made them",
         "B may be good enough; about 1,200 more",
         "no two raters share 30 items",
-        "it judged each answer once",
+        "it was asked once",
         "What A costs: without a price we rank it as the dearest",
     ):
         assert words in "\n".join(found.unknown)

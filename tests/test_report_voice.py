@@ -82,7 +82,7 @@ def test_few_questions_recommend_nobody(judgecal: Run, workspace_dir: Path, tmp_
     assert found["kind"] == "too few"
     assert found["sentence"] == "Too few questions to tell whom to use."
     assert found["because"][0].startswith("So far good agrees with people on 100.0% of answers")
-    assert "48 answers to 16 questions. Label about 4 more" in " ".join(found["because"])
+    assert "48 items on 16 questions. Label about 4 more" in " ".join(found["because"])
 
 
 def test_select_chooses_nobody_by_few_questions(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_select_chooses_nobody_by_few_questions(judgecal: Run, workspace_dir: Pa
     assert (refused.code, found["chosen"]) == (1, None)
     assert found["headline"]["kind"] == report["kind"] == "too few"
     n = found["gold"]["n_groups"]
-    assert f"{3 * n} answers to {n} questions of train" in " ".join([*report["because"], *report["more"]])
+    assert f"{3 * n} items on {n} questions of train" in " ".join([*report["because"], *report["more"]])
     assert judgecal("select", slug).said.startswith(report["sentence"])
     anyway = judgecal("select", slug, "--allow-below-floor")
     assert anyway.code == 0

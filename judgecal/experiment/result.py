@@ -151,6 +151,7 @@ class GoldSummary(Result):
     labels_by: str
     scale: str
     pass_at: float | None
+    noun: str = "answers"  # or pairs: what its items are
 
     @property
     def in_words(self) -> str:
@@ -165,7 +166,7 @@ class GoldSummary(Result):
     def ties_in_words(self) -> str:
         """`12 of 120 answers (10%) on which raters tie`; empty where they tie on none."""
         of = self.n_items + self.n_tied
-        share = f"{self.n_tied:,} of {of:,} answers ({self.n_tied / of:.0%})" if self.n_tied else ""
+        share = f"{self.n_tied:,} of {of:,} {self.noun} ({self.n_tied / of:.0%})" if self.n_tied else ""
         return f"{share} on which raters tie" if share else ""
 
     @property

@@ -441,7 +441,7 @@ class JudgedRows:
         """What the rows and their labels come to, and how many labels go on, in a sentence."""
         n_rows, n = on.differ.n, round((on.differ.share.value or 0.0) * on.differ.n)
         out = f" ({self.n_left_out:,} rows left out)" * bool(self.n_left_out)
-        why = f"they differ on {n:,} of {n_rows:,} answers ({100.0 * n / n_rows:.1f}%){out}"
+        why = f"they differ on {n:,} of {n_rows:,} rows ({100.0 * n / n_rows:.1f}%){out}"
 
         def amount(loss: float | None) -> str:
             return amount_of(max(loss or 0.0, 0.0), self.metric, str(self.gold.scale))
@@ -537,7 +537,7 @@ class JudgedTable:
                     f"{path}: {name} was recorded, so we cannot call it: give its verdicts in a column "
                     f"named {name}, and those of each other judge ({listed(lacking)})"
                 )
-            judges[name] = judge_named(name, workspace=workspace)
+            judges[name] = stored.asked_as(judge_named(name, workspace=workspace))
         reader = RowReader.of(columns, source, *judges.values())
         reader.check(source)
         return cls(TableRows(source, reader, options.limit), judges, options)

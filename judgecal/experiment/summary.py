@@ -218,6 +218,7 @@ def summary_of_gold(table: AgreementTable, split: str) -> GoldSummary:
         labels_by=gold.card.labels_by,
         scale=str(gold.scale),
         pass_at=gold.scale.pass_at,
+        noun="pairs" if any(item.pair for item in table.items) else "answers",
     )
 
 

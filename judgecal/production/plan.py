@@ -140,8 +140,8 @@ def plan_labels(
     gold, spread = lock.on, spread_at_lock(lock)
     if spread is None:
         raise InputError(
-            f"{path}: the lock does not know its judge's sensitivity and specificity, which the plan is made "
-            "of: its labels need a pass mark (pass_at in card.toml) and ten of each class"
+            f"{path}: a plan needs labels that pass or fail, ten of each, and those of {gold.set} are "
+            f"{lock.gold.scale}: grades take a pass mark (pass_at in card.toml), words have none"
         )
     config = {"command": "plan", **lock.config, "half_width": half_width}
     experiment = plan_experiment(workspace, config, out=out)

@@ -92,16 +92,16 @@ def in_percent(share: Estimate) -> str:
 
 
 def said_in_words(shares: Mapping[str, Estimate]) -> str:
-    """`Of 1,200 answers 62.0% [59.0, 65.0] are "refund"`: the most frequent words, and how many more.
+    """`Of 1,200 rows 62.0% [59.0, 65.0] are "refund"`: the most frequent words, and how many more.
 
-    `shares` is word -> share of the answers that have a verdict; there is one word at least.
+    `shares` is word -> share of the rows that have a verdict; there is one word at least.
     """
     first, more = list(shares.items())[:_NAMED], len(shares) - _NAMED
     parts = [f'{in_percent(share)} {"are " * (not at)}"{word}"' for at, (word, share) in enumerate(first)]
     if more > 0:
         parts.append(f"{count_of(more, 'other word')} make up the rest")
     listed = " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
-    return f"Of {count(first[0][1].n)} answers {listed}"
+    return f"Of {count(first[0][1].n)} rows {listed}"
 
 
 # --- axes

@@ -117,8 +117,8 @@ def compare_report(workspace: Workspace, experiment: Experiment, _margin: float)
             for who, share in shares.items()
         ]
         square = Table(["", "A right", "A wrong"], [["B right", *cells[:2]], ["B wrong", *cells[2:]]])
-        caption = f"A is {judges[0]}, B is {judges[1]}. Click a number to read these answers."
-        part = Section("square", "Who is right on the open answers", caption, [square], card=True)
+        caption = f"A is {judges[0]}, B is {judges[1]}. Click a number to read these {result.gold.noun}."
+        part = Section("square", f"Who is right on the open {result.gold.noun}", caption, [square], card=True)
         document = replace(document, sections=[part, *document.sections])
     return replace(document, explorer=explorer, picture=ladder)
 

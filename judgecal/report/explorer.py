@@ -253,7 +253,8 @@ def judged_explorer(
         **{f"case:{case}": f"{whose}{case}" for case in _CASES},
     }
     rows = [_judged_row(item, judges, subject, traits.get(item.item.item_id, ())) for item in parted]
-    title = f"{count(n_parted)} of {count(n_open)} open answers where a judge and people part"
+    noun = "pairs" if any(one.item.pair for one in parted) else "answers"
+    title = f"{count(n_parted)} of {count(n_open)} open {noun} where a judge and people part"
     further = {"title": title, "n_quiet": len(parted) - n_parted, "n_agreed": n_open - n_parted, **further}
     return Explorer(rows=rows, judges=judges, chips={**chips, **usual}, **further)
 

@@ -188,7 +188,9 @@ def _gate_headline(result: GateResult) -> Headline:
     if result.model_changed and decision == "pass":
         act = "Go on with this judge, under its new model id."
     following = {
-        "pass": f"judgecal plan --lock {shlex.quote(result.lock)}",
+        "pass": f"judgecal plan --lock {shlex.quote(result.lock)}"
+        if result.gold.scale == "binary" or result.gold.pass_at is not None
+        else "judgecal judge --help",
         "fail": f"judgecal report {result.experiment} --open",
         # without a bound, or where all calls say the same, no further pass helps
         "inconclusive": _more_labels(result.gold)

@@ -88,7 +88,7 @@ def judge_document(result: JudgeResult) -> Document:
     )
     return stored_document(
         result,
-        f"{result.experiment}: answers judged",
+        f"{result.experiment}: rows judged",
         f"{_judged(result)} {result.judge} ({result.lock}){mark}; rows with their verdicts: {result.output}",
         _lock_headline(result),
         _words(result) if result.overall.intervals.words else _systems(result),

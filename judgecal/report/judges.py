@@ -196,7 +196,7 @@ def first_facts(decision: JudgesDecision) -> Iterator[Fact]:
             yield in_a_hundred(rates["within_10"], f"verdicts lie within 10% of the scale{once}")
     elif "kappa" in rates:
         yield Fact(plain(rates["kappa"].value, 2), f"kappa{interval(rates['kappa'], 2)}: beyond chance")
-    if judge.consistent:
+    if judge.consistent and judge.consistent.n:
         yield in_a_hundred(judge.consistent, "pairs get one verdict in both orders")
     fails = [*slice_facts(decision.slices, as_scale(decision.result.gold.scale))]
     yield from fails
@@ -204,7 +204,7 @@ def first_facts(decision: JudgesDecision) -> Iterator[Fact]:
         yield _lead(decision, decision.losses, judge)
     usd, lost = judge.usd_per_1k, f"{count(judge.n_unscored)} of {count(judge.n_expected)} unscored"
     price = "price unknown" if usd is None else f"${money(usd)}" if usd else "free"
-    yield Fact(price, f"per 1,000 answers; {lost}" if usd else lost)
+    yield Fact(price, f"per 1,000 {decision.result.gold.noun}; {lost}" if usd else lost)
 
 
 def _lead(decision: JudgesDecision, losses: LossPicture, judge: JudgeEntry) -> Fact:
@@ -224,7 +224,7 @@ def _lead(decision: JudgesDecision, losses: LossPicture, judge: JudgeEntry) -> F
         lead, over = Estimate(after.loss, after.low, after.high), after.judge
     ends = interval(in_points(lead), 1, write=signed)
     all_items = decision.basis.n_items == decision.result.gold.n_items
-    on = "" if all_items else f" on the {decision.basis.split} answers"
+    on = "" if all_items else f" on the {decision.basis.split} {decision.result.gold.noun}"
     unsure = "" if lead.low is not None and lead.low > 0.0 else ": cannot tell"
     return Fact(f"{signed(in_points(lead).value, 1)} points", f"over {over}{ends}{on}{unsure}")
 
@@ -393,7 +393,7 @@ def _agreement(decision: JudgesDecision) -> Section:
         ],
         map(sentence, result.notes),
         bool(gold.n_test_items)
-        and f"{count(gold.n_test_items)} are sealed test answers; we noted that you looked.",
+        and f"{count(gold.n_test_items)} are sealed test {gold.noun}; we noted that you looked.",
         result.table is None
         and f"Decisions taken on the test labels of {gold.set} so far: {result.test_looks}.",
     )

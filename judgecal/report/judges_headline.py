@@ -72,7 +72,7 @@ def _of_table(headline: Headline, decision: JudgesDecision, table: LabelledTable
 
 def rate_in_words(rate: TableRate, gold: GoldSummary) -> tuple[str, ...]:
     """What a judge says of a table, people of what they labelled, and people of all of it, as estimated."""
-    whom, n = raters_in_words(gold.labels_by)[0], count(rate.raw.n_expected)
+    whom, n = raters_in_words(gold.labels_by)[0], f"{count(rate.raw.n_expected)} {gold.noun}"
     binary = gold.scale == "binary"
 
     def value(number: float | None) -> str:
@@ -81,7 +81,7 @@ def rate_in_words(rate: TableRate, gold: GoldSummary) -> tuple[str, ...]:
         return f"{points(number)}%" if binary else plain(number, 2)
 
     raw = value(rate.raw.value)
-    judged = f"passes {raw} of the {n} answers" if binary else f"gives the {n} answers {raw} on average"
+    judged = f"passes {raw} of the {n}" if binary else f"gives the {n} {raw} on average"
     labels = f"{rate.judge} {judged}; {whom}: {value(rate.people.value)}"
     if rate.people.n == rate.raw.n_expected:
         return (f"{labels}.",)
@@ -104,7 +104,7 @@ def _ranked(decision: JudgesDecision) -> Headline:
     best, may_choose, floor = pick.best, decision.basis.may_choose, losses.floor[0]
     unknown, entry = _unknown(decision, floor.loss, pick), entry_of(decision, pick.judge or best)
     if not may_choose:
-        what = "Choose nobody from this: every answer here is a sealed test answer."
+        what = f"Choose nobody from this: all are sealed test {gold.noun}."
         following = f"judgecal score --gold {gold.set} --judge '{best}'"
         if entry.kind == "recorded":
             option = "--split open" if decision.kept else "--help"
@@ -114,9 +114,7 @@ def _ranked(decision: JudgesDecision) -> Headline:
     where = on_train_and_dev(decision.basis.n_groups) * bool(gold.n_test_items)
     if pick.judge is None:
         several, constant = len(losses.judges) > 1, always(floor.judge, gold.scale)
-        what, reasons, following = nobody(
-            pick, gold, entry.kind, constant, len(losses.judges), pairs=entry.both_orders is not None
-        )
+        what, reasons, following = nobody(pick, gold, entry.kind, constant, len(losses.judges))
         who = f"So far {best}" if pick.too_few else f"The best, {best}," if several else "It"
         lead = f"Its lead over {constant}{where}: {points(floor.loss.value)} points ({_ends(floor.loss)})."
         reached, beside = _agreement(decision, losses, best, who), beside_free(pick, where)
@@ -127,14 +125,14 @@ def _ranked(decision: JudgesDecision) -> Headline:
         *beside_free(pick, where),
         *not_told_apart(pick, where),
         _beside_the_best(decision, losses, pick),
-        _beside_a_person(entry.stand_in, decision.margin),
+        _beside_a_person(entry.stand_in, decision),
     )
-    chip, what = use(pick.judge, entry.stand_in, decision.margin)
+    chip, what = use(pick.judge, entry.stand_in, decision.margin, gold.noun)
     return Headline(pick.kind, what, because, unknown, f"judgecal select {result.experiment}", chip, more)
 
 
 def nobody(
-    pick: ChosenJudge, gold: GoldSummary, kind: str, constant: str, n_judges: int, *, pairs: bool = False
+    pick: ChosenJudge, gold: GoldSummary, kind: str, constant: str, n_judges: int
 ) -> tuple[str, tuple[str, ...], str]:
     """What to do where nobody may be chosen, why, and the command; `kind` is the best judge's."""
     if pick.too_few:
@@ -143,24 +141,27 @@ def nobody(
     # a recorded or local judge has no prompt to begin with, so that the embedded model gets one; the set
     # starter is the one that the command takes anyway
     name = JudgeName.read(pick.best) if kind == "prompt" else None
+    pairs = gold.noun == "pairs"
     which = f"{'--signature pairwise_v1 ' * pairs}--model embedded"
     if name and not name.program:
         which = f"--signature {name.signature} --model {name.model}"
     following = f"judgecal optimize {f'--gold {gold.set} ' * (gold.set != 'starter')}{which}"
+    if gold.scale == "nominal" and not pairs and (not name or name.program):
+        following = "judgecal signature new --help"  # no shipped signature has the words of these labels
     better = f"shown to agree with {raters_in_words(gold.labels_by)[0]} better than {constant}."
     if n_judges == 1:
         return f"Do not use {pick.best} yet.", (f"It is not {better}",), following
     return f"Use none of these {n_judges} judges yet.", (f"None is {better}",), following
 
 
-def use(judge: str, stand_in: StandIn | None, margin: float) -> tuple[str, str]:
+def use(judge: str, stand_in: StandIn | None, margin: float, noun: str) -> tuple[str, str]:
     """The chip and the sentence: for what a judge is good; in a person's place only where that is shown."""
     may = None if stand_in is None else stand_in.shown(margin)
     if may:
         return "use", f"Use {judge}: it may stand in for a person."
     if may is None:
-        return "triage only", f"{judge} may sort answers; whether it could replace a person is open."
-    return "triage only", f"{judge} may sort answers. It may not replace a person."
+        return "triage only", f"{judge} may sort {noun}; whether it could replace a person is open."
+    return "triage only", f"{judge} may sort {noun}. It may not replace a person."
 
 
 # --- where nothing could be read
@@ -261,7 +262,7 @@ def reach_in_words(
     weighing = {"nominal": "", "binary": ", good and bad alike"}.get(
         gold.scale, f"{' once calibrated' * mapped}, low, middle and high labels alike"
     )
-    share = f"{points(value.value)}%{'' if graded else ' of answers'}"
+    share = f"{points(value.value)}%{'' if graded else f' of {gold.noun}'}"
     if value.low is not None:
         share += f" [{points(value.low)}, {points(value.high)}]"
     to = "to" if graded else "on"  # graded labels agree to a share and not on answers
@@ -343,18 +344,18 @@ def not_told_apart(pick: ChosenJudge, where: str) -> tuple[str, ...]:
     )
 
 
-def _beside_a_person(stand_in: StandIn | None, margin: float) -> str:
+def _beside_a_person(stand_in: StandIn | None, decision: JudgesDecision) -> str:
     """Why a judge is said to stand in for a person, or is not, where that was tested."""
     if stand_in is None or stand_in.at_worst is None:
         return ""
-    shown = stand_in.shown(margin)
+    margin, shown = decision.margin, stand_in.shown(decision.margin)
     if stand_in.at_worst > -margin and not shown:
         return "It is not shown to agree with every person better than a constant does."
     raters = stand_in.raters.items()
     worst, rater, n = min((beside.at_worst or 0.0, name, beside.n) for name, beside in raters)
     return (
-        f"Next to {rater} it could be {points(-worst)} points worse ({count(n)} answers both rated); we "
-        f"allow {100.0 * margin:g}."
+        f"Next to {rater} it could be {points(-worst)} points worse ({count(n)} {decision.result.gold.noun} "
+        f"both rated); we allow {100.0 * margin:g}."
     )
 
 
@@ -385,9 +386,9 @@ def _ends(loss: Estimate) -> str:
 def _unknown(decision: JudgesDecision, lead: Estimate, pick: ChosenJudge) -> tuple[str, ...]:
     """What weighs most comes first; `lead`: of the best judge over the best constant."""
     result, may_choose, judge = decision.result, decision.basis.may_choose, pick.judge or pick.best
-    n_sealed, free = result.gold.n_test_items, pick.free
+    n_sealed, noun, free = result.gold.n_test_items, result.gold.noun, pick.free
     stand_in, to_show = entry_of(decision, judge).stand_in, _questions_to_show(lead)
-    sealed = f"the {count(n_sealed)} sealed test answers" if n_sealed else "questions that did not choose it"
+    sealed = f"the {count(n_sealed)} sealed test {noun}" if n_sealed else "questions that did not choose it"
     beats = ""
     if free is not None and not free.shown:
         needed = _questions_to_show(free.loss)
@@ -419,7 +420,7 @@ def _unknown(decision: JudgesDecision, lead: Estimate, pick: ChosenJudge) -> tup
         not any(rater.enough for rater in result.raters)
         and f"How well people agree with each other: no two raters share {MIN_SHARED} items.",
         not any(entry.retest for entry in result.judges)
-        and "Whether a judge says the same twice: it judged each answer once (--repeats 3 would tell).",
+        and "Whether a judge says the same twice: it was asked once (--repeats 3 would tell).",
         bool(unpriced)
         and f"What {in_a_row(unpriced)} {costs}: without a price we rank {them} as the dearest.",
         decision.sampling == "curated"

@@ -97,10 +97,10 @@ def _explorer(workspace: Workspace, experiment: Experiment, result: OptimizeResu
     gold = unchanged_gold(result.gold.set, result.gold.sha256, workspace=workspace)
     if result.chosen == "before" or kept is None or gold is None:
         return None
-    rows, columns = list(stored_rows(experiment.journal).latest.values()), []
+    rows, columns, scale = list(stored_rows(experiment.journal).latest.values()), [], kept.verdicts()
     for name, tried in (("before", "before"), ("after", result.chosen)):
         of_judge = [row for row in rows if row.judge_fingerprint == prints[tried]]
-        columns.append(JudgeColumn(name, kept.verdicts(), whole_items(of_judge), kind="prompt"))
+        columns.append(JudgeColumn(name, scale, whole_items(of_judge, scale), kind="prompt"))
     judged = {row.item_id for row in columns[1].rows}
     items = tuple(one for one in gold.select("dev") if one.item_id in judged and one.item_id in gold.labels)
     table = AgreementTable(gold, items, 1 + max((row.repeat for row in columns[1].rows), default=0))
@@ -118,7 +118,7 @@ def _explorer(workspace: Workspace, experiment: Experiment, result: OptimizeResu
         n_open=len(items),
         traits={one.item.item_id: [f"change:{change}"] for one, change in parted},
         chips={f"change:{change}": f"got {change}" for change in ("better", "worse")},
-        title=f"{n['better']:,} of {len(items):,} dev answers got better, {n['worse']:,} worse",
+        title=f"{n['better']:,} of {len(items):,} dev items got better, {n['worse']:,} worse",
         n_quiet=n["unchanged"],
         n_agreed=len(items) - n["better"] - n["worse"],
         others="unchanged",

@@ -91,7 +91,7 @@ def _headline(result: SelectResult) -> Headline:
         why = "--allow-below-floor chooses anyway." if pick.too_few else sentence(result.why)
         because, more = fitting(*reasons, why, *beside_free(pick, where))
         return Headline(pick.kind, what, because, next=following, chip=pick.kind, more=more)
-    chip, what = use(result.chosen, result.stand_in, result.margin)
+    chip, what = use(result.chosen, result.stand_in, result.margin, gold.noun)
     raters = raters_in_words(gold.labels_by)[1]
     if pick.kind == "none":
         chip, what = "none", f"{result.chosen} was taken, though not shown to beat the best constant."

@@ -515,7 +515,7 @@ def _too_few(stored: StoredExperiment, table: AgreementTable, floor: FloorLoss) 
     )
     where = f"{n_groups:,} question{'s' * (n_groups != 1)}{' of train and dev' * sealed}"
     if n_items >= _MANY_ANSWERS * n_groups:
-        where = f"{n_items:,} answers to {where}"
+        where = f"{n_items:,} items on {where}"
     kinds = [f'at least {stratum.more} more "{stratum.name}" labels' for stratum in thin]
     driver = stratum_that_drives(floor.strata)
     if driver is not None and not thin:
