@@ -122,7 +122,10 @@ def test_nine_calls_are_a_judge_everywhere(judgecal: Run, workspace_dir: Path, n
 def test_calls_that_a_budget_stopped_have_no_price(judgecal: Run, noisy: StubServer) -> None:
     """A judge that was asked a few times costs what these cost, and one that was never asked nothing known."""
     judges = ("--judge", "right@mine*3", "--judge", "right@dear", "--budget-usd", "0.05")
-    mean, dear = one_object(judgecal("score", "--gold", "fair", *judges, "--json"), 4)["judges"]
+    mean, dear = one_object(judgecal("score", "--gold", "fair", *judges, "--name", "b", "--json"), 4)[
+        "judges"
+    ]
+    assert "without a usable count of tokens" not in judgecal("report", "b", "--full").out.replace("\n", " ")
     assert 0 < mean["n"] < mean["n_expected"] and mean["unscored"] == {"budget": mean["n_unscored"]}
     assert mean["usd_per_1k"] == pytest.approx(3 * 1.05) and (dear["n"], dear["usd_per_1k"]) == (0, None)
 

@@ -167,8 +167,10 @@ def _combined(rows: Sequence[Judgement], **changes: Any) -> Judgement:
     parts = [row.chances for row in rows if row.chances]
     words = dict.fromkeys(word for one in parts for word in one) if len(parts) == len(rows) else {}
 
+    made = [row for row in rows if row.error is None or row.error.kind != "budget"] or rows
+
     def total(name: str) -> Any:
-        values = [getattr(row, name) for row in rows]
+        values = [getattr(row, name) for row in made]
         return None if None in values else sum(values)
 
     summed = ("attempts", "latency_s", "prompt_tokens", "completion_tokens", "cost_usd")
