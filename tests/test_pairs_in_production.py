@@ -161,3 +161,12 @@ def test_a_lock_asks_in_as_many_orders_as_its_judge_was_chosen_in(
     with Path("both.csv").open(encoding="utf-8-sig") as file:
         verdicts = Counter(row["verdict"] for row in csv.DictReader(file))
     assert set(verdicts) == {"A", "B", ""} and verdicts[""] == judged["n_unscored"] > 0
+
+
+def test_a_table_of_pairs_without_verdicts_has_the_free_judges(
+    judgecal: Run, world: list[tuple[dict[str, Any], str]]
+) -> None:
+    found = one_object(judgecal("agreement", "gold.csv", "--label", "label", "--json"))
+    names = {judge["judge"] for judge in found["judges"]}
+    assert names == {"longer_answer@local", "pairwise_v1@embedded"}
+    assert "may sort pairs" in found["headline"]["sentence"] and found["gold"]["noun"] == "pairs"
