@@ -22,6 +22,8 @@ N, DRAWN, LABELLED = 2_000, {True: 40, False: 80}, 70
 class Places:
     """A table whose rows are found by the item's id."""
 
+    swapped = None
+
     @staticmethod
     def places(items: list[Item]) -> tuple[np.ndarray, np.ndarray]:
         return np.array([int(item.item_id) for item in items]), np.arange(len(items))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from judgecal.experiment.summary import check_judge
 from judgecal.experiment.trials import RunOptions, models_of, open_journal, run_trials
 from judgecal.goldset import GoldSet
 from judgecal.judges import GivenFunction, Judge, judge_named
-from judgecal.records import Judgement, Result
+from judgecal.records import PAIR_UNIT, Judgement, Result
 from judgecal.scale import Label, Scale
 from judgecal.stats import Agreement, Comparison, cross_fitted, leading_metric, metric_facts
 from judgecal.stats import agreement as agreement_of_arrays
@@ -86,8 +87,9 @@ def score(
     items = asked_items(gold, split, limit=limit, without_groups=trained)
     with open_journal(None if journal is None else Path(journal), options) as stored:
         rows = run_trials(judges, items, journal=stored, options=options)
-    whole = (row for one in judges for row in whole_items(rows.of(one.name), one.scale))
-    return Scored(whole, gold=gold, scales={one.name: item_scale(one) for one in judges})
+    of_judges = [(one, rows.of(one.name)) for one in judges]
+    whole = [whole_items(of, one.scale) if one.unit == PAIR_UNIT else of for one, of in of_judges]
+    return Scored(itertools.chain(*whole), gold=gold, scales={one.name: item_scale(one) for one in judges})
 
 
 def _on_scale_of(gold: GoldSet, judge: Judge | str | Path | Callable[..., Any]) -> Judge:
