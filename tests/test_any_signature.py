@@ -112,8 +112,7 @@ def test_from_import_to_report(
     )
     assert suited["rates"]["policy"]["shares"]["unclear"]["high"] > 0.05
     assert (
-        suited["headline"]["sentence"].startswith("Of 30 answers ")
-        and suited["headline"]["kind"] == "raw rates"
+        suited["headline"]["sentence"].startswith("Of 30 rows ") and suited["headline"]["kind"] == "raw rates"
     )
     for experiment in (
         suited["experiment"],
@@ -138,7 +137,7 @@ def _shares_are_told(judged: dict[str, Any]) -> None:
         assert 0 < one["low"] < one["value"] < one["high"] < 1 and (one["n"], one["n_groups"]) == (30, 30)
     assert rate["raw"]["value"] is None and rate["raw"]["reason"]
     say = judged["headline"]["sentence"]
-    assert judged["headline"]["kind"] == "raw rate" and say.startswith("Of 30 answers ")
+    assert judged["headline"]["kind"] == "raw rate" and say.startswith("Of 30 rows ")
     assert all(f'"{word}"' in say for word in WORDS)
     assert (
         "accuracy on cases" in judged["headline"]["because"][-1]

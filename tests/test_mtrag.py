@@ -55,7 +55,7 @@ def test_the_known_figures(judgecal: Run, shared_data: Path, metric: str) -> Non
     if metric == "faithfulness":  # counting words tracks people as well as the recorded judges do
         assert overlap["calibrated"]["macro_agreement"]["low"] > floor
         assert overlap["with_mean"]["pearson"]["value"] == pytest.approx(0.705, abs=5e-4)
-        assert overlap["agreement"]["spearman"]["value"] == pytest.approx(0.617, abs=5e-4)
+        assert overlap["agreement"]["spearman"]["value"] == pytest.approx(0.618, abs=5e-4)
     for one in recorded:
         pearson, spearman = KNOWN[metric][one["judge"]]
         assert (one["n"], one["n_unscored"]) == (477, 0)

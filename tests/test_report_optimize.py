@@ -38,7 +38,7 @@ def test_the_page(judgecal: Run, workspace_dir: Path) -> None:
     dev = {item.item_id for item in gold.select("dev")}
     assert {item["id"] for item in carried["items"]} <= dev
     got = [changes.count(f"change:{change}") for change in ("better", "worse")]
-    assert f"{got[0]} of {len(dev)} dev answers got better, {got[1]} worse" in page
+    assert f"{got[0]} of {len(dev)} dev items got better, {got[1]} worse" in page
     assert page.count("<h3>Demo ") == printed["n_demos"] > 0
 
 

@@ -57,7 +57,7 @@ RERANKING_FILE = "reranking.jsonl"
 
 _SUMMARY = "rag/summary"  # the signature that summarises a chunk
 _AT_ONCE = 64  # calls for vectors whose replies are held at once: 2,048 texts
-_VERSION = "1"  # counts changes of the code that change what is found: of chunks, children, BM25, vectors
+_VERSION = "2"  # counts changes of the code that change what is found: of chunks, children, BM25, vectors
 # Whose version decides what is found, by how the setting begins that needs it.
 _LIBRARIES = {"lsa": "scikit-learn", "stem:": "PyStemmer", "sentencex:": "sentencex"}
 _TABLE = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
