@@ -124,6 +124,12 @@ def test_what_does_not_load_exits_2_with_the_line(
     assert one["usable"] is False and any(says in problem["message"] for problem in one["problems"])
 
 
+def test_a_judge_of_pairs_says_which_answer_is_better(judgecal: Run, workspace_dir: Path) -> None:
+    inputs = ("--inputs", "question,answer_a,answer_b")
+    assert judgecal("signature", "new", "better", "--scale", "nominal", *inputs).code == 0
+    assert 'Literal["A", "tie", "B"]' in (workspace_dir / "signatures" / "better.py").read_text()
+
+
 def test_check_says_what_items_of_a_set_lack(judgecal: Run, workspace_dir: Path) -> None:
     inputs = "question,contexts,policy,answer_under_test"
     judgecal("signature", "new", "grounded", "--scale", "nominal", "--words", "a,b,c", "--inputs", inputs)

@@ -15,8 +15,8 @@ from judgecal.errors import InputError, refuse, unknown_name
 from judgecal.goldset import GoldSet
 from judgecal.judges.protocol import lacking_inputs
 from judgecal.prompts import read_prompt
-from judgecal.records import Result
-from judgecal.scale import Scale, common_scale
+from judgecal.records import PAIR_UNIT, Result
+from judgecal.scale import PREFERENCE, Scale, common_scale
 from judgecal.signatures import (
     ANSWER_A,
     ANSWER_B,
@@ -31,6 +31,7 @@ from judgecal.signatures import (
     read_source,
     scale_of_field,
     source_file,
+    unit_of,
     verdict_fields,
 )
 from judgecal.workspace import Workspace, shown, write_text
@@ -315,6 +316,8 @@ def new_signature(
     if text is not None:
         scale, inputs, words = str(text.scale), text.inputs, text.scale.categories
     inputs = tuple(inputs) or DEFAULT_INPUTS
+    if scale == "nominal" and not words and unit_of(inputs) == PAIR_UNIT:
+        words = tuple(PREFERENCE)
     path = workspace.signatures / f"{name}.py"
     problems = []
     if not all(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", part) for part in name.split("/")):
