@@ -6,6 +6,7 @@ dates, so that two runs give the same files; a number of a result, a decision or
 
 from __future__ import annotations
 
+import calendar
 import contextlib
 import hashlib
 import io
@@ -39,7 +40,7 @@ _MASKED_KEYS = frozenset(
 _MASKS = (
     (re.compile(r"^.* \(\d+ s so far\)\n", re.MULTILINE), ""),  # on a machine that is busy
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|\+00:00)?"), "<when>"),
-    (re.compile(r"\d{4}-\d\d-\d\d"), "<day>"),
+    (re.compile(rf"\d{{4}}-\d\d-\d\d|\b\d{{1,2}} ({'|'.join(calendar.month_name[1:])}) \d{{4}}\b"), "<day>"),
     (re.compile(r"(?<![\w.])[\d.,]+ ?(ms|s|seconds?|minutes?|hours?|days?)\b(?! a)"), "<time>"),
     (re.compile(r"(?<![\w.])[\d.,]+(/s| a second| per minute)"), "<rate>"),
     (re.compile(r"\b(lock|code)([:= \"]+)[0-9a-f]{12,64}"), r"\1\2<sha>"),
