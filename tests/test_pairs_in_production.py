@@ -170,3 +170,19 @@ def test_a_table_of_pairs_without_verdicts_has_the_free_judges(
     names = {judge["judge"] for judge in found["judges"]}
     assert names == {"longer_answer@local", "pairwise_v1@embedded"}
     assert "may sort pairs" in found["headline"]["sentence"] and found["gold"]["noun"] == "pairs"
+
+
+def test_the_words_of_pairs_on_single_answers_are_words(
+    judgecal: Run, workspace_dir: Path, world: list[tuple[dict[str, Any], str]]
+) -> None:
+    judgecal("gold", "import", "gold.csv", "--as", "pairs", "--label", "label")
+    judgecal("score", "--gold", "pairs", "--judge", "longer_answer@local", "--name", "s")
+    judgecal("select", "s")
+    (workspace_dir / "single.csv").write_text("question,answer,verdict\nq,a,A\nr,b,B\n")
+    rated = judgecal("rate", "single.csv", "--lock", "judge.lock.json")
+    assert rated.code == 2 and "words without an order" in rated.err
+    draw = ("-n", "20", "--lock", "judge.lock.json", "-o", "sheet.csv")
+    drawn = judgecal("gold", "sheet", "single.csv", *draw)
+    assert drawn.code == 2 and "words without an order" in drawn.err
+    systems = judgecal("rate", "single.csv", "--lock", "judge.lock.json", "--systems", "x,y")
+    assert systems.code == 2 and "--systems is of judged pairs" in systems.err

@@ -55,6 +55,15 @@ class JudgedColumns:
     second: str | None = None  # another judge's verdicts, on the scale of the first
     repeats: tuple[str, ...] = ()  # further verdicts of the same judge
 
+    def prefers(self, judge: Scale) -> bool:
+        """Whether a row is a pair, and the judge's words say which answer is better."""
+        return judge.of_pairs and self.columns.pairs
+
+    def rule(self, lock: Lock, judge: Scale) -> PassRule:
+        """What verdicts count for in a rate."""
+        rule = PassRule.of_lock(lock, judge)
+        return rule.of_preferences if self.prefers(judge) else rule
+
     @property
     def named(self) -> dict[str, str]:
         """What is read -> its column."""
@@ -147,6 +156,8 @@ def read_judged(
     import polars as pl
 
     frame, where, named = _frame(path, columns), shown(path), columns.named
+    if not (judge.numeric or columns.prefers(judge)):
+        raise InputError(f"{where}: the lock's judge gives words without an order, which have no rate")
     swapped = None
     if systems is not None and "system_a" in named:
         of = [frame[named[part]].fill_null("").str.strip_chars() for part in ("system_a", "system_b")]
@@ -179,7 +190,7 @@ def read_judged(
         group=np.unique(groups, return_inverse=True)[1].astype(np.int64),
         value_of=codes,
         values=values,
-        systems=(systems or ("A", "B")) if judge.of_pairs else None,
+        systems=(systems or ("A", "B")) if columns.prefers(judge) else None,
         swapped=swapped,
     )
 
@@ -439,8 +450,8 @@ def draw_rows(
         return _answers_to_label(path, columns, Scale.parse(str(scale)), n=n, name=name, seed=seed)
     lock = load_lock(lock_path)
     judge = lock.runnable(workspace, trust_lock=trust_lock).scale
-    rule = PassRule.of_lock(lock, judge).of_preferences
-    table = read_judged(path, JudgedColumns(columns, columns.system if strata == _BY_SYSTEM else None), judge)
+    named = JudgedColumns(columns, columns.system if strata == _BY_SYSTEM else None)
+    rule, table = named.rule(lock, judge), read_judged(path, named, judge)
     before = None if labels is None else load_gold(labels, workspace=workspace)
     workspace.require_writable("gold sheet -n")
     problems = [] if before else name_problems(name, workspace=workspace, replace=False)

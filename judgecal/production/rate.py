@@ -181,7 +181,7 @@ class RateRun:
 
     @cached_property
     def rule(self) -> PassRule:
-        return PassRule.of_lock(self.lock, self.judge).of_preferences
+        return self.named.rule(self.lock, self.judge)
 
     @cached_property
     def named(self) -> JudgedColumns:
@@ -204,7 +204,7 @@ class RateRun:
     @cached_property
     def prefers(self) -> tuple[str, str] | None:
         """Of judged pairs whose share it is, and over whom; None of verdicts on one answer."""
-        if not self.judge.of_pairs:
+        if not self.named.prefers(self.judge):
             return None
         return self.systems or systems_of(self.path, self.named) or ("A", "B")
 
@@ -281,7 +281,9 @@ class RateRun:
             return str(scale) if scale.pass_at is None else f"{scale}, pass at {scale.pass_at:g}"
 
         if self.systems is not None and self.prefers is None:
-            problems.append(f"--systems: {self.lock_path} is the lock of no judge of pairs")
+            problems.append(
+                f"--systems is of judged pairs: {self.path} has none, or {self.lock_path} no judge of them"
+            )
         if not people.numeric:
             problems.append(
                 f"{self.lock_path}: its labels are words without an order: rate takes marks or numbers"

@@ -67,9 +67,9 @@ class PassRule:
 
     @property
     def of_preferences(self) -> PassRule:
-        """For words that say which of two answers is better the rule of their mean: 1, a tie 1/2, or 0."""
+        """The rule of the mean of words that say which of two answers is better: 1, a tie 1/2, or 0."""
         mean = Scale("points", 0.0, 1.0)
-        return PassRule(mean, mean, mean, None) if self.judge.of_pairs else self
+        return PassRule(mean, mean, mean, None)
 
     def class_rates(self, agreement: Mapping[str, Estimate]) -> tuple[Estimate | None, Estimate | None]:
         """Sensitivity and specificity at this mark among a lock's estimates; None where there are none."""
