@@ -199,8 +199,9 @@ def systems_of(path: Path, columns: JudgedColumns) -> tuple[str, str] | None:
     """The two systems whose answers a table of pairs holds; None where no column says who gave them."""
     if "system_a" not in columns.named or "system_b" not in columns.named:
         return None
-    frame = _frame(path, columns)
-    both = (frame[columns.named[part]].fill_null("").str.strip_chars() for part in ("system_a", "system_b"))
+    a, b = (columns.named[part] for part in ("system_a", "system_b"))
+    frame = _frame(path, JudgedColumns(Columns(system_a=a, system_b=b)))  # once more, without its texts
+    both = (frame[column].fill_null("").str.strip_chars() for column in (a, b))
     names = sorted({name for column in both for name in column.unique().to_list()})
     if len(names) == 2:
         return names[0], names[1]
