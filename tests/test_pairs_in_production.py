@@ -53,12 +53,17 @@ def world(workspace_dir: Path) -> list[tuple[dict[str, Any], str]]:
     return rows
 
 
+def _lock(judgecal: Run) -> str:
+    """Where the lock of the longer answer stands, selected on the gold set."""
+    assert judgecal("gold", "import", "gold.csv", "--as", "pairs", "--label", "label").code == 0
+    assert judgecal("score", "--gold", "pairs", "--judge", "longer_answer@local", "--name", "s").code == 0
+    return str(one_object(judgecal("select", "s", "--json"))["lock"])
+
+
 def test_the_share_that_prefers_a_system_is_corrected(
     judgecal: Run, workspace_dir: Path, world: list[tuple[dict[str, Any], str]]
 ) -> None:
-    assert judgecal("gold", "import", "gold.csv", "--as", "pairs", "--label", "label").code == 0
-    assert judgecal("score", "--gold", "pairs", "--judge", "longer_answer@local", "--name", "s").code == 0
-    lock = one_object(judgecal("select", "s", "--json"))["lock"]
+    lock = _lock(judgecal)
     assert one_object(judgecal("gate", "--lock", lock, "--json"))["decision"] == "pass"
     judged = one_object(judgecal("judge", "rows.csv", "--lock", lock, "-o", "judged.csv", "--json"))
     assert (judged["n"], judged["n_unscored"]) == (N, 0)
@@ -109,9 +114,7 @@ def test_the_share_that_prefers_a_system_is_corrected(
 def test_systems_are_named_where_there_are_more_than_two(
     judgecal: Run, workspace_dir: Path, world: list[tuple[dict[str, Any], str]]
 ) -> None:
-    judgecal("gold", "import", "gold.csv", "--as", "pairs", "--label", "label")
-    judgecal("score", "--gold", "pairs", "--judge", "longer_answer@local", "--name", "s")
-    judgecal("select", "s")
+    _lock(judgecal)
     table = workspace_dir / "rows.csv"
     table.write_text(table.read_text().replace("otter,lynx", "heron,lynx"))
     judgecal("judge", "rows.csv", "--lock", "judge.lock.json", "-o", "judged.csv")
@@ -175,9 +178,7 @@ def test_a_table_of_pairs_without_verdicts_has_the_free_judges(
 def test_the_words_of_pairs_on_single_answers_are_words(
     judgecal: Run, workspace_dir: Path, world: list[tuple[dict[str, Any], str]]
 ) -> None:
-    judgecal("gold", "import", "gold.csv", "--as", "pairs", "--label", "label")
-    judgecal("score", "--gold", "pairs", "--judge", "longer_answer@local", "--name", "s")
-    judgecal("select", "s")
+    _lock(judgecal)
     (workspace_dir / "single.csv").write_text("question,answer,verdict\nq,a,A\nr,b,B\n")
     rated = judgecal("rate", "single.csv", "--lock", "judge.lock.json")
     assert rated.code == 2 and "words without an order" in rated.err
