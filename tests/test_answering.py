@@ -14,21 +14,11 @@ from judgecal.goldset import Document, GoldSet, item_row, load_gold
 from judgecal.rag.answering.answerer import Answerer, Grader, choose_grader
 from judgecal.rag.answering.contexts import ContextKind, ContextOptions, Served, corpus_notes, serve
 from judgecal.rag.answering.questions import Question, questions_of, refuses, says_unanswerable
-from judgecal.rag.answering.result import (
-    Counted,
-    KnownQuestion,
-    SystemRows,
-    comparisons,
-    contaminated,
-    decomposition,
-    right_from,
-    system_entry,
-)
+from judgecal.rag.answering.result import Counted, SystemRows, comparisons, decomposition, system_entry
 from judgecal.rag.evaluation.judging import ITEMS_FILE, answered_items
 from judgecal.rag.evaluation.summary import Measured, Verdicts
 from judgecal.rag.evaluation.system import SystemAnswer
 from judgecal.records import Context, Failure, Item, Judgement
-from judgecal.scale import Scale
 from judgecal.tables import write_json_lines
 from judgecal.workspace import Workspace
 from tests.support.gold import made_gold, made_items, rated
@@ -454,25 +444,6 @@ def test_only_a_system_with_both_contexts_is_taken_apart() -> None:
     points = decomposition(rows)
     assert points is not None and [one.system for one in points.systems] == ["a"]
     assert decomposition(rows[1:]) is None
-
-
-def test_contamination_counts_right_answers_to_answerable_questions() -> None:
-    rows = [
-        outcome("known", 75.0),
-        outcome("unknown", 74.9),
-        outcome("refused", 80.0, text=NOWHERE),
-        outcome("no answer there", 100.0, text=NOWHERE, reference=NOWHERE),
-        outcome("unrated", None),
-    ]
-    systems = [system(rows, context="none"), system([outcome("known", 90.0)], "t", context="none")]
-    questions = asked("known", "unknown", "refused", "no answer there", "unrated")
-    found = contaminated([*systems, system([outcome("unknown", 90.0)])], questions, right_at=75.0)
-    assert found is not None and found.questions == (KnownQuestion("known", "known?", ("s", "t")),)
-    assert (found.n_answerable, found.n_unscored) == (4, 1)
-    assert contaminated([system(rows)], questions, right_at=75.0) is None
-    assert right_from(Scale.parse("percentage", pass_at=60)) == 60.0
-    assert right_from(Scale.parse("percentage")) == 50.0
-    assert right_from(Scale.parse("ordinal:1:5", pass_at=4)) == 50.0  # a mark of another unit
 
 
 # --- items

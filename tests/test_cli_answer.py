@@ -16,7 +16,7 @@ from judgecal.experiment.stored import find_experiment
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
 from judgecal.rag.answering.document import answer_document, answer_report
-from judgecal.rag.answering.result import AnswerResult, Contaminated, KnownQuestion
+from judgecal.rag.answering.result import AnswerResult
 from judgecal.rag.evaluation.judging import answered_items
 from judgecal.report.explorer import Explorer
 from judgecal.report.html import html
@@ -25,7 +25,7 @@ from judgecal.workspace import find_workspace
 from tests.support.command import Ran, Run, check_estimate, one_object, tree
 from tests.support.gold import THINGS, made_gold
 from tests.support.locks import a_lock
-from tests.support.pages import ATTACK, HOSTILE, OPEN, Parsed, check_page, printed_by, told
+from tests.support.pages import HOSTILE, OPEN, check_page, printed_by, told
 from tests.support.server import COMPLETION_TOKENS, PROMPT_TOKENS, StubServer, running
 from tests.support.tables import read as lines
 
@@ -140,7 +140,7 @@ def test_the_object_of_the_contract(judgecal: Run, fair: Path, workspace_dir: Pa
     (pair,) = found["comparisons"]
     assert (pair["a"], pair["b"], pair["difference"]["value"], pair["decision"]) == (A, B, 0.0, "cannot tell")
     assert "was not locked on a gold set" in found["warnings"][0]
-    assert found["contaminated"] is found["decomposition"] is found["dropped"] is None
+    assert found["decomposition"] is None
     assert found["notes"] == ["1 question names no reference document: nobody"]
     folder = experiment(workspace_dir, found)
     assert len(lines(folder / "answers.jsonl")) == len(lines(folder / "judgements.jsonl")) == 26
@@ -324,8 +324,6 @@ def test_controlled_minus_naive_is_what_retrieval_costs(
         "The judge's own error is a band around both"
         in judgecal("answer", "--gold", "fair", *argv, "--full").said
     )
-    shown = judgecal("answer", "--gold", "fair", *argv, "--show", "g03").said
-    assert "handed over (topk): d03" in shown and f"{A} (controlled): 100%" in shown
 
 
 def test_a_prompt_that_two_contexts_share_is_sent_once(judgecal: Run, fair: Path, calls: list[str]) -> None:
@@ -366,35 +364,6 @@ def test_a_set_without_documents(judgecal: Run, fair: Path) -> None:
     assert one_object(fair_run(judgecal, "--contexts", "none"))["systems"][0]["answered"] == 0.0
 
 
-def test_contaminated_questions_are_listed_and_can_be_dropped(
-    judgecal: Run, fair: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    known = (1, 4)
-
-    def by_heart(text: str) -> str | None:
-        for number in known:
-            if asked_about(number)(text):
-                return in_answer(f"{TOWNS[number]} sold {THINGS[number]} at the fair.")
-        return None
-
-    answering(monkeypatch, by_heart)
-    closed = one_object(fair_run(judgecal, "--contexts", "none"))
-    found = closed["contaminated"]
-    assert [row["question"] for row in found["questions"]] == ["g01", "g04"]
-    assert (found["right_at"], found["n_answerable"]) == (50.0, 12)  # the set has no mark
-    assert found["questions"][0]["systems"] == [A]
-    text = judgecal("answer", "--gold", "fair", "--contexts", "none").said
-    assert text.startswith("Leave out 2 of 12 questions. They were answered right (50% or more) without any")
-    assert f"--drop-contaminated {closed['experiment']}" in text
-    rest = one_object(fair_run(judgecal, "--drop-contaminated", closed["experiment"]))
-    assert rest["gold"]["n_questions"] == 11
-    assert rest["dropped"] == {"experiment": closed["experiment"], "groups": ["g01", "g04"]}
-    assert any("2 questions that closed-book run" in note for note in rest["notes"])
-    assert not any("took no part" in text for text in rest["warnings"])
-    wrong = fair_run(judgecal, "--drop-contaminated", rest["experiment"])
-    assert (wrong.code, "was no closed-book run" in wrong.err) == (2, True)
-
-
 # --- answers from elsewhere
 
 
@@ -423,9 +392,6 @@ def test_answers_of_a_system_elsewhere(
     assert found["comparisons"][0]["decision"] == "A"
     assert "|recorded:a.csv@" in found["run_line"]
     assert len(calls) == 25 and len(answered_items(experiment(workspace_dir, found))) == 25
-    shown = one_object(fair_run(judgecal, "--answers", path, "--show", "g00"), 4)["question"]
-    assert len(calls) == 25
-    assert (shown["documents"], shown["rank"]) == (None, 1)
     # Beside systems that judgecal calls itself, in one table.
     both = one_object(fair_run(judgecal, "--answers", path, "--models", "embedded"), 4)
     assert [one["system"] for one in both["systems"]] == [A, "ours", "theirs"]
@@ -467,20 +433,6 @@ def test_answers_that_cannot_be_read(
 # --- looking closer
 
 
-def test_one_question_across_all_systems(judgecal: Run, fair: Path) -> None:
-    argv = ("--signatures", "answer_v1,answer_v2", "--show", "g03")
-    shown = one_object(fair_run(judgecal, *argv))["question"]
-    assert (shown["rank"], shown["reference_documents"], shown["documents"][0]) == (1, ["d03"], "d03")
-    assert shown["score"] > 0 and len(shown["documents"]) == 4
-    assert [row["system"] for row in shown["answers"]] == [A, B]
-    text = judgecal("answer", "--gold", "fair", *argv).said
-    assert text.startswith("g03: What did Dorran sell at the fair? 2 of 2 answers have a rating.")
-    assert "reference answer: Dorran sold slate at the fair." in text and "rank 1 by BM25" in text
-    assert all(f"{system}: 100% answer: Dorran sold slate at the fair." in text for system in (A, B))
-    ran = fair_run(judgecal, "--show", "g99")
-    assert (ran.code, "unknown question 'g99'" in ran.err) == (2, True)
-
-
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
@@ -488,11 +440,9 @@ def test_one_question_across_all_systems(judgecal: Run, fair: Path) -> None:
         (("--contexts", ","), "--contexts is empty"),
         (("--models", ","), "no answerer is named"),
         (("--contexts", "recorded"), "unknown context 'recorded'"),
-        (("--position", "9"), "--position must be"),
         (("--contexts", "topk", "--without-reference"), "--without-reference is for --contexts controlled"),
         (("--signatures", "correctness_v3"), "it judges, and cannot answer"),
         (("--judge", "answer_v1@embedded"), "cannot judge"),
-        (("--drop-contaminated", "nowhere"), "nowhere"),
         (("--limit", "0"), "--limit must be at least 1"),
         (("--tokenizer", "wrds"), "unknown tokenizer"),
     ],
@@ -572,9 +522,3 @@ def test_systems_of_recorded_answers(judgecal: Run, tmp_path: Path) -> None:
     assert "and no other system has a rating" in lost.headline.because[0]
     assert "0.0%" not in lost.headline.because[0]
     assert "no rating" in html(lost) and "0.0%" not in html(nobody).partition("<main>")[0]
-    by_heart = Contaminated(75.0, 9, 0, (KnownQuestion("q", ATTACK, ("m",)),))
-    closed = answer_document(dataclasses.replace(result, context=("none",), contaminated=by_heart))
-    assert closed.headline.sentence == "Leave out 1 of 9 questions."
-    assert closed.headline.because[0].startswith("They were answered right (75% or more)")
-    page = html(closed)
-    assert 'section id="contaminated"' in page and not Parsed(page).all("img")

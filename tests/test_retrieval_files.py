@@ -102,23 +102,17 @@ def test_an_empty_reference_is_no_reference(tmp_path: Path) -> None:
     assert (result.n_questions, result.n_without_reference, result.mrr.n) == (4, 1, 3)
 
 
-def test_a_folder_of_texts_with_a_pattern(tmp_path: Path) -> None:
+def test_a_folder_of_texts(tmp_path: Path) -> None:
     folder = tmp_path / "corpus"
     folder.mkdir()
     for name, text in DOCUMENTS:
-        (folder / f"pdfs_repliqa_0_{name}.txt").write_text(text)
-    (folder / "readme.txt").write_text("about")
+        (folder / f"{name}.txt").write_text(text)
+    (folder / "readme.md").write_text("about")
     (folder / "picture.png").write_bytes(b"\x89")
-    asked = questions(tmp_path)
-    found = collection_of_files(folder, asked, id_pattern="pdfs_repliqa_0_<id>.txt")
+    found = collection_of_files(folder, questions(tmp_path))
     assert found.documents is not None
     assert [one.document_id for one in found.documents] == ["d1", "d2", "d3", "readme"]
-    assert any("1 of 4 names do not fit" in note and "readme.txt" in note for note in found.notes)
     assert any("picture.png" in note for note in found.notes)
-    again = collection_of_files(folder, asked, id_pattern="pdfs_repliqa_0_<id>")
-    assert again.documents == found.documents
-    with pytest.raises(InputError, match="write <id> once"):
-        collection_of_files(folder, asked, id_pattern="pdfs")
 
 
 def test_tables_of_other_kinds_and_names(tmp_path: Path) -> None:

@@ -157,7 +157,7 @@ def asked(own: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     def reply(messages: Any) -> str:
         prompts.append([message["content"] for message in messages])
         found = re.search(r"\[(\d)\] Text of d4", prompts[-1][-1])
-        said = f"It is tea [{found[1]}] [8]." if found else "I pass, friend."
+        said = f"It is tea [{found[1]}] [8]." if found else f"{REFUSAL}."
         return f"[[ ## answer ## ]]\n{said}\n\n[[ ## completed ## ]]"
 
     monkeypatch.setattr(transport, "reply", reply)
@@ -168,31 +168,24 @@ def test_answers_from_own_contexts_are_totalled_by_rules(
     judgecal: Run, asked: list[list[str]], own: Path
 ) -> None:
     assert judgecal("gold", "import", "samples.json", "--as", "quiz").code == 0
-    words = ["answer", "--gold", "quiz", "--contexts", "own", "--shuffle", "--seed", "3", "--name", "first"]
-    words += ["--system-message", "Say it in one line.", "--refusal-message", "I pass, friend."]
+    words = ["answer", "--gold", "quiz", "--contexts", "own", "--name", "first"]
     ran = judgecal(*words, "--json")
     assert ran.code == 0, ran.err
     told = json.loads(ran.out)
-    assert told["judge"] == 'rules(message="I pass, friend.")@local'
+    assert told["judge"] == "rules@local"
     assert told["headline"]["next"] == "judgecal rules quiz --answers first"
-    assert told["systems"][0]["refusals"]["unanswerable"] == {"answered": 0, "refused": 1}
+    assert told["systems"][0]["refusals"]["unanswerable"] == {"answered": 1, "refused": 0}
     assert any("card.toml names no language" in note for note in told["notes"])
     first = next(prompt for prompt in asked if "Which?" in prompt[-1])
-    assert "Say it in one line." in first[0] and first[0].rstrip().endswith("I pass, friend.")
     order = re.findall(r"\[(\d)\] Text of (d\d)\.", first[-1])
     assert [number for number, _ in order] == list("012345678")
     names = [name for _, name in order]
-    assert sorted(names) == [f"d{n}" for n in range(9)] and names != sorted(names)
+    assert names == [f"d{n}" for n in range(9)]
     ran = judgecal("rules", "quiz", "--answers", "first", "--json")
     assert ran.code == 0, ran.err
-    right = 1 + (names[8] in ("d4", "d5"))  # it cites d4 and whatever stands last
-    n_cited = 1 if names[8] == "d4" else 2
     assert scores(ran.out, "answer_v1@embedded")["refuse"] == (100.0, 100.0, 1)
     beside = {row["measure"]: row["mean"]["value"] for row in json.loads(ran.out)["beside"]}
-    assert beside == {"cite precision": right / n_cited, "cite recall": right / 2, "words": (5 + 3) / 2}
-    judgecal(*words[:-6], "--name", "second", "--seed", "4")
-    again = re.findall(r"\] Text of (d\d)\.", next(p for p in reversed(asked) if "Which?" in p[-1])[-1])
-    assert again != names and sorted(again) == sorted(names)
+    assert beside == {"cite precision": 1 / 2, "cite recall": 1 / 2, "words": (5 + len(REFUSAL.split())) / 2}
 
 
 def test_what_brings_no_context_is_not_asked(judgecal: Run, own: Path) -> None:
@@ -204,7 +197,6 @@ def test_what_brings_no_context_is_not_asked(judgecal: Run, own: Path) -> None:
     why = {row["question"]: row["kind"] for row in json.loads(ran.out)["not_asked"]}
     assert why == {"1": "no_context", "2": "empty_document"}
     assert "starter: no item brings contexts of its own" in judgecal("answer", "--contexts", "own").err
-    assert "there is no such file" in judgecal("answer", "--system-message", "@none").err
     other = judgecal("rules", "starter", "--answers", json.loads(ran.out)["experiment"])
     assert other.code == 2 and "answers questions of quiz, and not of starter" in other.err
 

@@ -41,9 +41,6 @@ class CollectionArguments:
     run: Annotated[
         File, option("Rankings of your own retriever: a TREC run, or JSONL of question_id, ranked.")
     ] = None
-    id_pattern: Annotated[Name, option("What wraps the documents' ids, such as pdfs_repliqa_0_<id>.txt.")] = (
-        None
-    )
     document_id: Annotated[
         Name, option("By default document_id, doc_id, docid, _id or id.", "--document", metavar="COL")
     ] = None
@@ -92,9 +89,7 @@ class CollectionArguments:
             reference=self.reference,
             reference_separator=self.separator,
         )
-        return collection_of_files(
-            self.documents, self.questions, qrels=self.qrels, columns=columns, id_pattern=self.id_pattern
-        )
+        return collection_of_files(self.documents, self.questions, qrels=self.qrels, columns=columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +98,7 @@ class RetrieverArguments:
 
     k: Annotated[int, option("How many documents are handed on.", "-k", "--k")] = 5
     tokenizer: Annotated[str, option("words, split, or stem:LANGUAGE.")] = "words"
-    with_title: Annotated[bool, option("Index titles in front of the texts.")] = False
     window: Annotated[int, option("Consecutive questions in a window.")] = 110
-    worst: Annotated[int, option("How many of the worst questions to show.")] = 10
     seed: shared.Seed = 0
 
 
@@ -155,9 +148,7 @@ class GraderArguments:
     lock: Annotated[File, option("Rate with a locked judge (judge.lock.json).", metavar="L")] = None
     trust_lock: TrustLock = False
 
-    def for_rules(
-        self, asked: Sequence[Question], language: str, message: str | None
-    ) -> tuple[GraderArguments, tuple[str, ...]]:
+    def for_rules(self, asked: Sequence[Question], language: str) -> tuple[GraderArguments, tuple[str, ...]]:
         """Where nobody is named and answers can be held to rules alone, the judge of rules; and notes."""
         from judgecal.experiment.rules import lemmas_for
         from judgecal.judges import set_local
@@ -165,7 +156,7 @@ class GraderArguments:
         if self.judge or self.lock or not all(each.expect and not each.reference_answers for each in asked):
             return self, ()
         lemmas, off = lemmas_for(language, None)
-        (judge,) = set_local(["rules@local"], message=message, lemmas=lemmas or None)
+        (judge,) = set_local(["rules@local"], message=None, lemmas=lemmas or None)
         return replace(self, judge=judge), off
 
 
@@ -181,34 +172,9 @@ class ContextArguments:
         ),
     ] = "controlled"
     distractors: Annotated[int, option("Documents beside the reference document, best by BM25.")] = 3
-    position: Annotated[str, option("Of the reference document: first, last, middle or a number from 1.")] = (
-        "first"
-    )
     without_reference: Annotated[bool, option("Leave the reference document out: does it refuse?")] = False
     k: Annotated[int, option("Documents of --contexts topk.", "-k")] = 5
     tokenizer: Annotated[str, option("Which words BM25 sees.")] = "words"
-    shuffle: Annotated[bool, option("Hand own contexts over in another order, by --seed.")] = False
-
-
-@dataclass(frozen=True, slots=True)
-class PromptArguments:
-    """What an answerer is told, beside its signature."""
-
-    system_message: Annotated[
-        str | None, option("In the place of the signature's instructions; @FILE reads it.", metavar="TEXT")
-    ] = None
-    refusal_message: Annotated[
-        str | None, option("The words to refuse with, which rules looks for.", metavar="TEXT")
-    ] = None
-
-    def told(self) -> dict[str, str | None]:
-        """Both texts, read."""
-        text = self.system_message
-        if text is not None and text.startswith("@"):
-            if not Path(text[1:]).is_file():
-                raise InputError(f"--system-message {text}: there is no such file")
-            text = Path(text[1:]).read_text(encoding="utf-8")
-        return {"system_message": text, "refusal_message": self.refusal_message}
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,59 +189,34 @@ class RecordedArguments:
     system: Annotated[Name, column("Of --answers: by default system, or else it is one system.")] = None
 
 
-DropContaminated = Annotated[
-    Name,
-    option(
-        "Leave out questions that a --contexts none run answered right.",
-        "--drop-contaminated",
-        metavar="EXPERIMENT",
-    ),
-]
-RightAt = Annotated[
-    float | None,
-    option("Percentage from which an answer is right; else the set's mark, or 50.", "--right-at"),
-]
-OneQuestion = Annotated[Name, option("Show this question across all systems.", "--show", metavar="GROUP")]
-
-
 def answer(
     ctx: typer.Context,
     models: Annotated[Name, option("Models, separated by commas.")] = None,
     signatures: Annotated[Name, option("Answerers' signatures, separated by commas.")] = None,
     gold: shared.GoldName = "starter",
-    drop_contaminated: DropContaminated = None,
-    right_at: RightAt = None,
-    show: OneQuestion = None,
     repeats: Annotated[int, option("Answers to each question by each system.")] = 1,
     *,
     who: GraderArguments,
     how: ContextArguments,
-    prompt: PromptArguments,
     table: RecordedArguments,
     call: shared.BatchArguments,
 ) -> None:
     """Test the answerer alone, with the right document in hand. Each signature x model pair answers, a judge
     rates."""
-    from judgecal.experiment.stored import find_experiment
     from judgecal.goldset import load_gold
     from judgecal.rag.answering.answerer import Answerer, choose_grader
     from judgecal.rag.answering.contexts import ANSWERS_FILE, ContextOptions
-    from judgecal.rag.answering.document import question_document
     from judgecal.rag.answering.questions import questions_of, read_answers
-    from judgecal.rag.answering.result import read_contaminated
     from judgecal.rag.answering.run import AnswerRun
 
     workspace = shared.workspace_of(ctx)
-    gold_set, dropped = load_gold(gold, workspace=workspace), None
-    if drop_contaminated is not None:
-        experiment = find_experiment(workspace, drop_contaminated)
-        dropped = read_contaminated(experiment, gold=gold_set.name, gold_sha256=gold_set.sha256)
-    questions = questions_of(gold_set, without=dropped.groups if dropped else ())
-    answerers, told = tuple[Answerer, ...](), prompt.told()
+    gold_set = load_gold(gold, workspace=workspace)
+    questions = questions_of(gold_set)
+    answerers = tuple[Answerer, ...]()
     if table.answers is None or models or signatures:
         pairs = shared.names(signatures or "answer_v1"), shared.names(models or "embedded")
         answerers = tuple(
-            Answerer(f"{a}@{model}", workspace=workspace, **told) for a in pairs[0] for model in pairs[1]
+            Answerer(f"{a}@{model}", workspace=workspace) for a in pairs[0] for model in pairs[1]
         )
         if not answerers:
             raise InputError(
@@ -288,7 +229,7 @@ def answer(
     if table.answers is not None:
         columns = (table.question, table.answer or "answer", table.system)
         recorded = read_answers(table.answers, questions.asked, *columns)
-    who, notes = who.for_rules(questions.asked, gold_set.card.language, prompt.refusal_message)
+    who, notes = who.for_rules(questions.asked, gold_set.card.language)
     run = AnswerRun(
         workspace=workspace,
         gold=gold_set,
@@ -299,16 +240,13 @@ def answer(
         grader=choose_grader(who.judge, who.lock, workspace=workspace, trust_lock=who.trust_lock),
         options=call.options(repeats=repeats),
         seed=call.seed,
-        right_at=right_at,
-        dropped=dropped,
         out=call.name,
     )
     if call.dry_run:
         shared.show_plan(run.preview(), json=call.json)
         return
-    result = run.run(show=show)
-    document = None if result.question is None else question_document(result, result.question)
-    print_result(result, document, json=call.json, full=call.full)
+    result = run.run()
+    print_result(result, json=call.json, full=call.full)
     kinds_of_failure = sum((Counter(system.unscored) for system in result.systems), Counter[str]())
     why = ", ".join(f"{count} {kind}" for kind, count in kinds_of_failure.items())
     shared.finish(

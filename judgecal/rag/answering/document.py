@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import textwrap
 from collections.abc import Iterable
 
 from judgecal.experiment import Experiment
 from judgecal.rag.answered import answered_explorer
-from judgecal.rag.answering.result import AnswerResult, Counted, OneQuestion, ShownAnswer, SystemEntry
+from judgecal.rag.answering.result import AnswerResult, Counted, SystemEntry
 from judgecal.records import Estimate, Headline
 from judgecal.report.charts import Axis, interval_picture
 from judgecal.report.document import (
     Block,
     Bullets,
     Document,
-    Paragraph,
-    Record,
     Rung,
     Section,
     Table,
@@ -25,7 +22,7 @@ from judgecal.report.document import (
     table,
 )
 from judgecal.report.judges_headline import unread_headline
-from judgecal.report.numbers import count, difference, estimate, money, percent, plain, seconds
+from judgecal.report.numbers import difference, estimate, money, percent, plain, seconds
 from judgecal.report.wording import failures_in_words, fitting, sentence, sentences
 from judgecal.workspace import Workspace
 
@@ -51,7 +48,7 @@ _WORDS = (
 
 def answer_document(result: AnswerResult) -> Document:
     """What an answerer test came to."""
-    parts = (_systems, _comparisons, _decomposition, _refusals, _contaminated)
+    parts = (_systems, _comparisons, _decomposition, _refusals)
     title, sections = f"{result.experiment}: answerers compared", [part(result) for part in parts]
     about, headline, notes = _about(result), _headline(result), _notes(result)
     return stored_document(result, title, about, headline, *sections, notes=notes, words=_WORDS, short=True)
@@ -116,15 +113,8 @@ def _headline(result: AnswerResult) -> Headline:
 
 def _act(result: AnswerResult) -> tuple[str, list[str], str]:
     """What to do, why, and the command that follows; of several contexts the first one leads."""
-    gold, known = result.gold.set, result.contaminated
+    gold = result.gold.set
     both = f"judgecal answer --gold {gold} --contexts controlled,topk"
-    if known is not None and result.context[0] == "none":
-        right = f"answered right ({known.right_at:g}% or more) without any document"
-        if not known.questions:
-            return "Keep all questions", [f"none of {known.n_answerable:,} answerable ones was {right}"], both
-        leave_out = f"judgecal answer --gold {gold} --drop-contaminated {result.experiment}"
-        counts = f"{len(known.questions):,} of {known.n_answerable:,}"
-        return f"Leave out {counts} questions", [f"they were {right}"], leave_out
     if result.without_reference:
         reasons = ["the reference document was left out, so a refusal is right"]
         for system in [system for system in result.systems if system.context == "controlled"][:_SHOWN]:
@@ -321,39 +311,6 @@ def _refusals(result: AnswerResult) -> Section:
     return section("refusals", "Refusals", caption, cells)
 
 
-def _contaminated(result: AnswerResult) -> Section | None:
-    known = result.contaminated
-    if known is None:
-        return None
-    shown = [row for row in known.questions if row.text is not None]
-    n_sealed = len(known.questions) - len(shown)
-    columns = table(
-        shown,
-        {
-            "question": lambda row: row.question,
-            "wording": lambda row: textwrap.shorten(str(row.text), 70, placeholder=" ..."),
-            "known to": lambda row: ", ".join(row.systems),
-        },
-        left=3,
-        short=len(shown) <= _SHOWN,
-    )
-    sealed = f"{count(n_sealed)} of them are test questions, which we count and do not show."
-    leave_out = f"Leave them out by: judgecal answer ... --drop-contaminated {result.experiment}"
-    caption = (
-        "Which questions to leave out: what a model knows by heart says nothing about retrieval, and "
-        "little about how it reads."
-    )
-    return section(
-        "contaminated",
-        "Known by heart",
-        caption,
-        not known.questions and "No system answered a question right without a document.",
-        bool(shown) and columns,
-        n_sealed > 0 and Paragraph(sealed, short=True),
-        bool(known.questions) and leave_out,
-    )
-
-
 def _notes(result: AnswerResult) -> tuple[str, ...]:
     named = [row for row in result.not_asked if not row.sealed][:_SHOWN]
     more = len(result.not_asked) - len(named)
@@ -373,41 +330,3 @@ def _notes(result: AnswerResult) -> tuple[str, ...]:
         more > 0 and f"... and {more} more not asked (those of test are not shown).",
         map(sentence, result.notes),
     )
-
-
-def question_document(result: AnswerResult, asked: OneQuestion) -> Document:
-    """One question across all systems, side by side."""
-    documents = ", ".join(asked.reference_documents) or "none named"
-    rank = "not ranked" if asked.rank is None else f"rank {asked.rank} by BM25, score {asked.score:.3f}"
-    tied = f", {asked.ties} others with the same score" if asked.ties else ""
-    refusal = "" if asked.answerable else " (the right answer is a refusal)"
-    facts = [
-        f"reference answer: {asked.reference_answer or 'none'}{refusal}",
-        f"reference document: {documents} ({rank}{tied})",
-    ]
-    handed = {answer.context: answer.documents for answer in asked.answers if answer.documents is not None}
-    for context, names in handed.items():
-        which = f" ({context})" if len(handed) > 1 else ""
-        facts.append(f"handed over{which}: {', '.join(map(str, names)) or 'nothing'}")
-    if not handed:
-        facts.append("contexts not known: the answers were recorded elsewhere")
-
-    def record(answer: ShownAnswer) -> Record:
-        again = f", repeat {answer.repeat + 1}" if answer.repeat else ""
-        refused = ", refused" if answer.refused else ""
-        rated = f"unscored ({answer.unscored})" if answer.percentage is None else f"{answer.percentage:.0f}%"
-        text = "(no answer)" if answer.answer is None else answer.answer or "(empty)"
-        return Record(f"{result.called(answer)}{again}: {rated}{refused}", [("answer", text)], short=True)
-
-    n = sum(answer.percentage is not None for answer in asked.answers)
-    rated, again = (
-        f"{n} of {len(asked.answers)} answers have a rating.",
-        f"judgecal report {result.experiment}",
-    )
-    headline = Headline("question", f"{asked.question}: {asked.text}", (rated,), next=again)
-    caption = "What each system said, and what it was given."
-    answers = section(
-        "question", "The question", caption, Bullets(facts, short=True), map(record, asked.answers)
-    )
-    title = f"{result.experiment}: question {asked.question}"
-    return stored_document(result, title, _about(result), headline, answers)

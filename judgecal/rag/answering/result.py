@@ -1,32 +1,23 @@
-"""What `answer` comes to: an overview of the systems, their pairs, where points go, what is known by heart.
-
-Contamination: questions that a model answers right without any document say nothing of how it reads.
-"""
+"""What `answer` comes to: an overview of the systems, their pairs, and where points go."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from judgecal.errors import InputError
-from judgecal.experiment import Experiment
 from judgecal.experiment.result import Latency, Tokens
 from judgecal.experiment.stored import Unread
-from judgecal.judges import JudgeName
 from judgecal.rag.answering.answerer import GradedBy
 from judgecal.rag.answering.contexts import ContextKind, Served, system_name
-from judgecal.rag.answering.questions import Question
 from judgecal.rag.evaluation.comparisons import SystemComparison, compare_points
 from judgecal.rag.evaluation.summary import BEST, LEVEL, Measured, mean_points, usd_per_1k
 from judgecal.records import Estimate, Result
-from judgecal.scale import Scale
 from judgecal.stats.intervals import described, mean_estimate
 
-_MIDDLE = 50.0
 Percentages = Mapping[str, Sequence[float | None]]
 """Group of a question -> its percentages, one a repeat; None where unscored."""
 
@@ -147,37 +138,6 @@ class Decomposition:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownAnswer:
-    """One answer to a question; `unscored` says why it has no percentage."""
-
-    system: str
-    context: ContextKind
-    repeat: int
-    answer: str | None
-    percentage: float | None
-    refused: bool | None
-    reasoning: str | None
-    unscored: str | None
-    documents: tuple[str | None, ...] | None  # handed over; None where it was recorded elsewhere
-
-
-@dataclass(frozen=True, slots=True)
-class OneQuestion:
-    """One question across all systems, with the standing of its reference document as in `Served`."""
-
-    question: str  # its group
-    text: str
-    reference_answer: str | None
-    reference_documents: tuple[str, ...]
-    answerable: bool
-    rank: int | None
-    score: float | None
-    ties: int
-    documents: tuple[str | None, ...] | None  # of the first context; None where all answers were recorded
-    answers: tuple[ShownAnswer, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class AskedOf:
     """The gold set, and how many of its questions were asked."""
 
@@ -197,35 +157,6 @@ class NotAsked:
 
 
 @dataclass(frozen=True, slots=True)
-class KnownQuestion:
-    """A question that some system answered right in closed book, and by whom; one of test has no text."""
-
-    question: str
-    text: str | None
-    systems: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Contaminated:
-    """What closed-book answers say of the answerable questions."""
-
-    right_at: float  # the percentage from which an answer is right
-    n_answerable: int
-    n_unscored: int  # answers that could not be rated: whether those questions are known is not known
-    questions: tuple[KnownQuestion, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Dropped:
-    """The questions that a closed-book run found contaminated, whichever of its systems knew them."""
-
-    experiment: str
-    groups: tuple[str, ...]
-    models: frozenset[str] = field(default=frozenset(), metadata={"json": False})  # who was asked there
-    notes: tuple[str, ...] = field(default=(), metadata={"json": False})
-
-
-@dataclass(frozen=True, slots=True)
 class AnswerResult(Result):
     """What `answer` came to, with every kind of context that was asked for."""
 
@@ -240,13 +171,10 @@ class AnswerResult(Result):
     n_unscored: int
     comparisons: tuple[SystemComparison, ...]  # within a context
     not_asked: tuple[NotAsked, ...]
-    contaminated: Contaminated | None  # of closed-book answers alone
-    dropped: Dropped | None
     decomposition: Decomposition | None  # of controlled and topk
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
     run_line: str
-    question: OneQuestion | None = None  # the one that was asked to be shown
     unread: Unread | None = None  # why, where no answer could be rated
     ruled: bool = False  # whether answers from a question's own contexts are held to rules
 
@@ -255,7 +183,7 @@ class AnswerResult(Result):
         """Whether the reference document was left out, so that a refusal is right."""
         return bool(self.context_options.get("without_reference"))
 
-    def called(self, system: SystemEntry | ShownAnswer) -> str:
+    def called(self, system: SystemEntry) -> str:
         """A system as pairs call it: with its context, where there are several."""
         return system_name(system.system, system.context, self.context)
 
@@ -378,93 +306,3 @@ def decomposition(systems: Sequence[SystemRows], *, seed: int = 0) -> Decomposit
             )
         )
     return Decomposition(tuple(losses)) if losses else None
-
-
-def one_question(systems: Sequence[SystemRows], question: Question, standing: Served) -> OneQuestion:
-    """One question across all systems: where BM25 ranks its reference document, and every answer."""
-    answers = tuple(
-        ShownAnswer(
-            system=system.system,
-            context=system.context,
-            repeat=row.given.repeat,
-            answer=row.given.answer,
-            percentage=row.percentage,
-            refused=None if row.answered is None else not row.answered,
-            reasoning=None if row.rating is None else row.rating.reasoning,
-            unscored=system.unscored(row),
-            documents=tuple(context.document_id for context in system.served[question.group].contexts)
-            if system.served
-            else None,
-        )
-        for system in systems
-        for row in system.rows
-        if row.question == question.group
-    )
-    return OneQuestion(
-        question=question.group,
-        text=question.question,
-        reference_answer=" | ".join(question.reference_answers) or None,
-        reference_documents=question.reference_documents,
-        answerable=question.answerable,
-        rank=standing.rank,
-        score=standing.score,
-        ties=standing.ties,
-        documents=next((shown.documents for shown in answers if shown.documents is not None), None),
-        answers=answers,
-    )
-
-
-def right_from(people: Scale) -> float:
-    """From which percentage an answer counts as right: the people's mark on a percentage scale, else 50."""
-    return people.pass_at if people.kind == "percentage" and people.pass_at is not None else _MIDDLE
-
-
-def contaminated(
-    systems: Sequence[SystemRows],
-    questions: Sequence[Question],
-    *,
-    right_at: float,
-    sealed: Collection[str] = (),
-) -> Contaminated | None:
-    """The answerable questions that some system answered right in closed book; None without closed book."""
-    closed = [system for system in systems if system.context == "none"]
-    if not closed:
-        return None
-    rows = [(system.system, row) for system in closed for row in system.rows if row.answerable]
-    wording = {question.group: question.question for question in questions}
-    known: dict[str, dict[str, None]] = {}
-    for name, row in rows:
-        if row.percentage is not None and row.percentage >= right_at and row.answered:
-            known.setdefault(row.question, {})[name] = None
-    return Contaminated(
-        right_at=right_at,
-        n_answerable=len({row.question for _, row in rows}),
-        n_unscored=sum(row.percentage is None for _, row in rows),
-        questions=tuple(
-            KnownQuestion(group, None if group in sealed else wording[group], tuple(names))
-            for group, names in known.items()
-        ),
-    )
-
-
-def read_contaminated(experiment: Experiment, *, gold: str, gold_sha256: str) -> Dropped:
-    """What a finished closed-book run on the same gold set found."""
-    option, slug = f"--drop-contaminated {experiment.folder}", experiment.slug
-    if not experiment.summary.exists():
-        raise InputError(
-            f"{option}: there is no summary.json: give a finished run of judgecal answer --contexts none"
-        )
-    if "none" not in experiment.config.get("context", {}).get("kinds", ()):
-        raise InputError(f"{option}: was no closed-book run: give one of judgecal answer --contexts none")
-    result = experiment.read_summary(AnswerResult)
-    known, notes = result.contaminated, []
-    if known is None or result.gold.set != gold:
-        raise InputError(f"{option}: was run on {result.gold.set}, and this is {gold}")
-    if result.gold.sha256 != gold_sha256:
-        notes.append(f"{gold} has changed since closed-book run {slug}: we matched questions by their ids")
-    if known.n_unscored:
-        unknown = "nobody knows whether those questions are contaminated, so they stay"
-        notes.append(f"{known.n_unscored} answers of closed-book run {slug} have no rating: {unknown}")
-    names = [JudgeName.read(system.system) for system in result.systems if system.context == "none"]
-    models = frozenset(name.model for name in names if name is not None)
-    return Dropped(slug, tuple(question.question for question in known.questions), models, tuple(notes))

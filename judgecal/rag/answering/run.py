@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from judgecal._version import __version__
-from judgecal.errors import InputError, listed, refuse, unknown_name
+from judgecal.errors import InputError, listed, refuse
 from judgecal.experiment import (
     CostEstimate,
     Experiment,
@@ -39,20 +39,15 @@ from judgecal.rag.answering.questions import Question, Questions, RecordedAnswer
 from judgecal.rag.answering.result import (
     AnswerResult,
     AskedOf,
-    Dropped,
     NotAsked,
     SystemRows,
     comparisons,
-    contaminated,
     decomposition,
-    one_question,
-    right_from,
     system_entry,
 )
 from judgecal.rag.evaluation.judging import SystemRun, panel_of
 from judgecal.rag.evaluation.summary import LEVEL, Measured
 from judgecal.rag.evaluation.system import RecordedTable, System, SystemAnswer
-from judgecal.records import as_plain
 from judgecal.workspace import Workspace, shown
 
 _LONGEST_REPLY = 4096  # tokens, for the bound of a preview where the model states no limit
@@ -65,15 +60,13 @@ class AnswerRun:
 
     workspace: Workspace
     gold: GoldSet
-    read: Questions  # of the set, without those that were dropped
+    read: Questions  # of the set
     answerers: tuple[Answerer, ...]  # who is called
     contexts: ContextOptions
     recorded: RecordedAnswers | None
     grader: Grader
     options: RunOptions
     seed: int = 0
-    right_at: float | None = None  # the percentage from which an answer is right; the set's own where None
-    dropped: Dropped | None = None
     out: str | None = None
 
     @property
@@ -110,7 +103,6 @@ class AnswerRun:
             "systems": [answerer.config() for answerer in self.answerers],
             "answers": self.recorded.config() if self.recorded else None,
             "judge": judge_config(self.grader.judge),
-            "drop_contaminated": as_plain(self.dropped) if self.dropped else None,
             "repeats": self.options.repeats,
             "seed": self.seed,
         }
@@ -171,15 +163,9 @@ class AnswerRun:
         self.check()
         return self._trial.preview()
 
-    def run(self, *, show: str | None = None) -> AnswerResult:
-        """Make the calls that are due; `show` is the group of a question to show across all systems."""
+    def run(self) -> AnswerResult:
+        """Make the calls that are due, and write the result."""
         self.check()
-        groups = {question.group: question for question in self.questions}
-        sealed = self.gold.test_groups
-        if show in sealed:
-            raise InputError(f"--show {show}: it is a test question, and we never show those")
-        if show is not None and show not in groups:
-            raise unknown_name("question", show, [name for name in groups if name not in sealed])
         requests, journal = self.called.requests(self.questions), self.experiment.folder / ANSWERS_FILE
         require_keys(self.answerers, requests, stored_rows(journal), self.options)
         self._trial.require_keys()
@@ -193,12 +179,12 @@ class AnswerRun:
         ]
         recorded = self.recorded.rows if self.recorded else ()
         systems += [SystemRows(name, name, "recorded", tuple(rows[name]), {}) for name in recorded]
-        result = _result(self, systems, None if show is None else groups[show])
+        result = _result(self, systems)
         self.experiment.write_summary(result)
         return result
 
 
-def _result(run: AnswerRun, systems: Sequence[SystemRows], show: Question | None) -> AnswerResult:
+def _result(run: AnswerRun, systems: Sequence[SystemRows]) -> AnswerResult:
     """The object of the contract; `systems` hold every question and repeat, unscored ones included."""
     gold, sealed, served = run.gold, run.gold.test_groups, run.called.served
     entries = tuple(map(system_entry, systems))
@@ -209,7 +195,6 @@ def _result(run: AnswerRun, systems: Sequence[SystemRows], show: Question | None
         if run.answerers and (problem := by_group[question.group].problem)
     }
     judgements = [row.rating for system in systems for row in system.rows if row.rating is not None]
-    standing = None if show is None else served[run.contexts.kinds[0]][show.group]
     return AnswerResult(
         experiment=run.experiment.slug,
         gold=AskedOf(gold.name, gold.sha256, len(run.questions)),
@@ -222,20 +207,12 @@ def _result(run: AnswerRun, systems: Sequence[SystemRows], show: Question | None
         n_unscored=sum(entry.n_unscored for entry in entries),
         comparisons=comparisons(systems, seed=run.seed),
         not_asked=tuple(NotAsked(group, *problem, group in sealed) for group, problem in problems.items()),
-        contaminated=contaminated(
-            systems,
-            run.questions,
-            right_at=right_from(gold.scale) if run.right_at is None else run.right_at,
-            sealed=sealed,
-        ),
-        dropped=run.dropped,
         decomposition=None
         if run.context_options.get("without_reference")
         else decomposition(systems, seed=run.seed),
         warnings=tuple(_warnings(run)),
         notes=(*_notes(run), *stored_notes([*run.called.rows, *judgements])),
         run_line=_run_line(run),
-        question=None if show is None or standing is None else one_question(systems, show, standing),
         ruled="own" in run.kinds and any(question.expect for question in run.questions),
         unread=_unread(run, [row for system in systems for row in system.rows]),
     )
@@ -257,9 +234,6 @@ def _unread(run: AnswerRun, measured: Sequence[Measured]) -> Unread | None:
     for name, value in run.context_options.items():
         flag = "-k" if name == "k" else f"--{name.replace('_', '-')}"
         words += [flag] * (value is True) if isinstance(value, bool) else [flag, str(value)]
-    for name in ("system_message", "refusal_message") if run.answerers else ():
-        if (text := getattr(run.answerers[0], name)) is not None:
-            words += [f"--{name.replace('_', '-')}", text]
     signatures = dict.fromkeys(answerer.signature.name for answerer in run.answerers)
     models = dict.fromkeys(answerer.model.alias for answerer in run.answerers)
     words += ["--signatures", ",".join(signatures), "--models", ",".join(models), "--judge", judge_name]
@@ -267,19 +241,14 @@ def _unread(run: AnswerRun, measured: Sequence[Measured]) -> Unread | None:
     if run.options.limit is not None:
         words += ["--limit", str(run.options.limit)]
     again = shlex.join(["judgecal", "answer", *words])
-    if run.recorded or run.dropped or run.grader.about.locked_on is not None:
+    if run.recorded or run.grader.about.locked_on is not None:
         again = f"judgecal report {experiment.slug} --open"
     journal = experiment.journal if ratings else experiment.folder / ANSWERS_FILE
     return Unread((judge,), 1, shown(journal), again)
 
 
 def _warnings(run: AnswerRun) -> list[str]:
-    dropped, groups = run.dropped, [each.group for each in run.questions]
-    warnings = run.grader.warnings(run.answerers, groups)
-    for model in dict.fromkeys(answerer.model.alias for answerer in run.answerers):
-        if dropped and model not in dropped.models:
-            absent = f"{model} took no part in closed-book run {dropped.experiment}"
-            warnings.append(f"{absent}: nobody knows what it knows by heart")
+    warnings = run.grader.warnings(run.answerers, [each.group for each in run.questions])
     if "none" in run.kinds and any(answerer.reads_contexts for answerer in run.answerers):
         warnings.append(
             "a prompt that asks for a context gets an empty one here, and one that demands a refusal then "
@@ -290,17 +259,13 @@ def _warnings(run: AnswerRun) -> list[str]:
 
 
 def _notes(run: AnswerRun) -> list[str]:
-    notes, recorded, dropped = list(run.read.notes), run.recorded, run.dropped
+    notes, recorded = list(run.read.notes), run.recorded
     if run.answerers:
         notes += corpus_notes(run.questions, run.gold, run.called.served)
     if recorded and recorded.unmatched:
         named = listed([repr(name[:60]) for name in recorded.unmatched], 3)
         of = f"{len(recorded.unmatched)} of {recorded.n_rows} rows of {recorded.name}"
         notes.append(f"{of} name no question that we asked: {named}")
-    if dropped:
-        n, slug = len(dropped.groups), dropped.experiment
-        notes.append(f"we left out {n} questions that closed-book run {slug} found contaminated")
-        notes += dropped.notes
     return list(dict.fromkeys(notes))
 
 

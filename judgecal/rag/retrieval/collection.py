@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import hashlib
 import json
@@ -21,8 +20,8 @@ from judgecal.rag.retrieval.extract import ENDINGS, NoTextError, extract
 from judgecal.tables import Columns, Row, Table, decode, read_bytes, read_table
 from judgecal.workspace import shown
 
-_Placed = tuple[Document, str, str]
-"""A document, the name that an id pattern is held against, and where it stands."""
+_Placed = tuple[Document, str]
+"""A document and where it stands."""
 
 _SAYS_NOTHING = ("documents", "corpus", "questions", "queries", "qrels")  # then the folder's name says more
 
@@ -162,24 +161,16 @@ def collection_of_gold(gold: GoldSet) -> Collection:
 
 
 def collection_of_files(
-    documents: Path | None,
-    questions: Path | None,
-    *,
-    qrels: Path | None = None,
-    columns: Columns = _USUAL,
-    id_pattern: str | None = None,
+    documents: Path | None, questions: Path | None, *, qrels: Path | None = None, columns: Columns = _USUAL
 ) -> Collection:
     """Documents (a table, a folder of files or one file), questions (a table), qrels instead of references.
 
     `documents` is None where a run is all there is to rank, `questions` where qrels name them. What `columns`
     do not name has the first usual name that the file has; `group` holds the questions' ids, without which
-    they are numbered by their line. `id_pattern` is what wraps an id in a file's name or a document's id,
-    `<id>` in its place.
+    they are numbered by their line.
     """
-    pattern, notes, pile = id_pattern, list[str](), _Pile()
-    if pattern is not None and pattern.count("<id>") != 1:
-        raise InputError(f"--id-pattern {pattern!r}: write <id> once, such as manual_<id>.txt")
-    corpus = None if documents is None else _documents(documents, columns, pattern, pile, notes)
+    notes, pile = list[str](), _Pile()
+    corpus = None if documents is None else _documents(documents, columns, pile, notes)
     judged = None if qrels is None else read_qrels(qrels)
     if questions is not None:
         asked = _questions(questions, columns, judged)
@@ -203,35 +194,23 @@ def collection_of_files(
     )
 
 
-def _documents(
-    path: Path, columns: Columns, pattern: str | None, pile: _Pile, notes: list[str]
-) -> tuple[Document, ...]:
+def _documents(path: Path, columns: Columns, pile: _Pile, notes: list[str]) -> tuple[Document, ...]:
     """The documents of a table, folder or file, by way of a pile; what else was seen goes to `notes`."""
-    odd = list[str]()
-    form = None if pattern is None else re.compile(re.escape(pattern).replace("<id>", "(.+)"), re.DOTALL)
     rows: Iterable[_Placed]
     if path.is_dir():
-        rows = _folder(path, pattern, notes)
+        rows = _folder(path, notes)
     elif path.suffix.lower() in ENDINGS and not _is_table(path, columns):
         try:
-            rows = [_file(path, pattern)]
+            rows = [_file(path)]
         except NoTextError as error:
             raise InputError(f"{shown(path)}: {error}") from error
     else:
         rows = _table_of_documents(path, columns, pile.problems)
-    for document, name, where in rows:
-        match = None if form is None else form.fullmatch(name)
-        if match is not None:
-            document = dataclasses.replace(document, document_id=match[1])
-        elif form is not None:
-            odd.append(name)
+    for document, where in rows:
         pile.add(document, where)
     documents = pile.documents()
     if not documents:
         raise InputError("; ".join([f"{shown(path)}: holds no documents", *notes]))
-    if odd:
-        of = f"{len(odd)} of {len(documents)} names do not fit --id-pattern {pattern}"
-        notes.append(f"{of}, so we take them as ids unchanged: {listed(odd)}")
     return documents
 
 
@@ -245,15 +224,13 @@ def _is_table(path: Path, columns: Columns) -> bool:
     return named or bool(first & set(_DOCUMENT_ID) and first & set(_TEXT))
 
 
-def _file(path: Path, pattern: str | None) -> _Placed:
-    """The document in a file; without a pattern its id is the name without ending."""
-    named_with_ending = pattern is not None and pattern.lower().endswith(tuple(ENDINGS))
+def _file(path: Path) -> _Placed:
+    """The document in a file; its id is the name without ending."""
     extracted = extract(path)
-    document = Document(path.stem, extracted.title, extracted.text)
-    return document, path.name if named_with_ending else path.stem, shown(path)
+    return Document(path.stem, extracted.title, extracted.text), shown(path)
 
 
-def _folder(path: Path, pattern: str | None, notes: list[str]) -> list[_Placed]:
+def _folder(path: Path, notes: list[str]) -> list[_Placed]:
     """A document for each file with an ending of a document, in the order of names; not of hidden ones."""
     files = [file for file in sorted(path.iterdir()) if file.is_file() and not file.name.startswith(".")]
     documents: list[_Placed] = []
@@ -262,7 +239,7 @@ def _folder(path: Path, pattern: str | None, notes: list[str]) -> list[_Placed]:
     for file in files:
         if file.suffix.lower() in ENDINGS:
             try:
-                documents.append(_file(file, pattern))
+                documents.append(_file(file))
             except NoTextError as error:
                 without.setdefault(str(error), []).append(file.name)
             except InputError as error:
@@ -286,7 +263,7 @@ def _table_of_documents(path: Path, columns: Columns, problems: list[str]) -> It
     for row in table.rows:
         if row.cells[name].strip():
             headed = (row.cells[title] or None) if title else None
-            yield Document(row.cells[name], headed, row.cells[text]), row.cells[name], table.at(row)
+            yield Document(row.cells[name], headed, row.cells[text]), table.at(row)
         else:
             problems.append(f"{table.at(row)}: {name} is empty: give the document an id or remove the row")
 

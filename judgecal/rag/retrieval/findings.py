@@ -84,8 +84,7 @@ class Findings:
             named, spare = (", ".join(map(repr, names)) for names in (ids.references, ids.documents))
             yield (
                 f"ids without a partner: {ids.n_references} that questions name, such as {named}, and "
-                f"{ids.n_documents} documents that no question names, such as {spare}: make the ids the "
-                "same, or say by --id-pattern what wraps the documents'"
+                f"{ids.n_documents} documents that no question names, such as {spare}: make the ids the same"
             )
         if empty.n:
             of = f"{empty.n} of {n_documents} documents are empty, and no search can find them"

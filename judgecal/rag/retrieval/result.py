@@ -29,6 +29,7 @@ _HANDED_ON = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100)
 _DRAWS = 1000
 _BAND = (0.025, 0.975)
 _EPS = 1e-12  # the same numbers summed in another order
+_WORST = 10  # questions shown
 _ABOVE = 3  # documents shown above a reference document
 _WORDS = 5
 _MOST = 10**9  # documents or questions of an option
@@ -40,19 +41,16 @@ class RetrievalOptions:
 
     k: int = 5  # documents handed on; the score falls from 1 to 0 over them
     tokenizer: str = "words"  # with a run it counts the tokens handed on and nothing else
-    with_title: bool = False  # titles are indexed too, in front of the texts
     window: int = 110  # questions a window
-    worst: int = 10  # how many of the worst questions to show
     seed: int = 0  # of the windows' draws
 
     def check(self) -> None:
         """Refuse numbers that are out of their range."""
-        ranges = (("-k", self.k, 1), ("--window", self.window, 1), ("--worst", self.worst, 0))
         refuse(
             [
-                f"{name} {str(value)[:12]}: it must be from {least} to {_MOST:,}"
-                for name, value, least in ranges
-                if not least <= value <= _MOST
+                f"{name} {str(value)[:12]}: it must be from 1 to {_MOST:,}"
+                for name, value in (("-k", self.k), ("--window", self.window))
+                if not 1 <= value <= _MOST
             ]
         )
 
@@ -219,10 +217,8 @@ def measure_retrieval(
     lengths: list[int] = []
 
     def documents() -> Iterator[list[str]]:
-        titled = options.with_title and run is None
         for document in collection.documents or ():
-            title = f"{document.title} " if titled and document.title else ""
-            words = tokens(title + document.text)
+            words = tokens(document.text)
             lengths.append(len(words))
             yield words
 
@@ -230,12 +226,12 @@ def measure_retrieval(
         ranking = by_run(run, collection, keep=keep)
         for _ in documents():  # for their lengths alone
             pass
-        worst = _worst_questions(collection, ranking, options.worst, run=run)
+        worst = _worst_questions(collection, ranking, run=run)
     else:
         index = Bm25.of(documents())
         queries = [tokens(question.question) for question in collection.questions]
         ranking = by_bm25(index, queries, collection, keep=keep)
-        worst = _worst_questions(collection, ranking, options.worst, index=index, queries=queries)
+        worst = _worst_questions(collection, ranking, index=index, queries=queries)
     known_lengths = None if collection.documents is None else lengths
     return _result(collection, options, ranking, run=run, lengths=known_lengths, worst=worst)
 
@@ -338,7 +334,6 @@ def _run_line(collection: Collection, options: RetrievalOptions, n: int, run: Ru
         parts += [f"run:{run.name}@{run.sha256[:12]}", f"tokens:{options.tokenizer}"]
     else:
         parts += [f"bm25:k1={K1:g},b={B:g},epsilon={EPSILON:g}", f"tokenizer:{options.tokenizer}"]
-        parts += ["indexed:title+text" if options.with_title else "indexed:text"]
     parts += [f"k:{options.k}|window:{options.window}|seed:{options.seed}|level:{_LEVEL:g}|by:document"]
     return "|".join([*parts, f"version:{__version__}"])
 
@@ -402,13 +397,12 @@ def _drawn(scores: Floats, groups: Ints, counts: Ints, *, seed: int) -> Floats:
 def _worst_questions(
     collection: Collection,
     ranking: Ranking,
-    n: int,
     *,
     run: Run | None = None,
     index: Bm25 | None = None,
     queries: Sequence[Sequence[str]] = (),
 ) -> tuple[WorstQuestion, ...]:
-    """The n questions whose best reference document ranks lowest, and not first; ties in file order.
+    """The ten questions whose best reference document ranks lowest, and not first; ties in file order.
 
     Questions none of whose reference documents is in the corpus are no fault of the retriever: they are left
     out here. So are the test questions of a gold set.
@@ -422,7 +416,7 @@ def _worst_questions(
     depth = np.where(rank > 0, rank, np.iinfo(np.int64).max)
     titles = {document.document_id: document.title for document in documents}
     rows = []
-    for place in candidates[np.argsort(-depth[candidates], kind="stable")][:n].tolist():
+    for place in candidates[np.argsort(-depth[candidates], kind="stable")][:_WORST].tolist():
         question, pair, reached = collection.questions[place], int(ranking.best[place]), int(rank[place])
         head = ranking.head[place, :_ABOVE].tolist()
         # The ids of a run may be unknown to the corpus.
