@@ -158,7 +158,6 @@ def test_a_reply_full_of_verdicts_is_not_read_without_end(
 def test_settings_scale_and_fingerprint(workspace: Workspace) -> None:
     word, chance = (load_catalogue(workspace).resolve(name) for name in ("word", "chance"))
     assert "verdict" not in word.settings() and chance.settings()["verdict"] == "expected"
-    assert not chance.takes_batches
     scales = {name: str(PromptJudge(f"{name}@chance", workspace=workspace).scale) for name in TYPES}
     assert scales == {
         "words": "points:0:1", "truth": "points:0:1", "ten": "points:0:10", "percent": "percentage",

@@ -261,16 +261,14 @@ def test_own_aliases_come_first(judgecal: Run, workspace_dir: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["score", "optimize", "probe"])
-def test_without_a_longest_reply_there_is_no_bound_and_no_price_of_batches(
-    judgecal: Run, workspace_dir: Path, command: str
-) -> None:
+def test_without_a_longest_reply_there_is_no_bound(judgecal: Run, workspace_dir: Path, command: str) -> None:
     """What `--dry-run` says is what a budget says: set max_tokens; then there is one bound."""
     model = {"score": ("--models", "zebra"), "optimize": ("--model", "zebra")}.get(
         command, ("--judge", "correctness_v3@zebra")
     )
     (workspace_dir / "judgecal.toml").write_text(SERVER)
     found = one_object(judgecal(command, *model, "--dry-run", "--json"))
-    assert (found["usd_at_most"], found["unbounded"], found["usd_in_batches"]) == (None, ["zebra"], None)
+    assert (found["usd_at_most"], found["unbounded"]) == (None, ["zebra"])
     assert found["usd_likely"] > 0.0
     said = judgecal(command, *model, "--dry-run").said
     assert re.match(
@@ -283,7 +281,7 @@ def test_without_a_longest_reply_there_is_no_bound_and_no_price_of_batches(
     (workspace_dir / "judgecal.toml").write_text(f"{SERVER}max_tokens = 100\n")
     bounded = one_object(judgecal(command, *model, "--dry-run", "--json"))
     assert found["usd_likely"] != 0.0 and bounded["usd_likely"] < bounded["usd_at_most"]
-    assert (bounded["unbounded"], bounded["usd_in_batches"]) == ([], None)
+    assert bounded["unbounded"] == []
 
 
 @pytest.mark.parametrize("command", ["score", "optimize"])
@@ -302,17 +300,7 @@ def test_a_dry_run_writes_nothing_and_names_the_price(
     assert tree(workspace_dir) == before
     look = found.pop("test_look", "")
     assert sorted(found) == sorted(
-        [
-            "calls",
-            "stored",
-            "prompt_tokens",
-            "usd_likely",
-            "usd_at_most",
-            "unbounded",
-            "usd_in_batches",
-            "seconds",
-            "waiting",
-        ]
+        ["calls", "stored", "prompt_tokens", "usd_likely", "usd_at_most", "unbounded", "seconds"]
     )
     would = (
         "A run would spend a look at test, if something changes on dev: decision 1 on the test labels of "

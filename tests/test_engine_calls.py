@@ -530,8 +530,6 @@ def test_progress_says_more_as_it_knows_more() -> None:
     # 2 a second: 19,600 more take 9,800 s
     assert progress.state(200.0) == "400 of 20,000 (2%), 2.0 a second, 2:43:20 left"
     assert progress.state(800.0).startswith("400 of 20,000 (2%), 30.0 a minute, ")
-    progress.waiting = "400 at stub for 0:05"
-    assert progress.state(800.0) == "400 of 20,000 (2%), 400 at stub for 0:05"
 
 
 def test_progress_is_shown_while_nothing_comes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,1 +1,1 @@
-"""Many calls at once: batches of providers, Ray."""
+"""Many tables at once: Ray."""

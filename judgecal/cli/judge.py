@@ -94,7 +94,7 @@ def judge(
     *,
     judges: Judges,
     table: shared.ColumnArguments,
-    call: shared.BatchArguments,
+    call: shared.RunArguments,
 ) -> None:
     """Judge a table of answers with locked judges or a suite.
 
@@ -106,7 +106,7 @@ def judge(
     from judgecal.errors import refuse
 
     options = call.options()
-    refuse([*judges.problems(), *_misfits(engine, files, judges, batch=call.batch)])
+    refuse([*judges.problems(), *_misfits(engine, files, judges)])
     given = _Given(shared.workspace_of(ctx), files, output, options, replace, call.name)
     plan: CostEstimate | None = None
     result: JudgeResult | SuiteResult | None = None
@@ -122,7 +122,7 @@ def judge(
         shared.finish(result.n_unscored, _unscored(result))
 
 
-def _misfits(engine: str, files: list[str], judges: Judges, *, batch: bool) -> Iterator[str]:
+def _misfits(engine: str, files: list[str], judges: Judges) -> Iterator[str]:
     """What the engine does not do."""
     if engine not in (LOCAL, RAY):
         yield f"--engine is {LOCAL} or {RAY}, found {engine!r}"
@@ -135,8 +135,6 @@ def _misfits(engine: str, files: list[str], judges: Judges, *, batch: bool) -> I
             yield f"{file}: {here}; --engine {RAY} takes folders and addresses"
     if engine == RAY and (judges.suite or len(judges.lock or ()) > 1 or judges.columns != "plain"):
         yield f"--engine {RAY} takes one --lock, with --columns plain: judge with one after the other"
-    if engine == RAY and batch:
-        yield f"--batch needs no workers, for the provider does the work: leave --engine {RAY} out"
 
 
 @contextmanager

@@ -88,7 +88,6 @@ class ResumeArguments(CallArguments):
             budget_total_usd=self.budget_total_usd,
             retry_unscored=self.retry_unscored,
             use_cache=not self.no_cache,
-            batch=isinstance(self, BatchArguments) and self.batch,
         )
         options.check()
         return options
@@ -99,19 +98,6 @@ class RunArguments(ResumeArguments):
     """The options of a command that judges items, first ones first."""
 
     limit: Annotated[int | None, option("Only the first N items; a larger N extends the run.")] = None
-
-
-@dataclass(frozen=True, slots=True)
-class BatchArguments(RunArguments):
-    """The options of a command whose calls may wait: those of judges and answerers over many items."""
-
-    batch: Annotated[
-        bool,
-        option(
-            "Send the calls as batches of OpenAI, Anthropic or Gemini: about half the price, within a "
-            "day. Tested with our own servers, with no real provider."
-        ),
-    ] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,14 +157,13 @@ def names(text: str | None) -> list[str]:
     return list(dict.fromkeys(part for part in parts if part))
 
 
-def show_plan(plan: CostEstimate, *, json: bool, look: str | None = None, live: bool = False) -> None:
+def show_plan(plan: CostEstimate, *, json: bool, look: str | None = None) -> None:
     """Print what `--dry-run` found out.
 
     Args:
         plan: the calls and their cost.
         json: as one JSON object.
         look: what a run would take from the test labels.
-        live: the command has no `--batch`, so that there is no price of it to show.
     """
     if json:
         values: dict[str, Any] = {
@@ -187,15 +172,13 @@ def show_plan(plan: CostEstimate, *, json: bool, look: str | None = None, live: 
             "prompt_tokens": plan.prompt_tokens,
         }
         values |= {"usd_likely": plan.usd_likely, "usd_at_most": plan.usd_at_most}
-        values |= {"unbounded": plan.unbounded, "usd_in_batches": None if live else plan.usd_in_batches}
-        values |= {"seconds": plan.seconds, "waiting": plan.waiting}
+        values |= {"unbounded": plan.unbounded, "seconds": plan.seconds}
         print_json({**values, **({"test_look": look} if look else {})})
         return
     time = "unknown before the first calls" if plan.seconds is None else f"about {plan.seconds:.0f} s"
-    waiting = f"{plan.waiting} wait in a batch (--batch takes their replies), " if plan.waiting else ""
     print_prose(
-        f"{plan.cost_in_words(live=live)} {plan.calls} calls to make, {waiting}{plan.stored} judgements "
-        f"stored already, about {plan.prompt_tokens} prompt tokens, time {time}"
+        f"{plan.cost_in_words} {plan.calls} calls to make, {plan.stored} judgements stored already, "
+        f"about {plan.prompt_tokens} prompt tokens, time {time}"
     )
     if look is not None:
         print_prose(look)

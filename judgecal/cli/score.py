@@ -33,7 +33,7 @@ def score(
     *,
     rules: shared.RuleArguments,
     table: JudgementFiles,
-    call: shared.BatchArguments,
+    call: shared.RunArguments,
 ) -> None:
     """Run judges over a gold set: their agreement with people. Every signature x model pair judges every
     item."""
@@ -119,7 +119,7 @@ def probe(
         out=call.name,
     )
     if call.dry_run:
-        shared.show_plan(run.plan(), json=call.json, live=True)
+        shared.show_plan(run.plan(), json=call.json)
         return
     result = run.run()
     print_result(result, json=call.json, full=call.full)
@@ -176,7 +176,7 @@ def optimize(
     if call.dry_run:
         preview = preview_optimize(run)
         look = shared.would_look(run.foresee(), run.gold.name, where=", if something changes on dev")
-        shared.show_plan(preview.plan, json=call.json, look=look, live=True)
+        shared.show_plan(preview.plan, json=call.json, look=look)
         if preview.own_calls and not call.json:
             print_prose(preview.own_calls)
         return
@@ -227,7 +227,7 @@ def compare(
         if run.on is None:
             shared.show_look(look, json=call.json)
         else:
-            shared.show_plan(run.on.plan(run.check().journal), json=call.json, look=look, live=True)
+            shared.show_plan(run.on.plan(run.check().journal), json=call.json, look=look)
         return
     result = run.run()
     print_result(result, json=call.json, full=call.full)

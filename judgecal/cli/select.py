@@ -125,7 +125,7 @@ def select(
     )
     if call.dry_run:
         look = shared.would_look(run.foresee(), stored.gold.name)
-        shared.show_plan(run.preview(), json=call.json, look=look, live=True)
+        shared.show_plan(run.preview(), json=call.json, look=look)
         return
     result = run.run()
     print_result(result, json=call.json, full=call.full)
@@ -226,7 +226,7 @@ def gate(
         probes=probes,
     )
     if call.dry_run:
-        shared.show_plan(planned.preview(), json=call.json, live=True)
+        shared.show_plan(planned.preview(), json=call.json)
         more = planned.repeats_max - 1
         if more and not call.json:
             print_prose(f"That is one pass; where it cannot tell, up to {more} more take as much each.")
@@ -298,7 +298,7 @@ def migrate(
     )
     if call.dry_run:
         plan, look = run.preview(), shared.would_look(run.foresee(), run.gold.name)
-        shared.show_plan(plan, json=call.json, look=f"{look} {run.could_show()}", live=True)
+        shared.show_plan(plan, json=call.json, look=f"{look} {run.could_show()}")
         return
     result = run.run()
     print_result(result, document := migrate_document(result), json=call.json, full=call.full)

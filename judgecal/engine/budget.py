@@ -84,7 +84,6 @@ class Budget:
         spent_usd: what finished calls cost; an attempt that may be on the bill unseen counts at its worst.
         unseen_usd: those attempts' part of it.
         refused: calls that were not made.
-        reserved_usd: the estimates of the requests that wait in batches.
     """
 
     def __init__(
@@ -93,9 +92,8 @@ class Budget:
         self._ledger, self._total_usd, self._own_limit_usd = ledger, total_usd, limit_usd
         self._before_usd = self._written = _spent_in(ledger) if ledger and ledger.exists() else 0.0
         self.limit_usd = self._smaller_limit()
-        self.spent_usd = self.unseen_usd = self.reserved_usd = 0.0
+        self.spent_usd = self.unseen_usd = 0.0
         self.refused = 0
-        self._adopted: set[str] = set()
         self._bills: defaultdict[str, _ModelBill] = defaultdict(_ModelBill)
         self._lock = threading.Lock()
 
@@ -150,12 +148,6 @@ class Budget:
                 self.unseen_usd += worst_usd
             self._cover()
 
-    def book(self, model: str, worst_usd: float, bill: Bill) -> None:
-        """Book what the reply to a request of a batch cost; what was set aside stays so until `release`."""
-        with self._lock:
-            self._book(model, worst_usd, bill)
-            self._cover()
-
     def _book(self, model: str, worst_usd: float, bill: Bill) -> None:
         of_model, cost = self._bills[model], bill.usd or 0.0
         self.spent_usd += cost
@@ -165,32 +157,6 @@ class Budget:
             of_model.dearest = cost / worst_usd
             of_model.report = f"{bill.tokens[0]:,} + {bill.tokens[1]:,} tokens, {cost:.4g} USD"
 
-    def reserve(self, model: str, worst_usd: float) -> float | None:
-        """Set the money for a request of a batch aside; nothing stops a batch, so all of it must fit.
-
-        Gives how much, by what the dearest reply says; None where the limit does not hold it.
-        """
-        with self._lock:
-            worst_usd *= self._bills[model].alone
-            if not self._within(self.held_usd + worst_usd):
-                return None
-            self.reserved_usd += worst_usd
-            return worst_usd
-
-    def adopt(self, batch: str, usd: float) -> None:
-        """Take over, once, the money of a batch that an earlier process sent: the ledger has it as spent."""
-        if batch in self._adopted:
-            return
-        self._adopted.add(batch)
-        self._before_usd = max(0.0, self._before_usd - usd)
-        self.limit_usd = self._smaller_limit()
-        self.reserved_usd += usd
-
-    def release(self, usd: float) -> None:
-        """Give back what was reserved for a batch whose replies are booked, or which was not sent."""
-        with self._lock:
-            self.reserved_usd = max(0.0, self.reserved_usd - usd)
-
     def refuse(self, model: str, worst_usd: float) -> str:
         """Count a call that is not made; why, for its row."""
         self.refused += 1
@@ -198,14 +164,9 @@ class Budget:
         limit, spent = self._in_words
         return f"the next call could overrun {limit}: {spent:.4g} are spent, and it may cost {next_usd:.4g}"
 
-    def cover(self) -> None:
-        """Have the ledger hold no less than is spent, in flight and reserved."""
-        with self._lock:
-            self._cover()
-
     def save(self) -> None:
-        """Leave in the ledger what was spent, and what waits in batches; while no call is in flight."""
-        known = self._before_usd + self.spent_usd + self.reserved_usd
+        """Leave in the ledger what was spent; while no call is in flight."""
+        known = self._before_usd + self.spent_usd
         if self._ledger and known != self._written:
             self._write(known)
 
@@ -241,12 +202,11 @@ class Budget:
         return min((limit for limit in (self._own_limit_usd, left) if limit is not None), default=None)
 
     def _within(self, more_usd: float) -> bool:
-        spent = self.spent_usd + self.reserved_usd
-        return self.limit_usd is None or spent + more_usd <= self.limit_usd + _ROUNDING_USD
+        return self.limit_usd is None or self.spent_usd + more_usd <= self.limit_usd + _ROUNDING_USD
 
     def _cover(self) -> None:
         if self._ledger:
-            known = self._before_usd + self.spent_usd + self.held_usd + self.reserved_usd
+            known = self._before_usd + self.spent_usd + self.held_usd
             if known > self._written:
                 self._write(known + max(_WRITTEN_AHEAD * known, _WRITTEN_AHEAD_USD))
 

@@ -69,14 +69,6 @@ class CallResult:
     replied_at: float | None = None  # when a stored reply was given, in seconds since 1970
 
 
-def stored_result(cache: ReplyCache | None, key: str, usable: Callable[[Reply], bool]) -> CallResult | None:
-    """The stored reply under a key; None where there is none, or none that says what is asked for."""
-    stored = cache.get(key) if cache else None
-    if stored is None or not usable(stored[0]):
-        return None
-    return CallResult(stored[0], cached=True, replied_at=stored[1])
-
-
 class CallRunner:
     """Makes the calls of one model. Made and used in one running event loop.
 
@@ -139,8 +131,9 @@ class CallRunner:
                 reply = await asyncio.shield(flight)
             if reply is not None and usable(reply):
                 return CallResult(reply, cached=True)
-        if stored := stored_result(self._cache, key, usable):
-            return stored
+        stored = self._cache.get(key) if self._cache else None
+        if stored is not None and usable(stored[0]):
+            return CallResult(stored[0], cached=True, replied_at=stored[1])
         flight = self._flights[key] = self._loop.create_future()
         result = CallResult()
         try:

@@ -61,15 +61,6 @@ class ReplyForms:
         self._first: asyncio.Future[None] | None = None
         self._shapes: dict[tuple[str, SchemaForm], ReplySchema] = {}  # transports know an object again
 
-    @property
-    def unknown(self) -> bool:
-        """Whether nothing is known of the server that a call without the schema could be the answer to."""
-        return self._form is None and self.may_do_without
-
-    def shape_known(self, schema: ReplySchema) -> ReplySchema | None:
-        """What to send of a schema by what is known by now, for requests that no answer is waited for."""
-        return None if self._form == "off" else self.shape(schema, self._form or "json_schema")
-
     async def asking(self, schema: ReplySchema) -> Asking:
         """How one call is to ask; the first of a model that nothing is known of holds the others up."""
         if self._form is None and self._first is None:
@@ -77,7 +68,9 @@ class ReplyForms:
             return Asking(self, schema, schema)
         if self._form is None and self._first is not None and not self._first.done():
             await asyncio.wait((self._first,), timeout=_PATIENCE_S)
-        return Asking(self, schema, None if schema.key in self._refused else self.shape_known(schema))
+        if self._form == "off" or schema.key in self._refused:
+            return Asking(self, schema, None)
+        return Asking(self, schema, self.shape(schema, self._form or "json_schema"))
 
     def shape(self, schema: ReplySchema, form: SchemaForm) -> ReplySchema:
         """The schema in a form."""

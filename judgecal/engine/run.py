@@ -36,7 +36,6 @@ _AWAITED_AT_ONCE = 32  # verdicts of an `async` function
 _REDRAW_S = 0.2
 _BAR = 12  # cells of the bar
 _PLAIN_LINE_S = 30.0
-_WAITING_LINE_S = 600.0  # a batch takes hours, and a log is to be read
 
 
 class Progress:
@@ -44,7 +43,6 @@ class Progress:
 
     Attributes:
         done, unscored, cost_usd: what was counted.
-        waiting: what is waited for, in the place of a rate and a time left that nobody knows.
     """
 
     def __init__(self, label: str, total: int, *, stream: TextIO | None = None) -> None:
@@ -53,7 +51,6 @@ class Progress:
         self.done = 0
         self.unscored = 0
         self.cost_usd = 0.0
-        self.waiting = ""
         self._stream = stream or sys.stderr
         self._live = self._stream.isatty()
         self._start = self._shown = time.monotonic()
@@ -69,8 +66,7 @@ class Progress:
     def show(self) -> None:
         """Show the state when it is time; also called while nothing comes, so that a slow run shows."""
         now = time.monotonic()
-        plain_s = _WAITING_LINE_S if self.waiting else _PLAIN_LINE_S
-        if now - self._shown >= (_REDRAW_S if self._live else plain_s):
+        if now - self._shown >= (_REDRAW_S if self._live else _PLAIN_LINE_S):
             self._shown = now
             state, full = self.state(now - self._start), int(_BAR * self._share)
             bar = f"{'━' * full}{'─' * (_BAR - full)} {state} · {self.label}"
@@ -80,16 +76,16 @@ class Progress:
         """What is done, how fast, for how much money, and the time left."""
         rate = self.done / elapsed_s if elapsed_s > 0 else 0.0
         a_second = f"{rate:,.{0 if rate >= 10 else 1}f} a second"
-        parts = [f"{self.done:,} of {self.total:,} ({math.floor(100 * self._share)}%)", self.waiting]
-        if rate and not self.waiting:
-            parts[1] = a_second if rate >= 1 else f"{60 * rate:.1f} a minute"
+        parts = [f"{self.done:,} of {self.total:,} ({math.floor(100 * self._share)}%)"]
+        if rate:
+            parts.append(a_second if rate >= 1 else f"{60 * rate:.1f} a minute")
         if self.unscored:
             parts.append(f"{self.unscored:,} unscored")
         if self.cost_usd:
             parts.append(f"${self.cost_usd:,.4f}")
-        if rate and not self.waiting:
-            parts.append(f"{clock((self.total - self.done) / rate)} left")
-        return ", ".join(filter(None, parts))
+        if rate:
+            parts.append(f"{_clock((self.total - self.done) / rate)} left")
+        return ", ".join(parts)
 
     @property
     def _share(self) -> float:
@@ -109,7 +105,7 @@ class Progress:
         self._drawn = True
 
 
-def clock(seconds: float) -> str:
+def _clock(seconds: float) -> str:
     """Seconds as `1:05`, or `2:01:05` from an hour on."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
@@ -196,12 +192,15 @@ async def _work_off(
     async def judge(call: Call) -> None:
         """Have one judgement and record it."""
         nonlocal lost, lost_at_most
-        replies = ReplyParser(call)
+        replies = _ReplyParser(call)
         messages, repeat = call.messages(), call.key.repeat
         result = await runner.make(
             messages, repeat, call.schema, usable=replies.gives_verdict, kept=replies.kept
         )
-        row = judgement_of(call, result, replies.parse)
+        failed = ParsedReply(None, failure=result.failure)
+        row = _row(
+            call.key, call.judge, result, failed if result.reply is None else replies.parse(result.reply)
+        )
         record(row)
         if progress:
             progress.add(scored=row.verdict is not None, cost_usd=row.cost_usd)
@@ -234,7 +233,7 @@ async def _work_off(
         await transport.close()
 
 
-class ReplyParser:
+class _ReplyParser:
     """Parses the replies to one call; one that it is asked about again is not parsed again."""
 
     def __init__(self, call: Call) -> None:
@@ -266,15 +265,6 @@ class ReplyParser:
         if (weigh := self._call.weigh) is None or parsed.verdict is None:
             return parsed
         return read_guarded(lambda text: weigh(text, reply.tokens or (), parsed), reply.text)
-
-
-def judgement_of(
-    call: Call, result: CallResult, parse: Callable[[Reply], ParsedReply] | None = None
-) -> Judgement:
-    """The row of a call: the verdict in its reply, or why there is none; `parse` as of a `ReplyParser`."""
-    if result.reply is None:
-        return _row(call.key, call.judge, result, ParsedReply(None, failure=result.failure))
-    return _row(call.key, call.judge, result, (parse or ReplyParser(call).parse)(result.reply))
 
 
 def _row(key: Key, judge: str, result: CallResult, parsed: ParsedReply) -> Judgement:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from judgecal.engine import require_prices
 from judgecal.errors import InputError, notice
 from judgecal.experiment.agreement import AgreementTable
 from judgecal.experiment.compare import draws
@@ -51,7 +52,6 @@ def score(
     limit: int | None = None,
     budget_usd: float | None = None,
     journal: str | Path | None = None,
-    batch: bool = False,
     quiet: bool = True,
 ) -> Scored:
     """Have judges judge a split of a gold set: a row for each judge, item and repeat, unscored ones included.
@@ -67,8 +67,6 @@ def score(
         limit: only the first so many items.
         budget_usd: money that may be spent.
         journal: a `judgements.jsonl` to resume from and to append to; None keeps nothing.
-        batch: by the batch API of the judge's provider, at half the price and within a day; it takes a
-            journal.
         quiet: no progress on stderr.
     """
     given = [*judge] if isinstance(judge, Sequence) and not isinstance(judge, str) else [judge]
@@ -78,9 +76,9 @@ def score(
         raise InputError("score: no judge is given: name one, such as 'token_f1@local'")
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"several judges are called {', '.join(twice)}: give each a name of its own")
-    options = RunOptions(repeats=repeats, limit=limit, budget_usd=budget_usd, quiet=quiet, batch=batch)
+    options = RunOptions(repeats=repeats, limit=limit, budget_usd=budget_usd, quiet=quiet)
     options.check()
-    options.check_models(models_of(judges))
+    require_prices(models_of(judges), options.limit_usd)
     for one in judges:
         check_judge(gold, one)
     trained = frozenset[str]().union(*(one.trained_on for one in judges if split == "open"))

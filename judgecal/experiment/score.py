@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from judgecal.engine import require_prices
 from judgecal.errors import InputError
 from judgecal.experiment.agreement import AgreementTable, JudgeColumn, StoredExperiment
 from judgecal.experiment.folder import Experiment, keep_judges, open_experiment, plan_experiment
@@ -18,9 +19,7 @@ from judgecal.experiment.result import AgreementResult
 from judgecal.experiment.summary import check_judge, floor_columns, gold_config, judge_config, made_result
 from judgecal.experiment.trials import (
     CostEstimate,
-    Due,
     RunOptions,
-    judge_to_journal,
     models_of,
     open_journal,
     plan_calls,
@@ -104,7 +103,7 @@ class ScoreRun:
     def check(self) -> None:
         """Hold the slug, and every judge against the set and its own needs, before anything is written."""
         _, items = self.experiment, (*self.items, *self.tied)
-        self.options.check_models(models_of(self.judges))
+        require_prices(models_of(self.judges), self.options.limit_usd)
         for judge in self.judges:
             if self.recorded is not None:
                 self._check_beside(judge, self.recorded)
@@ -146,11 +145,6 @@ class ScoreRun:
                 if row.key not in journal.latest:
                     journal.append(row)
             budget = options.open_budget(experiment.folder) if self.recorded is None else None
-            if options.batch:  # else the two parts wait for a batch one after the other
-                trials = [
-                    Due(judge, items, journal, how) for items, how in self._parts for judge in self.judges
-                ]
-                judge_to_journal(trials, budget=budget, label="score")
             judged = [
                 run_trials(self.judges, items, journal=journal, options=how, budget=budget)
                 for items, how in self._parts

@@ -41,7 +41,6 @@ from judgecal.judges import (
 )
 from judgecal.models import ModelSpec
 from judgecal.records import Item, Judgement, Key
-from judgecal.wings import wing
 
 MOST_REPEATS = 1000
 """Judgements of one item by one judge in a run; the noise of a judge with itself is known long before."""
@@ -63,7 +62,6 @@ class RunOptions:
     )
     retry_unscored: bool = False  # also try again where a reply gave no verdict
     quiet: bool = False  # no progress on stderr
-    batch: bool = False  # send calls by the batch API of a provider that has one
 
     def check(self) -> None:
         """Refuse what cannot be run, every wrong option at once."""
@@ -76,12 +74,6 @@ class RunOptions:
             if usd is not None and not usd > 0:
                 problems.append(f"{name} must be above 0, found {usd:g}")
         refuse(problems)
-
-    def check_models(self, models: Sequence[ModelSpec]) -> None:
-        """Refuse models without a price where there is a budget, and without a batch API for `batch`."""
-        require_prices(models, self.limit_usd)
-        if self.batch:
-            wing("needs batches")(models)
 
     @property
     def limit_usd(self) -> float | None:
@@ -220,8 +212,7 @@ def judge_to_journal(
 
     Args:
         label: what progress shows; the judge's name by default.
-        in_turn: one judge after the other; else the calls of one model are made together. Batches always wait
-            together.
+        in_turn: one judge after the other; else the calls of one model are made together.
 
     Raises:
         AuthError: a provider refused the key.
@@ -242,7 +233,7 @@ def judge_to_journal(
     if not all(model.embedded for model in models):
         opened = open_cache(use=options.use_cache, since=options.stored_since)
     with opened as cache:
-        parts = [[pair] for pair in counted] if in_turn and not options.batch else [counted]
+        parts = [[pair] for pair in counted] if in_turn else [counted]
         for number, part in enumerate(parts, 1):
             if progress and not label and len(part) == 1:
                 place = f" ({number} of {len(trials)})" if len(trials) > 1 else ""
@@ -276,27 +267,17 @@ def _call(
             for item, key in due
         )
 
-    in_batches = [model for model in by_model if options.batch and model.takes_batches]
     for model, callers in by_model.items():
-        if model not in in_batches:
-            wing("refuse waiting batches")(calls_of(model), model, journal)
-            n = sum(count for *_, count in callers)
-            try:
-                run_calls(
-                    calls_of(model),
-                    model,
-                    record=journal.append,
-                    budget=budget,
-                    cache=cache,
-                    progress=progress,
-                    total=n,
-                )
-            finally:
-                budget.save()
-    if any(count for model in in_batches for *_, count in by_model[model]):
-        waiting = [(model, partial(calls_of, model)) for model in in_batches]
         try:
-            wing("batches")(waiting, journal=journal, budget=budget, cache=cache, progress=progress)
+            run_calls(
+                calls_of(model),
+                model,
+                record=journal.append,
+                budget=budget,
+                cache=cache,
+                progress=progress,
+                total=sum(count for *_, count in callers),
+            )
         finally:
             budget.save()
     if progress:
@@ -322,14 +303,13 @@ class CostEstimate:
     # about how long the calls take where the provider keeps up; None where this journal holds no latency of
     # the models
     seconds: float | None = None
-    usd_in_batches: float | None = None  # at the price of batches; None where some model has no batch API
-    waiting: int = 0  # requests that wait in a batch and are paid for there; none of `calls`
     # with replies as long as those that the journal holds, else of a usual length; None without a price
     usd_likely: float | None = 0.0
     unbounded: tuple[str, ...] = ()  # models whose replies cost something and have no longest length
 
-    def cost_in_words(self, *, live: bool = False) -> str:
-        """The likely cost, then the bound, or why there is none; `live`: without the price of a batch."""
+    @property
+    def cost_in_words(self) -> str:
+        """The likely cost, then the bound, or why there is none."""
         if self.usd_likely is None:
             return "We cannot say what it costs: some model has no price."
         if self.unbounded:
@@ -338,9 +318,7 @@ class CostEstimate:
                 f"{', '.join(self.unbounded)} has no known longest length; set max_tokens under "
                 "[models.NAME] in judgecal.toml."
             )
-        without = live or self.usd_in_batches in (None, self.usd_at_most)
-        batches = "" if without else f" ({self.usd_in_batches:.4f} USD with --batch)"
-        most = f"It likely costs {self.usd_likely:.4f} USD, at most {self.usd_at_most:.4f} USD{batches}."
+        most = f"It likely costs {self.usd_likely:.4f} USD, at most {self.usd_at_most:.4f} USD."
         return most if self.usd_at_most else "It costs nothing."
 
 
@@ -390,10 +368,8 @@ def _plan(due: Due, planned: set[int], measured: Sequence[Mapping[str, float]]) 
         measured: model alias -> mean seconds of a call; and mean tokens of a reply.
     """
     judge, model = due.judge, due.judge.model
-    in_batch = None if model is None else wing("batches beside")(model, due.journal)
-    wanted = calls = waiting = 0
-    tokens, usd, cheap = 0.0, 0.0, 0.0
-    batched = None if model is None else model.in_batches()
+    wanted = calls = 0
+    tokens = usd = 0.0
     for item, key in due:
         wanted += 1
         if hash(key) in planned:
@@ -401,27 +377,20 @@ def _plan(due: Due, planned: set[int], measured: Sequence[Mapping[str, float]]) 
         planned.add(hash(key))
         if calls_a_model(judge):
             messages = judge.messages(item)
-            if in_batch and in_batch(messages, key.repeat, judge.schema):
-                waiting += 1
-                continue
             calls += 1
             tokens += sum(len(message["content"]) for message in messages) / _CHARS_PER_TOKEN
             usd += worst_cost_usd(judge.model, messages, judge.schema)
-            cheap += worst_cost_usd(batched or judge.model, messages, judge.schema)
     stored = sum(1 for _ in due.all_keys()) - wanted
     if model is None or not calls:
-        return CostEstimate(0, stored, 0, 0.0, 0.0, 0.0, waiting)
+        return CostEstimate(0, stored, 0, 0.0, 0.0)
     latencies, lengths = measured
     seconds = expected_seconds(model, calls, latency_s=latencies.get(model.alias))
-    in_batches = cheap if model.priced and model.bounded and (model.batch_priced or model.embedded) else None
     return CostEstimate(
         calls,
         stored,
         round(tokens),
         usd if model.priced and model.bounded else None,
         seconds,
-        in_batches,
-        waiting,
         likely_usd(model, calls, tokens, reply=lengths.get(model.alias)),
         () if model.bounded else (model.alias,),
     )

@@ -50,8 +50,6 @@ class ModelSpec:
             server refuses the schema), `json_schema` (whatever it says) or `off` (fields behind markers).
         verdict: of a judge: the word that was `said`, or the mean that is `expected` by the chances of its
             token, where the server gives them.
-        batch_input_usd_per_1m, batch_output_usd_per_1m: price of a million tokens in a batch, where the price
-            file says so; a user's own price is halved.
     """
 
     alias: str
@@ -70,8 +68,6 @@ class ModelSpec:
     sampling: bool = True  # whether the model takes a temperature; the price file says where it takes none
     structured: str = "auto"
     verdict: str = "said"
-    batch_input_usd_per_1m: float | None = None
-    batch_output_usd_per_1m: float | None = None
     task: Task = "chat"
     usd_per_call: float = 0.0
 
@@ -155,34 +151,6 @@ class ModelSpec:
             return self.usd_per_call if self.input_usd_per_1m == self.output_usd_per_1m == 0.0 else None
         spent = prompt_tokens * self.input_usd_per_1m + completion_tokens * self.output_usd_per_1m
         return spent / _PER_MILLION + self.usd_per_call
-
-    @property
-    def takes_batches(self) -> bool:
-        """Whether its provider has a batch API that our own client speaks to; chances are asked for live."""
-        return self.way == "http" and self.known_provider.batches and not self.weighs
-
-    @property
-    def batch_priced(self) -> bool:
-        """Whether there is a price of batches: a server of one's own has none."""
-        stated = self.batch_input_usd_per_1m is not None and self.batch_output_usd_per_1m is not None
-        return self.takes_batches and (stated or self.api_base in (None, self.known_provider.base))
-
-    def in_batches(self) -> ModelSpec:
-        """The model at the price of its batches: as the price file has it, else half of the live one."""
-
-        def price(live: float | None, batch: float | None) -> float | None:
-            return live / 2.0 if batch is None and live is not None else batch
-
-        return replace(
-            self,
-            input_usd_per_1m=price(self.input_usd_per_1m, self.batch_input_usd_per_1m),
-            output_usd_per_1m=price(self.output_usd_per_1m, self.batch_output_usd_per_1m),
-        )
-
-    @property
-    def batch_price_assumed(self) -> bool:
-        """Whether half of the live price stands in for a batch price that nobody states."""
-        return self.paid and (self.batch_input_usd_per_1m is None or self.batch_output_usd_per_1m is None)
 
     @property
     def key_present(self) -> bool | None:
@@ -357,8 +325,6 @@ def _completed(spec: ModelSpec) -> ModelSpec:
     for side in ("input", "output") if "output_cost_per_token" in row else ():
         if getattr(spec, f"{side}_usd_per_1m") is None:
             updates[f"{side}_usd_per_1m"] = round(float(row[f"{side}_cost_per_token"]) * _PER_MILLION, 6)
-            if batch := row.get(f"{side}_cost_per_token_batches"):
-                updates[f"batch_{side}_usd_per_1m"] = round(float(batch) * _PER_MILLION, 6)
     if spec.context_window is None and row.get("max_input_tokens"):
         updates["context_window"] = int(row["max_input_tokens"])
     if row.get("max_output_tokens"):

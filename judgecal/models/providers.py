@@ -21,21 +21,18 @@ class Provider(NamedTuple):
         wire: its format in `engine/transport/wires.py`; None leaves it to DSPy's client.
         key_follows: only its own servers and gateways to them speak its format: the key goes to another
             endpoint too.
-        batches: it takes many requests at once and answers within a day, for less; `bulk/provider_batches.py`
-            says how.
     """
 
     key_env: str | None = None  # the variable that holds its key; None where none is needed
     wire: str | None = None
     base: str | None = None  # its address
     key_follows: bool = False
-    batches: bool = False
 
 
 PROVIDERS: Mapping[str, Provider] = {
-    "openai": Provider("OPENAI_API_KEY", "openai", "https://api.openai.com/v1", batches=True),
-    "gemini": Provider("GEMINI_API_KEY", "gemini", "https://generativelanguage.googleapis.com", True, True),
-    "anthropic": Provider("ANTHROPIC_API_KEY", "anthropic", "https://api.anthropic.com", True, True),
+    "openai": Provider("OPENAI_API_KEY", "openai", "https://api.openai.com/v1"),
+    "gemini": Provider("GEMINI_API_KEY", "gemini", "https://generativelanguage.googleapis.com", True),
+    "anthropic": Provider("ANTHROPIC_API_KEY", "anthropic", "https://api.anthropic.com", True),
     "mistral": Provider("MISTRAL_API_KEY", "openai", "https://api.mistral.ai/v1"),
     "groq": Provider("GROQ_API_KEY", "openai", "https://api.groq.com/openai/v1"),
     "openrouter": Provider("OPENROUTER_API_KEY", "openai", "https://openrouter.ai/api/v1"),

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from judgecal.engine import Budget, Journal
+from judgecal.engine import Budget, Journal, require_prices
 from judgecal.errors import InputError, notice
 from judgecal.experiment import (
     AgreementTable,
@@ -118,7 +118,7 @@ class ProbeRun:
         if self.n < 1:
             raise InputError(f"-n must be at least 1, found {self.n}")
         _, made = self.experiment, self.made
-        self.options.check_models(models_of(self.judges))
+        require_prices(models_of(self.judges), self.options.limit_usd)
         if not any(one.probes for one in made):
             raise InputError(f"gold set {self.gold.name}: the rules make no probe of its open items")
         for judge in self.judges:
@@ -145,7 +145,7 @@ class ProbeRun:
                 require_keys([judge], part, stored_rows(experiment.journal), options)
         if plan.usd_at_most != 0.0 and plan.calls and not self.options.quiet:
             time = f", about {plan.seconds:.0f} s" if plan.seconds is not None else ""
-            notice(f"judgecal: {plan.calls:,} calls to make{time}. {plan.cost_in_words(live=True)}")
+            notice(f"judgecal: {plan.calls:,} calls to make{time}. {plan.cost_in_words}")
         open_experiment(experiment)
         keep_judges(experiment, self.judges)
         table = AgreementTable(self.gold, self.items, seed=self.seed)

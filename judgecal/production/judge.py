@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from judgecal._version import __version__
-from judgecal.engine import Budget, Journal
+from judgecal.engine import Budget, Journal, require_prices
 from judgecal.errors import InputError
 from judgecal.experiment import (
     CostEstimate,
@@ -97,7 +97,7 @@ class JudgeRun:
         may_replace = self.replace or self.experiment.wrote(self.output)
         check_output(self.output, self.source.path, self.source.n_rows, replace=may_replace)
         self.reader.check(self.source)
-        self.options.check_models(models_of([judge.judge for judge in self.judges]))
+        require_prices(models_of([judge.judge for judge in self.judges]), self.options.limit_usd)
         if not self.running:
             raise InputError(f"{judge.name} is left out: {judge.why}" for judge in self.left_out)
 
@@ -299,7 +299,6 @@ def judge(
     replace: bool = False,
     limit: int | None = None,
     budget_usd: float | None = None,
-    batch: bool = False,
     trust_lock: bool = False,
     name: str | None = None,
     workspace: str | Path | None = None,
@@ -314,13 +313,12 @@ def judge(
             not given the columns of the usual names.
         replace: also over an output that another call wrote.
         limit: only the first so many rows.
-        batch: by the batch API of the judge's provider, at half the price and within a day.
         trust_lock: run the lock's own signature where the workspace has another.
         workspace: the folder with `signatures/` and `gold/`; found as on the command line where not given.
     """
     where = find_workspace(None if workspace is None else Path(workspace))
     column = SuiteColumn.of_lock(Path(lock), where, trust_lock=trust_lock)
-    options = RunOptions(limit=limit, budget_usd=budget_usd, batch=batch)
+    options = RunOptions(limit=limit, budget_usd=budget_usd)
     options.check()
     source = open_source(Path(table))
     result = JudgeRun(

@@ -199,7 +199,7 @@ def answer(
     who: GraderArguments,
     how: ContextArguments,
     table: RecordedArguments,
-    call: shared.BatchArguments,
+    call: shared.RunArguments,
 ) -> None:
     """Test the answerer alone, with the right document in hand. Each signature x model pair answers, a judge
     rates."""
@@ -267,7 +267,7 @@ def evaluate(
         float | None, option("What a refusal takes away where there is an answer.")
     ] = None,
     *,
-    call: shared.BatchArguments,
+    call: shared.RunArguments,
 ) -> None:
     """Compare whole RAG systems and their settings.
 
@@ -360,7 +360,7 @@ def make(
     )
     run.check()
     if call.dry_run:
-        shared.show_plan(run.preview(), json=call.json, live=True)
+        shared.show_plan(run.preview(), json=call.json)
         return
     result = run.run()
     again = shared.typed_command(ctx, "gold make", without=("json", "full"))

@@ -375,16 +375,14 @@ class SystemRun:
         return {question.group: question for question in self.questions}
 
     def check_prices(self) -> None:
-        """InputError: a budget meets a model without a price, or batches no model that has them."""
+        """InputError: a budget meets a model without a price."""
         models = [model for system, _ in self.systems for model in system.models()]
         judges = models_of([member.judge for member in self.panel.members])
-        if self.live:
-            require_prices(models, self.options.limit_usd)
-        self.options.check_models(judges if self.live else [*models, *judges])
+        require_prices([*models, *judges], self.options.limit_usd)
 
     def _asking(self, folder: Path, budget: Budget) -> Asking:
         options = replace(self.options, limit=None)
-        return Asking(folder, replace(options, repeats=1, batch=False) if self.live else options, budget)
+        return Asking(folder, replace(options, repeats=1) if self.live else options, budget)
 
     def preview(self) -> CostEstimate:
         """What a run would call; nothing is written. Answers that are not there yet are guessed."""
@@ -392,11 +390,8 @@ class SystemRun:
         asked = [
             system.preview(self.questions, self._asking(folder, budget)) for system, folder in self.systems
         ]
-        if self.live:
-            asked = [replace(estimate, usd_in_batches=estimate.usd_at_most) for estimate in asked]
         near, far = (plan_trials(self._due(self.expected(far))) for far in (False, True))
-        judging = replace(near, usd_at_most=far.usd_at_most, usd_in_batches=far.usd_in_batches)
-        return together([*asked, judging])
+        return together([*asked, replace(near, usd_at_most=far.usd_at_most)])
 
     def _due(self, rows: Sequence[ReadRow]) -> list[Due]:
         return self.panel.running(rows)[0].due(rows, stored_rows(self.experiment.journal), self.options)

@@ -379,7 +379,6 @@ def evaluate(
     wrong_costs: float | None = None,
     refusal_costs: float | None = None,
     budget_usd: float | None = None,
-    batch: bool = False,
     use_cache: bool = True,
     retry_unscored: bool = False,
     seed: int = 0,
@@ -394,7 +393,6 @@ def evaluate(
         repeats: judgements of each answer, instead of the file's.
         wrong_costs, refusal_costs: what such answers take away, instead of the file's costs.
         budget_usd: for this run; None for no limit.
-        batch: have the answers judged by the batch APIs of the judges' providers; they are asked for live.
         name: slug of the experiment.
         workspace: the folder with `signatures/` and `gold/`; found as on the command line where not given.
     """
@@ -402,7 +400,6 @@ def evaluate(
         repeats=1 if repeats is None else repeats,
         limit=limit,
         budget_usd=budget_usd,
-        batch=batch,
         use_cache=use_cache,
         retry_unscored=retry_unscored,
     )
