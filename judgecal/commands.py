@@ -87,11 +87,6 @@ TABLE = {
         Command("gold agreement", "cli.gold:agreement_command",
                 "Say how far the raters of a set agree, pair by pair.", "starter",
                 documents={"RaterAgreement": "report.gold:agreement_document"}),
-        Command("gold fetch", "exchange.fetch_command:fetch_command",
-                "List public sets with people's labels, or fetch one.",
-                documents={"Catalogued": "exchange.fetch:catalogue_document",
-                           "FetchPlan": "exchange.fetch:plan_document",
-                           "FetchedSet": "exchange.fetch:fetched_document"}),
         Command("gold make", "rag.commands:make",
                 "Make questions from documents, with answers and quotes.",
                 "--documents starter --as made -n 8",
@@ -180,8 +175,7 @@ TABLE = {
 """Title on the first help -> its commands."""
 
 GROUPS = {
-    "gold": "Gold sets: list, check, agreement of the raters, import, public sets, made questions, sheets, "
-    "labelling.",
+    "gold": "Gold sets: list, check, agreement of the raters, import, made questions, sheets, labelling.",
     "signature": "Signatures, the prompts of judges: list, new, check.",
     "cache": "Stored replies: path, clear.",
 }

@@ -92,7 +92,6 @@ _LISTED_BY = {
     "gold set": "judgecal gold list",
     "gold set or experiment": "judgecal gold list",
     "experiment": "judgecal report --all",
-    "public set": "judgecal gold fetch --full",
 }
 
 

@@ -15,9 +15,6 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.exchange.exports import formats, guess, read_export
-from judgecal.goldset import load_gold
-from judgecal.workspace import Workspace
-from tests.support.command import Run, one_object
 from tests.support.exports import (
     EXPORTS,
     FIXTURES,
@@ -30,7 +27,6 @@ from tests.support.exports import (
     read_or_refused,
     read_spoilt,
     traps,
-    write_case,
 )
 
 each_export = pytest.mark.parametrize(
@@ -148,55 +144,3 @@ def test_parquet_without_the_words_is_read_as_the_other_tables_are(tmp_path: Pat
     export = read_export([path], "argilla")
     untold = "a suggestion that is the number of a label, whose word the file does not hold"
     assert not [one for one in export.judgements if one.name == "correct"] and export.skipped[untold] == 5
-
-
-# --- on the command line
-
-
-@pytest.fixture
-def file(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
-    """The first case of a tool."""
-    [path] = write_case(cases_of(request.param)[0], tmp_path)
-    return path
-
-
-@pytest.mark.parametrize("file", ["inspector-raget"], indirect=True)
-def test_a_table_of_evaluations_is_imported_by_its_form(judgecal: Run, file: Path) -> None:
-    words = ("--as", "it", "--label", "faithfulness", "--scale", "ordinal:1:4")
-    done = one_object(judgecal("gold", "import", file, *words, "--json"))
-    assert done["n_items"] == 2 and sum(done["raters"].values()) == 2 and done["judges"] == {"rouge": 2}
-    assert done["n_rows"] == 2 + 2 + 2 + sum(done["skipped"].values())
-
-
-@pytest.mark.parametrize("file", ["judge-bench"], indirect=True)
-@pytest.mark.parametrize(
-    ("metric", "scale", "raters", "labels"),
-    [
-        ("Relevance", "ordinal:1:5", {"r1": 1, "r2": 2, "r3": 1}, [4, 5, 1, 2]),
-        ("Effort", "ordinal:1:7", {"r1": 2, "r2": 2}, [7, 1, 2, 3]),
-        ("Slider", "points:0:1", {"r1": 2, "r2": 1}, [0.25, 1, 0.5]),
-        ("Missing Steps", "binary", {"majority": 1, "r1": 1}, [0, 1]),
-        ("risk", "nominal", {"r1": 2, "r2": 1}, ["Serious", "Critical", "Critical"]),
-    ],
-)
-def test_a_metric_by_its_name(
-    judgecal: Run, file: Path, metric: str, scale: str, raters: dict[str, int], labels: list[Any]
-) -> None:
-    found = one_object(judgecal("gold", "import", file, "--as", "task", "--label", metric, "--json"))
-    assert found["raters"] == raters and found["n_items"] == 3
-    assert found["n_rows"] == 3 + sum(raters.values()) + sum(found["skipped"].values())
-    here = Path.cwd()
-    gold = load_gold("task", workspace=Workspace(here, here / "experiments"))
-    assert str(gold.scale) == scale
-    assert sorted(map(str, (one.label for one in gold.ratings))) == sorted(
-        str(gold.scale.read(one)) for one in labels
-    )
-    assert any("the places of the scores" in note for note in found["notes"])
-
-
-@pytest.mark.parametrize("file", ["judge-bench"], indirect=True)
-def test_several_metrics_must_be_chosen_from(judgecal: Run, file: Path) -> None:
-    ran = judgecal("gold", "import", file, "--as", "task")
-    assert ran.code == 2 and "choose one with --label NAME: Relevance (4 by 3 people)" in ran.err
-    ran = judgecal("gold", "import", file, "--as", "task", "--label", "relevance")
-    assert ran.code == 2 and "did you mean Relevance" in ran.err

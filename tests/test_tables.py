@@ -6,6 +6,9 @@ import csv
 import datetime
 import decimal
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,9 @@ from hypothesis import strategies as st
 from judgecal.errors import InputError
 from judgecal.tables import Table, read_table
 from tests.support.hub import hub_folder, keep_off_the_hub
+from tests.support.hub_server import played_hub
+
+ROOT = Path(__file__).resolve().parents[1]
 
 CELL = st.text(st.characters(exclude_characters="\0\ufeff", exclude_categories=["Cs"]), max_size=12)
 
@@ -459,6 +465,38 @@ def test_the_call_and_the_revision(hub: Path, monkeypatch: pytest.MonkeyPatch) -
     assert calls == [("far/away", {"name": "default", "revision": "refs/convert/parquet", "split": "train"})]
     assert f"(Hugging Face Hub, config default, split train, 2 rows, revision {commit}, " in table.source
     assert table.licence == "", "its card cannot be read here"
+
+
+def test_through_the_hubs_own_endpoints(tmp_path: Path) -> None:
+    """The Hub's client asks a server here, in a process of its own: it reads the server's address when it is
+    loaded. The first time the set is gated, the second time its terms are accepted.
+    """
+    folder = hub_folder(
+        tmp_path / "set", {"default": {"train": TRAIN, "test": TEST}}, FEATURES, licence="mit"
+    )
+    code = """if True:
+        from judgecal.errors import InputError
+        from judgecal.tables import read_table
+        try:
+            read_table("hf:far/away:train")
+        except InputError as error:
+            print(error)
+        table = read_table("hf:far/away:train")
+        print(table.licence, [row.cells["label"] for row in table.rows], table.source, sep="|")
+    """
+    with played_hub("far/away", folder, refusals=1) as hub:
+        env = {
+            **os.environ,
+            "HF_HOME": str(tmp_path / "hf"),
+            "HF_ENDPOINT": hub.root,
+            "PYTHONPATH": str(ROOT),
+        }
+        words = [sys.executable, "-c", code]
+        ran = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
+    refused, read = ran.stdout.splitlines()
+    assert "private or gated" in refused and "accept its terms" in refused
+    start = "mit|['correct', '']|hf:far/away:train (Hugging Face Hub, config default, split train, 2 rows"
+    assert read.startswith(start) and f"revision {hub.commit}, fingerprint" in read
 
 
 def test_a_card_with_several_licences(hub: Path) -> None:

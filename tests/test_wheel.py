@@ -45,7 +45,6 @@ def test_the_wheel_carries_the_starter_and_no_leftovers(dist: Path) -> None:
         "judgecal/starter/gold/starter/items.jsonl",
         "judgecal/starter/judgecal.toml",
         "judgecal/models/embedded/weights.json",
-        "judgecal/exchange/catalogue.toml",
         "judgecal/py.typed",
     ):
         assert wanted in names

@@ -1,1 +1,1 @@
-"""What other tools write and read: exports, public sets, Mosaic's and MLflow's names."""
+"""What other tools write and read: exports of tools, Mosaic's and MLflow's names."""

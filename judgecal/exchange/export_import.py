@@ -32,7 +32,6 @@ from judgecal.goldset.labels import (
     typed,
     verdict_scale,
 )
-from judgecal.goldset.pairs import pairs_told
 from judgecal.goldset.write import name_problems, write_gold
 from judgecal.records import ITEM_UNIT, Item, Rating
 from judgecal.scale import Scale
@@ -230,11 +229,6 @@ def _read_labels(export: Export, options: LabelOptions) -> _Labels:
     cells = [options.mapping.get(cell, cell).strip() for cell in as_held]
     guessed, words, why = scale_told([typed(cell) if in_table else cell for cell in cells if cell])
     how = f"The labels show the scale {guessed}: {why}"
-    if name in export.scales:
-        guessed, words = export.scales[name], {}
-        how = f"The scale is {guessed}, as the file declares it"
-    if guessed == "nominal" and any(item.pair for item in export.items.values()):
-        words = pairs_told(cells)[1]
     if options.scale is None and guessed is None:
         whose = f"{options.ratings}: the labels" if in_table else f"{export.where}: the labels of {name}"
         raise InputError(f"{whose} do not tell their scale ({why}): give --scale")

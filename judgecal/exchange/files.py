@@ -1,4 +1,4 @@
-"""The files of other tools: how one begins, its records, what stands in their cells, and zip archives."""
+"""The files of other tools: how one begins, its records, and the lists and objects in their cells."""
 
 from __future__ import annotations
 
@@ -7,19 +7,16 @@ import contextlib
 import functools
 import json
 import re
-import struct
-import zipfile
-import zlib
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from judgecal.errors import InputError
 from judgecal.tables.formats import open_source
 from judgecal.tables.json_files import json_value, of_frame, one_array, read_json
 from judgecal.tables.separated import dialect_of, separated_records
-from judgecal.tables.text import decode, ending_of, text_lines, unreadable
+from judgecal.tables.text import ending_of, text_lines
 from judgecal.workspace import shown
 
 Row = dict[str, Any]
@@ -217,77 +214,3 @@ def _value(node: ast.expr | None) -> Any:
             is_value = node.args and re.fullmatch(r"array|UUID|(float|int|uint|bool|str)\d*_?", name)
             return _value(node.args[0]) if is_value else ast.unparse(node)
     raise ValueError("no literal")
-
-
-# --- JSON files within a zip archive: none is unpacked to a file, none may be larger than can be held
-
-LARGEST, LARGEST_SUM = 256 * 2**20, 16 * 2**30
-"""Bytes, unpacked, of one member and of all that are read."""
-_ZSTANDARD = 93  # Python's zipfile reads this method from 3.14 on
-_LOCAL_HEADER = struct.Struct("<4s22xHH")
-_BROKEN = (
-    zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, RuntimeError, UnicodeError,
-    ValueError,
-)  # fmt: skip
-
-
-class Archive:
-    """An open archive: its members' names and JSON; of two of one name the later counts."""
-
-    def __init__(self, opened: zipfile.ZipFile, file: IO[bytes], where: str) -> None:
-        self.where = where
-        self.names = tuple(dict.fromkeys(opened.namelist()))
-        self._opened, self._file, self._sum = opened, file, 0
-
-    def json(self, name: str) -> Any:
-        """The value of a member; NaN is None. InputError: it is broken, encrypted or too large."""
-        info, where = self._opened.getinfo(name), f"{self.where}: {name}"
-        if info.file_size > LARGEST:
-            raise InputError(f"{where}: has {info.file_size:,} bytes, and we read at most {LARGEST:,}")
-        try:
-            with (
-                self._zstandard(info)
-                if info.compress_type == _ZSTANDARD
-                else self._opened.open(info) as member
-            ):
-                data = member.read(info.file_size + 1)
-            if len(data) != info.file_size or zlib.crc32(data) != info.CRC:
-                raise zipfile.BadZipFile("its size or checksum is not what the archive says")
-        except (*_BROKEN, OSError) as error:
-            raise InputError(f"{where}: cannot be unpacked ({error}): copy the file again") from None
-        self._sum += len(data)
-        if self._sum > LARGEST_SUM:
-            raise InputError(f"{self.where}: its members hold over {LARGEST_SUM:,} bytes: split the file")
-        text, problems = decode(data, where)
-        if problems:
-            raise InputError(problems)
-        return json_value(text, where)
-
-    def _zstandard(self, info: zipfile.ZipInfo) -> Any:
-        import pyarrow as pa
-
-        if info.flag_bits & 1:
-            raise RuntimeError("it is encrypted")
-        self._file.seek(info.header_offset)
-        mark, n_name, n_extra = _LOCAL_HEADER.unpack(self._file.read(_LOCAL_HEADER.size))
-        if mark != b"PK\x03\x04":
-            raise zipfile.BadZipFile("its header is not where it should be")
-        self._file.seek(n_name + n_extra, 1)
-        packed = self._file.read(min(info.compress_size, LARGEST))
-        return pa.CompressedInputStream(pa.BufferReader(packed), "zstd")
-
-
-@contextlib.contextmanager
-def open_archive(path: Path) -> Iterator[Archive]:
-    """Open a zip archive; InputError: it is none, or cannot be read."""
-    try:
-        file = path.open("rb")
-    except OSError as error:
-        raise unreadable(path, error) from None
-    with file:
-        try:
-            opened = zipfile.ZipFile(file)
-        except _BROKEN as error:
-            raise InputError(f"{shown(path)}: is not a zip archive ({error}): copy the file again") from None
-        with opened:
-            yield Archive(opened, file, shown(path))

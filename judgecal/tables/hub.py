@@ -176,16 +176,19 @@ def _named_classes(data: Any) -> pl.DataFrame:
 
 
 def _licence(address: _Address) -> str:
-    """What the card of the data set says; "" where it says nothing or cannot be read."""
-    from huggingface_hub import DatasetCard
+    """Return the licence that the card of the data set states; "" where there is none."""
+    import datasets
+    import yaml
 
-    readme = Path(address.path) / "README.md"
-    if address.is_folder and not readme.exists():
-        return ""
     try:
-        licence = DatasetCard.load(readme if address.is_folder else address.path).data.get("license")
-    except (OSError, ValueError):  # a set without a card: its licence is unknown, and the set's card says so
+        readme: str | Path = Path(address.path) / "README.md"
+        if not address.is_folder:
+            readme = datasets.DownloadManager().download(f"hf://datasets/{address.path}/README.md")
+        header = re.match(r"---\n(.*?)\n---", Path(readme).read_text(encoding="utf-8"), re.DOTALL)
+        facts = yaml.safe_load(header[1]) if header else None
+    except (OSError, ValueError, yaml.YAMLError):  # the set's own card then says that its licence is unknown
         return ""
+    licence = facts.get("license") if isinstance(facts, dict) else None
     return ", ".join(map(str, licence)) if isinstance(licence, list) else str(licence or "")
 
 

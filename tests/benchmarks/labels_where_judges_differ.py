@@ -20,6 +20,7 @@ judges of ten pass, intervals may hold more often: so few labels make them wider
 
 from __future__ import annotations
 
+import csv
 import itertools
 import sys
 from collections.abc import Iterator, Sequence
@@ -42,7 +43,6 @@ from judgecal.stats.calibration import fit_calibration
 from judgecal.stats.disagreement import DrawnLabels, TwoJudges, draw_strata, loss_on_labels, worst_loss
 from judgecal.stats.sample import Bools
 from tests.benchmarks.driver import Bench, Floats, Ints, latent, slack
-from tests.support.public_data import read_csv
 
 MARGIN, ROWS, MOST = 0.03, 4000, 0.05
 SAVING = {0.85: 4.0, 0.95: 8.0}
@@ -292,6 +292,11 @@ def main() -> int:
 
 
 # --- public sets
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 class Judged(NamedTuple):

@@ -61,7 +61,6 @@ def _lines(export: Export) -> str:
         "judgements": list(map(told, export.judgements)),
         "skipped": [{reason: n} for reason, n in sorted(export.skipped.items())],
         "notes": export.notes,
-        "scales": [{name: scale} for name, scale in export.scales.items()],
     }
     rows = [f'"n_records": {export.n_records}']
     for name, values in lists.items():

@@ -358,7 +358,6 @@ gold agreement startr
 gold sheet startr -o x.csv
 gold label startr
 gold adjudicate startr
-gold fetch nothing
 gold make
 rules startr
 init signatures

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import datasets
-import huggingface_hub
 import pytest
 
 Rows = Sequence[Mapping[str, Any]]
@@ -20,7 +19,7 @@ Rows = Sequence[Mapping[str, Any]]
 def keep_off_the_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No request leaves, and what `datasets` stores goes to a temporary folder."""
     monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "datasets-cache")
 
 

@@ -59,7 +59,6 @@ class Export:
     skipped: Counter[str] = field(default_factory=Counter)  # why some became nothing
     notes: list[str] = field(default_factory=list)  # what the set's owner should know of how it was read
     problems: list[str] = field(default_factory=list)
-    scales: dict[str, str] = field(default_factory=dict)  # by score, where the tool declares its scale
     _latest: dict[tuple[str, str, str], int] = field(default_factory=dict)
     _repeats: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
