@@ -109,8 +109,6 @@ def test_the_budget_and_the_places_in_flight_are_shared(
     assert 20 <= served.calls <= 30 and served.most_at_once <= 3
     assert result["n"] == 60 and result["n_unscored"] == 60 - served.calls
     assert result["usd"] == pytest.approx(served.calls * USD_A_CALL) and result["usd"] <= budget
-    spent = json.loads((workspace_dir / "experiments" / result["experiment"] / "spending.json").read_text())
-    assert spent["spent_usd"] == pytest.approx(result["usd"])
     again = judgecal(*command)
     assert again.code == 0 and served.calls == 60 and set(asked(served).values()) == {1}
     assert judged(workspace_dir) == Counter({f"r{n}": 1 for n in range(60)})
@@ -142,9 +140,6 @@ def test_a_killed_worker_loses_nothing(judgecal: Run, workspace_dir: Path, serve
     again = sum(asked(served).values()) - 80
     assert set(asked(served)) == {str(n) for n in range(80)} and 0 < again <= 64
     assert max(asked(served).values()) == 2
-    result = json.loads(ran.out)
-    spent = json.loads((workspace_dir / "experiments" / result["experiment"] / "spending.json").read_text())
-    assert spent["spent_usd"] >= served.calls * USD_A_CALL - 1e-9  # what was in flight counts at its worst
 
 
 def test_without_the_keeper_of_the_money_nothing_is_called(

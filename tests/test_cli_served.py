@@ -85,25 +85,6 @@ def test_the_budget_is_kept_and_the_run_goes_on_later(
     assert served.calls == judge["n_expected"]  # none of the first ones again
 
 
-def test_a_total_budget_is_not_renewed_by_a_resume(
-    judgecal: Run, workspace_dir: Path, served: StubServer
-) -> None:
-    total = 12.5 * USD_A_CALL
-    argv = ["score", "--models", "mine", "--no-cache", "--name", "run", "--budget-total-usd", str(total)]
-    first = judgecal(*argv, "--budget-usd", str(6 * USD_A_CALL))
-    assert (first.code, 3 <= served.calls <= 6) == (4, True)
-    second = judgecal(*argv)
-    spent, called = served.calls * USD_A_CALL, served.calls
-    assert (second.code, spent <= total, called > 6) == (4, True, True)
-    third = judgecal(*argv)
-    assert (third.code, served.calls) == (4, called)
-    assert f"the budget of {total:g} USD in total ended the calls" in third.err
-    ledger = workspace_dir / "experiments" / "run" / "spending.json"
-    assert json.loads(ledger.read_text())["spent_usd"] == pytest.approx(spent)
-    assert judgecal(*argv[:-2]).code == 0  # without it the run goes to its end, and that is counted too
-    assert json.loads(ledger.read_text())["spent_usd"] > total
-
-
 @pytest.mark.parametrize("optimizer", ["labeled", "fewshot"])
 def test_what_was_spent_is_told_and_lies_below_the_preview(
     judgecal: Run, workspace_dir: Path, served: StubServer, optimizer: str

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from judgecal.engine import Budget, Policy, Reply
-from judgecal.engine.budget import Bill, worst_cost_usd
-from judgecal.errors import InputError
+from judgecal.engine.budget import worst_cost_usd
 from judgecal.models import ModelSpec
 from judgecal.records import Judgement
 from tests.support.jumping import Server, calls, driver
@@ -95,43 +92,3 @@ def test_a_generous_budget_holds_nobody_up(drive: Callable[..., Any]) -> None:
 
 def test_the_estimate_of_these_calls_is_what_it_says() -> None:
     assert worst_cost_usd(SPEC, calls(1)[0].messages()) == pytest.approx(WORST_USD)
-
-
-# --- what an experiment has spent is in a file, which runs ahead of the spending ------------------------------
-
-
-def spent_in(ledger: Path) -> float:
-    return float(json.loads(ledger.read_text())["spent_usd"])
-
-
-def test_a_killed_process_has_spent_no_more_than_the_ledger_says(tmp_path: Path) -> None:
-    path = tmp_path / "spending.json"
-    budget = Budget(None, total_usd=1.0, ledger=path)
-    for _ in range(50):
-        assert budget.hold("m", 0.002, alone=False)
-        assert spent_in(path) >= budget.spent_usd + 0.002
-        budget.settle("m", 0.002, Bill(0.001))
-    left = spent_in(path)  # killed here
-    assert 0.05 <= left <= 0.054
-    again = Budget(None, total_usd=1.0, ledger=path)
-    assert again.limit_usd == pytest.approx(1.0 - left)
-    again.save()
-    assert spent_in(path) == left
-
-
-def test_the_smaller_limit_binds(tmp_path: Path) -> None:
-    (path := tmp_path / "spending.json").write_text('{"schema": 1, "spent_usd": 3.0}')
-    assert Budget(0.5, total_usd=5.0, ledger=path).limit_usd == 0.5
-    assert Budget(2.5, total_usd=5.0, ledger=path).limit_usd == 2.0
-    spent = Budget(None, total_usd=2.0, ledger=path)
-    assert (spent.limit_usd, spent.hold("m", 0.001, alone=True)) == (0.0, False)
-    assert (
-        spent.refuse("m", 0.001)
-        == "the next call could overrun 2 USD in total: 3 are spent, and it may cost 0.001"
-    )
-
-
-def test_a_ledger_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
-    (path := tmp_path / "spending.json").write_text('{"spent_usd": "much"}')
-    with pytest.raises(InputError, match="we cannot read what this experiment has spent"):
-        Budget(None, ledger=path)

@@ -235,7 +235,7 @@ class PartitionedRun:
 
     def check(self) -> None:
         """Refuse what cannot be done before a partition is read."""
-        require_prices(models_of([self._column.judges[0].judge]), self.options.limit_usd)
+        require_prices(models_of([self._column.judges[0].judge]), self.options.budget_usd)
         place = Place.of(self.output)
         there = place.files() or {}
         inputs = {Place.of(text).identity for text in self.partitions.given}

@@ -108,8 +108,7 @@ class SharedLimits:
         return len(flights)
 
     def close(self) -> list[str]:
-        """Leave what was spent in the ledger; what a user must hear of the money."""
-        self.budget.save()
+        """What a user must hear of the money."""
         return self.budget.remarks()
 
     def _land(self, reserved: Reservation, began: int, call: CallEnded) -> None:
@@ -288,8 +287,7 @@ class RayEngine:
         from ray import exceptions
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        open_budget = functools.partial(options.open_budget, jobs[0].folder)
-        open_budget()  # what cannot be read is said here
+        open_budget = functools.partial(Budget, options.budget_usd)
         keeper: Any = None
         if calls:  # the actor, on this machine
             here = NodeAffinitySchedulingStrategy(self._ray.get_runtime_context().get_node_id(), soft=False)
@@ -300,7 +298,7 @@ class RayEngine:
 
         def begin(number: int, attempt: int) -> None:
             process = f"{number}.{attempt}"
-            running[task.remote(jobs[number], process, keeper, options.limit_usd)] = number, attempt
+            running[task.remote(jobs[number], process, keeper, options.budget_usd)] = number, attempt
 
         for number in range(len(jobs)):
             begin(number, 1)

@@ -58,9 +58,6 @@ class CallArguments:
     budget_usd: Annotated[
         float | None, option("Spend at most this much in this run; checked before each call.")
     ] = None
-    budget_total_usd: Annotated[
-        float | None, option("Spend at most this much in all runs of the experiment together.")
-    ] = None
     dry_run: Annotated[bool, option("Say how many calls it would take and at what cost; call nothing.")] = (
         False
     )
@@ -85,7 +82,6 @@ class ResumeArguments(CallArguments):
             repeats=repeats,
             limit=self.limit if isinstance(self, RunArguments) else None,
             budget_usd=self.budget_usd,
-            budget_total_usd=self.budget_total_usd,
             retry_unscored=self.retry_unscored,
             use_cache=not self.no_cache,
         )

@@ -67,7 +67,7 @@ _FIRST = {
     "answer": "models signatures gold judge lock contexts dry_run",
 }
 """Command -> the parameters that most people need first; of another command all that are in no group."""
-_CALLS = "budget_usd budget_total_usd dry_run limit repeats no_cache retry_unscored one_order"
+_CALLS = "budget_usd dry_run limit repeats no_cache retry_unscored one_order"
 _OUTPUT = "output replace rows markdown junit name seed full json look"
 _TITLES = ("Arguments", "Options", "Columns of the table", "Further options", "Calls and cost", "Output")
 

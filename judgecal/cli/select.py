@@ -218,7 +218,6 @@ def gate(
         margin=margin,
         level=level,
         budget_usd=call.budget_usd,
-        budget_total_usd=call.budget_total_usd,
         repeats_max=repeats_max,
         seed=call.seed,
         out=call.name,

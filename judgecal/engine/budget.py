@@ -11,24 +11,17 @@ that from one to the next, with others in flight, become more than ten times as 
 from __future__ import annotations
 
 import asyncio
-import json
 import threading
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import NamedTuple
 
-from judgecal.artefacts import SCHEMA
 from judgecal.engine.calls import Message, Reply, ReplySchema
 from judgecal.engine.scheduler import CallEnd
 from judgecal.errors import InputError
 from judgecal.models import ModelSpec
-from judgecal.workspace import write_text
 
-# Of what is spent: the ledger is written once in so much, and never after the money is gone.
-_WRITTEN_AHEAD = 0.01
-_WRITTEN_AHEAD_USD = 1e-4  # and not more often than that
 _TOKENS_PER_MESSAGE = 8  # what a provider may put around a message beside its text
 _UNBOUNDED_REPLY = 8192  # of a model that states none: such a call is in no budget, and no preview bounds it
 _TIMES_THE_DEAREST = 10.0  # what a reply in company may cost, in the dearest one so far
@@ -72,26 +65,15 @@ class _ModelBill:
 class Budget:
     """Money that calls may spend in one command; several runs and threads may share one.
 
-    Args:
-        limit_usd: the most that may be spent, or None for no limit.
-        total_usd: the most that all processes of an experiment may spend, or None.
-        ledger: the file with the number that they have spent. It runs ahead of the spending, by a hundredth
-            of it or as much as is in flight: who is killed has spent no more than stands there. A process
-            that ends by itself leaves what it spent.
-
     Attributes:
-        limit_usd: the smaller of both limits, as far as it is left to this process.
+        limit_usd: the most that may be spent, or None for no limit.
         spent_usd: what finished calls cost; an attempt that may be on the bill unseen counts at its worst.
         unseen_usd: those attempts' part of it.
         refused: calls that were not made.
     """
 
-    def __init__(
-        self, limit_usd: float | None, *, total_usd: float | None = None, ledger: Path | None = None
-    ) -> None:
-        self._ledger, self._total_usd, self._own_limit_usd = ledger, total_usd, limit_usd
-        self._before_usd = self._written = _spent_in(ledger) if ledger and ledger.exists() else 0.0
-        self.limit_usd = self._smaller_limit()
+    def __init__(self, limit_usd: float | None) -> None:
+        self.limit_usd = limit_usd
         self.spent_usd = self.unseen_usd = 0.0
         self.refused = 0
         self._bills: defaultdict[str, _ModelBill] = defaultdict(_ModelBill)
@@ -100,11 +82,6 @@ class Budget:
     def gate(self, spec: ModelSpec) -> BudgetGate:
         """What the tasks of one run on a model draw on; in the run's event loop."""
         return BudgetGate(self)
-
-    @property
-    def held_usd(self) -> float:
-        """The estimates of the calls in flight."""
-        return sum(bill.in_flight_usd for bill in self._bills.values())
 
     def hold(self, model: str, worst_usd: float, *, alone: bool) -> bool:
         """Set the money for a call of a model aside; False where the limit does not hold it.
@@ -122,7 +99,6 @@ class Budget:
                 return False
             bill.in_flight += 1
             bill.in_flight_usd += worst_usd
-            self._cover()
             return True
 
     def fits(self, model: str, worst_usd: float) -> bool:
@@ -137,47 +113,40 @@ class Budget:
             unseen: without a reply, whether the call may be billed all the same; then it counts at its worst.
         """
         with self._lock:
+            of_model = self._bills[model]
             if self.limit_usd is not None:  # else nothing was set aside
-                of_model = self._bills[model]
                 of_model.in_flight -= 1
                 of_model.in_flight_usd = of_model.in_flight_usd - worst_usd if of_model.in_flight else 0.0
-            if bill is not None:
-                self._book(model, worst_usd, bill)
-            elif unseen:
-                self.spent_usd += worst_usd
-                self.unseen_usd += worst_usd
-            self._cover()
-
-    def _book(self, model: str, worst_usd: float, bill: Bill) -> None:
-        of_model, cost = self._bills[model], bill.usd or 0.0
-        self.spent_usd += cost
-        of_model.replies += 1
-        of_model.counted += bill.counted
-        if worst_usd > 0.0 and cost / worst_usd > of_model.dearest:
-            of_model.dearest = cost / worst_usd
-            of_model.report = f"{bill.tokens[0]:,} + {bill.tokens[1]:,} tokens, {cost:.4g} USD"
+            if bill is None:
+                self.spent_usd += worst_usd * unseen
+                self.unseen_usd += worst_usd * unseen
+                return
+            cost = bill.usd or 0.0
+            self.spent_usd += cost
+            of_model.replies += 1
+            of_model.counted += bill.counted
+            if worst_usd > 0.0 and cost / worst_usd > of_model.dearest:
+                of_model.dearest = cost / worst_usd
+                of_model.report = f"{bill.tokens[0]:,} + {bill.tokens[1]:,} tokens, {cost:.4g} USD"
 
     def refuse(self, model: str, worst_usd: float) -> str:
         """Count a call that is not made; why, for its row."""
         self.refused += 1
         next_usd = worst_usd * self._bills[model].alone
-        limit, spent = self._in_words
-        return f"the next call could overrun {limit}: {spent:.4g} are spent, and it may cost {next_usd:.4g}"
-
-    def save(self) -> None:
-        """Leave in the ledger what was spent; while no call is in flight."""
-        known = self._before_usd + self.spent_usd
-        if self._ledger and known != self._written:
-            self._write(known)
+        return (
+            f"the next call could overrun {self.limit_usd:g} USD: {self.spent_usd:.4g} are spent, and it may "
+            f"cost {next_usd:.4g}"
+        )
 
     def remarks(self, *, ended: bool = True) -> list[str]:
         """What a user must hear of the money, each sentence once. `ended`: also that it ran out."""
         remarks = []
         with self._lock:
             if self.refused and ended:
-                limit, spent = self._in_words
-                ended_by = f"the budget of {limit} ended the calls"
-                remarks.append(f"{ended_by}: {spent:.4g} USD are spent, {self.refused:,} calls were not made")
+                remarks.append(
+                    f"the budget of {self.limit_usd:g} USD ended the calls: {self.spent_usd:.4g} USD are "
+                    f"spent, {self.refused:,} calls were not made"
+                )
             for model, bill in self._bills.items():
                 if bill.dearest > 1.0 and bill.report:
                     remarks.append(
@@ -190,40 +159,8 @@ class Budget:
             self.refused = 0
         return remarks
 
-    @property
-    def _in_words(self) -> tuple[str, float]:
-        """The limit that binds, and what was spent of it."""
-        if self._total_usd is not None and self.limit_usd == max(0.0, self._total_usd - self._before_usd):
-            return f"{self._total_usd:g} USD in total", self._before_usd + self.spent_usd
-        return f"{self.limit_usd:g} USD", self.spent_usd
-
-    def _smaller_limit(self) -> float | None:
-        left = None if self._total_usd is None else max(0.0, self._total_usd - self._before_usd)
-        return min((limit for limit in (self._own_limit_usd, left) if limit is not None), default=None)
-
     def _within(self, more_usd: float) -> bool:
         return self.limit_usd is None or self.spent_usd + more_usd <= self.limit_usd + _ROUNDING_USD
-
-    def _cover(self) -> None:
-        if self._ledger:
-            known = self._before_usd + self.spent_usd + self.held_usd
-            if known > self._written:
-                self._write(known + max(_WRITTEN_AHEAD * known, _WRITTEN_AHEAD_USD))
-
-    def _write(self, usd: float) -> None:
-        assert self._ledger is not None
-        write_text(self._ledger, json.dumps({"schema": SCHEMA, "spent_usd": usd}) + "\n")
-        self._written = usd
-
-
-def _spent_in(ledger: Path) -> float:
-    try:
-        return float(json.loads(ledger.read_text(encoding="utf-8"))["spent_usd"])
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise InputError(
-            f"{ledger}: we cannot read what this experiment has spent ({error}): fix or delete it; once "
-            "deleted, --budget-total-usd counts from 0"
-        ) from error
 
 
 class Reservation(NamedTuple):

@@ -78,7 +78,7 @@ def score(
         raise InputError(f"several judges are called {', '.join(twice)}: give each a name of its own")
     options = RunOptions(repeats=repeats, limit=limit, budget_usd=budget_usd, quiet=quiet)
     options.check()
-    require_prices(models_of(judges), options.limit_usd)
+    require_prices(models_of(judges), options.budget_usd)
     for one in judges:
         check_judge(gold, one)
     trained = frozenset[str]().union(*(one.trained_on for one in judges if split == "open"))

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from judgecal.artefacts import SCHEMA, read_json
-from judgecal.engine import Journal
+from judgecal.engine import Budget, Journal
 from judgecal.errors import InputError, LostCallsError, listed, refuse
 from judgecal.experiment.agreement import JudgeColumn, StoredExperiment
 from judgecal.experiment.folder import Experiment
@@ -554,7 +554,7 @@ class JudgedTable:
 
     def judge(self, experiment: Experiment) -> Journal:
         """Call whoever is due; gives the journal."""
-        budget = self.options.open_budget(experiment.folder)
+        budget = Budget(self.options.budget_usd)
         with open_journal(experiment.journal, self.options, long=True) as journal:
             for one in rows_due(self.table, list(self.judges.values())):
                 judge_to_journal([Due(one.judge, one, journal, self.options)], budget=budget)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from judgecal.engine import require_prices
+from judgecal.engine import Budget, require_prices
 from judgecal.errors import InputError
 from judgecal.experiment.agreement import AgreementTable, JudgeColumn, StoredExperiment
 from judgecal.experiment.folder import Experiment, keep_judges, open_experiment, plan_experiment
@@ -103,7 +103,7 @@ class ScoreRun:
     def check(self) -> None:
         """Hold the slug, and every judge against the set and its own needs, before anything is written."""
         _, items = self.experiment, (*self.items, *self.tied)
-        require_prices(models_of(self.judges), self.options.limit_usd)
+        require_prices(models_of(self.judges), self.options.budget_usd)
         for judge in self.judges:
             if self.recorded is not None:
                 self._check_beside(judge, self.recorded)
@@ -144,7 +144,7 @@ class ScoreRun:
             for row in (row for column in columns for row in column.rows):
                 if row.key not in journal.latest:
                     journal.append(row)
-            budget = options.open_budget(experiment.folder) if self.recorded is None else None
+            budget = Budget(options.budget_usd)
             judged = [
                 run_trials(self.judges, items, journal=journal, options=how, budget=budget)
                 for items, how in self._parts

@@ -55,7 +55,6 @@ class RunOptions:
     repeats: int = 1  # judgements of each item by each judge
     limit: int | None = None
     budget_usd: float | None = None  # for this run
-    budget_total_usd: float | None = None  # for all runs of the experiment
     use_cache: bool = True  # take stored replies of other experiments; they are stored all the same
     stored_since: float = (
         0.0  # no verdict from before (seconds since 1970) is taken, stored or in the journal
@@ -70,21 +69,9 @@ class RunOptions:
             problems.append(f"--repeats must be from 1 to {MOST_REPEATS:,}, found {str(self.repeats)[:12]}")
         if self.limit is not None and self.limit < 1:
             problems.append(f"--limit must be at least 1, found {self.limit}")
-        for name, usd in (("--budget-usd", self.budget_usd), ("--budget-total-usd", self.budget_total_usd)):
-            if usd is not None and not usd > 0:
-                problems.append(f"{name} must be above 0, found {usd:g}")
+        if self.budget_usd is not None and not self.budget_usd > 0:
+            problems.append(f"--budget-usd must be above 0, found {self.budget_usd:g}")
         refuse(problems)
-
-    @property
-    def limit_usd(self) -> float | None:
-        """The smaller of both budgets; None where there is none."""
-        budgets = (self.budget_usd, self.budget_total_usd)
-        return min((usd for usd in budgets if usd is not None), default=None)
-
-    def open_budget(self, folder: Path) -> Budget:
-        """The money for calls of the experiment in a folder, which is there when the first call is made."""
-        ledger = folder / "spending.json"
-        return Budget(self.budget_usd, total_usd=self.budget_total_usd, ledger=ledger)
 
 
 def open_journal(path: Path | None, options: RunOptions, *, long: bool = False) -> Journal:
@@ -193,7 +180,7 @@ def run_trials(
     Raises:
         AuthError: a provider refused the key.
     """
-    require_prices(models_of(judges), options.limit_usd)
+    require_prices(models_of(judges), options.budget_usd)
     for judge in judges:
         judge.check_items(items)
     trials = [Due(judge, items, journal, options) for judge in judges]
@@ -221,10 +208,10 @@ def judge_to_journal(
         return
     options, journal = trials[0].options, trials[0].journal
     models = models_of(trial.judge for trial in trials)
-    require_prices(models, options.limit_usd)
+    require_prices(models, options.budget_usd)
     for trial in trials:
         require_keys([trial.judge], trial.items, journal, trial.options)
-    budget = budget or Budget(options.limit_usd)
+    budget = budget or Budget(options.budget_usd)
     counted = [(trial, trial.count()) for trial in trials]
     total, progress = sum(count for _, count in counted), None
     if total and not options.quiet:  # else nothing is due, or nobody watches
@@ -268,18 +255,15 @@ def _call(
         )
 
     for model, callers in by_model.items():
-        try:
-            run_calls(
-                calls_of(model),
-                model,
-                record=journal.append,
-                budget=budget,
-                cache=cache,
-                progress=progress,
-                total=sum(count for *_, count in callers),
-            )
-        finally:
-            budget.save()
+        run_calls(
+            calls_of(model),
+            model,
+            record=journal.append,
+            budget=budget,
+            cache=cache,
+            progress=progress,
+            total=sum(count for *_, count in callers),
+        )
     if progress:
         progress.close()
     if not options.quiet:

@@ -147,7 +147,6 @@ def compiling(training: Training, optimizer: str, *, calls_at_most: int | None) 
     with contextlib.ExitStack() as stack:
         record = stack.enter_context(CallLog(training.log, optimizer)) if training.log else None
         cache = stack.enter_context(open_cache(use=training.use_cache))
-        stack.callback(training.budget.save)
         if not training.quiet:
             stack.callback(say_remarks, training.budget, ended=False)  # which is an error here
         progress = None

@@ -121,7 +121,7 @@ class OptimizeRun:
         _ = self.experiment
         check_judge(self.gold, self.judge)
         models = [self.model, *([reflection_spec(self.reflection)] if self.reflection else [])]
-        require_prices(models, self.options.limit_usd)
+        require_prices(models, self.options.budget_usd)
         require_splits(self.gold, dict.fromkeys(self.splits, _NEEDED_GROUPS))
         for split in self.splits:
             refuse_unequal(self.gold, self.items(split), "optimize")
@@ -182,7 +182,7 @@ class OptimizeRun:
             self.reflection.key()
         open_experiment(self.experiment)
         keep_judges(self.experiment, [self.judge])
-        budget, look, confirmation = self.options.open_budget(self.experiment.folder), None, None
+        budget, look, confirmation = Budget(self.options.budget_usd), None, None
         probed: OptimizedProbes | None = None
         with open_journal(self.experiment.journal, self.options) as journal:
             weak, hard = self._weak_on_train(journal, budget) if self.probes else (frozenset(), frozenset())

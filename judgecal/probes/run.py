@@ -118,7 +118,7 @@ class ProbeRun:
         if self.n < 1:
             raise InputError(f"-n must be at least 1, found {self.n}")
         _, made = self.experiment, self.made
-        require_prices(models_of(self.judges), self.options.limit_usd)
+        require_prices(models_of(self.judges), self.options.budget_usd)
         if not any(one.probes for one in made):
             raise InputError(f"gold set {self.gold.name}: the rules make no probe of its open items")
         for judge in self.judges:
@@ -153,7 +153,7 @@ class ProbeRun:
         prints = {judge.fingerprint for judge in self.judges}
         every = [*self.judges, *(judge for judge in free if judge.fingerprint not in prints)]
         with open_journal(experiment.journal, self.options) as journal:
-            budget = self.options.open_budget(experiment.folder)
+            budget = Budget(self.options.budget_usd)
             columns = [self._judged(judge, journal, budget) for judge in every]
         found = [self._probed(*of, table) for of in zip(every, columns, strict=True)]
         notes = [*verdict_notes(self.gold.scale, columns), *lacking]

@@ -97,7 +97,7 @@ class JudgeRun:
         may_replace = self.replace or self.experiment.wrote(self.output)
         check_output(self.output, self.source.path, self.source.n_rows, replace=may_replace)
         self.reader.check(self.source)
-        require_prices(models_of([judge.judge for judge in self.judges]), self.options.limit_usd)
+        require_prices(models_of([judge.judge for judge in self.judges]), self.options.budget_usd)
         if not self.running:
             raise InputError(f"{judge.name} is left out: {judge.why}" for judge in self.left_out)
 
@@ -147,7 +147,7 @@ class JudgeRun:
         for trial in self.trials(stored_rows(self.experiment.journal, long=True)):
             require_keys([trial.judge], trial.items, trial.journal, trial.options)
         open_experiment(self.experiment)
-        budget = self.options.open_budget(self.experiment.folder)
+        budget = Budget(self.options.budget_usd)
         rows = self.judge_rows(self.experiment.journal, budget, before=self._mark_output)
         result = (
             self._suite_result(rows)

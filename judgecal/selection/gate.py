@@ -205,7 +205,7 @@ class Gate:
     def check(self) -> None:
         metric_named(self.rule.metric, self.gold.scale)
         refuse_unequal(self.gold, self.items, "gate")
-        require_prices(models_of([self.judge]), self.options.limit_usd)
+        require_prices(models_of([self.judge]), self.options.budget_usd)
         self.judge.check_items(self.items)
         if (self.experiment.folder / "summary.json").exists():
             raise InputError(
@@ -237,7 +237,7 @@ class Gate:
         require_keys([self.judge], self.items, stored_rows(self.experiment.journal), self.options)
         open_experiment(self.experiment)
         with open_journal(self.experiment.journal, self.options) as journal:
-            budget = self.options.open_budget(self.experiment.folder)
+            budget = Budget(self.options.budget_usd)
             passes = Passes(self.judge, self.items, journal, self.options, budget, self.repeats_max)
             state = self._decide(passes)
             probes, lost = self._probed(passes) if passes.n and self.probes else ((), 0)
@@ -311,7 +311,6 @@ def plan_gate(
     margin: float | None = None,
     level: float = 0.95,
     budget_usd: float | None = None,
-    budget_total_usd: float | None = None,
     repeats_max: int = REPEATS_MAX,
     seed: int = 0,
     out: str | None = None,
@@ -320,12 +319,11 @@ def plan_gate(
 ) -> Gate:
     """A gate of a lock that was read from `path`; nothing is written.
 
-    `margin` is the lock's where not given, `budget_usd` is for all passes, `budget_total_usd` for those of an
-    interrupted gate too, and `out` is its slug to go on with, or a name of one's own. `trust_lock` is as
-    `Lock.runnable` has it. Everything that is not as it was locked is refused at once, with every option out
-    of range.
+    `margin` is the lock's where not given, `budget_usd` is for all passes, and `out` is its slug to go on
+    with, or a name of one's own. `trust_lock` is as `Lock.runnable` has it. Everything that is not as it was
+    locked is refused at once, with every option out of range.
     """
-    options = RunOptions(budget_usd=budget_usd, budget_total_usd=budget_total_usd, use_cache=False)
+    options = RunOptions(budget_usd=budget_usd, use_cache=False)
     problems = []
     if not 1 <= repeats_max <= MOST_REPEATS:
         problems.append(f"--repeats-max must be from 1 to {MOST_REPEATS:,}, found {str(repeats_max)[:12]}")

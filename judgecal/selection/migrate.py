@@ -356,7 +356,7 @@ class MigrateRun:
             problems += lock_problems(self.output, replace=self.replace)
         refuse(problems)
         check_judge(self.gold, self.new)
-        require_prices(models_of([self.old, self.new]), self.options.limit_usd)
+        require_prices(models_of([self.old, self.new]), self.options.budget_usd)
         self.new.check_items(self.items)
         self.old.check_items(self.missing)
         if self.recent is not None:
@@ -389,7 +389,7 @@ class MigrateRun:
         for judge, items in self._calls():
             require_keys([judge], items, stored, self.options)
         open_experiment(self.experiment)
-        budget = self.options.open_budget(self.experiment.folder)
+        budget = Budget(self.options.budget_usd)
         with open_journal(self.experiment.journal, self.options, long=True) as journal:
             called, rows = (
                 run_trials([judge], items, journal=journal, options=self.options, budget=budget)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from judgecal.engine import Journal, require_prices
+from judgecal.engine import Budget, Journal, require_prices
 from judgecal.errors import InputError, listed, refuse, working
 from judgecal.experiment import (
     AgreementTable,
@@ -279,10 +279,10 @@ class SelectRun(SelectRequest):
     def _called(self, decided: OpenChoice) -> SelectResult:
         """Call the chosen judge on what the experiment lacks, confirm it, measure its noise, and lock it."""
         chosen, options = decided.chosen, self.options
-        judge, budget = self._judge(chosen), options.open_budget(self.experiment.folder)
+        judge, budget = self._judge(chosen), Budget(options.budget_usd)
         judges, test, rest = self._decided_on(decided), self.test_items, self._other_items(judge)
         # all that can be wrong is said before the calls
-        require_prices(models_of([judge]), options.limit_usd)
+        require_prices(models_of([judge]), options.budget_usd)
         require_keys([judge], [*test, *rest], self._journal(chosen), options)
         judge.check_items([*test, *rest])
         open_experiment(self.experiment)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from judgecal.engine import Budget
 from judgecal.experiment import RunOptions
 from judgecal.rag.answering.questions import Question
 from judgecal.rag.evaluation.comparisons import best_of, compare_systems, factor_curves, values_of
@@ -36,7 +37,7 @@ CHUNKS, TOP_N = (128, 256, 512), (1, 2, 3)
 
 def asking(folder: Path, **options: Any) -> Asking:
     run = RunOptions(quiet=True, **options)
-    return Asking(folder, run, run.open_budget(folder))
+    return Asking(folder, run, Budget(run.budget_usd))
 
 
 def ask(system: System, questions: Sequence[Question], folder: Path, **options: Any) -> list[SystemAnswer]:

@@ -57,4 +57,4 @@ class InThisProcess:
         self, jobs: Sequence[PartitionJob], options: RunOptions, *, calls: bool, progress: Progress | None
     ) -> Iterator[tuple[int, JudgedRows]]:
         for place in reversed(range(len(jobs))):  # they may end in any order
-            yield place, jobs[place].judge(Budget(options.limit_usd))
+            yield place, jobs[place].judge(Budget(options.budget_usd))

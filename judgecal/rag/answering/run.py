@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from judgecal._version import __version__
+from judgecal.engine import Budget
 from judgecal.errors import InputError, listed, refuse
 from judgecal.experiment import (
     CostEstimate,
@@ -170,7 +171,7 @@ class AnswerRun:
         require_keys(self.answerers, requests, stored_rows(journal), self.options)
         self._trial.require_keys()
         open_experiment(self.experiment)
-        budget = self.options.open_budget(self.experiment.folder)
+        budget = Budget(self.options.budget_usd)
         _, measured, *_ = self._trial.judge(self._trial.ask(budget), budget)
         rows = grouped(measured, lambda row: row.system)
         systems = [

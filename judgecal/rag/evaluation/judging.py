@@ -378,7 +378,7 @@ class SystemRun:
         """InputError: a budget meets a model without a price."""
         models = [model for system, _ in self.systems for model in system.models()]
         judges = models_of([member.judge for member in self.panel.members])
-        require_prices([*models, *judges], self.options.limit_usd)
+        require_prices([*models, *judges], self.options.budget_usd)
 
     def _asking(self, folder: Path, budget: Budget) -> Asking:
         options = replace(self.options, limit=None)
@@ -386,7 +386,7 @@ class SystemRun:
 
     def preview(self) -> CostEstimate:
         """What a run would call; nothing is written. Answers that are not there yet are guessed."""
-        budget = Budget(self.options.limit_usd)
+        budget = Budget(self.options.budget_usd)
         asked = [
             system.preview(self.questions, self._asking(folder, budget)) for system, folder in self.systems
         ]

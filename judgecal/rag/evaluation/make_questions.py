@@ -222,7 +222,7 @@ class MakeRun:
         taken = name_problems(self.name, workspace=self.workspace, replace=self.replace)
         if taken and not may_be_ours:
             raise InputError(taken)
-        require_prices(called, self.options.limit_usd)
+        require_prices(called, self.options.budget_usd)
 
     def preview(self) -> CostEstimate:
         """What a run would call where every draft is kept; at most, where as many are made as may be.
@@ -258,7 +258,7 @@ class MakeRun:
         """Make the calls that are due, write the set, and give the result."""
         self.check()
         open_experiment(self.experiment)
-        budget, seen = self.options.open_budget(self.experiment.folder), Seen()
+        budget, seen = Budget(self.options.budget_usd), Seen()
         while requests := self._next_round():
             drafts = self._drafted(requests, seen, budget)
             with self._asking(self.experiment.journal, budget) as ask:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from judgecal._version import __version__
+from judgecal.engine import Budget
 from judgecal.errors import InputError, refuse
 from judgecal.experiment import (
     CostEstimate,
@@ -208,7 +209,7 @@ class EvaluateRun:
     def run(self) -> EvaluateResult:
         """Ask, judge and sum up; each state's files are there when it is reached."""
         self.check()
-        budget = self.options.open_budget(self.experiment.folder)
+        budget = Budget(self.options.budget_usd)
         self._trial.require_keys()
         open_experiment(self.experiment)
         states = StateFiles(self.experiment.folder, self.questions, self.source.sealed)
