@@ -13,7 +13,7 @@ from judgecal.rag.evaluation.config import ReadConfig, read_evaluate_config, swe
 HEAD = '[questions]\ngold = "starter"\n'
 LOCAL = '[[systems]]\nname = "ours"\nkind = "local"\n'
 THEIRS = '[[systems]]\nname = "theirs"\nkind = "answers"\nanswers = "a.csv"\n'
-GRID, ONE = 'design = "grid"\n' + HEAD + LOCAL, 'design = "one_at_a_time"\n' + HEAD + LOCAL
+ONE = HEAD + LOCAL
 SWEEP = "[sweep.ours]\n"
 
 
@@ -25,7 +25,7 @@ def read(tmp_path: Path, text: str) -> ReadConfig:
 
 def test_every_mistake_is_in_one_message(tmp_path: Path) -> None:
     text = """
-        desing = "grid"
+        cost = 3
         [questions]
         gold = "starter"
         limt = 3
@@ -50,12 +50,11 @@ def test_every_mistake_is_in_one_message(tmp_path: Path) -> None:
         read(tmp_path, text)
     found = "\n".join(error.value.problems)
     for said in (
-        "unknown key 'desing': did you mean design",
+        "unknown key 'cost': did you mean costs",
         "unknown key 'limt': did you mean limit",
         "judges.repeats: Input should be greater than or equal to 1, found 0",
         "costs.wrong: Input should be greater than or equal to 0",
         "systems: ours: unknown key 'top_m': did you mean top_",
-        'sweep: ours: say design = "one_at_a_time"',
         "systems: number 2: no name: add it",
         "kind must be one of local, http, python, answers, found 'htp'",
         "systems: theirs: url: it is not an http or https address",
@@ -71,12 +70,11 @@ def test_every_mistake_is_in_one_message(tmp_path: Path) -> None:
         (LOCAL + '[questions]\ngold = "a"\nreference = "r"', "questions: reference: columns of a file"),
         ("systems = []\n" + HEAD, "systems: none is named"),
         (HEAD + LOCAL + LOCAL, "systems: ours is there twice"),
-        (GRID + SWEEP + "top_n = []", "top_n: give its levels as a list, found []"),
-        (GRID + SWEEP + "top_n = 2", "top_n: give its levels as a list, found 2"),
-        (GRID + SWEEP + "top_n = [1, [2]]", "a level is a text, a number, true or false"),
-        (GRID + SWEEP + "top_n = [1, 1]", "the levels 1 and 1 are the same"),
-        (GRID + SWEEP + 'top_n = [2]\nchunk = {max = [512, "512"]}', "512 and '512' are the same"),
-        (GRID + "top_n = 1\n" + SWEEP + "top_n = [1, 2]", 'top_n: with design = "grid" no level is held'),
+        (ONE + SWEEP + "top_n = []", "top_n: give its levels as a list, found []"),
+        (ONE + SWEEP + "top_n = 2", "top_n: give its levels as a list, found 2"),
+        (ONE + SWEEP + "top_n = [1, [2]]", "a level is a text, a number, true or false"),
+        (ONE + SWEEP + "top_n = [1, 1]", "the levels 1 and 1 are the same"),
+        (ONE + SWEEP + 'top_n = [2]\nchunk = {max = [512, "512"]}', "512 and '512' are the same"),
         (
             ONE + "top_n = 3\n" + SWEEP + "top_n = [1, 2]",
             "top_n is 3 in the system's table, and its levels are 1, 2",
@@ -111,9 +109,9 @@ def test_a_list_outside_of_the_sweep_is_a_value(tmp_path: Path) -> None:
         'body = { messages = ["{question}"] }\n[sweep.http]\n"body.k" = [1, 2]\n"headers.X-Mode" = ["a", '
         '"b"]\n'
     )
-    tables = [one.options for one in read(tmp_path, 'design = "grid"\n' + HEAD + system + body).systems]
-    assert [one.body for one in tables] == [{"messages": ["{question}"], "k": k} for k in (1, 1, 2, 2)]
-    assert [one.headers for one in tables] == [{"X-Mode": mode} for mode in "abab"]
+    tables = [one.options for one in read(tmp_path, HEAD + system + body).systems]
+    assert [one.body for one in tables] == [{"messages": ["{question}"], "k": k} for k in (1, 1, 2)]
+    assert [one.headers for one in tables] == [{"X-Mode": mode} for mode in "aba"]
 
 
 FACTORS: dict[str, list[Any]] = {
@@ -125,8 +123,8 @@ FACTORS: dict[str, list[Any]] = {
 
 def test_one_at_a_time_holds_what_the_system_says() -> None:
     table = {"chunk": {"min": 9, "max": 256}, "top_n": 2}
-    assert not list(sweep_problems(FACTORS, table, "one_at_a_time"))
-    found = list(variants(table, FACTORS, "one_at_a_time"))
+    assert not list(sweep_problems(FACTORS, table))
+    found = list(variants(table, FACTORS))
     assert [tuple(settings.values()) for settings, _, _ in found] == [
         (128, 2, "plain"),
         (256, 1, "plain"),
@@ -137,14 +135,6 @@ def test_one_at_a_time_holds_what_the_system_says() -> None:
     ]
     assert [is_base for _, _, is_base in found] == [False, False, True, False, False, False]
     assert found[0][1] == {"chunk": {"min": 9, "max": 128}, "top_n": 2, "strategy": "plain"}
-
-
-def test_a_grid_has_every_combination() -> None:
-    found = list(variants({}, FACTORS, "grid"))
-    assert len({tuple(settings.values()) for settings, _, _ in found}) == 18
-    assert not any(is_base for _, _, is_base in found)
-    many = {name: list(range(20)) for name in "abc"}
-    assert ["8,000 systems: at most 1,000" in one for one in sweep_problems(many, {}, "grid")] == [True]
 
 
 def test_a_pair_of_options_is_one_factor(tmp_path: Path) -> None:
@@ -161,10 +151,10 @@ def test_a_pair_of_options_is_one_factor(tmp_path: Path) -> None:
 
 
 def test_systems_side_by_side(tmp_path: Path) -> None:
-    text = ONE + THEIRS + SWEEP + 'top_n = [1, 2]\nindex = ["bm25", "lsa"]\n'
+    text = ONE + THEIRS + SWEEP + 'top_n = [1, 2]\nindex = ["bm25", "embed:m"]\n'
     assert [one.name for one in read(tmp_path, text).systems] == [
         "ours(top_n=1, index=bm25)",
-        "ours(top_n=1, index=lsa)",
+        "ours(top_n=1, index=embed:m)",
         "ours(top_n=2, index=bm25)",
         "theirs",
     ]

@@ -17,7 +17,7 @@ from judgecal.rag.answering.questions import Question, questions_of
 from judgecal.rag.evaluation import local, local_search
 from judgecal.rag.evaluation.local import LocalConfig, LocalSystem
 from judgecal.rag.evaluation.system import SystemAnswer
-from judgecal.rag.retrieval.indexes import Index, index_named
+from judgecal.rag.retrieval.indexes import Bm25Index
 from judgecal.records import digest
 from judgecal.workspace import Workspace, find_workspace
 from tests.support import evaluated
@@ -46,6 +46,8 @@ def broken(question: str, chunk: str) -> bool:
 """
 WHOLE = {"chunk": {"min": 500, "max": 500}}
 """A document is one chunk."""
+SMALL = {"chunk": {"min": 0, "max": 60}}
+"""A sentence is one chunk."""
 BY_STUB = {**WHOLE, "answerer": {"model": "stub"}}
 
 
@@ -85,9 +87,8 @@ def answered(text: str = "Forty.") -> str:
 # --- what is handed over
 
 
-@pytest.mark.parametrize("index", ["bm25", "lsa"])
-def test_plain_hands_over_the_best_chunks(workspace: Workspace, tmp_path: Path, index: str) -> None:
-    answers = ask(made(workspace, **WHOLE, index=index, top_n=2), tmp_path)
+def test_plain_hands_over_the_best_chunks(workspace: Workspace, tmp_path: Path) -> None:
+    answers = ask(made(workspace, **WHOLE, top_n=2), tmp_path)
     assert [handed(one)[0] for one in answers] == ["mill", "harbour"]
     assert [len(one.contexts or ()) for one in answers] == [2, 2]
     assert "forty paddles" in (answers[0].answer or "")
@@ -107,17 +108,17 @@ def test_a_reranker_chooses_among_the_first(workspace: Workspace, tmp_path: Path
     assert [handed(one) for one in embedded] == [["mill"], ["harbour"]]
 
 
-def test_children_are_searched_and_parents_handed_over(workspace: Workspace, tmp_path: Path) -> None:
-    answers = ask(made(workspace, **WHOLE, strategy="parent", top_n=2), tmp_path)
+def test_chunks_are_searched_and_their_documents_handed_over(workspace: Workspace, tmp_path: Path) -> None:
+    answers = ask(made(workspace, **SMALL, strategy="parent", top_n=2), tmp_path)
     assert [handed(one)[0] for one in answers] == ["mill", "harbour"]
-    # different parents, though one has two good children
+    # different documents, though one has two good chunks
     assert [len(set(handed(one))) for one in answers] == [2, 2]
     assert answers[0].contexts is not None and answers[0].contexts[0].text == DOCUMENTS[1].text
 
 
-def test_both_reranks_children_and_hands_over_parents(workspace: Workspace, tmp_path: Path) -> None:
-    table = {**WHOLE, "strategy": "both", "reranker": "checks.py:barley@python", "top_n": 1, "top_k": 4}
-    # The best child of the inn for the cranes is its first sentence, in which there is no barley.
+def test_both_reranks_chunks_and_hands_over_documents(workspace: Workspace, tmp_path: Path) -> None:
+    table = {**SMALL, "strategy": "both", "reranker": "checks.py:barley@python", "top_n": 1, "top_k": 4}
+    # The best chunk of the inn for the cranes is its first sentence, in which there is no barley.
     assert [handed(one) for one in ask(made(workspace, **table), tmp_path)] == [["mill"], ["harbour"]]
     soup = [Question("q-soup", "Is the soup barley?", ("yes",), ("inn",))]
     found = ask(made(workspace, **table), tmp_path, soup)[0]
@@ -140,64 +141,18 @@ def test_the_answerer_asks_for_a_schema_and_reads_prose(
     assert found.answer == ("because" if structured == "auto" else "Forty paddles, it says.")
 
 
-def test_summaries_are_written_once_and_searched(workspace: Workspace, tmp_path: Path) -> None:
-    def script(body: dict[str, Any]) -> str:
-        text = body["messages"][-1]["content"]
-        if "[[ ## question ## ]]" in text:
-            return answered()
-        about = "It tells who built cranes." if "barley" in text else "Nothing of note."
-        return f"[[ ## summary ## ]]\n{about}\n\n[[ ## completed ## ]]"
-
-    with running(script) as server:
-        alias(workspace, server)
-        table = {**BY_STUB, "strategy": "parent", "children": "summaries", "top_n": 1}
-        assert [handed(one) for one in ask(made(workspace, **table), tmp_path, [CRANES])] == [["inn"]]
-        assert server.calls == 4 + 1
-        forget()
-        soup = Question("q-soup", "What of note?", (), ())
-        ask(made(workspace, **table), tmp_path, [CRANES, soup], use_cache=False)
-        assert server.calls == 4 + 2
-
-
-def test_without_a_summary_nothing_is_searched_and_each_question_says_why(
-    workspace: Workspace, tmp_path: Path
-) -> None:
-    with running(lambda _: failing(400, "no summary today")) as server:
-        alias(workspace, server)
-        answers = ask(made(workspace, **BY_STUB, strategy="parent", children="summaries"), tmp_path)
-        assert server.calls == 4
-    for error in errors(answers):  # of a kind that the next run tries again
-        assert error.startswith(
-            "server: summaries of chunks: 4 of 4 calls to rag/summary@stub failed, the first by refused: "
-        )
-
-
-def test_offline_the_leading_sentence_stands_in_for_a_summary(
-    workspace: Workspace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    wheel = Question("q-wheel", "What has a wheel of fortune?", (), ())
-    ostrander = Question("q-sons", "Ostrander, soup?", (), ())
-    system = made(workspace, **WHOLE, strategy="parent", children="summaries", top_n=1)
-    answers = ask(system, tmp_path, [wheel, ostrander])
-    assert handed(answers[0]) == ["school"]
-    assert (answers[1].contexts or ())[0].score == 0.0  # only behind the first sentences
-    assert "the leading sentence of each chunk stands in for its summary" in capsys.readouterr().err
-
-
 # --- what is asked again
 
 
 UNCHANGED: list[dict[str, Any]] = [
-    {"top_k": 7}, {"reranker": "mosaic/chunk_relevance@gpt-4o"}, {"children": "summaries"},
-    {"chunk": {"max": 1200, "min": 800}}, {"strategy": "plain"},
+    {"top_k": 7}, {"reranker": "mosaic/chunk_relevance@gpt-4o"}, {"chunk": {"max": 1200, "min": 800}}, {"strategy": "plain"},
 ]  # fmt: skip
 CHANGED: list[dict[str, Any]] = [
-    {"top_n": 4}, {"index": "lsa"}, {"index": "lsa:50"}, {"tokenizer": "split"}, {"chunk": {"max": 900}},
-    {"chunk": {"similar": 0.5}}, {"chunk": {"overlap": 10}}, {"strategy": "rerank"}, {"strategy": "parent"},
+    {"top_n": 4}, {"tokenizer": "split"}, {"chunk": {"max": 900}},
+    {"chunk": {"overlap": 10}}, {"strategy": "rerank"}, {"strategy": "parent"},
     {"strategy": "both"}, {"strategy": "rerank", "top_k": 7}, {"answerer": {"signature": "answer_v2"}},
     {"answerer": {"model": "gpt-4o"}}, {"answerer": {"model": "gpt-4o", "temperature": 0.5}},
     {"strategy": "rerank", "reranker": "mosaic/chunk_relevance@gpt-4o"},
-    {"strategy": "parent", "children": "summaries"},
 ]  # fmt: skip
 
 
@@ -222,7 +177,7 @@ def test_what_is_found_is_what_this_version_finds(workspace: Workspace, tmp_path
         system = made(workspace, documents=gold.documents, chunk={"max": 512}, **table)
         found += ask(system, tmp_path / str(len(found)), questions_of(gold).asked[:10])
     texts = [[one.text for one in answer.contexts or ()] for answer in found]
-    assert digest(texts)[:16] == "1c7f8ba21ebadafd"
+    assert digest(texts)[:16] == "cecc01bcd75ddbbf"
 
 
 def test_what_was_asked_is_not_asked_again(workspace: Workspace, tmp_path: Path) -> None:
@@ -288,21 +243,21 @@ def test_settings_that_search_the_same_share_the_index(
 ) -> None:
     built: list[int] = []
 
-    def counted(name: str, texts: Sequence[str], **options: Any) -> Index:
+    def counted(texts: Sequence[str], tokenizer: str) -> Bm25Index:
         built.append(len(texts))
-        return index_named(name, texts, **options)
+        return Bm25Index(texts, tokenizer)
 
-    monkeypatch.setattr(local, "index_named", counted)
+    monkeypatch.setattr(local, "Bm25Index", counted)
     for number, top_n in enumerate([1, 2, 3]):
         ask(made(workspace, **WHOLE, top_n=top_n), tmp_path / str(number))
     assert built == [4]
     ask(made(workspace, **WHOLE, strategy="parent"), tmp_path / "parent")
-    small = {"max": 30, "min": 0, "similar": 2}
+    small = {"max": 30, "min": 0}
     ask(made(workspace, chunk=small), tmp_path / "small")
-    assert len(built) == 3
+    assert len(built) == 2
     assert len(local_search._built) == 2  # no more are held
     ask(made(workspace, chunk=small), tmp_path / "small")  # all is there: none is built
-    assert len(built) == 3
+    assert len(built) == 2
 
 
 def test_a_preview_counts_every_call_and_writes_nothing(workspace: Workspace, tmp_path: Path) -> None:
@@ -312,9 +267,9 @@ def test_a_preview_counts_every_call_and_writes_nothing(workspace: Workspace, tm
     with running(script) as server:
         alias(workspace, server)
         new = asking(tmp_path / "new")
-        both = {"strategy": "both", "children": "summaries", "reranker": "mosaic/chunk_relevance@stub"}
+        both = {"strategy": "both", "reranker": "mosaic/chunk_relevance@stub"}
         planned = made(workspace, **BY_STUB, **both, top_k=3).preview(QUESTIONS, new)
-        assert (planned.calls, planned.stored) == (4 + 2 * 3 + 2, 0)
+        assert (planned.calls, planned.stored) == (2 * 3 + 2, 0)
         assert planned.usd_at_most is not None and planned.usd_at_most > 0
         assert not new.folder.exists() and server.calls == 0
         plain = made(workspace, **BY_STUB)

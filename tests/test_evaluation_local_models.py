@@ -106,27 +106,6 @@ def test_vectors_find_and_are_paid_once(workspace: Workspace, tmp_path: Path, se
     assert server.calls == 4
 
 
-def test_chunks_are_joined_by_meaning(workspace: Workspace, tmp_path: Path, server: StubServer) -> None:
-    """Two pairs of neighbours mean alike; by their words one pair is."""
-    text = "Its crane is old. Somebody saw a mill turn. At the mill they rest. My soup! Hot soup?"
-    documents = [Document("b", None, " "), Document("a", None, "School."), Document("d", None, text)]
-    chunk = {"min": 1, "max": 500, "similar": 0.6}
-    system = made(workspace, documents, chunk={**chunk, "meaning": "emb"}, top_n=9)
-    assert system.preview(QUESTIONS, asking(tmp_path / "new")).calls == 1 + 2 and server.calls == 0
-    (answer, _) = ask(system, tmp_path / "1", use_cache=False)
-    joined = [
-        "Its crane is old.",
-        "My soup! Hot soup?",
-        "School.",
-        "Somebody saw a mill turn. At the mill they rest.",
-    ]
-    assert sorted(context.text for context in answer.contexts or ()) == joined
-    ask(system, tmp_path / "1", use_cache=False)
-    assert server.paths == ["/v1/embeddings"]
-    (by_words, _) = ask(made(workspace, documents, chunk=chunk, top_n=9), tmp_path / "2")
-    assert len(by_words.contexts or ()) == 5
-
-
 def test_stored_vectors_and_scores_cost_their_price(
     workspace: Workspace, tmp_path: Path, server: StubServer
 ) -> None:

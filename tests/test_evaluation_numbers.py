@@ -191,30 +191,16 @@ SETTINGS = {
 }
 
 
-def grid() -> list[Measured]:
+def test_curves_hold_the_others_at_the_base() -> None:
     totals = {"base": 0.4, "large": 0.6, "more": 0.4, "both": 1.0}
     rows = [measured_row(name, place, total) for name, total in totals.items() for place in range(19)]
-    last = [measured_row(name, 19, None if name == "both" else total) for name, total in totals.items()]
-    return rows + last
-
-
-def test_curves_of_a_grid_are_means_over_the_other_factors() -> None:
-    chunk, top_n = factor_curves(grid(), SETTINGS, table="ours")
-    systems = {one.level: one.systems for one in chunk.levels}
-    assert systems == {256: ("base", "more"), 512: ("large", "both")}
-    assert chunk.levels[0].value.value == pytest.approx(0.4)
-    assert chunk.levels[1].value.value == pytest.approx((19 * 0.8 + 0.3) / 20)
-    assert chunk.levels[1].complete_case.value == pytest.approx((19 * 0.8 + 0.6) / 20)
-    assert (chunk.levels[1].value.n_expected, chunk.levels[1].value.n_unscored) == (40, 1)
-    assert chunk.best_of.best == "512"
-    assert [one.value.value for one in top_n.levels] == pytest.approx([0.5, (19 * 0.7 + 0.2) / 20])
-
-
-def test_curves_of_one_at_a_time_hold_the_others_at_the_base() -> None:
-    rows = [one for one in grid() if one.system != "both"]
+    rows += [measured_row(name, 19, None if name == "large" else total) for name, total in totals.items()]
     chunk, top_n = factor_curves(rows, SETTINGS, table="ours", base="base")
-    assert [one.systems for one in chunk.levels] == [("base",), ("large",)]
-    assert [one.systems for one in top_n.levels] == [("base",), ("more",)]
+    assert {one.level: one.system for one in chunk.levels} == {256: "base", 512: "large"}
+    assert [one.system for one in top_n.levels] == ["base", "more"]
+    large = chunk.levels[1]
+    assert (large.value.value, large.complete_case.value) == pytest.approx((0.6 * 19 / 20, 0.6))
+    assert (large.value.n, large.value.n_expected, large.value.n_unscored) == (19, 20, 1)
     assert top_n.best_of.best is None and chunk.best_of.best == "512"
 
 
@@ -222,8 +208,8 @@ def test_the_best_of_a_curve_pays_for_all_curves() -> None:
     """Six questions of 83 that differ show it at 0.95, as above, and not at 0.975."""
     rows = of_totals("a", [1.0] * 83) + of_totals("b", [0.0] * 6 + [1.0] * 77)
     settings: dict[str, dict[str, Setting]] = {"a": {"top_n": 1}, "b": {"top_n": 2}}
-    (alone,) = factor_curves(rows, settings, table="ours")
-    (of_two,) = factor_curves(rows, settings, table="ours", n_curves=2)
+    (alone,) = factor_curves(rows, settings, table="ours", base="a")
+    (of_two,) = factor_curves(rows, settings, table="ours", base="a", n_curves=2)
     assert (alone.best_of.best, of_two.best_of.best) == ("1", None)
     assert alone.levels == of_two.levels
 

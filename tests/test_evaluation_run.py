@@ -106,7 +106,6 @@ def weak(question) -> str:
     return "I do not know." if n % 2 else f"Well: It is {n}."
 """
 CONFIG = """
-design = "grid"
 [questions]
 file = "questions.csv"
 documents = "document"
@@ -145,7 +144,7 @@ def run_of(workspace: Workspace, **given: Any) -> EvaluateRun:
 
 def use_weak_alone(workspace: Workspace, more: str = "") -> None:
     swept = '[sweep.two]\nfunction = ["systems.py:good", "systems.py:weak"]'
-    text = CONFIG.replace(swept, 'function = "systems.py:weak"').replace('design = "grid"', "")
+    text = CONFIG.replace(swept, 'function = "systems.py:weak"')
     configured(workspace, text + more)
 
 
@@ -209,7 +208,7 @@ def test_two_systems_by_pairs(workspace: Workspace) -> None:
     assert len(read_items(experiment.folder / "pairs.jsonl")) == 23
     page = terminal(evaluate_document(result), width=240, full=True)
     assert re.search(r"weak\S* +checks.py:better@python +\+0.500 ", page) and "1 of 1 pair differ" in page
-    assert "prefers function=systems.py:good (23 of 24 questions)" in " ".join(page.split())
+    assert "prefers the base (23 of 24 questions)" in " ".join(page.split())
     assert experiment.read_summary(EvaluateResult).comparisons == result.comparisons
 
 

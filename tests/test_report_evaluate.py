@@ -20,7 +20,7 @@ from judgecal.report.document import Folded, Table
 from judgecal.report.html import html
 from judgecal.report.markdown import markdown
 from judgecal.report.terminal import terminal
-from tests.support.evaluated import evaluated, measured, questions, settings, swept, without_factors
+from tests.support.evaluated import evaluated, measured, questions, swept, without_factors
 from tests.support.pages import ATTACK, HOSTILE, Parsed
 
 
@@ -137,13 +137,7 @@ def test_the_page_has_every_part(sweep: EvaluateResult) -> None:
     assert "its lock has no pass mark" in page
 
 
-def grid() -> EvaluateResult:
-    asked, factors = questions(24), settings("grid")
-    return evaluated(measured(asked, dict.fromkeys(factors, 0.5)), asked, factors)
-
-
 MADE: Mapping[str, Callable[[], EvaluateResult]] = {
-    "grid": grid,
     "tied": swept,
     "few": lambda: swept(9),
     "best": lambda: swept(lead=0.28),
@@ -189,7 +183,7 @@ def test_what_was_stored_is_read_back_as_it_was(sweep: EvaluateResult) -> None:
 
 
 def test_a_setting_is_called_by_what_sets_it_apart(sweep: EvaluateResult) -> None:
-    """By its factor where one at a time was varied, by all of a grid; by its name where two would read alike."""
+    """By its factor, and by its name where two would read alike."""
     assert list(sweep.labels.values()) == ["the base", "top_n=2", "top_n=3", "chunk.max=256", "chunk.max=512"]
     assert f"from the base {sweep.bases[0]}" in evaluate_document(sweep).about
     first, second, *rest = sweep.settings

@@ -56,12 +56,12 @@ def handed(answer: SystemAnswer) -> list[str | None]:
     return [context.document_id for context in answer.contexts or ()]
 
 
-def settings(design: str = "one_at_a_time") -> dict[str, dict[str, Setting]]:
-    """Chunk size and number of contexts, one factor at a time or all together."""
+def settings() -> dict[str, dict[str, Setting]]:
+    """Chunk size and number of contexts, one factor at a time."""
     return {
         f"ours(chunk.max={size}, top_n={top_n})": {"chunk.max": size, "top_n": top_n}
         for size, top_n in itertools.product(CHUNKS, TOP_N)
-        if design == "grid" or size == CHUNKS[0] or top_n == TOP_N[0]
+        if size == CHUNKS[0] or top_n == TOP_N[0]
     }
 
 
@@ -158,7 +158,6 @@ def evaluated(
         questions=AskedQuestions(
             "starter", "ab" * 32, len(asked), n_answerable, len(asked) // 4, made_by, 75, 61
         ),
-        design="one_at_a_time" if factors else None,
         bases=tuple(bases),
         settings=labelled(set_up, bases, swept=bool(factors)),
         systems=systems,

@@ -23,7 +23,6 @@ PLANTED = ("qzsealed", "azsealed", "rzsealed", "sealed-starter")
 
 
 _EVALUATE = """
-design = "grid"
 [questions]
 gold = "starter"
 split = "all"

@@ -262,7 +262,6 @@ def _recorded(folder: Path) -> None:
 
 
 _SWEEP = """
-design = "grid"
 [questions]
 gold = "starter"
 split = "all"

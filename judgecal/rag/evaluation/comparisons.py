@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 from judgecal.rag.evaluation.summary import (
     BEST,
@@ -15,7 +14,6 @@ from judgecal.rag.evaluation.summary import (
     Measured,
     Points,
     documents_of,
-    mean_of,
     mean_share,
     rows_of,
     totals_of,
@@ -28,8 +26,6 @@ from judgecal.stats.simultaneous import losses_against_best, not_told_apart
 
 Values = Mapping[str, Mapping[str, float | None]]
 """System, or level of a factor -> question -> its total, 0..1; None where it is unscored."""
-
-Design = Literal["one_at_a_time", "grid"]
 
 PREFERENCE = "preference"
 """The metric of a comparison by pairs."""
@@ -98,15 +94,13 @@ class BestOf:
 
 @dataclass(frozen=True, slots=True)
 class FactorLevel:
-    """A value of a factor and what the systems that have it come to: their mean, question by question.
+    """A value of a factor and the total of the system that has it, an unscored question as 0.
 
-    `value` is that of the total with its interval; a question that a system has not scored counts as 0 for
-    it. `complete_case` is the mean over what is scored. Their `n_expected` and `n_unscored` count questions
-    of all these systems.
+    `complete_case` is the mean over what is scored.
     """
 
     level: Setting
-    systems: tuple[str, ...]
+    system: str
     value: Estimate
     complete_case: Estimate
 
@@ -115,8 +109,7 @@ class FactorLevel:
 class FactorCurve:
     """One factor, with the levels in the order of the configuration; `best_of` names levels as text.
 
-    With `one_at_a_time` the other factors are held at the base; in a grid they are averaged over. `table` is
-    the name of the systems' table in the configuration.
+    The other factors are held at the base. `table` is the name of the systems' table in the configuration.
     """
 
     table: str
@@ -232,7 +225,7 @@ def factor_curves(
     settings: Mapping[str, Mapping[str, Setting]],
     *,
     table: str,
-    base: str | None = None,
+    base: str,
     n_curves: int = 1,
     seed: int = 0,
 ) -> tuple[FactorCurve, ...]:
@@ -241,26 +234,29 @@ def factor_curves(
     Args:
         settings: system -> factor -> value, of every system that was measured, with the same factors.
         table: the name of their table in the configuration.
-        base: of one factor at a time, the system that the others differ from: a curve is of those that differ
-            from it in this factor alone; None in a grid, where it is of all.
+        base: the system that the others differ from in one factor.
         n_curves: of all tables together: what is called the best of a curve is held at a level that pays for
             all of them, 1 - (1 - level) / n_curves; the intervals are each at `level`.
     """
-    values = values_of(measured)
-    first = settings[next(iter(values))]
-    curves = []
-    for factor in first:
-        having: dict[Setting, list[str]] = {}  # level -> the systems that have it
-        for name in values:
-            differ = {key for key in first if base is not None and settings[name][key] != settings[base][key]}
-            if differ <= {factor}:
-                having.setdefault(settings[name][factor], []).append(name)
+    values, held, curves = values_of(measured), settings[base], []
+    for factor in held:
+        having = {
+            settings[name][factor]: name
+            for name in values
+            if all(settings[name][key] == held[key] for key in held if key != factor)
+        }
         if len(having) > 1:
-            by_level = {str(level): _averaged(values, names) for level, names in having.items()}
-            levels = tuple(_factor_level(values, level, tuple(names)) for level, names in having.items())
+            levels = tuple(_factor_level(level, name, values[name]) for level, name in having.items())
+            by_level = {str(level): values[name] for level, name in having.items()}
             best = best_of(by_level, level=1.0 - (1.0 - LEVEL) / n_curves, seed=seed)
             curves.append(FactorCurve(table, factor, "total", levels, best))
     return tuple(curves)
+
+
+def _factor_level(level: Setting, system: str, values: Mapping[str, float | None]) -> FactorLevel:
+    complete = mean_share(values)
+    as_wrong = replace(mean_share(values, unscored="wrong"), n=complete.n, n_unscored=complete.n_unscored)
+    return FactorLevel(level, system, as_wrong, complete)
 
 
 def points_of(values: Values) -> dict[str, list[float | None]]:
@@ -278,24 +274,3 @@ def _against_best(
     """The labels, and how `stats` is to compare what lies beside them; each question is a group."""
     labels = [BEST] * len(next(iter(points.values()), ()))
     return labels, {"scale": "percentage", "metric": MEAN, "level": level, "seed": seed}
-
-
-def _averaged(values: Values, names: Sequence[str]) -> dict[str, float | None]:
-    """Question -> the mean over these systems, an unscored one as 0."""
-    return {
-        question: statistics.fmean(values[name].get(question) or 0.0 for name in names)
-        for question in values[names[0]]
-    }
-
-
-def _factor_level(values: Values, level: Setting, names: tuple[str, ...]) -> FactorLevel:
-    by_question = {question: [values[name][question] for name in names] for question in values[names[0]]}
-    n_expected = len(by_question) * len(names)
-    n_unscored = sum(row.count(None) for row in by_question.values())
-    n = n_expected - n_unscored
-    means = {question: mean_of(row) for question, row in by_question.items()}
-    value, complete = (
-        replace(mean_share(shares), n=n, n_expected=n_expected, n_unscored=n_unscored)
-        for shares in (_averaged(values, names), means)
-    )
-    return FactorLevel(level, names, value, complete)

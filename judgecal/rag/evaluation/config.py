@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -21,7 +20,6 @@ from judgecal.artefacts import read_toml, validated
 from judgecal.errors import InputError, listed, refuse, unknown_name
 from judgecal.goldset import Columns, Document, load_gold
 from judgecal.rag.answering.questions import Question, by_group, questions_of, wording_notes
-from judgecal.rag.evaluation.comparisons import Design
 from judgecal.rag.evaluation.function import FunctionConfig, FunctionSystem
 from judgecal.rag.evaluation.http import HttpSystem
 from judgecal.rag.evaluation.http_client import HttpConfig
@@ -39,7 +37,6 @@ KINDS: Mapping[str, type[BaseModel]] = {
     "answers": RecordedConfig,
 }
 """The keys of each kind of system."""
-_MOST = 1000  # systems of one table
 _TOGETHER = "/"  # between the options of one factor: they change together
 _TABLE = ConfigDict(extra="forbid", strict=True)
 Cost = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -102,14 +99,13 @@ class EvaluateConfig(BaseModel):
     """The whole file; the tables of systems are read by the models of their kinds."""
 
     model_config = _TABLE
-    # How levels are varied: each factor alone, the others held at the base, or every combination.
-    design: Design | None = None
     questions: QuestionsTable  # what is asked
     documents: DocumentsTable = DocumentsTable()  # what systems search
     judges: JudgesTable = JudgesTable()  # who judges the answers
     costs: CostsTable = CostsTable()  # what wrong answers and refusals take away, where a right one gives 1
     systems: list[dict[str, Any]]  # who answers: a table each, with `name`, `kind` and the keys of its kind
-    # By the name of a system: an option, dotted, or several joined by `/`, and the list of its levels.
+    # By the name of a system: an option, dotted, or several joined by `/`, and the list of its levels. Each
+    # is varied alone, the others held at what the system's table says, else at their first level.
     sweep: dict[str, dict[str, Any]] = {}
 
     def problems(self) -> Iterator[str]:
@@ -172,14 +168,11 @@ def read_evaluate_config(path: Path) -> ReadConfig:
     except InputError as error:
         problems += error.problems
     rows, sweep = table.get("systems"), table.get("sweep")
-    design = table.get("design") if table.get("design") in get_args(Design) else None
     systems: list[SystemTable] = []
     for place, row in enumerate(rows if isinstance(rows, list) else [], start=1):
         if isinstance(row, Mapping):
             try:
-                systems += _read_systems(
-                    row, sweep if isinstance(sweep, Mapping) else {}, design, place, path
-                )
+                systems += _read_systems(row, sweep if isinstance(sweep, Mapping) else {}, place, path)
             except InputError as error:
                 problems += error.problems
     names = [system.name for system in systems]
@@ -194,7 +187,7 @@ def read_evaluate_config(path: Path) -> ReadConfig:
 
 
 def _read_systems(
-    row: Mapping[str, Any], sweep: Mapping[str, Any], design: Design | None, place: int, path: Path
+    row: Mapping[str, Any], sweep: Mapping[str, Any], place: int, path: Path
 ) -> list[SystemTable]:
     """The systems of one table; `place` is its number, for one without a name."""
     file, name = shown(path), row.get("name")
@@ -203,17 +196,16 @@ def _read_systems(
     table = {key: value for key, value in row.items() if key not in SystemHead.model_fields}
     levels = sweep.get(head.name)
     factors = dict(_flat(levels)) if isinstance(levels, Mapping) else {}
-    problems = [f"{file}: sweep: {head.name}: {text}" for text in sweep_problems(factors, table, design)]
+    problems = [f"{file}: sweep: {head.name}: {text}" for text in sweep_problems(factors, table)]
     if problems:  # the rest is read anyway, so that every mistake is told at once
         factors = {
             name: levels
             for name, levels in factors.items()
             if isinstance(levels, list) and levels and all(_is_level(level, name) for level in levels)
         }
-        design = "one_at_a_time"
     lists = [key for key, value in _flat(table) if isinstance(value, list)]
     systems = []
-    for settings, filled, is_base in variants(table, factors, design):
+    for settings, filled, is_base in variants(table, factors):
         if head.kind == "answers" and isinstance(filled.get("answers"), str):
             filled = {**filled, "answers": str(path.parent / filled["answers"])}
         try:
@@ -234,9 +226,7 @@ def _read_systems(
 # --- factors of a sweep
 
 
-def sweep_problems(
-    factors: Mapping[str, Any], table: Mapping[str, Any], design: Design | None
-) -> Iterator[str]:
+def sweep_problems(factors: Mapping[str, Any], table: Mapping[str, Any]) -> Iterator[str]:
     """What is wrong with the levels of a system, beside what its own table says of the same options."""
     held = dict(_flat(table))
     for factor, levels in factors.items():
@@ -253,43 +243,33 @@ def sweep_problems(
             if a == b or printed(a) == printed(b):
                 yield f"{factor}: the levels {a!r} and {b!r} are the same: keep one"
         values = _held(held, factor)
-        if values is not None and design == "grid":
-            yield (
-                f'{factor}: with design = "grid" no level is held: leave it out of the system\'s table, or '
-                'say design = "one_at_a_time"'
-            )
-        elif values is not None and not any(_same(values, level) for level in levels):
+        if values is not None and not any(_same(values, level) for level in levels):
             known = ", ".join(map(repr, levels))
             yield f"{factor} is {values!r} in the system's table, and its levels are {known}"
     swept = Counter(name for factor in factors for name in factor.split(_TOGETHER))
     for name in [name for name, n in swept.items() if n > 1]:
         yield f"{name} is in two factors: keep one of them"
-    if factors and design is None:
-        yield (
-            'say design = "one_at_a_time" (the others held at the base) or design = "grid" (every '
-            "combination) at the top of the file"
-        )
-    n = math.prod(len(levels) for levels in factors.values() if isinstance(levels, list))
-    if design == "grid" and n > _MOST:
-        yield f'{n:,} systems: at most {_MOST:,} are taken: leave out levels, or say design = "one_at_a_time"'
 
 
 def variants(
-    table: Mapping[str, Any], factors: Mapping[str, Sequence[Any]], design: Design | None
+    table: Mapping[str, Any], factors: Mapping[str, Sequence[Any]]
 ) -> Iterator[tuple[Mapping[str, Setting], Mapping[str, Any], bool]]:
     """The settings of each system of a table, the table with them, and whether it is the base of the others.
 
-    Each level comes in the order of the file; `factors` (by dotted path) are without `sweep_problems`. One at
-    a time the other factors are held at what the table says of them, else at their first level.
+    Each level comes in the order of the file; `factors` (by dotted path) are without `sweep_problems`. The
+    base has what the table says of them, else their first level; each other differs from it in one factor.
     """
     held = dict(_flat(table))
     base = tuple(
         next((place for place, level in enumerate(levels) if _same(_held(held, factor), level)), 0)
         for factor, levels in factors.items()
     )
-    places = [range(len(levels)) for levels in factors.values()]
-    chosen = {(*base[:n], place, *base[n + 1 :]) for n, levels in enumerate(places) for place in levels}
-    for at in itertools.product(*places) if design == "grid" else sorted({base} | chosen):
+    others = {
+        (*base[:n], place, *base[n + 1 :])
+        for n, levels in enumerate(factors.values())
+        for place in range(len(levels))
+    }
+    for at in sorted({base} | others):
         chosen_levels = {factor: levels[n] for (factor, levels), n in zip(factors.items(), at, strict=True)}
         filled = dict(table)
         for factor, level in chosen_levels.items():
@@ -305,7 +285,7 @@ def variants(
             factor: printed(level) if isinstance(level, list) else level
             for factor, level in chosen_levels.items()
         }
-        yield settings, filled, design == "one_at_a_time" and bool(factors) and at == base
+        yield settings, filled, bool(factors) and at == base
 
 
 def printed(level: Any) -> str:

@@ -62,9 +62,7 @@ _WORDS = (
 def evaluate_document(result: EvaluateResult) -> Document:
     """What systems, or settings of one, come to on the same questions."""
     asked, n, states = result.questions, len(result.systems), result.states
-    how = ", every combination" if result.design == "grid" else ""
-    if result.design == "one_at_a_time":
-        how = f", one factor at a time from the base {in_a_row(result.bases)}"
+    how = f", one factor at a time from the base {in_a_row(result.bases)}" if result.curves else ""
     made = {"llm": ", made by a model", "people": ", made by people", "project": ", made by the project"}
     files = [Path(one).name for one in (states.questions, states.answers, states.measured, states.summary)]
     sealed = numbers.count_of(asked.n_sealed, "question")
@@ -123,7 +121,7 @@ def evaluate_report(workspace: Workspace, experiment: Experiment, _margin: float
 
 def _noun(result: EvaluateResult, n: int | None = None) -> str:
     """What is compared: settings of a sweep, else systems; in the plural unless there is one."""
-    return f"{'setting' if result.design else 'system'}{'s' * (n != 1)}"
+    return f"{'setting' if result.curves else 'system'}{'s' * (n != 1)}"
 
 
 def _tied(result: EvaluateResult) -> list[SystemSummary]:
@@ -168,7 +166,7 @@ def _headline(result: EvaluateResult) -> Headline:
         following = result.again or following
     elif unlocked:
         following = _calibrate(result, unlocked[0])
-    blind = [_called(result, setting.system) for setting in result.settings if not setting.shows_contexts]
+    blind = [result.labels[setting.system] for setting in result.settings if not setting.shows_contexts]
     unknown = sentences(  # what weighs most comes first
         bool(unlocked)
         and f"Whether people agree with the judges that have no lock: {in_a_row([*map(_named, unlocked)])}.",
@@ -180,7 +178,7 @@ def _headline(result: EvaluateResult) -> Headline:
         any(system.usd_per_1k is None for system in result.systems)
         and f"What some {_noun(result)} cost: not every answer has a price.",
         bool(blind) and f"Whether the answers of {in_a_row(blind)} rest on documents: no contexts are shown.",
-        result.design == "one_at_a_time" and "How factors act together: each was varied alone.",
+        bool(result.curves) and "How factors act together: each was varied alone.",
     )
     because, more = fitting(*reached, *_because(result, kind))
     chip = "use" if kind == "use" else "cannot tell" if kind == "tied" else "none" if kind == "none" else ""
@@ -192,15 +190,10 @@ def _named(judge: MeasuredBy) -> str:
     return judge.judge if judge.column == judge.judge else f"{judge.judge} of {judge.column}"
 
 
-def _called(result: EvaluateResult, system: str) -> str:
-    """A system in a sentence: in a grid a label is a list, and a sentence needs the brackets of the name."""
-    return result.labels[system] if result.design == "one_at_a_time" else system
-
-
 def _decided(result: EvaluateResult) -> tuple[str, ...]:
     """The kind, what it comes to, and what that rests on; the best is named with all its settings."""
     n, best = len(result.systems), result.best
-    first = _called(result, best.highest)
+    first = result.labels[best.highest]
     total = f"a total of {numbers.estimate(_highest(result).total, 2)}"
     these = f"the {n} {_noun(result)}"
     if not any(system.n for system in result.systems):
@@ -215,7 +208,7 @@ def _decided(result: EvaluateResult) -> tuple[str, ...]:
         return "use", f"Use {best.best}: it is the best of {these}.", f"It reaches {total}."
     if best.reason is not None:
         return "cannot tell", f"We cannot tell which of {these} is best.", sentence(best.reason)
-    names = [_called(result, name) for name in result.not_told_apart_from_best]
+    names = [result.labels[name] for name in result.not_told_apart_from_best]
     if len(names) == n:
         both = "Neither of the two" if n == 2 else f"None of {these}"
         highest = f"The highest is {first}, with {total}."
@@ -242,7 +235,7 @@ def _because(result: EvaluateResult, kind: str) -> tuple[str, ...]:
     best, reasons = result.best, list[str]()
     if kind == "none" and result.failures:
         most = result.failures[0]
-        failing = f"{numbers.count(most.n)} answers of {_called(result, most.system)} failed by {most.kind}"
+        failing = f"{numbers.count(most.n)} answers of {result.labels[most.system]} failed by {most.kind}"
         reasons.append(f"{failing}: {brief(most.message)}.")
     elif kind == "unread" and result.failed_verdicts:
         worst = max(result.failed_verdicts, key=lambda failed: (failed.column in _OF_TOTAL, failed.n))
@@ -257,10 +250,10 @@ def _because(result: EvaluateResult, kind: str) -> tuple[str, ...]:
     if kind == "tied":
         if len(result.not_told_apart_from_best) < len(result.systems):
             total = numbers.estimate(_highest(result).total, 2)
-            reasons.append(f"The highest total is {total}, of {_called(result, best.highest)}.")
+            reasons.append(f"The highest total is {total}, of {result.labels[best.highest]}.")
         reasons += _economy(result)
     if kind in ("tied", "cannot tell") and best.runner_up is not None:
-        pair = f"the highest from the runner-up, {_called(result, best.runner_up)}"
+        pair = f"the highest from the runner-up, {result.labels[best.runner_up]}"
         if best.questions_needed is None:
             reasons.append(f"No number of questions up to a million is known to tell {pair}.")
         else:
@@ -274,7 +267,7 @@ def _because(result: EvaluateResult, kind: str) -> tuple[str, ...]:
     if kind != "none" and result.failures:
         most, n_lost = result.failures[0], sum(failed.n for failed in result.failures)
         n_lost_of = f"{numbers.count(n_lost)} of {numbers.count(n_expected)} answers never came"
-        lost = f"{n_lost_of} ({_called(result, most.system)}, {most.kind}: {brief(most.message, 50)})."
+        lost = f"{n_lost_of} ({result.labels[most.system]}, {most.kind}: {brief(most.message, 50)})."
     return sentences(
         lost,
         any(judge.lock is None for judge in of_correctness)
@@ -306,7 +299,7 @@ def _economy(result: EvaluateResult) -> Iterator[str]:
     for name, whys in merits.items():
         below = at_most.get(name)
         bound = "" if below is None else f", at most {numbers.plain(below, 2)} below the best"
-        parts.append(f"{_called(result, name)} is the {' and the '.join(whys)}{bound}")
+        parts.append(f"{result.labels[name]} is the {' and the '.join(whys)}{bound}")
     if parts:
         yield f"Of those that may be the best {'; '.join(parts)}."
 

@@ -51,13 +51,8 @@ def curves_section(result: EvaluateResult) -> list[Section]:
         alternative = f"{curve.factor}: {'; '.join(totals)}"
         pictures.append(Picture(partial(_curve_drawn, curve), alternative, title=title))
     levels = Table(["level", "total", "may be the best", "n", "unscored"], rows, short=True)
-    held = (
-        "averaged over the other factors"
-        if result.design == "grid"
-        else ("with the other factors at the base")
-    )
     caption = (
-        f"What each factor does to the total, {held}. Each line is the interval of one level by itself. "
+        "What each factor does to the total, the others at the base. Each line is the interval of one level. "
         "Levels answer the same questions, so lines that overlap may still differ: the table says which "
         f"may be the best, at {result.best.level:.0%} for all factors together."
     )

@@ -1,9 +1,9 @@
 """A pipeline of our own: documents cut into chunks, an index, perhaps a reranker, and a model that answers.
 
 Every call to a model goes through the engine, with its journals in the folder: `retrieved.jsonl` holds what
-was found for each question and how long that took, `embeddings.jsonl`, `summaries.jsonl` and
-`reranking.jsonl` what models gave for that, `replies.jsonl` those of the model that answers. So an
-interrupted run asks nobody again who has replied.
+was found for each question and how long that took, `embeddings.jsonl` and `reranking.jsonl` what models gave
+for that, `replies.jsonl` those of the model that answers. So an interrupted run asks nobody again who has
+replied.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from judgecal.engine import CallFailed
 from judgecal.engine.log import now
-from judgecal.errors import InputError, notice
+from judgecal.errors import InputError
 from judgecal.experiment import CostEstimate, models_of, together
 from judgecal.goldset import Document
 from judgecal.judges import Respondent
@@ -45,21 +45,17 @@ from judgecal.rag.evaluation.local_search import (
     with_candidates,
 )
 from judgecal.rag.evaluation.system import AnswerJournal, Asking, System, SystemAnswer
-from judgecal.rag.retrieval.chunking import Child, Chunk, ChunkOptions, chunks_of, pieces_of, sentences_of
-from judgecal.rag.retrieval.indexes import DenseIndex, Vectors, check_index, embedding_model, index_named
-from judgecal.records import RETRIED_ON_RESUME, Context, ErrorKind, Failure, Item, Judgement, digest
+from judgecal.rag.retrieval.chunking import Chunk, ChunkOptions, chunks_of
+from judgecal.rag.retrieval.indexes import Bm25Index, DenseIndex, Vectors, check_index, embedding_model
+from judgecal.records import RETRIED_ON_RESUME, ErrorKind, Failure, Item, digest
 from judgecal.workspace import Workspace
 
 # Journals in the system's folder: what was found, as rows of `AnswerJournal`; what models replied.
 RETRIEVED_FILE, REPLIES_FILE = "retrieved.jsonl", "replies.jsonl"
-SUMMARIES_FILE, EMBEDDINGS_FILE = "summaries.jsonl", "embeddings.jsonl"
-RERANKING_FILE = "reranking.jsonl"
+EMBEDDINGS_FILE, RERANKING_FILE = "embeddings.jsonl", "reranking.jsonl"
 
-_SUMMARY = "rag/summary"  # the signature that summarises a chunk
 _AT_ONCE = 64  # calls for vectors whose replies are held at once: 2,048 texts
-_VERSION = "2"  # counts changes of the code that change what is found: of chunks, children, BM25, vectors
-# Whose version decides what is found, by how the setting begins that needs it.
-_LIBRARIES = {"lsa": "scikit-learn", "stem:": "PyStemmer", "sentencex:": "sentencex"}
+_VERSION = "3"  # counts changes of the code that change what is found: of chunks, BM25, vectors
 _TABLE = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 Many = Annotated[int, Field(ge=1, le=10_000)]
 
@@ -70,18 +66,13 @@ class ChunkConfig(BaseModel):
     model_config = _TABLE
     min: int | None = None  # characters that a chunk has before it may end, by default two thirds of `max`
     max: int = 1200  # characters of a chunk at most
-    # From `min` on a chunk goes on while it holds this share of the next sentence's words; with `meaning`,
-    # while their cosine is at least this.
-    similar: float = 0.25
-    meaning: str | None = None  # the alias or litellm id of an embedding model, which compares sentences
     overlap: int = 0  # characters of the sentences before a chunk that stand at its start too
-    sentences: str = "plain"  # who ends sentences: `plain`, or `sentencex:LANGUAGE`
 
     @property
     def options(self) -> ChunkOptions:
         """The same, for the function that cuts."""
         least = self.max * 2 // 3 if self.min is None else self.min
-        return ChunkOptions(least, self.max, self.similar, self.overlap, self.sentences)
+        return ChunkOptions(least, self.max, self.overlap)
 
 
 class AnswererConfig(BaseModel):
@@ -100,18 +91,16 @@ class LocalConfig(BaseModel):
 
     model_config = _TABLE
     chunk: ChunkConfig = ChunkConfig()  # how documents are cut: whole sentences up to a size
-    index: str = "bm25"  # `bm25`, `lsa`, `lsa:DIMENSIONS` or `embed:MODEL`, an alias or a litellm id
-    tokenizer: str = "words"  # which words `bm25` and `lsa` see: `words`, `split` or `stem:LANGUAGE`
-    # `plain`: the index's best chunks. `rerank`: the best of `top_k` by the reranker. `parent`: the chunks
-    # whose children the index finds best. `both`: those whose children the reranker puts first.
+    index: str = "bm25"  # `bm25`, or `embed:MODEL`, an alias or a litellm id
+    tokenizer: str = "words"  # which words `bm25` sees: `words`, `split` or `stem:LANGUAGE`
+    # `plain`: the index's best chunks. `rerank`: the best of `top_k` by the reranker. `parent`: the whole
+    # documents of the best chunks, each once. `both`: those of the chunks that the reranker puts first.
     strategy: Literal["plain", "rerank", "parent", "both"] = "plain"
-    top_k: Many = 10  # chunks that the reranker is given
-    top_n: Many = 3  # chunks that the answerer is given
+    top_k: Many = 10  # chunks that the reranker is given; with parents the best one of as many documents
+    top_n: Many = 3  # chunks, or documents, that the answerer is given
     # A judge of single contexts, or a reranking model's alias or litellm id; ties stay in the index's order.
     reranker: str = "mosaic/chunk_relevance@embedded"
-    # Searched for `parent` and `both`: sentences, or a summary of each chunk by the answerer's model.
-    children: Literal["sentences", "summaries"] = "sentences"
-    answerer: AnswererConfig = AnswererConfig()  # who answers from the chunks
+    answerer: AnswererConfig = AnswererConfig()  # who answers from them
 
     @property
     def reranks(self) -> bool:
@@ -119,8 +108,8 @@ class LocalConfig(BaseModel):
         return self.strategy in ("rerank", "both")
 
     @property
-    def searches_children(self) -> bool:
-        """Whether parts of a chunk are searched in its place."""
+    def hands_over_parents(self) -> bool:
+        """Whether the documents of the chunks are handed over."""
         return self.strategy in ("parent", "both")
 
     def problems(self) -> Iterator[str]:
@@ -168,28 +157,14 @@ class LocalSystem(System):
         return reranker_named(self.table.reranker, workspace=self.workspace) if self.table.reranks else None
 
     @cached_property
-    def summariser(self) -> Answerer | None:
-        """Who summarises chunks, where summaries are searched; the model inside judgecal cannot."""
-        if not self.table.searches_children or self.table.children != "summaries":
-            return None
-        answerer = Answerer(f"{_SUMMARY}@{self.table.answerer.model}", workspace=self.workspace)
-        return None if answerer.model.embedded else answerer
-
-    @cached_property
     def embedder(self) -> Embedder | None:
         """Who embeds, where the index is one of vectors."""
         model = embedding_model(self.table.index)
         return None if model is None else Embedder(model, workspace=self.workspace)
 
-    @cached_property
-    def joiner(self) -> Embedder | None:
-        """Who says which sentences mean alike, where chunks are joined by meaning."""
-        model = self.table.chunk.meaning
-        return None if model is None else Embedder(model, workspace=self.workspace)
-
     def models(self) -> Sequence[ModelSpec]:
-        """Those of who answers, reranks, summarises and embeds; InputError: there is no such model."""
-        called = (self.answerer, self.reranker, self.summariser, self.embedder, self.joiner)
+        """Those of who answers, reranks and embeds; InputError: there is no such model."""
+        called = (self.answerer, self.reranker, self.embedder)
         return models_of(respondent for respondent in called if respondent is not None)
 
     def check(self, questions: Sequence[Question]) -> list[str]:
@@ -198,7 +173,7 @@ class LocalSystem(System):
             problems.append(
                 "there is no document with a text to search: give [documents] path, or a set that has some"
             )
-        for called in ("answerer", "reranker", "summariser", "embedder", "joiner"):
+        for called in ("answerer", "reranker", "embedder"):
             try:
                 respondent: Respondent | None = getattr(self, called)
                 if called == "answerer":
@@ -237,22 +212,14 @@ class LocalSystem(System):
         """What decides what is searched: who shares it shares the index."""
         table = self.table
         texts = [[document.document_id, document.title, document.text] for document in self.documents()]
-        children: str | dict[str, Any] | None = None
-        if table.searches_children:
-            children = "sentences" if table.children == "sentences" else "leading sentences"
-            children = self.summariser.config() if self.summariser else children
-        settings = (table.index, table.tokenizer, table.chunk.sentences)
         versions = {"judgecal's retrieval": _VERSION}
-        for beginning, library in _LIBRARIES.items():
-            if any(setting.startswith(beginning) for setting in settings):
-                versions[library] = version(library)
+        if table.tokenizer.startswith("stem:") and not self.embedder:
+            versions["PyStemmer"] = version("PyStemmer")
         return {
             "documents": digest(texts),
-            "chunk": dataclasses.asdict(table.chunk.options)
-            | ({"meaning": self.joiner.fingerprint} if self.joiner else {}),
+            "chunk": dataclasses.asdict(table.chunk.options),
             "index": self.embedder.fingerprint if self.embedder else table.index,
             "tokenizer": None if self.embedder else table.tokenizer,
-            "children": children,
             "versions": versions,
         }
 
@@ -321,32 +288,19 @@ class LocalSystem(System):
 
     # --- what is found
 
-    @property
-    def _n(self) -> int:
-        return self.table.top_k if self.table.reranks else self.table.top_n
-
     def _preview_search(
         self, due: Sequence[Question], asking: Asking
     ) -> tuple[list[CostEstimate], list[Retrieved]]:
         """What `_search` would call, and about what it would find.
 
-        That is what BM25 finds in the place of vectors, in chunks joined by words, with leading sentences in
-        the place of summaries; a reranker leaves it as it is.
+        That is what BM25 finds in the place of vectors; a reranker leaves it as it is.
         """
-        chunks, estimates = chunks_of(self.documents(), self.table.chunk.options), []
-        if self.joiner:
-            items = texts_to_embed(pieces_of(self.documents(), self.table.chunk.options))
-            estimates.append(plan(self.joiner, items, asking, EMBEDDINGS_FILE))
-        children = self._offline_children(chunks)
-        texts = _texts(chunks, children)
-        if self.summariser:
-            estimates.append(plan(self.summariser, _to_summarise(chunks), asking, SUMMARIES_FILE))
+        chunks, estimates = self._chunks(), list[CostEstimate]()
+        texts = [chunk.text for chunk in chunks]
         if self.embedder:
             items = [*texts_to_embed(texts), *asked_each(question.question for question in due)]
             estimates.append(plan(self.embedder, items, asking, EMBEDDINGS_FILE))
-        index = "bm25" if self.embedder else self.table.index
-        searched = Searched(index_named(index, texts, tokenizer=self.table.tokenizer), chunks, children)
-        retrieved = [searched.best(question.question, self._n) for question in due]
+        retrieved = self._found(Searched(Bm25Index(texts, self.table.tokenizer), chunks), due)
         if self.reranker:
             items = with_candidates(due, retrieved)
             estimates.append(plan(self.reranker, items, asking, RERANKING_FILE))
@@ -362,60 +316,47 @@ class LocalSystem(System):
             # Nothing was searched: whatever it was, the next run tries again.
             kind: ErrorKind = failed.kind if failed.kind in RETRIED_ON_RESUME else "server"
             return [Retrieved(failure=Failure(kind, str(failed)))] * len(due)
-        retrieved = [searched.best(question.question, self._n) for question in due]
+        retrieved = self._found(searched, due)
         return rerank(self.reranker, due, retrieved, asking, RERANKING_FILE) if self.reranker else retrieved
 
+    def _chunks(self) -> list[Chunk]:
+        return chunks_of(self.documents(), self.table.chunk.options)
+
+    def _found(self, searched: Searched, due: Sequence[Question]) -> list[Retrieved]:
+        """The candidates for each question, before any reranker."""
+        table, parents = self.table, None
+        if table.hands_over_parents:
+            parents = {document.document_id: document.text for document in self.documents()}
+        k = table.top_k if table.reranks else table.top_n
+        return [searched.best(question.question, k, parents) for question in due]
+
     def _build(self, asking: Asking) -> Searched:
-        table = self.table
-        documents, options, alike = self.documents(), table.chunk.options, None
-        if self.joiner:
-            alike = self._vectors(self.joiner, pieces_of(documents, options), asking)
-        chunks = chunks_of(documents, options, alike)
-        children: list[Child] | None
-        if self.summariser:
-            items, label = _to_summarise(chunks), "summaries of chunks"
-            rows = _replies(self.summariser, items, asking, SUMMARIES_FILE, label)
-            children = [Child(str(row.verdict), number) for number, row in enumerate(rows)]
-        else:
-            children = self._offline_children(chunks)
-        texts = _texts(chunks, children)
-        if self.embedder:
-            queries = query_vectors(self.embedder.fingerprint)
+        chunks = self._chunks()
+        texts = [chunk.text for chunk in chunks]
+        if not self.embedder:
+            return Searched(Bm25Index(texts, self.table.tokenizer), chunks)
+        queries = query_vectors(self.embedder.fingerprint)
 
-            def vector_of(question: str) -> Vectors:
-                vector = queries[question].vector
-                assert vector is not None, "a question without a vector is not searched for"
-                return vector
+        def vector_of(question: str) -> Vectors:
+            vector = queries[question].vector
+            assert vector is not None, "a question without a vector is not searched for"
+            return vector
 
-            vectors = self._vectors(self.embedder, texts, asking)
-            return Searched(DenseIndex(vectors, vector_of), chunks, children, queries)
-        if table.searches_children and table.children == "summaries" and not self.summariser:
-            notice(
-                f"judgecal: {self.name}: the leading sentence of each chunk stands in for its summary, as "
-                "the model embedded writes none"
-            )
-        return Searched(index_named(table.index, texts, tokenizer=table.tokenizer), chunks, children)
-
-    def _offline_children(self, chunks: Sequence[Chunk]) -> list[Child] | None:
-        """What is searched in place of chunks, made without a call; None where they are searched."""
-        if not self.table.searches_children:
-            return None
-        children = sentences_of(chunks, self.table.chunk.sentences)
-        if self.table.children == "sentences":
-            return children
-        leading: dict[int, Child] = {}
-        for child in children:
-            leading.setdefault(child.parent, child)
-        return list(leading.values())
+        return Searched(DenseIndex(self._vectors(self.embedder, texts, asking), vector_of), chunks, queries)
 
     def _vectors(self, embedder: Embedder, texts: Sequence[str], asking: Asking) -> Vectors:
-        """The vectors of texts; those of one size are held at once."""
+        """The vectors of texts; CallFailed where one has none."""
         from judgecal.engine.transport.wires import vectors_in
 
-        items, parts = texts_to_embed(texts), list[Vectors]()
+        items, parts, label = texts_to_embed(texts), list[Vectors](), f"vectors of {len(texts):,} texts"
         for start in range(0, len(items), _AT_ONCE):
-            part, label = items[start : start + _AT_ONCE], f"vectors of {len(texts):,} texts"
-            rows = _replies(embedder, part, asking, EMBEDDINGS_FILE, label)
+            part = items[start : start + _AT_ONCE]
+            rows = call(embedder, part, asking, EMBEDDINGS_FILE, long=True, label=label)
+            if failed := rows.unscored:
+                error = failed[0].error or Failure("server", "no reply")
+                calls = f"{label}: {len(failed):,} of {len(part):,} calls to {embedder.name} failed"
+                message = f"{calls}, the first by {error.kind}: {error.message}"
+                raise CallFailed(error.kind, message, retry=False)
             parts += [vectors_in(str(row.verdict)) for row in rows]
         sizes = {part.shape[1] for part in parts}
         if len(sizes) > 1:
@@ -444,25 +385,3 @@ def _items(questions: Sequence[Question], with_contexts: Mapping[str, SystemAnsw
     """The questions for which something was found, with their contexts."""
     answers = [(question, with_contexts[question.group]) for question in questions]
     return [question.item(answer.contexts or ()) for question, answer in answers if answer.error is None]
-
-
-def _texts(chunks: Sequence[Chunk], children: Sequence[Child] | None) -> list[str]:
-    return [part.text for part in (chunks if children is None else children)]
-
-
-def _to_summarise(chunks: Sequence[Chunk]) -> list[Item]:
-    return [
-        Item(chunk.chunk_id, chunk.document_id, "", "", contexts=(Context(chunk.text),)) for chunk in chunks
-    ]
-
-
-def _replies(
-    respondent: Respondent, items: Sequence[Item], asking: Asking, file: str, label: str
-) -> Sequence[Judgement]:
-    """A verdict on each item, CallFailed where one has none; the journal's rows are not called for again."""
-    rows = call(respondent, items, asking, file, long=True, label=label)
-    if failed := rows.unscored:
-        error = failed[0].error or Failure("server", "no reply")
-        calls = f"{label}: {len(failed):,} of {len(items):,} calls to {respondent.name} failed"
-        raise CallFailed(error.kind, f"{calls}, the first by {error.kind}: {error.message}", retry=False)
-    return rows

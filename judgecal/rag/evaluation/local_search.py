@@ -1,6 +1,6 @@
 """What a local pipeline searches, and the models that embed texts and rerank candidates.
 
-An index is built once for all pipelines of a process that share documents, chunk options, children and index.
+An index is built once for all pipelines of a process that share documents, chunk options and index.
 Models are called through the engine as judges are, and their verdict is their reply: so they share its
 journals, budget, stored replies, retries and redaction.
 """
@@ -24,7 +24,7 @@ from judgecal.models import ModelSpec, for_task, load_catalogue
 from judgecal.models.catalogue import Task
 from judgecal.rag.answering.questions import Question
 from judgecal.rag.evaluation.system import Asking
-from judgecal.rag.retrieval.chunking import Child, Chunk, best_children
+from judgecal.rag.retrieval.chunking import Chunk
 from judgecal.rag.retrieval.indexes import DenseIndex, Index, Vectors
 from judgecal.records import ITEM_UNIT, Context, Failure, Item, Judgement, digest
 from judgecal.signatures import list_signatures
@@ -74,7 +74,7 @@ def price_of(row: Judgement, model: ModelSpec | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A text that was found (a chunk's own, or its best child's), and the chunk as it is handed over."""
+    """A chunk that was found, and what is handed over: the chunk itself, or the document that it is of."""
 
     text: str
     context: Context  # its score is that of who ranked last
@@ -102,20 +102,22 @@ class QueryVector:
 
 @dataclass(frozen=True)
 class Searched:
-    """Chunks, and the index over them, or over their children where there are any."""
+    """Chunks, and the index over them."""
 
     index: Index
     chunks: Sequence[Chunk]
-    children: Sequence[Child] | None
     queries: Mapping[str, QueryVector] | None = None  # by question, where the index is one of vectors
 
     @functools.cached_property
     def _most(self) -> int:
-        """So many children more than one a chunk may stand before the last chunk that is wanted."""
-        return 1 if self.children is None else max(Counter(child.parent for child in self.children).values())
+        """So many chunks of one document may stand before the last document that is wanted."""
+        return max(Counter(chunk.document_id for chunk in self.chunks).values())
 
-    def best(self, question: str, k: int) -> Retrieved:
-        """The best k chunks, or all where there are fewer."""
+    def best(self, question: str, k: int, parents: Mapping[str, str] | None = None) -> Retrieved:
+        """The best k chunks, or all where there are fewer.
+
+        With `parents`, the texts of documents by id, it is the best k documents, each by its best chunk.
+        """
         query = QueryVector(None, None, 0.0, 0.0) if self.queries is None else self.queries[question]
         failure = query.failure
         if failure is None and query.vector is not None and isinstance(self.index, DenseIndex):
@@ -125,17 +127,16 @@ class Searched:
         if failure:
             return Retrieved(failure=failure)
         start = time.perf_counter()
-        hits = self.index.search([question], (k - 1) * self._most + 1)
-        numbers, children = hits.chunks[0].tolist(), self.children
-        scores = dict(zip(numbers, hits.scores[0].tolist(), strict=True))
-        candidates = []
-        for number in numbers if children is None else best_children(numbers, children, k):
-            chunk = self.chunks[number if children is None else children[number].parent]
-            context = Context(chunk.text.strip(), chunk.document_id, scores[number])
-            text = context.text if children is None else children[number].text
-            candidates.append(Candidate(text, context))
+        hits = self.index.search([question], k if parents is None else (k - 1) * self._most + 1)
+        candidates: dict[str, Candidate] = {}
+        for number, score in zip(hits.chunks[0].tolist(), hits.scores[0].tolist(), strict=True):
+            chunk = self.chunks[number]
+            name = chunk.chunk_id if parents is None else chunk.document_id
+            text = chunk.text.strip()
+            handed = text if parents is None else parents[chunk.document_id].strip()
+            candidates.setdefault(name, Candidate(text, Context(handed, chunk.document_id, score)))
         seconds = added(query.seconds, time.perf_counter() - start)
-        return Retrieved(tuple(candidates), None, seconds, query.cost_usd)
+        return Retrieved(tuple(candidates.values())[:k], None, seconds, query.cost_usd)
 
 
 _built: OrderedDict[str, Searched] = OrderedDict()

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.rag.answering.questions import Question
-from judgecal.rag.evaluation.comparisons import BestOf, Design, FactorCurve, SystemComparison
+from judgecal.rag.evaluation.comparisons import BestOf, FactorCurve, SystemComparison
 from judgecal.rag.evaluation.summary import (
     Costs,
     Measured,
@@ -70,7 +70,7 @@ class SystemSetting:
 def labelled(
     settings: Sequence[SystemSetting], bases: Sequence[str], *, swept: bool
 ) -> tuple[SystemSetting, ...]:
-    """Systems with their labels: in a sweep of one factor at a time that factor, in a grid all of them.
+    """Systems with their labels: in a sweep the factor that sets them apart from the base.
 
     Systems without factors keep their names, and all do where two would read alike.
     """
@@ -140,8 +140,7 @@ class EvaluateResult(Result):
     experiment: str
     states: States
     questions: AskedQuestions
-    design: Design | None  # how the factors were varied; None without factors
-    bases: tuple[str, ...]  # of `one_at_a_time`, the systems that others differ from in one factor
+    bases: tuple[str, ...]  # of a sweep, the systems that others differ from in one factor
     settings: tuple[SystemSetting, ...]
     systems: tuple[SystemSummary, ...]  # each over all questions, in the order of the configuration
     documents: tuple[SystemSummary, ...]  # each over the questions of each document

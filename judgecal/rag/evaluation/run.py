@@ -136,7 +136,6 @@ class EvaluateRun:
             "suite": self.panel.suite,
             "questions": {"name": source.name, "sha256": source.sha256, "split": source.split},
             "documents": digest([[one.document_id, one.title, one.text] for one in self.collection[0]]),
-            "design": self.config.tables.design,
             "systems": [
                 {"system": table.name, "kind": table.kind, "config": digest(system.config())}
                 for table, system in self.systems
@@ -263,7 +262,6 @@ def _result(
         experiment=run.experiment.slug,
         states=states,
         questions=_asked(source, run.questions, run.collection[0]),
-        design=run.config.tables.design if curves else None,
         bases=bases,
         settings=labelled(settings, bases, swept=bool(curves)),
         systems=summarise(measured, right_at=right_at, costs=run.costs),
@@ -315,11 +313,11 @@ def _curves(run: EvaluateRun, measured: Sequence[Measured]) -> Iterator[FactorCu
         (name, *level) for name, systems in swept.items() for its in systems.values() for level in its.items()
     }
     n_curves = sum(n > 1 for n in Counter((name, factor) for name, factor, _ in levels).values())
-    bases = {table.table: table.name for table, _ in run.systems if table.is_base}
-    for name, systems in swept.items():
+    for base in [table for table, _ in run.systems if table.is_base]:
+        systems = swept[base.table]
         answers = [answer for answer in measured if answer.system in systems]
         yield from factor_curves(
-            answers, systems, table=name, base=bases.get(name), n_curves=max(n_curves, 1), seed=run.seed
+            answers, systems, table=base.table, base=base.name, n_curves=max(n_curves, 1), seed=run.seed
         )
 
 

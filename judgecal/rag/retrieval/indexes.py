@@ -1,4 +1,4 @@
-"""Indexes over texts: what answers a query best, by BM25, latent semantic analysis, or vectors given to them.
+"""Indexes over texts: what answers a query best, by BM25, or by vectors given to them.
 
 BM25 is as rank-bm25's `BM25Okapi` has it: the same scores, bit for bit. With f the times a word stands in a
 document, n the documents that hold it, N all documents, l the document's words and L their mean:
@@ -24,13 +24,12 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, reduce
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from judgecal.errors import InputError, not_installed, refuse, unknown_name
+from judgecal.errors import InputError, not_installed, unknown_name
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -40,8 +39,7 @@ Tokenizer = Callable[[str], list[str]]
 
 K1, B, EPSILON = 1.5, 0.75, 0.25
 _BLOCK = 1_000_000  # scores held at once
-_DIGITS = 10  # of a cosine: beyond them equal texts may differ by the order in which a machine adds
-_DIGITS_OF_VECTORS = 6  # the same of vectors of 32-bit floats
+_DIGITS = 6  # of a cosine: beyond them equal texts may differ by the order in which a machine adds
 _WORD = re.compile(r"\w+")
 _PLAIN: dict[str, Tokenizer] = {
     "words": lambda text: _WORD.findall(text.lower()),
@@ -182,27 +180,14 @@ class Index:
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
         """The best k texts for each query, or all where there are fewer; the same on every call."""
-        refuse([f"k must be at least 1 chunk, found {k}"] if k < 1 else [])
-        return self._search(queries, k)
-
-    def _search(self, queries: Sequence[str], k: int) -> Hits:
         raise NotImplementedError
 
 
-def index_named(name: str, texts: Sequence[str], *, tokenizer: str = "words", seed: int = 0) -> Index:
-    """Index texts: `bm25`, or `lsa:DIMENSIONS` (`lsa` alone has 100), meant for some ten thousand texts."""
-    kind, dimensions = _parsed(name)
-    if not texts:
-        raise InputError("there are no chunks to index: the documents hold no text")
-    if kind == "bm25":
-        return Bm25Index(texts, tokenizer)
-    return LsaIndex(texts, tokenizer, dimensions, seed)
-
-
 def check_index(name: str, *, tokenizer: str = "words") -> None:
-    """Refuse a name that is neither `embed:MODEL` nor one that `index_named` takes; no text is needed."""
+    """Refuse a name that is neither `bm25` nor `embed:MODEL`, and an unknown tokenizer."""
     if embedding_model(name) is None:
-        _parsed(name)
+        if name != "bm25":
+            raise unknown_name("index", name, ["bm25", "embed:MODEL"])
         tokenizer_named(tokenizer)
 
 
@@ -216,16 +201,6 @@ def embedding_model(name: str) -> str | None:
     return model if kind == "embed" else None
 
 
-def _parsed(name: str) -> tuple[str, int]:
-    """The kind of an index and its dimensions."""
-    kind, _, dimensions = name.partition(":")
-    if kind not in ("bm25", "lsa") or (dimensions and kind != "lsa"):
-        raise unknown_name("index", name, ["bm25", "lsa", "lsa:100", "embed:MODEL"])
-    if dimensions and not (dimensions.isdecimal() and 1 <= int(dimensions[:9]) <= 10_000):
-        raise InputError(f"index {name!r}: lsa takes 1 to 10,000 dimensions, such as lsa:100")
-    return kind, int(dimensions or 100)
-
-
 class Bm25Index(Index):
     """Texts indexed by BM25."""
 
@@ -233,7 +208,7 @@ class Bm25Index(Index):
         self._tokens = tokenizer_named(tokenizer)
         self._index = Bm25.of(self._tokens(text) for text in texts)
 
-    def _search(self, queries: Sequence[str], k: int) -> Hits:
+    def search(self, queries: Sequence[str], k: int) -> Hits:
         n = min(k, self._index.n_documents)
         chunks, scores = np.empty((len(queries), n), dtype=np.int64), np.empty((len(queries), n))
 
@@ -246,44 +221,6 @@ class Bm25Index(Index):
         return Hits(chunks, scores)
 
 
-class LsaIndex(Index):
-    """Latent semantic analysis: tf-idf (with 1 + ln tf), its largest singular directions, cosine.
-
-    Where there are not more texts and words than dimensions, it is the cosine of tf-idf itself. A text
-    without a known word has cosine 0 with everything. Deerwester et al. (1990), by scikit-learn's
-    TruncatedSVD.
-    """
-
-    def __init__(self, texts: Sequence[str], tokenizer: str, dimensions: int, seed: int) -> None:
-        from sklearn.decomposition import TruncatedSVD
-        from sklearn.feature_extraction.text import TfidfVectorizer
-
-        tokens = tokenizer_named(tokenizer)
-        self._weigh: Any = None
-        self._project: Any = None
-        self._texts: Any = np.zeros((len(texts), 1))
-        if not any(tokens(text) for text in texts):  # no vocabulary to learn
-            return
-        self._weigh = TfidfVectorizer(
-            tokenizer=tokens, token_pattern=None, lowercase=False, sublinear_tf=True
-        )
-        weights = self._weigh.fit_transform(texts)
-        if dimensions < min(weights.shape):
-            self._project = TruncatedSVD(dimensions, random_state=seed).fit(weights)
-        self._texts = self._directions(weights)
-
-    def _search(self, queries: Sequence[str], k: int) -> Hits:
-        if self._weigh is None or not queries:
-            return _nearest(np.zeros((len(queries), self._texts.shape[0])), k, _DIGITS)
-        product = self._directions(self._weigh.transform(queries)) @ self._texts.T
-        return _nearest(product if isinstance(product, np.ndarray) else product.toarray(), k, _DIGITS)
-
-    def _directions(self, weights: Any) -> Any:
-        from sklearn.preprocessing import normalize
-
-        return normalize(self._project.transform(weights)) if self._project is not None else weights
-
-
 class DenseIndex(Index):
     """Vectors of texts, searched by the cosine with the vector of a query; all of length 1."""
 
@@ -291,14 +228,10 @@ class DenseIndex(Index):
         self.dimensions = int(vectors.shape[1])
         self._vectors, self._query = vectors, query
 
-    def _search(self, queries: Sequence[str], k: int) -> Hits:
+    def search(self, queries: Sequence[str], k: int) -> Hits:
         products = [self._vectors @ self._query(text) for text in queries]
         shape = (len(queries), len(self._vectors))
-        return _nearest(np.array(products, dtype=np.float64).reshape(shape), k, _DIGITS_OF_VECTORS)
-
-
-def _nearest(products: Floats, k: int, digits: int) -> Hits:
-    """The best k texts by their cosines, Q x texts, of so many digits."""
-    cosines: Floats = np.round(products, digits) + 0.0  # adding 0 makes one zero of both
-    chunks = top(cosines, k)
-    return Hits(chunks, np.take_along_axis(cosines, chunks, axis=1))
+        cosines = np.round(np.array(products, dtype=np.float64).reshape(shape), _DIGITS)
+        cosines += 0.0  # makes one zero of both
+        chunks = top(cosines, k)
+        return Hits(chunks, np.take_along_axis(cosines, chunks, axis=1))
