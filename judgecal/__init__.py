@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from judgecal.optimize.run import optimize
     from judgecal.probes.run import probe
     from judgecal.production.judge import judge
-    from judgecal.production.plan import plan
     from judgecal.production.rate import rate
     from judgecal.rag.evaluation.run import evaluate
     from judgecal.records import Estimate, Item, Judgement, Rating
@@ -46,7 +45,6 @@ _NAMES = {
     "judgecal.optimize.plain_dspy": "examples metric",
     "judgecal.probes.run": "probe",
     "judgecal.production.judge": "judge",
-    "judgecal.production.plan": "plan",
     "judgecal.production.rate": "rate",
     "judgecal.rag.evaluation.run": "evaluate",
     "judgecal.records": "Estimate Item Judgement Rating",
@@ -68,7 +66,7 @@ __all__ = [
     "Columns", "Estimate", "GoldSet", "InputError", "Item", "Judge", "JudgecalError", "Judgement",
     "Judgements", "Rating", "Scale", "__version__", "agreement", "alt_test", "compare", "evaluate",
     "examples", "gate", "judge", "load_gold", "load_report", "load_signature", "metric", "migrate",
-    "mlflow_scorer", "optimize", "plan", "probe", "rate", "reliability", "score", "select",
+    "mlflow_scorer", "optimize", "probe", "rate", "reliability", "score", "select",
 ]  # fmt: skip
 
 

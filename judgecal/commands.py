@@ -143,11 +143,6 @@ TABLE = {
                 "judged.csv --lock judge.lock.json --question q --answer a",
                 documents={"RateResult": "report.rate:rate_document"},
                 report="production.rate:RateResult"),
-        Command("plan", "cli.judge:plan", "Say how many labels a rate or a comparison needs.",
-                "--lock judge.lock.json --half-width 0.05",
-                documents={"PlanResult": "report.rate:plan_document",
-                           "QuestionsResult": "report.rate:questions_document"},
-                report="report.rate:plan_report"),
     ),
     "Test the rest": (
         Command("retrieval", "rag.commands:retrieval",

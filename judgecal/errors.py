@@ -51,10 +51,6 @@ class BudgetError(JudgecalError):
     """A call outside the journal would overrun the budget; inside it, that is a row with an error."""
 
 
-class LostCallsError(JudgecalError):
-    """Calls were lost before anything could be decided; the same command makes them again."""
-
-
 class Stopped(BaseException):
     """Unwinds a program of DSPy's whose calls have ended; no `Exception`, for DSPy catches those."""
 

@@ -16,6 +16,7 @@ import pytest
 from judgecal.experiment import looks_so_far, open_experiment, plan_experiment
 from judgecal.goldset import load_gold
 from judgecal.stats import compare as compare_arrays
+from judgecal.stats.compare import Planned
 from judgecal.workspace import Workspace
 from tests.support.command import Run, check_estimate, one_object, tree
 from tests.support.gold import harsh_gold, made_gold, made_items, rated
@@ -137,9 +138,7 @@ def test_the_stratum_that_makes_the_interval_is_named(judgecal: Run, slug: str, 
 def test_two_equal_judges(judgecal: Run, slug: str) -> None:
     found = compared(judgecal, slug, "sharp", "twin")
     assert (found["decision"], found["p_value"]) == ("cannot tell", 1.0)
-    assert found["headline"]["next"] == f"judgecal plan {found['experiment']}"
-    planned = one_object(judgecal("plan", found["experiment"], "--json"))
-    assert (planned["a"], planned["b"]) == ("sharp", "twin")
+    assert found["headline"]["next"] == f"judgecal select {slug}"
     assert (found["difference"]["low"], found["difference"]["high"]) == (0.0, 0.0)
     said = judgecal("compare", slug, "sharp", "twin").said
     assert said.startswith(
@@ -444,84 +443,36 @@ def test_a_full_grid_prints_the_interaction(
     assert two["decision"] == "A" and "interaction" not in two
 
 
-# --- how many questions tell two judges apart: `plan`; how many labels a rate takes is in test_cli_rate.py
+# --- how many questions tell two judges apart
 
 PLANNED, REPS = 60, 2
-SPLIT_SHARES = {
-    "dev": "seed = 0\ntrain = 0.0\ndev = 1.0\ntest = 0.0",
-    "test": "seed = 0\ntrain = 0.0\ndev = 0.0\ntest = 1.0",
-}
 
 
-def planned_on(judgecal: Run, folder: Path, split: str) -> str:
-    """Two recorded judges, right on 85 and 80% of single answers; the slug of their experiment."""
+def test_questions_that_tell_two_judges_apart(judgecal: Run, workspace_dir: Path) -> None:
+    """Two recorded judges, right on 85 and 80% of single answers: how many would reveal 3 points stands there."""
     made = made_items(PLANNED)
     labels = rated(made, {"full": 1, "half": 0, "none": 0})
-    made_gold(folder / "gold" / split, made, labels, scale='kind = "binary"', splits=SPLIT_SHARES[split])
+    made_gold(
+        workspace_dir / "gold" / "dev",
+        made,
+        labels,
+        scale='kind = "binary"',
+        splits="train = 0.0\ndev = 1.0\ntest = 0.0",
+    )
     rng = np.random.default_rng(2)
     lines = ["item_id,judge,verdict"]
     for row in made:
         for judge, right in (("sharp", 0.85), ("dull", 0.8)):
             verdict = (row["kind"] == "full") == (rng.random() < right)
             lines.append(f"{row['item_id']},{judge},{'yes' if verdict else 'no'}")
-    path = folder / f"{split}.csv"
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    ran = judgecal(
-        "agreement", "--gold", split, "--judgements", path, "--split", split, "--name", f"from-{split}"
-    )
-    assert ran.code == 0, ran.err
-    return f"from-{split}"
-
-
-def test_questions_that_tell_two_judges_apart(judgecal: Run, workspace_dir: Path) -> None:
-    slug = planned_on(judgecal, workspace_dir, "dev")
-    found = one_object(judgecal("plan", slug, "--json"))
-    assert found["a"] == "sharp" and found["b"] == "dull" and found["metric"] == "macro_agreement"
-    assert found["difference"] == 0.03
-    assert found["n_questions"] == PLANNED and found["smallest_detectable"] > 0.03
-    assert found["questions"] > PLANNED
-    assert f"{found['questions']:,} questions" in found["headline"]["sentence"]
-    assert found["headline"]["next"] == f"judgecal report {found['experiment']} --open"
-    sizes = [point["difference"] for point in found["curve"]]
-    assert sizes == sorted(sizes, reverse=True) and sizes[-1] < 0.03
-    least = next(one for one in found["rows"] if one["what"] == "the least of its interval")
-    assert (least["difference"], least["questions"]) == (0.0, None)  # the interval holds 0
-    half = one_object(judgecal("plan", slug, "dull", "sharp", "--difference", "0.015", "--json"))
-    assert half["questions"] == pytest.approx(4 * found["questions"], rel=0.1)  # for half the difference
-    found_all = compared(judgecal, slug)
-    assert found["smallest_detectable"] == pytest.approx(found_all["smallest_detectable"])
-    again = one_object(judgecal("plan", found_all["experiment"], "--json"))
-    assert again["questions"] == found["questions"] and again["seen"] == found["seen"]
-    shown = judgecal("plan", slug)
-    lines = shown.out.splitlines()
-    assert shown.code == 0 and len(lines) <= 30 and max(map(len, lines)) <= 80
-    assert lines[-1].startswith("next: judgecal report ")
-    page = workspace_dir / "experiments" / found["experiment"] / "report.html"
-    assert judgecal("report", found["experiment"], "--format", "html").code == 0
-    assert "smallest difference, points" in page.read_text(encoding="utf-8")
-    text = judgecal("report", found["experiment"], "--format", "md").out
-    assert found["headline"]["sentence"] in text and "| questions | smallest difference |" in text
-
-
-def test_what_cannot_be_planned_is_one_message(judgecal: Run, workspace_dir: Path) -> None:
-    sealed = planned_on(judgecal, workspace_dir, "test")
-    looks = workspace_dir / "experiments" / "test_looks.jsonl"
-    before = looks.read_text() if looks.exists() else ""
-
-    def refused(*command: Any) -> str:
-        ran = judgecal("plan", *command)
-        assert ran.code == 2 and ran.out == "", ran.out
-        return " ".join(ran.err.split())
-
-    assert "a plan looks at no test label" in refused(sealed)
-    assert (looks.read_text() if looks.exists() else "") == before
-    assert judgecal("compare", sealed, "--name", "looked").code == 0
-    assert one_object(judgecal("plan", "looked", "--json"))["level"] > 0.95  # the look is paid for
-    assert "name both" in refused("looked", "sharp", "blunt")
-    assert "the difference to show must be above 0" in refused("looked", "--difference", "0")
-    assert "compared by macro_agreement" in refused("looked", "--metric", "accuracy")
-    assert "say what to plan" in refused()
-    assert "--half-width is of the other plan" in refused("looked", "--half-width", "0.05")
+    (workspace_dir / "dev.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    command = ("agreement", "--gold", "dev", "--judgements", "dev.csv", "--split", "dev", "--name", "dev")
+    assert judgecal(*command).code == 0
+    found = compared(judgecal, "dev")
+    assert (found["decision"], found["headline"]["next"]) == ("cannot tell", "judgecal select dev")
+    n = Planned(**found["planned"]).groups_for(0.03)
+    assert n is not None and n > PLANNED and found["smallest_detectable"] > 0.03
+    assert f"About {n:,} questions would reveal one of 3.0." in " ".join(found["headline"]["because"])
 
 
 def test_so_many_questions_find_the_difference_in_80_percent() -> None:

@@ -290,20 +290,6 @@ def test_rows_for_a_person_go_into_a_sheet(judgecal: Run, labelled: World) -> No
     assert too_much["escalate"]["agreement"] is None and too_much["escalate"]["n_rows"] == 1200
 
 
-def test_verdicts_that_differ_over_repeats_escalate_first(judgecal: Run, labelled: World) -> None:
-    world = labelled
-    rows = read(world.folder / "judged.csv")
-    for place, row in enumerate(rows):
-        passed, right = float(row["verdict"] or "0") >= 75.0, world.right[row["answer"]]
-        row["verdict"] = "80" if passed else "70"  # as far from the mark, whether right or wrong
-        row["again"] = row["verdict"] if passed == right else str(60 + place % 9)
-    write(world.folder / "judged.csv", rows)
-    asked = ("rate", "judged.csv", *LOCK, "--labels", "labels", "--escalate", "0.95")
-    assert one_object(judgecal(*asked, "--json"))["escalate"]["agreement"] is None
-    found = one_object(judgecal(*asked, "--repeat", "again", "--json"))["escalate"]
-    assert found["share"] > 0.7 and found["agreement"]["value"] > 0.95
-
-
 def test_a_shift_is_said_before_the_number(judgecal: Run, labelled: World) -> None:
     world = labelled
     rows = read(world.folder / "judged.csv")
@@ -411,23 +397,6 @@ def test_any_format_is_read(judgecal: Run, world: World) -> None:
         for ending in ("csv", "parquet", "jsonl")
     ]
     assert found[0] == found[1] == found[2]
-
-
-def test_plan(judgecal: Run, world: World) -> None:
-    found = one_object(judgecal("plan", *LOCK, "--half-width", "0.05", "--json"))
-    assert {"lock", "half_width", "labels_plain", "labels_with_judge", "labels_stratified"} <= found.keys()
-    assert 370 <= found["labels_plain"] <= 400  # 1.96^2 / 4 / 0.05^2 = 384
-    r = found["correlation"]["value"]
-    assert found["labels_with_judge"] == pytest.approx((1.0 - r**2) * found["labels_plain"], rel=0.08)
-    assert [point["n"] for point in found["curve"]][:2] == [25, 50]
-    page = world.folder / "experiments" / found["experiment"] / "report.html"
-    assert judgecal("report", found["experiment"], "--format", "html").code == 0
-    assert "half width, points" in page.read_text(encoding="utf-8")
-    text = judgecal("report", found["experiment"], "--format", "md").out
-    assert "| labels | alone | with the judge | by strata |" in text
-    lines = judgecal("plan", *LOCK).out.splitlines()
-    assert len(lines) <= 30 and max(map(len, lines)) <= 80
-    assert judgecal("plan", *LOCK, "--half-width", "0.7").code == 2
 
 
 def test_answers_that_nobody_has_judged(judgecal: Run, world: World) -> None:

@@ -13,13 +13,12 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.experiment import Experiment
-from judgecal.experiment import rows as rows_module
-from judgecal.experiment.rows import JudgedRows, RowJudge, sheet_command
+from judgecal.experiment.rows import JudgedRows, sheet_command
 from judgecal.goldset import Card, GoldSet, load_gold, write_gold
 from judgecal.goldset.draw import draw
-from judgecal.records import Estimate, Failure, Item, Rating
+from judgecal.records import Failure, Item, Rating
 from judgecal.scale import Scale
-from judgecal.selection.select import shown_on_rows
+from judgecal.selection import migrate as migrate_module
 from judgecal.stats.disagreement import (
     DrawnLabels,
     KnownClasses,
@@ -142,7 +141,7 @@ def test_what_too_few_labels_decide_is_nothing_with_its_reason() -> None:
 
 def test_labels_are_drawn_mostly_where_judges_differ_and_each_row_can_be() -> None:
     rows = differing(N, passed=60, failed=40)
-    strata, spreads = draw_strata([rows], np.array([0.5, 0.0, 0.5]))
+    strata, spreads = draw_strata(rows, np.array([0.5, 0.0, 0.5]))
     shares = np.bincount(strata, minlength=len(spreads)) * spreads
     differ = np.array([rows.differ[strata == code].any() for code in range(len(spreads))])
     assert (shares > 0.0).all() and shares[differ].sum() / shares.sum() == pytest.approx(0.75)
@@ -160,7 +159,7 @@ def test_a_plan_grows_with_what_differs_and_ends_where_the_judge_is_worse() -> N
         if not worse:  # each is right on half of what they differ on
             old[40:80], new[40:80] = new[40:80], old[40:80].copy()
         outlook = Outlook.of(two(old, new), labels)
-        codes, spreads = draw_strata([rows], outlook.shares)
+        codes, spreads = draw_strata(rows, outlook.shares)
         if strata is not None:
             return labels_needed(rows, outlook, margin=0.03, level=0.97, strata=strata, sizes=lambda n: [n])
         part = np.bincount(codes) * spreads / (np.bincount(codes) * spreads).sum()
@@ -187,11 +186,16 @@ def rows_of(n: int = 400, *, trained: frozenset[str] = frozenset(), answers: str
     asked = ["known 3?" if at == 3 else f"new {at}?" for at in range(n)]
     items = [Item(f"r{at}", question, question, f"{answers} {at}", ()) for at, question in enumerate(asked)]
     said = [[at % 2, (at + (at % 5 == 0)) % 2] for at in range(n)]
-    sides = {name: [float(at % 2) for at in range(20)] for name in ("old", "new")}
-    judges = {name: RowJudge(None, BINARY) for name in sides}
-    how: dict[str, Any] = {"where": "recent.csv", "trained": trained}
+    side = [float(at % 2) for at in range(20)]
     rows = JudgedRows.of(
-        gold, "macro_agreement", judges, (known, sides), zip(items, said, strict=True), **how
+        gold,
+        "macro_agreement",
+        ("old", "new"),
+        (None, None),
+        (known, [side, side]),
+        zip(items, said, strict=True),
+        where="recent.csv",
+        trained=trained,
     )
     assert rows is not None
     return rows
@@ -213,7 +217,7 @@ def by_old(item: Item) -> float:
 def test_rows_on_questions_that_trained_a_judge_are_left_out_by_their_text_too() -> None:
     rows = rows_of(trained=frozenset({"k3"}))
     assert len(rows.items) == 399 and rows.n_left_out == 1
-    on = rows.decide("old", "new", margin=0.03, level=0.95)
+    on = rows.decide(margin=0.03, level=0.95)
     assert on.differ.share.n_expected == 400 and "(1 rows left out)" in on.why
 
 
@@ -232,29 +236,12 @@ def test_a_judge_under_another_name_and_rows_in_another_order_are_the_same_decis
     turned = replace(
         rows,
         items=rows.items[back],
-        verdicts={f"{name}-2": said[back] for name, said in rows.verdicts.items()},
+        judges=("old-2", "new-2"),
+        verdicts=(rows.verdicts[0][back], rows.verdicts[1][back]),
     )
-    where = Experiment(tmp_path / "experiments" / "c", {"command": "compare"})
+    where = Experiment(tmp_path / "experiments" / "c", {"command": "migrate"})
     levels = [one.at_level(where, labels)["level"] for one in (rows, turned, rows)]
     assert levels == [pytest.approx(0.9696, abs=1e-4)] * 3
-    shared = rows.at_level(where, labels, shared_by=3, level=0.9)["level"]
-    assert 1.0 - shared == pytest.approx(2.0 * (1.0 - levels[0]) / 3.0)
-
-
-def test_one_judge_shown_no_worse_is_not_told_apart_while_it_may_be_better() -> None:
-    """What is enough for a migration leaves a comparison open, and labels are asked for."""
-    rows = rows_of()
-    drawn = rows.labelled(drawn_set(rows, lambda item: (int(item.item_id[1:]) // 10) % 2.0))
-    how: dict[str, Any] = {"level": 0.95, "drawn": drawn}
-    assert rows.decide("old", "new", margin=0.1, **how).decision == "pass"
-    least = (rows.decide("old", "new", margin=0.1, **how).loss or Estimate(None)).low or 0.0
-    assert -0.1 < least < -0.03
-    on = rows.decide("old", "new", margin=0.03, tell=True, **how)
-    assert on.decision is None
-    told = rows.decide(
-        "old", "new", margin=0.01, level=0.95, tell=True, drawn=rows.labelled(drawn_set(rows, by_old))
-    )
-    assert told.decision == "fail"  # the old one is right wherever they differ
 
 
 def test_what_a_draw_still_lacks_is_the_next_command() -> None:
@@ -263,8 +250,7 @@ def test_what_a_draw_still_lacks_is_the_next_command() -> None:
     def following(labels: GoldSet | None) -> str | None:
         drawn = None if labels is None else rows.labelled(labels)
         how: dict[str, Any] = {"margin": 0.03, "level": 0.95, "drawn": drawn, "labels": labels}
-        on = replace(rows.decide("old", "new", **how), decision=None, labels_needed=300)
-        return sheet_command("c", [on])
+        return sheet_command("c", replace(rows.decide(**how), decision=None, labels_needed=300))
 
     assert (following(None) or "").startswith("judgecal gold sheet c --strata disagreement -n 300 -o")
     half = drawn_set(rows, lambda item: by_old(item) if int(item.item_id[1:]) % 3 else None)
@@ -273,55 +259,50 @@ def test_what_a_draw_still_lacks_is_the_next_command() -> None:
     assert (following(drawn_set(rows, by_old)) or "").endswith("-n 100 --labels drawn -o drawn-300.csv")
 
 
-def test_a_judge_that_labels_fail_is_not_within_the_margin_of_select() -> None:
+def test_labels_decide_which_way_the_new_judge_is() -> None:
+    """Where the two differ the old one is right on all, or the new one."""
     rows = rows_of()
-    drawn = rows.labelled(drawn_set(rows, by_old))
-    found = [
-        rows.decide(*pair, margin=0.03, level=0.95, drawn=drawn) for pair in (("old", "new"), ("new", "old"))
-    ]
-    assert [on.decision for on in found] == ["fail", "pass"]
-    bounds = shown_on_rows(found)
-    assert bounds["old"] < 0.03 < bounds["new"]
+    for label, decision in ((by_old, "fail"), (lambda item: rows.verdicts[1][int(item.item_id[1:])], "pass")):
+        drawn = rows.labelled(drawn_set(rows, label))
+        assert rows.decide(margin=0.03, level=0.95, drawn=drawn).decision == decision
 
 
 # --- the commands
 
+OLD, NEW = "checks.py:old@python", "checks.py:new@python"
+MIGRATE = ("migrate", "--lock", "judge.lock.json", "--to", NEW, "--on", "recent.csv", "--name", "m", "--json")
+
 
 @pytest.fixture
 def judged(workspace_dir: Path, judgecal: Run) -> Path:
-    """Two recorded judges on 300 labelled questions, and 1,500 rows with their verdicts in `recent.csv`."""
+    """Two judges that read their verdict from the answer, the old one locked on 300 labelled questions, and
+    1,500 rows in `recent.csv`."""
     rng = np.random.default_rng(3)
 
-    def world(n: int) -> tuple[Any, Any, Any]:
+    def world(n: int, name: str) -> tuple[Any, list[str]]:
         labels = rng.random(n) < 0.6
         differ = rng.random(n) < 0.08
         old = labels ^ (rng.random(n) < np.where(differ, 0.5, 0.08))
-        return labels, old, old ^ differ
+        verdicts = zip(old, old ^ differ, strict=True)
+        return labels, [f"{name} {at} {'ny'[int(a)]}{'ny'[int(b)]}" for at, (a, b) in enumerate(verdicts)]
 
-    labels, *sides = world(300)
-    items = [Item(f"g{at}", f"q{at}", f"asked {at}?", f"answer {at}", ()) for at in range(300)]
+    checks = "def {}(answer: str) -> bool:\n    return answer[{}] == 'y'\n"
+    (workspace_dir / "checks.py").write_text(checks.format("old", -2) + "\n\n" + checks.format("new", -1))
+    labels, answers = world(300, "answer")
+    items = [Item(f"g{at}", f"q{at}", f"asked {at}?", answer, ()) for at, answer in enumerate(answers)]
     card = Card("prod", BINARY, source="made", made_by="people", labels_by="people", sampling="random")
     ratings = [Rating(item.item_id, "ann", float(label)) for item, label in zip(items, labels, strict=True)]
     write_gold(card, items, ratings, workspace=find_workspace(workspace_dir))
-    with (workspace_dir / "said.csv").open("w", newline="") as file:
-        rows = csv.writer(file)
-        rows.writerow(["item_id", "judge", "verdict"])
-        for name, side in zip(("old", "new"), sides, strict=True):
-            rows.writerows(
-                [item.item_id, name, "yes" if one else "no"] for item, one in zip(items, side, strict=True)
-            )
-    hidden, *sides = world(1500)
+    hidden, answers = world(1500, "said")
     with (workspace_dir / "recent.csv").open("w", newline="") as file:
         rows = csv.writer(file)
-        rows.writerow(["question", "answer", "old", "new"])
-        rows.writerows(
-            [f"new {at}?", f"said {at}", *("yes" if side[at] else "no" for side in sides)]
-            for at in range(1500)
-        )
+        rows.writerow(["question", "answer"])
+        rows.writerows([f"new {at}?", answer] for at, answer in enumerate(answers))
     (workspace_dir / "hidden.json").write_text(
         json.dumps({f"new {at}?": bool(one) for at, one in enumerate(hidden)})
     )
-    assert judgecal("agreement", "--gold", "prod", "--judgements", "said.csv", "--name", "e").code == 0
+    assert judgecal("score", "--gold", "prod", "--judge", OLD, "--name", "e").code == 0
+    assert judgecal("select", "e").code == 0
     return workspace_dir
 
 
@@ -335,72 +316,53 @@ def fill(sheet: Path, hidden: dict[str, bool]) -> None:
 
 
 def test_from_rows_to_a_sheet_to_a_decision_that_costs_no_look_at_test(judgecal: Run, judged: Path) -> None:
-    compare = ("compare", "e", "old", "new", "--on", "recent.csv", "--name", "c", "--json")
-    first = json.loads(judgecal(*compare).out)
-    assert (first["decided_by"], first["differ"]["n"]) == ("gold", 1500)
+    first = json.loads(judgecal(*MIGRATE).out)
+    assert (first["decision"], first["decided_by"], first["differ"]["n"]) == ("inconclusive", "gold", 1500)
     following = first["headline"]["next"].split()
-    assert following[:5] == ["judgecal", "gold", "sheet", "c", "--strata"] and "labels.csv" in following
-    planned = json.loads(judgecal("plan", "c", "--json").out)
-    assert planned["on_rows"]["labels_needed"] == first["labels_needed"]
+    assert following[:5] == ["judgecal", "gold", "sheet", "m", "--strata"] and "labels.csv" in following
     hidden = json.loads((judged / "hidden.json").read_text())
     assert judgecal(*following[1:]).code == 0
     fill(judged / "labels.csv", hidden)
     assert judgecal("gold", "import", "labels.csv", "--sheet", "--as", "labels").code == 0
     looks = judged / "experiments" / "test_looks.jsonl"
     before = [json.loads(line)["kind"] for line in looks.read_text().splitlines()]
-    decided = json.loads(judgecal(*compare, "--labels", "labels").out)
+    decided = json.loads(judgecal(*MIGRATE, "--labels", "labels").out)
     kinds = [json.loads(line)["kind"] for line in looks.read_text().splitlines()]
-    assert kinds == [*before, "draw"] and decided["decided_by"] == "labels"
-    assert decided["on_labels"]["level"] == pytest.approx(0.9696, abs=1e-4)
+    assert kinds == [*before, "draw"]
+    assert decided["on_rows"]["loss"]["level"] == pytest.approx(0.9696, abs=1e-4)
     # the same again is the same decision; an extended draw is another one, at the level of the second
-    again = json.loads(judgecal(*compare, "--labels", "labels").out)
-    assert again["on_labels"] == decided["on_labels"]
-    extend = "gold sheet c --strata disagreement -n 60 --labels labels -o more.csv"
+    again = json.loads(judgecal(*MIGRATE, "--labels", "labels").out)
+    assert again["on_rows"] == decided["on_rows"]
+    extend = "gold sheet m --strata disagreement -n 60 --labels labels -o more.csv"
     assert judgecal(*extend.split()).code == 0
     chances = {one.inclusion_probability for one in load_gold(judged / "gold" / "labels").items}
     assert None not in chances and len(chances) <= 4
     fill(judged / "more.csv", hidden)
     assert judgecal("gold", "import", "more.csv", "--sheet", "--as", "labels", "--rater", "labels").code == 0
-    third = json.loads(judgecal(*compare, "--labels", "labels").out)
-    assert third["on_labels"]["level"] == pytest.approx(0.9924, abs=1e-4)
-    assert third["on_labels"]["n"] == decided["on_labels"]["n"] + 60
-
-
-def test_select_takes_rows_too_and_says_what_to_label(judgecal: Run, judged: Path) -> None:
-    found = json.loads(judgecal("select", "e", "--on", "recent.csv", "--name", "s", "--json").out)
-    assert found["differ"]["n"] == 1500 and {on["candidate"] for on in found["on_rows"]} == {"old", "new"}
-    wide = json.loads(
-        judgecal("select", "e", "--on", "recent.csv", "--name", "w", "--margin", "0.4", "--json").out
-    )
-    assert wide["decided_by"] == "rows" and set(wide["within_margin"]) == {"old", "new"}
-    planned = json.loads(judgecal("plan", "s", "old", "new", "--json").out)
-    assert planned["on_rows"] == next(on for on in found["on_rows"] if on["candidate"] == "new")
-    assert judgecal(*planned["headline"]["next"].split()[1:]).code == 0
+    third = json.loads(judgecal(*MIGRATE, "--labels", "labels").out)
+    assert third["on_rows"]["loss"]["level"] == pytest.approx(0.9924, abs=1e-4)
+    assert third["on_rows"]["n_labels"] == decided["on_rows"]["n_labels"] + 60
 
 
 def test_what_cannot_be_done_is_refused(judgecal: Run, judged: Path) -> None:
-    (judged / "bare.csv").write_text("question,answer\nwhy?,so\n")
-    told = judgecal("compare", "e", "old", "new", "--on", "bare.csv")
-    assert told.code == 2 and "give its verdicts in a column named old" in told.err
-    told = judgecal("compare", "e", "old", "new", "--on", "recent.csv", "--labels", "prod")
-    assert told.code == 2 and "drawn with a recorded chance" in told.err
-    told = judgecal("compare", "e", "--question", "q")
-    assert told.code == 2 and "--question without --on" in told.err
+    refused = judgecal(*MIGRATE, "--labels", "prod")
+    assert refused.code == 2 and "drawn with a recorded chance" in refused.err
+    sheet = judgecal("gold", "sheet", "e", "--strata", "disagreement", "-n", "20", "-o", "sheet.csv")
+    assert sheet.code == 2 and "e kept no rows without labels: judgecal migrate --on FILE" in sheet.err
 
 
 def test_calls_that_were_lost_decide_nothing(
     judgecal: Run, judged: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They would count as wrong, and that is not the judge's doing."""
-    real = rows_module.judgements_of_rows
+    real = migrate_module.judgements_of_rows
 
-    def one_lost(*of: Any) -> Any:
-        for number, (line, row, said) in enumerate(real(*of)):
-            lost = replace(said[0], verdict=None, error=Failure("budget", "spent"))
-            yield line, row, [lost, *said[1:]] if number == 0 else said
+    def first_lost(*arguments: Any) -> Any:
+        for number, (item, judgements) in enumerate(real(*arguments)):
+            lost = replace(judgements[0], verdict=None, error=Failure("budget", "spent"))
+            yield item, [lost, *judgements[1:]] if number == 0 else judgements
 
-    monkeypatch.setattr(rows_module, "judgements_of_rows", one_lost)
-    told = judgecal("compare", "e", "old", "new", "--on", "recent.csv")
-    assert (
-        told.code == 4 and "1 calls were lost" in told.err and "the same command makes them again" in told.err
-    )
+    monkeypatch.setattr(migrate_module, "judgements_of_rows", first_lost)
+    found = json.loads(judgecal(*MIGRATE).out)
+    assert (found["decision"], found["on_rows"]) == ("inconclusive", None)
+    assert "1 calls were lost" in found["why"] and "--on" in found["headline"]["next"]

@@ -511,6 +511,3 @@ def test_where_nothing_is_decided_the_table_that_was_judged_last_comes_next(
     )
     assert "nameless.csv --question q --answer a" in found
     assert judgecal(*shlex.split(found)[1:]).code == 3
-    planned = json.loads(judgecal("plan", first["experiment"], "--json").out)
-    assert {planned["a"], planned["b"]} == {first["old"], first["new"]}
-    assert planned["seen"] == first["all_items"]["difference"]

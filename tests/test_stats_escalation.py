@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from judgecal.stats.labels_needed import JudgedLabels, Spread, escalation, labels_to_start
 
@@ -62,17 +63,12 @@ def test_answers_of_one_question_count_once() -> None:
     assert escalation(confidence, together, target=0.9).threshold is None
 
 
-def test_labels_needed() -> None:
-    # z^2 p (1 - p) / h^2 = 246 for p = 0.8 and h = 0.05; t on 247 asks for a few more
-    spread = Spread(0.8, 0.9, 0.9)
-    n = spread.labels_for(0.05, spread.plain)
-    assert 245 <= n <= 251
-    assert spread.half_width(n, spread.plain) <= 0.05 < spread.half_width(n - 1, spread.plain)
+def test_labels_drawn_by_verdict() -> None:
+    """Half a share of 0.9 and half one of 0.1, 43 labels each: 86 of 0.09 for 0.25 at t(85), and what few rows hide."""
     even = Spread(0.5, 0.9, 0.9)
     assert abs(even.correlation - 0.8) < 1e-12 and Spread(0.5, 0.5, 0.5).correlation == 0.0
-    both = even.stratified(lambda shares, _, n: [n * share for share in shares])  # both strata alike
-    # the verdicts leave 1 - 0.8^2 of the variance: 0.36 of 385 labels and a few for what was not seen
-    assert 0.36 * 385 < even.labels_for(0.05, both) <= even.labels_for(0.05, even.with_judge) < 0.4 * 385
+    assert even.half_width([43, 43]) == pytest.approx(1.988 * (0.09 / 86) ** 0.5, rel=0.12)
+    assert even.half_width([172, 172]) == pytest.approx(even.half_width([43, 43]) / 2.0, rel=0.07)
 
 
 def test_labels_to_start_with() -> None:

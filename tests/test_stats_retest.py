@@ -1,4 +1,4 @@
-"""Test-retest: known values, values by hand with verdicts missing, and what repeats are said to be worth."""
+"""Test-retest: known values, values by hand with verdicts missing, and the noise of one run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scipy.stats import t as student
 
 from judgecal.errors import InputError
 from judgecal.scale import Scale
-from judgecal.stats.retest import RepeatPlan, majority_flips, repeatability, squares
+from judgecal.stats.retest import repeatability, squares
 
 GOLDEN = Path(__file__).parent / "golden" / "statistics.json"
 
@@ -72,15 +72,7 @@ def test_by_hand_with_verdicts_missing() -> None:
     for estimate in found.estimates.values():
         assert (estimate.n, estimate.n_expected, estimate.n_unscored, estimate.n_groups) == (7, 12, 4, 3)
         assert estimate.low is None and estimate.reason == "3 groups: fewer than 10 give no interval"
-    assert found.n_items == 3
-    assert [one.sd for one in found.expected] == pytest.approx(
-        [math.sqrt(200 / 3 / repeats) for repeats in (1, 2, 3, 5, 10)]
-    )
-    assert {one.error for one in found.expected} == {None}
-    assert (found.enough, found.why) == (
-        None,
-        "3 questions: fewer than 10 do not tell what repeats are worth",
-    )
+    assert found.n_items == 3 and found.run_sd is None
 
 
 def test_a_judge_without_noise() -> None:
@@ -93,7 +85,7 @@ def test_a_judge_without_noise() -> None:
         None,
     ) and sd.reason == "no spread between groups to make an interval from"
     assert found.estimates["icc_1_1"].value == pytest.approx(1.0)
-    assert found.enough == 1 and "repeats cannot lower" in found.why
+    assert found.run_sd == 0.0
 
 
 def test_binary_labels_and_a_judge_of_percentages() -> None:
@@ -104,7 +96,6 @@ def test_binary_labels_and_a_judge_of_percentages() -> None:
     assert found.estimates["exact_agreement"].value == 0.0
     # Squares 200 and 50 with one degree of freedom each.
     assert found.estimates["within_item_sd"].value == pytest.approx(math.sqrt(125))
-    assert found.expected[0].flip_rate == pytest.approx(0.5)
 
 
 def test_words() -> None:
@@ -117,20 +108,12 @@ def test_words() -> None:
             None,
             "the labels have no order",
         )
-    assert found.expected[0].sd is None and found.expected[0].flip_rate is None
     # Right: both, one of two, both. Squares within 0, 1/2, 0 over 3 degrees of freedom: 1/6 a call, over 15
     # items.
-    # Between: means 1, 1/2, 1: 5 * (2/36 + 4/36) / 15^2 * 15/14 is what was found, less the noise of two
-    # calls.
-    fixed = 5 * (6 / 36) / 225 * 15 / 14 - 1 / 6 / 30
-    assert fixed < 0  # all of it is noise: the errors are those of the calls alone
-    assert [one.error for one in found.expected] == pytest.approx(
-        [math.sqrt(1 / 6 / 15 / repeats) for repeats in (1, 2, 3, 5, 10)]
-    )
-    assert found.enough is None and "is noise between repeats" in found.why
+    assert found.run_sd == pytest.approx(math.sqrt(1 / 6 / 15))
     alone = repeatability(rows, scale="nominal")
     assert alone.estimates["exact_agreement"].value == pytest.approx(2 / 3)
-    assert alone.expected[0].error is None  # words have no mean
+    assert alone.run_sd is None  # words have no mean
 
 
 def test_nothing_was_judged_twice() -> None:
@@ -138,8 +121,7 @@ def test_nothing_was_judged_twice() -> None:
     for estimate in found.estimates.values():
         assert (estimate.value, estimate.reason) == (None, "no item has two verdicts")
         assert (estimate.n, estimate.n_expected, estimate.n_unscored) == (0, 6, 4)
-    assert (found.n_items, found.enough) == (0, None)
-    assert {(one.sd, one.flip_rate, one.error) for one in found.expected} == {(None, None, None)}
+    assert (found.n_items, found.run_sd) == (0, None)
 
 
 @pytest.mark.parametrize("rows", [[[1], [0]], [1, 0]])
@@ -159,81 +141,32 @@ def test_the_order_of_repeats_and_items_means_nothing() -> None:
     for name, one in first.estimates.items():
         other = second.estimates[name]
         assert (one.value, one.low, one.high) == pytest.approx((other.value, other.low, other.high)), name
-    for ours, theirs in zip(first.expected, second.expected, strict=True):
-        assert (ours.sd, ours.flip_rate, ours.error) == pytest.approx(
-            (theirs.sd, theirs.flip_rate, theirs.error)
-        )
+    assert first.run_sd == pytest.approx(second.run_sd)
 
 
-def test_labels_decide_what_the_error_is_of() -> None:
+def test_labels_decide_what_the_noise_is_of() -> None:
     # Every verdict is 10 above or 10 below its label: the agreement is 0.9 each time, the verdict is not.
     rng = np.random.default_rng(1)
     labels = rng.integers(20, 80, 40).astype(float)
     rows = (labels[:, None] + rng.choice([-10.0, 10.0], (40, 4))).tolist()
     with_labels = repeatability(rows, gold_labels=labels.tolist(), scale="percentage")
-    assert with_labels.enough == 1 and "a trial's agreement" in with_labels.why
-    assert with_labels.expected[0].error == pytest.approx(0.0, abs=1e-9)
+    assert with_labels.run_sd == pytest.approx(0.0, abs=1e-9)
     alone = repeatability(rows, scale="percentage")
-    assert alone.expected[0].error is not None and alone.expected[0].error > 0.01
-    assert "a trial's mean verdict" in alone.why
+    assert alone.run_sd is not None and alone.run_sd > 0.01
 
 
-def test_the_error_that_is_told_is_the_error_that_occurs() -> None:
-    """Variance components: 60 questions (SD 5), two items each (SD 5), calls (SD 10); labels 0.
-
-    Of the mean of 120 items over R calls: (25/60 + 25/120 + 100/120/R) / 100^2.
-    """
+def test_the_noise_of_a_run_is_the_noise_that_occurs() -> None:
+    """120 items, calls with SD 10 around each; labels 0: the mean of a run varies by 10 / sqrt(120)."""
     rng = np.random.default_rng(2)
     groups = [f"q{i // 2}" for i in range(120)]
-    told = []
+    noise = []
     for _ in range(150):
         items = 45 + np.repeat(rng.normal(0, 5, 60), 2) + rng.normal(0, 5, 120)
         rows = np.clip(items[:, None] + rng.normal(0, 10, (120, 3)), 0, 100)
         rows[rng.random(rows.shape) < 0.1] = np.nan
         found = repeatability(rows.tolist(), gold_labels=[0.0] * 120, scale="percentage", groups=groups)
-        told.append([(one.error or 0.0) ** 2 for one in found.expected])
-    true = [(25 / 60 + 25 / 120 + 100 / 120 / repeats) / 1e4 for repeats in (1, 2, 3, 5, 10)]
-    assert np.mean(told, axis=0) == pytest.approx(true, rel=0.05)
-
-
-@pytest.mark.parametrize(
-    ("noise", "enough", "said"),
-    [
-        (0.0, 1, "1 call for each item is enough"),
-        (0.1, 1, "1 call for each item is enough: even endless repeats would lower the error"),
-        (0.2, 2, "2 calls for each item are enough"),
-        (1.0, 10, "10 calls for each item are enough"),
-        (2.0, 19, "repeats pay up to 19 calls for each item"),
-    ],
-)
-def test_how_many_repeats_pay(noise: float, enough: int, said: str) -> None:
-    # sqrt(1) >= 0.95 sqrt(1 + noise / R) from R = noise / (1 / 0.9025 - 1) = noise / 0.10803 on.
-    plan = RepeatPlan(
-        msw=1.0, flips=None, passes=None, noise=noise, fixed=1.0, of_what="agreement", n_groups=50
-    )
-    found, why = plan.recommended()
-    assert found == enough and why.startswith(said)
-    assert 0.95 * math.sqrt(1 + noise / enough) <= 1.0
-    if enough > 1:
-        assert 0.95 * math.sqrt(1 + noise / (enough - 1)) > 1.0
-
-
-def test_flips_of_majorities() -> None:
-    # Pass rates uniform on 0..1: two calls differ in 2 E[p (1 - p)] = 1/3. The majority of three passes with
-    # P = 3 p^2 - 2 p^3: E P = 1/2, E P^2 = 9/5 - 2 + 4/7 = 13/35, so 2 E[P (1 - P)] = 9/35.
-    assert majority_flips(1 / 3, 0.5, 1) == pytest.approx(1 / 3)
-    assert majority_flips(1 / 3, 0.5, 3) == pytest.approx(9 / 35)
-    assert majority_flips(1 / 3, 0.5, 2) == majority_flips(1 / 3, 0.5, 1)  # a tie leaves the last call out
-    assert majority_flips(1 / 3, 0.5, 10) == majority_flips(1 / 3, 0.5, 9)
-    assert majority_flips(0.2, 0.7, 1) == pytest.approx(0.2)
-    assert majority_flips(0.2, 0.3, 5) == pytest.approx(majority_flips(0.2, 0.7, 5))
-    assert majority_flips(0.0, 0.7, 1) == 0.0 == majority_flips(0.0, 1.0, 3)
-    # Every item the same coin of 0.6: two majorities of three with P = 0.648 differ in 2 * 0.648 * 0.352.
-    assert majority_flips(0.48, 0.6, 3) == pytest.approx(2 * 0.648 * 0.352, abs=1e-4)
-    # More flips than that by chance: the coin that has so many, 0.5 where none has.
-    assert majority_flips(0.48, 0.75, 3) == pytest.approx(2 * 0.648 * 0.352, abs=1e-4)
-    assert majority_flips(0.6, 0.75, 1) == 0.6
-    assert majority_flips(0.6, 0.75, 3) == pytest.approx(0.5, abs=1e-4)
+        noise.append((found.run_sd or 0.0) ** 2)
+    assert np.mean(noise) == pytest.approx(100 / 120 / 1e4, rel=0.05)
 
 
 def test_intervals_cover() -> None:

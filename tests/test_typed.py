@@ -15,7 +15,6 @@ import judgecal
 from judgecal.experiment.in_python import Scored
 from judgecal.optimize.result import OptimizeResult
 from judgecal.probes.result import ProbeResult
-from judgecal.production.plan import PlanResult
 from judgecal.production.rate import RateResult
 from judgecal.production.results import JudgeResult
 from judgecal.rag.evaluation.result import EvaluateResult
@@ -55,7 +54,6 @@ results: list[Result] = [
     assert_type(judgecal.migrate("judge.lock.json", "gpt-4o"), MigrateResult),
     assert_type(judgecal.judge("in.csv", lock="judge.lock.json", output="out.csv"), JudgeResult),
     assert_type(judgecal.rate("out.csv", lock="judge.lock.json", columns=columns), RateResult),
-    assert_type(judgecal.plan("judge.lock.json"), PlanResult),
     assert_type(judgecal.evaluate("sweep.toml"), EvaluateResult),
     assert_type(judgecal.load_report("first"), Report),
 ]

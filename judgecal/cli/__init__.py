@@ -22,7 +22,7 @@ from judgecal.cli.options import State
 from judgecal.cli.output import Decided, forget_experiment, internal_error, print_text, what_is_kept
 from judgecal.cli.parser import CommandGroup, complete_line, completion_wanted
 from judgecal.cli.streams import claim_descriptors, safe_streams
-from judgecal.errors import InputError, JudgecalError, LostCallsError, notice
+from judgecal.errors import InputError, JudgecalError, notice
 from judgecal.workspace import shown
 
 __all__ = ["app", "main", "run"]
@@ -136,7 +136,7 @@ def _broke_off(error: BaseException) -> int:
     if isinstance(error, JudgecalError):
         first, *more = error.problems if isinstance(error, InputError) else [str(error)]
         notice(f"judgecal: {first}", *more)
-        return 4 if isinstance(error, LostCallsError) else 2
+        return 2
     if isinstance(error, OSError):
         notice(f"judgecal: {error}{what_is_kept()}")
         return 2

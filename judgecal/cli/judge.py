@@ -1,4 +1,4 @@
-"""`judgecal judge`, `rate` and `plan`."""
+"""`judgecal judge` and `rate`."""
 
 from __future__ import annotations
 
@@ -228,6 +228,7 @@ def _unscored(result: JudgeResult | SuiteResult) -> str:
 class RateArguments:
     """The options of `rate` beside its columns."""
 
+    by: Annotated[str | None, column("Compare the rows by this, such as system or a tag.")] = None
     labels: Annotated[
         str | None, option("Gold set with people's labels of rows drawn from this table.", metavar="SET")
     ] = None
@@ -255,27 +256,12 @@ class RateFile(TableFile):
     ] = None
 
 
-@dataclass(frozen=True)
-class RowsCompared:
-    """What else of a judged table is read."""
-
-    by: Annotated[str | None, column("Compare the rows by this, such as system or a tag.")] = None
-    second: Annotated[
-        str | None, column("A second judge's verdicts: where it differs, a row is the first to escalate.")
-    ] = None
-    repeat: Annotated[
-        list[str] | None,
-        column("Further verdicts of the judge: the more they differ, the less it is sure; repeatable."),
-    ] = None
-
-
 def rate(
     ctx: typer.Context,
     file: Annotated[Path, argument("The table that judge wrote.", metavar="JUDGED")],
     *,
     lock: shared.LockArguments,
     table: shared.JudgedArguments,
-    compared: RowsCompared,
     given: RateArguments,
     file_out: RateFile,
 ) -> None:
@@ -309,9 +295,7 @@ def rate(
         judge=locked.runnable(workspace, trust_lock=lock.trust_lock).scale,
         path=file,
         columns=table.columns(),
-        by=compared.by,
-        second=compared.second,
-        repeats=tuple(compared.repeat or ()),
+        by=given.by,
         gold=None if given.labels is None else load_gold(given.labels, workspace=workspace),
         escalate=given.escalate,
         systems=(x, y) if given.systems else None,
@@ -324,56 +308,3 @@ def rate(
     print_result(result, json=given.json, full=given.full)
     if given.escalate is None:
         file_out.write(result)
-
-
-def plan(
-    ctx: typer.Context,
-    experiment: Annotated[
-        str | None, argument("An experiment that holds two judges to tell apart.", metavar="[EXPERIMENT")
-    ] = None,
-    judges: Annotated[
-        list[str] | None, argument("The two judges, where it holds more.", metavar="A B]")
-    ] = None,
-    *,
-    lock: Annotated[
-        Path | None, option("The judge.lock.json of select: plan labels.", metavar="LOCK")
-    ] = None,
-    half_width: Annotated[
-        float | None, option("Half the width of the interval, 0..0.5; 0.05 by default.", metavar="X")
-    ] = None,
-    difference: Annotated[
-        float | None, option("The difference to show, in units of the metric; 0.03 of a share.", metavar="X")
-    ] = None,
-    metric: Annotated[str | None, option("The metric that compares the two; as in compare.")] = None,
-    name: shared.Name = None,
-    full: shared.Full = False,
-    json: shared.Json = False,
-) -> None:
-    """Say how many labels a rate or a comparison needs. Calls no model.
-
-    With --lock: the labels of a corrected rate, and what this judge saves. With an experiment: the questions.
-    """
-    from judgecal.errors import refuse
-    from judgecal.production.plan import plan_labels, plan_questions
-    from judgecal.selection.lock import load_lock
-
-    odd = (
-        [("--half-width", half_width)]
-        if lock is None
-        else [("--difference", difference), ("--metric", metric)]
-    )
-    problems = [f"{option} is of the other plan: leave it out" for option, given in odd if given is not None]
-    if (lock is None) == (experiment is None):
-        problems.append("say what to plan: --lock LOCK for labels, or EXPERIMENT A B for questions")
-    refuse(problems)
-    workspace = shared.workspace_of(ctx)
-    if lock is not None:
-        labels = plan_labels(
-            workspace, load_lock(lock), lock, half_width=0.05 if half_width is None else half_width, out=name
-        )
-        print_result(labels, json=json, full=full)
-        return
-    questions = plan_questions(
-        workspace, str(experiment), judges or (), metric=metric, difference=difference, out=name
-    )
-    print_result(questions, json=json, full=full)

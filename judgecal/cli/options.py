@@ -16,8 +16,6 @@ from judgecal.errors import notice
 
 if TYPE_CHECKING:
     from judgecal.experiment import AgreementResult, CostEstimate, Look, RunOptions, StoredExperiment
-    from judgecal.experiment.rows import JudgedTable
-    from judgecal.goldset import GoldSet
     from judgecal.records import Result
     from judgecal.tables import Columns
     from judgecal.workspace import Workspace
@@ -45,9 +43,6 @@ Name = Annotated[str | None, option("Slug of the experiment, instead of <command
 Metric = Annotated[str | None, option("The metric; macro_agreement by default, accuracy on nominal labels.")]
 Repeats = Annotated[int, option("Judgements of each item by each judge.")]
 Split = Annotated[str, option("open, train, dev, test or all.")]
-DrawnLabels = Annotated[
-    str | None, option("Labels of those answers, drawn by gold sheet --strata disagreement.", metavar="SET")
-]
 ExperimentName = Annotated[str, argument("Slug or path of an experiment.", metavar="EXPERIMENT")]
 
 
@@ -299,45 +294,6 @@ class ColumnArguments:
             **{part: getattr(self, part) for part in PAIR},
             usual=True,
         )
-
-
-@dataclass(frozen=True)
-class RowsArguments(ColumnArguments):
-    """Answers without labels that the judges of an experiment judge too."""
-
-    on: Annotated[
-        Path | None,
-        option(
-            "Answers without labels, which the judges judge; a column named as a judge holds its verdicts.",
-            metavar="FILE",
-        ),
-    ] = None
-
-    def given(self) -> list[str]:
-        """The column options that are given."""
-        return [name for name in super().given() if name != "--on"]
-
-    def judged(
-        self, stored: StoredExperiment, names: Sequence[str], options: RunOptions, workspace: Workspace
-    ) -> JudgedTable | None:
-        """The table with who is called for it; the column options belong to it alone."""
-        from judgecal.errors import InputError
-        from judgecal.experiment.rows import JudgedTable
-
-        if self.on is None:
-            if given := self.given():
-                raise InputError(f"{', '.join(given)} without --on: columns are those of a table of answers")
-            return None
-        judges = names or [column.judge for column in stored.judges]
-        shared: dict[str, Any] = {"names": judges, "workspace": workspace}
-        return JudgedTable.of(stored, self.on, self.columns(), options, **shared)
-
-
-def drawn_labels(name: str | None, workspace: Workspace) -> GoldSet | None:
-    """The set of `--labels`."""
-    from judgecal.goldset import load_gold
-
-    return None if name is None else load_gold(name, workspace=workspace)
 
 
 @dataclass(frozen=True)

@@ -196,39 +196,36 @@ def compare(
     ] = None,
     metric: shared.Metric = None,
     level: Annotated[float, option("Level of the intervals; 1 - level is the false alarm rate.")] = 0.95,
-    labels: shared.DrawnLabels = None,
+    dry_run: Annotated[bool, option("Say whether it takes a look at test; take none.")] = False,
+    seed: shared.Seed = 0,
+    name: shared.Name = None,
+    full: shared.Full = False,
+    json: shared.Json = False,
     *,
-    rows: shared.RowsArguments,
-    call: shared.RunArguments,
     table: TableFile,
 ) -> None:
     """Say which of two judges is better on the same items.
 
-    The difference is paired; the answer is A, B, or cannot tell. Calls no model, but for rows of --on.
+    The difference is paired; the answer is A, B, or cannot tell. Calls no model.
     """
     from judgecal.experiment import CompareRun, read_experiment
 
     table.check()
     workspace = shared.workspace_of(ctx)
-    stored, names = read_experiment(workspace, experiment), tuple(judges or ())
+    stored = read_experiment(workspace, experiment)
     run = CompareRun(
         workspace=workspace,
         stored=stored,
-        names=names,
+        names=tuple(judges or ()),
         metric=metric,
         level=level,
-        seed=call.seed,
-        out=call.name,
-        on=rows.judged(stored, names, call.options(), workspace),
-        labels=shared.drawn_labels(labels, workspace),
+        seed=seed,
+        out=name,
     )
-    if call.dry_run:
+    if dry_run:
         look = shared.would_look(run.foresee(), run.stored.gold.name, level=level)
-        if run.on is None:
-            shared.show_look(look, json=call.json)
-        else:
-            shared.show_plan(run.on.plan(run.check().journal), json=call.json, look=look)
+        shared.show_look(look, json=json)
         return
     result = run.run()
-    print_result(result, json=call.json, full=call.full)
+    print_result(result, json=json, full=full)
     table.write(result)

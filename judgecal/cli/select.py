@@ -90,10 +90,8 @@ def select(
         int | None, option("Judgements of each test item; by default as many as the experiment made.")
     ] = None,
     replace: shared.Replace = False,
-    labels: shared.DrawnLabels = None,
     *,
     allowed: CapArguments,
-    rows: shared.RowsArguments,
     call: shared.RunArguments,
 ) -> None:
     """Choose the cheapest judge within the margin, and lock it. It is shown to lose no more; confirmed on
@@ -111,8 +109,6 @@ def select(
         workspace=workspace,
         stored=stored,
         options=options,
-        on=rows.judged(stored, (), call.options(), workspace),
-        labels=shared.drawn_labels(labels, workspace),
         caps=allowed.caps(),
         metric=metric,
         margin=margin,
@@ -248,7 +244,10 @@ def migrate(
         Path | None,
         option("Recent answers without labels: what changes on them, and what that decides.", metavar="FILE"),
     ] = None,
-    labels: shared.DrawnLabels = None,
+    labels: Annotated[
+        str | None,
+        option("Labels of those answers, drawn by gold sheet --strata disagreement.", metavar="SET"),
+    ] = None,
     output: Annotated[
         Path | None, option("Lock the new judge here.", "--output", "-o", metavar="LOCK")
     ] = None,
@@ -293,7 +292,7 @@ def migrate(
         replace=replace,
         force=force,
         out=call.name,
-        labels=shared.drawn_labels(labels, workspace),
+        labels=None if labels is None else load_gold(labels, workspace=workspace),
     )
     if call.dry_run:
         plan, look = run.preview(), shared.would_look(run.foresee(), run.gold.name)

@@ -166,7 +166,7 @@ def _judge_leaves(lock: Path | None) -> float:
     """The part of the labels' variance that the lock's judge leaves; 1 without one."""
     if lock is None:
         return 1.0
-    from judgecal.production.plan import spread_at_lock
+    from judgecal.production.rate import spread_at_lock
     from judgecal.selection.lock import load_lock
 
     spread = spread_at_lock(load_lock(lock))

@@ -394,9 +394,7 @@ def judge_entry(table: AgreementTable, column: JudgeColumn) -> JudgeEntry:
             n_items=again.n_items,
             flip_rate=next(flips, None),
             **{name: again.estimates[name] for name in named},
-            expected=again.expected,
-            enough=again.enough,
-            why=again.why,
+            run_sd=again.run_sd,
             # then those calls were made before, each repeat for itself
             all_cached=bool(rows) and all(row.cached for row in rows),
             unit=str(common_scale(people, described.scale)),

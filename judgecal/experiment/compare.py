@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,10 +18,8 @@ from judgecal.experiment.judgements import verdict_matrix
 from judgecal.experiment.looks import Look, foresee_look, look_at_test, looks_so_far, seen_judges
 from judgecal.experiment.losses import prompt_model_grid
 from judgecal.experiment.result import GoldSummary
-from judgecal.experiment.rows import JudgedRows, JudgedTable, OnRows, boundable
 from judgecal.experiment.stored import Unread, unread_of
 from judgecal.experiment.summary import gold_config, run_line, summary_of_gold
-from judgecal.goldset import GoldSet
 from judgecal.records import Result, as_plain
 from judgecal.stats import (
     PLANNED_DISCORDANCE,
@@ -33,8 +30,7 @@ from judgecal.stats import (
     leading_metric,
     metric_named,
 )
-from judgecal.stats.compare import Decision
-from judgecal.stats.significance import MARGIN, N_PERM
+from judgecal.stats.significance import N_PERM
 from judgecal.workspace import Workspace
 
 _DRAWS_BELOW, _MOST_DRAWS = 20, 2_000_000  # so many at the level itself; a limit to the time that it takes
@@ -70,7 +66,6 @@ class CompareResult(Result):
     # of prompt and model, where the judges make a whole grid
     interaction: Interaction | None = field(default=None, metadata={"json": False})
     unread: Unread | None = None
-    on_rows: tuple[OnRows, ...] = ()  # of each pair on rows without labels, where there are some
 
     def as_json(self) -> dict[str, Any]:
         """The contract's object: flat for two judges, with `pairs` for more."""
@@ -82,15 +77,12 @@ class CompareResult(Result):
                 for cell in self.interaction.cells
             ]
             plain["interaction"] = {**as_plain(self.interaction), "cells": cells}
-        pairs, of_rows = [], {(on.reference, on.candidate): on for on in self.on_rows}
+        pairs = []
         for (a, b), compared in self.pairs.items():
             pair = {**as_plain(compared), "a": a, "b": b, "a_value": compared.a, "b_value": compared.b}
             for end in ("complete_case", "best_case", "raw"):  # without how they were made
                 if pair[end] is not None:
                     pair[end] = {name: pair[end][name] for name in ("a", "b", "difference", "p_value")}
-            if (on := of_rows.get((a, b))) is not None:
-                pair |= {"differ": as_plain(on.differ), "labels_needed": on.labels_needed}
-                pair |= {"on_labels": as_plain(on.loss), "decided_by": "labels" if on.loss else "gold"}
             pairs.append(pair)
         return {**plain, "pairs": pairs} if len(pairs) > 1 else {**pairs[0], **plain}
 
@@ -117,14 +109,10 @@ class CompareRun:
     level: float = 0.95  # nominal coverage, before the looks at test are paid for
     seed: int = 0  # of the sign flips
     out: str | None = None  # the slug of the comparison's own experiment; None for the usual one
-    on: JudgedTable | None = None  # rows without labels on which the judges are held against each other too
-    labels: GoldSet | None = None  # labels of some of them, drawn where the judges differ
 
     def check(self) -> Experiment:
         """Refuse what cannot be done before anything is written; gives where the result goes."""
         self._compared(self.level, n_perm=1)
-        if self.on is not None or self.labels is not None:
-            boundable(self._metric, self.stored.gold.scale)
         config = {
             "command": "compare",
             "gold": gold_config(self.stored.gold),
@@ -133,7 +121,6 @@ class CompareRun:
             "metric": self._metric,
             "level": self.level,
             "seed": self.seed,
-            **({} if self.on is None else {"on": self.on.config(self.workspace)}),
         }
         return plan_experiment(self.workspace, config, out=self.out)
 
@@ -159,28 +146,6 @@ class CompareRun:
         """Compare every two of the judges, and write the result into the comparison's experiment."""
         experiment = self.check()  # what is wrong is told before a look is logged
         open_experiment(experiment)
-        on_rows, test = self._on_rows(experiment), self.stored.gold.test_ids
-        known = tuple(item for item in self.stored.items if item.item_id not in test)
-        if self.labels is None or not (known and self.stored.holds_test and foresee_look(**self._seen()).new):
-            return self._run(experiment, on_rows)
-        # labels of rows decide: no look at test
-        sealed = dataclasses.replace(self.stored, items=known)
-        return dataclasses.replace(self, stored=sealed)._run(experiment, on_rows)
-
-    def _on_rows(self, experiment: Experiment) -> dict[tuple[str, str], OnRows]:
-        """Every pair on the rows, at the level that is left for decisions on their labels, shared out."""
-        rows = JudgedRows.of_experiment(self.stored, self.columns, self._metric, self.on, experiment)
-        if rows is None and self.labels is not None:
-            raise InputError(
-                "--labels are of rows without labels: give the table that they were drawn from with --on"
-            )
-        if rows is None:
-            return {}
-        pairs = list(itertools.combinations([column.judge for column in self.columns], 2))
-        left = rows.at_level(experiment, self.labels, shared_by=len(pairs), level=self.level)
-        return {(a, b): rows.decide(a, b, margin=MARGIN, tell=True, **left) for a, b in pairs}
-
-    def _run(self, experiment: Experiment, on_rows: Mapping[tuple[str, str], OnRows]) -> CompareResult:
         stored, columns, metric = self.stored, self.columns, self._metric
         gold, slug = stored.gold, stored.experiment.slug
         look = None
@@ -204,10 +169,7 @@ class CompareRun:
             experiment=experiment.slug,
             compared_from=slug,
             metric=metric,
-            pairs={
-                pair: _by_labels(compared, on_rows.get(pair))
-                for pair, compared in self._compared(level, n_perm=draws(level, len(columns))).items()
-            },
+            pairs=self._compared(level, n_perm=draws(level, len(columns))),
             level=level,
             gold=summary_of_gold(table, stored.split),
             test_looks=look.number if look else looks_so_far(self.workspace.experiments, gold),
@@ -217,19 +179,9 @@ class CompareRun:
             run_line=run_line(most, stored.split, names, extra),
             interaction=prompt_model_grid(table, prompted, metric).tested,
             unread=unread_of(dataclasses.replace(stored, judges=columns, floor=())),
-            on_rows=tuple(on_rows.values()),
         )
         experiment.write_summary(result.as_stored())
         return result
-
-    def unlooked(self) -> dict[tuple[str, str], Comparison]:
-        """Every pair, without a decision and without a look at test, which only a comparison takes."""
-        if self.stored.holds_test:
-            raise InputError(
-                f"{self.stored.experiment.slug} holds test items, and a plan looks at no test label: "
-                "compare the two with judgecal compare, and plan from that experiment"
-            )
-        return self._compared(self.level, n_perm=draws(self.level, len(self.columns)))
 
     def _compared(self, level: float, *, n_perm: int) -> dict[tuple[str, str], Comparison]:
         table, columns = dataclasses.replace(self.stored.table, seed=self.seed, level=level), self.columns
@@ -260,14 +212,3 @@ class CompareRun:
         judges = seen_judges(gold, items, [column.rows for column in self.columns])
         about = {"experiments": self.workspace.experiments, "gold": gold, "items": items}
         return {**about, "by": f"compare by {self._metric}", "judges": judges}
-
-
-def _by_labels(compared: Comparison, on: OnRows | None) -> Comparison:
-    """The decision that labels of rows make, where there are any; the numbers of the gold set beside it."""
-    if on is None or on.loss is None:
-        return compared
-    low, high = on.loss.low, on.loss.high
-    decision: Decision = "cannot tell"
-    if low is not None and high is not None and (low > 0.0 or high < 0.0):
-        decision = "A" if low > 0.0 else "B"
-    return dataclasses.replace(compared, decision=decision, why=on.why)

@@ -7,20 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from judgecal.errors import InputError, listed, refuse, unknown_name
+from judgecal.errors import InputError, refuse, unknown_name
 from judgecal.experiment.folder import read_config
 from judgecal.experiment.judgements import judged_by
-from judgecal.experiment.rows import LEAST_DRAWN, ROWS, JudgedRows, kept_rows
-from judgecal.experiment.stored import find_experiment, read_experiment
+from judgecal.experiment.rows import LEAST_DRAWN, ROWS, kept_rows
+from judgecal.experiment.stored import find_experiment
 from judgecal.experiment.trials import stored_rows
 from judgecal.goldset import Card, GoldSet, list_gold, load_gold, write_gold
-from judgecal.goldset.draw import Stratum, draw
+from judgecal.goldset.draw import draw
 from judgecal.goldset.load import read_items
 from judgecal.goldset.write import name_problems
 from judgecal.records import Item
 from judgecal.scale import Label
-from judgecal.stats import leading_metric
-from judgecal.stats.intervals import MIN_GROUPS
 from judgecal.wings import wing
 from judgecal.workspace import Workspace
 
@@ -143,8 +141,7 @@ def draw_of(
     """Draw `n` of an experiment's items that have no label yet, mostly where its judges differ
     (`goldset.draw`), as the set `name`; nothing is written.
 
-    They are of the rows that it kept (`experiment.rows`), else of the items of the gold set that its judges
-    judged.
+    They are of the rows that a migration kept (`experiment.rows`).
 
     Args:
         gold: the set that the items are of; the new one has its scale and its splits.
@@ -161,8 +158,7 @@ def draw_of(
     problems = [] if before else name_problems(name, workspace=workspace, replace=False)
     if n < LEAST_DRAWN:
         problems.append(f"-n must be at least {LEAST_DRAWN}, found {n}")
-    kept = kept_rows(find_experiment(workspace, source).folder)
-    strata, where = kept or _of_set(source, gold, workspace)
+    strata, where = kept_rows(find_experiment(workspace, source).folder)
     left = {item.item_id for item in items}
     strata = [
         replace(stratum, items=tuple(item for item in stratum.items if item.item_id in left))
@@ -196,25 +192,6 @@ def draw_of(
         splits=gold.card.splits,
     )
     waits = f"the items and their inclusion_probability are gold set {name}, which waits for the labels"
-    made_by = "judgecal compare" if kept is None else "the command that made"
-    waits += f"; once it has them, {made_by} {source} takes --labels {name}"
+    waits += f"; once it has them, the command that made {source} takes --labels {name}"
     rubric = gold.path / card.rubric if card.rubric else None
     return LabelSample(card, drawn.items, (f"drawn: {counts}", waits), rubric=rubric)
-
-
-def _of_set(source: str, gold: GoldSet, workspace: Workspace) -> tuple[list[Stratum], str]:
-    """Strata of the items of a set that judges judged and that have no label, and what they are."""
-    stored = read_experiment(workspace, source)
-    judges = [column.judge for column in stored.judges]
-    if len(judges) < 2:
-        raise InputError(
-            f"a draw where judges differ takes two judges or more, found {listed(judges) or 'none'}"
-        )
-    rows = JudgedRows.of_experiment(stored, stored.judges, leading_metric(gold.scale))
-    if rows is None:
-        raise InputError(
-            f"gold set {gold.name} needs {MIN_GROUPS} labelled questions in train and dev, and items without "
-            "a label that all judges judged (judgecal agreement keeps recorded verdicts of those too): "
-            f"label some first, with judgecal gold label {gold.name}"
-        )
-    return rows.draws(), rows.title

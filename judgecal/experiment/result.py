@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from judgecal.records import Estimate, Result
 from judgecal.stats.metrics import metric_facts
-from judgecal.stats.retest import Repeats
 from judgecal.stats.stand_in import MIN_SHARED, Nearer, StandIn
 
 
@@ -66,9 +65,7 @@ class Retest(Result):
     within_item_sd: Estimate
     within_item_sd_share: Estimate
     icc_1_1: Estimate
-    expected: tuple[Repeats, ...]
-    enough: int | None
-    why: str
+    run_sd: float | None
     all_cached: bool  # every reply was made before
     unit: str
 

@@ -47,13 +47,10 @@ _ANY_SPREAD = 0.5  # of labels of which nothing is known
 
 @dataclass(frozen=True, slots=True)
 class JudgedColumns:
-    """Which column of a judged table is what: those of its items with the verdict, and what `rate` reads
-    more."""
+    """Which column of a judged table is what."""
 
     columns: Columns
     by: str | None = None  # what the rows are compared by
-    second: str | None = None  # another judge's verdicts, on the scale of the first
-    repeats: tuple[str, ...] = ()  # further verdicts of the same judge
 
     def prefers(self, judge: Scale) -> bool:
         """Whether a row is a pair, and the judge's words say which answer is better."""
@@ -67,9 +64,7 @@ class JudgedColumns:
     @property
     def named(self) -> dict[str, str]:
         """What is read -> its column."""
-        named = {part: getattr(self.columns, part) for part in _PARTS}
-        named |= {"by": self.by, "second": self.second}
-        named |= {f"repeat_{place}": column for place, column in enumerate(self.repeats, 2)}
+        named = {part: getattr(self.columns, part) for part in _PARTS} | {"by": self.by}
         return {part: column for part, column in named.items() if column is not None}
 
 
@@ -94,8 +89,6 @@ class JudgedTable:
 
     where: str
     verdict: Floats  # on the judge's scale, NaN where unscored
-    second: Floats  # the same of another judge; empty without such a column
-    spread: Floats  # standard deviation of a row's verdicts over repeats; empty without repeats
     text: Ints  # a number for question and answer together
     item: Ints | None  # a number for the row's id; None without such a column
     group: Ints  # codes 0 and above
@@ -175,7 +168,6 @@ def read_judged(
                 "most"
             )
         codes = by.replace_strict(list(values), list(range(len(values))), return_dtype=pl.Int64).to_numpy()
-    again = [_verdicts(frame[column], judge, where) for column in columns.repeats]
     verdict = _verdicts(frame[named["verdict"]], judge, where)
     if swapped is not None:
         verdict = np.where(swapped, 1.0 - verdict, verdict)
@@ -183,8 +175,6 @@ def read_judged(
     return JudgedTable(
         where=where,
         verdict=verdict,
-        second=np.empty(0) if columns.second is None else _verdicts(frame[columns.second], judge, where),
-        spread=_spread(np.stack([verdict, *again])) if again else np.empty(0),
         text=_hashed(frame, named["question"], *(named[part] for part in _PARTS[2:5] if part in named)),
         item=number.get("item"),
         group=np.unique(groups, return_inverse=True)[1].astype(np.int64),
@@ -273,14 +263,6 @@ def _numbers(*columns: Sequence[str]) -> Ints:
     names = [str(place) for place in range(len(columns))]
     frame = pl.DataFrame(dict(zip(names, columns, strict=True)), schema=dict.fromkeys(names, pl.String))
     return _hashed(frame, *names)
-
-
-def _spread(verdicts: Floats) -> Floats:
-    """The standard deviation over the first axis of those that are there."""
-    there = ~np.isnan(verdicts)
-    n = np.maximum(there.sum(axis=0), 1)
-    apart = np.where(there, verdicts - np.where(there, verdicts, 0.0).sum(axis=0) / n, 0.0)
-    return np.asarray(np.sqrt((apart**2).sum(axis=0) / n), dtype=np.float64)
 
 
 def _verdicts(column: pl.Series, judge: Scale, where: str) -> Floats:

@@ -5,6 +5,7 @@ must read so that on the others judge and people agree as often as was asked for
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,6 +18,7 @@ from judgecal._version import __version__
 from judgecal.errors import refuse, working
 from judgecal.experiment import Experiment, open_experiment, plan_experiment
 from judgecal.goldset import GoldSet, load_gold, write_sheets
+from judgecal.goldset.draw import allocate
 from judgecal.production.judged import (
     JudgedColumns,
     JudgedTable,
@@ -28,22 +30,61 @@ from judgecal.production.judged import (
     systems_of,
     typed_columns,
 )
-from judgecal.production.plan import CurvePoint, NextLabels, curve_of, next_labels, spread_at_lock
 from judgecal.records import Estimate, Result
 from judgecal.scale import Scale
 from judgecal.selection.lock import Lock, LockedOn, load_lock
-from judgecal.selection.pass_rates import PassRule, chance
+from judgecal.selection.pass_rates import PassRule, chance, class_rates
 from judgecal.stats import agreement
 from judgecal.stats.error_rates import JudgedSample, carried_rate, shift
 from judgecal.stats.intervals import check_level, mean_estimate
-from judgecal.stats.labels_needed import JudgedLabels, escalation, labels_to_start
+from judgecal.stats.labels_needed import JudgedLabels, Spread, escalation, labels_to_start
 from judgecal.stats.prediction_powered import DrawSeen, corrected_difference, corrected_mean, drawn_otherwise
 from judgecal.stats.sample import Bools, Floats
 from judgecal.tables import Columns
 from judgecal.workspace import Workspace, find_workspace
 
 _MOST_COMPARED = 6  # values of --by of which every pair is held against each other
-_APART = 2.0  # of the confidence of a row on which a second judge differs, so that it is below every other
+_FIRST = 60  # labels that are proposed where there is none yet
+_ROWS, _LEAST_ROWS = 1_000_000, 1000  # of a table that is shared out by strata, and of a stratum
+_EVEN = 0.5  # the share that is right where the lock does not know it
+
+
+@dataclass(frozen=True, slots=True)
+class NextLabels:
+    """So many more labels would give about this half width."""
+
+    n: int
+    half_width: float
+
+    @classmethod
+    def halving(cls, rate: Estimate, *, n: int, n_rows: int) -> NextLabels | None:
+        """Those that halve a rate's interval; None where it has none, or every row is labelled."""
+        if rate.low is None or rate.high is None or n >= n_rows:
+            return None
+        total = 1.0 / ((1.0 / n - 1.0 / n_rows) / 4.0 + 1.0 / n_rows)
+        return cls(math.ceil(total) - n, (rate.high - rate.low) / 4.0)
+
+    @classmethod
+    def first(cls, lock: Lock) -> NextLabels | None:
+        """Those of a first sheet, drawn by strata of the verdict, as the lock lets expect; None where it does
+        not know its judge's error rates."""
+        spread = spread_at_lock(lock)
+        if spread is None:
+            return None
+        shares, spreads = zip(*spread.by_stratum, strict=True)
+        there = [round(_ROWS * share) + _LEAST_ROWS if share > 0.0 else 0 for share in shares]
+        return cls(_FIRST, spread.half_width(allocate(there, spreads, _FIRST)))
+
+
+def spread_at_lock(lock: Lock) -> Spread | None:
+    """What labels vary by on the lock's gold set, and how far verdicts tell them; None where unknown."""
+    people, applied = lock.gold.people, lock.applied
+    rates = [rate.value for rate in class_rates(people, applied) if rate is not None]
+    if len(rates) < 2 or rates[0] is None or rates[1] is None:
+        return None
+    prevalence = applied.get("prevalence" if people.kind == "binary" else f"prevalence@{people.pass_at:g}")
+    right = None if prevalence is None else prevalence.value
+    return Spread(_EVEN if right is None else right, rates[0], rates[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +181,6 @@ class RateResult(Result):
     differences: tuple[RateDifference, ...]
     labels_saved: int | None
     next_labels: NextLabels | None
-    curve: tuple[CurvePoint, ...]
     escalate: Escalated | None
     notes: tuple[str, ...]
     run_line: str
@@ -169,8 +209,6 @@ class RateRun:
     path: Path  # of the judged table
     columns: Columns
     by: str | None = None  # the column that the rows are compared by
-    second: str | None = None  # that of another judge's verdicts
-    repeats: tuple[str, ...] = ()  # those of further verdicts of the judge
     systems: tuple[str, str] | None = None  # of pairs the two that are compared
     gold: GoldSet | None = None  # people's labels of some rows
     escalate: float | None = None
@@ -185,7 +223,7 @@ class RateRun:
 
     @cached_property
     def named(self) -> JudgedColumns:
-        return JudgedColumns(judged_columns(self.path, self.columns), self.by, self.second, self.repeats)
+        return JudgedColumns(judged_columns(self.path, self.columns), self.by)
 
     @cached_property
     def experiment(self) -> Experiment:
@@ -247,17 +285,10 @@ class RateRun:
 
     @cached_property
     def confidence(self) -> Floats:
-        """How sure the judge is of each row: how far from where verdicts begin to pass, less their spread.
-
-        Below all of these where a second judge differs, and minus infinity without a verdict.
-        """
-        table, rule = self.table, self.rule
-        sure = np.abs(table.verdict - rule.cut) / rule.judge.span
-        if len(table.spread):
-            sure = sure - table.spread / rule.judge.span
-        if len(table.second):
-            sure = np.where(rule.passed(table.second) == rule.passed(table.verdict), sure, sure - _APART)
-        return np.where(table.unscored, -np.inf, sure)
+        """How sure the judge is of each row: the distance to where verdicts begin to pass; without a verdict
+        minus infinity."""
+        sure = np.abs(self.table.verdict - self.rule.cut) / self.rule.judge.span
+        return np.where(self.table.unscored, -np.inf, sure)
 
     def run(self) -> RateResult:
         """Read the table and its labels, and say what they come to."""
@@ -311,11 +342,11 @@ class RateRun:
 
     def _result(self) -> RateResult:
         lock, table, labels = self.lock, self.table, self.labels
-        every, at_lock = np.ones(table.n, dtype=np.bool_), spread_at_lock(lock) if self.is_share else None
-        rate = self._rate(every, self.level)
-        more = next_labels(None, spread=at_lock)
+        rate = self._rate(np.ones(table.n, dtype=np.bool_), self.level)
         if labels is not None:
-            more = next_labels(rate.corrected, n=rate.corrected.n, n_rows=table.n)
+            more = NextLabels.halving(rate.corrected, n=rate.corrected.n, n_rows=table.n)
+        else:
+            more = NextLabels.first(lock) if self.is_share else None
         parts: list[tuple[str, Bools]] = []
         if table.value_of is not None:
             parts = [(name, table.value_of == code) for code, name in enumerate(table.values)]
@@ -357,7 +388,6 @@ class RateRun:
             differences=() if labels is None else self._differences(labels, parts),
             labels_saved=rate.labels_saved,
             next_labels=more,
-            curve=curve_of(at_lock),
             escalate=None if labels is None else self._escalated(labels),
             notes=tuple(self._notes(compared=bool(by))),
             run_line=(

@@ -9,7 +9,6 @@ from typing import NamedTuple
 from judgecal.errors import InputError
 from judgecal.experiment.compare import CompareResult
 from judgecal.experiment.folder import Experiment
-from judgecal.experiment.rows import sheet_command
 from judgecal.experiment.stored import read_experiment
 from judgecal.experiment.summary import stored_result, summarised_result
 from judgecal.experiment.verdicts import parted_items
@@ -29,10 +28,10 @@ from judgecal.report.explorer import judged_explorer
 from judgecal.report.judges import ladder_on
 from judgecal.report.judges_headline import naming_unread, raters_in_words, unread_headline
 from judgecal.report.numbers import DASH, count, difference, p_value, percent, points
-from judgecal.report.rows import rows_section
 from judgecal.report.wording import AS_WRONG, OWN_LABELS, fitting, in_a_row, sentence, sentences
 from judgecal.stats import PLANNED_DISCORDANCE, POWER, Comparison
 from judgecal.stats.metrics import amount_of, metric_facts
+from judgecal.stats.significance import MARGIN
 from judgecal.stats.strata import driven_in_words
 from judgecal.workspace import Workspace
 
@@ -61,7 +60,6 @@ def compare_document(result: CompareResult) -> Document:
             clear and Paragraph(f"{stands} stay open where an interval leaves out 0.", short=True),
             result.test_look and Paragraph(sentence(result.test_look), short=True),
         ),
-        rows_section(result.on_rows, result.metric, result.gold.scale),
         notes=_notes(result),
         words=("A - B", "p (Holm)", "cannot tell", AS_WRONG),
     )
@@ -149,13 +147,10 @@ def _headline(result: CompareResult) -> Headline:
             above, below = judges if pair.decision == "A" else judges[::-1]
             better.setdefault(below, []).append(above)
     following = f"judgecal select {result.compared_from}"
-    open_pairs = [on for on in result.on_rows if (on.reference, on.candidate) in unclear]
-    sheet = sheet_command(result.experiment, open_pairs)
     if n_pairs > 1:
         if not better:
             what = f"We cannot tell any two of these {n} judges apart{by}."
-            why = [sentence(on.why) for on in open_pairs[:1]]
-            return Headline("cannot tell", what, tuple(why), unknown, sheet or following)
+            return Headline("cannot tell", what, (), unknown, following)
         clauses = [
             f"{in_a_row(names)} agree{'s' * (len(names) == 1)} better with {whom} than {worse}{by}"
             for worse, names in better.items()
@@ -163,22 +158,22 @@ def _headline(result: CompareResult) -> Headline:
         cannot = [f"{a} from {b}" for a, b in unclear]
         what = f"{n_pairs - len(unclear)} of {n_pairs} pairs of judges are told apart."
         because, more = fitting(f"{_first(clauses)}.", bool(cannot) * f"We cannot tell {_first(cannot)}.")
-        return Headline("told apart", what, because, unknown, sheet or following, more=more)
+        return Headline("told apart", what, because, unknown, following, more=more)
     [((a, b), pair)] = result.pairs.items()
     share, least, reached = metric_facts(result.metric).unit != "scale", pair.smallest_detectable, ""
     if share and pair.a is not None and pair.b is not None:
         change = change_in_points(pair.difference)
         shown = "" if least is None else f" These items could only reveal a gap of {points(least)} or more."
+        if unclear and pair.planned and least is not None and least > MARGIN:
+            needed = pair.planned.groups_for(MARGIN)
+            shown += f" About {needed:,} questions would reveal one of {points(MARGIN)}." if needed else ""
         each = f"{a} reaches {percent(pair.a, 1)}{_once(pair)}, {b} {percent(pair.b, 1)}"
         reached = f"{each}: {change} points.{shown}"
     what = f"We cannot tell whether {a} or {b} agrees better{by}."
     if better:
         [(worse, [name])] = better.items()
         what = f"{name} agrees better with {whom} than {worse}{by}."
-    if unclear and least and share:  # how many questions would tell
-        following = sheet or f"judgecal plan {result.experiment}"
-    told = [sentence(on.why) for on in result.on_rows]  # rows come first: they say how to go on
-    because, more = fitting(*dict.fromkeys([*told, reached, sentence(pair.why)]))
+    because, more = fitting(*dict.fromkeys([reached, sentence(pair.why)]))
     return Headline(pair.decision, what, because, unknown, following, more=more)
 
 

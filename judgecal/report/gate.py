@@ -188,9 +188,7 @@ def _gate_headline(result: GateResult) -> Headline:
     if result.model_changed and decision == "pass":
         act = "Go on with this judge, under its new model id."
     following = {
-        "pass": f"judgecal plan --lock {shlex.quote(result.lock)}"
-        if result.gold.scale == "binary" or result.gold.pass_at is not None
-        else "judgecal judge --help",
+        "pass": "judgecal judge --help",
         "fail": f"judgecal report {result.experiment} --open",
         # without a bound, or where all calls say the same, no further pass helps
         "inconclusive": _more_labels(result.gold)
@@ -399,14 +397,14 @@ def migrate_document(result: MigrateResult) -> Document:
         "fail": f"{new} may not take the place of {old}.",
         "inconclusive": f"We cannot tell whether {new} may take the place of {old}.",
     }
-    on_rows = [] if result.on_rows is None else [result.on_rows]
     following = f"judgecal gate --lock {result.lock}"
     if result.new_lock:
         following = f"judgecal gate --lock {result.new_lock}"
     elif result.decision == "pass":
         following = f"judgecal migrate --lock {result.lock} --to '{new}' -o new.lock.json"
     elif result.decision == "inconclusive":
-        following = sheet_command(result.experiment, on_rows) or result.go_on or _more_labels(result.gold)
+        sheet = None if result.on_rows is None else sheet_command(result.experiment, result.on_rows)
+        following = sheet or result.go_on or _more_labels(result.gold)
     unknown = sentences(  # what weighs most comes first
         result.churn is None
         and "How many verdicts change in production: give recent answers without labels (--on FILE). Labels "
@@ -424,7 +422,7 @@ def migrate_document(result: MigrateResult) -> Document:
         f"{result.gold.in_words}. An item without a verdict counts as {result.gold.unscored_counts_as}.",
         Headline(result.decision, says[result.decision], because, unknown, following, more=more),
         _difference(result),
-        rows_section(on_rows, result.metric, result.gold.scale),
+        rows_section(result.on_rows, result.metric, result.gold.scale),
         _churn(result.churn) if result.churn else None,
         notes=sentences(
             bool(result.n_called_again) and f"The lock holds no verdict for {items}.",

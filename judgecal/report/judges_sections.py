@@ -24,10 +24,9 @@ from judgecal.report.document import (
     table,
 )
 from judgecal.report.numbers import DASH, count, count_of, estimate, money, percent, plain, points, seconds
-from judgecal.report.wording import glossary, sentence, sentences
+from judgecal.report.wording import glossary, sentences
 from judgecal.selection.decision import JudgesDecision
 from judgecal.stats.metrics import digits_of, metric_facts
-from judgecal.stats.retest import Repeats
 from judgecal.stats.stand_in import MIN_SHARED, StandIn
 
 _JUDGES = 3  # judges whose repeats are told in sentences
@@ -360,7 +359,7 @@ def diagnostics(decision: JudgesDecision) -> Section:
     return section(
         "diagnostics",
         "Diagnostics",
-        "What to fix in the prompt, what to label next, whether repeats pay.",
+        "What to fix in the prompt, what to label next, how far a judge repeats itself.",
         _noise(decision),
         cost,
         _metrics(decision),
@@ -375,14 +374,6 @@ def _noise(decision: JudgesDecision) -> list[Block]:
         once = "Each item was judged once, so nobody knows how often a judge contradicts itself."
         return blocks_of(Heading(title), f"{once} With --repeats 3 you see it here beside the margin.")
 
-    def swing(expected: Sequence[Repeats]) -> str:
-        """Within what 95% of pairs of runs differ: 1.96 sqrt(2) times the noise of one run's mean."""
-        first, last = expected[0], expected[-1]
-        if first.error is None or last.error is None:
-            return DASH
-        noise = max(0.0, first.error**2 - last.error**2) / (1.0 - 1.0 / last.repeats)
-        return points(1.96 * (2.0 * noise) ** 0.5)
-
     repeats = table(
         repeated,
         {
@@ -390,7 +381,10 @@ def _noise(decision: JudgesDecision) -> list[Block]:
             "repeats": lambda row: str(row[1].repeats),
             "flip rate": lambda row: estimate(row[1].flip_rate),
             "within-item SD, % of the range": lambda row: estimate(row[1].within_item_sd_share),
-            "two runs differ by, points": lambda row: swing(row[1].expected),
+            # 95% of pairs of runs
+            "two runs differ by, points": lambda row: (
+                DASH if row[1].run_sd is None else points(1.96 * 2.0**0.5 * row[1].run_sd)
+            ),
             "margin": lambda row: f"{100.0 * decision.margin:g}",
         },
         title=title,
@@ -404,30 +398,19 @@ def _noise(decision: JudgesDecision) -> list[Block]:
 
 
 def retest_notes(judge: str, retest: Retest) -> Iterator[str]:
-    """How a judge repeats itself, and how many repeats pay, in sentences."""
-    known, expected = retest.within_item_sd.value is not None, retest.expected
-    digits = digits_of("mae", retest.unit) if known else 3
+    """How a judge repeats itself, in sentences."""
     flips = f", flip rate {in_percent(retest.flip_rate)}" if retest.flip_rate else ""
     yield (
         f"{judge} over {retest.repeats} repeats: the same verdict in {in_percent(retest.exact_agreement)} "
         f"of the pairs, unanimous on {in_percent(retest.unanimous)} of {retest.n_items} items{flips}."
     )
-    if known:
+    if retest.within_item_sd.value is not None:
+        digits = digits_of("mae", retest.unit)
         share = plain(retest.within_item_sd_share.value)
         sd = f"{estimate(retest.within_item_sd, digits)} ({share} of the range)"
         yield f"{judge}: within-item SD {sd}, ICC(1,1) {estimate(retest.icc_1_1)}."
     if retest.exact_agreement.low is None and retest.exact_agreement.reason:
         yield f"{judge}, repeats: {retest.exact_agreement.reason}."
-    yield sentence(f"{judge}: {retest.why}")
-    means = ", ".join(plain(repeats.sd, digits) for repeats in expected)
-    rates = ", ".join(plain(repeats.flip_rate) for repeats in expected)
-    more = sentences(
-        bool(expected[0].sd) and f"SD of their mean {means}",
-        bool(expected[0].flip_rate) and f"flip rate of their majority {rates}",
-    )
-    if more:  # one call an item is not already perfectly repeatable
-        calls = ", ".join(str(repeats.repeats) for repeats in expected)
-        yield f"{judge}, expected of {calls} calls an item: {'; '.join(more)}."
     if retest.all_cached:
         store = "every reply came from the store, which holds each repeat as an earlier call of its own"
         yield f"{judge}: {store}."

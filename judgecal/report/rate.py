@@ -1,22 +1,13 @@
-"""The documents of `rate` and `plan`: what share is right and what that takes for granted, and how many
-labels a rate takes, or how many questions tell two judges apart.
-"""
+"""The document of `rate`: what share is right, and what that number assumes."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
-from typing import NamedTuple, TypeVar
 
-from judgecal.experiment import Experiment
-from judgecal.experiment.rows import sheet_command
-from judgecal.production.plan import CurvePoint, PlanResult, QuestionsResult
 from judgecal.production.rate import RateResult
 from judgecal.records import Estimate, Headline
 from judgecal.report.charts import (
     Axis,
-    Frame,
-    Mark,
     change_in_points,
     hundred,
     in_percent,
@@ -29,26 +20,18 @@ from judgecal.report.document import (
     Document,
     Fact,
     Hundred,
-    Picture,
     Section,
-    Table,
     section,
     stored_document,
     table,
 )
 from judgecal.report.numbers import DASH, count, count_of, estimate, p_value, percent, plain, points
-from judgecal.report.rows import rows_section
 from judgecal.report.wording import fitting, sentence, sentences
-from judgecal.stats.metrics import metric_facts
-from judgecal.workspace import Workspace
 
 _RAW = (
     "raw rate",
     "Share that passes by the calibrated verdicts, before any correction, with the judge's errors in it.",
 )
-_P = TypeVar("_P")
-_SHOWN = 6  # numbers of a curve where it is not drawn
-_WIDE, _NARROW = 660, 340  # pixels of a curve
 
 
 def rate_document(result: RateResult) -> Document:
@@ -90,7 +73,6 @@ def rate_document(result: RateResult) -> Document:
         _rates(result),
         _shift(result),
         _by(result),
-        bool(result.curve) and curve_section(result.curve),
         facts=facts,
         notes=sentences(saved, map(sentence, result.notes)),
         words=("right", _RAW, "corrected rate", "PPI++", "Rogan-Gladen", "unscored"),
@@ -344,215 +326,4 @@ def _escalation(result: RateResult) -> str:
         f"The judge keeps {percent(escalated.share)} of the rows, where it agrees with people in "
         f"{in_percent(escalated.agreement)}, shown to be {target} or more; a person reads the other "
         f"{count(escalated.n_rows)}{sheet}."
-    )
-
-
-# --- plan
-
-
-def plan_report(_workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
-    """The document of either plan, as it was stored."""
-    if "lock" in experiment.config:
-        return plan_document(experiment.read_summary(PlanResult))
-    return questions_document(experiment.read_summary(QuestionsResult))
-
-
-def plan_document(result: PlanResult) -> Document:
-    """How many labels a rate takes."""
-    half = f"± {points(result.half_width, 0 if result.half_width >= 0.01 else 1)} points"
-    with_judge, plain, stratified = map(
-        count, (result.labels_with_judge, result.labels_plain, result.labels_stratified)
-    )
-    saved = percent(1.0 - result.labels_with_judge / result.labels_plain)
-    ends, correlation, least = result.labels_at_ends, result.correlation, ""
-    if correlation is not None and correlation.value is not None:
-        limit = percent(1.0 - max(0.0, correlation.value) ** 2)
-        least = f"Correlation {estimate(correlation, 2)}: {limit} of the labels is the least that can do."
-    labels = {
-        "alone": plain,
-        "with the judge's verdicts": with_judge,
-        "with them, drawn by strata": stratified,
-    }
-    return stored_document(
-        result,
-        f"{result.judge}: how many labels a rate takes",
-        f"{result.judge} ({result.lock}), as it was on {result.gold.set} ({result.gold.split})",
-        Headline(
-            "plan",
-            f"For {half}, label about {with_judge} answers with this judge.",
-            sentences(
-                f"Without it {plain}: it saves {saved}, by its own correlation with people's labels.",
-                ends is not None
-                and f"At the ends of that correlation's interval: {count(ends[0])} to {count(ends[1])} "
-                "labels.",
-            ),
-            ("Whether the judge is as good on the rows to come: the labels themselves will tell.",),
-            "judgecal judge --help",
-        ),
-        section(
-            "labels",
-            "Labels needed",
-            "How many labels to pay for. We expect this from the lock; it is no promise.",
-            Table(["labels", "n"], [*labels.items()], short=True),
-            _assumed(result.assumes),
-        ),
-        bool(result.curve) and curve_section(result.curve, short=True),
-        notes=sentences(least, map(sentence, result.notes)),
-        words=("half width", "correlation", "by strata"),
-        short=True,
-    )
-
-
-def _assumed(assumes: Sequence[str]) -> Bullets:
-    return Bullets([f"Assumed: {text}." for text in assumes], short=True)
-
-
-class _Line(NamedTuple):
-    name: str
-    tone: str
-    points: Sequence[tuple[int, float]]
-
-
-def curve_section(curve: Sequence[CurvePoint], *, short: bool = False) -> Section:
-    """Half width against labels; a short one stands in the terminal too, with some of its numbers."""
-    widths = table(
-        _some(curve) if short else curve,
-        {
-            "labels": lambda point: count(point.n),
-            "alone": lambda point: points(point.plain),
-            "with the judge": lambda point: points(point.with_judge),
-            "by strata": lambda point: points(point.stratified),
-        },
-        title="Half width in points, by labels",
-    )
-    says = "; ".join(
-        f"{point.n} labels: {points(point.plain)} or {points(point.with_judge)}" for point in curve
-    )
-    by_strata = [(point.n, 100.0 * point.stratified) for point in curve if point.stratified is not None]
-    lines = (
-        _Line("alone", "soft", [(point.n, 100.0 * point.plain) for point in curve]),
-        _Line("with the judge", "accent", [(point.n, 100.0 * point.with_judge) for point in curve]),
-        _Line("by strata", "warm", by_strata),
-    )
-    return section(
-        "curve",
-        "What more labels give",
-        "How far more labels narrow the interval, for a very large table. We expect this from the lock; "
-        "it is no promise.",
-        _curve(lines, ("labels", "half width, points"), says, widths, short=short),
-    )
-
-
-def _some(curve: Sequence[_P]) -> list[_P]:
-    """At most six, the last one among them."""
-    step = -(-len(curve) // _SHOWN)
-    return list(curve[::-1][::step][::-1])
-
-
-def _curve(
-    lines: Sequence[_Line],
-    titles: tuple[str, str],
-    says: str,
-    values: Table,
-    *,
-    short: bool = True,
-    log: bool = False,
-) -> Picture:
-    """Lines over a number that is to be chosen, each with its name; the values stand in their place where
-    nothing can be drawn.
-    """
-
-    def drawn(width: int) -> str:
-        every = [point for line in lines for point in line.points]
-        numbers, heights = zip(*every, strict=True)
-        room = width / (width - 7.0 * max(len(line.name) for line in lines) - 20.0)  # for the names
-        first, last = float(min(numbers)) if log else 0.0, float(max(numbers))
-        end = first * (last / first) ** room if log else room * last
-        frame = Frame(width, (first, end), (0.0, 1.05 * max(heights) or 1.0), titles, log=log)
-        marks: list[Mark] = []
-        below = 0.0  # names stand behind their lines, one below the other
-        for line in sorted(lines, key=lambda line: -line.points[-1][1] if line.points else 0.0):
-            places = [(frame.x(n), frame.y(value)) for n, value in line.points]
-            if not places:
-                continue
-            marks.append(Mark("path", text=f"M{'L'.join(f'{x} {y}' for x, y in places)}", tone=line.tone))
-            marks += [Mark("dot", x, y, tone=line.tone) for x, y in places]
-            x, below = places[-1][0], max(places[-1][1] + 4.0, below + 14.0)
-            marks.append(Mark("text", x + 10.0 + 3.1 * len(line.name), below, text=line.name))
-        return frame.drawn(marks)
-
-    return Picture(lambda: drawn(_WIDE), says, narrow=lambda: drawn(_NARROW), numbers=values, short=short)
-
-
-def questions_document(result: QuestionsResult) -> Document:
-    """How many questions tell two judges apart."""
-    share, a, b = metric_facts(result.metric).unit != "scale", result.a, result.b
-
-    def size(difference: float) -> str:
-        return f"{points(difference)} points" if share else plain(difference, 3)
-
-    def questions(n: int | None) -> str:
-        return "more than a million" if n is None else count(n)
-
-    needed, seen, detectable = questions(result.questions), result.seen, size(result.smallest_detectable)
-    sizes = table(
-        [("asked for", result.difference, result.questions),
-         *((row.what, row.difference, row.questions) for row in result.rows)],
-        {
-            "difference": lambda row: row[0],
-            f"in {result.metric}": lambda row: size(row[1]),
-            "questions": lambda row: questions(row[2]),
-        },
-        short=True,
-    )  # fmt: skip
-    values = table(
-        _some(result.curve),
-        {
-            "questions": lambda point: count(point.n),
-            "smallest difference": lambda point: size(point.difference),
-        },
-        title="The smallest difference shown, by questions",
-    )
-    as_seen = next((row.questions for row in result.rows), None)
-    takes = f"takes {'about ' * (as_seen is not None)}{questions(as_seen)}"
-    enough = result.questions is not None and result.questions <= result.n_questions
-    says = "; ".join(f"{point.n} questions: {size(point.difference)}" for point in result.curve)
-    axis = "smallest difference, points" if share else f"smallest difference in {result.metric}"
-    times = 100.0 if share else 1.0
-    line = _Line("shown in 80%", "accent", [(point.n, times * point.difference) for point in result.curve])
-    following, on = result.again, result.on_rows
-    sheet = sheet_command(result.compared_from, [on]) if on else None
-    return stored_document(
-        result,
-        f"{a} and {b}: how many questions show the difference",
-        f"{a} and {b} in {result.compared_from}, {result.n_questions:,} questions",
-        Headline(
-            "plan",
-            f"To tell {a} from {b} by {size(result.difference)} takes {needed} questions.",
-            sentences(
-                on is not None and sentence(on.why),
-                f"The {result.n_questions:,} questions there are show {detectable}.",
-                seen.value is not None
-                and f"The difference seen, {size(abs(seen.value))}, {takes}; it is itself not sure.",
-            ),
-            (
-                "Whether the two differ by so much: no number of questions makes a difference that is "
-                "not there.",
-            ),
-            sheet or following if enough or sheet else f"judgecal report {result.experiment} --open",
-        ),
-        rows_section([on] if on else [], result.metric, ""),
-        section(
-            "questions",
-            "Questions needed",
-            "How many questions show which of the two agrees better with people.",
-            sizes,
-            _assumed(result.assumes),
-        ),
-        section(
-            "curve",
-            "What more questions show",
-            "Which difference a number of questions shows, in 80% of samples.",
-            _curve([line], ("questions", axis), says, values, log=True),
-        ),
     )

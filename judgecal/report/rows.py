@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from judgecal.experiment.rows import OnRows
-from judgecal.records import Estimate
 from judgecal.report.charts import change_of, in_percent
 from judgecal.report.document import Paragraph, Section, section, table
 from judgecal.report.numbers import DASH, count
@@ -13,24 +10,24 @@ from judgecal.report.wording import sentence
 from judgecal.stats.metrics import amount_of
 
 
-def rows_section(on_rows: Sequence[OnRows], metric: str, scale: str) -> Section | None:
+def rows_section(on: OnRows | None, metric: str, scale: str) -> Section | None:
     """How far judges differ, what that bounds, what labels say, and how many it takes; None without rows."""
-    if not on_rows:
+    if on is None:
         return None
-
-    def most(worst: Estimate | None) -> str:
-        return DASH if worst is None or worst.high is None else amount_of(worst.high, metric, scale)
+    worst = on.differ.worst_loss
 
     def number(n: int | None) -> str:
         return DASH if n is None else count(n)
 
     values = table(
-        on_rows,
+        [on],
         {
             "judges": lambda on: f"{on.reference}, {on.candidate}",
             "rows": lambda on: count(on.differ.n),
             "differ": lambda on: in_percent(on.differ.share),
-            "loses at most": lambda on: most(on.differ.worst_loss),
+            "loses at most": lambda _: (
+                DASH if worst is None or worst.high is None else amount_of(worst.high, metric, scale)
+            ),
             "labels": lambda on: count(on.n_labels),
             "first - second": lambda on: DASH if on.loss is None else change_of(on.loss, metric, scale),
             "needed": lambda on: number(on.labels_needed),
@@ -45,5 +42,5 @@ def rows_section(on_rows: Sequence[OnRows], metric: str, scale: str) -> Section 
         "spent where they differ. Loses at most: the second judge, whatever the labels. Needed: labels for a "
         "decision in four draws of five, drawn mostly where they differ, and drawn at random.",
         values,
-        [Paragraph(sentence(on_rows[0].look), short=True)] if on_rows[0].look else False,
+        [Paragraph(sentence(on.look), short=True)] if on.look else False,
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from judgecal.experiment.losses import FloorLoss
-from judgecal.experiment.rows import sheet_command
 from judgecal.records import Estimate, Headline
 from judgecal.report.charts import axis_of, in_percent, in_units, ladder_picture, metric_row, of_metric
 from judgecal.report.document import (
@@ -33,7 +32,6 @@ from judgecal.report.judges_headline import (
     use,
 )
 from judgecal.report.numbers import DASH, between, count, money, plain, seconds
-from judgecal.report.rows import rows_section
 from judgecal.report.wording import AS_WRONG, OWN_LABELS, fitting, sentence, sentences
 from judgecal.selection.select_result import SelectResult
 from judgecal.stats.metrics import amount_of, digits_of, metric_facts
@@ -51,7 +49,6 @@ def select_document(result: SelectResult) -> Document:
         f"{gold.unscored_counts_as}.",
         unread_headline(result.unread) or naming_unread(_headline(result), result.unread),
         _judges(result),
-        rows_section(result.open_rows, result.metric, gold.scale),
         _lock(result),
         notes=(
             *map(sentence, result.notes),
@@ -122,9 +119,7 @@ def _headline(result: SelectResult) -> Headline:
         result.more_questions is not None and f"Whether a cheaper judge is good enough: {cheaper}",
         result.noise is None and "How often the judge contradicts itself: it was not called again.",
     )
-    sheet = sheet_command(result.experiment, result.open_rows) if result.more_questions else None
     following = f"{report} --open" if result.lock is None else f"judgecal gate --lock {result.lock}"
-    following = sheet or following
     return Headline(pick.kind, what, because, unknown, following, chip, more)
 
 

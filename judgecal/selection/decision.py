@@ -391,24 +391,17 @@ def decide(
     metric: str,
     margin: float,
     caps: Caps,
-    bounds: Mapping[str, float] | None = None,
 ) -> OpenChoice:
     """Whom the items of a table speak for: the cheapest judge within the caps that is shown to beat the best
     constant and to stay within the margin of the best.
 
     A price that is not known ranks as the dearest; a free judge is known to cost nothing by its kind.
-    `bounds`: of judges that rows without labels, or labels of some, show to lose less than that.
     """
     within = [judge for judge in measured if caps.over(judge) is None]
     if all(judge.entry.decided_by(metric).value is None for judge in within):
         return OpenChoice(table, measured)
     columns, k = [judge.column for judge in within], len(within)
     losses, each = judge_losses(table, columns, metric=metric, margin=margin)
-    by_judge = {
-        judge: replace(loss, upper=(bounds or {}).get(judge, loss.upper))
-        for judge, loss in losses.by_judge.items()
-    }
-    losses = replace(losses, by_judge=by_judge)
     floors, leading = {}, leading_metric(table.gold.scale)
     for column in columns:
         floor = floor_loss(table, column, metric=metric, of=k)

@@ -52,15 +52,7 @@ from judgecal.experiment import (
     whole_items,
 )
 from judgecal.experiment.folder import read_config
-from judgecal.experiment.rows import (
-    DecidedBy,
-    JudgedRows,
-    OnRows,
-    RowJudge,
-    boundable,
-    judgements_of_rows,
-    rows_due,
-)
+from judgecal.experiment.rows import DecidedBy, JudgedRows, OnRows, judgements_of_rows, rows_due
 from judgecal.goldset import GoldSet, load_gold, split_notes
 from judgecal.judges import Judge, JudgeName, in_orders, judge_named
 from judgecal.models import load_catalogue
@@ -90,7 +82,6 @@ from judgecal.selection.rules import (
 from judgecal.signatures import list_signatures
 from judgecal.stats import Calibration
 from judgecal.stats.calibration import calibrated
-from judgecal.stats.compare import Planned
 from judgecal.stats.disagreement import by_rows
 from judgecal.stats.metrics import metric_facts
 from judgecal.workspace import Workspace, find_workspace, shown
@@ -114,7 +105,6 @@ class OldAndNew:
     difference: Estimate
     old_value: float | None
     new_value: float | None
-    planned: Planned | None = None  # for other numbers of questions
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +243,13 @@ def _flipped(
             yield FlippedItem(item.item_id, (then,), (now,), *([] if rules[0].mark is None else passed))
 
 
+def _verdicts(
+    rows: Iterable[tuple[Item, Sequence[Judgement] | None]],
+) -> list[tuple[Item, list[Label | None]]]:
+    """The rows that both judges judged, each with their verdicts."""
+    return [(item, [row.verdict for row in judged]) for item, judged in rows if judged is not None]
+
+
 @dataclass(frozen=True, slots=True)
 class _Side:
     """One judge with its verdicts by item, on a scale."""
@@ -346,8 +343,8 @@ class MigrateRun:
             problems.append(f"--to names {self.new.name}, which is the locked judge itself")
         if self.labels is not None and self.recent is None:
             problems.append("--labels are of rows: name the table that they were drawn from with --on")
-        if self.labels is not None:
-            boundable(self.lock.metric, self.gold.scale)
+        if self.labels is not None and not by_rows(self.lock.metric, self.gold.scale):
+            problems.append(f"--labels: {self.lock.metric} is no mean over answers: they bound no loss by it")
         if not self.test_items:
             problems.append(f"none of the {len(self.items)} items is a test item: we can decide nothing")
         if self.output is not None and not self.output.parent.is_dir():
@@ -400,10 +397,10 @@ class MigrateRun:
                 self.lock.calibration,
                 calibrate(AgreementTable(self.gold, self.items), JudgeColumn.of(self.new, rows)),
             )
-            changed, judged = None, None
-            if self.recent is not None:
-                changed, judged = self._churn(self.recent, maps, journal, budget)
-        lost = sum(row.error is not None and row.error.kind in RETRIED_ON_RESUME for row in (*called, *rows))
+            recent = [] if self.recent is None else self._judge_recent(self.recent, journal, budget)
+        of_recent = (row for _, judgements in recent for row in judgements or ())
+        errors = [row.error for row in (*called, *rows, *of_recent) if row.error is not None]
+        lost = sum(error.kind in RETRIED_ON_RESUME for error in errors)
         again, new = (
             {row.item_id: row.verdict for row in whole_items(part, judge.scale)}
             for part, judge in ((called, self.old), (rows, self.new))
@@ -416,8 +413,9 @@ class MigrateRun:
             for side in sides
         }
         on_rows, seen = None, {**self._seen(), "judges": judges}
-        if judged is not None and not lost:
-            on_rows = self._on_rows(sides, *judged)
+        changed = None if self.recent is None else self._churn(self.recent, maps, recent)
+        if self.recent is not None and not lost:
+            on_rows = self._on_rows(sides, maps, self.recent, recent)
         look = foresee_look(**seen)
         # rows that decide, and their labels, cost no look at test: one taken before speaks, and so does that
         # of a lock, which says how its judge does on test
@@ -451,36 +449,30 @@ class MigrateRun:
         self.experiment.write_summary(result)
         return result
 
+    def _judge_recent(
+        self, recent: TableRows, journal: Journal, budget: Budget
+    ) -> list[tuple[Item, list[Judgement] | None]]:
+        """Have both judges judge recent answers; None of a row that lacks what they ask for."""
+        for judged in self._recent_items():
+            trial = Due(judged.judge, judged, journal, self.options)
+            judge_to_journal([trial], budget=budget, label=judged.judge.name)
+        return list(judgements_of_rows(recent, (self.old, self.new), journal))
+
     def _churn(
         self,
         recent: TableRows,
         maps: tuple[Calibration | None, Calibration | None],
-        journal: Journal,
-        budget: Budget,
-    ) -> tuple[ChurnResult, tuple[Mapping[str, RowJudge], list[tuple[Item, list[Label | None]]]]]:
-        """Have both judges judge recent answers, and say what would change, each by its own map; with the
-        judges and what they said."""
-        for judged in self._recent_items():
-            trial = Due(judged.judge, judged, journal, self.options)
-            judge_to_journal([trial], budget=budget, label=judged.judge.name)
-        judges = self.old, self.new
-        known, n_lacking = list[tuple[Item, list[Label | None]]](), 0
-        of = {
-            judge.name: RowJudge(judge, item_scale(judge), calibration)
-            for judge, calibration in zip(judges, maps, strict=True)
-        }
-        for _, row, said in judgements_of_rows(recent, of, journal):
-            n_lacking += said is None
-            known += [] if said is None else [(row.item, [judgement.verdict for judgement in said])]
-        rules = self._rules(maps)
-        changed = ChurnResult(
+        rows: Sequence[tuple[Item, Sequence[Judgement] | None]],
+    ) -> ChurnResult:
+        """What would change on recent answers, of each judge by its own map."""
+        known, rules = _verdicts(rows), self._rules(maps)
+        return ChurnResult(
             str(recent.source.path),
             tuple(churn(rules, known)),
-            sum(said.count(None) for _, said in known),
-            n_lacking,
+            sum(verdicts.count(None) for _, verdicts in known),
+            len(rows) - len(known),
             tuple(itertools.islice(_flipped(rules, known), _MOST_FLIPPED)),
         )
-        return changed, (of, known)
 
     def _rules(self, maps: Iterable[Calibration | None]) -> list[PassRule]:
         """Which verdicts of either judge pass."""
@@ -492,26 +484,33 @@ class MigrateRun:
     def _on_rows(
         self,
         sides: tuple[_Side, _Side],
-        judges: Mapping[str, RowJudge],
-        rows: Sequence[tuple[Item, Sequence[Label | None]]],
+        maps: tuple[Calibration | None, Calibration | None],
+        recent: TableRows,
+        rows: Sequence[tuple[Item, Sequence[Judgement] | None]],
     ) -> OnRows | None:
         """What the rows decide, and labels of some; None of what cannot be bounded so."""
         if not by_rows(self.lock.metric, self.gold.scale):
             return None
         known = tuple(item for item in self.items if self.gold.split_of(item.group) != "test")
-        on_known = {side.judge.name: side.on(known) for side in sides}
-        where = self.recent.source.path.name if self.recent else ""
-        how: dict[str, Any] = {"where": where, "trained": self.old.trained_on | self.new.trained_on}
-        judged = JudgedRows.of(self.gold, self.lock.metric, judges, (known, on_known), rows, **how)
+        judged = JudgedRows.of(
+            self.gold,
+            self.lock.metric,
+            (self.old.name, self.new.name),
+            maps,
+            (known, [side.on(known) for side in sides]),
+            _verdicts(rows),
+            where=recent.source.path.name,
+            trained=self.old.trained_on | self.new.trained_on,
+        )
         if judged is None and self.labels is not None:
+            where = recent.source.path.name
             raise InputError(
                 f"{where}: no row, or too few labelled questions, to decide by --labels: leave it out"
             )
         if judged is None:
             return None
         judged.write(self.experiment.folder)
-        left = judged.at_level(self.experiment, self.labels)
-        return judged.decide(self.old.name, self.new.name, margin=self.margin, **left)
+        return judged.decide(margin=self.margin, **judged.at_level(self.experiment, self.labels))
 
     def foresee(self) -> Look:
         """Which decision on test labels a run would take, of verdicts that are not known yet."""
@@ -605,7 +604,7 @@ class MigrateRun:
             and any(name != lock.model_id for name in model_ids(rows)),
             old_value=test.b,
             new_value=test.a,
-            all_items=OldAndNew(whole.difference, whole.b, whole.a, whole.planned),
+            all_items=OldAndNew(whole.difference, whole.b, whole.a),
             churn=changed,
             new_lock=None,
             new_lock_reason=None,

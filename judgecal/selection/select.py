@@ -7,7 +7,6 @@ experiment stays as it was.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -40,7 +39,6 @@ from judgecal.experiment import (
     verdicts_sha,
     whole_items,
 )
-from judgecal.experiment.rows import JudgedRows, OnRows, boundable
 from judgecal.judges import Judge, JudgeName, judge_named, single_calls
 from judgecal.records import Item, Judgement
 from judgecal.selection.confirm import (
@@ -94,8 +92,6 @@ class SelectRun(SelectRequest):
         problems += [] if self.recorded else lock_problems(self.output, replace=self.replace)
         refuse(problems)
         metric_named(self.by, self.stored.gold.scale)
-        if self.on is not None or self.labels is not None:
-            boundable(self.by, self.stored.gold.scale)
         refuse_unequal(self.stored.gold, self.stored.items, "select")
         if self.on_all:  # refuse to choose on all labels what has not judged them all, or knows some of them
             if self.stored.split != "all":
@@ -120,20 +116,7 @@ class SelectRun(SelectRequest):
             )
         _ = self.test_items
 
-    def _on_rows(self) -> tuple[OnRows, ...]:
-        """Every judge within the caps against every other one on the rows, at the level left for each."""
-        table = replace(self.stored.table, items=self.choosing_items)
-        within = [judge.column for judge in measure(self.stored, table) if self.caps.over(judge) is None]
-        if len(within) < 2 or self.on_all:
-            return ()
-        rows = JudgedRows.of_experiment(self.stored, within, self.by, self.on, self.experiment)
-        if rows is None:
-            return ()
-        left = rows.at_level(self.experiment, self.labels, shared_by=len(within) - 1)
-        pairs = itertools.permutations([column.judge for column in within], 2)
-        return tuple(rows.decide(a, b, margin=self.margin, **left) for a, b in pairs)
-
-    def decide(self, on_rows: Sequence[OnRows] = ()) -> OpenChoice:
+    def decide(self) -> OpenChoice:
         """The choice, from what the experiment holds; nothing is called, written or logged."""
         self.check()
         table = replace(self.stored.table, items=self.choosing_items, seed=self.seed)
@@ -143,7 +126,7 @@ class SelectRun(SelectRequest):
             within = [judge for judge in measured if self.caps.over(judge) is None]
             table = replace(table, level=foresee_look(**self._seen(self._verdicts(within))).level)
         shared: dict[str, Any] = {"metric": self.by, "margin": self.margin, "caps": self.caps}
-        return decide(self.stored, table, measured, bounds=shown_on_rows(on_rows), **shared)
+        return decide(self.stored, table, measured, **shared)
 
     def _judge(self, chosen: MeasuredJudge) -> Judge:
         """The chosen judge, refused where it is not what the experiment called, or could not be locked."""
@@ -250,8 +233,7 @@ class SelectRun(SelectRequest):
             anew = measured_again(self.experiment.folder, self.options)
             made = Journal(None) if anew else Journal.looked_at(self.experiment.folder / NOISE_FILE)
             runs.append(((*test, *rest), made, self.noise_calls))
-        on_rows = [self.on.plan(self.experiment.journal)] if self.on else []
-        return together(on_rows + [
+        return together([
             plan_calls([judge], items, stored, replace(self.options, repeats=repeats))
             for items, stored, repeats in runs
         ])  # fmt: skip
@@ -260,8 +242,6 @@ class SelectRun(SelectRequest):
         """Choose on open items, confirm on test, and write the lock where there is one."""
         decided = self.decide()
         open_experiment(self.experiment)
-        if on_rows := self._on_rows():
-            decided = self.decide(on_rows)
         if decided.choice is None:
             result = select_result(self, decided)
         elif self.recorded:
@@ -272,7 +252,6 @@ class SelectRun(SelectRequest):
             )
         else:
             result = self._called(decided)
-        result = replace(result, on_rows=on_rows)
         self.experiment.write_summary(result)
         return result
 
@@ -327,19 +306,6 @@ class SelectRun(SelectRequest):
         k = len(decided.losses.by_judge)
         shared: dict[str, Any] = {"metric": self.by, "n_judges": k, "caps": self.caps}
         return upheld(decided.chosen, confirmed, chosen_on=decided.table, **shared)
-
-
-def shown_on_rows(on_rows: Sequence[OnRows]) -> dict[str, float]:
-    """What each judge loses at most, where rows tell: shown to stay under the margin against every other one,
-    or shown not to against one."""
-    bounds = dict[str, list[float]]()
-    for on in on_rows:
-        worst = on.differ.worst_loss
-        bound = on.loss_below if on.decided_by == "labels" or worst is None else worst.high
-        told = math.inf if on.decision is None or bound is None else bound
-        bounds.setdefault(on.candidate, []).append(told)
-    failed = {on.candidate for on in on_rows if on.decision == "fail"}
-    return {judge: max(each) for judge, each in bounds.items() if judge in failed or max(each) < math.inf}
 
 
 @working("Choosing among the judges")

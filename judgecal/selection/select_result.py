@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from judgecal.errors import InputError, listed
 from judgecal.experiment import (
@@ -25,11 +25,10 @@ from judgecal.experiment import (
 )
 from judgecal.experiment.agreement import constant_entry
 from judgecal.experiment.people import judge_beside_people
-from judgecal.experiment.rows import JudgedTable, OnRows
 from judgecal.experiment.stored import Unread, unread_of
-from judgecal.goldset import GoldSet, split_notes
+from judgecal.goldset import split_notes
 from judgecal.judges import JudgeKind
-from judgecal.records import Estimate, Item, Judgement, Result, as_plain
+from judgecal.records import Estimate, Item, Judgement, Result
 from judgecal.selection.confirm import NOISE_CALLS, Confirmed, Upheld
 from judgecal.selection.decision import Caps, ChosenJudge, MeasuredJudge, OpenChoice, in_words, open_items
 from judgecal.selection.lock import Lock, Noise, model_ids
@@ -135,21 +134,6 @@ class SelectResult(Result):
     confirmed_on_test: bool | None = None
     doubt: str | None = None
     refused: RejectedJudge | None = None
-    on_rows: tuple[OnRows, ...] = ()  # each judge against each other on rows without labels
-
-    @property
-    def open_rows(self) -> tuple[OnRows, ...]:
-        """What the rows say of the judge that is cheaper and not shown, else of all others."""
-        beside = [on for on in self.on_rows if on.reference == self.best]
-        cheaper = self.choice.cheaper if self.choice else None
-        return tuple([on for on in beside if on.candidate == cheaper] or beside)
-
-    def as_json(self) -> dict[str, Any]:
-        """The contract's object, with what the rows say at its top."""
-        of_rows = as_plain(self.open_rows[0]) if self.open_rows else {}
-        decided = of_rows.get("decided_by") or "gold"
-        told = {name: of_rows.get(name) for name in ("differ", "labels_needed")}
-        return {**Result.as_json(self), **told, "decided_by": decided}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,8 +152,6 @@ class SelectRequest:
     replace: bool = False  # whether a lock that is there may be written over
     on_all: bool = False  # whether all labelled items choose: then none is left to confirm on
     out: str | None = None  # the slug of its experiment; None for the usual one
-    on: JudgedTable | None = None  # rows without labels on which the judges are held against each other too
-    labels: GoldSet | None = None  # labels of some of them, drawn where the judges differ
 
     @cached_property
     def experiment(self) -> Experiment:
@@ -185,7 +167,6 @@ class SelectRequest:
             "repeats": self.options.repeats,
             "seed": self.seed,
             **({"split": "all"} if self.on_all else {}),
-            **({} if self.on is None else {"on": self.on.config(self.workspace)}),
         }
         return plan_experiment(self.workspace, config, out=self.out)
 

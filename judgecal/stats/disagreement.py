@@ -382,27 +382,26 @@ def _clustered(parts: Floats, groups: Ints) -> float:
 # --- the draw, and how many labels
 
 
-def draw_strata(pairs: Sequence[TwoJudges], shares: Floats | None) -> tuple[Ints, Floats]:
-    """Strata to draw labels by that serve every pair of judges on the same rows, and the spread of each.
+def draw_strata(judges: TwoJudges, shares: Floats | None) -> tuple[Ints, Floats]:
+    """Strata to draw labels by, and the spread of each.
 
-    Rows on which no pair differs are parted by the class of the verdict, the others by how much can be lost
-    on them. Labels where all agree tell the shares of the classes by a macro metric: a quarter of the draw,
+    Rows on which the judges agree are parted by the class of the verdict, the others by how much can be lost
+    on them. Labels where they agree tell the shares of the classes by a macro metric: a quarter of the draw,
     each class alike; else they are there so that every row has a chance, a twentieth.
 
     Returns:
         N strata, 0 and up without gaps; their spreads as `goldset.draw.allocate` takes them, by which alone
         labels are shared out.
     """
-    ends = (pair.ends(shares) for pair in pairs)
-    wide = np.max([highs - lows for lows, highs in ends], axis=0)
-    differ = np.any([pair.differ for pair in pairs], axis=0)
+    lows, highs = judges.ends(shares)
+    wide, differ = highs - lows, judges.differ
     place = np.ceil(3.0 * wide / max(float(wide.max()), _EPS) - _EPS)
-    kinds = np.where(differ, _CLASSES + place, pairs[0].cells if pairs[0].macro else 0)
+    kinds = np.where(differ, _CLASSES + place, judges.cells if judges.macro else 0)
     _, strata = np.unique(kinds, return_inverse=True)
     sizes = np.bincount(strata)
     spreads = np.sqrt(np.bincount(strata, wide**2) / sizes)
     agree = np.bincount(strata, differ) == 0
-    part = _AGREEING if pairs[0].macro else _AGREEING / 5.0
+    part = _AGREEING if judges.macro else _AGREEING / 5.0
     total = float(sizes @ spreads) or 1.0
     even = total * part / (1.0 - part) / max(1, int(agree.sum()))
     return strata.astype(np.int64), np.asarray(np.where(agree, even / sizes, spreads), dtype=np.float64)

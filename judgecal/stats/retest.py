@@ -1,4 +1,4 @@
-"""Test-retest: how far a judge agrees with itself when it is asked again, and how many repeats pay.
+"""Test-retest: how far a judge agrees with itself when it is asked again.
 
 Repeatability is no accuracy: a judge that is wrong in the same way every time repeats itself perfectly.
 """
@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.special import betaln, comb
 
 from judgecal.errors import InputError
 from judgecal.records import Estimate
@@ -23,7 +22,6 @@ from judgecal.stats.intervals import (
     Totals,
     check_level,
     divide,
-    linear_error,
     linear_interval,
     score_interval,
     too_few,
@@ -32,11 +30,6 @@ from judgecal.stats.means import Linear, Means, linearise
 from judgecal.stats.metrics import METRICS
 from judgecal.stats.sample import Bools, Floats, Sample, as_scale, read_both, renumbered
 
-PLANNED_REPEATS = (1, 2, 3, 5, 10)
-"""Calls an item for which the expected noise is given."""
-
-_PAYS = 0.05  # repeats that lower a trial's error by less than this share do not pay
-_EPS = 1e-6
 _TINY = 1e-12  # a mean square below this share of the squared range is rounding
 _NO_PAIR = "no item has two verdicts"
 
@@ -105,117 +98,14 @@ def squares(values: Floats) -> Floats:
     return np.asarray(np.nansum(away**2, axis=1), dtype=np.float64)
 
 
-def within(values: Floats) -> float:
-    """The mean square within rows."""
-    return float(squares(values).sum() / ((~np.isnan(values)).sum() - len(values)))
-
-
-@dataclass(frozen=True, slots=True)
-class Repeats:
-    """What so many calls an item may be expected to come to."""
-
-    repeats: int
-    sd: float | None  # of their mean verdict within an item, on the common scale; None on nominal labels
-    flip_rate: float | None  # of two majorities of them (see `majority_flips`); None without a mark
-    error: float | None  # standard error of a trial's mean agreement (or mean verdict); None below ten groups
-
-
-@dataclass(frozen=True, slots=True)
-class RepeatPlan:
-    """What repeats would do."""
-
-    msw: float | None  # the variance of a verdict within its item; None on nominal labels
-    flips: float | None  # how often two calls fall on different sides of the mark
-    passes: float | None  # how often a call passes
-    noise: float  # the variance that one call an item brings into a trial's mean (`of_what`)
-    fixed: float | None  # the variance that no number of repeats takes out of it; None below ten groups
-    of_what: str
-    n_groups: int
-
-    @classmethod
-    def of(cls, repeated: Repeated) -> RepeatPlan:
-        """What the items that were judged more than once tell of further repeats."""
-        n, classes = len(repeated.counts), repeated.classes
-        noise, fixed = _variances(repeated)
-        return cls(
-            msw=within(repeated.verdicts) if repeated.people.numeric and n else None,
-            flips=None if classes is None or not n else float(np.mean(1.0 - equal_pairs(classes))),
-            passes=None if classes is None or not n else float(np.mean(np.nanmean(classes, axis=1))),
-            noise=noise,
-            fixed=fixed,
-            of_what="mean verdict" if repeated.labels is None else "agreement",
-            n_groups=repeated.rows.n_groups if n else 0,
-        )
-
-    def expected(self) -> tuple[Repeats, ...]:
-        """What 1, 2, 3, 5 and 10 calls an item would come to."""
-        return tuple(
-            Repeats(
-                repeats,
-                sd=None if self.msw is None else math.sqrt(self.msw / repeats),
-                flip_rate=None
-                if self.flips is None or self.passes is None
-                else majority_flips(self.flips, self.passes, repeats),
-                error=self._error(repeats),
-            )
-            for repeats in PLANNED_REPEATS
-        )
-
-    def _error(self, repeats: float) -> float | None:
-        return None if self.fixed is None else math.sqrt(self.fixed + self.noise / repeats)
-
-    def recommended(self) -> tuple[int | None, str]:
-        """The smallest R with sqrt(fixed) > 0.95 sqrt(fixed + noise / R)."""
-        one, endless = self._error(1.0), self._error(math.inf)
-        if self.fixed is None or one is None or endless is None:
-            few = f"fewer than {MIN_GROUPS} do not tell what repeats are worth"
-            return None, f"{self.n_groups} question{'s' * (self.n_groups != 1)}: {few}"
-        what = f"the error of a trial's {self.of_what}"
-        if one - endless <= _EPS * one:
-            return 1, f"1 call for each item is enough: repeats cannot lower {what}"
-        if endless <= _EPS * one:
-            return None, f"all of {what} is noise between repeats: each further call lowers it"
-        enough = max(1, math.ceil(self.noise / (self.fixed * (1.0 / (1.0 - _PAYS) ** 2 - 1.0)) - _EPS))
-        if enough > PLANNED_REPEATS[-1]:
-            lower = f"one leaves {what} at {one:.4f}, endless ones at {endless:.4f}"
-            return enough, f"repeats pay up to {enough} calls for each item: {lower}"
-        calls = "1 call for each item is" if enough == 1 else f"{enough} calls for each item are"
-        lower = f"would lower {what} from {self._error(enough):.4f} to {endless:.4f} only"
-        return enough, f"{calls} enough: even endless repeats {lower}"
-
-
-def majority_flips(flips: float, passes: float, repeats: int) -> float:
-    """How often two majorities of R calls differ on an item, from how often two single calls do.
-
-    The items' pass rates are taken as Beta(a, b) with the mean `passes` and 2 E[p (1 - p)] = `flips` (where
-    more flip than of items that are all one coin: as that coin); then 2 P(majority passes) P(majority fails)
-    is a sum of beta functions. An even R is R - 1: a tie is settled by leaving the last call out, which else
-    changes no majority.
-    """
-    spread = 2.0 * passes * (1.0 - passes)
-    calls = repeats - 1 if repeats % 2 == 0 else repeats
-    if calls == 1 or flips <= 0.0 or spread <= 0.0:
-        return flips
-    shared = max(1.0 - flips / spread, _EPS)  # correlation of two calls on one item
-    mean = passes if flips <= spread else 0.5 + math.sqrt(max(0.0, 0.25 - flips / 2.0))
-    a, b = (rate * (1.0 / shared - 1.0) for rate in (mean, 1.0 - mean))
-    won = np.arange(calls // 2 + 1, calls + 1)
-    lost = np.arange(calls // 2 + 1)
-    together = won[:, None] + lost[None, :]
-    log = betaln(a + together, b + 2 * calls - together) - betaln(a, b)
-    ways = comb(calls, won)[:, None] * comb(calls, lost)[None, :]
-    return float(2.0 * (ways * np.exp(log)).sum())
-
-
-def _variances(repeated: Repeated) -> tuple[float, float | None]:
-    """Of a trial's mean: the variance of one call an item, and the one that repeats do not touch."""
-    values, m = _scores(repeated), repeated.counts
-    if values is None or not len(m) or repeated.rows.n_groups < MIN_GROUPS:
-        return 0.0, None
-    found = within(values)
-    linear = repeated.linear(np.nanmean(values, axis=1), np.ones_like(m), high=1.0)
-    in_it = found * float((1.0 / m).sum()) / len(m) ** 2
-    return found / len(m), max(0.0, linear_error(linear)[0] ** 2 - in_it)
+def _run_sd(repeated: Repeated) -> float | None:
+    """The standard deviation that one call an item brings into the mean of `_scores` over all items; None
+    where verdicts have none, or on fewer than ten questions."""
+    values = _scores(repeated)
+    if values is None or not len(values) or repeated.rows.n_groups < MIN_GROUPS:
+        return None
+    mean_square = float(squares(values).sum() / ((~np.isnan(values)).sum() - len(values)))
+    return math.sqrt(mean_square / len(values))
 
 
 def _scores(repeated: Repeated) -> Floats | None:
@@ -239,15 +129,13 @@ class Repeatability:
             sides of the mark, or in different classes), `within_item_sd` (on the common scale),
             `within_item_sd_share` (of its range), `icc_1_1`. n counts the verdicts of the `n_items` items
             that have two or more.
-        enough, why: the smallest number of calls beyond which even endless repeats lower the error of a
-            trial's agreement by less than 5%, and that in a sentence; None where it cannot be told.
+        run_sd: the standard deviation of the mean agreement of a run of one call an item (without labels of
+            its mean verdict, 0..1) between runs; None where there is none, or on fewer than ten questions.
     """
 
     estimates: dict[str, Estimate]
     n_items: int
-    expected: tuple[Repeats, ...]
-    enough: int | None
-    why: str
+    run_sd: float | None
 
 
 def repeatability(
@@ -262,11 +150,8 @@ def repeatability(
 ) -> Repeatability:
     """Test-retest statistics of one judge; items with fewer than two verdicts say nothing and are left out.
 
-    How many repeats pay: the variance of a trial's mean over n items has a part that repeats do not touch,
-    between the items with their questions, and MSW / (R n), MSW the mean square within items (the squared
-    within-item SD). The first is the variance found, linearised by group, less the noise in it. `verdicts`
-    are n rows of R repeats; `gold_labels` turn the error into that of the agreement (an item without one is
-    left out); the others are as in `agreement`, and so are the errors; one repeat is one too.
+    `verdicts` are n rows of R repeats; `gold_labels` turn `run_sd` into that of the agreement (an item
+    without one is left out); the others are as in `agreement`, and so are the errors; one repeat is one too.
     """
     check_level(level)
     people = as_scale(scale)
@@ -277,9 +162,7 @@ def repeatability(
         raise InputError("repeatability needs two repeats or more, found 1")
     repeated = Repeated.of(sample, people, against_labels=gold_labels is not None)
     found = _Estimates(repeated, level).all(seed=seed)
-    plan = RepeatPlan.of(repeated)
-    enough, why = plan.recommended()
-    return Repeatability(found, len(repeated.counts), plan.expected(), enough, why)
+    return Repeatability(found, len(repeated.counts), _run_sd(repeated))
 
 
 def _any_labels(rows: list[object], people: Scale, judge_scale: Scale | str | None) -> list[object]:

@@ -32,14 +32,14 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from judgecal.experiment import Look
-from judgecal.experiment.rows import JudgedRows, RowJudge
+from judgecal.experiment.rows import JudgedRows
 from judgecal.goldset import Card, GoldSet
 from judgecal.goldset.draw import allocate, draw
 from judgecal.judges.local.rouge_l import rouge_l
 from judgecal.judges.local.token_f1 import token_f1
 from judgecal.records import Item, Rating
 from judgecal.scale import Scale
-from judgecal.stats.calibration import fit_calibration
+from judgecal.stats.calibration import Calibration, fit_calibration
 from judgecal.stats.disagreement import DrawnLabels, TwoJudges, draw_strata, loss_on_labels, worst_loss
 from judgecal.stats.sample import Bools
 from tests.benchmarks.driver import Bench, Floats, Ints, latent, slack
@@ -130,7 +130,7 @@ def items_of(name: str, n_groups: int, size: int) -> tuple[Item, ...]:
 
 def rows_of(
     metric: str,
-    judges: dict[str, RowJudge],
+    maps: tuple[Calibration | None, Calibration | None],
     scale: Scale,
     items: Sequence[Item],
     labels: Floats,
@@ -143,9 +143,9 @@ def rows_of(
     ratings = tuple(Rating(items[at].item_id, "gold", float(labels[at])) for at in inside)
     of_known = tuple(items[at] for at in inside)
     gold = GoldSet("made", Path(), Card("made", scale, sampling="random"), of_known, ratings, (), "")
-    on_known = {name: [side[at] for at in inside] for name, side in zip(judges, said, strict=True)}
+    on_known = [[side[at] for at in inside] for side in said]
     others = ((items[at], [side[at] for side in said]) for at in left)
-    rows = JudgedRows.of(gold, metric, judges, (of_known, on_known), others, where="made")
+    rows = JudgedRows.of(gold, metric, ("old", "new"), maps, (of_known, on_known), others, where="made")
     assert rows is not None
     return rows
 
@@ -156,9 +156,8 @@ def judged(rng: np.random.Generator, world: World, theta: float) -> tuple[Floats
     ours, theirs = (made(rng, world, n, theta) for n in (n_known, ROWS // world.size))
     labels, *verdicts = (np.concatenate(both) for both in zip(ours, theirs, strict=True))
     items = [*items_of("known", n_known, world.size), *items_of("row", ROWS // world.size, world.size)]
-    judges = {name: RowJudge(None, scale) for name in ("old", "new")}
     known = np.arange(len(items)) < len(ours[0])
-    return theirs[0], rows_of(world.metric, judges, scale, items, labels, verdicts, known)
+    return theirs[0], rows_of(world.metric, (None, None), scale, items, labels, verdicts, known)
 
 
 def labelled(
@@ -199,16 +198,16 @@ def measured(world: World, *, reps: int) -> Found | None:
     strata = []
     for _ in range(max(20, reps // 10)):
         _, rows = judged(rng, world, true[0])
-        first = rows.decide("old", "new", margin=MARGIN, level=level)
+        first = rows.decide(margin=MARGIN, level=level)
         found.planned.append((first.labels_at_random, first.labels_needed))
         found.by_rows.append(first.decision == "pass")
-        strata.append(rows.outlook("old", "new")[0].shares)
+        strata.append(rows.outlook[0].shares)
     sizes = [n for _, n in found.planned if n is not None] or [400]
     groups = np.repeat(np.arange(ROWS // world.size), world.size)
     for rep in range(reps):
         hidden, old, new = made(rng, world, ROWS // world.size, true[0])
         two = TwoJudges(old, new, groups, SCALES[world.kind], world.metric)
-        codes, spreads = draw_strata([two], strata[rep % len(strata)])
+        codes, spreads = draw_strata(two, strata[rep % len(strata)])
         counts = np.bincount(codes)
         drawn = allocate(counts.tolist(), spreads.tolist(), sizes[rep % len(sizes)], at_large=0.0)
         at = np.concatenate([
@@ -231,8 +230,8 @@ def growing(world: World, *, reps: int) -> float | None:
     rng, wrong = np.random.default_rng(5), 0
     for _ in range(reps):
         hidden, rows = judged(rng, world, true[0])
-        two, before = rows.pair("old", "new"), None
-        worst = worst_loss(two, rows.outlook("old", "new")[1], level=Look(1, new=True).level)
+        two, before = rows.pair, None
+        worst = worst_loss(two, rows.outlook[1], level=Look(1, new=True).level)
         passed = worst is not None and worst.high is not None and worst.high < MARGIN
         for number in range(1, 6):
             some = labelled(rng, rows, hidden, 60, before)
@@ -346,14 +345,15 @@ def public(bench: Bench, folder: Path) -> int:
         names, rng, found = np.unique(of.groups), np.random.default_rng(0), []
         items = [Item(str(at), group, group, "", ()) for at, group in enumerate(of.groups)]
         for _ in range(bench.n):
-            known, judges = np.isin(of.groups, rng.choice(names, 110, replace=False)[:60]), {}
-            for name, side in zip(of.judges, of.verdicts, strict=True):
-                scale = Scale.parse("percentage") if (side > 1.0).any() else binary
-                how = {"scale": binary, "judge_scale": scale}
-                by = None if scale is binary else fit_calibration(of.labels[known], side[known], **how)
-                judges[name] = RowJudge(None, scale, by)
-            rows = rows_of("macro_agreement", judges, binary, items, of.labels, of.verdicts, known)
-            found.append(decided_on(rng, rows, of.judges, of.labels[~known]))
+            known, maps = np.isin(of.groups, rng.choice(names, 110, replace=False)[:60]), []
+            for side in of.verdicts:
+                how = {"scale": binary, "judge_scale": Scale.parse("percentage")}
+                graded = (side > 1.0).any()
+                maps.append(fit_calibration(of.labels[known], side[known], **how) if graded else None)
+            rows = rows_of(
+                "macro_agreement", (maps[0], maps[1]), binary, items, of.labels, of.verdicts, known
+            )
+            found.append(decided_on(rng, rows, of.labels[~known]))
         shares, losses, took, right = zip(*found, strict=True)
         n = [
             float(np.median([np.inf if one[side] is None else one[side] for one in took])) for side in (0, 1)
@@ -368,17 +368,17 @@ def public(bench: Bench, folder: Path) -> int:
 
 
 def decided_on(
-    rng: np.random.Generator, rows: JudgedRows, judges: tuple[str, str], hidden: Floats
+    rng: np.random.Generator, rows: JudgedRows, hidden: Floats
 ) -> tuple[float, float, tuple[int | None, int | None], bool]:
     """Share of verdicts, true loss, the labels that a decision took (at random, where they differ; None where
     all that were tried told nothing), and whether the latter is right.
 
     The planned labels first, then twice as many, up to five decisions, each at its level.
     """
-    two = rows.pair(*judges)
+    two = rows.pair
     shares = np.bincount(two.class_of(hidden), minlength=3) / len(hidden)
     true = float(two.losses(np.arange(two.n), hidden, shares).mean())
-    ask = partial(rows.decide, *judges, margin=MARGIN)
+    ask = partial(rows.decide, margin=MARGIN)
     first, took, decision = ask(level=Look(1, new=True).level), list[int | None](), None
     for draws, planned in ((at_random, first.labels_at_random), (labelled, first.labels_needed)):
         n, decision = min(planned or 100, two.n), first.decision

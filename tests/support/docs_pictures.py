@@ -36,7 +36,6 @@ def main(argv: Sequence[str]) -> None:
         _judgecal("init demo")
         os.chdir("demo")
         _page_and_ladder(chromium, data / "nq301")
-        _rate(chromium)
         _labelling(chromium)
         os.chdir(ROOT)
     for path in sorted(PICTURES.glob("*.png")):
@@ -74,21 +73,13 @@ def _page_and_ladder(chromium: Browser, data: Path) -> None:
     tab.picture(PICTURES / "page.png", clip={"x": 0, "y": 0, "width": 1280, "height": 960, "scale": 0.72})
 
 
-def _rate(chromium: Browser) -> None:
-    """How far labels narrow the interval of a rate, of the lock of `first_judge.md`."""
+def _labelling(chromium: Browser) -> None:
+    """The labelling page, at the first answer."""
     examples = ROOT / "examples"
     _judgecal(
         f"gold import {examples / 'answers.csv'} --as mine --question question --reference reference "
         "--answer answer --system system --label rater_a --label rater_b --scale binary --labels-by project"
     )
-    _judgecal("score --gold mine --judge correctness_v3@embedded --name first")
-    _judgecal("select first")
-    _judgecal("plan --lock judge.lock.json --half-width 0.05 --name planned")
-    _cut(_opened(chromium, "planned", 1000, 900), "labels_needed", [".card:has(.wide)"])
-
-
-def _labelling(chromium: Browser) -> None:
-    """The labelling page, at the first answer."""
     with served(Path.cwd(), "label", "mine", "--raters", "anna") as desk:
         tab = chromium.tab()
         tab.size(1000, 470)

@@ -341,8 +341,6 @@ judge nowhere.csv --lock nothing.json
 judge sweep.toml --suite nothing -o out.csv
 rate nowhere.csv --lock nothing.json
 rate
-plan
-plan --lock nothing.json
 retrieval --gold startr
 retrieval --documents nowhere
 answer --signatures nothing
@@ -442,7 +440,6 @@ WORLDS: dict[str, World] = {
             "report:suite",
             "rate judged.csv --lock judge.lock.json --name rated",
             "report:rated",
-            "plan --lock judge.lock.json --half-width 0.05",
         ),
     ),
     "refusals": World(_sweep, tuple(_REFUSALS.split("\n")[1:-1])),
