@@ -29,7 +29,7 @@ demo: $(READY)
 	@echo "1. $(DEMO_CSV): 223 replies of a made-up help desk, 130 with our label, all with a judge's verdict." && echo
 	@cd .demo && ../$(BIN)/judgecal agreement ../$(DEMO_CSV) --labels-by project --name first
 	@echo && echo "2. That import; then judgecal optimize: does a prompt do better, with the model embedded?" && echo
-	@cd .demo && ../$(BIN)/judgecal gold import ../$(DEMO_CSV) --as judged --question question --answer answer \
+	@cd .demo && ../$(BIN)/judgecal gold import ../$(DEMO_CSV) --as judged \
 		--label label --verdict judge --scale binary --labels-by project --json >/dev/null
 	@cd .demo && ../$(BIN)/judgecal optimize --gold judged --signature mosaic/relevance_to_query --name demo
 	@echo && printf 'page: ' && cd .demo && ../$(BIN)/judgecal report demo --format html

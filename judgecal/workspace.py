@@ -19,6 +19,8 @@ from pathlib import Path
 from judgecal.errors import InputError, JudgecalError
 
 _LONGEST_IN_DRAFT = 200  # characters of a file's name, as file systems take 255 bytes
+CONFIG_TABLES = ("schema", "models", "columns")
+"""The keys of `judgecal.toml`."""
 _COPIED = ("signatures", "prompts", "suites", "gold", "judgecal.toml")
 _NOT_COPIED = shutil.ignore_patterns("__pycache__", "*.pyc", ".*")
 _EXPERIMENTS_README = """# Experiments

@@ -19,7 +19,14 @@ from tests.support.command import Run, filled_in, one_object
 from tests.support.server import StubServer, running
 
 WORDS = ("follows", "breaks", "unclear")
-COLUMNS = ("--field", "policy=policy_text", "--field", "customer_message", "--field", "agent_reply=reply")
+COLUMNS = (
+    "--col",
+    "policy=policy_text",
+    "--col",
+    "customer_message=customer_message",
+    "--col",
+    "agent_reply=reply",
+)
 
 
 def rows(n: int = 240, *, seed: int = 1) -> list[dict[str, str]]:
@@ -72,8 +79,22 @@ def test_from_import_to_report(
                     inputs).code == 0  # fmt: skip
     filled_in(workspace_dir / "signatures" / "policy.py")
     table = write(workspace_dir / "cases.csv", rows())
-    done = judgecal("gold", "import", table, "--as", "cases", "--item", "case", *COLUMNS, "--label", "label", "--note",
-                    "why", "--scale", "nominal")  # fmt: skip
+    done = judgecal(
+        "gold",
+        "import",
+        table,
+        "--as",
+        "cases",
+        "--col",
+        "item=case",
+        *COLUMNS,
+        "--label",
+        "label",
+        "--col",
+        "note=why",
+        "--scale",
+        "nominal",
+    )
     assert done.code == 0 and "not taken over: shift" in done.err, done.err
     assert judgecal("gold", "check", "cases").code == 0
     checked = one_object(judgecal("signature", "check", "policy", "--gold", "cases", "--json"))
@@ -180,7 +201,7 @@ def test_judges_of_other_families_have_their_own_signature_on_the_embedded_model
         for n in range(40)
     ]
     table = write(workspace_dir / "t.csv", rows)
-    assert judgecal("gold", "import", table, "--as", "facts", "--question", "q", "--answer", "a", "--context", "c",
+    assert judgecal("gold", "import", table, "--as", "facts", "--col", "question=q", "--col", "answer=a", "--col", "contexts=c",
                     "--label", "y", "--scale", "binary").code == 0  # fmt: skip
     names = ("mosaic/groundedness", "mosaic/chunk_relevance", "mosaic/correctness")
     asked = [word for name in names[:2] for word in ("--judge", f"{name}@mine")]
@@ -226,7 +247,7 @@ def test_a_column_of_the_fields_name_is_taken_in_production(judgecal: Run, works
     (workspace_dir / "kinds.py").write_text(code, encoding="utf-8")
     made = [{"policy": f"be kind {n}", "t": "kind" if n % 2 else "rude", "y": str(n % 2)} for n in range(80)]
     table = write(workspace_dir / "t.csv", made)
-    assert judgecal("gold", "import", table, "--as", "tones", "--field", "policy", "--field", "tone=t", "--label", "y",
+    assert judgecal("gold", "import", table, "--as", "tones", "--col", "policy=policy", "--col", "tone=t", "--label", "y",
                     "--scale", "binary").code == 0  # fmt: skip
     found = one_object(judgecal("score", "--judge", "kinds.py:kind@python", "--gold", "tones", "--json"))
     assert found["judges"][0]["agreement"]["accuracy"]["value"] == 1.0

@@ -324,7 +324,7 @@ def test_chances_of_a_pair_are_of_its_own_a_and_b(
     lines = [f"i{n},q{n},Why {n}?,good,bad,A" for n in range(8)]
     head = "item_id,group,question,answer_a,answer_b,label"
     (workspace.root / "p.csv").write_text("\n".join([head, *lines]), encoding="utf-8")
-    columns = ("--answer-a", "answer_a", "--answer-b", "answer_b", "--label", "label")
+    columns = ("--col", "answer_a=answer_a", "--col", "answer_b=answer_b", "--label", "label")
     assert judgecal("gold", "import", "p.csv", "--as", "made", "--labels-by", "people", *columns).code == 0
 
     def answer(body: dict[str, Any]) -> Answer:

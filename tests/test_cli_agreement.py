@@ -175,7 +175,7 @@ NO_ITEM_COLUMN = "unknown column 'item_id': did you mean item?"
             [NO_ITEM_COLUMN, "unknown column 'verdict': did you mean verdicts?"],
         ),
         (
-            *("item_id,judges,verdict", [FULL], ("--judge-column", "jugdes")),
+            *("item_id,judges,verdict", [FULL], ("--col", "judge=jugdes")),
             ["unknown column 'jugdes': did you mean judges"],
         ),
         (NAMED, [FULL, ("i000-full", "", "no")], (), ["r.csv:3: the judge has no name: fill it in"]),
@@ -212,7 +212,7 @@ def test_files_that_cannot_be_read(
 def test_other_column_names(judgecal: Run, people: list[dict[str, Any]], tmp_path: Path) -> None:
     rows = [(row["item_id"], "j", "yes") for row in people]
     path = table(tmp_path / "r.csv", "id,who,said", rows)
-    columns = ("--item", "id", "--judge-column", "who", "--verdict", "said")
+    columns = ("--col", "item=id", "--col", "judge=who", "--verdict", "said")
     found = one_object(recorded(judgecal, path, *columns, "--json"))
     assert [(one["judge"], one["n"]) for one in found["judges"]] == [("j", 24)]
 
@@ -280,17 +280,26 @@ def test_where_the_embedded_judge_cannot_stand_the_floor_is_the_constant(
 def test_nq301_gives_the_known_values(judgecal: Run, shared_data: Path) -> None:
     folder = shared_data / "nq301"
     columns = (
-        *("--item", "item_id", "--group", "group", "--question", "question", "--answer", "answer"),
-        *("--reference", "reference_answer", "--reference-separator", " | "),
+        *(
+            "--col",
+            "item=item_id",
+            "--col",
+            "group=group",
+            "--col",
+            "question=question",
+            "--col",
+            "answer=answer",
+        ),
+        *("--col", "reference=reference_answer", "--reference-separator", " | "),
         *("--label", "annotator1", "--label", "annotator2", "--label", "annotator3"),
-        *("--gold-label", "acceptable", "--scale", "binary"),
+        *("--col", "gold=acceptable", "--scale", "binary"),
     )
     ran = judgecal("gold", "import", folder / "items.csv", "--as", "nq301", *columns)
     assert ran.code == 0, ran.err
     pairs = one_object(judgecal("gold", "agreement", "nq301", "--json"))["pairs"]
     (pair,) = [pair for pair in pairs if {pair["a"], pair["b"]} == {"annotator1", "annotator2"}]
     assert (round(pair["agreement"]["kappa"]["value"], 4), pair["n"]) == (0.7347, 1483)
-    columns = ("--judge-column", "judge", "--verdict", "verdict", "--item", "item_id")
+    columns = ("--col", "judge=judge", "--verdict", "verdict", "--col", "item=item_id")
     ran = judgecal(
         "agreement", "--gold", "nq301", "--judgements", folder / "judgements.csv", *columns, "--json"
     )

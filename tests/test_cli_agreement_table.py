@@ -258,7 +258,7 @@ def test_a_file_of_any_name_and_a_column_called_gold(judgecal: Run, elsewhere: P
     path = write(Path("my dir/tä st.csv"), ["gold", "judge"], yes_no(40))
     found = one_object(judgecal("agreement", path, "--label", "gold", "--json"))
     assert found["table"]["columns"] == {"gold": "gold label", "judge": "verdict"}
-    assert "gold import 'my dir/tä st.csv' --as t-st --gold-label gold" in found["headline"]["next"]
+    assert "gold import 'my dir/tä st.csv' --as t-st --col gold=gold" in found["headline"]["next"]
     done = judgecal("agreement", path, "--label", "judge", "--verdict", "judge")
     assert done.code == 2 and "column 'judge' is people's and a judge's (--verdict): name it once" in done.err
     grades = write(Path("grades.csv"), ["human", "judge"], [(f"{n % 3 + 1}", "2") for n in range(40)])
@@ -267,7 +267,16 @@ def test_a_file_of_any_name_and_a_column_called_gold(judgecal: Run, elsewhere: P
 
 
 def test_the_demo_optimises_where_there_is_something_to_find(judgecal: Run) -> None:
-    columns = ("--question", "question", "--answer", "answer", "--label", "label", "--verdict", "judge")
+    columns = (
+        "--col",
+        "question=question",
+        "--col",
+        "answer=answer",
+        "--label",
+        "label",
+        "--verdict",
+        "judge",
+    )
     done = judgecal(
         "gold", "import", JUDGED, "--as", "judged", *columns, "--scale", "binary", "--labels-by", "project"
     )

@@ -410,7 +410,7 @@ def test_a_file_without_a_system_is_one_system(judgecal: Run, fair: Path, tmp_pa
     rows = [{"question": item(n)["question"], "reply": THINGS[n]} for n in range(N)]
     path = tmp_path / "bot.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    found = one_object(fair_run(judgecal, "--answers", path, "--answer", "reply", "--limit", "12"))
+    found = one_object(fair_run(judgecal, "--answers", path, "--col", "answer=reply", "--limit", "12"))
     assert [(one["system"], one["n"]) for one in found["systems"]] == [("bot", 12)]
 
 

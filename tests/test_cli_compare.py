@@ -503,13 +503,22 @@ def test_so_many_questions_find_the_difference_in_80_percent() -> None:
 def test_nq301(judgecal: Run, shared_data: Path) -> None:
     folder = shared_data / "nq301"
     columns = (
-        *("--item", "item_id", "--group", "group", "--question", "question", "--answer", "answer"),
-        *("--reference", "reference_answer", "--reference-separator", " | "),
+        *(
+            "--col",
+            "item=item_id",
+            "--col",
+            "group=group",
+            "--col",
+            "question=question",
+            "--col",
+            "answer=answer",
+        ),
+        *("--col", "reference=reference_answer", "--reference-separator", " | "),
         *("--label", "annotator1", "--label", "annotator2", "--label", "annotator3"),
-        *("--gold-label", "acceptable", "--scale", "binary"),
+        *("--col", "gold=acceptable", "--scale", "binary"),
     )
     assert judgecal("gold", "import", folder / "items.csv", "--as", "nq301", *columns).code == 0
-    recorded = ("--judgements", folder / "judgements.csv", "--judge-column", "judge", "--name", "nq")
+    recorded = ("--judgements", folder / "judgements.csv", "--col", "judge=judge", "--name", "nq")
     assert judgecal("agreement", "--gold", "nq301", *recorded).code == 0
     close = compared(judgecal, "nq", "gpt-4", "text-davinci-003", "--metric", "accuracy")
     # 1,262 and 1,248 of 1,490 right; two empty verdicts of gpt-4 count as wrong.

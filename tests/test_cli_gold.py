@@ -51,7 +51,18 @@ def result(place: Path, *words: str) -> Any:
 
 
 def import_set(place: Path, *more: str) -> Result:
-    columns = ("--question", "q", "--answer", "a", "--label", "x", "--label", "y", "--gold-label", "gold")
+    columns = (
+        "--col",
+        "question=q",
+        "--col",
+        "answer=a",
+        "--label",
+        "x",
+        "--label",
+        "y",
+        "--col",
+        "gold=gold",
+    )
     return call(place, "import", str(place / "t.csv"), "--as", "new", *columns, "--scale", "binary", *more)
 
 
@@ -185,8 +196,8 @@ def test_nq301_known_value(place: Path) -> None:
     file = DATA / "nq301" / "items.csv"
     if not file.exists():
         pytest.skip("the public data set nq301 is not beside the checkout")
-    words = "--item item_id --group group --question question --reference reference_answer --answer answer"
-    labels = "--label annotator1 --label annotator2 --label annotator3 --gold-label acceptable --scale binary"
+    words = "--col item=item_id --col group=group --col question=question --col reference=reference_answer --col answer=answer"
+    labels = "--label annotator1 --label annotator2 --label annotator3 --col gold=acceptable --scale binary"
     separator = ("--reference-separator", " | ")
     done = call(place, "import", str(file), "--as", "nq301", *words.split(), *labels.split(), *separator)
     assert done.exit_code == 0, done.output
@@ -196,7 +207,7 @@ def test_nq301_known_value(place: Path) -> None:
     assert pair["agreement"]["accuracy"]["value"] == pytest.approx(0.8685, abs=5e-5)
 
 
-COLUMNS = ("--question", "q", "--answer", "a", "--item", "id", "--label", "ann", "--label", "b*")
+COLUMNS = ("--col", "question=q", "--col", "answer=a", "--col", "item=id", "--label", "ann", "--label", "b*")
 SAME = (
     "set",
     "tool",
@@ -266,7 +277,7 @@ def test_what_the_import_refuses_the_dry_run_refuses(judgecal: Run, table: Path,
     for more in (
         ("--scale", "percentage"),
         ("--scale", "binary"),
-        ("--scale", "ordinal:1:4", "--answer", "none"),
+        ("--scale", "ordinal:1:4", "--col", "answer=none"),
     ):
         dry, wet = judgecal(*argv, *more, "--dry-run"), judgecal(*argv, *more)
         assert dry.code == wet.code == 2 and dry.err == wet.err
@@ -334,7 +345,19 @@ def test_an_export_with_many_raters_and_judges_fits_a_screen(
 
 
 def test_a_set_that_would_wait(judgecal: Run, table: Path) -> None:
-    argv = ("gold", "import", table, "--as", "new", "--question", "q", "--answer", "a", "--scale", "binary")
+    argv = (
+        "gold",
+        "import",
+        table,
+        "--as",
+        "new",
+        "--col",
+        "question=q",
+        "--col",
+        "answer=a",
+        "--scale",
+        "binary",
+    )
     ran = judgecal(*argv, "--dry-run")
     assert ran.out.startswith("new would have 60 items on 60 questions, and no label. Nothing is written.")
 
@@ -366,14 +389,14 @@ def people(workspace_dir: Path, judgecal: Run) -> dict[str, bool]:
     (workspace_dir / "pool.csv").write_text("\n".join(pool) + "\n")
     (workspace_dir / "verdicts.csv").write_text("\n".join(verdicts) + "\n")
     columns = (
-        "--question",
-        "question",
-        "--answer",
-        "answer",
-        "--item",
-        "id",
-        "--group",
-        "q",
+        "--col",
+        "question=question",
+        "--col",
+        "answer=answer",
+        "--col",
+        "item=id",
+        "--col",
+        "group=q",
         "--label",
         "ann",
     )
@@ -515,5 +538,7 @@ def test_a_sheet_takes_a_column_of_ids_only_where_it_is_named(
     ran = judgecal("gold", "sheet", "t.csv", "--scale", "binary", "-o", "s.csv")
     assert ran.code == 0, ran.err
     if table.startswith("item_id"):
-        named = judgecal("gold", "sheet", "t.csv", "--item", "item_id", "--scale", "binary", "-o", "u.csv")
-        assert named.code == 2 and "rows with other texts have one id (1): leave --item out" in named.err
+        named = judgecal(
+            "gold", "sheet", "t.csv", "--col", "item=item_id", "--scale", "binary", "-o", "u.csv"
+        )
+        assert named.code == 2 and "rows with other texts have one id (1): leave --col item= out" in named.err

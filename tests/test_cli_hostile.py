@@ -103,7 +103,7 @@ def evil(tmp_path: Path) -> Path:
 
 JUDGES = (f"good{EVIL}", f"same{EVIL}")
 ROWS, VERDICTS = f"rows{EVIL}.csv", f"verdicts{EVIL}.csv"
-COLUMNS = ["--question", f"q{EVIL}", "--answer", f"a{EVIL}", "--reference", "r"]
+COLUMNS = ["--col", f"question=q{EVIL}", "--col", f"answer=a{EVIL}", "--col", "reference=r"]
 LOCK = ["--lock", "judge.lock.json"]
 # In the order in which they can run; the code is what they end in.
 COMMANDS: list[tuple[int, list[str]]] = [
@@ -115,7 +115,7 @@ COMMANDS: list[tuple[int, list[str]]] = [
     (0, ["gold", "sheet", "evil", "-o", f"sheet{EVIL}.csv", "--raters", "2"]),
     (2, ["gold", "import", ROWS, "--as", "made"]),
     (2, ["gold", "import", ROWS, "--as", f"made{EVIL}", *COLUMNS]),
-    (2, ["gold", "import", ROWS, "--as", "made", "--question", "no", "--answer", f"no{EVIL}"]),
+    (2, ["gold", "import", ROWS, "--as", "made", "--col", "question=no", "--col", f"answer=no{EVIL}"]),
     (0, ["gold", "import", ROWS, "--as", "made", *COLUMNS, "--label", f"more{EVIL}", "--scale", "nominal"]),
     (0, ["agreement", "--judgements", VERDICTS, "--gold", "evil", "--name", "recorded"]),
     (0, ["agreement", "--judgements", VERDICTS, "--gold", "evil", "--name", "recorded", "--full",
@@ -137,7 +137,7 @@ COMMANDS: list[tuple[int, list[str]]] = [
     (0, ["retrieval", "--gold", "evil", "--name", "found"]),
     (0, ["answer", "--gold", "evil", "--limit", "12", "--name", "answered"]),
     (0, ["judge", ROWS, *LOCK, "-o", f"judged{EVIL}.csv", *COLUMNS]),
-    (2, ["judge", ROWS, *LOCK, "-o", "judged.csv", "--question", f"no{EVIL}", "--answer", "r"]),
+    (2, ["judge", ROWS, *LOCK, "-o", "judged.csv", "--col", f"question=no{EVIL}", "--col", "answer=r"]),
     (2, ["judge", ROWS, "--lock", f"no{EVIL}.json", "-o", "judged.csv"]),
     (0, ["gate", *LOCK, "--markdown", f"gate{EVIL}.md", "--junit", f"gate{EVIL}.xml"]),
     (0, ["gate", *LOCK, "--dry-run"]),

@@ -162,7 +162,7 @@ LOCK = ("--lock", "judge.lock.json")
 
 
 def test_a_drawn_sheet_leads_to_the_rate(judgecal: Run, world: World) -> None:
-    options = ("-n", 60, "--strata", "verdict", "--item", "id", "-o", "drawn.csv", "--json", *LOCK)
+    options = ("-n", 60, "--strata", "verdict", "--col", "item=id", "-o", "drawn.csv", "--json", *LOCK)
     found = one_object(judgecal("gold", "sheet", "judged.csv", *options))
     fill(world.folder / "drawn.csv", world.right)
     assert judgecal(*shlex.split(found["headline"]["next"])[1:]).code == 0
@@ -174,7 +174,9 @@ def test_a_drawn_sheet_leads_to_the_rate(judgecal: Run, world: World) -> None:
 
 def draw(judgecal: Run, world: World, n: int, *more: Any, sheet: str = "labels.csv") -> list[str]:
     """Draw, fill, import; the items."""
-    ran = judgecal("gold", "sheet", "judged.csv", "-n", n, "-o", sheet, *LOCK, "--system", "system", *more)
+    ran = judgecal(
+        "gold", "sheet", "judged.csv", "-n", n, "-o", sheet, *LOCK, "--col", "system=system", *more
+    )
     assert ran.code == 0, ran.err
     found = fill(world.folder / sheet, world.right)
     name = more[more.index("--labels") + 1] if "--labels" in more else "labels"
@@ -316,9 +318,9 @@ def test_labels_that_were_not_drawn_are_told_in_the_headline(judgecal: Run, worl
     write(world.folder / "mine.csv", rows)
     labelled = [{**row, "label": 100 * world.right[row["wort"]]} for row in [*failed[:60], *passed[:20]]]
     write(world.folder / "some.csv", labelled)
-    columns = ("--question", "frage", "--answer", "wort")
+    columns = ("--col", "question=frage", "--col", "answer=wort")
     ran = judgecal("gold", "import", "some.csv", "--as", "some", *columns, "--label", "label", "--scale", "percentage",
-                   "--pass-at", "75", "--item", "id")  # fmt: skip
+                   "--pass-at", "75", "--col", "item=id")  # fmt: skip
     assert ran.code == 0, ran.err
     found = one_object(judgecal("rate", "mine.csv", *LOCK, "--labels", "some", *columns, "--json"))
     assert found["drawn"]["differs"] and found["headline"]["kind"] == "not drawn at random"
@@ -401,7 +403,7 @@ def test_any_format_is_read(judgecal: Run, world: World) -> None:
 
 def test_answers_that_nobody_has_judged(judgecal: Run, world: World) -> None:
     ran = judgecal(
-        "gold", "sheet", "judged.csv", "-n", 50, "-o", "answers.csv", "--scale", "binary", "--item", "id"
+        "gold", "sheet", "judged.csv", "-n", 50, "-o", "answers.csv", "--scale", "binary", "--col", "item=id"
     )
     assert ran.code == 0, ran.err
     gold = load_gold(world.folder / "gold" / "answers")
@@ -421,8 +423,8 @@ def _rewrite(world: World, rows: list[dict[str, Any]]) -> None:
 
 
 def test_labels_that_do_not_fit_are_one_message(judgecal: Run, world: World) -> None:
-    draw(judgecal, world, 40, "--strata", "verdict", "--item", "id")
-    asked = ("rate", "judged.csv", *LOCK, "--labels", "labels", "--item", "id")
+    draw(judgecal, world, 40, "--strata", "verdict", "--col", "item=id")
+    asked = ("rate", "judged.csv", *LOCK, "--labels", "labels", "--col", "item=id")
     rows = _items(world)
     whole = [dict(row) for row in rows]
 

@@ -403,14 +403,14 @@ def test_the_rag_suite_fills_its_columns(judgecal: Run, workspace_dir: Path, tmp
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     out = tmp_path / "out.jsonl"
     columns = (
-        "--question",
-        "question",
-        "--answer",
-        "answer",
-        "--reference",
-        "reference_answer",
-        "--context",
-        "contexts",
+        "--col",
+        "question=question",
+        "--col",
+        "answer=answer",
+        "--col",
+        "reference=reference_answer",
+        "--col",
+        "contexts=contexts",
     )
     ran = judgecal("judge", str(tmp_path / "rows.jsonl"), "--suite", "rag", *columns, "-o", str(out))
     assert ran.code == 0, ran.err

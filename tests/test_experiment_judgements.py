@@ -74,7 +74,19 @@ def table(folder: Path, n: int = 60) -> Path:
 def test_against_labels_of_contexts_and_of_items(judgecal: Run, workspace_dir: Path) -> None:
     (workspace_dir / "checks.py").write_text(CODE, encoding="utf-8")
     file = table(workspace_dir)
-    common = ("gold", "import", file, "--question", "q", "--answer", "a", "--context", "c", "--item", "id")
+    common = (
+        "gold",
+        "import",
+        file,
+        "--col",
+        "question=q",
+        "--col",
+        "answer=a",
+        "--col",
+        "contexts=c",
+        "--col",
+        "item=id",
+    )
     assert judgecal(*common, "--as", "whole", "--label", "share", "--scale", "fraction").code == 0
     assert judgecal(*common, "--as", "each", "--label", "each", "--scale", "binary", "--chunks").code == 0
     judge = "checks.py:relevant@python"
@@ -96,7 +108,7 @@ def test_against_labels_of_contexts_and_of_items(judgecal: Run, workspace_dir: P
 def test_from_score_to_the_locked_judge_in_production(judgecal: Run, workspace_dir: Path) -> None:
     (workspace_dir / "checks.py").write_text(CODE, encoding="utf-8")
     file = table(workspace_dir, 120)
-    common = ("--question", "q", "--answer", "a", "--context", "c", "--item", "id")
+    common = ("--col", "question=q", "--col", "answer=a", "--col", "contexts=c", "--col", "item=id")
     ran = judgecal("gold", "import", file, *common, "--as", "whole", "--label", "share", "--scale", "fraction",
                    "--pass-at", "0.5")  # fmt: skip
     assert ran.code == 0, ran.err
@@ -120,7 +132,7 @@ def test_words_on_several_contexts_have_no_mean(judgecal: Run, workspace_dir: Pa
     (workspace_dir / "kinds.py").write_text(code, encoding="utf-8")
     rows = [{"q": f"q{n}", "a": "x", "c": ["1", "2"], "y": "abc"[n % 3]} for n in range(20)]
     (workspace_dir / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    common = ("gold", "import", "t.jsonl", "--question", "q", "--answer", "a", "--context", "c", "--label", "y",
+    common = ("gold", "import", "t.jsonl", "--col", "question=q", "--col", "answer=a", "--col", "contexts=c", "--label", "y",
               "--scale", "nominal")  # fmt: skip
     assert judgecal(*common, "--as", "words").code == 0
     ran = judgecal("score", "--judge", "kinds.py:kind@python", "--gold", "words")
@@ -133,7 +145,19 @@ def test_a_prompt_is_trained_by_labels_of_single_contexts(judgecal: Run, workspa
     assert judgecal("signature", "new", "rel", "--scale", "binary", "--inputs", "question,chunk").code == 0
     filled_in(workspace_dir / "signatures" / "rel.py")
     file = table(workspace_dir)
-    common = ("gold", "import", file, "--question", "q", "--answer", "a", "--context", "c", "--item", "id")
+    common = (
+        "gold",
+        "import",
+        file,
+        "--col",
+        "question=q",
+        "--col",
+        "answer=a",
+        "--col",
+        "contexts=c",
+        "--col",
+        "item=id",
+    )
     assert judgecal(*common, "--as", "whole", "--label", "share", "--scale", "fraction").code == 0
     ran = judgecal("optimize", "--signature", "rel", "--model", "embedded", "--gold", "whole")
     assert ran.code == 2 and "trained by labels of single contexts" in ran.err

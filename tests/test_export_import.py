@@ -283,9 +283,9 @@ def test_a_set_without_people_waits_and_takes_ratings_from_a_table(
     assert one_object(judgecal(*AGREE, "--json"))["judges"][0]["n"] == 40
     wide = tmp_path / "wide.csv"
     wide.write_text("id,x,y\n" + "".join(f"i{k},{k % 5 + 1},{k % 4 + 1}\n" for k in range(40)))
-    options = ("--replace", "--ratings", str(wide), "--item", "id", "--label", "x", "--label", "y")
+    options = ("--replace", "--ratings", str(wide), "--col", "item=id", "--label", "x", "--label", "y")
     assert brought(bring, [*PEOPLE, *judge], *options)["raters"] == {"x": 40, "y": 40}
-    ran = bring(judge, "--replace", "--ratings", str(labels), "--item", "label")
+    ran = bring(judge, "--replace", "--ratings", str(labels), "--col", "item=label")
     assert ran.code == 2 and "is the id of an item" in ran.err
 
 
@@ -357,11 +357,14 @@ def test_column_options_make_a_table_of_it(judgecal: Run, tmp_path: Path) -> Non
     path = tmp_path / "t.json"
     rows = [{"tool": "made-up", "q": f"Q{k}", "a": "A", "x": k % 2} for k in range(20)]
     path.write_text(json.dumps(rows))
-    columns = ("--question", "q", "--answer", "a", "--label", "x", "--scale", "binary")
+    columns = ("--col", "question=q", "--col", "answer=a", "--label", "x", "--scale", "binary")
     assert one_object(judgecal("gold", "import", path, "--as", "plain", *columns, "--json"))["tool"] is None
     ran = judgecal("gold", "import", path, "--as", "other", *columns, "--from", "made-up")
     assert ran.code == 2
-    assert "--question, --answer with --from: the fields of an export are known; leave it out" in ran.err
+    assert (
+        "--col question=q, --col answer=a with --from: the fields of an export are known; leave it out"
+        in ran.err
+    )
 
 
 def test_bad_use_is_one_message(

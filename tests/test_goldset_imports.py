@@ -86,7 +86,7 @@ def test_wide_columns(place: Workspace) -> None:
     card = gold.card
     assert (card.source, card.sampling, card.licence) == ("t.csv", "unknown", "unknown: see the source")
     assert card.made_by.startswith(
-        "judgecal gold import t.csv --as new --question q --answer a --reference ref"
+        "judgecal gold import t.csv --as new --col question=q --col answer=a --col reference=ref"
     )
     assert "--reference-separator ' | '" in card.made_by and str(place.root) not in card.made_by
     assert card.raters["gold"].who == "the adjudicated label: column final of t.csv"
@@ -145,7 +145,7 @@ def test_a_cause_is_one_message_however_many_rows_it_has(place: Workspace) -> No
         ({"labels": ("x", "x")}, "--label x is given 2 times"),
         ({"labels": ("x", "y"), "rater": "final"}, "it takes one --label column; found 2"),
         ({"labels": ("gold",)}, "--label gold: the rater name 'gold' is kept for the adjudicated label"),
-        ({"labels": ("x",), "reference_separator": "|"}, "--reference-separator without --reference"),
+        ({"labels": ("x",), "reference_separator": "|"}, "--reference-separator without --col reference="),
         ({"labels": ("x",), "reference": "ref", "reference_separator": ""}, "--reference-separator is empty"),
         ({"labels": ("xx",)}, "t.csv:1: unknown column 'xx'"),
         ({"labels": ("x",), "question": "Q", "answer": "fnal"}, "unknown column 'fnal': did you mean final?"),
@@ -270,7 +270,7 @@ def test_the_card_of_a_data_set(place: Workspace, tmp_path: Path, monkeypatch: p
         "hf:org/name (a local folder, config default, split train, 3 rows, fingerprint "
     )
     assert card.licence == "unknown: see the source"
-    assert card.made_by.startswith("judgecal gold import hf:org/name --as new --question q")
+    assert card.made_by.startswith("judgecal gold import hf:org/name --as new --col question=q")
     assert card.raters["x"].who == "column x of hf:org/name"
     hub_folder(folder, {"default": {"train": rows}}, features, licence="mit")
     again = import_gold(f"hf:{folder}:train", name="new", workspace=place, replace=True, **options)
@@ -514,7 +514,9 @@ def test_a_row_that_reaches_an_item_twice_rates_it_once(judgecal: Run, workspace
     texts = json.dumps(["same text", "same text", "other"])
     rows = [{"q": "what?", "a": "this", "c": texts, "r": rater, "l": "yes"} for rater in ("ann", "bob")]
     (workspace_dir / "t.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    options = "--question q --answer a --context c --rater r --label l --scale binary --chunks"
+    options = (
+        "--col question=q --col answer=a --col contexts=c --col rater=r --label l --scale binary --chunks"
+    )
     assert judgecal("gold", "import", "t.jsonl", "--as", "twice", *options.split()).code == 0
     ratings = (workspace_dir / "gold" / "twice" / "ratings.jsonl").read_text(encoding="utf-8").splitlines()
     assert len(ratings) == 4 and judgecal("gold", "check", "twice").code == 0
@@ -523,7 +525,7 @@ def test_a_row_that_reaches_an_item_twice_rates_it_once(judgecal: Run, workspace
 def test_a_table_that_cannot_be_read_is_not_said_to_lack_options(judgecal: Run, workspace_dir: Path) -> None:
     (workspace_dir / "t.xlsx").write_bytes(b"no workbook")
     ran = judgecal("gold", "import", "t.xlsx", "--as", "new", "--label", "l", "--scale", "binary")
-    assert ran.code == 2 and "workbook" in ran.err and "--question" not in ran.err
+    assert ran.code == 2 and "workbook" in ran.err and "--col" not in ran.err
 
 
 def test_what_stands_beside_a_table_names_its_columns(judgecal: Run, workspace_dir: Path) -> None:
@@ -679,7 +681,7 @@ def test_a_long_import_says_how_far_it_is(
     monkeypatch.setattr("judgecal.goldset.import_tables._LARGE", 10_000)
     lines = "".join(f"Q{n},A,{'yes' if n % 3 else 'no'}\n" for n in range(2_500))
     (workspace_dir / "t.csv").write_text(f"q,a,x\n{lines}")
-    options = ("--question", "q", "--answer", "a", "--label", "x", "--scale", "binary")
+    options = ("--col", "question=q", "--col", "answer=a", "--label", "x", "--scale", "binary")
     ran = judgecal("gold", "import", "t.csv", "--as", "long", *options)
     assert ran.code == 0 and "long has 2,500 items on 2,500 questions" in ran.said
     assert "judgecal: t.csv is 0.0 GB: we read it to the end before we take its rows" in ran.err

@@ -21,11 +21,11 @@ from judgecal.goldset import (
     import_gold,
     import_sheets,
     load_gold,
-    read_fields,
     write_sheets,
 )
 from judgecal.judges import lacking_inputs
 from judgecal.records import Context, Turn
+from judgecal.tables.columns import OF_IMPORTS, read_columns, write_beside
 from judgecal.workspace import Workspace
 
 ROWS: list[dict[str, Any]] = [
@@ -91,8 +91,8 @@ def test_every_format_gives_the_same_items(
     assert one.tags == ("long", "easy", "turn=3") and two.tags == ("short", "odd", "turn=4")
     assert done.left_out == ("left", "meta.unused")
     assert "judgecal: not taken over: left, meta.unused" in capsys.readouterr().err
-    for option in ("--context c --context more", "--conversation talk", "--field policy", "--field used=meta.used",
-                   "--tag kind --tag easy --tag turn"):  # fmt: skip
+    for option in ("--col contexts=c --col contexts=more", "--col conversation=talk", "--col policy=policy", "--col used=meta.used",
+                   "--col tag=kind --col tag=easy --col tag=turn"):  # fmt: skip
         assert option in done.gold.card.made_by
 
 
@@ -132,7 +132,9 @@ def test_items_of_fields_alone(place: Workspace) -> None:
     ]
     found = {problem.kind for problem in check_gold(gold)}
     assert not found & {"question_in_two_groups", "near_duplicate", "unlike_labels"}
-    with pytest.raises(InputError, match=r"--question COL is missing.*\n.*--answer COL is missing"):
+    with pytest.raises(
+        InputError, match=r"--col question=COLUMN is missing.*\n.*--col answer=COLUMN is missing"
+    ):
         run(place, file, question=None, answer=None, labels=("y",))
 
 
@@ -169,7 +171,7 @@ def test_notes_go_with_their_labels(place: Workspace) -> None:
     gold = run(place, file, labels=("x", "y"), notes=("nx", "ny")).gold
     notes = {(rating.rater, rating.item_id): rating.note for rating in gold.ratings}
     assert notes == {("x", "new-00001"): "good", ("y", "new-00001"): None, ("y", "new-00002"): "bad"}
-    with pytest.raises(InputError, match="--note is given 1 times and --label 2 times"):
+    with pytest.raises(InputError, match="--col note= is given 1 times and --label 2 times"):
         run(place, file, labels=("x", "y"), notes=("nx",))
     file.write_text("id,q,a,who,x,n\n1,Q1,A,ann,yes,good\n1,Q1,A,ben,no,bad\n")
     gold = run(place, file, labels=("x",), rater="who", item="id", notes=("n",)).gold
@@ -232,13 +234,44 @@ def test_without_labels_the_set_waits_for_them(place: Workspace) -> None:
     assert any("no labels yet: `judgecal gold sheet new -o labels.csv`" in note for note in done.notes)
 
 
-def test_the_names_of_fields() -> None:
-    assert read_fields(["policy", "agent_reply=reply text"]) == (
-        ("policy", "policy"),
-        ("agent_reply", "reply text"),
-    )
-    with pytest.raises(InputError, match=r"--field agent reply=x: write NAME=COL.*\n.*--field a=: write"):
-        read_fields(["agent reply=x", "a="])
+def test_the_columns_that_options_name() -> None:
+    named = read_columns(["policy=policy_text", "answer_under_test=a", "context=c", "contexts=d"])
+    assert (named.fields, named.answer, named.contexts) == ((("policy", "policy_text"),), "a", ("c", "d"))
+    assert read_columns(["system=s"], inputs=["system"]).fields == (("system", "s"),)
+    entries = ["q", "qestion=a", "answer=a", "answer=b", "policy=x", "policy=y", "item="]
+    with pytest.raises(InputError) as refused:
+        read_columns(entries)
+    assert str(refused.value).splitlines() == [
+        "--col q: write PART=COLUMN, such as --col question=COLUMN",
+        "--col qestion=a: unknown part 'qestion': did you mean question or conversation?",
+        "--col answer is given twice, as a and as b: keep one",
+        "--col policy is given twice, as x and as y: keep one",
+        "--col item=: write PART=COLUMN, such as --col question=COLUMN",
+    ]
+    with pytest.raises(InputError, match=r"unknown part 'polcy': did you mean policy\?"):
+        read_columns(["polcy=x"], inputs=["policy"])
+
+
+def test_a_workspace_names_columns_for_all_its_tables(place: Workspace) -> None:
+    """An option goes before it, a table that lacks the column has the usual one."""
+    place.config_file.write_text('[columns]\nquestion = "frage"\ntag = "thema"\ntitle = "t"\n')
+    named = read_columns([], takes=OF_IMPORTS, workspace=place)
+    header = ["frage", "question", "answer", "thema"]
+    found = named.resolved(header)
+    assert (found.question, found.answer, found.tags) == ("frage", "answer", ("thema",))
+    assert named.resolved(header[1:]).question == "question"
+    chosen = read_columns(["question=question"], workspace=place).resolved(header)
+    assert (chosen.question, chosen.tags) == ("question", ())
+    write_beside(place.root / "t.csv", chosen, header)
+    assert named.resolved(header, place.root / "t.csv").question == "question"
+    place.config_file.write_text('[columns]\nqestion = "q"\nanswer = 3\n')
+    with pytest.raises(InputError) as refused:
+        read_columns([], workspace=place)
+    where = f"{place.config_file}: [columns]: "
+    assert str(refused.value).splitlines() == [
+        f"{where}unknown key 'qestion': did you mean question or conversation?",
+        f"{where}answer must be the name of a column, found 3",
+    ]
 
 
 def test_a_sheet_shows_the_fields_and_comes_back(place: Workspace) -> None:
@@ -294,7 +327,7 @@ def test_an_item_of_each_system(place: Workspace) -> None:
     assert gold.ratings_by_rater == {"judge": {"1-a": 1.0, "1-b": 0.0, "3-a": 0.0, "3-b": 1.0}}
     assert gold.n_groups(gold.items) == 3
     assert done.notes[0].endswith("t.json: 5 answers in 3 rows, of 2 systems: a, b")
-    assert "--answer 'answer_*' --reference ref --label 'judge_*'" in gold.card.made_by
+    assert "--col 'answer=answer_*' --col reference=ref --label 'judge_*'" in gold.card.made_by
 
 
 def test_ids_of_its_own_and_several_raters(place: Workspace) -> None:
@@ -315,12 +348,12 @@ def test_a_column_of_that_very_name_is_that_column(place: Workspace) -> None:
 @pytest.mark.parametrize(
     ("options", "messages"),
     [
-        ({"answer": "reply_*"}, ["t.json: no column fits --answer reply_*: known: id, q, ref, answer_a"]),
-        ({"answer": "*_*"}, ["--answer *_*: write one *"]),
+        ({"answer": "reply_*"}, ["t.json: no column fits --col answer=reply_*: known: id, q, ref, answer_a"]),
+        ({"answer": "*_*"}, ["--col answer=*_*: write one *"]),
         (
             {"labels": ("grade_*", "judge_a"), "system": "id"},
             [
-                "--system id: --answer answer_* names the systems already",
+                "--col system=id: --col answer=answer_* names the systems already",
                 "no column 'grade_a' beside answer_*",
                 "no column 'grade_b' beside answer_*",
                 "write one * in judge_a too",

@@ -284,13 +284,14 @@ def test_earlier_labels_are_kept_without_replace(gold: GoldSet, place: Workspace
     same = filled(gold, tmp_path / "anna.csv")
     done = import_sheets([same], name="mine", workspace=place)  # four of them say the same as before
     assert len(done.gold.ratings) == len(gold.items)
-    other = filled(gold, tmp_path / "other.csv", "60")
+    same.unlink()
+    other = filled(gold, tmp_path / "anna.csv", "60")
     with pytest.raises(
         InputError, match=rf"'anna' rated {len(gold.items)} of the items differently .*: add --replace"
     ):
-        import_sheets([other], name="mine", rater="anna", workspace=place)
+        import_sheets([other], name="mine", workspace=place)
     assert load_gold("mine", workspace=place).ratings == done.gold.ratings
-    replaced = import_sheets([other], name="mine", rater="anna", workspace=place, replace=True).gold
+    replaced = import_sheets([other], name="mine", workspace=place, replace=True).gold
     assert set(replaced.ratings_by_rater["anna"].values()) == {60.0} and replaced.raters == ("anna",)
 
 
@@ -392,11 +393,7 @@ def test_a_sheet_as_a_workbook(place: Workspace, tmp_path: Path, scale: str) -> 
 
 def test_gold_is_a_rater_only_by_name(gold: GoldSet, place: Workspace, tmp_path: Path) -> None:
     path = filled(gold, tmp_path / "gold.csv", "100")
-    with pytest.raises(InputError, match="give --rater gold if it is"):
-        import_sheets([path], name="mine", workspace=place)
-    with pytest.raises(InputError, match="--rater is empty"):
-        import_sheets([path], name="mine", workspace=place, rater=" ")
-    done = import_sheets([path], name="mine", workspace=place, rater="gold")
+    done = import_sheets([path], name="mine", workspace=place)
     assert set(done.gold.labels.values()) == {100.0} and done.gold.raters == ("anna",)
 
 
@@ -437,8 +434,8 @@ def test_from_the_command_line(judgecal: Callable[..., Any], tmp_path: Path) -> 
     (pair,) = [pair for pair in found["pairs"] if (pair["a"], pair["b"]) == ("s-1", "s-2")]
     assert pair["n"] == 20 and pair["agreement"]["mean_agreement"]["n"] == 20
     assert found["saw_draft"] == {}
-    refused = judgecal("gold", "import", *files, "--sheet", "--as", "starter", "--rater", "s-1")
-    assert refused.code == 2 and "of 's-1' is in" in refused.err
+    refused = judgecal("gold", "import", *files, "--sheet", "--as", "starter", "--col", "item=id")
+    assert refused.code == 2 and "--col item=id with --sheet: a sheet's columns are known" in refused.err
 
 
 def test_a_draft_of_an_experiment(judgecal: Callable[..., Any], tmp_path: Path) -> None:
@@ -491,7 +488,7 @@ def test_answers_of_a_system_become_a_labelled_set(judgecal: Callable[..., Any],
         (("sheet", "starter", "-o", "x.csv", "--draft"), "is a gold set: name an experiment"),
         (("sheet", "starter", "-o", "x.csv", "--split", "tets"), "unknown split 'tets'"),
         (("import", "x.csv", "--as", "n", "--sheet", "--label", "a", "--map", "a=b"), "--label with --sheet"),
-        (("import", "x.csv", "y.csv", "--as", "n", "--question", "q"), "x.csv: there is no such file"),
+        (("import", "x.csv", "y.csv", "--as", "n", "--col", "question=q"), "x.csv: there is no such file"),
         (
             ("import", "gold/starter/items.jsonl", "--as", "n"),
             "no column of labels has any: name it, --label, or give the --scale",

@@ -409,7 +409,7 @@ def test_a_lock_of_a_function_judges_rows_until_its_file_changes(judgecal: Run, 
             )
         )
     (own_checks / "rows.csv").write_text("q,a,r\nQ,Paris.,paris\nQ,,Paris\nQ,Rome,\n", encoding="utf-8")
-    columns = ("--question", "q", "--answer", "a", "--reference", "r")
+    columns = ("--col", "question=q", "--col", "answer=a", "--col", "reference=r")
     ran = judgecal("judge", "rows.csv", "--lock", "local.json", *columns, "-o", "out.jsonl")
     assert ran.code == 4  # the row without a reference
     rows = [json.loads(line) for line in (own_checks / "out.jsonl").read_text(encoding="utf-8").splitlines()]

@@ -338,7 +338,7 @@ def test_from_rows_to_a_sheet_to_a_decision_that_costs_no_look_at_test(judgecal:
     chances = {one.inclusion_probability for one in load_gold(judged / "gold" / "labels").items}
     assert None not in chances and len(chances) <= 4
     fill(judged / "more.csv", hidden)
-    assert judgecal("gold", "import", "more.csv", "--sheet", "--as", "labels", "--rater", "labels").code == 0
+    assert judgecal("gold", "import", "more.csv", "--sheet", "--as", "labels").code == 0
     third = json.loads(judgecal(*MIGRATE, "--labels", "labels").out)
     assert third["on_rows"]["loss"]["level"] == pytest.approx(0.9924, abs=1e-4)
     assert third["on_rows"]["n_labels"] == decided["on_rows"]["n_labels"] + 60

@@ -32,9 +32,9 @@ ALPHA = {"faithfulness": (0.4700, 0.5502), "completeness": (0.2635, 0.3915)}
 def test_the_known_figures(judgecal: Run, shared_data: Path, metric: str) -> None:
     folder = shared_data / "mtrag"
     ran = judgecal(
-        "gold", "import", folder / "items.jsonl", "--as", "mtrag", "--item", "item_id", "--group", "group",
-        "--question", "question", "--answer", "answer", "--reference", "reference_answer", "--system", "system",
-        "--context", "contexts", "--conversation", "conversation", "--tag", "answerability",
+        "gold", "import", folder / "items.jsonl", "--as", "mtrag", "--col", "item=item_id", "--col", "group=group",
+        "--col", "question=question", "--col", "answer=answer", "--col", "reference=reference_answer", "--col", "system=system",
+        "--col", "contexts=contexts", "--col", "conversation=conversation", "--col", "tag=answerability",
         "--ratings", folder / "ratings.csv", "--where", f"metric={metric}", "--label", "r*",
         "--judgements", folder / "judgements.csv", "--scale", "ordinal:1:4", "--json",
     )  # fmt: skip

@@ -344,9 +344,7 @@ def test_every_family_makes_ten_probes_of_the_starter_or_says_why_not(starter: G
 def test_families_make_ten_probes_of_a_public_set(
     judgecal: Run, shared_data: Path, workspace_dir: Path
 ) -> None:
-    columns = (
-        "--question question --answer answer --reference reference_answer --group group --label acceptable"
-    )
+    columns = "--col question=question --col answer=answer --col reference=reference_answer --col group=group --label acceptable"
     ran = judgecal("gold", "import", shared_data / "nq301/items.csv", "--as", "nq301", *columns.split(), "--scale", "binary",
                    "--reference-separator", " | ")  # fmt: skip
     assert ran.code == 0

@@ -39,7 +39,7 @@ from tests.support.locks import lock_file
 from tests.support.server import COMPLETION_TOKENS, MODEL_ID, PROMPT_TOKENS, StubServer, running
 from tests.support.tables import read, write
 
-COLUMNS = ("--question", "q", "--answer", "a", "--reference", "r")
+COLUMNS = ("--col", "question=q", "--col", "answer=a", "--col", "reference=r")
 ROWS = [
     {"n": "7", "q": "Capital of France?", "a": "Paris", "r": "Paris", "s": "A"},
     {"n": "-8", "q": "Capital of\nSpain?", "a": 'the "big" one, Madrid', "r": "Madrid", "s": "B"},
@@ -126,7 +126,7 @@ def test_json_lines_keep_their_objects_and_name_columns_by_dots(
         {"in": {"q": "Capital of France?"}, "a": "lone \ud800", "r": ["Paris", "Lutetia"], "k": [1, {}]},
     ]
     table = write(workspace_dir / "in.jsonl", rows)
-    options = ("--lock", lock, "--question", "in.q", "--answer", "a", "--reference", "r")
+    options = ("--lock", lock, "--col", "question=in.q", "--col", "answer=a", "--col", "reference=r")
     ran = judgecal("judge", table, "-o", "out.jsonl", *options)
     assert ran.code == 4
     found = read(workspace_dir / "out.jsonl")
@@ -349,7 +349,7 @@ def test_the_overview_by_hand(
     table = write(
         workspace_dir / "in.csv", [*worth(10, 80, 20, "none", 90), *worth(75, 74, system="B"), *worth("much")]
     )
-    result = one_object(judgecal(*asked(table, served_lock, "--system", "s", "--json")), 4)
+    result = one_object(judgecal(*asked(table, served_lock, "--col", "system=s", "--json")), 4)
     a, b = result["systems"]
     # 10 20 80 90: the average is 50, p50 half-way 20..80, p90 at 2.7 of 0..3 = 80 + 0.7 * 10, p95 at 2.85.
     names = ("system", "n", "n_expected", "n_unscored", "count", "min", "max", "average", "p50", "p90", "p95")
@@ -384,7 +384,7 @@ def test_a_judge_no_better_than_a_coin_is_warned_of(
     rates = {"tpr@75": Estimate(0.255, n=50), "tnr@75": Estimate(0.612, n=50)}
     write_lock(served_lock, dataclasses.replace(lock, calibrated={**lock.calibrated, **rates}))
     table = write(workspace_dir / "in.csv", worth(10, 80))
-    found = one_object(judgecal(*asked(table, served_lock, "--system", "s", "--json")))
+    found = one_object(judgecal(*asked(table, served_lock, "--col", "system=s", "--json")))
     assert found["headline"]["sentence"] == "Do not use this judge."
     said = found["headline"]["because"][0]
     assert said[1:] == f"{found['warning'][1:]}."
@@ -433,7 +433,7 @@ def test_intervals_are_by_group(
     twenty."""
     values = [100 if number % 2 else 0 for number in range(20)]
     rows = [{**row, "g": str(number)} for number, row in enumerate(worth(*values))]
-    options = ("--lock", served_lock, *COLUMNS, "--group", "g", "--json", "-o", "out.csv", "--replace")
+    options = ("--lock", served_lock, *COLUMNS, "--col", "group=g", "--json", "-o", "out.csv", "--replace")
     once, five = (
         rate_of(judgecal("judge", write(workspace_dir / f"{times}.csv", rows * times), *options).out)
         for times in (1, 5)
@@ -554,10 +554,13 @@ def test_contexts_reach_the_judge(judgecal: Run, workspace_dir: Path, served: St
             {"q": "", "a": "x", "c": []},
         ],
     )
-    options = ("judge", table, "--lock", lock, "-o", "out.jsonl", "--question", "q", "--answer", "a")
+    options = ("judge", table, "--lock", lock, "-o", "out.jsonl", "--col", "question=q", "--col", "answer=a")
     refused = judgecal(*options)
-    assert (refused.code, "asks for contexts: name the column with --context" in refused.err) == (2, True)
-    ran = judgecal(*options, "--context", "c", "--json")
+    assert (refused.code, "asks for contexts: name the column with --col contexts=" in refused.err) == (
+        2,
+        True,
+    )
+    ran = judgecal(*options, "--col", "contexts=c", "--json")
     assert ran.code == 4
     found = read(workspace_dir / "out.jsonl")
     assert [row["verdict"] for row in found] == [1.0, 1.0, 0.0, None]
@@ -595,14 +598,17 @@ def test_what_cannot_be_read_is_refused_with_its_line(judgecal: Run, workspace_d
         (("-o", "in.csv", *COLUMNS), "is the input itself"),
         (("-o", "out.ods", *COLUMNS), "unknown ending '.ods'"),
         (("-o", "no/out.csv", *COLUMNS), "there is no such folder"),
-        (("-o", "out.csv", *COLUMNS[:4]), "asks for reference_answer: name the column with --reference"),
-        (("-o", "out.csv", "--answer", "a"), "the judge asks for question: name the column with --question"),
+        (("-o", "out.csv", *COLUMNS[:4]), "asks for reference_answer: name the column with --col reference="),
         (
-            ("-o", "out.csv", "--question", "q", "--answer", "*", "--reference", "r"),
+            ("-o", "out.csv", "--col", "answer=a"),
+            "the judge asks for question: name the column with --col question=",
+        ),
+        (
+            ("-o", "out.csv", "--col", "question=q", "--col", "answer=*", "--col", "reference=r"),
             "a row holds one answer here",
         ),
         (("-o", "out.csv", *COLUMNS, "--limit", "0"), "--limit must be at least 1"),
-        (("-o", "out.csv", *COLUMNS, "--system", "sys"), "unknown column 'sys'"),
+        (("-o", "out.csv", *COLUMNS, "--col", "system=sys"), "unknown column 'sys'"),
     ],
 )
 def test_what_is_asked_wrongly_is_refused(

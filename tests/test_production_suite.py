@@ -277,7 +277,7 @@ def test_what_is_written_for_mlflow_is_read_from_it(
 def test_plain_columns_take_the_column_options(judged: Judged) -> None:
     answers = {"r": "good", "c": ["one", "bad two"]}
     rows = [{"q": f"Why {n}?", "a": "bad" if n else "good", **answers} for n in range(2)]
-    names = ("--question", "q", "--answer", "a", "--reference", "r", "--context", "c")
+    names = ("--col", "question=q", "--col", "answer=a", "--col", "reference=r", "--col", "contexts=c")
     _, found = judged(rows, *names, columns="plain")
     assert [row["correctness_verdict"] for row in found] == [1.0, 0.0]
     assert [row["correctness_passed"] for row in found] == [True, False]
@@ -358,7 +358,15 @@ def test_a_lock_among_others_writes_what_a_single_one_does(judgecal: Run, worksp
         for one in gold.items
     ]
     table = write(workspace_dir / "in.jsonl", rows[:60])
-    columns = ("--question", "question", "--answer", "answer", "--reference", "reference", "--json")
+    columns = (
+        "--col",
+        "question=question",
+        "--col",
+        "answer=answer",
+        "--col",
+        "reference=reference",
+        "--json",
+    )
     single = one_object(judgecal("judge", table, "--lock", a, "-o", "one.jsonl", *columns))
     both = one_object(judgecal("judge", table, "--lock", a, "--lock", b, "-o", "both.jsonl", *columns))
     names = {"verdict": "verdict", "passed": "passed", "calibrated": "calibrated", "model_id": "model_id"}
@@ -387,7 +395,16 @@ def test_of_locks_that_pass_the_same_share_none_is_the_lowest(judgecal: Run, wor
         for one in gold.items
     ]
     table = write(workspace_dir / "in.jsonl", rows[:20])
-    columns = ("--question", "question", "--answer", "answer", "--reference", "reference", "-o", "both.jsonl")
+    columns = (
+        "--col",
+        "question=question",
+        "--col",
+        "answer=answer",
+        "--col",
+        "reference=reference",
+        "-o",
+        "both.jsonl",
+    )
     ran = judgecal("judge", table, "--lock", locks[0], "--lock", locks[1], *columns)
     assert ran.said.startswith("All 2 judges pass the same share. ") and "lowest" not in ran.said
     assert "people" not in ran.said.partition("experiment:")[0]
@@ -438,16 +455,16 @@ def test_the_result_at_the_terminal_and_its_report(
         (("--suite", "mosaic", "--lock", "x"), "say who judges"),
         (("--suite", "mosaic", "--columns", "mosiac"), "--columns is one of plain, mosaic, mlflow"),
         (
-            ("--suite", "mosaic", "--columns", "mosaic", "--question", "q"),
-            "--question: --columns mosaic reads",
+            ("--suite", "mosaic", "--columns", "mosaic", "--col", "question=q"),
+            "--col question=q: --columns mosaic reads",
         ),
         (("--lock", "x", "--model", "mine"), "a lock names its own model"),
-        (("--suite", "mosaic"), "the judge asks for question: name the column with --question"),
+        (("--suite", "mosaic"), "the judge asks for question: name the column with --col question="),
         (("--suite", "mosaik"), "unknown suite 'mosaik'"),
         (("--suite", "bare", "--columns", "mosaic"), "bare: a: unknown signature 'nowhere'"),
         (("--suite", "mixed", "--columns", "mosaic"), "fill one column, and differ in unit or scale"),
         (("--suite", "wrong", "--columns", "mosaic"), "aggregate 'precision' fits no judge of item"),
-        (("--suite", "mosaic", "--columns", "mosaic", "--group", "g"), "unknown column 'g'"),
+        (("--suite", "mosaic", "--columns", "mosaic", "--col", "group=g"), "unknown column 'g'"),
     ],
 )
 def test_what_is_asked_wrongly(

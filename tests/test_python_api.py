@@ -312,7 +312,7 @@ def test_a_frame_is_saved_where_commands_find_it(
 def test_a_frame_that_makes_no_set_is_refused_with_every_problem() -> None:
     frame = polars.DataFrame({"q": ["A", "", "C"], "answer": ["a", "b", "c"], "x": ["2", "yes", "7"]})
     with pytest.raises(InputError) as refused:
-        GoldSet.from_frame(frame, question="q", labels=["x"], scale="binary")
+        GoldSet.from_frame(frame, columns=package.Columns("q"), labels=["x"], scale="binary")
     assert [problem.split(": ", 1)[0] for problem in refused.value.problems] == [
         "the frame:row 1",
         "the frame:row 2",
@@ -322,19 +322,20 @@ def test_a_frame_that_makes_no_set_is_refused_with_every_problem() -> None:
     with pytest.raises(InputError, match=r'give mapping=\{"gut": "yes"\}'):
         GoldSet.from_frame(frame_of_words, labels="x", scale="binary")
     assert 'mapping={"FROM": "TO"}' in str(refused.value) and "--" not in str(refused.value)
+    asked = package.Columns("q")
     for call, message in (
-        (lambda: GoldSet.from_frame(frame, question="q", labels=["x"]), "show no scale .*: give scale="),
+        (lambda: GoldSet.from_frame(frame, columns=asked, labels=["x"]), "show no scale .*: give scale="),
         (
-            lambda: GoldSet.from_frame(frame, question="quest", labels=["x"]),
+            lambda: GoldSet.from_frame(frame, columns=package.Columns("quest"), labels=["x"]),
             "the frame: unknown column 'quest'",
         ),
-        (lambda: GoldSet.from_frame(frame), "question= COL is missing"),
+        (lambda: GoldSet.from_frame(frame), r"Columns\(question=\) is missing"),
         (
             lambda: GoldSet.from_frame(frame, columns=package.Columns(verdicts=("x",))),
             r"give them to judgecal\.agreement",
         ),
         (lambda: GoldSet.from_frame(frame.lazy()), "found a polars LazyFrame"),
-        (lambda: GoldSet.from_frame(frame.clear(), question="q"), "the frame has no rows"),
+        (lambda: GoldSet.from_frame(frame.clear(), columns=asked), "the frame has no rows"),
         (lambda: GoldSet.from_frame(pandas.DataFrame([[1, 2]], columns=["a", "a"])), "several columns a"),
     ):
         with pytest.raises(InputError, match=message):

@@ -104,7 +104,7 @@ def test_judge(judgecal: Run, served: Served, tmp_path: Path) -> None:
     ]
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    columns = ["--question", "q", "--answer", "a", "--reference", "r", "--system", "s"]
+    columns = ["--col", "question=q", "--col", "answer=a", "--col", "reference=r", "--col", "system=s"]
     printed = printed_by(
         judgecal, "judge", path, "--lock", served.path, "-o", tmp_path / "out.jsonl", *columns, code=4
     )

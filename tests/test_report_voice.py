@@ -42,13 +42,22 @@ def flat(text: str) -> str:
 def test_nq301_in_one_sentence_everywhere(judgecal: Run, shared_data: Path, workspace_dir: Path) -> None:
     folder = shared_data / "nq301"
     columns = (
-        *("--item", "item_id", "--group", "group", "--question", "question", "--answer", "answer"),
-        *("--reference", "reference_answer", "--reference-separator", " | "),
+        *(
+            "--col",
+            "item=item_id",
+            "--col",
+            "group=group",
+            "--col",
+            "question=question",
+            "--col",
+            "answer=answer",
+        ),
+        *("--col", "reference=reference_answer", "--reference-separator", " | "),
         *("--label", "annotator1", "--label", "annotator2", "--label", "annotator3"),
-        *("--gold-label", "acceptable", "--scale", "binary"),
+        *("--col", "gold=acceptable", "--scale", "binary"),
     )
     assert judgecal("gold", "import", folder / "items.csv", "--as", "nq301", *columns).code == 0
-    argv = ("--judgements", folder / "judgements.csv", "--judge-column", "judge", "--name", "nq")
+    argv = ("--judgements", folder / "judgements.csv", "--col", "judge=judge", "--name", "nq")
     printed = judgecal("agreement", "--gold", "nq301", *argv)
     headline = json.loads(judgecal("report", "nq", "--json").out)["headline"]
     said = flat(" ".join([headline["sentence"], *headline["because"]]))

@@ -145,7 +145,16 @@ def test_wrong_use_is_one_message(
 
 def test_a_set_without_documents_is_refused(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
     path = table(tmp_path / "a.csv", ("question", "answer", "label"), [("Q?", "A", "yes"), ("R?", "B", "no")])
-    columns = ("--question", "question", "--answer", "answer", "--label", "label", "--scale", "binary")
+    columns = (
+        "--col",
+        "question=question",
+        "--col",
+        "answer=answer",
+        "--label",
+        "label",
+        "--scale",
+        "binary",
+    )
     assert judgecal("gold", "import", path, "--as", "bare", *columns).code == 0
     ran = judgecal("retrieval", "--gold", "bare")
     assert ran.code == 2 and "gold set bare has no documents" in ran.err

@@ -23,7 +23,7 @@ from tests.support.command import Run, tree
 from tests.support.locks import a_lock, lock_of
 
 NAME = "correctness_v3"
-TABLE = ("--question", "q", "--answer", "a", "--reference", "r")
+TABLE = ("--col", "question=q", "--col", "answer=a", "--col", "reference=r")
 COMMANDS = {
     "judge": ("judge", "rows.csv", "-o", "out.csv", *TABLE),
     "gate": ("gate",),

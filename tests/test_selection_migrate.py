@@ -34,7 +34,7 @@ from tests.support.locks import lock_file
 from tests.support.pages import items_of, page_of
 from tests.support.server import StubServer, running
 
-COLUMNS = ("--question", "question", "--answer", "answer", "--reference", "reference_answer")
+COLUMNS = ("--col", "question=question", "--col", "answer=answer", "--col", "reference=reference_answer")
 
 
 @pytest.fixture
@@ -250,7 +250,7 @@ def test_an_equal_judge_may_take_the_place_and_is_locked(
     table = production(workspace_dir)
     command = (
         *("migrate", "--lock", lock, "--to", "correctness_v1", "--on", table, *COLUMNS),
-        *("--system", "system", "--margin", "0.25", "-o", "new.lock.json", "--json"),
+        *("--col", "system=system", "--margin", "0.25", "-o", "new.lock.json", "--json"),
     )
     plan = json.loads(judgecal(*command[:-1], "--dry-run", "--json").out)
     assert plan["calls"] == 220 + 2 * 220 + 3 * 220  # gold, the table by either judge, the lock's calls
@@ -466,8 +466,8 @@ def test_what_cannot_be_done_is_refused(judgecal: Run, workspace_dir: Path, lock
         (("--to", "nobody"), "--to nobody: unknown signature"),
         (("--to", "answer_v1"), "cannot judge"),
         (("--to", "correctness_v1", "--margin", "0"), "--margin must be above 0"),
-        (("--to", "correctness_v1", "--question", "q"), "--question without --on"),
-        (("--to", "correctness_v1", "--on", nameless(workspace_dir)), "name the column with --question"),
+        (("--to", "correctness_v1", "--col", "question=q"), "--col question=q without --on"),
+        (("--to", "correctness_v1", "--on", nameless(workspace_dir)), "name the column with --col question="),
         (("--to", "correctness_v1", "-o", "no/new.lock.json"), "name a file in a folder that is there"),
     ):
         ran = judgecal("migrate", "--lock", lock, *options)
@@ -503,11 +503,11 @@ def test_where_nothing_is_decided_the_table_that_was_judged_last_comes_next(
     assert first["decision"] == "inconclusive"
     assert first["headline"]["next"] == "judgecal gold sheet starter -o sheet.csv"
     nameless(workspace_dir)
-    columns = ("--question", "q", "--answer", "a", "--reference", "r")
+    columns = ("--col", "question=q", "--col", "answer=a", "--col", "reference=r")
     assert judgecal("judge", "nameless.csv", "--lock", lock, *columns, "-o", "out.csv").code == 0
     found = json.loads(judgecal(*command).out)["headline"]["next"]
     assert found.startswith(
         f"judgecal migrate --lock {lock} --to correctness_v1@embedded --margin 0.0001 --on "
     )
-    assert "nameless.csv --question q --answer a" in found
+    assert "nameless.csv --col question=q --col answer=a" in found
     assert judgecal(*shlex.split(found)[1:]).code == 3

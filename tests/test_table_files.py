@@ -380,12 +380,12 @@ def test_a_judged_table_needs_no_options_again(judgecal: Run, workspace_dir: Pat
     options = (
         "--lock",
         "judge.lock.json",
-        "--question",
-        "q",
-        "--answer",
-        "a",
-        "--reference",
-        "r",
+        "--col",
+        "question=q",
+        "--col",
+        "answer=a",
+        "--col",
+        "reference=r",
         "-o",
         "out.csv",
     )
@@ -397,7 +397,7 @@ def test_a_judged_table_needs_no_options_again(judgecal: Run, workspace_dir: Pat
         {},
     )
     following = rated["headline"]["next"].split()
-    assert "--question" not in following
+    assert "--col" not in following
     assert judgecal(*following[1:]).code == 0
     assert "right" in (workspace_dir / "sheet.csv").read_text()  # the reference that the judge saw
     again = judgecal("judge", "out.csv", "--lock", "judge.lock.json", "-o", "again.csv")

@@ -32,7 +32,7 @@ def exact(answer: str, reference_answer: str) -> bool:
 
 
 columns = judgecal.Columns(group="question", contexts=("passages",))
-gold = judgecal.GoldSet.from_frame(object(), question="q", answer="a", labels=["ann"], columns=columns)
+gold = judgecal.GoldSet.from_frame(object(), labels=["ann"], columns=columns)
 judge = judgecal.Judge(exact, scale="binary")
 rows = assert_type(judgecal.score([exact, "exact_match@local", judge], gold), Scored)
 row = assert_type(rows[0], judgecal.Judgement)

@@ -282,7 +282,7 @@ def test_a_set_that_people_label_is_not_replaced(judgecal: Run, workspace_dir: P
     table = workspace_dir / "other.csv"
     table.write_text("question,answer,label\n" + "".join(f"q{n},a,1\n" for n in range(9)), encoding="utf-8")
     words = ("gold", "import", table, "--as", "small", "--scale", "binary", "--label", "label")
-    words += ("--question", "question", "--answer", "answer", "--replace")
+    words += ("--col", "question=question", "--col", "answer=answer", "--replace")
     with desk_of(folder):
         ran = judgecal(*words)
         assert ran.code == 2 and "people are labelling it" in ran.err

@@ -323,7 +323,7 @@ def test_rows_of_a_file_make_a_set_that_the_same_command_goes_on_with(
     table = workspace_dir / "answers.csv"
     rows = "".join(f"q{n},a{n},{n}\n" for n in range(12))
     table.write_text(f"question,answer,id\n{rows}", encoding="utf-8")
-    words = ("gold", "label", table, "--scale", "binary", "--item", "id", "--raters", "ann")
+    words = ("gold", "label", table, "--scale", "binary", "--col", "item=id", "--raters", "ann")
     ran = judgecal(*words, "--dry-run")
     assert ran.code == 0 and "0 of 12 items" in ran.out, ran.err
     assert not (workspace_dir / "gold" / "answers").exists()

@@ -24,7 +24,7 @@ EXAMPLES = next(
 os.chdir(tempfile.mkdtemp())
 run(["init", "demo"])
 os.chdir("demo")
-columns = "--question question --reference reference --answer answer --system system --label rater_a --label rater_b"
+columns = "--label rater_a --label rater_b"
 table = [
     "gold",
     "import",

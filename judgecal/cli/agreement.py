@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,6 +25,7 @@ from judgecal.errors import InputError
 if TYPE_CHECKING:
     from judgecal.goldset import GoldSet
     from judgecal.tables import Columns
+    from judgecal.workspace import Workspace
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,12 @@ class LabelledTableArguments(ColumnArguments):
     mapping: Mapped = None
     labels_by: LabelsBy = None
 
-    def columns(self) -> Columns:
-        """As the table is read by them."""
-        labels, verdicts = tuple(self.label or ()), tuple(self.verdict or ())
-        return dataclasses.replace(super().columns(), labels=labels, verdicts=verdicts)
+    def columns(self, workspace: Workspace, **more: Any) -> Columns:
+        """The columns, with those of labels and verdicts."""
+        from judgecal.tables import OF_IMPORTS
+
+        named = {"labels": tuple(self.label or ()), "verdicts": tuple(self.verdict or ()), **more}
+        return super().columns(workspace, takes=OF_IMPORTS, **named)
 
 
 def agreement(
@@ -75,9 +77,6 @@ def agreement(
     full: shared.Full = False,
     json: shared.Json = False,
     look: Annotated[bool, option("Write the page and open it in a browser.", "--open")] = False,
-    judge_column: Annotated[
-        str | None, option("Column of the judge's name; by default judge, else the file is one judge.")
-    ] = None,
     verdict_scale: Annotated[
         str | None, option("Of the verdicts; by default recognised by what they are.")
     ] = None,
@@ -95,34 +94,35 @@ def agreement(
     from judgecal.experiment.from_table import run_of_table
     from judgecal.goldset import load_gold, read_mapping
     from judgecal.judges import judge_named
+    from judgecal.tables import read_columns
 
     options = RunOptions(limit=limit)
     options.check()
     workspace = shared.workspace_of(ctx)
     beside = tuple(judge_named(string, workspace=workspace) for string in dict.fromkeys(judge or ()))
     of_run: dict[str, Any] = {"judges": beside, "options": options, "seed": seed, "out": name}
-    of_sets = {"--gold": gold, "--judgements": judgements, "--judge-column": judge_column}
+    of_sets = {"--gold": gold, "--judgements": judgements}
     if file is not None:
         if given := [option for option, value in of_sets.items() if value] + ["--split"] * (split != "all"):
             raise InputError(f"{', '.join(given)} with {file}: a table has no gold set; leave one out")
         mapping = read_mapping(columns.mapping or ())
         of_run |= {"mapping": mapping, "scale": columns.scale, "labels_by": columns.labels_by}
-        run = run_of_table(workspace, file, columns.columns(), verdict_scale=verdict_scale, **of_run)
+        run = run_of_table(workspace, file, columns.columns(workspace), verdict_scale=verdict_scale, **of_run)
     else:
-        if given := sorted({*columns.given()} - {"--verdict", "--item"}):
+        given = [
+            option for option in columns.given() if option != "--verdict" and not option.startswith("--col ")
+        ]
+        if given:
             raise InputError(f"{', '.join(given)} without FILE: a gold set's columns are known; leave it out")
-        verdicts = [*(columns.verdict or ())]
-        if len(verdicts) > 1:
+        verdict = next(iter(columns.verdict or ()), None)
+        if len(columns.verdict or ()) > 1:
             raise InputError("--verdict names one column of --judgements; several are those of a FILE")
-        known = load_gold(gold or "starter", workspace=workspace)
-        read_by = dataclasses.replace(columns.columns(), verdicts=(), verdict=next(iter(verdicts), None))
-        recorded = read_recorded(
-            judgements or _with_the_set(known),
-            known,
-            columns=read_by,
-            judge_column=judge_column,
-            verdict_scale=verdict_scale,
+        read_by = read_columns(
+            columns.col or (), takes=("item", "judge"), inputs=(), workspace=workspace, verdict=verdict
         )
+        known = load_gold(gold or "starter", workspace=workspace)
+        path = judgements or _with_the_set(known)
+        recorded = read_recorded(path, known, columns=read_by, verdict_scale=verdict_scale)
         run = ScoreRun(workspace=workspace, gold=known, recorded=recorded, split=split, **of_run)
     show_agreement(workspace, found := run.run(), table, json=json, full=full)
     if look:

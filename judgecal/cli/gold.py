@@ -137,15 +137,14 @@ class TableArguments(JudgedArguments):
     ] = None
     scale: Annotated[str | None, option("The scale of the labels, of a table without a lock.")] = None
 
-    def after(self, source: str, name: str) -> str:
+    def after(self, source: str, name: str, workspace: Workspace) -> str:
         """What labels of the set are for, as a command: the rate of a judged table, else a score."""
         if self.lock is None:
             return f"judgecal score --gold {shlex.quote(name)}"
         from judgecal.production.judged import judged_columns, typed_columns
 
         words = ["judgecal", "rate", source, "--lock", str(self.lock), "--labels", name]
-        typed = typed_columns(Path(source), judged_columns(Path(source), self.columns()))
-        words += [word for part, name in typed.items() for word in (f"--{part}", name)]
+        words += typed_columns(Path(source), judged_columns(Path(source), self.columns(workspace)))
         return shlex.join(words)
 
     def drawing(
@@ -156,7 +155,7 @@ class TableArguments(JudgedArguments):
 
         return draw_rows(
             path,
-            self.columns(),
+            self.columns(workspace),
             workspace,
             lock_path=self.lock,
             trust_lock=self.trust_lock,
@@ -221,7 +220,7 @@ def _table_sheet(
     result = write_sheets(
         drawing.items, sheet.output, name=name, scale=scale, raters=sheet.raters, seed=sheet.seed
     )
-    last = [f"with the labels imported: {table.after(source, name)}"] if table.lock else []
+    last = [f"with the labels imported: {table.after(source, name, workspace)}"] if table.lock else []
     gold = drawing.write(workspace)
     notes = (*result.notes, *drawing.notes, *last, *_instructions(gold, sheet.output))
     return dataclasses.replace(result, notes=notes), name
@@ -290,7 +289,7 @@ def _tied(found: LabelSource, items: Sequence[Item]) -> tuple[tuple[Item, ...], 
     ]
     return tied, (
         f"{', '.join(voted)} tie on these: give the sheet to another rater, whose vote makes a majority, "
-        "and name them by --rater when it comes back",
+        "and name the file after them when it comes back",
     )
 
 

@@ -19,6 +19,7 @@ from judgecal.cli.options import (
     Mapped,
     argument,
     column,
+    columns_option,
     option,
     typed_command,
     workspace_of,
@@ -34,16 +35,20 @@ if TYPE_CHECKING:
     from judgecal.workspace import Workspace
 
 _OF_EXPORTS = ("--label", "--scale", "--pass-at", "--map", "--ratings", "--labels-by")
-_OF_RATINGS = ("--item", "--rater")
+_OF_RATINGS = ("--col item=", "--col rater=")
 
 
 @dataclass(frozen=True)
 class ImportArguments(ColumnArguments):
     """The options of `gold import`."""
 
-    item: Annotated[str | None, column("The item's id; by default item_id, else SET-00001 ...")] = None
-    tag: Annotated[
-        list[str] | None, column("Tags of the item: a text, a list, or true for the column's name.")
+    col: Annotated[
+        list[str] | None,
+        columns_option(
+            "question, answer, reference, contexts, conversation, item, group, system, of a pair answer_a, "
+            "answer_b, system_a, system_b, tag, note (one for each --label, in order), rater (who gave the "
+            "labels of a single --label), gold (the adjudicated label), or the name of an input of a judge"
+        ),
     ] = None
     chunks: Annotated[bool, option("Make an item of each context, for labels of single contexts.")] = False
     label: Annotated[
@@ -52,13 +57,11 @@ class ImportArguments(ColumnArguments):
             "A rater's labels; repeatable, * means all that fit. Of an export the name of people's scores."
         ),
     ] = None
-    gold_label: Annotated[str | None, column("The adjudicated label.")] = None
     verdict: Annotated[
         list[str] | None, column("A judge's verdicts, kept with the set for `agreement`; repeatable.")
     ] = None
-    note: Annotated[list[str] | None, column("What the rater wrote; one for each --label, in order.")] = None
     ratings: Annotated[
-        str | None, option("The labels are in this table, by the id of --item.", metavar="FILE")
+        str | None, option("The labels are in this table, by the id of --col item=.", metavar="FILE")
     ] = None
     judgements: Annotated[
         str | None,
@@ -69,14 +72,6 @@ class ImportArguments(ColumnArguments):
         option("Only the rows with this, of --ratings where given; repeatable.", metavar="COL=VALUE"),
     ] = None
     mapping: Mapped = None
-    rater: Annotated[
-        str | None,
-        option(
-            "Who gave the labels of a single --label. With --sheet the rater's name, by default each "
-            "sheet's file name.",
-            metavar="COL",
-        ),
-    ] = None
     scale: Annotated[
         str | None,
         option(
@@ -103,14 +98,16 @@ class ImportArguments(ColumnArguments):
 
     def of_tables(self) -> list[str]:
         """Those of them that an export of a tool does not take."""
+        beside = _OF_RATINGS if self.ratings else ()
         return [
-            one for one in self.given() if one not in (*_OF_EXPORTS, *(_OF_RATINGS if self.ratings else ()))
+            option for option in self.given() if option not in _OF_EXPORTS and not option.startswith(beside)
         ]
 
-    def labels(self, *, force: bool) -> Any:
+    def labels(self, workspace: Workspace, *, force: bool) -> Any:
         """What they say of an export's labels."""
         from judgecal.goldset import read_mapping
 
+        columns = self.columns(workspace)
         return wing("export labels")(
             labels=tuple(self.label or ()),
             scale=self.scale,
@@ -118,8 +115,8 @@ class ImportArguments(ColumnArguments):
             mapping=read_mapping(self.mapping or ()),
             force=force,
             ratings=self.ratings,
-            item=self.item,
-            rater=self.rater,
+            item=columns.item,
+            rater=columns.rater,
             labels_by=self.labels_by,
         )
 
@@ -132,22 +129,16 @@ class ImportArguments(ColumnArguments):
             )
         return self.answers is not None or (not others and wing("holds rules")(files[0]))
 
-    def columns(self) -> Columns:
-        """As the table of an import is read by them."""
-        return dataclasses.replace(
-            super().columns(),
-            labels=tuple(self.label or ()),
-            gold_label=self.gold_label,
-            rater=self.rater,
-            tags=tuple(self.tag or ()),
-            notes=tuple(self.note or ()),
-            verdicts=tuple(self.verdict or ()),
-            chunks=self.chunks,
-        )
+    def columns(self, workspace: Workspace, **more: Any) -> Columns:
+        """The columns, with those of labels and verdicts."""
+        from judgecal.tables import OF_IMPORTS
 
-    def resolved(self, file: str) -> Columns:
+        named = {"labels": tuple(self.label or ()), "verdicts": tuple(self.verdict or ()), **more}
+        return super().columns(workspace, takes=OF_IMPORTS, chunks=self.chunks, **named)
+
+    def resolved(self, file: str, workspace: Workspace) -> Columns:
         """The same for a table, with the usual names of its header."""
-        return self.columns().resolved(_header(file, self), Path(file))
+        return self.columns(workspace).resolved(_header(file, self), Path(file))
 
     def beside(self) -> SideTables:
         """The files beside the table."""
@@ -162,22 +153,26 @@ class ImportArguments(ColumnArguments):
             self.errors_as_empty,
         )
 
-    def require(self, files: Sequence[str]) -> None:
+    def require(self, files: Sequence[str], workspace: Workspace) -> None:
         """Refuse several files, and what a table cannot be read without."""
         from judgecal.tables.formats import open_table
         from judgecal.tables.text import no_files
 
         refuse(no_files(Path(file) for file in files if not file.startswith("hf:")))
-        named = bool(self.question and self.answer)
-        header = () if named else open_table(files[0], self.encoding, self.separator).columns
-        known = self.columns().resolved(header, None if named else Path(files[0]))
+        known = self.columns(workspace)
+        if not (known.question and known.answer):
+            header = open_table(files[0], self.encoding, self.separator).columns
+            known = known.resolved(header, Path(files[0]))
         missing = [
-            option
-            for option, there in (
-                ("--question", known.question or self.field or self.verdict),
-                ("--answer", known.answer or self.verdict or (self.field and not known.question)),
+            f"--col {part}=COLUMN"
+            for part, there in (
+                ("question", known.question or known.fields or self.verdict),
+                (
+                    "answer",
+                    known.answer or self.verdict or known.pairs or (known.fields and not known.question),
+                ),
             )
-            if not there and (option == "--question" or not known.pairs)
+            if not there
         ]
         others = "(or --sheet, for a filled sheet; or --from TOOL, for an export of another tool)"
         needs = f"gold import needs {', '.join(missing)} {others}{_columns(files[0], self)}"
@@ -190,7 +185,7 @@ class ImportArguments(ColumnArguments):
 
     def refuse_columns(self, *, tool: str | None, force: bool) -> None:
         """Refuse (InputError) options of tables: a sheet's columns are known."""
-        own = ("--rater", "--scale", "--pass-at", "--map")
+        own = ("--scale", "--pass-at", "--map")
         given = [option for option in self.given() if option not in own]
         given += ["--force"] * force + ["--from"] * (tool is not None)
         if given:
@@ -275,7 +270,7 @@ def _understood(
         name=name,
         workspace=workspace,
         replace=how.replace,
-        columns={} if how.tool else table.resolved(files[0]).taken(),
+        columns={} if how.tool else table.resolved(files[0], workspace).taken(),
         declared=table.scale is not None,
     )
 
@@ -300,20 +295,20 @@ def _imported(
     if how.sheet:
         table.refuse_columns(tool=how.tool, force=how.force)
         into |= {"mapping": read_mapping(table.mapping or ())}
-        return import_sheets(paths, rater=table.rater, scale=table.scale, pass_at=table.pass_at, **into)
+        return import_sheets(paths, scale=table.scale, pass_at=table.pass_at, **into)
     if how.tool is not None:
         imported: Imported = wing("import export")(
-            paths, tool=how.tool, labels=table.labels(force=how.force), **into
+            paths, tool=how.tool, labels=table.labels(workspace, force=how.force), **into
         )
         return imported
     if table.of_rules(files):
         of_rules: Imported = wing("import rules")(files, answers=table.answers, **into)
         return of_rules
-    table.require(files)
+    table.require(files, workspace)
     with _rows_read() as progress:
         return import_gold(
             files[0],
-            columns=table.columns(),
+            columns=table.columns(workspace),
             scale=table.scale,
             pass_at=table.pass_at,
             mapping=read_mapping(table.mapping or ()),

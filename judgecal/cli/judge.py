@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from judgecal.workspace import Workspace
 
 LOCAL, RAY = "local", "ray"
-_MOSAIC_OPTIONS = ("--item", "--group")  # what a table with names of its own may still be asked for
+_MOSAIC_OPTIONS = ("--col item=", "--col group=")  # what a table with names of its own may still be asked for
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def _on_ray(given: _Given, judges: Judges, table: shared.ColumnArguments) -> Ite
 
     wing("needs ray")()
     assert judges.lock
-    columns, partitions = table.columns(), list_partitions(given.files)
+    columns, partitions = table.columns(given.workspace), list_partitions(given.files)
     with wing("ray")() as engine:
         yield wing("partitions")(
             workspace=given.workspace,
@@ -183,7 +183,7 @@ def _here(given: _Given, judges: Judges, table: shared.ColumnArguments) -> Judge
         suite=suite,
         columns=columns,
         source=source,
-        reader=_reader(judges.columns, table, source, columns),
+        reader=_reader(workspace, judges.columns, table, source, columns),
         naming=next(name for name in NAMINGS if name == judges.columns),
         output=Path(given.to),
         options=given.options,
@@ -193,22 +193,28 @@ def _here(given: _Given, judges: Judges, table: shared.ColumnArguments) -> Judge
 
 
 def _reader(
-    naming: str, table: shared.ColumnArguments, source: FileSource, columns: Sequence[SuiteColumn]
+    workspace: Workspace,
+    naming: str,
+    table: shared.ColumnArguments,
+    source: FileSource,
+    columns: Sequence[SuiteColumn],
 ) -> Reader:
     """How rows are read; refused are options that this naming does not take."""
     from judgecal.experiment import RowReader
 
     asking = [judge.judge for column in columns for judge in column.judges]
+    inputs = frozenset(name for judge in asking for name in judge.inputs)
     if naming == "plain":
-        return RowReader.of(table.columns(), source, *asking, may_lack=not columns[0].alone)
-    odd = [option for option in table.given() if option not in _MOSAIC_OPTIONS]
+        read_by = table.columns(workspace, inputs=inputs)
+        return RowReader.of(read_by, source, *asking, may_lack=not columns[0].alone)
+    odd = [option for option in table.given() if not option.startswith(_MOSAIC_OPTIONS)]
     if odd:
         raise InputError(
             f"{', '.join(odd)}: --columns {naming} reads the columns by their own names (request, "
             "response, retrieved_context ...): leave those out, or give --columns plain"
         )
-    inputs = frozenset(name for judge in asking for name in judge.inputs)
-    reader: Reader = wing("mosaic rows")(inputs, table.item, table.group)
+    ids = table.columns(workspace)
+    reader: Reader = wing("mosaic rows")(inputs, ids.item, ids.group)
     return reader
 
 
@@ -294,7 +300,7 @@ def rate(
         lock_path=lock.lock,
         judge=locked.runnable(workspace, trust_lock=lock.trust_lock).scale,
         path=file,
-        columns=table.columns(),
+        columns=table.columns(workspace),
         by=given.by,
         gold=None if given.labels is None else load_gold(given.labels, workspace=workspace),
         escalate=given.escalate,

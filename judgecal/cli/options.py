@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -207,11 +207,6 @@ def column(what: str) -> Any:
     return option(what, metavar="COL")
 
 
-Question = Annotated[str | None, column("The question; by default question. Not needed with --field.")]
-Answer = Annotated[str | None, column("The answer, which may be empty; by default answer.")]
-Item = Annotated[str | None, column("The row's id; by default item_id, else a hash of its texts.")]
-Group = Annotated[str | None, column("The question's id, for intervals; by default group, else its text.")]
-System = Annotated[str | None, column("Who gave the answer; by default system.")]
 Verdict = Annotated[str | None, column("The judge's verdict; by default verdict.")]
 Mapped = Annotated[
     list[str] | None, option("Rewrite a label, whatever its case; repeatable.", "--map", metavar="FROM=TO")
@@ -233,67 +228,51 @@ class LockArguments:
     trust_lock: TrustLock = False
 
 
+def columns_option(parts: str) -> Any:
+    """The option that names columns; `parts` are those that the command takes."""
+    return option(
+        f"The column of a part, where its name does not tell it: {parts}; repeatable.",
+        "--col",
+        metavar="PART=COLUMN",
+    )
+
+
+_PARTS_OF_ITEMS = (
+    "question, answer, reference, contexts, conversation, item, group, system, of a pair answer_a, answer_b, "
+    "system_a, system_b, or the name of an input of the judge"
+)
+
+
 @dataclass(frozen=True)
 class ColumnArguments:
-    """The column options of a table of answers; a table that judgecal wrote needs none of them."""
+    """Which column of a table of answers is what; a table that judgecal wrote tells it itself."""
 
-    question: Question = None
-    answer: Answer = None
-    reference: Annotated[
-        str | None, column("The reference answer; by default reference_answer or reference.")
-    ] = None
-    context: Annotated[
-        list[str] | None,
-        column(
-            "The contexts: a text, or a list of texts or of {document_id, text, score}; repeatable; by "
-            "default contexts or context."
-        ),
-    ] = None
-    conversation: Annotated[
-        str | None, column("The turns before: a list of {role, content}; by default conversation.")
-    ] = None
-    field: Annotated[
-        list[str] | None, option("Any other input of the judge, by its name; repeatable.", metavar="NAME=COL")
-    ] = None
-    item: Item = None
-    group: Group = None
-    system: System = None
+    col: Annotated[list[str] | None, columns_option(_PARTS_OF_ITEMS)] = None
     reference_separator: Annotated[
         str | None, option("The text between equally right references.", metavar="TEXT")
     ] = None
-    answer_a: Annotated[
-        str | None, column("Of a pair of answers the one, in place of --answer; by default answer_a.")
-    ] = None
-    answer_b: Annotated[str | None, column("Of a pair the other answer; by default answer_b.")] = None
-    system_a: Annotated[str | None, column("Who gave the one; by default system_a.")] = None
-    system_b: Annotated[str | None, column("Who gave the other; by default system_b.")] = None
 
     def given(self) -> list[str]:
         """The options that are given, as they are typed."""
-        return [
-            f"--{field.name.replace('_', '-').replace('mapping', 'map')}"
-            for field in dataclasses.fields(self)
-            if getattr(self, field.name)
+        others = [field.name for field in dataclasses.fields(self) if field.name != "col"]
+        return [f"--col {entry}" for entry in self.col or ()] + [
+            f"--{name.replace('_', '-').replace('mapping', 'map')}" for name in others if getattr(self, name)
         ]
 
-    def columns(self) -> Columns:
-        """As tables are read by them, with the usual names for what none of them names."""
-        from judgecal.tables import PAIR, Columns, read_fields
+    def columns(
+        self,
+        workspace: Workspace,
+        *,
+        takes: Collection[str] | None = None,
+        inputs: Collection[str] | None = None,
+        **more: Any,
+    ) -> Columns:
+        """The columns, with the usual names for what is named nowhere; as `read_columns`."""
+        from judgecal.tables import OF_ITEMS, read_columns
 
-        return Columns(
-            self.question,
-            self.answer,
-            reference=self.reference,
-            item=self.item,
-            group=self.group,
-            system=self.system,
-            reference_separator=self.reference_separator,
-            contexts=tuple(self.context or ()),
-            conversation=self.conversation,
-            fields=read_fields(self.field or ()),
-            **{part: getattr(self, part) for part in PAIR},
-            usual=True,
-        )
+        parts = OF_ITEMS if takes is None else takes
+        more = {"reference_separator": self.reference_separator, **more}
+        return read_columns(self.col or (), takes=parts, inputs=inputs, workspace=workspace, **more)
 
 
 @dataclass(frozen=True)
@@ -302,9 +281,9 @@ class JudgedArguments(ColumnArguments):
 
     verdict: Verdict = None
 
-    def columns(self) -> Columns:
-        """As tables are read by them."""
-        return dataclasses.replace(super().columns(), verdict=self.verdict)
+    def columns(self, workspace: Workspace, **more: Any) -> Columns:
+        """The columns, with that of the verdict."""
+        return super().columns(workspace, verdict=self.verdict, **more)
 
 
 def output(what: str) -> Any:

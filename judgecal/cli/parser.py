@@ -58,7 +58,7 @@ class CommandGroup(TyperGroup):
 
 _MANY = 24  # options; more are in groups on the help
 _FIRST = {
-    "gold import": "name question answer label verdict scale mapping labels_by dry_run tool sheet replace",
+    "gold import": "name col label verdict scale mapping labels_by dry_run tool sheet replace",
     "gold label": "raters overlap following limit split named",
     "gold sheet": "output raters limit strata split",
     "agreement": "label verdict scale labels_by gold look name json",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from judgecal.selection.decision import Caps
     from judgecal.selection.gate import GateResult
     from judgecal.selection.migrate import MigrateResult
+    from judgecal.workspace import Workspace
 
 _NOBODY = 1
 _SPLITS = ("open", "all")
@@ -287,7 +288,7 @@ def migrate(
         margin=locked.margin if margin is None else margin,
         options=options,
         seed=call.seed,
-        recent=_recent(on, table, (old, new), options.limit),
+        recent=_recent(workspace, on, table, (old, new), options.limit),
         output=output,
         replace=replace,
         force=force,
@@ -307,7 +308,11 @@ def migrate(
 
 
 def _recent(
-    path: Path | None, table: shared.ColumnArguments, judges: tuple[Judge, Judge], limit: int | None
+    workspace: Workspace,
+    path: Path | None,
+    table: shared.ColumnArguments,
+    judges: tuple[Judge, Judge],
+    limit: int | None,
 ) -> TableRows | None:
     """The table of `--on`; the column options belong to it alone."""
     if path is None:
@@ -320,4 +325,5 @@ def _recent(
     from judgecal.tables import open_source
 
     source = open_source(path)
-    return TableRows(source, RowReader.of(table.columns(), source, *judges), limit)
+    columns = table.columns(workspace, inputs={name for judge in judges for name in judge.inputs})
+    return TableRows(source, RowReader.of(columns, source, *judges), limit)

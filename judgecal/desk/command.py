@@ -122,7 +122,7 @@ def label_command(
         problems.append(f"--next is one of {', '.join(_NEXT)}, found {how.following!r}")
     refuse(problems)
     task = _Wanted(source, how, table, workspace, serve.dry_run).task(raters)
-    following = table.after(source, task.gold.name)  # the rate of a judged table, else a score
+    following = table.after(source, task.gold.name, workspace)  # the rate of a judged table, else a score
     # What was drawn on is a set now.
     again = typed_command(ctx, "gold label", without=("labels", "named", "dry_run", "json", "full"))
     joined = table.labels or ctx.params["named"]
@@ -256,7 +256,8 @@ class _Wanted:
                     f"gold set {name!r} is there and is not of {path}: name another one by --as SET"
                 )
             return there
-        strata = None if how.following != "strata" else "verdict,system" if table.system else "verdict"
+        by = "verdict,system" if table.columns(self.workspace).system else "verdict"
+        strata = by if how.following == "strata" else None
         n = how.limit or (_DRAWN if table.lock else None)
         drawing = table.drawing(path, self.workspace, strata=strata, n=n, name=name, seed=how.seed)
         return self._written(drawing)

@@ -179,8 +179,8 @@ def _command(files: Sequence[Path], name: str, tool: str, people: _Labels, optio
     words = ["judgecal", "gold", "import", *(file.name for file in files), "--from", tool, "--as", name]
     if options.ratings is not None:
         words += ["--ratings", Path(options.ratings).name]
-        columns = {"--item": options.item, "--rater": options.rater}
-        words += [part for option, value in columns.items() if value for part in (option, value)]
+        columns = {"item": options.item, "rater": options.rater}
+        words += [word for part, name in columns.items() if name for word in ("--col", f"{part}={name}")]
         words += [part for label in options.labels for part in ("--label", label)]
     elif people.name is not None:
         words += ["--label", people.name]
@@ -297,7 +297,7 @@ def _rated_apart(export: Export, options: LabelOptions) -> str:
     rater = options.rater or ("rater" if not options.labels and "rater" in table.columns else None)
     if rater is not None and len(labels) > 1:
         raise InputError(
-            f"--rater {rater} names who gave the label of each row, so it takes one --label column"
+            f"--col rater={rater} names who gave the label of each row, so it takes one --label column"
         )
     table.require(item, *labels, *([rater] if rater else []))
     name = "a rating in a table"  # any name: the columns are raters

@@ -56,12 +56,12 @@ class MosaicReader:
             raise InputError(
                 f"{source.where}: has neither a column request nor a column inputs, as Mosaic AI Agent "
                 f"Evaluation and MLflow 3 name them, found {', '.join(source.columns)}: rename them, or use "
-                "--columns plain with --question and --answer"
+                "--columns plain with --col question= and --col answer="
             )
 
     def options(self) -> str:
         """What a configuration says of it."""
-        return f"mosaic --item {self.item or ''} --group {self.group or ''}"
+        return f"mosaic --col item={self.item or ''} --col group={self.group or ''}"
 
     def read(self, row: Row) -> ReadRow:
         """The item of a row; without a `request_id` it is known by its text."""

@@ -59,7 +59,7 @@ def run_of_table(
     if not (columns.verdicts or columns.answer or columns.pairs):
         raise InputError(
             f"{table.top}: no column holds a judge's verdicts (name one with --verdict COL), nor an answer "
-            "that a judge without a model could read (--answer COL)"
+            "that a judge without a model could read (--col answer=COLUMN)"
         )
     of_import: dict[str, Any] = {"scale": scale, "mapping": mapping, "labels_by": labels_by}
     name = _NO_NAME.sub("-", file.stem).strip("-") or "table"

@@ -41,7 +41,6 @@ def read_recorded(
     gold: GoldSet,
     *,
     columns: Columns | None = None,
-    judge_column: str | None = None,
     verdict_scale: str | None = None,
     where: str | None = None,
 ) -> Recorded:
@@ -58,6 +57,7 @@ def read_recorded(
     table = read_table(path)
     table.where = where or table.where
     named = (columns or Columns(usual=True)).resolved(table.columns, path, only=("item", "verdict"))
+    judge_column = named.judge
     item_column, verdict_column = named.item or "item_id", named.verdict or "verdict"
     table.require(item_column, verdict_column, *([judge_column] if judge_column is not None else []))
     items = {item.item_id: item for item in gold.items}

@@ -148,7 +148,7 @@ class JudgedRows:
                 continue
             first = items.setdefault(item.item_id, item)
             if first is not item and first.sha != item.sha:
-                raise InputError(f"{where}: other texts have one id, {item.item_id!r}: leave --item out")
+                raise InputError(f"{where}: other texts have one id, {item.item_id!r}: leave --col item= out")
             once += [verdicts] if first is item else []
         if not once:
             return None

@@ -20,25 +20,19 @@ from judgecal.workspace import Workspace
 
 UNREADABLE = "cannot be read"
 _ANY = "*"
-# Of a judge's input that is made of a column: its option, the name under which a reader says why it cannot be
+# Of a judge's input that is made of a column: its part, the name under which a reader says why it cannot be
 # read, and the word for it.
 _INPUTS = {
-    "question": ("--question", "request", "question"),
-    **dict.fromkeys(("answer_under_test", "answer", "response"), ("--answer", "response", "answer")),
+    "question": ("question", "request", "question"),
+    **dict.fromkeys(("answer_under_test", "answer", "response"), ("answer", "response", "answer")),
     **dict.fromkeys(
-        ("reference_answer", "reference_answers"), ("--reference", "expected_response", "reference answer")
+        ("reference_answer", "reference_answers"), ("reference", "expected_response", "reference answer")
     ),
-    **dict.fromkeys(("context", "contexts", "chunk"), ("--context", "retrieved_context", "context")),
-    "conversation": ("--conversation", "conversation", "conversation"),
-    ANSWER_A: ("--answer-a", ANSWER_A, "answer A"),
-    ANSWER_B: ("--answer-b", ANSWER_B, "answer B"),
+    **dict.fromkeys(("context", "contexts", "chunk"), ("contexts", "retrieved_context", "context")),
+    "conversation": ("conversation", "conversation", "conversation"),
+    ANSWER_A: (ANSWER_A, ANSWER_A, "answer A"),
+    ANSWER_B: (ANSWER_B, ANSWER_B, "answer B"),
 }
-# Option -> field of `Columns`.
-_FIELDS = (
-    {"--context": "contexts"}
-    | {f"--{name}": name for name in ("question", "answer", "reference", "conversation")}
-    | {"--answer-a": ANSWER_A, "--answer-b": ANSWER_B}
-)
 _ANSWERS = frozenset(name for name, (_, part, _) in _INPUTS.items() if part == "response")
 _ALWAYS = _ANSWERS | {"question"}  # what every item has, if only as an empty text
 
@@ -117,10 +111,9 @@ class RowReader:
         `may_lack`: a judge whose column is not there is left out, not refused.
         """
         inputs = frozenset(name for judge in judges for name in judge.inputs)
-        options = {_INPUTS[name][0] for name in inputs & _INPUTS.keys()}
-        optional = [_FIELDS[option] for option in options if option not in ("--question", "--answer")]
+        of_inputs = {_INPUTS[name][0] for name in inputs & _INPUTS.keys()} - {"answer"}
         answers = PAIR if ANSWER_A in inputs else ("answer",)
-        looked_for = ["question", *answers, "item", "group", "system", *optional]
+        looked_for = {"question", *answers, "item", "group", "system", *of_inputs}
         columns = columns.resolved(source.columns, source.path, only=looked_for)
         fields = {name for name, _ in columns.fields}
         more = ((name, name) for name in sorted(inputs - ITEM_INPUTS - fields))
@@ -131,19 +124,19 @@ class RowReader:
         """Hold the options against the table and the judges; a column may be missing, or none be named."""
         columns = self.columns
         problems = [
-            f"the judge asks for {name}: name the column with {_INPUTS[name][0]}"
+            f"the judge asks for {name}: name the column with --col {_INPUTS[name][0]}=COLUMN"
             for name in sorted(self.required & _INPUTS.keys())
-            if not getattr(columns, _FIELDS[_INPUTS[name][0]])
+            if not getattr(columns, _INPUTS[name][0])
         ]
         if "expect" in self.required:
             problems.append("the judge asks for expect, which a row of a table cannot hold")
         if columns.reference_separator is not None and columns.reference is None:
-            problems.append("--reference-separator without --reference: name the reference column")
+            problems.append("--reference-separator without --col reference=: name the column")
         answer = columns.answer or ""
         if _ANY in answer and answer not in source.columns:
             problems.append(
-                f"--answer {answer}: a row holds one answer here, so that rows out are rows in: bring the "
-                "table into a row an answer, with a column for --system"
+                f"--col answer={answer}: a row holds one answer here, so that rows out are rows in: bring "
+                "the table into a row an answer, with a column of its system"
             )
         else:
             try:

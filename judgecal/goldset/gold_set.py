@@ -81,9 +81,6 @@ class GoldSet:
         cls,
         frame: object,
         *,
-        question: str | None = None,
-        answer: str | None = None,
-        reference: str | None = None,
         labels: str | Sequence[str] = (),
         scale: str | Scale | None = None,
         columns: Columns | None = None,
@@ -97,13 +94,13 @@ class GoldSet:
     ) -> GoldSet:
         """The gold set of a polars or pandas frame, read as `gold import` reads a table.
 
-        What no argument names has the column of its usual name, such as `group`; what was understood, and the
-        columns that are left, are said on stderr.
+        What `columns` leaves open has the column of its usual name, such as `group`; what was understood,
+        and the columns that are left, are said on stderr.
 
         Args:
             labels: a column for each rater; an empty cell is a missing label.
             scale: of the labels, as `percentage` or `ordinal:1:5`; told by the labels where not given.
-            columns: further columns, such as `Columns(contexts=("passages",), group="id")`.
+            columns: which column is what, such as `Columns("question", "answer", contexts=("passages",))`.
             pass_at: the people's pass mark, on the scale of the labels.
             mapping: label cells to be read as others, `{"correct": "yes"}`; as "" there is no label.
             labels_by: who gave the labels; people where not given.
@@ -111,15 +108,16 @@ class GoldSet:
             save: write it to the current workspace, as gold/`name`, where commands find it; else nowhere.
             replace: also over a set of that name, whose splits stay.
         """
-        raters = (labels,) if isinstance(labels, str) else tuple(labels)
-        parts = {"question": question, "answer": answer, "reference": reference, "labels": raters}
-        given: dict[str, Any] = {part: named for part, named in parts.items() if named}
+        columns = dataclasses.replace(columns or Columns(), usual=True)
+        if labels:
+            raters = (labels,) if isinstance(labels, str) else tuple(labels)
+            columns = dataclasses.replace(columns, labels=raters)
         if isinstance(scale, Scale):
             pass_at = scale.pass_at if pass_at is None else pass_at
             scale = "fraction" if scale.from_fraction else str(scale)
         return cls.read_frame(
             frame,
-            columns=dataclasses.replace(columns or Columns(), usual=True, **given),
+            columns=columns,
             name=name,
             scale=scale,
             pass_at=pass_at,

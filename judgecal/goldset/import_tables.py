@@ -105,13 +105,13 @@ def unpivot(table: Stream, columns: Columns) -> Columns:
     Without a `*` in the answer's column, or with a column of that very name, all is as it was. An item's id
     is the row's with the system's name behind it; a label's column gets the name that all systems' have in
     common, as that is the rater. A row in which a system has neither an answer nor a label gives no item of
-    it. InputError: no column fits, one of a system's columns is missing, or `--system` is given too.
+    it. InputError: no column fits, one of a system's columns is missing, or a column of systems is named too.
     """
     answer, known = columns.answer, table.columns
     if answer is None or _ANY not in answer or answer in known:
         return columns
     if answer.count(_ANY) > 1:
-        raise InputError(f"--answer {answer}: write one {_ANY}, where the columns have the system's name")
+        raise InputError(f"--col answer={answer}: write one {_ANY}, where the columns have the system's name")
     before, _, after = answer.partition(_ANY)
     systems = [
         name[len(before) : len(name) - len(after)]
@@ -119,11 +119,11 @@ def unpivot(table: Stream, columns: Columns) -> Columns:
         if name.startswith(before) and name.endswith(after) and len(name) > len(before) + len(after)
     ]
     if not systems:
-        raise InputError(f"{table.top}: no column fits --answer {answer}: known: {', '.join(known)}")
+        raise InputError(f"{table.top}: no column fits --col answer={answer}: known: {', '.join(known)}")
     problems = []
     if columns.system is not None:
         problems.append(
-            f"--system {columns.system}: --answer {answer} names the systems already: leave one out"
+            f"--col system={columns.system}: --col answer={answer} names the systems already: leave one out"
         )
     gold = () if columns.gold_label is None else (columns.gold_label,)
     labels = tuple(dict.fromkeys((*columns.labels, *gold, *columns.verdicts)))
@@ -135,7 +135,7 @@ def unpivot(table: Stream, columns: Columns) -> Columns:
             ]
         else:
             problems.append(
-                f"--answer {answer} takes each system's own labels: write one {_ANY} in {label} too"
+                f"--col answer={answer} takes each system's own labels: write one {_ANY} in {label} too"
             )
     refuse(problems)
     common = {label: label.replace(_ANY, "").strip("_-. ") for label in labels}
@@ -253,7 +253,11 @@ class SideTables:
 
     def problems(self, columns: Columns) -> list[str]:
         """What contradicts the columns."""
-        why = "name the column of the ids with --item" if columns.item is None else "--chunks makes new ids"
+        why = (
+            "name the column of the ids with --col item="
+            if columns.item is None
+            else "--chunks makes new ids"
+        )
         nameless = columns.item is None or columns.chunks
         found = [f"{option} names its items by their ids: {why}" for option, _ in self._files if nameless]
         if self.judgements is not None and columns.verdicts:

@@ -29,7 +29,7 @@ from judgecal.goldset.write import drafting, name_problems
 from judgecal.records import Result
 from judgecal.scale import Scale
 from judgecal.tables import Source
-from judgecal.tables.columns import GOLD, Columns
+from judgecal.tables.columns import GOLD, PARTS, Columns
 from judgecal.tables.parquet import FrameSource
 from judgecal.workspace import Workspace, find_workspace
 
@@ -178,7 +178,7 @@ def import_gold(
         draft.complete(card, readme=readme_of(card.name))
     unused = tables.left_out(resolved, (*columns.names, *dict(beside.where)))
     if unused and not quiet:
-        takes = "--context, --field and --tag take columns"
+        takes = "--col contexts=, --col tag= and --col NAME= take columns"
         notice(f"judgecal: not taken over: {listed(unused, _NAMED)} ({takes})")
     counts, folder = session.counts(), workspace.gold / card.name
     missing = unlabelled(name, counts["n_items"], counts["n_labelled"], counts["n_ratings"])
@@ -251,21 +251,22 @@ def gold_of_frame(frame: object, *, name: str, save: bool, **options: Any) -> Go
 
 GoldSet.read_frame = staticmethod(gold_of_frame)
 
-_PARAMETERS = {"map": "mapping", "label": "labels"}
-_OF_COLUMNS = {"field": "fields", "context": "contexts", "tag": "tags", "note": "notes"}
+_PARAMETERS = {
+    "map": "mapping", "label": "labels", "scale": "scale", "force": "force", "replace": "replace",
+    "pass-at": "pass_at",
+}  # fmt: skip
 
 
 def _in_python(message: str) -> str:
     """A message with the options in it as what `from_frame` takes."""
 
     def parameter(match: re.Match[str]) -> str:
-        name = match[1].replace("-", "_")
-        if name in (*_PARAMETERS, "scale", "force", "replace", "question", "answer", "reference", "pass_at"):
-            return f"{_PARAMETERS.get(name, name)}="
-        return f"Columns({_OF_COLUMNS.get(name, name)}=)"
+        if (option := match[1]) in _PARAMETERS:
+            return f"{_PARAMETERS[option]}="
+        return f"Columns({PARTS.get(match[2], 'fields') if option == 'col' else option.replace('-', '_')}=)"
 
     message = re.sub(r"--map '?([^'=]+)=([^'\s]*)'?", r'mapping={"\1": "\2"}', message)
-    return re.sub(r"--([a-z][a-z-]*)", parameter, message)
+    return re.sub(r"--([a-z][a-z-]*)(?: (\w+)=[^\s:,)]*)?", parameter, message)
 
 
 def read_mapping(entries: Iterable[str]) -> LabelMap:

@@ -234,7 +234,7 @@ class ImportSession:
             if not self._shared:
                 self.problems.append(
                     f"{where}: item {known.item_id!r} is in {first} already: ids must differ "
-                    "(several rows may share an item only with --rater)"
+                    "(several rows may share an item only with --col rater=)"
                 )
             elif differ:
                 self.problems.append(
@@ -255,7 +255,7 @@ class ImportSession:
                 self.problems.append(f"{where}: no rater for this label: fill it in")
             elif rater == GOLD and columns.gold_label is not None:
                 self.problems.append(
-                    f"{where}: the rater {GOLD!r}, and --gold-label gives that one already: leave one out"
+                    f"{where}: the rater {GOLD!r}, and --col gold= gives that one already: leave one out"
                 )
             elif rater:
                 self._rate(row, item, column=label, rater=rater)

@@ -39,7 +39,6 @@ from judgecal.tables import (
     write_form,
 )
 from judgecal.tables.cells import is_number
-from judgecal.tables.columns import GOLD
 from judgecal.workspace import Workspace, shown
 
 _ITEM, _QUESTION, _REFERENCE, _ANSWER = "item_id", "question", "reference_answer", "answer"
@@ -205,7 +204,6 @@ def import_sheets(
     *,
     name: str,
     workspace: Workspace,
-    rater: str | None = None,
     scale: str | None = None,
     pass_at: float | None = None,
     mapping: Mapping[str, str] | None = None,
@@ -213,8 +211,8 @@ def import_sheets(
 ) -> Imported:
     """Read filled sheets and add their labels to a set, or make a new set of the sheets' items.
 
-    Each file is a rater of its own, named by the file without its ending, unless `rater` filled in all of
-    them (`gold` for labels that settle the others). A set that exists says what the sheets must hold; a new
+    Each file is a rater of its own, named by the file without its ending (`gold`: labels that settle the
+    others). A set that exists says what the sheets must hold; a new
     one needs `scale` (`pass_at` belongs to it too), and each question is a group. `mapping` rewrites label
     cells, whatever their case. `replace` overwrites what a
     rater said of an item before; items that the sheet leaves empty keep their ratings. InputError lists every
@@ -223,18 +221,10 @@ def import_sheets(
     workspace.require_writable("gold import")
     there = name in list_gold(workspace)
     problems = _option_problems(there, name, workspace=workspace, scale=scale, pass_at=pass_at)
-    problems += [
-        f"{file}: the rater {GOLD!r} is the adjudicated label: give --rater {GOLD} if it is, or rename the "
-        "file"
-        for file in files
-        if rater is None and file.stem == GOLD
-    ]
-    if rater is not None and not rater.strip():
-        problems.append("--rater is empty: give the rater's name")
     sheets: list[tuple[str, Table]] = []
     for file in files:
         try:
-            sheets.append((file.stem if rater is None else rater.strip(), _read_sheet(file)))
+            sheets.append((file.stem, _read_sheet(file)))
         except InputError as error:
             problems.extend(error.problems)
     refuse(problems)
@@ -256,7 +246,7 @@ def import_sheets(
         notes = [f"say in card.toml who {who!r} is: [raters.{who}] who = ..." for who in unknown]
     else:
         words = ["judgecal", "gold", "import", *(file.name for file in files), "--sheet", "--as", name]
-        words += [*(["--rater", rater] if rater else []), *(["--scale", scale] if scale else [])]
+        words += ["--scale", scale] if scale else []
         card = Card(
             name=name,
             scale=labels_on,

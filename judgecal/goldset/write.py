@@ -255,7 +255,7 @@ def add_ratings(
     if taken and not replace:
         raise InputError(
             f"{rater!r} rated {count} of the items differently in {RATINGS} of gold set {gold.name!r}: "
-            "add --replace to overwrite them, or --rater NAME if this is somebody else"
+            "add --replace to overwrite them, or name the file after who filled it in"
             for rater, count in taken.items()
         )
     if content_sha(gold.path) != gold.sha256:

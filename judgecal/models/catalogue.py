@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, NonNegativeFloat, PositiveFloat, Pos
 from judgecal.artefacts import check_keys, read_toml, validated
 from judgecal.errors import InputError, unknown_name
 from judgecal.models.providers import PROVIDERS, Provider, price_row, shown_address
-from judgecal.workspace import Workspace
+from judgecal.workspace import CONFIG_TABLES, Workspace
 
 EMBEDDED = "embedded"
 _EMBEDDED_ID = "judgecal/embedded"
@@ -294,7 +294,7 @@ def load_catalogue(workspace: Workspace) -> Catalogue:
 def _alias_tables(path: Path, builtin: Mapping[str, ModelSpec]) -> dict[str, dict[str, Any]]:
     """The keys that each alias sets; one that comes with judgecal may leave out its id."""
     config = read_toml(path)
-    problems = check_keys(config, ("schema", "models"), str(path))
+    problems = check_keys(config, CONFIG_TABLES, str(path))
     tables = config.get("models", {})
     if not isinstance(tables, dict):
         raise InputError([*problems, f"{path}: models must be tables: [models.NAME]"])

@@ -76,11 +76,13 @@ def judged_columns(path: Path, columns: Columns) -> Columns:
     return replace(resolved, **usual)
 
 
-def typed_columns(path: Path, columns: Columns) -> dict[str, str]:
-    """Those of the items and the verdict that have to be named by an option each time."""
-    known = Columns(usual=True).resolved(_header(path), path, only=USUAL)
-    named = JudgedColumns(columns).named.items()
-    return {part: column for part, column in named if column != getattr(known, part)}
+def typed_columns(path: Path, columns: Columns) -> tuple[str, ...]:
+    """The options for those of the items and the verdict that have to be named each time."""
+    known = Columns(usual=True, defaults=columns.defaults).resolved(_header(path), path, only=USUAL)
+    named = {part: getattr(columns, part) for part in _PARTS}
+    return tuple(
+        Columns(**{part: name for part, name in named.items() if name != getattr(known, part)}).typed()
+    )
 
 
 @dataclass(frozen=True)
@@ -242,7 +244,7 @@ def _scanned(path: Path) -> pl.LazyFrame | None:
 def _require(names: Sequence[str], known: Sequence[str], path: Path) -> None:
     missing = [name for name in names if name not in known]
     if missing:
-        hint = "name the columns with --question, --answer, --verdict, --item, --group"
+        hint = "name the columns: --col PART=COLUMN for question, answer, item and group, --verdict COL"
         raise InputError(
             [*(f"{shown(path)}: {unknown_name('column', name, known)}" for name in missing), hint]
         )
@@ -380,7 +382,7 @@ def items_at(path: Path, columns: Columns, places: Iterable[int]) -> dict[int, I
             items[number] = item
     if twice:
         raise InputError(
-            f"{source.where}: rows with other texts have one id ({listed(twice)}): leave --item out"
+            f"{source.where}: rows with other texts have one id ({listed(twice)}): leave --col item= out"
         )
     return items
 
@@ -426,7 +428,7 @@ def draw_rows(
     # what the table calls item_id may be its question's
     columns = replace(judged_columns(path, columns), item=columns.item)
     if strata == _BY_SYSTEM and columns.system is None:
-        refuse([f"--strata {_BY_SYSTEM}: name the column by --system"])
+        refuse([f"--strata {_BY_SYSTEM}: name the column by --col system="])
     if lock_path is None:
         workspace.require_writable("gold sheet FILE")
         refuse(name_problems(name, workspace=workspace, replace=False))

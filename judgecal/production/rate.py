@@ -7,7 +7,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -160,7 +160,7 @@ class RateResult(Result):
     n_unscored: int
     n_labelled: int
     columns: Mapping[str, str]  # what is read -> the column of the table
-    typed: Mapping[str, str] = field(default_factory=dict)  # those that the table does not tell itself
+    typed: tuple[str, ...] = ()  # those that the table does not tell itself
     what: str  # "share", 0..1; or "mean", on the people's scale
     prefers: tuple[str, str] | None  # of pairs: the share that prefers the first; a tie counts half
     scale: str

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from judgecal.cli import options as shared
-from judgecal.cli.options import Answer, TrustLock, argument, column, option
+from judgecal.cli.options import TrustLock, argument, columns_option, option
 from judgecal.cli.output import print_result
 from judgecal.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
-    from judgecal.rag.answering.questions import Question
+    from judgecal.rag.answering.questions import Question, RecordedAnswers
     from judgecal.rag.retrieval import Collection
     from judgecal.workspace import Workspace
 
@@ -41,19 +41,12 @@ class CollectionArguments:
     run: Annotated[
         File, option("Rankings of your own retriever: a TREC run, or JSONL of question_id, ranked.")
     ] = None
-    document_id: Annotated[
-        Name, option("By default document_id, doc_id, docid, _id or id.", "--document", metavar="COL")
-    ] = None
-    text: Annotated[Name, option("By default text.", "--text-column", metavar="COL")] = None
-    title: Annotated[
-        Name, option("By default title, where it is there.", "--title-column", metavar="COL")
-    ] = None
-    question_id: Annotated[
-        Name, option("By default question_id, query_id, qid, _id or id.", "--group", metavar="COL")
-    ] = None
-    question: Annotated[Name, option("By default question, query or text.", metavar="COL")] = None
-    reference: Annotated[
-        Name, option("Ids or a JSON list; by default reference_documents or document_id.", metavar="COL")
+    col: Annotated[
+        list[str] | None,
+        columns_option(
+            "of documents document (the id), text and title; of questions group (the id), question and "
+            "reference (ids of documents, or a JSON list)"
+        ),
     ] = None
     separator: Annotated[
         Name, option("The text between ids in one cell.", "--reference-separator", metavar="TEXT")
@@ -61,8 +54,9 @@ class CollectionArguments:
 
     def collection(self, workspace: Workspace) -> Collection:
         """The collection that the options name; the gold set starter where they name none."""
-        from judgecal.goldset import Columns, load_gold
+        from judgecal.goldset import load_gold
         from judgecal.rag.retrieval import collection_of_files, collection_of_gold, load_repliqa
+        from judgecal.tables import read_columns
 
         files = any((self.documents, self.questions, self.qrels))
         sources = {"--gold": self.gold, "--repliqa": self.repliqa, "--documents/--questions": files}
@@ -80,15 +74,9 @@ class CollectionArguments:
             missing.append("--questions FILE is missing: only --qrels with --run works without it")
         if missing:
             raise InputError(missing)
-        columns = Columns(
-            document=self.document_id,
-            text=self.text,
-            title=self.title,
-            group=self.question_id,
-            question=self.question,
-            reference=self.reference,
-            reference_separator=self.separator,
-        )
+        parts = ("document", "text", "title", "group", "question", "reference")
+        more = {"reference_separator": self.separator}
+        columns = read_columns(self.col or (), takes=parts, inputs=(), workspace=workspace, **more)
         return collection_of_files(self.documents, self.questions, qrels=self.qrels, columns=columns)
 
 
@@ -182,11 +170,22 @@ class RecordedArguments:
     """Answers that a system elsewhere gave."""
 
     answers: Annotated[File, option("Answers of another system: CSV, TSV, JSONL or Parquet.")] = None
-    question: Annotated[
-        Name, column("Of --answers: question id or text; by default question_id, group or question.")
+    col: Annotated[
+        list[str] | None, columns_option("of --answers question (the id or the text), answer and system")
     ] = None
-    answer: Answer = None
-    system: Annotated[Name, column("Of --answers: by default system, or else it is one system.")] = None
+
+    def read(self, asked: Sequence[Question], workspace: Workspace) -> RecordedAnswers | None:
+        """Those that are given."""
+        from judgecal.rag.answering.questions import read_answers
+        from judgecal.tables import read_columns, read_table
+
+        if self.answers is None:
+            return None
+        parts, table = ("question", "answer", "system"), read_table(self.answers)
+        columns = read_columns(self.col or (), takes=parts, inputs=(), workspace=workspace)
+        named = columns.resolved(table.columns, only=())
+        columns_of = (named.question, named.answer or "answer", named.system)
+        return read_answers(self.answers, asked, *columns_of, table=table)
 
 
 def answer(
@@ -206,7 +205,7 @@ def answer(
     from judgecal.goldset import load_gold
     from judgecal.rag.answering.answerer import Answerer, choose_grader
     from judgecal.rag.answering.contexts import ANSWERS_FILE, ContextOptions
-    from judgecal.rag.answering.questions import questions_of, read_answers
+    from judgecal.rag.answering.questions import questions_of
     from judgecal.rag.answering.run import AnswerRun
 
     workspace = shared.workspace_of(ctx)
@@ -225,10 +224,7 @@ def answer(
     options = asdict(how)
     kinds = shared.names(options.pop("contexts"))
     contexts = ContextOptions.named(kinds if answerers else None, **options)
-    recorded = None
-    if table.answers is not None:
-        columns = (table.question, table.answer or "answer", table.system)
-        recorded = read_answers(table.answers, questions.asked, *columns)
+    recorded = table.read(questions.asked, workspace)
     who, notes = who.for_rules(questions.asked, gold_set.card.language)
     run = AnswerRun(
         workspace=workspace,

@@ -201,7 +201,7 @@ def _after_rate(result: RateResult) -> str:
     n = result.next_labels.n if result.next_labels else 60
     strata = ["--strata", "verdict"] if result.what == "share" else []
     words = ["judgecal", "gold", "sheet", result.input, "-n", str(n), *strata, "--lock", result.lock]
-    words += [word for name, column in result.typed.items() for word in (f"--{name}", column)]
+    words += result.typed
     if result.labels is None or differs:
         return shlex.join([*words, "-o", "sheet.csv" if result.labels is None else "drawn.csv"])
     if result.next_labels is None:

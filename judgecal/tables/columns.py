@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import difflib
 import itertools
 import json
 import math
@@ -20,12 +21,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from judgecal.artefacts import SCHEMA, read_json, validated
-from judgecal.errors import refuse
+from judgecal.artefacts import SCHEMA, check_keys, read_json, read_toml, validated
+from judgecal.errors import InputError, refuse, unknown_name
 from judgecal.records import Context, Item, Pair, Turn
+from judgecal.signatures import ITEM_INPUTS
 from judgecal.tables.cells import is_error
 from judgecal.tables.table import Row
-from judgecal.workspace import write_text
+from judgecal.workspace import CONFIG_TABLES, Workspace, write_text
 
 _PLAIN_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 
@@ -118,11 +120,110 @@ _SIDES = ("_a _b _c", "_A _B _C", "_1 _2 _3", "1 2 3", "_left _right _third")
 _OF_SIDES = {"answer": ("answer", "response", "output"), "system": ("system", "model")}
 OF_ITEMS = tuple(part for part in USUAL if part != "verdict")
 _BESIDE = (*USUAL, "fields", "reference_separator")  # what a table that we wrote says of its columns
+PARTS: Mapping[str, str] = {
+    **{part: part for part in OF_ITEMS},
+    "tag": "tags", "note": "notes", "rater": "rater", "gold": "gold_label",
+    **{part: part for part in ("judge", "document", "text", "title")},
+}  # fmt: skip
+"""What `--col` calls a part of a table -> its field of `Columns`."""
+OF_IMPORTS = (*OF_ITEMS, "tag", "note", "rater", "gold")
+"""The parts of a table with people's labels."""
+_SEVERAL = frozenset({"contexts", "tag", "note"})
+_PART_OF_INPUT = {
+    "answer_under_test": "answer", "response": "answer", "reference_answer": "reference",
+    "reference_answers": "reference", "context": "contexts", "chunk": "contexts",
+}  # fmt: skip
+"""Input of a judge -> the part that it is filled from, where the two have different names."""
+_OPTION_OF = {
+    "labels": "--label", "verdict": "--verdict", "verdicts": "--verdict",
+    "reference_separator": "--reference-separator",
+}  # fmt: skip
 _TYPED = (
     "question", "answer", *PAIR, "reference", "contexts", "conversation", "fields", "tags", "labels",
     "gold_label", "notes", "verdicts", "item", "group", "system", "verdict", "rater", "reference_separator",
 )  # fmt: skip
-"""The parts in the order of their options; the option of several columns is in the singular."""
+"""The fields of `Columns` in the order in which their options are printed."""
+_NEAR = 0.8  # how alike a name and a part are that is taken for misspelt
+
+
+def part_of(name: str) -> str:
+    """The part that an input of a judge is filled from; of any other input its own name, that of a field."""
+    return _PART_OF_INPUT.get(name, name)
+
+
+def read_columns(
+    entries: Iterable[str],
+    *,
+    takes: Collection[str] = OF_ITEMS,
+    inputs: Collection[str] | None = None,
+    workspace: Workspace | None = None,
+    **more: Any,
+) -> Columns:
+    """Read the `--col PART=COLUMN` options.
+
+    Args:
+        entries: as they were typed.
+        takes: the parts that the command takes.
+        inputs: the inputs of the judges, which are parts too; None where no judge is known yet: then any name
+            may be that of an input, unless it is close to a part's.
+        workspace: whose `judgecal.toml` names the columns of the parts that no option names.
+        more: further fields of `Columns`.
+    """
+    named: dict[str, list[str]] = {}
+    fields: dict[str, str] = {}
+    problems: list[str] = []
+    parts = [part for part in PARTS if part in takes]
+    for entry in entries:
+        name, sign, column = (text.strip() for text in entry.partition("="))
+        part = part_of(name)
+        if not (sign and name and column):
+            problems.append(f"--col {entry}: write PART=COLUMN, such as --col {parts[0]}=COLUMN")
+        elif part in takes:
+            before = named.setdefault(part, [])
+            if before and part not in _SEVERAL:
+                problems.append(f"--col {part} is given twice, as {before[0]} and as {column}: keep one")
+            before.append(column)
+            fields |= {name: column} if name in {*(inputs or ())} - ITEM_INPUTS else {}
+        elif fields.setdefault(name, column) != column:
+            problems.append(f"--col {name} is given twice, as {fields[name]} and as {column}: keep one")
+        elif not _may_be_input(name, parts, inputs):
+            problems.append(f"--col {entry}: {unknown_name('part', name, [*parts, *sorted(inputs or ())])}")
+    defaults = {} if workspace is None else workspace_columns(workspace)
+    refuse(problems)
+    given: Any = {
+        PARTS[part]: tuple(columns) if part in _SEVERAL else columns[0] for part, columns in named.items()
+    }
+    return Columns(
+        **given,
+        fields=tuple(fields.items()),
+        usual=True,
+        defaults=tuple((part, column) for part, column in defaults.items() if part in takes),
+        **more,
+    )
+
+
+def _may_be_input(name: str, parts: Collection[str], inputs: Collection[str] | None) -> bool:
+    if inputs is not None and "item" not in inputs:  # which reads every field
+        return name in inputs
+    return name.isidentifier() and not difflib.get_close_matches(name, parts, n=1, cutoff=_NEAR)
+
+
+def workspace_columns(workspace: Workspace) -> dict[str, str]:
+    """Part -> column, as `[columns]` of `judgecal.toml` names them for every table of the workspace."""
+    path = workspace.config_file
+    config = read_toml(path) if path.is_file() else {}
+    table, where = config.get("columns", {}), f"{path}: [columns]"
+    if not isinstance(table, dict):
+        raise InputError(f"{path}: columns must be a table: [columns]")
+    problems = [*check_keys(config, CONFIG_TABLES, str(path)), *check_keys(table, PARTS, where)]
+    problems += [
+        f"{where}: {part} must be the name of a column, found {column!r}"
+        for part, column in table.items()
+        if not (isinstance(column, str) and column.strip())
+    ]
+    refuse(problems)
+    return table
+
 
 _SUMS = frozenset({
     "total", "sum", "mean", "average", "median", "gesamt", "summe", "mittel", "mittelwert", "durchschnitt",
@@ -145,7 +246,8 @@ class Columns:
     of a judge that have no other place; with them an item may do without question and answer. `tags` as
     `read_tags` reads them. `verdicts`: one column a judge, named as it is; a row that holds them needs no
     texts, and its question is then called by the row. `document`
-    (its id), `text` and `title` are of a table of documents.
+    (its id), `text` and `title` are of a table of documents, `judge` (the judge's name) of one of judgements.
+    `defaults`: (part, column), what a workspace calls the parts; taken where the table has such a column.
     """
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
@@ -176,12 +278,15 @@ class Columns:
     answer_b: str | None = None
     system_a: str | None = None
     system_b: str | None = None
+    judge: str | None = None
+    defaults: tuple[tuple[str, str], ...] = ()
 
     def resolved(
         self, header: Collection[str], path: Path | None = None, *, only: Collection[str] = OF_ITEMS
     ) -> Columns:
         """For a table with this header: what no option names is what the file beside `path` says, else the
-        column of the usual name, but for one that an option takes for something else.
+        workspace's default, else the column of the usual name, but for one that an option takes for
+        something else.
 
         `only`: the parts that are looked for by their usual names.
         """
@@ -189,22 +294,24 @@ class Columns:
             return self
         named = {} if path is None else _named_beside(path, header)
         taken = {*self.names, self.verdict}
+        defaults = {PARTS[part]: name for part, name in self.defaults if name in header and name not in taken}
         passed_over = {"system"} if "*" in (self.answer or "") else set()  # the star is the systems' names
         if self.fields and self.question is None and self.answer is None and not self.pairs:
             passed_over |= {"question", "answer", *PAIR}
-        named_answer = "answer" in only and "answer" in {*header} - taken
-        one_answer = self.answer is not None or named_answer
+        usual_answer = "answer" in only and "answer" in {*header} - taken
+        one_answer = self.answer is not None or "answer" in defaults or usual_answer
         passed_over |= {"answer"} if self.pairs else {*PAIR} if one_answer else set()
         usual_of = {**USUAL, **_pair_in({*header} - taken, alone=self.pairs)}
         found: dict[str, Any] = {}
-        for part in _BESIDE:
+        for part in (*_BESIDE, *(field for field in defaults if field not in _BESIDE)):
             usual = [name for name in usual_of.get(part, ()) if name in header and name not in taken]
             if getattr(self, part) or part in passed_over:
                 continue
             if part in named:
                 found[part] = named[part]
-            elif part in only and usual:
-                found[part] = (usual[0],) if part == "contexts" else usual[0]
+            elif part in defaults or (part in only and usual):
+                column = defaults.get(part) or usual[0]
+                found[part] = (column,) if part in ("contexts", "tags", "notes") else column
         return dataclasses.replace(self, **found, usual=False)
 
     @property
@@ -252,16 +359,19 @@ class Columns:
         """Options that contradict each other."""
         found, judged = [], bool(self.verdicts)
         if self.question is None and not (self.fields or judged):
-            found.append("--question COL is missing (items without a question need --field NAME=COL)")
+            found.append(
+                "--col question=COLUMN is missing (items without one need --col NAME=COLUMN for an input of "
+                "the judge)"
+            )
         whole = self.answer is None and self.answer_a and self.answer_b
         if self._columns(*PAIR) and not whole:
-            found.append("a pair has --answer-a and --answer-b, and no --answer: name both")
+            found.append("a pair has --col answer_a= and --col answer_b=, and no answer: name both")
         if not (self.answer or self.pairs or judged) and (self.question is not None or not self.fields):
-            found.append("--answer COL is missing (only items without a question may do without)")
+            found.append("--col answer=COLUMN is missing (only items without a question may do without)")
         for option, what, given in (
             ("--label", "column", self.labels),
             ("--verdict", "column", self.verdicts),
-            ("--field", "name", tuple(name for name, _ in self.fields)),
+            ("--col", "part", tuple(name for name, _ in self.fields)),
         ):
             found += [
                 f"{option} {name} is given {count} times: give each {what} once"
@@ -272,31 +382,31 @@ class Columns:
         found += [f"column {name!r} is people's and a judge's (--verdict): name it once" for name in both]
         if self.rater is not None and len(self.labels) != 1:
             found.append(
-                f"--rater {self.rater} names who gave the label of each row, so it takes one --label column; "
-                f"found {len(self.labels)}"
+                f"--col rater={self.rater} names who gave the label of each row, so it takes one --label "
+                f"column; found {len(self.labels)}"
             )
         if self.rater is None and GOLD in self.labels and self.gold_label != GOLD:
             found.append(
                 f"--label {GOLD}: the rater name {GOLD!r} is kept for the adjudicated label: "
-                "give it as --gold-label, or rename the column"
+                f"give it as --col gold={GOLD}, or rename the column"
             )
         if self.notes and len(self.notes) != (len(self.labels) or (self.gold_label is not None)):
             found.append(
-                f"--note is given {len(self.notes)} times and --label {len(self.labels)} times: give one for "
-                "each --label, in their order"
+                f"--col note= is given {len(self.notes)} times and --label {len(self.labels)} times: give "
+                "one for each --label, in their order"
             )
         if self.notes and any("*" in label for label in self.labels):
-            found.append("--note takes no labels with a * in their name: name each column with --label")
+            found.append("--col note= takes no labels with a * in their name: name each with --label")
         if self.chunks and not self.contexts:
-            found.append("--chunks makes an item of each context: name their column with --context")
+            found.append("--chunks makes an item of each context: name their column, --col contexts=")
         if self.chunks and self.question is None and self.group is None:
-            found.append("--chunks without --question: name what the contexts belong to with --group")
+            found.append("--chunks without a question: name what the contexts belong to, --col group=")
         if self.reference_separator == "":
             found.append(
                 "--reference-separator is empty: leave it out, or give the text between alternatives"
             )
         if self.reference_separator is not None and self.reference is None:
-            found.append("--reference-separator without --reference: name the reference column")
+            found.append("--reference-separator without --col reference=: name the column")
         return found
 
     def read_item(self, row: Row, where: str, *, item_id: str, problems: list[str]) -> Item:
@@ -312,7 +422,7 @@ class Columns:
         if self.group is not None and not group:
             problems.append(
                 f"{where}: column {self.group!r}: the group is empty: fill it in; without such a column "
-                "(leave --group out, rename a column called group) each question is its own group"
+                "(leave --col group= out, rename a column called group) each question is its own group"
             )
         summed = question.strip(" :").casefold() in _SUMS
         if summed and self.answer is not None and not answer.strip():
@@ -359,29 +469,34 @@ class Columns:
     def taken(self) -> dict[str, str]:
         """The columns that are taken, some with a `*`, and what each is taken as."""
         taken: dict[str, list[str]] = {}
-        for option, column in self._typed():
-            name, what = column, option.removeprefix("--").replace("-", " ")
-            if option == "--field":
-                name, _, inner = column.partition("=")
-                name, what = inner or name, f"field {name}"
-            if option != "--reference-separator":
-                taken.setdefault(name, []).append(what)
+        for field, part, column in self._named():
+            if field != "reference_separator":
+                what = f"field {part}" if field == "fields" else field.removesuffix("s").replace("_", " ")
+                taken.setdefault(column, []).append(what)
         return {column: " and ".join(what) for column, what in taken.items()}
+
+    def typed(self) -> list[str]:
+        """The options that name these columns, word by word."""
+        words = [
+            (_OPTION_OF[field], column) if field in _OPTION_OF else ("--col", f"{part}={column}")
+            for field, part, column in self._named()
+        ]
+        return [word for pair in dict.fromkeys(words) for word in pair]
 
     def options(self) -> str:
         """The options as they are typed."""
-        typed = shlex.join(part for pair in self._typed() for part in pair)
-        return f"{typed} --chunks" if self.chunks else typed
+        return f"{shlex.join(self.typed())} --chunks" if self.chunks else shlex.join(self.typed())
 
-    def _typed(self) -> list[tuple[str, str]]:
-        typed: list[tuple[str, str]] = []
-        for part in _TYPED:
-            value, option = getattr(self, part), f"--{part.removesuffix('s').replace('_', '-')}"
-            if part == "fields":
-                value = tuple(name if name == column else f"{name}={column}" for name, column in value)
-            values = value if isinstance(value, tuple) else [value] * (value is not None)
-            typed += [(option, name) for name in values]
-        return typed
+    def _named(self) -> Iterator[tuple[str, str, str]]:
+        """The field of each column that is named, what `--col` calls the part, and the column."""
+        part_of_field = {field: part for part, field in PARTS.items()}
+        for field in _TYPED:
+            if field == "fields":
+                yield from (("fields", name, column) for name, column in self.fields)
+                continue
+            value, part = getattr(self, field), part_of_field.get(field, field.removesuffix("s"))
+            columns = value if isinstance(value, tuple) else [value] * (value is not None)
+            yield from ((field, part, column) for column in columns)
 
 
 def _pair_in(header: Collection[str], *, alone: bool) -> dict[str, tuple[str, ...]]:
@@ -402,7 +517,7 @@ def beside(path: Path) -> Path:
 
 def write_beside(path: Path, columns: Columns, header: Collection[str]) -> None:
     """Say beside a table that we write which of its columns is what; no file where its header says it."""
-    known = Columns(usual=True).resolved(header, only=USUAL)
+    known = Columns(usual=True, defaults=columns.defaults).resolved(header, only=USUAL)
     named = {part: getattr(columns, part) for part in _BESIDE if getattr(columns, part)}
     if all(getattr(known, part) == value for part, value in named.items()):
         beside(path).unlink(missing_ok=True)
@@ -422,20 +537,6 @@ def _named_beside(path: Path, header: Collection[str]) -> Mapping[str, Any]:
         for part in _BESIDE
         if getattr(named, part) and (part == "reference_separator" or {*named._columns(part)} <= {*header})
     }
-
-
-def read_fields(entries: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """The `--field NAME=COL` options as (name, column); NAME alone is the column of that name."""
-    cut = [entry.partition("=") for entry in entries]
-    refuse(
-        [
-            f"--field {name}{sign}{column}: write NAME=COL, NAME as the signature's input is called, such as "
-            "--field policy=policy_text"
-            for name, sign, column in cut
-            if not name.strip().isidentifier() or (sign and not column)
-        ]
-    )
-    return tuple((name.strip(), column or name.strip()) for name, _, column in cut)
 
 
 def left_out(columns: Sequence[str], *used: str) -> list[str]:

@@ -23,14 +23,14 @@ from typing import Any
 from judgecal.cli import run
 
 _NQ301 = (
-    "gold import {data}/nq301/items.csv --as nq301 --item item_id --group group --question question "
-    "--reference reference_answer --reference-separator ' | ' --answer answer --label annotator1 --label "
-    "annotator2 --label annotator3 --gold-label acceptable --scale binary",
+    "gold import {data}/nq301/items.csv --as nq301 --col item=item_id --col group=group --col question=question "
+    "--col reference=reference_answer --reference-separator ' | ' --col answer=answer --label annotator1 --label "
+    "annotator2 --label annotator3 --col gold=acceptable --scale binary",
     "score --gold nq301 --split all --json",
 )
 _SCIENTSBANK = (
-    "gold import {data}/semeval2013/scientsbank_train.csv --as scientsbank --item item_id --group group "
-    "--question question --reference reference_answer --answer answer --gold-label label --label label "
+    "gold import {data}/semeval2013/scientsbank_train.csv --as scientsbank --col item=item_id --col group=group "
+    "--col question=question --col reference=reference_answer --col answer=answer --col gold=label --label label "
     "--map correct=yes --map contradictory=no --map incorrect=no --scale binary",
     "score --gold scientsbank --split all --json",
 )

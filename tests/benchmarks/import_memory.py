@@ -77,12 +77,12 @@ def ratings(path: Path, share: float) -> None:
         )
 
 
-TEXTS = "--question question --answer answer"
-GRADES = f"{TEXTS} --reference reference --label ann --label ben --scale percentage"
+TEXTS = "--col question=question --col answer=answer"
+GRADES = f"{TEXTS} --col reference=reference --label ann --label ben --scale percentage"
 CASES: dict[str, tuple[str, Callable[[Path, float], None], str]] = {
     "parquet": ("table.parquet", parquet, GRADES),
-    "csv": ("table.csv", csv, f"--item id {GRADES}"),
-    "ratings": ("table.csv", ratings, f"{TEXTS} --rater who --label label --scale binary"),
+    "csv": ("table.csv", csv, f"--col item=id {GRADES}"),
+    "ratings": ("table.csv", ratings, f"{TEXTS} --col rater=who --label label --scale binary"),
 }
 """The file, what makes it, and the options of its import."""
 

@@ -33,7 +33,7 @@ model = "embedded"
 name = "ours"
 kind = "local"
 """
-COLUMNS = ["--question", "question", "--answer", "answer", "--reference", "reference"]
+COLUMNS = ["--col", "question=question", "--col", "answer=answer", "--col", "reference=reference"]
 TRIPS = {
     "score of two embedded judges": [
         "score",

@@ -53,15 +53,11 @@ def _page_and_ladder(chromium: Browser, data: Path) -> None:
     """The run of README and `page.md`: its first screen with a number at each part, and its ladder."""
     raters = " ".join(f"--label annotator{n}" for n in (1, 2, 3))
     _judgecal(
-        f"gold import {data / 'items.csv'} --as nq301 --item item_id --group group --question question "
-        f"--reference reference_answer --answer answer {raters} --gold-label acceptable --scale binary",
+        f"gold import {data / 'items.csv'} --as nq301 {raters} --col gold=acceptable --scale binary",
         "--reference-separator",
         " | ",
     )
-    _judgecal(
-        f"agreement --gold nq301 --judgements {data / 'judgements.csv'} --judge-column judge --verdict verdict "
-        "--item item_id --name nq"
-    )
+    _judgecal(f"agreement --gold nq301 --judgements {data / 'judgements.csv'} --verdict verdict --name nq")
     tab = _opened(chromium, "nq", 1280, 960)
     _cut(tab, "ladder", [".card:has(.wide)"])
     parts = [".chip", ".card:has(.wide)", ".card:has(.hundred)", "#slices", ".card.next"]
@@ -77,8 +73,8 @@ def _labelling(chromium: Browser) -> None:
     """The labelling page, at the first answer."""
     examples = ROOT / "examples"
     _judgecal(
-        f"gold import {examples / 'answers.csv'} --as mine --question question --reference reference "
-        "--answer answer --system system --label rater_a --label rater_b --scale binary --labels-by project"
+        f"gold import {examples / 'answers.csv'} --as mine "
+        "--label rater_a --label rater_b --scale binary --labels-by project"
     )
     with served(Path.cwd(), "label", "mine", "--raters", "anna") as desk:
         tab = chromium.tab()

@@ -391,9 +391,9 @@ WORLDS: dict[str, World] = {
     "raters": World(
         _many_raters,
         (
-            "gold import many.csv --as many --question question --answer answer --reference reference "
+            "gold import many.csv --as many "
             "--label ann --label bob --label cid --label dee --scale ordinal:1:5 --dry-run",
-            "gold import many.csv --as many --question question --answer answer --reference reference "
+            "gold import many.csv --as many "
             "--label ann --label bob --label cid --label dee --scale ordinal:1:5 --replace",
             "gold check many",
             "gold agreement many",
@@ -408,9 +408,8 @@ WORLDS: dict[str, World] = {
     "recorded": World(
         _recorded,
         (
-            "gold import labels.csv --as rec --question question --answer answer --reference reference "
-            "--label person --scale binary --replace",
-            "agreement --gold rec --judgements judged.csv --judge-column judge --name held",
+            "gold import labels.csv --as rec --label person --scale binary --replace",
+            "agreement --gold rec --judgements judged.csv --name held",
             "report:held",
             "compare held --name apart",
             "report:apart",
@@ -432,10 +431,10 @@ WORLDS: dict[str, World] = {
             "report:gated",
             "migrate --lock judge.lock.json --to rag/correctness@embedded --name moved",
             "report:moved",
-            "judge answers.csv --lock judge.lock.json -o judged.csv --question q --answer a --reference r "
+            "judge answers.csv --lock judge.lock.json -o judged.csv --col question=q --col answer=a --col reference=r "
             "--replace --name judged",
             "report:judged",
-            "judge answers.csv --suite rag -o suite.csv --question q --answer a --reference r --replace "
+            "judge answers.csv --suite rag -o suite.csv --col question=q --col answer=a --col reference=r --replace "
             "--name suite",
             "report:suite",
             "rate judged.csv --lock judge.lock.json --name rated",

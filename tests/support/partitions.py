@@ -14,8 +14,18 @@ from tests.support import tables
 from tests.support.tables import write
 
 COLUMNS = Columns("question", "answer", reference="reference", item="id", system="system")
-OPTIONS = ("--question", "question", "--answer", "answer", "--reference", "reference", "--item", "id", "--system",
-           "system")  # fmt: skip
+OPTIONS = (
+    "--col",
+    "question=question",
+    "--col",
+    "answer=answer",
+    "--col",
+    "reference=reference",
+    "--col",
+    "item=id",
+    "--col",
+    "system=system",
+)
 MEASURED = "latency_s"  # no two runs have the same
 
 

@@ -23,7 +23,7 @@ from tests.torture.damage import VALUES, copied, harm
 
 CASES = 8 if LEVEL == "full" else 4  # a file
 ALLOWED = (0, 1, 2, 3, 4)
-TABLE = ("rows.csv", "-o", "out.csv", "--question", "q", "--answer", "a", "--reference", "r")
+TABLE = ("rows.csv", "-o", "out.csv", "--col", "question=q", "--col", "answer=a", "--col", "reference=r")
 
 # File -> commands that read it.
 READERS: dict[str, list[tuple[str, ...]]] = {
@@ -194,9 +194,20 @@ LINES: tuple[tuple[str, ...], ...] = (
     ("gate", "--lock", "judge.lock.json", "--repeats-max", "?", "--dry-run"),
     ("gate", "--lock", "judge.lock.json", "--markdown", "?", "--dry-run"),
     ("migrate", "--lock", "judge.lock.json", "--to", "?", "--dry-run"),
-    ("judge", "?", "--lock", "judge.lock.json", "-o", "out.csv", "--question", "q", "--answer", "a"),
-    ("judge", "rows.csv", "--lock", "judge.lock.json", "-o", "?", "--question", "q", "--answer", "a"),
-    ("judge", "rows.csv", "--lock", "judge.lock.json", "-o", "o.csv", "--question", "?", "--answer", "a"),
+    ("judge", "?", "--lock", "judge.lock.json", "-o", "out.csv", "--col", "question=q", "--col", "answer=a"),
+    ("judge", "rows.csv", "--lock", "judge.lock.json", "-o", "?", "--col", "question=q", "--col", "answer=a"),
+    (
+        "judge",
+        "rows.csv",
+        "--lock",
+        "judge.lock.json",
+        "-o",
+        "o.csv",
+        "--col",
+        "question=?",
+        "--col",
+        "answer=a",
+    ),
     ("answer", "--judge", "?", "--dry-run"),
     ("answer", "--contexts", "?", "--dry-run"),
     ("answer", "-k", "?", "--contexts", "topk", "--dry-run"),
@@ -207,8 +218,8 @@ LINES: tuple[tuple[str, ...], ...] = (
     ("report", "?"),
     ("report", "sc", "--format", "?"),
     ("gold", "check", "?"),
-    ("gold", "import", "?", "--as", "new", "--question", "q", "--answer", "a"),
-    ("gold", "import", "rows.csv", "--as", "?", "--question", "q", "--answer", "a"),
+    ("gold", "import", "?", "--as", "new", "--col", "question=q", "--col", "answer=a"),
+    ("gold", "import", "rows.csv", "--as", "?", "--col", "question=q", "--col", "answer=a"),
     ("gold", "sheet", "starter", "-o", "?"),
     ("agreement", "--judgements", "?", "--gold", "starter"),
     ("init", "?"),

@@ -301,7 +301,16 @@ def test_judge_gives_every_row_back(world: World) -> None:
     table.write_text("".join(json.dumps(row) + "\n" for row in rows))
     with running(script) as stub:
         served(world, stub)
-        columns = ["--item", "id", "--question", "question", "--answer", "answer", "--reference", "reference"]
+        columns = [
+            "--col",
+            "item=id",
+            "--col",
+            "question=question",
+            "--col",
+            "answer=answer",
+            "--col",
+            "reference=reference",
+        ]
         argv = [
             "judge",
             str(table),

@@ -257,6 +257,7 @@ def _folder(path: Path, notes: list[str]) -> list[_Placed]:
 
 def _table_of_documents(path: Path, columns: Columns, problems: list[str]) -> Iterator[_Placed]:
     table = read_table(path)
+    columns = columns.resolved(table.columns, only=())
     name, text = _column(table, columns.document, _DOCUMENT_ID), _column(table, columns.text, _TEXT)
     title = columns.title or ("title" if "title" in table.columns else None)
     table.require(name, text, *([title] if title else []))
@@ -278,6 +279,7 @@ def _questions(
 ) -> tuple[Question, ...]:
     """The questions of a table; those of several rows with the references of all of them."""
     table = read_table(path)
+    columns = columns.resolved(table.columns, only=())
     text = _column(table, columns.question, _QUESTION)
     id_column = columns.group or next((name for name in _QUESTION_ID if name in table.columns), None)
     reference = None if judged is not None else _column(table, columns.reference, _REFERENCE)

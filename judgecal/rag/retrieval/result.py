@@ -211,7 +211,7 @@ def measure_retrieval(
     if not any(question.reference_documents for question in collection.questions):
         raise InputError(
             f"none of the {len(collection.questions)} questions of {collection.questions_from} names a "
-            "reference document: name them in a column document_id (--reference), or with --qrels"
+            "reference document: name them in a column document_id (--col reference=), or with --qrels"
         )
     tokens, keep = tokenizer_named(options.tokenizer), max(options.k, *CUTS)
     lengths: list[int] = []
