@@ -326,7 +326,7 @@ def test_labels_that_were_not_drawn_are_told_in_the_headline(judgecal: Run, worl
     assert found["drawn"]["differs"] and found["headline"]["kind"] == "not drawn at random"
     assert "25% of the labelled rows and 66% of all rows" in found["headline"]["because"][0]
     following = shlex.split(found["headline"]["next"])
-    assert following[:4] == ["judgecal", "gold", "sheet", "mine.csv"] and "frage" in following
+    assert following[:4] == ["judgecal", "gold", "sheet", "mine.csv"] and "question=frage" in following
     ran = judgecal(*following[1:])
     assert ran.code == 0, ran.err
 

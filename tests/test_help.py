@@ -88,7 +88,7 @@ def test_every_help_fits_and_ends_with_the_example_that_the_tests_run(helps: dic
 
 
 def test_many_options_stand_in_groups_the_first_ones_first(helps: dict[str, str]) -> None:
-    for name in ("gold import", "gold label", "answer"):
+    for name in ("gold import", "gold label"):
         options = [one for one in loaded(name).params if one.param_type_name == "option"]
         titles = re.findall(r"^(\w[\w ]+):$", helps[name], re.MULTILINE)
         assert titles.count("Options") == 1 and "Output" in titles and len(set(titles)) == len(titles), name
