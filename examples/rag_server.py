@@ -2,7 +2,7 @@
 
 POST /collections                    -> {"id"}: a new collection
 POST /collections/ID/documents       {"document_id", "text"} -> {"n_chunks"}: its sentences, to be found
-GET /collections/ID                  -> {"stored"}: how many sentences there are
+GET /collections/ID                  -> {"stored", "pending"}: how many sentences there are, and are still to come
 POST /collections/ID/query           {"query"} -> {"answer": {"text"}, "sources": [{"passage", "file", "score"}]}
 DELETE /collections/ID               -> {}
 
@@ -79,7 +79,7 @@ class Handler(BaseHTTPRequestHandler):
             del COLLECTIONS[parts[1]]
             self.send({})
         else:
-            self.send({"stored": len(COLLECTIONS[parts[1]])})
+            self.send({"stored": len(COLLECTIONS[parts[1]]), "pending": 0})
 
     do_POST = do_DELETE = do_GET  # noqa: N815
 

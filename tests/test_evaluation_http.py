@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import statistics
 import time
 import tracemalloc
@@ -19,7 +20,7 @@ from judgecal.engine import CallFailed
 from judgecal.errors import InputError
 from judgecal.rag.answering.questions import Question
 from judgecal.rag.evaluation.http import SETUP_FILE, HttpSystem
-from judgecal.rag.evaluation.http_client import HttpConfig, Received
+from judgecal.rag.evaluation.http_client import HttpConfig, Received, value_at
 from tests.support.command import Run, one_object
 from tests.support.evaluated import ask, errors
 from tests.support.http import Answer
@@ -30,7 +31,7 @@ WORDS = {
     "500": 'server: HTTP 500: {"error": "out of memory',
     "html": "is an HTML page: Bad gateway",
     "cut": "transport: the body was cut off",
-    "shape": "parse: answer answer.text: the reply does not hold it (its keys are result)",
+    "shape": "parse: answer answer.text: the reply does not hold it (there is no answer: its keys are result)",
     "elsewhere": "server: HTTP 307: a redirect to http://elsewhere.example/login, which is not followed",
 }
 ASKED = (
@@ -153,7 +154,10 @@ def test_what_no_answer_can_come_of_is_named(judgecal: Run, workspace_dir: Path)
     told = {one["system"]: (one["kind"], one["n"], one["message"]) for one in found["failures"]}
     assert told["page"] == ("server", few, "the answer (text/html) is an HTML page: Bad gateway")
     assert told["path"][:2] == ("parse", few)
-    assert "answer answer.txt: the reply does not hold it (its keys are" in told["path"][2]
+    assert (
+        told["path"][2]
+        == "answer answer.txt: the reply does not hold it (there is no txt: its keys are text)"
+    )
     assert told["hanging"] == ("timeout", few, "setup step wait: not done within its time limit of 0.2 s")
     page = judgecal("report", "broken", "--full").out
     assert "Bad gateway" in page and "answer.txt" in page and "not done within its time limit" in page
@@ -165,9 +169,7 @@ def test_a_configuration_with_mistakes_calls_nobody(judgecal: Run, workspace_dir
         ran = judgecal("evaluate", written(workspace_dir, 12, service=table))
         assert not service.asked and not service.requests
     assert ran.code == 2 and not ran.out and "in-the-file" not in ran.err
-    assert (
-        "'a[' is no JMESPath" in ran.err and "the value of Authorization would stand in the file" in ran.err
-    )
+    assert "'a[' is no path" in ran.err and "the value of Authorization would stand in the file" in ran.err
 
 
 # --- setup, interruption, teardown
@@ -367,7 +369,7 @@ REPLIES: dict[str, tuple[Answer, str]] = {
         "server: the answer (application/octet-stream) is an HTML page: Sign in",
     ),
     "empty": (sent(b""), "it is empty"),
-    "list": (sent(b"[1]"), "parse: answer a: the reply does not hold it (it is [1])"),
+    "list": (sent(b"[1]"), "parse: answer a: the reply does not hold it (there is no a: it is a list of 1)"),
     "number": (sent(b'{"a": 7}'), "parse: answer a: a text is needed, found 7"),
     "none": (sent(b'{"a": "x"}'), "parse: contexts c: the reply does not hold it"),
     "odd": (
@@ -402,6 +404,42 @@ def test_what_is_no_answer_has_a_name(host: RawHost, tmp_path: Path, name: str) 
     assert host.asked == [f"/{name}"]
 
 
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("choices.0.message.content", "x"),
+        ("contexts.*.text", ["a", None, "b"]),
+        ("contexts.1", {"score": 1}),
+        ("contexts", [{"text": "a"}, {"score": 1}, {"text": "b"}]),
+        ("7", "seven"),
+    ],
+)
+def test_a_dotted_path(path: str, value: Any) -> None:
+    reply = {
+        "choices": [{"message": {"content": "x"}}],
+        "contexts": [{"text": "a"}, {"score": 1}, {"text": "b"}],
+        "7": "seven",
+        "none": None,
+    }
+    assert value_at(path, reply) == value
+    for wrong, said in (
+        ("choices.1", "there is no 1: it is a list of 1"),
+        ("choices.0.text", "there is no text: its keys are message"),
+        ("7.a", "there is no a: it is 'seven'"),
+        ("none", "there is no none: its keys are choices, contexts, 7, none"),
+        ("contexts.text", "there is no text: it is a list of 3"),
+    ):
+        with pytest.raises(LookupError, match=re.escape(said)):
+            value_at(wrong, reply)
+
+
+def test_ids_that_are_not_one_for_each_context_are_refused(host: RawHost, tmp_path: Path) -> None:
+    url = host.put("/q", sent(b'{"a": "x", "c": ["y", "z"], "ids": ["d1"]}'))
+    table = {"url": url, "body": {"q": "{question}"}, "answer": "a", "contexts": "c", "context_ids": "ids"}
+    (error,) = errors(ask(made(table), questions(1), tmp_path))
+    assert error == "parse: context_ids ids: one for each of contexts is needed, found ['d1']"
+
+
 def test_what_a_question_says_is_data(service: RagService, tmp_path: Path) -> None:
     nasty = 'iron", "stream": true, {collection} {question} \x00 ${RAG_KEY} \ud800'
     answers = ask(made(service.table()), [Question("q", nasty, (), ())], tmp_path)
@@ -419,7 +457,7 @@ def test_a_table_with_mistakes_is_refused_in_one_message(monkeypatch: pytest.Mon
     assert "hidden-word" not in text
     for part in (
         "it holds a user or a password", "the value of X-Api-Key would stand in the file", "did you mean answer?",
-        "'a[' is no JMESPath", "setup.steps.0.url: it is not an http",
+        "'a[' is no path", "setup.steps.0.url: it is not an http",
     ):  # fmt: skip
         assert part in text
     monkeypatch.delenv("NOT_SET", raising=False)

@@ -15,7 +15,7 @@ from judgecal.rag.evaluation import config, http_client
 
 _HOLDS = {str: "text", int: "whole number", float: "number", bool: "true or false", Any: "any JSON"}
 _READ_BY = {
-    http_client._is_path: "JMESPath",
+    http_client._is_path: "path",
     http_client._is_address: "address",
     http_client._headers_hold_no_secret: "table of texts",
 }

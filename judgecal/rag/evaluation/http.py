@@ -1,6 +1,6 @@
 """A system over HTTP: set up, asked each question once, timed, and taken down again however the run ends.
 
-What a reply of status 2xx holds at the JMESPaths of its table is the answer and its contexts. Everything else
+What a reply of status 2xx holds at the paths of its table is the answer and its contexts. Everything else
 is an error with a name: another status, a page, a path that is missing, a body that was cut off, a server
 that hangs. What the setup has made is kept in the folder until it is taken down, so that a run that was
 killed finds it again.
@@ -13,8 +13,6 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
-
-import jmespath
 
 from judgecal.artefacts import read_json
 from judgecal.engine import CallFailed
@@ -35,6 +33,7 @@ from judgecal.rag.evaluation.http_client import (
     filled,
     names_in,
     resolved,
+    value_at,
 )
 from judgecal.rag.evaluation.system import (
     Answered,
@@ -172,10 +171,10 @@ class _Run:
             return text, self._contexts(parts), received.first_byte_s
         path = self.table.token
         if path is None:
-            raise _unreadable(f"the reply streams ({received.kind}): give token, a JMESPath")
+            raise _unreadable(f"the reply streams ({received.kind}): say with token where a piece stands")
         what = "an event of the stream"
         events = [(when, self._parsed(data, what)) for when, data in received.events()]
-        tokens = [(when, _search(path, data, "token")) for when, data in events]
+        tokens = [(when, _found(path, data)) for when, data in events]
         pieces = [(when, piece) for when, piece in tokens if isinstance(piece, str)]
         if not pieces:
             last = json.dumps(events[-1][1])[:200] if events else "no event"
@@ -185,13 +184,27 @@ class _Run:
 
     def _contexts(self, parts: Sequence[Any]) -> tuple[Context, ...] | None:
         """The contexts in the first part that has them; None where the table names no path for them."""
-        path = self.table.contexts
+        table, path = self.table, self.table.contexts
         if path is None:
             return None
-        values = (_search(path, part, "contexts") for part in parts)
-        passages = next((value for value in values if value is not None), None)
-        if passages is None:
-            raise _unreadable(f"contexts {path}: the reply does not hold it")
+        part = next((part for part in parts if _found(path, part) is not None), parts[0] if parts else None)
+        passages = _value_at(path, part, "contexts")
+        for key, further, name in (
+            ("document_id", table.context_ids, "context_ids"),
+            ("score", table.context_scores, "context_scores"),
+        ):
+            if further is not None:
+                values = _value_at(further, part, name)
+                if (
+                    not isinstance(passages, list)
+                    or not isinstance(values, list)
+                    or len(passages) != len(values)
+                ):
+                    raise _unreadable(
+                        f"{name} {further}: one for each of contexts is needed, found {values!r:.80}"
+                    )
+                each = [text if isinstance(text, dict) else {"text": text} for text in passages]
+                passages = [{**text, key: value} for text, value in zip(each, values, strict=True)]
         try:
             contexts = contexts_of(passages)
         except ValueError as error:
@@ -250,8 +263,8 @@ class _Run:
                 received = await self.client.send(request, timeout_s=step.time_limit)
                 if step.until is None:
                     break
-                seen = {"reply": self._json(received), "captured": self._captured}
-                if _search(step.until, seen, "until") is True:
+                value, wanted = _found(step.until, self._json(received)), filled(step.equals, values)
+                if value == wanted and isinstance(value, bool) == isinstance(wanted, bool):
                     break
                 await asyncio.sleep(step.every)
             for name, path in step.capture.items():
@@ -306,19 +319,16 @@ def _unreadable(message: str) -> CallFailed:
     return failed("parse", message)
 
 
-def _search(path: str, data: Any, what: str) -> Any:
+def _found(path: str, data: Any) -> Any:
+    """What data holds at a path, None where it holds nothing."""
     try:
-        return jmespath.search(path, data)
-    except (jmespath.exceptions.JMESPathError, TypeError, RecursionError) as error:
-        raise _unreadable(f"{what} {path}: {' '.join(str(error).split())[:200]}") from error
+        return value_at(path, data)
+    except LookupError:
+        return None
 
 
 def _value_at(path: str, data: Any, what: str) -> Any:
-    """What data holds at a path, which is something."""
-    value = _search(path, data, what)
-    if value is None:
-        keys = f"it is {data!r:.80}"
-        if isinstance(data, dict):
-            keys = f"its keys are {', '.join(map(str, data))[:120]}"
-        raise _unreadable(f"{what} {path}: the reply does not hold it ({keys})")
-    return value
+    try:
+        return value_at(path, data)
+    except LookupError as error:
+        raise _unreadable(f"{what} {path}: the reply does not hold it ({error})") from error

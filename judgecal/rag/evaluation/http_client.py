@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import aiohttp
-import jmespath
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from yarl import URL
 
@@ -65,13 +64,41 @@ _NEVER_WILL = (aiohttp.ClientConnectorCertificateError, aiohttp.InvalidURL, Valu
 
 
 def _is_path(text: str) -> str:
-    try:
-        jmespath.compile(text)
-    except (jmespath.exceptions.JMESPathError, ValueError) as error:
-        message = " ".join(str(error).split())[:120]
-        advice = "write it as in choices[0].message.content"
-        raise ValueError(f"{text!r} is no JMESPath ({message}): {advice}") from None
+    if not text or len(text) > 200 or not all(text.split(".")) or re.search(r"[\[\]$]", text):
+        raise ValueError(
+            f"{text[:80]!r} is no path: write keys, places from 0, and * for each, with dots between them, as "
+            "in choices.0.message.content or contexts.*.text"
+        )
     return text
+
+
+def value_at(path: str, data: Any) -> Any:
+    """What JSON holds at a dotted path: a key, a place in a list from 0, or `*` for each of a list.
+
+    Raises:
+        LookupError: it holds nothing there; the message says what is there instead. In the place of one of
+            `*` that holds nothing stands None.
+    """
+    key, _, rest = path.partition(".")
+    if isinstance(data, list) and key == "*":
+        return [_value_or_none(rest, each) for each in data]
+    if isinstance(data, dict):
+        value, there = data.get(key), f"its keys are {', '.join(data)[:120] or 'none'}"
+    elif isinstance(data, list):
+        value = data[int(key)] if key.isdecimal() and int(key) < len(data) else None
+        there = f"it is a list of {len(data)}"
+    else:
+        value, there = None, f"it is {data!r:.80}"
+    if value is None:
+        raise LookupError(f"there is no {key}: {there}")
+    return value_at(rest, value) if rest else value
+
+
+def _value_or_none(path: str, data: Any) -> Any:
+    try:
+        return value_at(path, data) if path else data
+    except LookupError:
+        return None
 
 
 def _is_address(text: str) -> str:
@@ -102,7 +129,7 @@ def _headers_hold_no_secret(headers: dict[str, str]) -> dict[str, str]:
     return headers
 
 
-JmesPath = Annotated[str, AfterValidator(_is_path)]
+ReplyPath = Annotated[str, AfterValidator(_is_path)]
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 Address = Annotated[str, AfterValidator(_is_address)]
 Headers = Annotated[dict[str, str], AfterValidator(_headers_hold_no_secret)]
@@ -120,8 +147,9 @@ class StepConfig(BaseModel):
     headers: Headers | None = None  # by default those of the system
     body: Any = None  # sent as JSON, with what was captured in its texts
     each: Literal["document"] | None = None  # once a document; what is captured is then a list, a value each
-    capture: dict[str, JmesPath] = {}  # names for what the reply holds, for later steps and the question
-    until: JmesPath | None = None  # over `{reply, captured}`: the step is repeated until it is true
+    capture: dict[str, ReplyPath] = {}  # names for what the reply holds, for later steps and the question
+    until: ReplyPath | None = None  # the step is repeated until what its reply holds there is `equals`
+    equals: str | int | float | bool = True  # `{NAME}` is what an earlier step captured
     every: Seconds = 1.0  # between two of these tries
     time_limit: Seconds = 300.0  # for the whole step
 
@@ -152,10 +180,13 @@ class HttpConfig(BaseModel):
     method: Method = "POST"  # of the request
     headers: Headers = {}  # `${NAME}` is the value of an environment variable
     body: Any = None  # sent as JSON, `{question}` in its texts
-    answer: JmesPath | None = None  # a text in a reply of JSON
-    # What was answered from: a list of texts or of `{text, document_id?, score?}`.
-    contexts: JmesPath | None = None
-    token: JmesPath | None = None  # a piece of the answer in an event of a stream
+    # Where the answer, a text, stands in a reply of JSON: keys, places from 0 and `*` for each, with dots.
+    answer: ReplyPath | None = None
+    # What was answered from: a text, or a list of texts or of `{text, document_id?, score?}`.
+    contexts: ReplyPath | None = None
+    context_ids: ReplyPath | None = None  # their documents, where `contexts` gives texts alone
+    context_scores: ReplyPath | None = None  # their scores, likewise
+    token: ReplyPath | None = None  # a piece of the answer in an event of a stream
     timeout: Seconds = 60.0  # for one question, from the request to the whole answer
     concurrency: Annotated[int, Field(ge=1, le=1024)] = 4  # questions at once
     setup: SetupConfig = SetupConfig()  # what is made on the server first, and taken down in the end
@@ -175,7 +206,9 @@ class HttpConfig(BaseModel):
     def problems(self) -> Iterator[str]:
         """What keeps it from being asked, one message each; no variable's value stands in one."""
         if self.answer is None and self.token is None:
-            yield "neither answer nor token: say where in the reply the answer stands, as a JMESPath"
+            yield "neither answer nor token: say where in the reply the answer stands, as in answer.text"
+        if self.contexts is None and (self.context_ids or self.context_scores):
+            yield "context_ids and context_scores belong beside contexts: say where the texts stand"
         if "question" not in names_in([self.url, self.body]):
             yield "{question} stands neither in body nor in url, so that every request would be the same"
         if "question" in names_in(self.url.partition("?")[0]):
