@@ -3,18 +3,13 @@ minutes).
 
 Ten settings answer the same questions. A setting answers or refuses, and what it answers has a correctness
 0..1; both hang on how hard the question is, which all settings share (`--shared`, the correlation of two
-settings' scores), and on chance. Shares answered and correctness follow from the true `total` as in the
-published tables: 0.86 is 0.95 answered at 0.91, 0.71 is 0.85 at 0.84. Correctness has a beta distribution
+settings' scores), and on chance. Shares answered and correctness follow from the true `total` as in a
+published sweep: 0.86 is 0.95 answered at 0.91, 0.71 is 0.85 at 0.84. Correctness has a beta distribution
 with a + b = 2: most answers are right or nearly so.
 
 It exits 1 where a single setting is called best that is not in more than 5% of the runs, where the best is
 said to be told apart from the best as often, or where a setting that leads all nine others by 0.15 is found
 in less than 80%.
-
-After that: what the published tables, of which shares and numbers of questions are known and no single
-answers, could have told apart. Assumed is that correctness spreads as above, and that the difference of two
-settings has half the variance that it would have if they erred independently (`PLANNED_DISCORDANCE`), each
-question asked once.
 """
 
 from __future__ import annotations
@@ -27,9 +22,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import betaincinv, ndtr, ndtri
 
-from judgecal.stats.compare import Planned
-from judgecal.stats.intervals import t_quantile
-from judgecal.stats.significance import planned_error
 from judgecal.stats.simultaneous import losses_against_best, not_told_apart
 from tests.benchmarks.driver import Bench, Floats
 
@@ -119,119 +111,10 @@ def table(bench: Bench) -> None:
         bench.line(f"| {name} | {cells} | {found.left:.1f} |", kept=kept)
 
 
-@dataclass(frozen=True)
-class Published:
-    """A line of a published table: the setting, correctness over the answered, share answered."""
-
-    setting: str
-    correctness: float
-    answered: float
-
-    @property
-    def total(self) -> float:
-        return self.correctness * self.answered
-
-    @property
-    def variance(self) -> float:
-        """Of the total of one question."""
-        spread = self.correctness * (1.0 - self.correctness) / (1.0 + SPREAD)
-        return self.answered * (spread + self.correctness**2) - self.total**2
-
-
-def _lines(settings: str, correctness: str, answered: str) -> tuple[Published, ...]:
-    columns = settings.split(), map(float, correctness.split()), map(float, answered.split())
-    return tuple(Published(*line) for line in zip(*columns, strict=True))
-
-
-TABLES: Mapping[str, tuple[int, tuple[Published, ...]]] = {
-    "chunk size": (
-        83,
-        _lines(
-            "0-128 128-256 256-384 384-512 512-640 640-768 768-896 896-1024 1024-1152 1152-1280",
-            ".87 .89 .90 .90 .90 .90 .88 .88 .89 .90",
-            ".87 .95 .93 .95 .90 .89 .89 .94 .91 .87",
-        ),
-    ),
-    "contexts": (83, _lines("1 2 3 4 5 6", ".89 .90 .90 .88 .90 .86", ".94 .95 .92 .91 .89 .88")),
-    "temperature": (
-        83,
-        _lines(
-            "0.0 0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.9",
-            ".89 .89 .90 .88 .87 .88 .85 .86 .84",
-            ".92 .94 .95 .95 .96 .96 .96 .98 .98",
-        ),
-    ),
-    "strategy": (83, _lines("plain rerank rerank+parent", ".90 .91 .89", ".95 .94 .95")),
-    "model": (11, _lines("gpt-3.5-turbo gpt-4 mistral-small mistral-medium", ".81 .87 .79 .83", "1 1 1 1")),
-}
-"""Questions and lines; the lines without legible shares are left out."""
-
-
-@dataclass(frozen=True)
-class ToldApart:
-    """What one table could have told apart.
-
-    Attributes:
-        highest: the setting with the highest total.
-        below: those whose difference to it lies beyond its interval at 0.95, each pair taken by itself.
-        lead: of the highest over the second.
-        detectable: the lead that so many questions find with 80% power.
-        needed: questions that would find the lead seen; None where a million do not.
-    """
-
-    highest: str
-    below: tuple[str, ...]
-    lead: float
-    detectable: float
-    needed: int | None
-
-
-def told_apart(n_questions: int, lines: Sequence[Published]) -> ToldApart:
-    """From shares and the number of questions alone; what is assumed stands at the head of this module."""
-    first, second, *rest = sorted(lines, key=lambda line: -line.total)
-    df = n_questions - 1.0
-
-    def error(line: Published) -> float:
-        return planned_error(*(math.sqrt(one.variance / df) for one in (first, line)))
-
-    planned = Planned(error(second), 1.0 / n_questions, df, n_questions, 0.95)
-    return ToldApart(
-        highest=first.setting,
-        below=tuple(
-            line.setting
-            for line in (second, *rest)
-            if first.total - line.total > t_quantile(0.95, df) * error(line)
-        ),
-        lead=first.total - second.total,
-        detectable=planned.detectable(n_questions),
-        needed=planned.groups_for(first.total - second.total),
-    )
-
-
-def published() -> str:
-    """A Markdown table, a row for each published one."""
-    lines = [
-        "| factor | questions | highest | lead | found in 80% | below it, each by itself | questions needed "
-        "|",
-        "| --- " * 7 + "|",
-    ]
-    for name, (n_questions, settings) in TABLES.items():
-        found = told_apart(n_questions, settings)
-        below = f"{len(found.below)} of {len(settings) - 1}" + (
-            f": {', '.join(found.below)}" if found.below else ""
-        )
-        needed = "over a million" if found.needed is None else f"{found.needed:,}"
-        cells = (found.highest, f"{found.lead:.3f}", f"{found.detectable:.3f}", below, needed)
-        lines.append(f"| {name} | {n_questions} | {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
 def main() -> int:
-    bench = Bench(__doc__, n=1000, of="runs", seed=0, shared=SHARED, published=False)
-    if not bench.options.published:
-        bench.head(f"{N_QUESTIONS} questions, correlation {bench.options.shared:g}\n")
-        table(bench)
-    bench.head(published())
+    bench = Bench(__doc__, n=1000, of="runs", seed=0, shared=SHARED)
+    bench.head(f"{N_QUESTIONS} questions, correlation {bench.options.shared:g}\n")
+    table(bench)
     return bench.end()
 
 

@@ -16,7 +16,6 @@ from judgecal.rag.answering.questions import Question
 from judgecal.rag.evaluation.comparisons import best_of, compare_systems, factor_curves, values_of
 from judgecal.rag.evaluation.result import (
     AskedQuestions,
-    CorrectedSystem,
     EvaluateResult,
     FailedAnswers,
     FailedVerdicts,
@@ -25,7 +24,7 @@ from judgecal.rag.evaluation.result import (
     SystemSetting,
     labelled,
 )
-from judgecal.rag.evaluation.summary import Costs, Measured, by_complexity, by_tag, documents_of, summarise
+from judgecal.rag.evaluation.summary import Costs, Measured, by_tag, complexity_of, documents_of, summarise
 from judgecal.rag.evaluation.system import Asking, Setting, System, SystemAnswer
 from judgecal.records import Context, Estimate, Failure
 
@@ -123,7 +122,16 @@ def _measured(
     }
     documents, said = question.reference_documents, None if failed else answered
     return Measured(
-        system, question.group, documents, answerable, given, said, value, measures, n_unscored=4 * failed
+        system,
+        question.group,
+        documents,
+        answerable,
+        complexity_of(question.question) == "complex",
+        given,
+        said,
+        value,
+        measures,
+        n_unscored=4 * failed,
     )
 
 
@@ -148,7 +156,6 @@ def evaluated(
         SystemSetting(name, name.partition("(")[0], "local", factors.get(name, {}), contexts)
         for name in names
     ]
-    first, last = systems[0], systems[-1]
     failures = {
         name: sum(row.system == name and row.given.error is not None for row in rows) for name in names
     }
@@ -168,13 +175,6 @@ def evaluated(
         best=best,
         curves=factor_curves(rows, factors, table="ours", base=bases[0]) if factors else (),
         judges=tuple(judges),
-        corrected=(
-            CorrectedSystem(first.system, "correctness", first.answered, first.total, "Rogan-Gladen", None),
-            CorrectedSystem(
-                last.system, "correctness", last.answered, None, None, "its lock has no pass mark"
-            ),
-        ),
-        by_complexity=by_complexity(rows, asked),
         by_tag=by_tag(rows, asked),
         failures=tuple(
             FailedAnswers(name, "timeout", n, "no reply in 30 s") for name, n in failures.items() if n
@@ -218,13 +218,14 @@ def measured_row(
     latency_s: float | None = None,
     cost_usd: float | None = 0.001,
     document: str = "d",
+    is_complex: bool = False,
 ) -> Measured:
     question, share = f"q{place}", None if failed else correctness
     error = Failure("timeout", "no reply in 30 s") if failed else None
     text = None if failed else "It is so."
     given = SystemAnswer(system, question, text, error=error, latency_s=latency_s, cost_usd=cost_usd)
     measures = {"faithfulness": share}
-    return Measured(system, question, (document,), answerable, given, answered, share, measures)
+    return Measured(system, question, (document,), answerable, is_complex, given, answered, share, measures)
 
 
 def of_totals(system: str, totals: Sequence[float | None]) -> list[Measured]:

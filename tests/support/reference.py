@@ -178,30 +178,22 @@ def _layers() -> list[str]:
 _KINDS = {str: "text", float: "number", int: "whole number", bool: "true or false"}
 
 
-def states_page() -> str:
-    """The columns of the tables that `evaluate` leaves, by state."""
-    head = _MADE.format(where="judgecal/rag/evaluation/result.py") + "# The tables of evaluate\n\n"
-    head += (
-        "`judgecal evaluate` leaves four tables in its experiment, as Parquet and as CSV, each written whole "
-        "when it is reached.\nTexts of test questions, and what was answered to them, stand in none of them. "
-        "The second one is "
-        'a file of answers too:\na system of `kind = "answers"` has them judged anew, and nobody is asked.\n'
-    )
-    verdicts = {**states.ANSWER_COLUMNS, **states.VERDICT_COLUMNS}
-    verdicts |= {
-        "<column>_share": (
-            float,
-            "of each column of the suite: the verdict's place on its scale, 0..1; by a lock's map, on the "
-            "people's",
-        ),
-        "<column>_raw": (float, "the same before a lock's map to the people's scale"),
-        "<column>_error": (str, "kind: message of the first judgement that gave no verdict"),
-    }
-    summary = {**states.SUMMARY_COLUMNS, "<column>": (float, "of each column of the suite: the mean, 0..1")}
-    tables = (states.QUESTION_COLUMNS, states.ANSWER_COLUMNS, verdicts, summary)
-    parts = [head]
-    for name, columns in zip(states.NAMES, tables, strict=True):
-        parts.append(f"\n## {name}\n\n| column | holds | meaning |\n| --- | --- | --- |\n")
+def states_part() -> str:
+    """The columns of the tables that `evaluate` leaves, each where it stands first."""
+    parts = [
+        "\n## The tables that it leaves\n\nFour tables stand in the experiment, as Parquet and as CSV, each "
+        "written whole when it is reached. The second and the third have the columns of the one before them "
+        "too. Texts of test questions, and what was answered to them, stand in none of them. The second one is "
+        'a file of answers: a system of `kind = "answers"` has them judged anew, and nobody is asked. The third '
+        "has `<column>_share` of each column of the suite (0 to 1, through a lock's map), `<column>_raw` (before "
+        "that map) and `<column>_error`; the fourth the mean of each column.\n"
+    ]
+    questions, answers = states.QUESTION_COLUMNS, states.ANSWER_COLUMNS
+    own = {name: column for name, column in answers.items() if name not in questions}
+    for name, columns in zip(
+        states.NAMES, (questions, own, states.VERDICT_COLUMNS, states.SUMMARY_COLUMNS), strict=True
+    ):
+        parts.append(f"\n### {name}\n\n| column | holds | meaning |\n| --- | --- | --- |\n")
         parts += [
             f"| `{column}` | {_KINDS[kind]} | {meaning} |\n" for column, (kind, meaning) in columns.items()
         ]
@@ -210,10 +202,9 @@ def states_page() -> str:
 
 GENERATED: dict[Path, Callable[[], str]] = {
     _REFERENCE / "commands.md": command_pages,
-    _REFERENCE / "evaluate.md": lambda: schema_page(_MADE),
+    _REFERENCE / "evaluate.md": lambda: schema_page(_MADE) + states_part(),
     _REFERENCE / "ledger.md": ledger_page,
     _REFERENCE / "names.md": name_pages,
     _REFERENCE / "packages.md": package_page,
-    _REFERENCE / "states.md": states_page,
 }
 """Each generated page and what writes it."""

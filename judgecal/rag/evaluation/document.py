@@ -55,6 +55,10 @@ _WORDS = (
         "Mean worth of an answer: 1 where right, minus the stated costs of wrong answers and wrong refusals.",
     ),
     ("unscored", "There is no answer or no verdict. It counts as 0 in the total, and is never dropped."),
+    (
+        "complex",
+        "Mean latency of complex questions, by a rule of our own: long, several in one, or why and how.",
+    ),
     ("queries/min", "One after the other: 60 by the mean latency."),
 )
 
@@ -455,6 +459,7 @@ def _systems(result: EvaluateResult) -> Section:
             "mean": lambda system: numbers.seconds(system.latency_s.mean),
             "p50": lambda system: numbers.seconds(system.latency_s.p50),
             "p95": lambda system: numbers.seconds(system.latency_s.p95),
+            "complex": lambda system: numbers.seconds(system.latency_s.complex),
             "first token p50": lambda system: numbers.seconds(system.ttft_s.p50),
             "first token p95": lambda system: numbers.seconds(system.ttft_s.p95),
             "queries/min": lambda system: numbers.plain(system.queries_per_minute, 1),

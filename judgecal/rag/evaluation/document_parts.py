@@ -5,22 +5,18 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from functools import partial
-from itertools import groupby
 
 from judgecal.rag.evaluation.comparisons import FactorCurve
 from judgecal.rag.evaluation.result import EvaluateResult
-from judgecal.rag.evaluation.summary import COMPLEXITY_RULE
 from judgecal.records import Estimate
 from judgecal.report import numbers
-from judgecal.report.charts import Frame, Mark, Tick, apart, in_percent
-from judgecal.report.document import Block, Cell, Folded, Gallery, Paragraph, Picture, Section, Table, table
+from judgecal.report.charts import Frame, Mark, Tick, apart
+from judgecal.report.document import Block, Folded, Gallery, Paragraph, Picture, Section, Table, table
 from judgecal.report.numbers import shortened
 from judgecal.report.wording import in_a_row
 
 _SHOWN = 20  # rows of a long table that stand open
-_LETTERS, _APART, _NARROWEST = 110, 3, 6
-"""Letters of a table beside its first column, between two columns, of the narrowest column."""
-_OPEN = 2  # coloured tables that stand open
+_BESIDE = 4  # systems in a table
 _CURVE = 330  # pixels
 _WIDTH = 60  # characters of a question in a table
 
@@ -90,38 +86,7 @@ def _curve_drawn(curve: FactorCurve) -> str:
 
 def sections_behind(result: EvaluateResult) -> list[Section]:
     """Those that have anything to show, in their order."""
-    return [
-        *_corrected(result),
-        *_comparisons(result),
-        *_documents(result),
-        *_complexity(result),
-        *_tags(result),
-        *_failures(result),
-        _judges(result),
-    ]
-
-
-def _corrected(result: EvaluateResult) -> list[Section]:
-    """Shares of right answers with the judge's own errors taken out; none where no lock allows it."""
-    if not result.corrected:
-        return []
-    caption = (
-        "The share that people would call right, if the judge errs here as it did on the set that it "
-        "was locked on. Of the n questions with a verdict."
-    )
-    shares = table(
-        result.corrected,
-        {
-            "system": lambda system: result.labels[system.system],
-            "corrected": lambda system: (
-                numbers.DASH if system.corrected is None else in_percent(system.corrected)
-            ),
-            "raw": lambda system: in_percent(system.raw),
-            "n": lambda system: f"{system.raw.n:,}/{system.raw.n_expected:,}",
-            "made by": lambda system: system.method or system.reason or numbers.DASH,
-        },
-    )
-    return [Section("corrected", "Right answers, corrected for the judge's errors", caption, [shares])]
+    return [*_comparisons(result), *_documents(result), *_tags(result), *_failures(result), _judges(result)]
 
 
 def _comparisons(result: EvaluateResult) -> list[Section]:
@@ -213,85 +178,44 @@ def _documents(result: EvaluateResult) -> list[Section]:
         text = f"None of {n_pairs:,} pairs differs within any of {documents}, after Holm."
         within = [Paragraph(text)]
     caption = (
-        "Which documents everybody answers badly, and which only one system does. Total, the darker the "
-        "higher, the lowest first; n is the number of questions."
+        "Which documents everybody answers badly, and which only one system does. Total, the lowest first; n "
+        "is the number of questions."
     )
     totals = {(str(summary.document), labels[summary.system]): summary.total for summary in result.documents}
-    heatmap = _heatmap(totals, "document", result, worst_first=True)
-    return [Section("documents", "By document", caption, [*heatmap, *within])]
+    by_document = _totals(totals, "document", result, worst_first=True)
+    return [Section("documents", "By document", caption, [*by_document, *within])]
 
 
-def _heatmap(
+def _totals(
     totals: dict[tuple[str, str], Estimate], name: str, result: EvaluateResult, *, worst_first: bool = False
 ) -> list[Block]:
-    """Totals by (part, system) as coloured tables, with as many columns beside each other as fit.
-
-    What takes more room, parts or systems, stands in the rows; of many rows the first ones are open.
-    """
+    """Totals by (part, system): a row a part, a few systems beside each other."""
     systems = [result.labels[system.system] for system in result.systems]
     parts = list(dict.fromkeys(part for part, _ in totals))
     if worst_first:
         parts.sort(key=lambda part: sum(totals[part, system].value or 0.0 for system in systems))
     n = {part: total.n_expected for (part, _), total in totals.items()}
-    counted = {part: f"{part} ({n[part]:,})" for part in parts}
-    texts = {key: Cell(numbers.estimate(total, 2), heat=total.value) for key, total in totals.items()}
-    names = list(counted.values())
-    breadth, breadth_of_systems = (len(some) * max(map(len, some), default=0) for some in (names, systems))
-    if breadth < breadth_of_systems:
-        header, columns, rows = "system", names, systems
-        cells = {(system, counted[part]): cell for (part, system), cell in texts.items()}
-    else:
-        header, columns, rows = f"{name} (n)", systems, names
-        cells = {(counted[part], system): cell for (part, system), cell in texts.items()}
-    widest = max([_NARROWEST, *map(len, columns), *(len(cell.text) for cell in cells.values())])
-    most = max(1, _LETTERS // (widest + _APART))
-    across = -(-len(columns) // -(-len(columns) // most))  # as many in each table
-    tables = [
-        Table([header, *some], [[row, *(cells[row, column] for column in some)] for row in rows])
-        for at in range(0, len(columns), across)
-        for some in [columns[at : at + across]]
-    ]
-    blocks = [block for one in tables[:_OPEN] for block in _long(one)]
-    if tables[_OPEN:]:
-        blocks.append(Folded(f"{len(columns) - _OPEN * across:,} more", tables[_OPEN:]))
+    blocks: list[Block] = []
+    for at in range(0, len(systems), _BESIDE):
+        some = systems[at : at + _BESIDE]
+        rows = [
+            [f"{part} ({n[part]:,})", *(numbers.estimate(totals[part, system], 2) for system in some)]
+            for part in parts
+        ]
+        blocks += _long(Table([f"{name} (n)", *some], rows))
     return blocks
 
 
-def _complexity(result: EvaluateResult) -> list[Section]:
-    """Latency by class of complexity: a heading for each, and a row a system."""
-    if not result.by_complexity:
-        return []
-    rows: list[list[str]] = []
-    for name, parts in groupby(result.by_complexity, key=lambda part: part.part):
-        some = list(parts)
-        rows.append([f"{name}: {numbers.count_of(some[0].total.n_expected, 'question')}"])
-        rows += [
-            [
-                result.labels[part.system],
-                *map(numbers.seconds, (part.latency_s.p50, part.latency_s.p95)),
-                numbers.count(part.latency_s.n),
-                numbers.estimate(part.total, 2),
-            ]
-            for part in some
-        ]
-    caption = "Do questions that ask for more take longer, and get worse answers?"
-    blocks: list[Block] = [
-        Paragraph(f"The class of a question, by a rule of our own that nobody has rated: {COMPLEXITY_RULE}."),
-        *_long(Table(["system", "p50", "p95", "n with a latency", "total"], rows)),
-    ]
-    return [Section("complexity", "By complexity of the question", caption, blocks)]
-
-
 def _tags(result: EvaluateResult) -> list[Section]:
-    """Totals by tag as a coloured table; none where no question has one."""
+    """Totals by tag; none where no question has one."""
     if not result.by_tag:
         return []
     totals = {(part.part, result.labels[part.system]): part.total for part in result.by_tag}
     caption = (
-        "What kind of question goes wrong. Total, the darker the higher, with its n. Nothing here is "
-        "corrected for the number of cells, and below ten questions there is no interval."
+        "What kind of question goes wrong. Total, with its n. Nothing here is corrected for the number of "
+        "cells, and below ten questions there is no interval."
     )
-    return [Section("tags", "By tag", caption, _heatmap(totals, "tag", result))]
+    return [Section("tags", "By tag", caption, _totals(totals, "tag", result))]
 
 
 def _failures(result: EvaluateResult) -> list[Section]:

@@ -66,7 +66,7 @@ _NEVER_WILL = (aiohttp.ClientConnectorCertificateError, aiohttp.InvalidURL, Valu
 def _is_path(text: str) -> str:
     if not text or len(text) > 200 or not all(text.split(".")) or re.search(r"[\[\]$]", text):
         raise ValueError(
-            f"{text[:80]!r} is no path: write keys, places from 0, and * for each, with dots between them, as "
+            f"{text[:80]!r} is no path: write keys, places from 0 and * for each, with dots between them, as "
             "in choices.0.message.content or contexts.*.text"
         )
     return text

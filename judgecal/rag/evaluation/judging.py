@@ -50,14 +50,19 @@ from judgecal.rag.evaluation.comparisons import (
     points_of,
 )
 from judgecal.rag.evaluation.config import JudgesTable
-from judgecal.rag.evaluation.result import CorrectedSystem, MeasuredBy
-from judgecal.rag.evaluation.summary import ANSWERED, CORRECTNESS, LEVEL, Measured, Verdicts, mean_of
+from judgecal.rag.evaluation.result import MeasuredBy
+from judgecal.rag.evaluation.summary import (
+    ANSWERED,
+    CORRECTNESS,
+    LEVEL,
+    Measured,
+    Verdicts,
+    complexity_of,
+    mean_of,
+)
 from judgecal.rag.evaluation.system import Asking, System, SystemAnswer
-from judgecal.records import PAIR_UNIT, PREFERS_A, Estimate, Item, Pair
+from judgecal.records import PAIR_UNIT, PREFERS_A, Item, Pair
 from judgecal.scale import Label, Scale
-from judgecal.selection.pass_rates import chance
-from judgecal.stats.error_rates import carried_rate
-from judgecal.stats.intervals import mean_estimate
 from judgecal.tables import write_json_lines
 from judgecal.workspace import Workspace, shown
 
@@ -243,42 +248,12 @@ class Panel:
         shares = raw = tuple(_share(row.verdict, item_scale(judge.judge)) for row in rows)
         if judge.lock is not None and (to_people := judge.lock.calibration) is not None:
             shares = tuple(_share(to_people.apply(row.verdict), judge.rule.people) for row in rows)
-        return Verdicts(shares, raw, error, tuple(judge.rule.passes(row.verdict) for row in rows), rows)
+        return Verdicts(shares, raw, error, rows)
 
 
 def _share(label: Label | None, scale: Scale) -> float | None:
     """A label's place on its scale, 0..1; None of none."""
     return None if label is None else (float(label) - scale.low) / scale.span
-
-
-def corrected_systems(panel: Panel, measured: Sequence[Measured]) -> tuple[CorrectedSystem, ...]:
-    """Each system's share of right answers, with the error rates of the lock carried over (Rogan-Gladen).
-
-    None where correctness is judged by no lock with a pass mark.
-    """
-    judge = panel.correctness_by
-    if judge.lock is None or judge.rule.mark is None:
-        return ()
-    warning = chance(judge.rule.people, judge.lock.applied)
-    unknown = Estimate(None, reason="the lock does not know its judge's error rates")
-    sensitivity, specificity = (rate or unknown for rate in judge.rule.class_rates(judge.lock.applied))
-    passed: dict[str, dict[str, float | None]] = {}
-    for answer in measured:
-        verdicts = answer.verdicts.get(CORRECTNESS)
-        marks = () if verdicts is None else verdicts.passed
-        passed.setdefault(answer.system, {})[answer.question] = mean_of(marks)
-    systems = []
-    for system, shares in passed.items():
-        known = {question: share for question, share in shares.items() if share is not None}
-        raw = mean_estimate(list(known.values()), list(known), low=0.0, high=1.0, level=LEVEL)
-        raw = replace(raw, n_expected=len(shares), n_unscored=len(shares) - len(known))
-        corrected, method, why = None, None, warning
-        if warning is None:
-            rate = carried_rate(raw, sensitivity, specificity, level=LEVEL).estimate
-            corrected, method = (None, None) if rate.value is None else (rate, "Rogan-Gladen")
-            why = rate.reason
-        systems.append(CorrectedSystem(system, CORRECTNESS, raw, corrected, method, why))
-    return tuple(systems)
 
 
 def panel_of(loaded: LoadedJudge) -> Panel:
@@ -476,6 +451,7 @@ class SystemRun:
             question=question.group,
             documents=question.reference_documents,
             answerable=question.answerable,
+            is_complex=complexity_of(question.question) == "complex",
             given=answer,
             answered=answered,
             correctness=shares[CORRECTNESS],

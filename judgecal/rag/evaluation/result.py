@@ -102,18 +102,6 @@ class MeasuredBy:
 
 
 @dataclass(frozen=True, slots=True)
-class CorrectedSystem:
-    """A system's share of right answers, corrected for the judge's error rates, or why it is not."""
-
-    system: str
-    column: str
-    raw: Estimate
-    corrected: Estimate | None
-    method: str | None
-    reason: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class FailedAnswers:
     """Questions without an answer by a kind of failure, and what the first said; None if all are of test."""
 
@@ -153,8 +141,6 @@ class EvaluateResult(Result):
     best: BestOf  # the same with what lies behind it
     curves: tuple[FactorCurve, ...]
     judges: tuple[MeasuredBy, ...]
-    corrected: tuple[CorrectedSystem, ...]  # where correctness is judged by a lock that has a pass mark
-    by_complexity: tuple[QuestionPart, ...]
     by_tag: tuple[QuestionPart, ...]
     failures: tuple[FailedAnswers, ...]  # the most frequent first
     failed_verdicts: tuple[FailedVerdicts, ...]  # the most frequent first

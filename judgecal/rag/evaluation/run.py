@@ -42,7 +42,7 @@ from judgecal.rag.evaluation.config import (
     read_questions,
     system_of,
 )
-from judgecal.rag.evaluation.judging import Panel, SystemRun, corrected_systems, read_panel
+from judgecal.rag.evaluation.judging import Panel, SystemRun, read_panel
 from judgecal.rag.evaluation.result import (
     AskedQuestions,
     EvaluateResult,
@@ -53,15 +53,7 @@ from judgecal.rag.evaluation.result import (
     SystemSetting,
     labelled,
 )
-from judgecal.rag.evaluation.summary import (
-    LEVEL,
-    Costs,
-    Measured,
-    by_complexity,
-    by_tag,
-    documents_of,
-    summarise,
-)
+from judgecal.rag.evaluation.summary import LEVEL, Costs, Measured, by_tag, documents_of, summarise
 from judgecal.rag.evaluation.system import Setting, System, SystemAnswer
 from judgecal.records import Context, digest
 from judgecal.workspace import Workspace, find_workspace, shown
@@ -272,8 +264,6 @@ def _result(
         best=best,
         curves=curves,
         judges=judges.measured_by(),
-        corrected=corrected_systems(panel, measured),
-        by_complexity=by_complexity(measured, run.questions),
         by_tag=by_tag(measured, run.questions),
         failures=_tallied(
             FailedAnswers,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
@@ -35,7 +35,6 @@ class Verdicts:
     """A verdict's place on its scale, 0..1, through a lock's map on the people's; None where unscored."""
     raw_shares: tuple[float | None, ...] = ()  # the same before any map
     error: str | None = None  # `kind: message` of the first repeat without a verdict
-    passed: tuple[bool | None, ...] = ()  # by its judge's mark, through the lock's map; None where not known
     rows: tuple[Judgement, ...] = ()  # as the journal has them
 
     @property
@@ -57,6 +56,7 @@ class Measured:
     question: str  # its group; answers of all systems to it are paired
     documents: tuple[str, ...]  # the reference documents of the question; empty where it names none
     answerable: bool  # whether it has an answer
+    is_complex: bool  # by the rule of `complexity_of`
     given: SystemAnswer
     # whether it answered at all, by the judge of the column `answered`; None where that is unscored, and
     # where there is no answer
@@ -144,6 +144,7 @@ class Seconds:
     p50: float | None
     p95: float | None
     n: int
+    complex: float | None  # the mean of those to complex questions
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,8 +303,9 @@ def _summary(
     for question, value in total.items():
         for name in named[question]:
             by_document.setdefault(name, []).append(value or 0.0)
-    given = [answer.given for answer in asked if answer.given.answer is not None]
-    latency = seconds_of(answer.latency_s for answer in given)
+    came = [answer for answer in asked if answer.given.answer is not None]
+    given = [answer.given for answer in came]
+    latency = seconds_of((answer.given.latency_s, answer.is_complex) for answer in came)
     return SystemSummary(
         system=system,
         document=document,
@@ -325,7 +327,7 @@ def _summary(
         ),
         utility=replace(utility, n_unscored=n_unknown),
         latency_s=latency,
-        ttft_s=seconds_of(answer.first_s for answer in given),
+        ttft_s=seconds_of((answer.given.first_s, answer.is_complex) for answer in came),
         context_words=mean_of([context_words(answer) for answer in given]),
         queries_per_minute=60.0 / latency.mean if latency.mean else None,
         usd_per_1k=usd_per_1k([answer.cost_usd for answer in given]),
@@ -337,10 +339,12 @@ def context_words(answer: SystemAnswer) -> int | None:
     return None if answer.contexts is None else sum(len(one.text.split()) for one in answer.contexts)
 
 
-def seconds_of(times: Iterable[float | None]) -> Seconds:
-    """Times as mean and percentiles; one that is not known is left out."""
-    over = described([time for time in times if time is not None])
-    return Seconds(over["average"], over["p50"], over["p95"], int(over["count"] or 0))
+def seconds_of(times: Iterable[tuple[float | None, bool]]) -> Seconds:
+    """Means and percentiles of times, each with whether its question is complex; unknown ones left out."""
+    known = [(time, is_complex) for time, is_complex in times if time is not None]
+    over = described([time for time, _ in known])
+    of_complex = mean_of([time for time, is_complex in known if is_complex])
+    return Seconds(over["average"], over["p50"], over["p95"], int(over["count"] or 0), of_complex)
 
 
 def usd_per_1k(costs: Sequence[float | None]) -> float | None:
@@ -349,7 +353,7 @@ def usd_per_1k(costs: Sequence[float | None]) -> float | None:
     return None if mean is None else 1000.0 * mean
 
 
-# --- parts of the questions: those with a tag, and those of one class of complexity
+# --- parts of the questions: complex ones, and those with a tag
 
 Complexity = Literal["simple", "medium", "complex"]
 
@@ -360,13 +364,6 @@ KEY_WORDS = (
     "advantages", "disadvantages", "steps", "summarise", "summarize",
 )  # fmt: skip
 """Words that ask for more than a fact. "How many" and its like ask for a number, and do not count."""
-COMPLEXITY_RULE = (
-    f"one point each for more than {LONG} words, for two question marks or more, and for a key word "
-    f"({', '.join(KEY_WORDS)}; English only, and not how many, much, long, old, often, far or large); "
-    "no point is simple, one is medium, two or three are complex"
-)
-"""The rule of `complexity_of`, as pages print it. We made it; nobody has rated questions by it."""
-
 _KEY = re.compile(
     rf"\b(?:(?!how\s+(?:many|much|long|old|often|far|large)\b)(?:{'|'.join(KEY_WORDS)}))\b", re.IGNORECASE
 )
@@ -375,52 +372,33 @@ _CLASSES: tuple[Complexity, ...] = ("simple", "medium", "complex")
 
 @dataclass(frozen=True, slots=True)
 class QuestionPart:
-    """One system on one part of the questions."""
+    """One system on the questions of one tag."""
 
     system: str
-    part: str  # a tag, or a class of complexity
+    part: str
     total: Estimate  # by question, 0..1, an unscored one as 0; without an interval below ten questions
-    latency_s: Seconds  # of the answers to them
 
 
 def complexity_of(question: str) -> Complexity:
-    """The class of a question by `COMPLEXITY_RULE`."""
+    """The class of a question: simple without a point, medium with one, complex with two or three.
+
+    A point each for more than 20 words, for two question marks or more, and for an English key word. We made
+    the rule; nobody has rated questions by it.
+    """
     points = (len(question.split()) > LONG, question.count("?") >= 2, _KEY.search(question) is not None)
     return _CLASSES[min(2, sum(points))]
 
 
-def by_complexity(measured: Sequence[Measured], questions: Iterable[Question]) -> tuple[QuestionPart, ...]:
-    """Each system on each class that has questions, from simple to complex."""
-    return _parts(measured, questions, lambda each: (complexity_of(each.question),), _CLASSES)
-
-
 def by_tag(measured: Sequence[Measured], questions: Iterable[Question]) -> tuple[QuestionPart, ...]:
     """Each system on the questions of each tag, in the order in which the tags first occur."""
-    return _parts(measured, questions, lambda each: each.tags, ())
+    rows, inside = rows_of(measured), dict[str, list[str]]()
+    asked = {answer.question for answer in measured}
+    for question in [question for question in questions if question.group in asked]:
+        for tag in dict.fromkeys(question.tags):
+            inside.setdefault(tag, []).append(question.group)
 
+    def part(system: str, tag: str) -> QuestionPart:
+        answers = {name: rows[system][name] for name in inside[tag]}
+        return QuestionPart(system, tag, mean_share(totals_of(answers), unscored="wrong"))
 
-def _parts(
-    measured: Sequence[Measured],
-    questions: Iterable[Question],
-    parts_of: Callable[[Question], Sequence[str]],
-    parts: Sequence[str],
-) -> tuple[QuestionPart, ...]:
-    """By part, those of `parts` first and in their order."""
-    rows, known = rows_of(measured), {each.group: each for each in questions}
-    asked = dict.fromkeys(row.question for row in measured)
-    missing = [name for name in asked if name not in known]
-    if missing:
-        raise InputError(f"question {name} was measured, and is not among the questions" for name in missing)
-    inside: dict[str, list[str]] = {part: [] for part in parts}
-    for name in asked:
-        for part in dict.fromkeys(parts_of(known[name])):
-            inside.setdefault(part, []).append(name)
-    shares = []
-    for part, names in inside.items():
-        for system, answers in rows.items() if names else ():
-            total = totals_of({name: answers[name] for name in names})
-            given = [row.given for name in names if (row := answers[name]) is not None]
-            times = seconds_of(answer.latency_s for answer in given if answer.answer is not None)
-            estimate = mean_share(total, unscored="wrong")
-            shares.append(QuestionPart(system, part, estimate, times))
-    return tuple(shares)
+    return tuple(part(system, tag) for tag in inside for system in rows)
