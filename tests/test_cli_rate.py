@@ -240,7 +240,7 @@ def test_from_a_drawn_sheet_to_a_corrected_rate(judgecal: Run, world: World) -> 
     assert found["mean"]["corrected"]["value"] == pytest.approx(100.0 * world.share, abs=10.0)
     page = world.folder / "experiments" / found["experiment"] / "report.html"
     assert judgecal("report", found["experiment"], "--format", "html").code == 0
-    assert "more labels" in page.read_text(encoding="utf-8")
+    assert "What this number assumes" in page.read_text(encoding="utf-8")
     again = judgecal("report", found["experiment"], "--format", "md")
     assert again.code == 0 and "of these answers are right.** The judge alone said 66%." in again.out
     made = api.rate("judged.csv", lock="judge.lock.json", labels="labels", by="system")
