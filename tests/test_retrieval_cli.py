@@ -48,11 +48,11 @@ def test_qrels_and_a_run_alone(judgecal: Run, shared_data: Path) -> None:
 
 
 def test_another_k_tokenizer_and_window(judgecal: Run, tmp_path: Path) -> None:
-    argv = ("-k", "2", "--tokenizer", "stem:english", "--window", "2", "--seed", "4", "--json")
+    argv = ("-k", "2", "--tokenizer", "stem:english", "--window", "2", "--json")
     found = one_object(judgecal(*files(tmp_path), *argv))
     assert found["k"] == 2 and "2" in found["recall"]
     assert [row["name"] for row in found["windows"]] == ["00000_00002", "00002_00001"]
-    assert "tokenizer:stem:english|k:2|window:2|seed:4" in found["run_line"]
+    assert "tokenizer:stem:english|k:2|window:2|level:0.95" in found["run_line"]
 
 
 def test_a_run_of_ones_own(judgecal: Run, tmp_path: Path) -> None:

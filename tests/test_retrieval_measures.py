@@ -21,7 +21,7 @@ from judgecal.rag.retrieval import (
     read_run,
 )
 from judgecal.rag.retrieval.ranking import by_run, cuts, histogram
-from judgecal.rag.retrieval.result import Observed, Ties, windows
+from judgecal.rag.retrieval.result import Ties, windows
 from judgecal.stats.intervals import mean_estimate
 
 
@@ -206,54 +206,13 @@ def test_options_out_of_range_are_all_told() -> None:
     assert [problem.split()[0] for problem in told.value.problems] == ["-k", "--window"]
 
 
-# Windows
-
-
-def grouped(scores: Sequence[Sequence[float]]) -> tuple[np.ndarray, np.ndarray]:
-    flat = np.array([score for one in scores for score in one])
-    return flat, np.array([number for number, one in enumerate(scores) for _ in one])
-
-
-def test_a_low_window_that_chance_does_not_make_stands_out() -> None:
-    # 40 documents of 5 questions; all questions of the last 4 documents, the last window, are missed.
-    scores, groups = grouped([[1.0] * 5] * 36 + [[0.0] * 5] * 4)
-    rows, spread = windows(scores, groups, size=20, seed=0)
-    assert spread is not None
-    assert [row.score for row in rows] == [1.0] * 9 + [0.0]
-    assert rows[-1].outside == "below" and rows[-1].n_documents == 4
-    # All four of the missed documents in one window of four is one of very many orders.
-    assert spread.p_sd < 0.01 and spread.p_min < 0.01
-    assert spread.observed == Observed(pytest.approx(math.sqrt(0.1)), 0.0, 1.0)
-
-
-def test_windows_of_documents_in_random_order_do_not_stand_out() -> None:
-    rng = np.random.default_rng(3)
-    high = 0
-    for seed in range(40):
-        scores, groups = grouped([[float(rng.random() < 0.8)] * 4 for _ in range(60)])
-        spread = windows(scores, groups, size=24, seed=seed)[1]
-        assert spread is not None
-        high += spread.p_sd < 0.05
-    assert high <= 6  # 2 of 40 expected; 7 or more has probability 0.003
-
-
-def test_draws_keep_whole_documents() -> None:
-    # Two kinds of document, all right or all wrong, as large as a window: every draw's windows are 0 or 1.
-    scores, groups = grouped([[1.0] * 10, [0.0] * 10] * 5)
-    rows, spread = windows(scores, groups, size=10, seed=0)
-    assert spread is not None
-    assert {tuple(row.chance) for row in rows} == {(0.0, 1.0)}
-    assert spread.chance.sd.low == pytest.approx(spread.observed.sd)
-    assert spread.documents_together is True
-    assert windows(scores, np.tile(groups[::10], 10), size=10, seed=0)[1].documents_together is False  # type: ignore[index]
-
-
-def test_draws_are_seeded_and_one_window_has_no_spread() -> None:
-    scores, groups = grouped([[1.0, 0.0, 0.5]] * 20)
-    assert windows(scores, groups, size=7, seed=1) == windows(scores, groups, size=7, seed=1)
-    assert windows(scores, groups, size=60, seed=1)[1] is None
-    empty = windows(np.array([np.nan, np.nan, 1.0]), np.arange(3), size=2, seed=0)[0]
-    assert (empty[0].n, empty[0].score, empty[0].chance) == (0, None, None)
+def test_windows_are_means_of_what_is_scored() -> None:
+    rows = windows(np.array([np.nan, np.nan, 1.0, 0.5, np.nan]), 2)
+    assert [(row.name, row.n, row.score) for row in rows] == [
+        ("00000_00002", 0, None),
+        ("00002_00002", 2, 0.75),
+        ("00004_00001", 0, None),
+    ]
 
 
 # Means by group

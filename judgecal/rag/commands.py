@@ -31,9 +31,7 @@ class CollectionArguments:
 
     gold: Annotated[Name, option("Gold set: a name under gold/, or a path; by default starter.")] = None
     questions: Annotated[File, option("Table of questions.")] = None
-    documents: Annotated[
-        File, option("Table of documents, or a folder of them (txt, md, HTML, PDF, DOCX).")
-    ] = None
+    documents: Annotated[File, option("Table of documents, or a folder of texts (txt, md).")] = None
     repliqa: Annotated[
         Name, option("Split of RepLiQA, as repliqa_0; DIR:SPLIT reads a local copy.", metavar="SPLIT")
     ] = None
@@ -87,7 +85,6 @@ class RetrieverArguments:
     k: Annotated[int, option("How many documents are handed on.", "-k", "--k")] = 5
     tokenizer: Annotated[str, option("words, split, or stem:LANGUAGE.")] = "words"
     window: Annotated[int, option("Consecutive questions in a window.")] = 110
-    seed: shared.Seed = 0
 
 
 def retrieval(
@@ -300,8 +297,8 @@ class MakeArguments:
     documents: Annotated[
         str,
         option(
-            "Folder of documents (txt, md, HTML, PDF, DOCX), one such file, a table (document_id, title, "
-            "text), or a gold set with documents.",
+            "Folder of texts (txt, md), one such file, a table (document_id, title, text), or a gold set "
+            "with documents.",
             metavar="PATH|SET",
         ),
     ] = "starter"

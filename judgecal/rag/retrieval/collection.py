@@ -16,13 +16,13 @@ from typing import Any
 from judgecal.errors import InputError, listed, refuse, unknown_name
 from judgecal.goldset import Document, GoldSet
 from judgecal.goldset.wording import grouped
-from judgecal.rag.retrieval.extract import ENDINGS, NoTextError, extract
 from judgecal.tables import Columns, Row, Table, decode, read_bytes, read_table
 from judgecal.workspace import shown
 
 _Placed = tuple[Document, str]
 """A document and where it stands."""
 
+_ENDINGS = (".txt", ".text", ".md")  # of a document's file
 _SAYS_NOTHING = ("documents", "corpus", "questions", "queries", "qrels")  # then the folder's name says more
 
 # The name of the contract first, then what data sets of the field call the same.
@@ -199,11 +199,8 @@ def _documents(path: Path, columns: Columns, pile: _Pile, notes: list[str]) -> t
     rows: Iterable[_Placed]
     if path.is_dir():
         rows = _folder(path, notes)
-    elif path.suffix.lower() in ENDINGS and not _is_table(path, columns):
-        try:
-            rows = [_file(path)]
-        except NoTextError as error:
-            raise InputError(f"{shown(path)}: {error}") from error
+    elif path.suffix.lower() in _ENDINGS and not _is_table(path, columns):
+        rows = [_file(path)]
     else:
         rows = _table_of_documents(path, columns, pile.problems)
     for document, where in rows:
@@ -226,31 +223,25 @@ def _is_table(path: Path, columns: Columns) -> bool:
 
 def _file(path: Path) -> _Placed:
     """The document in a file; its id is the name without ending."""
-    extracted = extract(path)
-    return Document(path.stem, extracted.title, extracted.text), shown(path)
+    text, problems = decode(read_bytes(path), shown(path))
+    refuse(problems)
+    return Document(path.stem, None, text), shown(path)
 
 
 def _folder(path: Path, notes: list[str]) -> list[_Placed]:
     """A document for each file with an ending of a document, in the order of names; not of hidden ones."""
     files = [file for file in sorted(path.iterdir()) if file.is_file() and not file.name.startswith(".")]
     documents: list[_Placed] = []
-    problems: dict[str, None] = {}
-    without: dict[str, list[str]] = {}
+    problems: list[str] = []
     for file in files:
-        if file.suffix.lower() in ENDINGS:
+        if file.suffix.lower() in _ENDINGS:
             try:
                 documents.append(_file(file))
-            except NoTextError as error:
-                without.setdefault(str(error), []).append(file.name)
             except InputError as error:
-                problems |= dict.fromkeys(error.problems)
-    refuse(list(problems))
-    for cause, names in without.items():
-        of = f"{len(names)} of {len(files)} files of {shown(path)} are not in the corpus"
-        notes.append(f"{of}: {cause} ({listed(names)})")
-    others = [file.name for file in files if file.suffix.lower() not in ENDINGS]
-    if others:
-        of = f"{len(others)} files of {shown(path)} are not documents ({', '.join(ENDINGS)})"
+                problems += error.problems
+    refuse(problems)
+    if others := [file.name for file in files if file.suffix.lower() not in _ENDINGS]:
+        of = f"{len(others)} files of {shown(path)} are no text ({', '.join(_ENDINGS)})"
         notes.append(f"{of}, so we skipped them: {listed(others)}")
     return documents
 

@@ -194,44 +194,16 @@ def _hand_on(result: RetrievalResult) -> Section:
 
 
 def _windows(result: RetrievalResult) -> Section:
-    scored, spread = [row for row in result.windows if row.score is not None], result.spread
-    if spread is None:
-        text = f"{len(scored)} window: nothing to compare it with."
-    else:
-        seen, chance = spread.observed, spread.chance
-        sd, low, high = (
-            f"{drawn.mean:.3f} [{drawn.low:.3f}, {drawn.high:.3f}]"
-            for drawn in (chance.sd, chance.min, chance.max)
-        )
-        verdict = "more than" if min(spread.p_sd, spread.p_min) < 0.05 else "no more than"
-        mixed = (
-            ""
-            if spread.documents_together
-            else (" (the file does not keep the questions of a document together)")
-        )
-        text = (
-            f"The {len(scored)} windows differ by {verdict} the draw of documents explains: SD "
-            f"{seen.sd:.3f}, in {spread.draws:,} random orders of the documents {sd} "
-            f"(p = {spread.p_sd:.3f}); lowest {seen.min:.3f}, there {low} (p = {spread.p_min:.3f}); highest "
-            f"{seen.max:.3f}, there {high}{mixed}."
-        )
-    if len(scored) > _WINDOWS_SHOWN:
-        scored = sorted(scored, key=lambda row: row.score or 0.0)[:_LOWEST_SHOWN]
-        text += f" Shown: the lowest {_LOWEST_SHOWN} of {len(result.windows)}."
+    rows, text = [row for row in result.windows if row.score is not None], ""
+    if len(rows) > _WINDOWS_SHOWN:
+        rows = sorted(rows, key=lambda row: row.score or 0.0)[:_LOWEST_SHOWN]
+        text = f"The lowest {_LOWEST_SHOWN} of {len(result.windows)}."
     columns = table(
-        scored,
-        {
-            "window": lambda row: row.name,
-            "n": lambda row: str(row.n),
-            "documents": lambda row: str(row.n_documents),
-            "score": lambda row: plain(row.score),
-            "95% of draws": lambda row: "{:.3f}..{:.3f}".format(*row.chance) if row.chance else DASH,
-            "outside": lambda row: row.outside or "",
-        },
+        rows,
+        {"window": lambda row: row.name, "n": lambda row: str(row.n), "score": lambda row: plain(row.score)},
     )
-    block = columns if spread is None else _picture(window_chart, result, columns)
-    caption = "Is some part of the collection worse than the rest, or does it only look so?"
-    return section("windows", "Windows of consecutive questions", caption, text, block)
+    caption = "Is some part of the collection worse than the rest?"
+    return section("windows", "Windows of consecutive questions", caption, bool(text) and text, columns)
 
 
 def _measures(result: RetrievalResult) -> Section:
@@ -257,7 +229,7 @@ def _measures(result: RetrievalResult) -> Section:
     return section("measures", "Measures", caption, text, columns)
 
 
-# The charts: rank histogram, recall over what is handed on, windows beside chance.
+# The charts: rank histogram, recall over what is handed on.
 
 
 def rank_chart(result: RetrievalResult, width: int) -> str:
@@ -307,25 +279,4 @@ def hand_on_chart(result: RetrievalResult, width: int) -> str:
     named = apart(Tick(x, f"k={point.k}") for x, _, point in dots if point.k in (*_LABELLED, result.k))
     below = {x: y for x, y, _ in dots}
     marks += [Mark("text", tick.at, below[tick.at] + 18.0, text=tick.text) for tick in named]
-    return frame.drawn(marks)
-
-
-def window_chart(result: RetrievalResult, width: int) -> str:
-    """The windows' scores, each beside where 95% of the random draws lie."""
-    windows = [
-        (int(row.name.partition("_")[0]), row.score, row.chance, row.outside is not None)
-        for row in result.windows
-        if row.chance is not None and row.score is not None
-    ]
-    ends = [end for _, score, chance, _ in windows for end in (score, *chance)]
-    low, high, last = min(ends), max(ends), max(start for start, *_ in windows)
-    room, side = 0.06 * (high - low) or 0.05, 0.04 * last or 1.0
-    titles = ("first question of the window", "mean score; grey: 95% of random draws")
-    frame = Frame(width, (-side, last + side), (low - room, high + room), titles)
-    half = max(0.5, min(7.0, 0.3 * (frame.right - frame.left) / len(windows)))
-    marks = []
-    for start, score, chance, outside in windows:
-        x = frame.x(start)
-        marks.append(Mark("bar", x - half, frame.y(chance[1]), x + half, frame.y(chance[0]), tone="chance"))
-        marks.append(Mark("dot", x, frame.y(score), tone="warm" if outside else "accent"))
     return frame.drawn(marks)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 
@@ -19,16 +18,13 @@ from judgecal.rag.retrieval.findings import (
     UnmatchedIds,
     findings_of,
 )
-from judgecal.rag.retrieval.indexes import EPSILON, K1, B, Bm25, Floats, Ints, tokenizer_named
+from judgecal.rag.retrieval.indexes import EPSILON, K1, B, Bm25, Floats, tokenizer_named
 from judgecal.rag.retrieval.ranking import CUTS, RankBin, Ranking, Run, by_bm25, by_run, cuts, histogram
 from judgecal.records import Estimate, Result
 from judgecal.stats.intervals import mean_estimate
 
 _LEVEL = 0.95  # nominal coverage of the intervals
 _HANDED_ON = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100)
-_DRAWS = 1000
-_BAND = (0.025, 0.975)
-_EPS = 1e-12  # the same numbers summed in another order
 _WORST = 10  # questions shown
 _ABOVE = 3  # documents shown above a reference document
 _WORDS = 5
@@ -42,7 +38,6 @@ class RetrievalOptions:
     k: int = 5  # documents handed on; the score falls from 1 to 0 over them
     tokenizer: str = "words"  # with a run it counts the tokens handed on and nothing else
     window: int = 110  # questions a window
-    seed: int = 0  # of the windows' draws
 
     def check(self) -> None:
         """Refuse numbers that are out of their range."""
@@ -90,49 +85,7 @@ class Window:
 
     name: str
     n: int  # of them that are scored
-    score: float | None = None
-    n_documents: int = 0
-    chance: tuple[float, float] | None = None  # where 95% of the draws lie
-    outside: Literal["below", "above"] | None = None  # of that
-
-
-@dataclass(frozen=True, slots=True)
-class Observed:
-    """SD, lowest and highest of the windows' scores."""
-
-    sd: float
-    min: float
-    max: float
-
-
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """One number over all draws: its mean, and where 95% of it lies."""
-
-    mean: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True)
-class Chance:
-    """SD, lowest and highest of the windows' scores, in the draws."""
-
-    sd: Drawn
-    min: Drawn
-    max: Drawn
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """How far windows differ, beside random draws."""
-
-    observed: Observed
-    chance: Chance
-    p_sd: float
-    p_min: float
-    draws: int
-    documents_together: bool  # whether the questions of each document stand together, as they do in the draws
+    score: float | None  # their mean; None where none is
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +138,6 @@ class RetrievalResult(Result):
     hand_on: tuple[HandOn, ...]
     tokens_by: str
     windows: tuple[Window, ...]
-    spread: Spread | None
     worst: tuple[WorstQuestion, ...]
     missing_references: MissingReferences
     unmatched_ids: UnmatchedIds | None
@@ -266,7 +218,6 @@ def _result(
         return {str(depth): mean(measure(depth)) for depth in cuts(k, n_documents)}
 
     findings = findings_of(collection, run)
-    of_windows, spread = windows(ranking.reference_score(k), groups, size=options.window, seed=options.seed)
     score, reciprocal = ranking.reference_score(k).tolist(), ranking.reciprocal_rank().tolist()
     ranks = [
         RankRow(
@@ -295,8 +246,7 @@ def _result(
         ties=Ties(int(tied.sum()), int((tied & (rank <= k)).sum())),
         hand_on=_hand_on(ranking, mean, lengths, k),
         tokens_by=options.tokenizer,
-        windows=of_windows,
-        spread=spread,
+        windows=windows(ranking.reference_score(k), options.window),
         worst=worst,
         missing_references=findings.missing_references,
         unmatched_ids=findings.unmatched_ids,
@@ -334,64 +284,19 @@ def _run_line(collection: Collection, options: RetrievalOptions, n: int, run: Ru
         parts += [f"run:{run.name}@{run.sha256[:12]}", f"tokens:{options.tokenizer}"]
     else:
         parts += [f"bm25:k1={K1:g},b={B:g},epsilon={EPSILON:g}", f"tokenizer:{options.tokenizer}"]
-    parts += [f"k:{options.k}|window:{options.window}|seed:{options.seed}|level:{_LEVEL:g}|by:document"]
+    parts += [f"k:{options.k}|window:{options.window}|level:{_LEVEL:g}|by:document"]
     return "|".join([*parts, f"version:{__version__}"])
 
 
-def windows(
-    scores: Floats, groups: Ints, *, size: int, seed: int
-) -> tuple[tuple[Window, ...], Spread | None]:
-    """The mean score of each window of `size` questions, and their spread beside random draws, if several.
-
-    A draw puts the documents (`groups`) into random order, each with all its questions, and fills the same
-    windows: what the windows show beyond that is more than which documents happen to stand together. NaN is
-    not scored.
-    """
-    known = ~np.isnan(scores)
-    slices = [slice(start, start + size) for start in range(0, len(scores), size)]
-    counts = np.array([known[inside].sum() for inside in slices])
-    drawn = _drawn(scores[known], groups[known], counts, seed=seed)
+def windows(scores: Floats, size: int) -> tuple[Window, ...]:
+    """The mean score of each window of `size` questions; NaN is not scored."""
     rows = []
-    for place, inside in enumerate(slices):
-        name, scored = f"{inside.start:05d}_{len(scores[inside]):05d}", scores[inside][known[inside]]
-        if not len(scored):
-            rows.append(Window(name, 0))
-            continue
-        score, n_documents = float(scored.mean()), len(np.unique(groups[inside][known[inside]]))
-        low, high = np.quantile(drawn[:, place], _BAND).tolist()
-        below, above = score < low - _EPS, score > high + _EPS
-        outside: Literal["below", "above"] | None = "above" if above else "below" if below else None
-        rows.append(Window(name, len(scored), score, n_documents, (low, high), outside))
-    seen = np.array([row.score for row in rows if row.score is not None])
-    if len(seen) < 2:
-        return tuple(rows), None
-    observed = Observed(float(seen.std(ddof=1)), float(seen.min()), float(seen.max()))
-    filled = drawn[:, counts > 0]
-    sd, lowest, highest = filled.std(axis=1, ddof=1), filled.min(axis=1), filled.max(axis=1)
-    chance = Chance(
-        *(Drawn(float(each.mean()), *np.quantile(each, _BAND).tolist()) for each in (sd, lowest, highest))
-    )
-    # The p values of Monte Carlo tests: the data are one draw more (Davison and Hinkley 1997).
-    as_far = (sd >= observed.sd - _EPS, lowest <= observed.min + _EPS)
-    p_sd, p_min = ((int(draws.sum()) + 1) / (_DRAWS + 1) for draws in as_far)
-    together = bool(1 + np.count_nonzero(np.diff(groups[known])) == len(np.unique(groups[known])))
-    return tuple(rows), Spread(observed, chance, p_sd, p_min, _DRAWS, together)
-
-
-def _drawn(scores: Floats, groups: Ints, counts: Ints, *, seed: int) -> Floats:
-    """Draws x windows: the means of the windows over documents in random order; NaN for an empty window."""
-    by_group = scores[np.argsort(groups, kind="stable")]
-    sizes = np.unique(groups, return_counts=True)[1]
-    firsts, ends = np.cumsum(sizes) - sizes, np.cumsum(counts)
-    rng = np.random.default_rng(seed)
-    means = np.full((_DRAWS, len(counts)), np.nan)
-    for draw in range(_DRAWS):
-        turn = rng.permutation(len(sizes))
-        before = np.cumsum(sizes[turn]) - sizes[turn]
-        places = np.repeat(firsts[turn] - before, sizes[turn]) + np.arange(len(scores))
-        total = np.concatenate(([0.0], np.cumsum(by_group[places])))
-        np.divide(total[ends] - total[ends - counts], counts, out=means[draw], where=counts > 0)
-    return means
+    for start in range(0, len(scores), size):
+        inside = scores[start : start + size]
+        known = inside[~np.isnan(inside)]
+        name = f"{start:05d}_{len(inside):05d}"
+        rows.append(Window(name, len(known), float(known.mean()) if len(known) else None))
+    return tuple(rows)
 
 
 def _worst_questions(
