@@ -56,9 +56,7 @@ def test_every_experiment_names_itself(every_command: EveryCommand) -> None:
 def test_a_gate_says_its_decision_first(judgecal: Run) -> None:
     assert judgecal("score", "--limit", "60").code == 0
     slug = json.loads(judgecal("score", "--limit", "60", "--json").out)["experiment"]
-    assert (
-        judgecal("select", slug, "--allow-below-floor", "-o", "a.lock.json", "--noise-calls", "0").code == 0
-    )
+    assert judgecal("select", slug, "--allow-below-floor", "-o", "a.lock.json").code == 0
     assert judgecal("gate", "--lock", "a.lock.json").out.split()[1] in ("pass", "cannot")
 
 

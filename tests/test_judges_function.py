@@ -403,11 +403,7 @@ def test_judges_without_a_prompt_run_through_every_command(judgecal: Run, own_ch
 def test_a_lock_of_a_function_judges_rows_until_its_file_changes(judgecal: Run, own_checks: Path) -> None:
     for name, judge in (("local", LOCAL), ("python", PYTHON)):
         the_json(judgecal("score", "--judge", judge, "--name", name, "--json"))
-        the_json(
-            judgecal(
-                "select", name, "-o", f"{name}.json", "--noise-calls", "0", "--allow-below-floor", "--json"
-            )
-        )
+        the_json(judgecal("select", name, "-o", f"{name}.json", "--allow-below-floor", "--json"))
     (own_checks / "rows.csv").write_text("q,a,r\nQ,Paris.,paris\nQ,,Paris\nQ,Rome,\n", encoding="utf-8")
     columns = ("--col", "question=q", "--col", "answer=a", "--col", "reference=r")
     ran = judgecal("judge", "rows.csv", "--lock", "local.json", *columns, "-o", "out.jsonl")

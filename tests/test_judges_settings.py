@@ -137,9 +137,7 @@ def test_a_judge_with_settings_runs_through_score_and_select(judgecal: Run, work
     ran = judgecal("score", *judges, "--name", "two", "--limit", "40", "--json")
     assert ran.code == 0, ran.err
     assert [one["judge"] for one in json.loads(ran.out)["judges"]] == list(judges[1::2])
-    ran = judgecal(
-        "select", "two", "--allow-below-floor", "-o", "judge.lock.json", "--noise-calls", "0", "--json"
-    )
+    ran = judgecal("select", "two", "--allow-below-floor", "-o", "judge.lock.json", "--json")
     assert ran.code == 0, ran.err
     lock = json.loads((workspace_dir / "judge.lock.json").read_text(encoding="utf-8"))
     assert lock["fingerprint"] == judge_named(lock["judge"]).fingerprint

@@ -95,7 +95,7 @@ def test_nine_calls_are_a_judge_everywhere(judgecal: Run, workspace_dir: Path, n
     assert [len(column.rows) for column in read_experiment(home, "three").judges] == [n] * 3
     found = one_object(judgecal("compare", "three", "right@mine", "right@mine x9", "--json"))
     assert (found["decision"], noisy.calls) == ("B", 10 * n)
-    chosen = one_object(judgecal("select", "three", "--noise-calls", "0", "--json"))
+    chosen = one_object(judgecal("select", "three", "--json"))
     assert chosen["choice"]["judge"] == "right@mine*9"
     lock = json.loads((workspace_dir / "judge.lock.json").read_text())
     assert lock["judge"] == "right@mine*9" and lock["fingerprint"].endswith("*9")

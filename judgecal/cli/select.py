@@ -36,9 +36,6 @@ class CapArguments:
     max_unscored: Annotated[
         float | None, option("Share of judgements without a verdict, 0..1.", metavar="SHARE")
     ] = None
-    allow_provider: Annotated[
-        list[str] | None, option("Only models of this provider, as in a litellm id; repeatable.")
-    ] = None
     local_only: Annotated[bool, option("Only models that run on this machine.")] = False
     max_broken: Annotated[
         list[str] | None,
@@ -59,7 +56,7 @@ class CapArguments:
         from judgecal.selection.decision import Caps
 
         most = (self.max_usd_per_1k, self.max_p95_s, self.max_unscored)
-        providers, broken = tuple(self.allow_provider or ()), dict[str, float]()
+        broken = dict[str, float]()
         for given in self.max_broken or ():
             family, _, percent = given.partition("=")
             try:
@@ -69,7 +66,7 @@ class CapArguments:
             if not 0.0 <= broken[family] <= 1.0:
                 raise InputError(f"--max-broken {given!r}: write FAMILY=PERCENT, as in give_100=5")
         allowed = (self.local_only, self.allow_below_floor, self.allow_unconfirmed)
-        return Caps(*most, providers, *allowed, broken)
+        return Caps(*most, *allowed, broken)
 
 
 def select(
@@ -78,9 +75,6 @@ def select(
     metric: shared.Metric = None,
     margin: Annotated[float, option("The loss against the best judge that you allow.")] = 0.03,
     output: Annotated[Path, option("Where the lock goes.", "--output", "-o")] = Path("judge.lock.json"),
-    noise_calls: Annotated[
-        int, option("Calls of each item at lock time, for gate to compare with; 0 makes none.")
-    ] = 3,
     split: Annotated[
         str,
         option(
@@ -113,7 +107,6 @@ def select(
         caps=allowed.caps(),
         metric=metric,
         margin=margin,
-        noise_calls=noise_calls,
         output=output,
         seed=call.seed,
         replace=replace,

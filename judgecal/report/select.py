@@ -117,7 +117,7 @@ def _headline(result: SelectResult) -> Headline:
     unknown = sentences(  # what weighs most comes first
         gold.labels_by == "project" and OWN_LABELS,
         result.more_questions is not None and f"Whether a cheaper judge is good enough: {cheaper}",
-        result.noise is None and "How often the judge contradicts itself: it was not called again.",
+        result.lock is None and "How often the judge contradicts itself: it was not called again.",
     )
     following = f"{report} --open" if result.lock is None else f"judgecal gate --lock {result.lock}"
     return Headline(pick.kind, what, because, unknown, following, chip, more)
@@ -247,8 +247,6 @@ def _lock(result: SelectResult) -> Section:
             f"Noise: {noise.n_calls} calls of {noise.n_items} items; flip rate {flips}, exact agreement of "
             f"two calls {same}."
         )
-        if noise.n_calls < 2:
-            calls = sentence(str(noise.flip_rate.reason))
         if calibration is not None:
             mapped = (
                 f"Its calibration map, fitted on {count(calibration.n)} judgements of "

@@ -185,7 +185,6 @@ def lock_judge(
     metric: str,
     margin: float,
     confirmed_on_test: bool,
-    noise_calls: int = NOISE_CALLS,
     folder: Path,
     options: RunOptions,
     budget: Budget,
@@ -198,27 +197,25 @@ def lock_judge(
 
     Args:
         confirmed_on_test: whether test shows it above the best constant and bears the choice out.
-        noise_calls: of each item; 0 makes none. Their journal goes into the folder.
+        folder: of the selection; the journal of these calls goes there.
     """
     test, rows = confirmed.table, Judgements(confirmed.column.rows)
     gold, verdicts = test.gold, {row.item_id: row.verdict for row in rows if row.repeat == 0}
     items = tuple(item for item in gold.items if item.item_id in verdicts)
-    called = replace(test, items=items, repeats=noise_calls)
-    again = Judgements([])
-    if noise_calls:
-        afresh = replace(options, repeats=noise_calls, use_cache=False, retry_unscored=False)
-        # A journal of its own: these calls take nothing from earlier ones, and the same command goes on here.
-        path = folder / NOISE_FILE
-        if measured_again(folder, options):
-            path.rename(folder / f"noise-{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%S%fZ}.jsonl")
-        with open_journal(path, afresh) as journal:
-            if journal.latest and not options.quiet:
-                stored = f"{len(journal.latest)} calls of the lock are stored with this selection"
-                notice(f"judgecal: {stored}; --no-cache makes them again")
-            label = f"{judge.name}, calls of the lock"
-            again = run_trials([judge], items, journal=journal, options=afresh, budget=budget, label=label)
-        again = Judgements(whole_items(again, judge.scale))
-    calls = whole_calls(again, items, noise_calls)
+    called = replace(test, items=items, repeats=NOISE_CALLS)
+    afresh = replace(options, repeats=NOISE_CALLS, use_cache=False, retry_unscored=False)
+    # A journal of its own: these calls take nothing from earlier ones, and the same command goes on here.
+    path = folder / NOISE_FILE
+    if measured_again(folder, options):
+        path.rename(folder / f"noise-{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%S%fZ}.jsonl")
+    with open_journal(path, afresh) as journal:
+        if journal.latest and not options.quiet:
+            stored = f"{len(journal.latest)} calls of the lock are stored with this selection"
+            notice(f"judgecal: {stored}; --no-cache makes them again")
+        label = f"{judge.name}, calls of the lock"
+        again = run_trials([judge], items, journal=journal, options=afresh, budget=budget, label=label)
+    again = Judgements(whole_items(again, judge.scale))
+    calls = whole_calls(again, items)
     given = [verdict for row in calls.values() for verdict in row] or [*verdicts.values()]
     split = "all" if any(gold.split_of(item.group) != "test" for item in test.items) else "test"
     n_tied = len(tied_items(gold, split, test.items))
@@ -254,11 +251,11 @@ def lock_judge(
     return lock, again
 
 
-def whole_calls(rows: Judgements, items: Sequence[Item], repeats: int) -> dict[str, tuple[Label | None, ...]]:
+def whole_calls(rows: Judgements, items: Sequence[Item]) -> dict[str, tuple[Label | None, ...]]:
     """Item id -> its verdicts, of the repeats of which no call was lost on the wire or for want of budget."""
     lost = {row.repeat for row in rows if is_lost(row)}
-    whole = [repeat for repeat in range(repeats) if repeat not in lost]
-    matrix = zip(items, verdict_matrix(rows, items, repeats), strict=True)
+    whole = [repeat for repeat in range(NOISE_CALLS) if repeat not in lost]
+    matrix = zip(items, verdict_matrix(rows, items, NOISE_CALLS), strict=True)
     return {item.item_id: tuple(row[at] for at in whole) for item, row in matrix if whole}
 
 
@@ -271,9 +268,6 @@ def noise_of(
     judge: Judge, rows: Judgements, called: AgreementTable, calibration: Calibration | None
 ) -> Noise:
     """What the calls say of the noise: flips of verdicts through the map, equal ones of raw verdicts."""
-    if not called.repeats:
-        none = Estimate(None, reason="no noise calls were made")
-        return Noise(none, none, 0, 0)
     people, verdicts = called.gold.scale, verdict_matrix(rows, called.items, called.repeats)
     shared: dict[str, Any] = {"scale": people, "groups": called.groups, "seed": called.seed}
     estimates = repeatability(verdicts, judge_scale=item_scale(judge), **shared).estimates

@@ -90,7 +90,6 @@ class Caps:
     usd_per_1k: float | None = None  # dollars for a thousand judgements
     p95_s: float | None = None
     unscored: float | None = None  # share of judgements without a verdict, 0..1
-    providers: tuple[str, ...] = ()
     local_only: bool = False  # only models that run on this machine
     allow_below_floor: bool = False  # also a judge not shown to beat the best constant, or on test does not
     allow_unconfirmed: bool = False  # also one that on test falls further than chance and the choice explain
@@ -111,7 +110,6 @@ class Caps:
             "max_usd_per_1k": self.usd_per_1k,
             "max_p95_s": self.p95_s,
             "max_unscored": self.unscored,
-            "allow_provider": sorted(self.providers),
             "local_only": self.local_only,
             "allow_below_floor": self.allow_below_floor,
             **({"allow_unconfirmed": True} if self.allow_unconfirmed else {}),
@@ -136,10 +134,8 @@ class Caps:
         if self.unscored is not None and entry.n_unscored > self.unscored * entry.n_expected:
             share = f"{entry.n_unscored} of {entry.n_expected} ({entry.n_unscored / entry.n_expected:.1%})"
             reasons.append(f"{share} judgements have no verdict, and the cap is {self.unscored:.1%}")
-        if (self.providers or self.local_only) and provider is None:
+        if self.local_only and provider is None:
             reasons.append("it was recorded, so we do not know its provider")
-        elif self.providers and provider not in self.providers:
-            reasons.append(f"its provider is {provider}, and you allow {', '.join(self.providers)}")
         elif self.local_only and not judge.local:
             reasons.append(f"its model is called at {provider}, not on this machine")
         for name, broken in self.probed(judge).items():

@@ -42,6 +42,7 @@ from judgecal.experiment import (
 from judgecal.judges import Judge, JudgeName, judge_named, single_calls
 from judgecal.records import Item, Judgement
 from judgecal.selection.confirm import (
+    NOISE_CALLS,
     NOISE_FILE,
     Confirmed,
     Upheld,
@@ -85,10 +86,6 @@ class SelectRun(SelectRequest):
             raise InputError(f"--margin must be above 0 and finite, found {self.margin:g}")
         _ = self.experiment  # whose slug may be none
         problems, slug = [], self.stored.experiment.slug
-        if self.noise_calls < 0 or self.noise_calls == 1:
-            problems.append(
-                f"--noise-calls is 0, or 2 and more, found {self.noise_calls}: one call cannot show noise"
-            )
         problems += [] if self.recorded else lock_problems(self.output, replace=self.replace)
         refuse(problems)
         metric_named(self.by, self.stored.gold.scale)
@@ -229,10 +226,9 @@ class SelectRun(SelectRequest):
         judge, journal = self._judge(decided.chosen), self._journal(decided.chosen)
         test, rest = self.test_items, self._other_items(judge)
         runs = [(test, journal, self.options.repeats), (rest, journal, 1)]
-        if self.noise_calls:
-            anew = measured_again(self.experiment.folder, self.options)
-            made = Journal(None) if anew else Journal.looked_at(self.experiment.folder / NOISE_FILE)
-            runs.append(((*test, *rest), made, self.noise_calls))
+        anew = measured_again(self.experiment.folder, self.options)
+        made = Journal(None) if anew else Journal.looked_at(self.experiment.folder / NOISE_FILE)
+        runs.append(((*test, *rest), made, NOISE_CALLS))
         return together([
             plan_calls([judge], items, stored, replace(self.options, repeats=repeats))
             for items, stored, repeats in runs
@@ -289,7 +285,6 @@ class SelectRun(SelectRequest):
             metric=self.by,
             margin=self.margin,
             confirmed_on_test=held is not None and held.doubt is None,
-            noise_calls=self.noise_calls,
             folder=self.experiment.folder,
             options=options,
             budget=budget,

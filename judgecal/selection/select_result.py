@@ -29,7 +29,7 @@ from judgecal.experiment.stored import Unread, unread_of
 from judgecal.goldset import split_notes
 from judgecal.judges import JudgeKind
 from judgecal.records import Estimate, Item, Judgement, Result
-from judgecal.selection.confirm import NOISE_CALLS, Confirmed, Upheld
+from judgecal.selection.confirm import Confirmed, Upheld
 from judgecal.selection.decision import Caps, ChosenJudge, MeasuredJudge, OpenChoice, in_words, open_items
 from judgecal.selection.lock import Lock, Noise, model_ids
 from judgecal.stats import Calibration, leading_metric
@@ -146,7 +146,6 @@ class SelectRequest:
     caps: Caps = field(default_factory=Caps)
     metric: str | None = None  # by which; the leading one of the set where not given
     margin: float = MARGIN  # the loss against the best that is allowed
-    noise_calls: int = NOISE_CALLS  # of each item at lock time; 0 for none
     output: Path = Path("judge.lock.json")  # where the lock goes
     seed: int = 0
     replace: bool = False  # whether a lock that is there may be written over
