@@ -63,7 +63,6 @@ def kind_of(body: dict[str, Any]) -> str:
         "two_documents": "needs both passages",
         "unanswerable": "the passage does not answer",
         "distracting": "also speaks of something",
-        "understandable": "can be understood without",
         "answerable": "whether the contexts alone answer",
         "follows": "follows from the contexts",
     }
@@ -95,8 +94,6 @@ def made(body: dict[str, Any]) -> dict[str, str]:
 def verdict(body: dict[str, Any]) -> bool:
     """What a good critic says: an answer follows where every number of it stands in the contexts."""
     kind, fields = kind_of(body), fields_of(body)
-    if kind == "understandable":
-        return True
     if kind == "answerable":
         return "paid" not in fields["question"]
     return all(number in fields["contexts"] for number in re.findall(r"\d+", fields["answer"]))
@@ -181,7 +178,7 @@ def test_exactly_n_of_every_kind_with_quotes_from_the_documents(
     assert found["lexically_easy"]["n"] == 8 and sum(found["ranks"].values()) == 8
     # a draft takes 1 call; critics 3, 5 (with each quote alone), 2 and 4 (with the other passage)
     n_rejected = sum(found["rejected"].values())  # by a rule, before any critic
-    assert served.calls == 3 * 4 + 3 * 6 + 2 * 3 + 2 * 5 + n_rejected
+    assert served.calls == 3 * 3 + 3 * 5 + 2 * 2 + 2 * 4 + n_rejected
     assert found["usd"] == pytest.approx(served.calls * USD_A_CALL)
 
 
@@ -248,7 +245,6 @@ def test_a_reply_that_is_no_question_is_counted_with_its_reason(
 @pytest.mark.parametrize(
     ("kind", "critic", "why"),
     [
-        ("factoid", "understandable", "nobody can understand it without the document"),
         ("factoid", "answerable", "the quoted words alone do not answer it"),
         ("factoid", "follows", "the answer does not follow from the quoted words"),
         ("two_documents", "follows", "one document alone answers it"),
@@ -293,7 +289,7 @@ def test_the_budget_ends_it_and_the_same_command_goes_on(
     assert found["headline"]["kind"] == "unfinished" and not (workspace_dir / "gold" / "made").exists()
     assert served.calls <= 9
     whole = make("--no-cache", n=6)
-    assert (whole["n"], whole["experiment"], served.calls) == (6, found["experiment"], 6 * 4)
+    assert (whole["n"], whole["experiment"], served.calls) == (6, found["experiment"], 6 * 3)
 
 
 def test_after_kill_nine_nothing_is_paid_for_twice(
@@ -319,7 +315,7 @@ def test_after_kill_nine_nothing_is_paid_for_twice(
             time.sleep(0.2)  # what was in flight arrives at the server
     assert (done, killed) == (True, 1)
     asked = [json.dumps(body, sort_keys=True) for body in served.bodies]
-    assert len(set(asked)) == 6 * 4
+    assert len(set(asked)) == 6 * 3
     assert len(asked) - len(set(asked)) <= served.most_at_once  # those in flight at the kill, and no other
     assert len(items_of(workspace_dir)) == 6
 
@@ -379,7 +375,7 @@ def test_what_it_costs_is_told_before(
     make: Callable[..., Any], served: StubServer, workspace_dir: Path
 ) -> None:
     plan = make("--dry-run")
-    assert (plan["calls"], served.calls, plan["usd_at_most"] > 0) == (16, 0, True)
+    assert (plan["calls"], served.calls, plan["usd_at_most"] > 0) == (12, 0, True)
     assert not (workspace_dir / "experiments").exists()
     assert make()["usd"] <= plan["usd_at_most"]
     again = make("--dry-run")
@@ -423,4 +419,4 @@ def test_where_the_server_takes_a_schema_a_draft_comes_as_json(
     config = workspace_dir / "judgecal.toml"
     config.write_text(config.read_text().replace('"off"', '"json_schema"'))
     served.script = script
-    assert (make(n=2)["n"], served.calls) == (2, 8)
+    assert (make(n=2)["n"], served.calls) == (2, 6)

@@ -28,8 +28,8 @@ from judgecal.records import RETRIED_ON_RESUME, Context, Failure, Item, Judgemen
 FACTOID, TWO_DOCUMENTS, UNANSWERABLE, DISTRACTING = "factoid", "two_documents", "unanswerable", "distracting"
 KINDS = (FACTOID, TWO_DOCUMENTS, UNANSWERABLE, DISTRACTING)
 """The kinds of questions; each is the signature of that name in `gold_make/`."""
-UNDERSTANDABLE, ANSWERABLE, FOLLOWS = "understandable", "answerable", "follows"
-CRITICS = (UNDERSTANDABLE, ANSWERABLE, FOLLOWS)
+ANSWERABLE, FOLLOWS = "answerable", "follows"
+CRITICS = (ANSWERABLE, FOLLOWS)
 """The critics, in the order in which they are called; each is the signature of that name in `gold_make/`."""
 NO_CALL = "no reply came"
 """How the reason of a draft begins whose call has to be made again."""
@@ -328,9 +328,6 @@ def checks(critic: str, draft: Draft) -> list[tuple[Item, bool, str]]:
     """What a critic is shown of a draft, what it must say, and what the draft is turned down for else."""
     request, name = draft.request, draft.request.name
     whole = Item(name, name, draft.question, draft.answer, contexts=draft.contexts)
-    if critic == UNDERSTANDABLE:
-        alone = Item(name, name, "", "", fields={"drafted_question": draft.question})
-        return [(alone, True, "nobody can understand it without the document")]
     if critic == ANSWERABLE:
         if request.kind == UNANSWERABLE:
             return [(whole, False, "a document of the collection answers it")]

@@ -1,32 +1,28 @@
 """Indexes over texts: what answers a query best, by BM25, or by vectors given to them.
 
-BM25 is as rank-bm25's `BM25Okapi` has it: the same scores, bit for bit. With f the times a word stands in a
-document, n the documents that hold it, N all documents, l the document's words and L their mean:
+BM25 is rank-bm25's `BM25Okapi` (Trotman, Puurula and Burgess 2014, with its floor of idf): its counts, idf
+and mean length, and the same scores, bit for bit. With f the times a word stands in a document, l the
+document's words and L their mean:
 
-    idf(word) = ln(N - n + 0.5) - ln(n + 0.5); where that is below 0, epsilon times the mean idf of all words
     score = sum over the query's words of idf f (k1 + 1) / (f + k1 (1 - b + b l / L))
 
 Everything behind `idf` is known when the index is made, so a query is a sum of rows of one sparse matrix, in
 the order of the query's words, repeated ones as often as they stand there: floating-point sums depend on it.
-Source: Trotman, Puurula and Burgess (2014), with the floor of idf as in rank-bm25.
 """
 
 from __future__ import annotations
 
 import itertools
-import math
-import operator
 import os
 import re
-from array import array
-from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache, reduce
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
+from rank_bm25 import BM25Okapi
 from scipy.sparse import csr_array
 
 from judgecal.errors import InputError, not_installed, unknown_name
@@ -64,6 +60,14 @@ def tokenizer_named(name: str) -> Tokenizer:
     return lambda text: [stem(word) for word in _PLAIN["words"](text)]
 
 
+class _Okapi(BM25Okapi):  # type: ignore[misc]  # it has no types
+    """rank-bm25's index, of documents without a word too, which have no mean idf."""
+
+    def _calc_idf(self, nd: dict[str, int]) -> None:
+        if nd:
+            super()._calc_idf(nd)
+
+
 @dataclass(frozen=True, slots=True)
 class Bm25:
     """An index over documents: what a word in a query adds to a document's score."""
@@ -74,36 +78,24 @@ class Bm25:
     @classmethod
     def of(cls, documents: Iterable[Sequence[str]]) -> Bm25:
         """Index documents, each given as its words and read once; ValueError where there are none."""
-        vocabulary: defaultdict[str, int] = defaultdict(itertools.count().__next__)
-        words, times, ends, sizes = array("i"), array("i"), array("q", [0]), array("q")
-        for document in documents:
-            counts = Counter(document)
-            words.extend(map(vocabulary.__getitem__, counts))
-            times.extend(counts.values())
-            ends.append(len(words))
-            sizes.append(len(document))
-        if not sizes:
-            raise ValueError("no documents to index")
-        lengths, n = np.array(sizes, dtype=np.int64), len(sizes)
-        columns, counted = (np.array(values, dtype=np.int32) for values in (words, times))
-        index_type = np.int32 if len(columns) <= np.iinfo(np.int32).max else np.int64
-        by_document = csr_array(
-            (counted, columns, np.array(ends, dtype=index_type)), shape=(n, len(vocabulary))
-        )
-        # A counting sort, linear in the pairs: by word, and within a word in the order of the documents.
-        by_word = by_document.tocsc()
-        held = np.diff(by_word.indptr).astype(np.int64)
-        # The sum for the mean goes word by word, and logarithms are libm's, as in rank-bm25.
-        known = {k: math.log(n - k + 0.5) - math.log(k + 0.5) for k in np.unique(held).tolist()}
-        idf = np.array([known[k] for k in held.tolist()], dtype=np.float64)
-        total = reduce(operator.add, idf.tolist(), 0.0)  # not sum(), which adds more exactly
-        idf = np.where(idf < 0.0, EPSILON * (total / len(idf)) if len(idf) else 0.0, idf)
+        try:
+            okapi = _Okapi(documents, k1=K1, b=B, epsilon=EPSILON)
+        except ZeroDivisionError:  # in the mean of their lengths
+            raise ValueError("no documents to index") from None
+        vocabulary = {word: row for row, word in enumerate(okapi.idf)}
+        counts: list[dict[str, int]] = okapi.doc_freqs
+        ends = np.cumsum([0, *map(len, counts)])
+        words = map(vocabulary.__getitem__, itertools.chain.from_iterable(counts))
+        times = itertools.chain.from_iterable(each.values() for each in counts)
+        columns, counted = (np.fromiter(values, np.int32, count=int(ends[-1])) for values in (words, times))
+        # By word, and within a word in the order of the documents.
+        by_word = csr_array((counted, columns, ends), shape=(len(counts), len(vocabulary))).tocsc()
         # In rank-bm25's order of operations: the scores are to be the same to the last bit.
-        mean_length = int(lengths.sum()) / n
-        spread = K1 * (1 - B + B * lengths / mean_length) if mean_length else np.zeros(n)
-        data = np.repeat(idf, held) * (by_word.data * (K1 + 1) / (by_word.data + spread[by_word.indices]))
-        weights = csr_array((data, by_word.indices, by_word.indptr), shape=(len(vocabulary), n))
-        return cls(dict(vocabulary), weights)
+        spread = K1 * (1 - B + B * np.array(okapi.doc_len) / (okapi.avgdl or 1.0))
+        idf = np.repeat(np.fromiter(okapi.idf.values(), np.float64), np.diff(by_word.indptr))
+        data = idf * (by_word.data * (K1 + 1) / (by_word.data + spread[by_word.indices]))
+        shape = (len(vocabulary), len(counts))
+        return cls(vocabulary, csr_array((data, by_word.indices, by_word.indptr), shape=shape))
 
     @property
     def n_documents(self) -> int:
