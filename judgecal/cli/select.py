@@ -249,7 +249,6 @@ def migrate(
     gold: Annotated[
         str | None, option("The lock's gold set, where it has another name or place now.")
     ] = None,
-    force: Annotated[bool, option("Lock the new judge whatever the decision.")] = False,
     replace: shared.Replace = False,
     *,
     lock: shared.LockArguments,
@@ -284,7 +283,6 @@ def migrate(
         recent=_recent(workspace, on, table, (old, new), options.limit),
         output=output,
         replace=replace,
-        force=force,
         out=call.name,
         labels=None if labels is None else load_gold(labels, workspace=workspace),
     )

@@ -130,7 +130,6 @@ class JudgeShape:
     # by what people say and what the judge says; None of labels of many steps without a mark
     confusion: Confusion | None = None
     mapped: bool = False  # whether these verdicts are calibrated
-    raw_confusion: Confusion | None = None  # then that of the raw ones
     low: float = 0.0  # of the scale that labels and raw verdicts are brought onto
     high: float = 1.0
     # of graded verdicts: raw ones of about one height beside the people's mean label of them, and (verdict,
@@ -151,7 +150,6 @@ def judge_shape(table: AgreementTable, column: JudgeColumn, described: JudgeColu
         unit=str(cut.common),
         confusion=_confusion(table.labels, verdicts, cut),
         mapped=mapped,
-        raw_confusion=_confusion(table.labels, table.verdicts(column), raw) if mapped else None,
     )
     if not people.numeric:
         return shape

@@ -414,7 +414,6 @@ def migrate_document(result: MigrateResult) -> Document:
     )
     about_as_well = f"It is shown to agree with {whom} about as well." * (result.decision == "pass")
     because, more = fitting(about_as_well, sentence(result.why))
-    forced = ", written with --force against the decision" * result.forced
     items = f"{result.n_called_again} items: we called the old judge for them"
     return stored_document(
         result,
@@ -427,7 +426,7 @@ def migrate_document(result: MigrateResult) -> Document:
         notes=sentences(
             bool(result.n_called_again) and f"The lock holds no verdict for {items}.",
             map(sentence, result.notes),
-            f"new lock: {result.new_lock}{forced}"
+            f"new lock: {result.new_lock}"
             if result.new_lock
             else result.new_lock_reason and sentence(result.new_lock_reason),
         ),
@@ -482,25 +481,13 @@ def _difference(result: MigrateResult) -> Section:
 
 
 def _churn(churn: ChurnResult) -> Section:
-    of = churn.systems[-1]
-    flips = of.flip_rate
+    flips, to_fail, to_pass = churn.changes.flip_rate, churn.changes.pass_to_fail, churn.changes.fail_to_pass
     says = f"Churn on {churn.file}: {flips.reason}."
     if flips.value is not None:
         says = (
             f"Churn on {churn.file}: {points_of(flips)}% of {flips.n} rows change sides "
-            f"({of.pass_to_fail} from pass to fail, {of.fail_to_pass} from fail to pass)."
+            f"({to_fail} from pass to fail, {to_pass} from fail to pass)."
         )
-    columns = table(
-        churn.systems,
-        {
-            "system": lambda row: row.system or "(none named)",
-            "rows": lambda row: f"{row.flip_rate.n}/{row.flip_rate.n_expected}",
-            "change sides %": lambda row: points_of(row.flip_rate),
-            "pass to fail": lambda row: count(row.pass_to_fail),
-            "fail to pass": lambda row: count(row.fail_to_pass),
-        },
-        short=True,
-    )
     missing = sentences(
         bool(churn.n_lacking)
         and f"{churn.n_lacking} rows lack what the judges ask for; these numbers leave them out.",
@@ -512,6 +499,5 @@ def _churn(churn: ChurnResult) -> Section:
         "What changes in production",
         "What moves when you replace the judge, and by how much.",
         Paragraph(says, short=True),
-        columns,
         (Paragraph(text, short=True) for text in missing),
     )

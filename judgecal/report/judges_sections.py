@@ -60,11 +60,6 @@ def errors_section(decision: JudgesDecision) -> Section:
         if names[0] in shapes
     ]
     classed = [_confusion(name, shape.judge, shape.confusion) for name, shape in distinct if shape.confusion]
-    raw = [
-        _confusion(name, shape.judge, shape.raw_confusion, shown=False)
-        for name, shape in distinct
-        if cut and shape.raw_confusion
-    ]
     graded = [
         _calibration(name, shape) for name, shape in distinct if shape.calibration and scale != "binary"
     ]
@@ -96,15 +91,6 @@ def errors_section(decision: JudgesDecision) -> Section:
             "here; the lock carries the map of train and dev. It gives the middle label with the thirds of "
             "the scale counting alike, so it may lie off the means. Dotted: verdicts that need no map.",
         ),
-        bool(raw)
-        and Folded(
-            "Errors of the raw verdicts",
-            blocks_of(
-                Gallery(raw),
-                "As the judges gave them, cut at the pass mark and not at each judge's own cut. They "
-                "decide nothing.",
-            ),
-        ),
     )
 
 
@@ -134,8 +120,8 @@ def _orders(decision: JudgesDecision) -> Sequence[Block]:
     )
 
 
-def _confusion(name: str, judge: str, confusion: Confusion, *, shown: bool = True) -> Table:
-    """Its cells filter the explorer where that shows these verdicts."""
+def _confusion(name: str, judge: str, confusion: Confusion) -> Table:
+    """Its cells filter the explorer."""
     classes = confusion.classes
     rows: list[list[str | Cell]] = []
 
@@ -145,12 +131,7 @@ def _confusion(name: str, judge: str, confusion: Confusion, *, shown: bool = Tru
     for place, (label, counts) in enumerate(zip(classes, confusion.counts, strict=True)):
         shares = [n / sum(counts) if sum(counts) else None for n in counts]
         cells = [
-            Cell(
-                f"{count(n)} ({percent(share)})",
-                at == place,
-                share,
-                show=marks(label, at) * (shown and n > 0),
-            )
+            Cell(f"{count(n)} ({percent(share)})", at == place, share, show=marks(label, at) * (n > 0))
             for at, (n, share) in enumerate(zip(counts, shares, strict=True))
         ]
         rows.append([label, *cells])
@@ -235,13 +216,6 @@ def people_section(decision: JudgesDecision) -> Section | None:
         (why_not(judge.judge, stand_in) for judge, stand_in in judges),
         (f"{rater}: {why}." for rater, why in judges[0][1].left_out.items()),
     )
-    with_mean = [(judge.judge, judge.with_mean) for judge in result.judges if judge.with_mean]
-    names = list(with_mean[0][1]) if with_mean else []
-    rows = [[judge, *(estimate(mean[name]) for name in names)] for judge, mean in with_mean]
-    what = (
-        "Raw verdicts compared with the mean of each item's raters; everywhere else the gold label is "
-        "their median"
-    )
     return section(
         "people",
         "Can it replace a person?",
@@ -253,13 +227,12 @@ def people_section(decision: JudgesDecision) -> Section | None:
         decisions,
         Bullets(reasons),
         _by_rater(decision, judges),
-        bool(rows) and Table(["judge", *names], rows, title=what),  # the gold label is another than the mean
         _alt_tests(result),
     )
 
 
 def _by_rater(decision: JudgesDecision, judges: list[tuple[JudgeEntry, StandIn]]) -> Table:
-    """A line a judge and rater: their numbers, and who is nearer to the others, item by item."""
+    """A line a judge and rater, both compared with the other raters."""
     metric = judges[0][1].metric
     raw = {
         (judge.judge, rater.judge): judge.as_wrong[metric].value
@@ -270,14 +243,13 @@ def _by_rater(decision: JudgesDecision, judges: list[tuple[JudgeEntry, StandIn]]
     rows = []
     for judge, stand_in in judges:
         for rater, beside in stand_in.raters.items():
-            nearer = judge.alt_test.nearer.get(rater) if judge.alt_test else None
-            shares = [nearer.judge, nearer.human, nearer.tie] if nearer else [None] * 3
             as_given = [raw.get((judge.judge, rater))] * bool(raw)
             numbers = [beside.judge, *as_given, beside.person, beside.difference, beside.at_worst]
-            items = f"{count(beside.n)}/{count(beside.n_expected)}"
-            near = [percent(share, 1) for share in shares]
-            rows.append([judge.judge, rater, items, *map(points, numbers), *near])
+            rows.append(
+                [judge.judge, rater, f"{count(beside.n)}/{count(beside.n_expected)}", *map(points, numbers)]
+            )
     once = ", once calibrated (a rater as it is, where that is better)" * metric_facts(metric).calibrated
+    title = f"Judge and rater by {metric}{once}, in %, both compared with the other raters"
     header = [
         "judge",
         "beside",
@@ -288,8 +260,7 @@ def _by_rater(decision: JudgesDecision, judges: list[tuple[JudgeEntry, StandIn]]
         "judge less rater",
         "at worst",
     ]
-    title = f"Judge and rater by {metric}{once}, in %, both compared with the other raters"
-    return Table([*header, "judge nearer", "rater nearer", "alike"], rows, left=2, title=title)
+    return Table(header, rows, left=2, title=title)
 
 
 def _alt_tests(result: AgreementResult) -> list[Block]:
@@ -331,10 +302,7 @@ def ceiling_notes(result: AgreementResult) -> Iterator[str]:
         yield "We cannot say how far people agree: no item has labels from two raters."
     if few:
         whom = f"{', '.join(few)} {'shares' if len(few) == 1 else 'share'}"
-        yield (
-            f"{whom} fewer than {MIN_SHARED} items with another rater: only the table of every "
-            "metric shows them."
-        )
+        yield (f"{whom} fewer than {MIN_SHARED} items with another rater: only the JSON has their numbers.")
     yield from (f"{rater} is left out: {why}." for rater, why in result.tie_breakers.items())
 
 
@@ -429,15 +397,9 @@ def _metrics(decision: JudgesDecision) -> list[Block]:
             values = [of_metric(metrics.get(name), name, unit, on=scale) for name in names]
             return [entry.judge, f"{count(entry.n)}/{count(entry.n_expected)}", *values]
 
-        rows: list[list[str]] = [*map(row, result.judges), ["floor"], *map(row, result.floor)]
-        for rater in result.raters:
-            rows.append(
-                [f"{rater.judge} compared with each other rater, and the judges with the same labels"]
-            )
-            rows += map(row, (rater, *rater.judges))
-        return Table(["", "n", *names], rows)
+        return Table(["", "n", *names], [*map(row, result.judges), ["floor"], *map(row, result.floor)])
 
-    title = "Every metric of every judge, the floor and the raters"
+    title = "Every metric of every judge and of the floor"
     mapped = any(judge.calibrated for judge in result.judges)
     raw = of_each(lambda entry: (entry.agreement, entry.unit))
     once = of_each(

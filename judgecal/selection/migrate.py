@@ -112,7 +112,7 @@ class ChurnResult:
     """What changes on the rows of a file."""
 
     file: str
-    systems: tuple[Churn, ...]  # at last all rows
+    changes: Churn
     n_unscored: int  # verdicts that there are not, of either judge
     n_lacking: int  # rows that lack what the judges ask for
     flipped: tuple[FlippedItem, ...]  # the first of those that change sides
@@ -151,7 +151,6 @@ class MigrateResult(Result):
     churn: ChurnResult | None  # what changes on production answers; None where no table was given
     new_lock: str | None  # where the new lock went, or why there is none
     new_lock_reason: str | None
-    forced: bool  # whether the decision spoke against it
     n_unscored: int  # of all calls
     gold: GoldSummary
     test_looks: int  # decisions so far, what this one is in words, and whether test had served before
@@ -293,7 +292,6 @@ class MigrateRun:
     recent: TableRows | None = None  # production answers to measure the churn on, or None
     output: Path | None = None  # where the new lock goes, or None
     replace: bool = False  # whether a lock that is there may be written over
-    force: bool = False  # whether to lock whatever was decided
     out: str | None = None  # the slug of the experiment, or None for the usual one
     labels: GoldSet | None = None  # labels of those rows, drawn where the judges differ
 
@@ -440,12 +438,12 @@ class MigrateRun:
                     f"test labels of {self.gold.name}: seen, but no decision taken, as calls were lost"
                 ),
             )
-        elif self.output is not None and result.decision != "pass" and not self.force:
+        elif self.output is not None and result.decision != "pass":
             unproven = "a judge that is not shown to lose less than the margin"
-            result = replace(result, new_lock_reason=f"no lock is written of {unproven}; --force writes it")
+            result = replace(result, new_lock_reason=f"no lock is written of {unproven}")
         elif self.output is not None:
             self._lock_new(self.output, rows, look, budget)
-            result = replace(result, new_lock=str(self.output), forced=result.decision != "pass")
+            result = replace(result, new_lock=str(self.output))
         self.experiment.write_summary(result)
         return result
 
@@ -468,7 +466,7 @@ class MigrateRun:
         known, rules = _verdicts(rows), self._rules(maps)
         return ChurnResult(
             str(recent.source.path),
-            tuple(churn(rules, known)),
+            churn(rules, known),
             sum(verdicts.count(None) for _, verdicts in known),
             len(rows) - len(known),
             tuple(itertools.islice(_flipped(rules, known), _MOST_FLIPPED)),
@@ -596,7 +594,7 @@ class MigrateRun:
             smallest_detectable=test.smallest_detectable,
             locked=locked,
             now=now,
-            flip_rate=churn(rules, of_test, level=look.level)[-1].flip_rate,
+            flip_rate=churn(rules, of_test, level=look.level).flip_rate,
             flipped=tuple(_flipped(rules, of_all)),
             noise=lock.noise.flip_rate,
             unscored=UnscoredSides(*unscored),
@@ -608,7 +606,6 @@ class MigrateRun:
             churn=changed,
             new_lock=None,
             new_lock_reason=None,
-            forced=False,
             n_unscored=len(rows.unscored) + len(called.unscored) + in_production,
             gold=summary_of_gold(table, "test"),
             test_looks=look.number - sealed,
@@ -677,7 +674,6 @@ def migrate(
     gold: str | None = None,
     output: str | Path | None = None,
     replace: bool = False,
-    force: bool = False,
     limit: int | None = None,
     budget_usd: float | None = None,
     seed: int = 0,
@@ -692,8 +688,7 @@ def migrate(
         to: the other judge, or the model, signature or prompt in which it differs.
         margin: the loss that is allowed; the lock's where not given.
         gold: the lock's gold set, where it has another name or place now.
-        output: where the new lock goes, if it may; `replace`: also over one that is there, `force`: whatever
-            was decided.
+        output: where the new lock goes, if it may; `replace`: also over one that is there.
         limit: only the first so many items; the others as in `gate`.
     """
     where, path = find_workspace(None if workspace is None else Path(workspace)), Path(lock)
@@ -712,6 +707,5 @@ def migrate(
         seed=seed,
         output=None if output is None else Path(output),
         replace=replace,
-        force=force,
         out=name,
     ).run()

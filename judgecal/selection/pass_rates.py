@@ -272,9 +272,8 @@ def word_shares(
 
 @dataclass(frozen=True, slots=True)
 class Churn:
-    """What another judge changes on one system's rows."""
+    """What another judge changes on some rows."""
 
-    system: str  # its name; empty where its rows name none, `all` for all rows
     flip_rate: Estimate  # share of rows that change sides (whose word changes, on nominal scales), 0..1
     pass_to_fail: int
     fail_to_pass: int
@@ -294,25 +293,16 @@ def change(rules: Sequence[PassRule], said: Sequence[Label | None]) -> float | N
 
 def churn(
     rules: Sequence[PassRule], rows: Sequence[tuple[Item, Sequence[Label | None]]], *, level: float = 0.95
-) -> list[Churn]:
-    """What changes by system, in the order of their first rows and where any is named, and of all rows."""
-    reason = rules[0].reason or rules[1].reason
-    moves = [np.nan if (move := change(rules, said)) is None else move for _, said in rows]
-
-    def entry(name: str, at: Sequence[int]) -> Churn:
-        moved = np.array([moves[place] for place in at], dtype=np.float64)
-        rate = mean_estimate(np.abs(moved), [rows[place][0].group for place in at], level=level)
-        n_unscored = int(np.isnan(moved).sum())
-        if reason is not None and n_unscored == len(at):
-            rate = Estimate(None, level=level, n_expected=len(at), reason=reason)
-        to_fail, to_pass = (int(np.sum(moved == end)) * rules[0].judge.numeric for end in (-1.0, 1.0))
-        return Churn(name, replace(rate, n_unscored=n_unscored), to_fail, to_pass)
-
-    systems: dict[str | None, list[int]] = {}
-    for place, (item, _) in enumerate(rows):
-        systems.setdefault(item.system, []).append(place)
-    named = () if set(systems) == {None} else systems.items()
-    return [*(entry(name or "", at) for name, at in named), entry(_ALL, range(len(rows)))]
+) -> Churn:
+    """What changes on rows, each with the verdicts of the old judge and of the new one."""
+    moves = [np.nan if (move := change(rules, verdicts)) is None else move for _, verdicts in rows]
+    moved = np.array(moves, dtype=np.float64)
+    rate = mean_estimate(np.abs(moved), [item.group for item, _ in rows], level=level)
+    n_unscored, reason = int(np.isnan(moved).sum()), rules[0].reason or rules[1].reason
+    if reason is not None and n_unscored == len(rows):
+        rate = Estimate(None, level=level, n_expected=len(rows), reason=reason)
+    to_fail, to_pass = (int(np.sum(moved == end)) * rules[0].judge.numeric for end in (-1.0, 1.0))
+    return Churn(replace(rate, n_unscored=n_unscored), to_fail, to_pass)
 
 
 def joined(arrays: Iterable[array[Any]]) -> Any:
