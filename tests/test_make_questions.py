@@ -379,7 +379,7 @@ def test_what_it_costs_is_told_before(
     assert not (workspace_dir / "experiments").exists()
     assert make()["usd"] <= plan["usd_at_most"]
     again = make("--dry-run")
-    assert again["calls"] == 0 and again["stored"] == 16
+    assert again["calls"] == 0 and again["stored"] == 12
 
 
 def test_wrong_use_is_one_message(judgecal: Run, workspace_dir: Path) -> None:

@@ -32,9 +32,6 @@ class CollectionArguments:
     gold: Annotated[Name, option("Gold set: a name under gold/, or a path; by default starter.")] = None
     questions: Annotated[File, option("Table of questions.")] = None
     documents: Annotated[File, option("Table of documents, or a folder of texts (txt, md).")] = None
-    repliqa: Annotated[
-        Name, option("Split of RepLiQA, as repliqa_0; DIR:SPLIT reads a local copy.", metavar="SPLIT")
-    ] = None
     qrels: Annotated[File, option("TREC qrels, instead of a column of the questions.")] = None
     run: Annotated[
         File, option("Rankings of your own retriever: a TREC run, or JSONL of question_id, ranked.")
@@ -53,16 +50,12 @@ class CollectionArguments:
     def collection(self, workspace: Workspace) -> Collection:
         """The collection that the options name; the gold set starter where they name none."""
         from judgecal.goldset import load_gold
-        from judgecal.rag.retrieval import collection_of_files, collection_of_gold, load_repliqa
+        from judgecal.rag.retrieval import collection_of_files, collection_of_gold
         from judgecal.tables import read_columns
 
         files = any((self.documents, self.questions, self.qrels))
-        sources = {"--gold": self.gold, "--repliqa": self.repliqa, "--documents/--questions": files}
-        given = [name for name, source in sources.items() if source]
-        if len(given) > 1:
-            raise InputError(f"{' and '.join(given)} exclude each other: name one collection")
-        if self.repliqa:
-            return load_repliqa(self.repliqa)
+        if self.gold and files:
+            raise InputError("--gold and --documents/--questions exclude each other: name one collection")
         if not files:
             return collection_of_gold(load_gold(self.gold or "starter", workspace=workspace))
         missing = []

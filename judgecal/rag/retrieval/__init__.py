@@ -5,7 +5,6 @@ from judgecal.rag.retrieval.collection import (
     Question,
     collection_of_files,
     collection_of_gold,
-    load_repliqa,
     read_qrels,
 )
 from judgecal.rag.retrieval.ranking import Run, read_run
@@ -13,6 +12,6 @@ from judgecal.rag.retrieval.result import RetrievalOptions, RetrievalResult, mea
 
 __all__ = [
     "Collection", "Question", "RetrievalOptions", "RetrievalResult", "Run",
-    "collection_of_files", "collection_of_gold", "load_repliqa", "measure_retrieval", "read_qrels",
+    "collection_of_files", "collection_of_gold", "measure_retrieval", "read_qrels",
     "read_run",
 ]  # fmt: skip

@@ -1,8 +1,7 @@
-"""What a retriever is tested on: documents, questions with references; of a gold set, files or RepLiQA."""
+"""What a retriever is tested on: documents, questions with references; of a gold set or files."""
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import re
@@ -11,9 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-from judgecal.errors import InputError, listed, refuse, unknown_name
+from judgecal.errors import InputError, listed, refuse
 from judgecal.goldset import Document, GoldSet
 from judgecal.goldset.wording import grouped
 from judgecal.tables import Columns, Row, Table, decode, read_bytes, read_table
@@ -33,11 +31,6 @@ _QUESTION = ("question", "query", "text")
 _REFERENCE = ("reference_documents", "document_id", "doc_id", "docid")
 _USUAL = Columns()
 _HEADER = 10_000  # characters of a first line
-
-REPLIQA = "ServiceNow/repliqa"
-_UNANSWERABLE = "the answer is not found in the document"
-_NEAR = 0.8  # of difflib's ratio; the wordings differ in a word or two
-_REPLIQA_COLUMNS = ["document_id", "document_extracted", "question_id", "question", "answer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,63 +335,3 @@ def read_qrels(path: Path) -> dict[str, dict[str, int]]:
         problems.append(f"{name}:1: the file holds no judgement: each line is {form}")
     refuse(problems)
     return relevance
-
-
-# --- of RepLiQA
-
-
-def load_repliqa(split: str, *, cache_dir: str | None = None) -> Collection:
-    """A split of RepLiQA (Monteiro et al. 2024, https://arxiv.org/abs/2406.11811): made-up documents.
-
-    A row is a question, so documents repeat. About one in five has no answer in its document and names no
-    reference. `split` is such as `repliqa_0`, or `DIR:repliqa_0` for a local copy; `cache_dir` is that of
-    `datasets`.
-    """
-    folder, _, name = split.rpartition(":")
-    rows = _load(folder or REPLIQA, name, cache_dir)
-    missing = [column for column in _REPLIQA_COLUMNS if column not in rows.column_names]
-    if missing:
-        raise InputError(f"{split}: {unknown_name('column', each, rows.column_names)}" for each in missing)
-    pile, questions, problems = _Pile(), dict[str, Question](), list[str]()
-    for number, row in enumerate(rows.select_columns(_REPLIQA_COLUMNS), start=1):
-        cells = ["" if row[column] is None else str(row[column]) for column in _REPLIQA_COLUMNS]
-        document_id, text, question_id, wording, answer = cells
-        where = f"{split}: row {number}"
-        pile.add(Document(document_id, None, text), where)
-        question = Question(question_id, wording, {document_id: 1} if answerable(answer) else {})
-        if not wording.strip():
-            problems.append(f"{where}: question is empty")
-        elif questions.setdefault(question_id, question) is not question:
-            problems.append(f"{where}: question_id {question_id!r} is in an earlier row already")
-    documents = pile.documents()  # every question repeats its document: that is the form of the data
-    if not documents:
-        raise InputError(f"{split}: holds no rows")
-    refuse(problems)
-    none = '"The answer is not found in the document.", or nearly so'
-    note = f"a question whose answer is {none}, names no reference document"
-    source = f"repliqa:{name}"
-    return Collection(name, documents, tuple(questions.values()), source, source, notes=(note,))
-
-
-def _load(source: str, split: str, cache_dir: str | None) -> Any:
-    from datasets import load_dataset
-
-    if source != REPLIQA and not Path(source).is_dir():
-        raise InputError(f"--repliqa {source}:{split}: there is no folder {source}")
-    try:
-        return load_dataset(source, split=split, cache_dir=cache_dir)
-    except (OSError, ValueError) as error:  # what `datasets` raises offline, without such a set or split
-        message = " ".join(str(error).split())[:300]
-        raise InputError(
-            f"--repliqa {split}: {source} cannot be loaded ({type(error).__name__}: {message}): the splits "
-            "are repliqa_0 to repliqa_4; where the Hub cannot be reached, give a local copy of the data set "
-            "as DIR:SPLIT"
-        ) from error
-
-
-def answerable(answer: str) -> bool:
-    """Whether an answer is one, and not (nearly) the sentence that there is none in the document."""
-    words = " ".join(re.findall(r"\w+", answer.lower().replace("n't", " not").replace("cannot", "can not")))
-    if "not" not in words.split():
-        return True
-    return difflib.SequenceMatcher(None, words, _UNANSWERABLE, autojunk=False).ratio() < _NEAR

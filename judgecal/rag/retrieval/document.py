@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 from dataclasses import replace
 
 from judgecal.errors import InputError
@@ -12,16 +11,7 @@ from judgecal.goldset import load_gold
 from judgecal.rag.retrieval.result import RetrievalResult, WorstQuestion
 from judgecal.records import Estimate, Headline
 from judgecal.report.charts import Frame, Mark, Tick, apart
-from judgecal.report.document import (
-    Document,
-    Paragraph,
-    Picture,
-    Section,
-    Table,
-    section,
-    stored_document,
-    table,
-)
+from judgecal.report.document import Document, Paragraph, Picture, Section, section, stored_document, table
 from judgecal.report.explorer import Explorer, Row
 from judgecal.report.numbers import DASH, count, count_of, estimate, interval, percent, plain, points
 from judgecal.report.wording import sentence, sentences
@@ -29,14 +19,11 @@ from judgecal.workspace import Workspace
 
 _HEADS = {"id": "question", "question": "asked", "answer": "came first", "label": "rank"}
 
-Chart = Callable[[RetrievalResult, int], str]
-
 _WINDOWS_SHOWN = 12
 _LOWEST_SHOWN = 5
 _NEAR = 0.01  # of recall: a k that comes so near to the deepest one is enough
 
 _WIDE, _NARROW = 660, 340  # pixels of a chart on a page, and on a phone
-_LABELLED = (1, 3, 5, 10, 20, 50, 100)
 _SHARE_FROM = 36.0  # pixels of a bar that has room for a share with a digit behind the point
 
 
@@ -93,7 +80,7 @@ def retrieval_document(result: RetrievalResult) -> Document:
 def _headline(result: RetrievalResult) -> Headline:
     """What an answerer that reads the first k documents can reach at best."""
     k, within_k, n_without = result.k, result.success[str(result.k)], result.n_without_reference
-    unsure, lost = result.reference_document_score.reason, result.missing_references.n_unanswerable
+    unsure, lost = result.reference_document_score.reason, result.n_unfindable
     unknown = sentences(
         unsure and f"How sure these numbers are: {unsure}.",
         n_without > 0
@@ -127,17 +114,6 @@ def _headline(result: RetrievalResult) -> Headline:
     return Headline("measured", what, because, unknown, again)
 
 
-def _picture(chart: Chart, result: RetrievalResult, behind: Table, *, short: bool = False) -> Picture:
-    """A chart with its numbers behind it; the terminal shows those."""
-    return Picture(
-        lambda: chart(result, _WIDE),
-        says="; ".join(f"{row[0]}: {row[1]}" for row in behind.rows),
-        narrow=lambda: chart(result, _NARROW),
-        numbers=behind,
-        short=short,
-    )
-
-
 def _ranks(result: RetrievalResult) -> Section:
     total, ties = sum(bin_.n for bin_ in result.histogram), result.ties
     text = f"Where the best reference document of {total:,} questions stands."
@@ -158,7 +134,12 @@ def _ranks(result: RetrievalResult) -> Section:
             "share": lambda row: percent(row.n / total, 1),
         },
     )
-    picture = _picture(rank_chart, result, columns)
+    picture = Picture(
+        lambda: rank_chart(result, _WIDE),
+        says="; ".join(f"{row[0]}: {row[1]}" for row in columns.rows),
+        narrow=lambda: rank_chart(result, _NARROW),
+        numbers=columns,
+    )
     return section("ranks", "Rank of the reference document", caption, text, picture)
 
 
@@ -189,8 +170,8 @@ def _hand_on(result: RetrievalResult) -> Section:
             f"the tokenizer {result.tokens_by}; a model's own count is higher."
         )
     caption = "How large should k be? Each further document costs tokens with every question."
-    picture = _picture(hand_on_chart, result, columns, short=True)
-    return section("hand-on", "How many documents to hand on", caption, Paragraph(text, short=True), picture)
+    block = replace(columns, short=True)
+    return section("hand-on", "How many documents to hand on", caption, Paragraph(text, short=True), block)
 
 
 def _windows(result: RetrievalResult) -> Section:
@@ -229,7 +210,7 @@ def _measures(result: RetrievalResult) -> Section:
     return section("measures", "Measures", caption, text, columns)
 
 
-# The charts: rank histogram, recall over what is handed on.
+# The chart.
 
 
 def rank_chart(result: RetrievalResult, width: int) -> str:
@@ -254,29 +235,3 @@ def rank_chart(result: RetrievalResult, width: int) -> str:
         marks.append(Mark("line", edge, frame.top, edge, frame.bottom, tone="equal"))
         marks.append(Mark("text", edge, frame.top - 6.0, text=first))
     return frame.drawn(marks, apart(ranks))
-
-
-def hand_on_chart(result: RetrievalResult, width: int) -> str:
-    """Recall, its interval as a band, against the tokens handed on, or k where those are not known."""
-    points = result.hand_on
-    by_tokens = all(point.tokens for point in points)
-    at = [float(point.tokens or 0.0) if by_tokens else float(point.k) for point in points]
-    known = [end for point in points for end in (point.recall.value, point.recall.low) if end is not None]
-    ends_of = [point.recall.high for point in points], [point.recall.low for point in points]
-    title = f"{'tokens handed on, on average' if by_tokens else 'documents handed on'} (log scale)"
-    ends = (0.85 * min(at), 1.18 * max(at))
-    frame = Frame(width, ends, (min(known, default=0.0) - 0.02, 1.0), (title, "recall"), log=True)
-    dots = [
-        (frame.x(x), frame.y(point.recall.value or 0.0), point) for x, point in zip(at, points, strict=True)
-    ]
-    highs, lows = ([(x, end) for x, end in zip(at, each, strict=True) if end is not None] for each in ends_of)
-    marks = []
-    if len(lows) == len(highs) == len(points):
-        corners = (f"{frame.x(x)} {frame.y(min(end, 1.0))}" for x, end in (*highs, *reversed(lows)))
-        marks.append(Mark("path", text=f"M{'L'.join(corners)}Z", tone="area"))
-    marks.append(Mark("path", text="M" + "L".join(f"{x} {y}" for x, y, _ in dots), tone="map"))
-    marks += [Mark("dot", x, y, tone="warm" if point.k == result.k else "accent") for x, y, point in dots]
-    named = apart(Tick(x, f"k={point.k}") for x, _, point in dots if point.k in (*_LABELLED, result.k))
-    below = {x: y for x, y, _ in dots}
-    marks += [Mark("text", tick.at, below[tick.at] + 18.0, text=tick.text) for tick in named]
-    return frame.drawn(marks)

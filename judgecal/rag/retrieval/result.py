@@ -10,14 +10,7 @@ import numpy as np
 from judgecal._version import __version__
 from judgecal.errors import InputError, refuse, working
 from judgecal.rag.retrieval.collection import Collection
-from judgecal.rag.retrieval.findings import (
-    Duplicates,
-    EmptyDocuments,
-    MissingReferences,
-    RunFindings,
-    UnmatchedIds,
-    findings_of,
-)
+from judgecal.rag.retrieval.findings import findings, run_findings, unfindable
 from judgecal.rag.retrieval.indexes import EPSILON, K1, B, Bm25, Floats, tokenizer_named
 from judgecal.rag.retrieval.ranking import CUTS, RankBin, Ranking, Run, by_bm25, by_run, cuts, histogram
 from judgecal.records import Estimate, Result
@@ -139,11 +132,7 @@ class RetrievalResult(Result):
     tokens_by: str
     windows: tuple[Window, ...]
     worst: tuple[WorstQuestion, ...]
-    missing_references: MissingReferences
-    unmatched_ids: UnmatchedIds | None
-    empty_documents: EmptyDocuments
-    duplicates: Duplicates
-    run: RunFindings | None  # None for BM25
+    n_unfindable: int  # questions of whose reference documents the corpus has none
     notes: tuple[str, ...]
     run_line: str
     gold: str | None = None  # the gold set that the questions are of; None of files
@@ -217,7 +206,6 @@ def _result(
     def by_depth(measure: Callable[[int], Floats]) -> dict[str, Estimate]:
         return {str(depth): mean(measure(depth)) for depth in cuts(k, n_documents)}
 
-    findings = findings_of(collection, run)
     score, reciprocal = ranking.reference_score(k).tolist(), ranking.reciprocal_rank().tolist()
     ranks = [
         RankRow(
@@ -248,12 +236,12 @@ def _result(
         tokens_by=options.tokenizer,
         windows=windows(ranking.reference_score(k), options.window),
         worst=worst,
-        missing_references=findings.missing_references,
-        unmatched_ids=findings.unmatched_ids,
-        empty_documents=findings.empty_documents,
-        duplicates=findings.duplicates,
-        run=findings.run,
-        notes=(*findings.notes(collection, n), *collection.notes),
+        n_unfindable=unfindable(collection),
+        notes=(
+            *findings(collection, n),
+            *(run_findings(collection, run, n) if run else ()),
+            *collection.notes,
+        ),
         run_line=_run_line(collection, options, n, run),
         gold=collection.gold,
         n_test_questions=len(collection.sealed),
