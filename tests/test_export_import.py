@@ -224,32 +224,6 @@ def test_judges_on_other_scales(bring: Callable[..., Ran], judgecal: Run) -> Non
     assert judged["few"]["n"] == 3
 
 
-def test_judges_of_single_contexts(bring: Callable[..., Ran], judgecal: Run) -> None:
-    these = [{**row, "contexts": ["one", "two"]} for row in items()]
-    people = scores("ann", [k % 2 for k in range(40)], human=True)
-    of_contexts = scores("ann", [True] * 4, human=True, unit="chunk:0")
-    chunks = [
-        one for n in range(2) for one in scores("relevant", [k % 2 > 0 for k in range(40)], unit=f"chunk:{n}")
-    ]
-    whole = scores("relevant", [k % 2 for k in range(40)])
-    found = brought(bring, [*people, *of_contexts, *chunks, *whole], these=these)
-    assert found["judges"] == {"relevant": 40, "relevant (contexts)": 80}
-    assert found["skipped"] == {"a rating of a single context, where labels are of whole items": 4}
-    judged = {one["judge"]: one for one in one_object(judgecal(*AGREE, "--json"))["judges"]}
-    assert judged["relevant (contexts)"]["n"] == 40
-    assert judged["relevant (contexts)"]["agreement"]["mean_agreement"]["value"] == 1.0
-
-
-def test_words_have_no_mean_over_contexts(bring: Callable[..., Ran], judgecal: Run) -> None:
-    these = [{**row, "contexts": ["one", "two"]} for row in items()]
-    people = scores("ann", ["red", "green", "blue", "red"] * 10, human=True)
-    found = brought(bring, [*people, *scores("hue", ["red"] * 9, unit="chunk:1"), *scores("j", ["red"] * 40)],
-                    these=these)  # fmt: skip
-    why = "a judgement of single contexts by hue: its words have no mean over the contexts of an item"
-    assert (found["skipped"], found["judges"]) == ({why: 9}, {"j": 40})
-    assert judgecal(*AGREE).code == 0
-
-
 def test_adjudicated_scores_are_the_gold_label(bring: Callable[..., Ran], workspace_dir: Path) -> None:
     brought(bring, [*PEOPLE, *scores("gold", [True] * 40, human=True)])
     gold = load_gold(workspace_dir / "gold" / "brought")
@@ -261,32 +235,12 @@ def test_adjudicated_scores_are_the_gold_label(bring: Callable[..., Ran], worksp
     assert exports.person("gold") != "gold", "whoever is only called so settles nothing"
 
 
-def test_a_set_without_people_waits_and_takes_ratings_from_a_table(
-    bring: Callable[..., Ran], judgecal: Run, tmp_path: Path
-) -> None:
-    judge = scores("faithful@m", [k % 10 / 10 for k in range(40)])
-    ran = bring(judge)
+def test_a_set_without_people_waits(bring: Callable[..., Ran]) -> None:
+    ran = bring(scores("faithful@m", [k % 10 / 10 for k in range(40)]))
     assert ran.code == 0, ran.err
     assert ran.out.startswith("brought has 40 items on 40 questions, and waits for labels.")
     assert ran.out.rstrip().endswith("next: judgecal gold sheet brought -o labels.csv")
     assert "The export holds no label of a person; we assume the scale binary for labels to come" in ran.said
-    labels = tmp_path / "labels.csv"
-    rows = [f"i{k},{who},{'yes' if k % 10 > 4 else 'no'}" for k in range(40) for who in ("ann", "bob")]
-    labels.write_text("\n".join(["item_id,rater,label", *rows, "elsewhere,ann,yes", "i0,cho,"]) + "\n")
-    found = brought(bring, judge, "--replace", "--ratings", str(labels))
-    assert found["raters"] == {"ann": 40, "bob": 40}
-    assert found["skipped"] == {
-        "a score of an item that the export does not hold": 1,
-        "a rating without a label": 1,
-    }
-    assert found["headline"]["next"] == "judgecal agreement --gold brought"
-    assert one_object(judgecal(*AGREE, "--json"))["judges"][0]["n"] == 40
-    wide = tmp_path / "wide.csv"
-    wide.write_text("id,x,y\n" + "".join(f"i{k},{k % 5 + 1},{k % 4 + 1}\n" for k in range(40)))
-    options = ("--replace", "--ratings", str(wide), "--col", "item=id", "--label", "x", "--label", "y")
-    assert brought(bring, [*PEOPLE, *judge], *options)["raters"] == {"x": 40, "y": 40}
-    ran = bring(judge, "--replace", "--ratings", str(labels), "--col", "item=label")
-    assert ran.code == 2 and "is the id of an item" in ran.err
 
 
 def test_labels_of_a_sheet_join_the_judgements_of_an_export(bring: Callable[..., Ran], judgecal: Run) -> None:
@@ -303,39 +257,10 @@ def test_labels_of_a_sheet_join_the_judgements_of_an_export(bring: Callable[...,
     assert one_object(judgecal(*AGREE, "--json"))["judges"][0]["n"] == 40
 
 
-@pytest.mark.parametrize(
-    ("cells", "scale", "labels"),
-    [
-        (("3,5", "4", "1,5"), "points:0:4:0.5", [1.5, 3.5, 4.0]),
-        (("WAHR", "FALSCH", "N/A"), "binary", [0.0, 1.0]),
-        (("85%", "70 %", "12,5%"), "percentage", [12.5, 70.0, 85.0]),
-    ],
-)
-def test_labels_of_a_table_beside_an_export_are_read_as_people_type_them(
-    bring: Callable[..., Ran], workspace_dir: Path, cells: Sequence[str], scale: str, labels: list[float]
-) -> None:
-    """No decimal comma and no `N/A` becomes a word of a nominal scale."""
-    table = workspace_dir / "labels.csv"
-    table.write_text("item_id;label\n" + "".join(f"i{k};{cell}\n" for k, cell in enumerate(cells)))
-    brought(bring, [], "--ratings", str(table))
-    assert f'kind = "{scale.partition(":")[0]}"' in (workspace_dir / "gold/brought/card.toml").read_text()
-    assert sorted(row["label"] for row in rows_of(workspace_dir, "ratings.jsonl")) == labels
-
-
 def test_labels_of_90_to_100_are_percentages() -> None:
     assert [scale_told(cells)[0] for cells in (["90", "100", "95"], ["100"], ["18", "20"])] == [
         "percentage", "percentage", "ordinal:1:20",
     ]  # fmt: skip
-
-
-def test_parts_of_a_whole_beside_an_export_need_a_scale(bring: Callable[..., Ran], tmp_path: Path) -> None:
-    table = tmp_path / "labels.csv"
-    table.write_text("item_id,label\ni0,8/10\ni1,7/10\n")
-    ran = bring([], "--ratings", str(table))
-    assert ran.code == 2 and "parts of a whole: 7/10, 8/10): give --scale" in ran.err
-    assert brought(bring, [], "--ratings", str(table), "--scale", "ordinal:0:10")["n_ratings"] == 2
-    table.write_text("item_id,label\ni0,8\ni1,some good\n")
-    assert "--map 'some good=' makes one no label" in bring([], "--ratings", str(table), "--replace").err
 
 
 def test_several_files_go_to_the_tool_together(

@@ -26,6 +26,7 @@ from tests.support.exports import (
     golden,
     read_or_refused,
     read_spoilt,
+    tools_of,
     traps,
 )
 
@@ -58,7 +59,7 @@ def test_files_with_any_value_spoilt_never_end_in_a_traceback(
 
 @each_export
 def test_a_file_is_its_own_tools_and_nobody_elses(tool: str, files: list[Path]) -> None:
-    assert [name for name, one in formats().items() if one.holds(files)] == [tool]
+    assert tools_of(files) == [tool]
     assert guess(files) == tool
 
 
@@ -110,7 +111,7 @@ def test_what_is_nobodys_is_told_apart(tool: str, tmp_path: Path) -> None:
     for name, text in texts.items():
         file = tmp_path / name
         file.write_text(text, encoding="utf-8")
-        assert not formats()[tool].holds([file]), name
+        assert tool not in tools_of([file]), name
         read_or_refused(file, tool)
     with pytest.raises(InputError, match="no such file"):
         read_export([tmp_path / "missing.json"], tool)

@@ -19,14 +19,6 @@ from judgecal.exchange.files import nested, outline
         ('["a", null]', ["a", None]),
         ("['a', \"it's\"]", ["a", "it's"]),
         ("['two\\nlines', '\"quoted\"']", ["two\nlines", '"quoted"']),
-        ("['one' 'two'\n 'three']", ["one", "two", "three"]),
-        ("array(['one', 'two'], dtype=object)", ["one", "two"]),
-        ("[4 5]", [4, 5]),
-        ("[ 1.  -0.5  nan]", [1.0, -0.5, None]),
-        ("[None 'yes' True]", [None, "yes", True]),
-        ("[array(['a', 'b'], dtype=object) array(['c'], dtype=object)]", [["a", "b"], ["c"]]),
-        ("[['a' 'b']\n ['c']]", [["a", "b"], ["c"]]),
-        ("[{'a': 1} {'a': 2}]", [{"a": 1}, {"a": 2}]),
         (
             "[{'role': 'user', 'n': np.float64(0.5), 'x': nan, 'y': -1}]",
             [{"role": "user", "n": 0.5, "x": None, "y": -1}],
@@ -36,13 +28,13 @@ from judgecal.exchange.files import nested, outline
     ],
 )
 def test_a_nested_cell_is_read_as_json_or_as_python_prints_it(cell: str, value: Any) -> None:
-    assert nested(cell, numbers=True) == value
+    assert nested(cell) == value
 
 
 @pytest.mark.parametrize(
     "cell",
     [
-        "(yes)", "(1, 2)", "(1) (2)", "[1][2]", "[1] [2]", "[4 5]", "[1 - 2]", "{1} {2}", "array(1) + array(2)",
+        "(yes)", "(1, 2)", "(1) (2)", "[1][2]", "[1] [2]", "[4 5]", "['one' 'two']", "[1 - 2]", "{1} {2}", "array(1) + array(2)",
         "[see 3]", "[x]", "{", "[1, 2", "0.5", "yes", "", "['a' + 'b']", "[__import__('os')]", "{'a': 1, **b}",
         "[" * 5000 + "]" * 5000, "[" + "-" * 50_000 + "1]", "['" + "a" * 300_001 + "']", "[\x00]",
     ],
@@ -71,11 +63,3 @@ def test_an_outline_of_what_cannot_be_read_is_none(tmp_path: Path, name: str) ->
     if not name.startswith("missing"):
         (tmp_path / name).write_bytes(b'{"a": [1, \n"\xff')
     assert outline(tmp_path / name) is None
-
-
-def test_a_file_that_is_written_again_is_read_again(tmp_path: Path) -> None:
-    path = tmp_path / "a.json"
-    path.write_text('{"a": 1}')
-    assert outline(path) == {"a": 1}
-    path.write_text('{"a": 10}')
-    assert outline(path) == {"a": 10}

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from judgecal.tables import Columns
     from judgecal.workspace import Workspace
 
-_OF_EXPORTS = ("--label", "--scale", "--pass-at", "--map", "--ratings", "--labels-by")
-_OF_RATINGS = ("--col item=", "--col rater=")
+_OF_EXPORTS = ("--label", "--scale", "--pass-at", "--map", "--labels-by")
 
 
 @dataclass(frozen=True)
@@ -98,25 +97,18 @@ class ImportArguments(ColumnArguments):
 
     def of_tables(self) -> list[str]:
         """Those of them that an export of a tool does not take."""
-        beside = _OF_RATINGS if self.ratings else ()
-        return [
-            option for option in self.given() if option not in _OF_EXPORTS and not option.startswith(beside)
-        ]
+        return [name for name in self.given() if name not in _OF_EXPORTS]
 
-    def labels(self, workspace: Workspace, *, force: bool) -> Any:
+    def labels(self, *, force: bool) -> Any:
         """What they say of an export's labels."""
         from judgecal.goldset import read_mapping
 
-        columns = self.columns(workspace)
         return wing("export labels")(
             labels=tuple(self.label or ()),
             scale=self.scale,
             pass_at=self.pass_at,
             mapping=read_mapping(self.mapping or ()),
             force=force,
-            ratings=self.ratings,
-            item=columns.item,
-            rater=columns.rater,
             labels_by=self.labels_by,
         )
 
@@ -298,7 +290,7 @@ def _imported(
         return import_sheets(paths, scale=table.scale, pass_at=table.pass_at, **into)
     if how.tool is not None:
         imported: Imported = wing("import export")(
-            paths, tool=how.tool, labels=table.labels(workspace, force=how.force), **into
+            paths, tool=how.tool, labels=table.labels(force=how.force), **into
         )
         return imported
     if table.of_rules(files):

@@ -15,15 +15,7 @@ from typing import Any
 
 from judgecal.errors import InputError
 from judgecal.exchange.files import nested
-from judgecal.exchange.texts import (
-    answer_of,
-    contexts_of,
-    field_of,
-    object_of,
-    objects_of,
-    request_of,
-    text_of,
-)
+from judgecal.exchange.texts import answer_of, contexts_of, field_of, object_of, objects, request_of, text_of
 from judgecal.experiment import UNREADABLE, ReadRow
 from judgecal.judges import ITEM_INPUTS
 from judgecal.records import Context, Item, Turn
@@ -144,7 +136,7 @@ def read_record(
 def _spoken(value: Any, keys: Collection[str]) -> Any:
     """What a text holds where that is a chat, or an object with one of the keys: an answer may be JSON."""
     inner = nested(value)
-    chat = inner.keys() & keys if isinstance(inner, dict) else objects_of(inner)
+    chat = inner.keys() & keys if isinstance(inner, dict) else objects(inner)
     return inner if chat else value
 
 

@@ -15,7 +15,7 @@ from judgecal.scale import FALSE_WORDS, TRUE_WORDS
 from judgecal.tables.columns import GOLD, USUAL, Columns
 from judgecal.tables.table import Table
 
-_FURTHER: Mapping[str, tuple[str, ...]] = {
+FURTHER: Mapping[str, tuple[str, ...]] = {
     "question": ("query", "prompt", "instruction", "input", "user_input", "frage", "q"),
     "answer": ("answer_under_test", "response", "output", "completion", "actual_output", "antwort"),
     "reference": ("expected", "expected_answer", "expected_output", "ground_truth", "gold_answer", "ideal"),
@@ -57,7 +57,7 @@ def guessed(columns: Columns, table: Table) -> Columns:
             columns, gold_label=GOLD, labels=tuple(name for name in columns.labels if name != GOLD)
         )
     used = {*columns.item_names, *columns.label_names, *columns.verdicts}
-    for part, names in _FURTHER.items():
+    for part, names in FURTHER.items():
         there = [header[name] for name in (*USUAL[part], *names) if header.get(name, "") not in {"", *used}]
         if there and not getattr(columns, part) and (part != "group" or not columns.question):
             found: Any = (there[0],) if part == "contexts" else there[0]

@@ -12,6 +12,8 @@ from typing import Any
 
 from judgecal.errors import InputError
 from judgecal.exchange.exports import Export, formats, read_export
+from judgecal.exchange.files import outline
+from judgecal.goldset.write import item_row
 from judgecal.records import as_plain
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "exports"
@@ -70,6 +72,12 @@ def _lines(export: Export) -> str:
     return "{\n " + ",\n ".join(rows) + "}"
 
 
+def tools_of(files: Sequence[Path]) -> list[str]:
+    """The tools whose exports files may be."""
+    begun = [outline(file) for file in files]
+    return [name for name, form in formats().items() if form.holds(begun)]
+
+
 def cases_of(tool: str) -> list[dict[str, Any]]:
     """What is easily taken for something else in a tool's files: a name, the files, and what is read of them."""
     cases: list[dict[str, Any]] = json.loads((TRAPS / f"{tool}.json").read_text(encoding="utf-8"))
@@ -86,7 +94,7 @@ def traps(tool: str, folder: Path) -> str:
             for name in ("case", "why", "files")
             if name in case
         }
-        lines["tools"] = json.dumps([name for name, form in formats().items() if form.holds(files)])
+        lines["tools"] = json.dumps(tools_of(files))
         try:
             lines["read"] = _lines(read_export(files, tool))
         except InputError as error:
@@ -113,7 +121,8 @@ def write_golden() -> None:
 
 def written(path: Path, value: Any) -> Path:
     """A JSON file of a value, or a file of a text."""
-    path.write_text(value if isinstance(value, str) else json.dumps(value), encoding="utf-8")
+    text = value if isinstance(value, str) else json.dumps(value)
+    path.write_text(text, encoding="utf-8", errors="replace")
     return path
 
 
@@ -123,9 +132,9 @@ def accounted(export: Export) -> int:
 
 
 def spoilt(value: Any) -> Iterator[Any]:
-    """The value with each part of it in turn replaced by null, a number, a text, a list and an object."""
+    """The value with each part of it in turn replaced by null, a number, half of a character, a list and an object."""
     for path in _paths(value):
-        for other in (None, 7.5, "x", [1], {"a": [None]}):
+        for other in (None, 7.5, "x\ud800", [1], {"a": [None]}):
             changed = copy.deepcopy(value)
             place = changed
             for key in path[:-1]:
@@ -169,12 +178,14 @@ def read_or_refused(path: Path | Sequence[Path], tool: str) -> Export | None:
     Every tool is asked first whether the files are its own, which must never raise.
     """
     files = [path] if isinstance(path, Path) else path
-    for one in formats().values():
-        assert one.holds(files) in (True, False)
+    tools_of(files)
     try:
         export = read_export(files, tool)
     except InputError as error:
         assert error.problems and all(problem.strip() for problem in error.problems)
         return None
     assert accounted(export) == export.n_records
+    scores = (*export.ratings, *export.judgements)
+    json.dumps([item_row(item) for item in export.items.values()], ensure_ascii=False).encode()
+    json.dumps([(score.item_id, score.by) for score in scores], ensure_ascii=False).encode()
     return export

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.exchange.exports import Export, ExportFormat, Score
-from judgecal.records import Context, Item
+from judgecal.exchange.texts import contexts_of, item_of, word
 
 
 def read_made_up(files: Sequence[Path], export: Export) -> None:
@@ -17,24 +17,22 @@ def read_made_up(files: Sequence[Path], export: Export) -> None:
         whole = json.loads(file.read_text(encoding="utf-8"))
         for row in whole.get("items", []):
             export.count()
-            contexts = tuple(map(Context, row.get("contexts", [])))
-            group = row.get("group", row.get("question", ""))
-            export.add_item(
-                Item(row["id"], group, row.get("question", ""), row.get("answer", ""), contexts=contexts)
-            )
+            further = {"group": row.get("group"), "contexts": contexts_of(row.get("contexts"))}
+            export.add_item(item_of(word(row["id"]), row.get("question"), row.get("answer"), **further))
         for place, row in enumerate(whole.get("scores", []), start=1):
             export.count()
+            by = word(row["by"])
             score = Score(
-                row["item"], row.get("name", "correct"), row["by"], row.get("value"), row.get("note", ""),
-                where=f"{file.name}:{place}", error=row.get("error"), unit=row.get("unit", "item"),
+                word(row["item"]), row.get("name", "correct"), by, row.get("value"), row.get("note", ""),
+                where=f"{file.name}:{place}", error=row.get("error"),
             )  # fmt: skip
             (export.add_rating if row.get("human") else export.add_judgement)(score)
         export.count(whole.get("spans", 0))
         export.skip("a span without a score", whole.get("spans", 0))
 
 
-def is_made_up(files: Sequence[Path]) -> bool:
-    return all(file.suffix == ".json" and '"made-up"' in file.read_text(encoding="utf-8") for file in files)
+def is_made_up(begun: Sequence[Any]) -> bool:
+    return all(isinstance(part, dict) and part.get("tool") == "made-up" for part in begun)
 
 
 MADE_UP = ExportFormat("made-up", is_made_up, read_made_up, "what it writes, and its scores")

@@ -1,8 +1,8 @@
-"""Argilla: records of `to_datasets()` (CSV, JSON lines, Parquet) or `to_json()`; suggestions are a judge's.
+"""Argilla: records of `to_datasets()` (JSON lines, Parquet) or `to_json()`; suggestions are a judge's.
 
 Responses count where they were submitted. `to_datasets()` numbers the labels of suggestions in the order in
-which they appear, while responses stay words: Parquet holds the words of the numbers, CSV and JSON lines do
-not, and there such a suggestion is nobody's verdict.
+which they appear, while responses stay words: Parquet holds the words of the numbers, JSON lines do not, and
+there such a suggestion is nobody's verdict. A CSV, whose cells hold lists without commas, is refused.
 """
 
 from __future__ import annotations
@@ -13,21 +13,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from judgecal.errors import InputError
-from judgecal.exchange.exports import Export, ExportFormat, Score, each_begins, id_of, judge_name, person
+from judgecal.exchange.exports import Export, ExportFormat, Score, id_of, judge_name, person
 from judgecal.exchange.files import Row, columns_of, nested, outline
-from judgecal.exchange.texts import (
-    named_item,
-    number,
-    object_in,
-    object_of,
-    objects_of,
-    text_of,
-    value_of,
-    word,
-    word_in,
-)
+from judgecal.exchange.texts import named_item, number, object_in, object_of, objects, text_of, word, word_in
 from judgecal.records import Item
 from judgecal.tables import json_value, read_json, read_table
+from judgecal.tables.text import ending_of
 from judgecal.workspace import shown
 
 _OWN = frozenset({"id", "status", "_server_id"})
@@ -53,7 +44,7 @@ class _Record(NamedTuple):
 
 
 def _is_nested(begun: Any) -> bool:
-    known, records = ("fields", "responses", "suggestions"), objects_of(begun)
+    known, records = ("fields", "responses", "suggestions"), objects(begun)
     return bool(records) and all(isinstance(record.get(name), dict) for record in records for name in known)
 
 
@@ -74,12 +65,12 @@ def _read(files: Sequence[Path], export: Export) -> None:
                 f"{shown(file)}: to_json() tells no submitted response from a draft or a discarded one: all "
                 "were taken"
             )
-        elif _questions(columns_of(begun)):
+        elif _questions(columns_of(begun)) and ending_of(file) not in (".csv", ".tsv", ".tab"):
             _take(list(_flat_records(file, export)), export)
         else:
             raise InputError(
-                f"{shown(file)}: no records of Argilla: hand over what to_json() or to_datasets() wrote "
-                "(JSON lines under the name .jsonl)"
+                f"{shown(file)}: no records of Argilla: hand over what to_json() wrote, or the data set of "
+                "to_datasets() as Parquet or JSON lines (.jsonl)"
             )
 
 
@@ -149,9 +140,7 @@ def _flat_records(file: Path, export: Export) -> Iterator[_Record]:
 
 
 def _responses(cells: Row, question: str) -> Iterator[_Response]:
-    lists = (
-        nested(cells.get(f"{question}.responses{part}"), numbers=True) for part in ("", ".users", ".status")
-    )
+    lists = (nested(cells.get(f"{question}.responses{part}")) for part in ("", ".users", ".status"))
     values, users, statuses = (given if isinstance(given, list) else [] for given in lists)
     for n, value in enumerate(values):
         user = word(users[n]) if n < len(users) else ""
@@ -189,7 +178,6 @@ def _take(records: Sequence[_Record], export: Export) -> None:
     for (where, _, responses, suggestions), item in zip(records, items, strict=True):
         for question, answers in responses.items():
             export.count(len(answers))
-            seen = suggestions.get(question, (None, ""))[0] not in (None, "")
             for value, user, status in answers:
                 if status != _SUBMITTED:
                     export.skip(f"a response that was not submitted ({status or 'without a status'})")
@@ -203,8 +191,7 @@ def _take(records: Sequence[_Record], export: Export) -> None:
                         text_of(one.value) for one in said if (one.user, one.status) == (user, _SUBMITTED)
                     )
                     by = person(user)
-                    label = value_of(value)
-                    export.add_rating(Score(item.item_id, question, by, label, note, where, saw_draft=seen))
+                    export.add_rating(Score(item.item_id, question, by, value, note, where))
         for question, (value, agent) in suggestions.items():
             if value in (None, ""):
                 continue
@@ -213,7 +200,7 @@ def _take(records: Sequence[_Record], export: Export) -> None:
                 export.skip(_UNTOLD if value == _UNTOLD else _SEVERAL)
             else:
                 judge = judge_name(question, agent)
-                export.add_judgement(Score(item.item_id, question, judge, value_of(value), where=where))
+                export.add_judgement(Score(item.item_id, question, judge, value, where=where))
     if n := export.skipped[_UNTOLD]:
         export.notes.append(
             f"{n:,} suggestions are numbers of labels, given in the order in which they appear: save the "
@@ -223,7 +210,7 @@ def _take(records: Sequence[_Record], export: Export) -> None:
 
 FORMAT = ExportFormat(
     "argilla",
-    each_begins(lambda begun: _is_nested(begun) or _questions(columns_of(begun))),
+    lambda begun: all(_is_nested(part) or _questions(columns_of(part)) for part in begun),
     _read,
-    "what to_json() wrote, or the data set of to_datasets() as a table",
+    "what to_json() wrote, or the data set of to_datasets() as Parquet or JSON lines",
 )

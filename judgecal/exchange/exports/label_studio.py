@@ -13,16 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.errors import InputError, listed
-from judgecal.exchange.exports import (
-    Export,
-    ExportFormat,
-    Score,
-    apart,
-    each_begins,
-    id_of,
-    judge_name,
-    person,
-)
+from judgecal.exchange.exports import Export, ExportFormat, Score, id_of, judge_name, person
 from judgecal.exchange.files import Placed, Row, columns_of, nested, outline, records_of
 from judgecal.exchange.texts import (
     Value,
@@ -31,7 +22,7 @@ from judgecal.exchange.texts import (
     in_time,
     named_item,
     object_of,
-    objects_of,
+    objects,
     text_of,
     word,
     word_in,
@@ -50,7 +41,7 @@ _SEVERAL = "several choices at once, where a label is one"
 
 
 def _is_tasks(begun: Any) -> bool:
-    tasks = objects_of(begun)
+    tasks = objects(begun)
     return bool(tasks) and all(
         isinstance(task.get("data"), dict)
         and isinstance(task.get("annotations", task.get("completions")), list)
@@ -95,9 +86,8 @@ def _read_tasks(tasks: Sequence[Placed], export: Export) -> None:
             # what was declared the ground truth is the adjudicated label
             by = "gold" if annotation.get("ground_truth") is True else _rater(annotation.get("completed_by"))
             at = f"{where}, annotation {word_in(annotation, 'id')}"
-            seen = annotation.get("parent_prediction") is not None
             for name, value, note in _results(annotation, export):
-                export.add_rating(Score(item.item_id, name, by, value, note, at, saw_draft=seen))
+                export.add_rating(Score(item.item_id, name, by, value, note, at))
         for prediction in export.objects(task.get("predictions"), "prediction", holders=True):
             for name, value, _ in _results(prediction, export):
                 by = judge_name(name, word_in(prediction, "model_version"))
@@ -164,14 +154,8 @@ def _read_rows(rows: Sequence[Placed], export: Export, *, in_order: bool) -> Non
         data = {name.removeprefix(_DATA): value for name, value in row.items() if name not in taken}
         data = {name: value for name, value in data.items() if not name.endswith("_transcript")}
         items.append(_item(row, data))
-    known: set[str] = set()
-    for (where, row), item in zip(cells, apart(items), strict=True):
-        export.count()
-        if item.item_id in known:
-            export.skip("a row of a further annotation, its task repeated")
-        else:
-            known.add(item.item_id)
-            export.add_item(item)
+    export.count(len(items))
+    for (where, row), item in zip(cells, export.add_apart(items), strict=True):
         note = "\n".join(text_of(row[name]) for name in comments if has(row.get(name)))
         for name in (name for name in (*labels, *mixed) if has(row.get(name))):
             value, reason = _cell_label(row[name])
@@ -247,7 +231,7 @@ def _has_form(cells: Sequence[Any]) -> bool:
 
 FORMAT = ExportFormat(
     "label-studio",
-    each_begins(lambda begun: _is_tasks(begun) or columns_of(begun) >= _ROW),
+    lambda begun: all(_is_tasks(part) or columns_of(part) >= _ROW for part in begun),
     _read,
     "the JSON export of a project (or its JSON-MIN or CSV)",
 )

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from judgecal.exchange.exports import Export, ExportFormat, Score, Sources, judge_name
-from judgecal.exchange.files import Placed, Row, fields_of, nested, records_of
+from judgecal.exchange.exports import Export, ExportFormat, Score, judge_name
+from judgecal.exchange.files import Placed, Row, fields_of, nested, outline, records_of
 from judgecal.exchange.texts import (
     Value,
     answer_of,
@@ -23,14 +24,12 @@ from judgecal.exchange.texts import (
     passages_of,
     request_of,
     scalar,
-    tags_of,
     texts_of,
     word,
     word_in,
 )
 from judgecal.records import Context
 
-_SOURCES = Sources({"ANNOTATION"}, {"EVAL", "API"})
 _TABLES: Mapping[str, set[str]] = {
     "scores": {"source", "dataType", "name", "value"},
     "dataset_run_items": {"datasetItemId", "traceId"},
@@ -48,13 +47,13 @@ _NO_SCORE = frozenset({
 _OTHER_SUBJECTS = {"session": "a session", "experiment": "a run", "dataset_run": "a run"}
 
 
-def _holds(files: Sequence[Path]) -> bool:
-    tables = {table for file in files if (table := _table(file))}
+def _holds(begun: Sequence[Any]) -> bool:
+    tables = {table for part in begun if (table := _table(part))}
     return bool(tables & {"scores", "traces"}) or tables >= {"dataset_items", "dataset_run_items"}
 
 
-def _table(file: Path) -> str | None:
-    names = fields_of(file)
+def _table(begun: Any) -> str | None:
+    names = fields_of(begun)
     if names >= _TABLES["scores"] and not names & {"traceId", "subject", "projectId"}:
         return None  # another tool's scores
     return next((table for table, needed in _TABLES.items() if needed <= names), None)
@@ -65,7 +64,7 @@ def _read(files: Sequence[Path], export: Export) -> None:
     for file in files:
         rows = list(records_of(file))
         export.count(len(rows))
-        if (table := _table(file)) is None:
+        if (table := _table(outline(file))) is None:
             what = "a row of a table that is none of scores, traces, observations or dataset items"
             export.skip(what, len(rows))
         else:
@@ -93,8 +92,8 @@ def _read(files: Sequence[Path], export: Export) -> None:
         else:
             name, note = word_in(row, "name"), word_in(row, "comment")
             score = Score(of, name, judge_name(name), _value(row, kind), note, where)
-            author = word_in(row, "authorUserName", "authorUserId")
-            _SOURCES.take(word_in(row, "source"), score, export, rater=author)
+            author, source = word_in(row, "authorUserName", "authorUserId"), word_in(row, "source")
+            export.add_by_source(source, score, rater=author, people="ANNOTATION", judges=("EVAL", "API"))
 
 
 def _add_items(tables: Mapping[str, list[Placed]], scored: set[str], export: Export) -> dict[str, str]:
@@ -126,7 +125,7 @@ def _add_items(tables: Mapping[str, list[Placed]], scored: set[str], export: Exp
             reference_answers=texts_of(answer_of(dataset_item.get("expectedOutput"))),
             system=word_in(row, "version", "release"),
             contexts=tuple(contexts.get(trace, ())) if item_id == trace else (),
-            tags=tags_of(row.get("tags")),
+            tags=texts_of(row.get("tags")),
         )
         export.add_item(item)
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from judgecal.exchange.exports import Export, ExportFormat, Score, Sources, judge_name
+from judgecal.exchange.exports import Export, ExportFormat, Score, judge_name
 from judgecal.exchange.files import Placed, Row, fields_of, nested, records_of
 from judgecal.exchange.texts import (
     answer_of,
@@ -21,20 +22,19 @@ from judgecal.exchange.texts import (
     passages_of,
     request_of,
     scalar,
-    tags_of,
     texts_of,
     word_in,
 )
 from judgecal.records import Context
 
-_SOURCES = Sources({"app"}, {"model", "api", "auto_eval"}, "feedback of the source")
+_JUDGES = frozenset({"model", "api", "auto_eval"})
 _FEEDBACK = frozenset({"key", "run_id", "score", "feedback_source"})
 _RUNS = frozenset({"inputs", "outputs", "run_type"})
 _EXAMPLES = frozenset({"dataset_id", "inputs", "outputs"})
 
 
-def _holds(files: Sequence[Path]) -> bool:
-    return any(names >= _FEEDBACK or names >= _RUNS for names in map(fields_of, files))
+def _holds(begun: Sequence[Any]) -> bool:
+    return any(names >= _FEEDBACK or names >= _RUNS for names in map(fields_of, begun))
 
 
 def _read(files: Sequence[Path], export: Export) -> None:
@@ -69,7 +69,7 @@ def _read(files: Sequence[Path], export: Export) -> None:
             judge = judge_name(key, word_in(object_in(source, "metadata"), "model"))
             given = Score(run, key, judge, value, note, where, error=error)
             rater = word_in(source, "user_name", "user_id")
-            _SOURCES.take(word_in(source, "type"), given, export, rater=rater)
+            export.add_by_source(word_in(source, "type"), given, rater=rater, people="app", judges=_JUDGES)
 
 
 def _with_children(run: Row, export: Export) -> Iterator[Row]:
@@ -108,7 +108,7 @@ def _add_items(runs: Sequence[Row], examples: Mapping[str, Row], scored: set[str
                 reference_answers=texts_of(answer_of(object_in(example, "outputs"))),
                 system=word_in(run, "session_name", "session_id"),
                 contexts=tuple(contexts.get(word_in(run, "trace_id", "id"), ())) if is_top else (),
-                tags=tags_of(nested(run.get("tags"))),
+                tags=texts_of(nested(run.get("tags"))),
             )
             export.add_item(item)
 

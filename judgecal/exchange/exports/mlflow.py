@@ -11,7 +11,7 @@ import base64
 import binascii
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,25 +21,23 @@ from judgecal.exchange.files import Row, fields_of, nested, records_of
 from judgecal.exchange.texts import (
     item_of,
     moment_of,
-    number,
     object_in,
     objects,
     passages_of,
-    place_of,
     scalar,
     text_of,
     texts_of,
     word,
     word_in,
 )
-from judgecal.records import ITEM_UNIT, Context, Item
+from judgecal.records import Item
 
 _JUDGES = ("LLM_JUDGE", "AI_JUDGE", "CODE")
 _SESSION = {"mlflow.trace.session", "mlflow.assessment.onlineScoringSessionId"}
 _BY, _TYPE = "/source_id", "/source_type"
 
 
-def _holds(files: Sequence[Path]) -> bool:
+def _holds(begun: Sequence[Any]) -> bool:
     def is_ours(names: set[str]) -> bool:
         # A frame of traces without their assessments; Opik's traces have such columns too, and a start time.
         is_frame = {"trace_id", "trace_metadata"} <= names and "trace_start_time" not in names
@@ -48,15 +46,14 @@ def _holds(files: Sequence[Path]) -> bool:
         # as `judge --columns mlflow` writes a table
         return {"trace_id", "assessments"} <= names or is_frame or is_trace or bool(judged & names)
 
-    return any(is_ours(fields_of(file)) for file in files)
+    return any(is_ours(fields_of(part)) for part in begun)
 
 
 class _Trace(NamedTuple):
     item: Item
     assessments: Sequence[Row]
     where: str
-    root: str  # its first span
-    retrievers: Mapping[str, int]  # where the contexts of each begin
+    steps: Collection[str]  # the spans whose scores are of the item: the first one and the retrievers
 
 
 def _read(files: Sequence[Path], export: Export) -> None:
@@ -109,20 +106,18 @@ def _trace(row: Row, where: str, export: Export) -> _Trace | None:
         export.skip("a trace of a scorer's own call" if of_scorer else "a trace without input and output")
         export.skip("a score of a trace that is not an item", len(every))
         return None
-    retrievers: dict[str, int] = {}
-    contexts: list[Context] = []
-    for span in spans:
-        if _attribute(span, "mlflow.spanType") == "RETRIEVER":
-            retrievers[_hex(span.get("span_id"))] = len(contexts)
-            contexts += passages_of(_attribute(span, "mlflow.spanOutputs"))
+    retrievers = [span for span in spans if _attribute(span, "mlflow.spanType") == "RETRIEVER"]
+    outputs = (_attribute(span, "mlflow.spanOutputs") for span in retrievers)
+    contexts = tuple(context for output in outputs for context in passages_of(output))
     item = item_of(
         id_of(request, response, [context.text for context in contexts]),
         request,
         response,
         system=word_in(object_in(info, "trace_metadata"), "mlflow.modelId", "mlflow.sourceRun"),
-        contexts=tuple(contexts),
+        contexts=contexts,
     )
-    return _Trace(_with_expected(item, every), every, where, _hex(root.get("span_id")), retrievers)
+    steps = {"", *(_hex(span.get("span_id")) for span in (root, *retrievers))}
+    return _Trace(_with_expected(item, every), every, where, steps)
 
 
 def _judged(row: Row) -> list[Row]:
@@ -190,12 +185,8 @@ def _take(trace: _Trace, assessment: Row, judged: list[Score], export: Export) -
     """One assessment: a rating or a skip, or a judgement, for `judged`."""
     source, feedback, metadata = (object_in(assessment, key) for key in ("source", "feedback", "metadata"))
     kind, by, name = word_in(source, "source_type").upper(), word_in(source, "source_id"), _name(assessment)
-    unit, value, note = (
-        _unit(trace, assessment, metadata),
-        scalar(feedback.get("value")),
-        word_in(assessment, "rationale"),
-    )
-    score = Score(trace.item.item_id, name, person(by), value, note, trace.where, unit=unit or "")
+    value, note = scalar(feedback.get("value")), word_in(assessment, "rationale")
+    score = Score(trace.item.item_id, name, person(by), value, note, trace.where)
     if "feedback" not in assessment:
         is_expected = "expectation" in assessment
         export.skip("an expectation, taken as the item's reference or field" if is_expected else "an issue")
@@ -205,44 +196,20 @@ def _take(trace: _Trace, assessment: Row, judged: list[Score], export: Export) -
         export.skip(f"a score of the source {kind or 'nobody'}")
     elif kind == "HUMAN" and assessment.get("valid") is False:
         export.skip("a rating that was overridden")
-    elif unit is None:
-        export.skip("a score of a step within the trace, or of a context of one among several retrievers")
+    elif "chunk_index" in metadata or _hex(assessment.get("span_id")) not in trace.steps:
+        export.skip("a score of a single context, or of a step within the trace")
     elif kind == "HUMAN":
-        overridden = word_in(assessment, "overrides")
-        seen = {
-            word_in(each, "assessment_id")
-            for each in trace.assessments
-            if object_in(each, "source").get("source_type") != "HUMAN"
-        }
-        export.add_rating(replace(score, saw_draft=overridden != "" and overridden in seen))
+        export.add_rating(score)
     else:
         no_model = ("", "default", "unknown", name, f"custom_prompt_judge_{name}")
         model = "" if kind == "CODE" or by in no_model else by.replace(":/", "/")
         judge = word_in(assessment, "judge") or judge_name(name, model)
         error = word_in(object_in(feedback, "error"), "error_message", "error_code") or None
-        cost = number(metadata.get("mlflow.assessment.judgeCost"))
-        judged.append(replace(score, by=judge, error=error, cost_usd=cost))
+        judged.append(replace(score, by=judge, error=error))
 
 
 def _name(assessment: Row) -> str:
     return word_in(assessment, "assessment_name")
-
-
-def _unit(trace: _Trace, assessment: Row, metadata: Row) -> str | None:
-    """What is scored: the item, one of its contexts, or None for another step of the trace.
-
-    `evaluate` hangs every score on the root, so that only a single retriever's contexts can be told.
-    """
-    span = _hex(assessment.get("span_id"))
-    on_top = span in ("", trace.root)
-    if "chunk_index" not in metadata:
-        return ITEM_UNIT if on_top or span in trace.retrievers else None
-    if on_top and len(trace.retrievers) == 1:
-        [span] = trace.retrievers
-    place = place_of(metadata["chunk_index"])
-    return (
-        None if place is None or span not in trace.retrievers else f"chunk:{trace.retrievers[span] + place}"
-    )
 
 
 FORMAT = ExportFormat(

@@ -1,7 +1,7 @@
 """Phoenix: spans and their annotations, as its client gives them (data frames, or the pages of its API).
 
 An annotation tells its kind: HUMAN, LLM or CODE. Two evaluators of one name differ by their `identifier`.
-Annotations of documents are of single contexts. The attributes of a span may be nested, or flattened as
+Annotations of single documents are skipped. The attributes of a span may be nested, or flattened as
 OpenTelemetry has them.
 """
 
@@ -13,31 +13,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from judgecal.exchange.exports import Export, ExportFormat, Score, Sources, judge_name
+from judgecal.exchange.exports import Export, ExportFormat, Score, judge_name
 from judgecal.exchange.files import Placed, Row, fields_of, nested, records_of
-from judgecal.exchange.texts import (
-    in_time,
-    item_of,
-    number,
-    objects,
-    passages_of,
-    place_of,
-    scalar,
-    word,
-    word_in,
-)
-from judgecal.records import ITEM_UNIT, Context
+from judgecal.exchange.texts import in_time, item_of, number, objects, passages_of, scalar, word, word_in
+from judgecal.records import Context
 
-_SOURCES = Sources({"HUMAN"}, {"LLM", "CODE"}, "an annotation of the kind")
 _UNREAD = "NOT_PARSABLE"
 _NUMBERED = re.compile(r"(?:attributes\.)?retrieval\.documents\.(\d{1,6})\.(?:document\.)?(\w+)")
 
 
-def _holds(files: Sequence[Path]) -> bool:
-    columns = [fields_of(file) for file in files]
+def _holds(begun: Sequence[Any]) -> bool:
     return any(
         "annotator_kind" in names or ("span_kind" in names and names & {"context.span_id", "context"})
-        for names in columns
+        for names in map(fields_of, begun)
     )
 
 
@@ -59,12 +47,9 @@ def _read(files: Sequence[Path], export: Export) -> None:
         if not word_in(row, "parent_id"):
             roots.setdefault(_trace(row), span)
     contexts: defaultdict[str, list[Context]] = defaultdict(list)
-    starts: dict[str, int] = {}  # where a span's contexts begin in its root's
     for span, row in spans.items():
-        retrieved, root = passages_of(_documents(row)), roots.get(_trace(row), span)
-        starts[span] = len(contexts[root])
-        for name in {span, root}:
-            contexts[name] += retrieved
+        for name in {span, roots.get(_trace(row), span)}:
+            contexts[name] += passages_of(_documents(row))
     scored = {_span(row) for _, row in annotations if not _of_document(row)} | {*roots.values()}
     for span, row in spans.items():
         if span in scored:
@@ -73,7 +58,7 @@ def _read(files: Sequence[Path], export: Export) -> None:
             export.add_item(item_of(span, input_, output, system=system, contexts=tuple(contexts[span])))
         else:
             export.skip("a span within a trace, without annotations")
-    _take(annotations, spans, roots, starts, export)
+    _take(annotations, roots, export)
 
 
 def _flat(row: Row) -> Row:
@@ -126,13 +111,7 @@ def _documents(row: Row) -> list[Row]:
     return [numbered[place] for place in sorted(numbered)]
 
 
-def _take(
-    annotations: Sequence[Placed],
-    spans: dict[str, Row],
-    roots: dict[str, str],
-    starts: dict[str, int],
-    export: Export,
-) -> None:
+def _take(annotations: Sequence[Placed], roots: dict[str, str], export: Export) -> None:
     """Each annotation, as a rating, a judgement or a skip.
 
     Under one name all values are scores where every one that says anything has a score, else labels. The
@@ -148,15 +127,8 @@ def _take(
             known[name].add(word_in(row, "identifier"))
     for where, row in in_time(annotations, "updated_at", "created_at"):
         name, span, label = word_in(row, "annotation_name", "name"), _span(row), row.get("result.label")
-        unit = ITEM_UNIT
         if _of_document(row):
-            place = place_of(row["document_position"])
-            unit = "" if place is None else f"chunk:{starts.get(span, 0) + place}"
-            span = roots.get(_trace(spans.get(span, {})), span)
-        elif not span:
-            span = roots.get(_trace(row), "")
-        if not unit:
-            export.skip("an annotation of a document that does not tell its place")
+            export.skip("an annotation of a single document")
         elif name == "note":
             export.skip("a note, which is not a score")
         else:
@@ -165,9 +137,9 @@ def _take(
             error = (note or "the judge's reply could not be read") if label == _UNREAD else None
             judge = f"{name} ({identifier})" if identifier and len(known[name]) > 1 else name
             judge = judge_name(judge, word_in(row, "metadata.model", "metadata.model_name"))
-            score = Score(span, name, judge, value, note, where, error=error, unit=unit)
-            rater = word_in(row, "user_id", "identifier")
-            _SOURCES.take(word_in(row, "annotator_kind").upper(), score, export, rater=rater)
+            score = Score(span or roots.get(_trace(row), ""), name, judge, value, note, where, error=error)
+            rater, kind = word_in(row, "user_id", "identifier"), word_in(row, "annotator_kind").upper()
+            export.add_by_source(kind, score, rater=rater, people="HUMAN", judges=("LLM", "CODE"))
 
 
 FORMAT = ExportFormat(

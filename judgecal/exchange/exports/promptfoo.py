@@ -14,7 +14,7 @@ from typing import Any
 
 from judgecal.errors import InputError
 from judgecal.exchange.exports import Export, ExportFormat, Score, id_of, judge_name, person
-from judgecal.exchange.files import Placed, Row, outline, records_of
+from judgecal.exchange.files import Placed, Row, records_of
 from judgecal.exchange.texts import (
     item_of,
     number,
@@ -155,7 +155,7 @@ def _take(result: Row, assertion: Row, score: Score, grader: Any, export: Export
     kind, passed, note = word_in(assertion, "type"), result.get("pass"), word_in(result, "reason")
     if kind == "human":  # the viewer shows what the assertions said
         label, note = passed if isinstance(passed, bool) else None, word_in(result, "comment")
-        export.add_rating(replace(score, name="pass", by=person(""), value=label, note=note, saw_draft=True))
+        export.add_rating(replace(score, name="pass", by=person(""), value=label, note=note))
         return
     plain = kind.removeprefix("not-")
     provider = assertion.get("provider") or (grader if plain in _GRADED else None)
@@ -170,7 +170,7 @@ def _take(result: Row, assertion: Row, score: Score, grader: Any, export: Export
 
 FORMAT = ExportFormat(
     "promptfoo",
-    lambda files: any(_is_rows(outline(file)) for file in files),
+    lambda begun: any(map(_is_rows, begun)),
     _read,
     "the file of promptfoo eval --output results.json",
 )
