@@ -12,8 +12,8 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from judgecal.experiment import AgreementTable, JudgeColumn, entry
-from judgecal.experiment import agreement as agreement_module
+from judgecal.experiment import AgreementTable, Verdicts, entry
+from judgecal.experiment import agreement_table as agreement_module
 from judgecal.experiment.agreement import constant_entry, judge_entry
 from judgecal.experiment.people import EPSILONS, alt_test_entry
 from judgecal.experiment.result import JudgeEntry
@@ -45,7 +45,7 @@ def test_no_map_is_fitted_for_a_constant(gold: GoldSet, monkeypatch: pytest.Monk
     def fit(*_: object, **__: object) -> None:
         raise AssertionError("a map of a constant")
 
-    monkeypatch.setattr(agreement_module, "cross_fitted", fit)
+    monkeypatch.setattr(agreement_module, "cross_fit", fit)
     assert constant_entry(table) == found
 
 
@@ -105,9 +105,9 @@ def rows_of(gold: GoldSet, verdicts: Sequence[Sequence[Label | None]], **more: A
 
 def judged(
     gold: GoldSet, verdicts: Sequence[Sequence[Label | None]], scale: str | None = None, **more: Any
-) -> tuple[AgreementTable, JudgeColumn]:
+) -> tuple[AgreementTable, Verdicts]:
     """A judge's verdicts, of as many repeats as they have, and the table of all items."""
-    column = JudgeColumn("j", Scale.parse(scale) if scale else gold.scale, rows_of(gold, verdicts, **more))
+    column = Verdicts("j", Scale.parse(scale) if scale else gold.scale, rows_of(gold, verdicts, **more))
     return AgreementTable(gold, gold.items, max(map(len, verdicts))), column
 
 

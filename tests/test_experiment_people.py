@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from judgecal.experiment import AgreementTable, JudgeColumn, read_experiment
+from judgecal.experiment import AgreementTable, Verdicts, read_experiment
 from judgecal.experiment.people import (
     alt_test_entry,
     judge_beside_people,
@@ -66,12 +66,12 @@ def whole(gold: GoldSet) -> AgreementTable:
     return AgreementTable(gold, labelled, tied=tied_items(gold, "all", labelled))
 
 
-def column(gold: GoldSet, verdicts: Sequence[Label]) -> JudgeColumn:
+def column(gold: GoldSet, verdicts: Sequence[Label]) -> Verdicts:
     rows = [
         Judgement(item.item_id, item.sha, "j", "f", 0, v)
         for item, v in zip(gold.items, verdicts, strict=True)
     ]
-    return JudgeColumn("j", gold.scale, rows)
+    return Verdicts("j", gold.scale, rows)
 
 
 def test_the_ceiling_of_two_raters_is_no_one(gold: GoldSet) -> None:
@@ -141,7 +141,7 @@ def test_a_judge_that_was_not_asked_about_ties_is_not_judged_by_them(gold: GoldS
     judge = column(gold, [float(label) for label in gold.ratings_by_rater["ann"].values()])
     found = judge_beside_people(table, judge)
     assert found.raters["ann"].difference == 0.0 and found.reason is None
-    partly = JudgeColumn("j", gold.scale, [row for row in judge.rows if row.item_id in asked])
+    partly = Verdicts("j", gold.scale, [row for row in judge.rows if row.item_id in asked])
     found = judge_beside_people(table, partly)
     assert (found.at_worst, found.shown(0.03)) == (None, None)
     assert found.reason == "beside ann: the judge did not see 33 of the 120 items"

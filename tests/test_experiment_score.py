@@ -16,8 +16,8 @@ from judgecal.experiment import (
     AgreementTable,
     Entry,
     Experiment,
-    JudgeColumn,
     RunOptions,
+    Verdicts,
     entry,
     open_experiment,
     open_journal,
@@ -148,7 +148,7 @@ def test_what_is_no_result_is_one_message(tmp_path: Path, text: str | None, said
 
 
 def entered(gold: GoldSet, rows: Sequence[Judgement], price: Any = None) -> Entry:
-    return entry(AgreementTable(gold, gold.items), JudgeColumn("j", gold.scale, rows, price))
+    return entry(AgreementTable(gold, gold.items), Verdicts("j", gold.scale, rows, price))
 
 
 def test_an_entry_counts_what_is_missing(gold: GoldSet) -> None:
@@ -195,7 +195,7 @@ def test_verdicts_are_laid_out_by_item_and_repeat(gold: GoldSet) -> None:
 
 def test_each_rater_stands_against_the_others(gold: GoldSet) -> None:
     # ann says 60 where bob says 40, otherwise they agree: 4 of 12 items are 20 apart, in both directions.
-    judge = JudgeColumn("j", gold.scale, rows_of(gold, [100.0, 50.0, 0.0] * 4))
+    judge = Verdicts("j", gold.scale, rows_of(gold, [100.0, 50.0, 0.0] * 4))
     ann, bob = rater_entries(AgreementTable(gold, gold.items), [judge])
     assert (ann.judge, bob.judge) == ("ann", "bob")
     for found, bias in ((ann, 20 * 4 / 12), (bob, -20 * 4 / 12)):
@@ -222,7 +222,7 @@ def test_each_rater_stands_against_the_others(gold: GoldSet) -> None:
     ],
 )
 def test_another_scale_is_said(people: str, judge: str, note: str | None) -> None:
-    notes = verdict_notes(Scale.parse(people), [JudgeColumn("j", Scale.parse(judge), [])])
+    notes = verdict_notes(Scale.parse(people), [Verdicts("j", Scale.parse(judge), [])])
     assert notes == ([] if note is None else [f"{judge} verdicts on {people} labels (j): {note}"])
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from judgecal.experiment import AgreementTable, JudgeColumn
+from judgecal.experiment import AgreementTable, Verdicts
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.optimize.result import Confirmation, Scored, _decide, choose, confirm
 from judgecal.records import Estimate, Item, Judgement
@@ -49,7 +49,7 @@ def scored(table: AgreementTable, name: str | None, says: Says, *, n_demos: int 
     rows = [Judgement(item.item_id, item.sha, "j", name or "", 0, says(item)) for item in table.items]
     candidate: Any = None if name is None else SimpleNamespace(name=name)
     judge: Any = SimpleNamespace(demos=[None] * (n_demos if name else 0))
-    return Scored.on(table, candidate, judge, JudgeColumn("j", table.gold.scale, rows), METRIC)
+    return Scored.on(table, candidate, judge, Verdicts("j", table.gold.scale, rows), METRIC)
 
 
 def right(item: Item) -> bool:
@@ -194,9 +194,9 @@ def test_a_gain_that_may_be_scale_alone_is_called_so() -> None:
     assert why.startswith("better, perhaps only in scale: ")
 
 
-def columns_of(gold: GoldSet, verdicts: Callable[[Item], Label | None], name: str) -> JudgeColumn:
+def columns_of(gold: GoldSet, verdicts: Callable[[Item], Label | None], name: str) -> Verdicts:
     rows = [Judgement(item.item_id, item.sha, name, name, 0, verdicts(item)) for item in gold.items]
-    return JudgeColumn(name, gold.scale, rows)
+    return Verdicts(name, gold.scale, rows)
 
 
 def held(

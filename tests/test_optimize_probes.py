@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from judgecal import load_gold
-from judgecal.experiment import AgreementTable, Experiment, JudgeColumn
+from judgecal.experiment import AgreementTable, Experiment, Verdicts
 from judgecal.judges import PromptJudge
 from judgecal.judges.protocol import JudgeName
 from judgecal.optimize import probing
@@ -277,7 +277,7 @@ def test_a_candidate_that_answers_no_probe_is_not_mended(workspace: Workspace) -
     table = AgreementTable(gold, gold.select("dev"))
     probes = SplitProbes.of(gold, table.items, judge(workspace), 0)
     given = [Judgement(item.item_id, item.sha, "j", "f", 0, 50.0) for item in table.items]
-    silent = JudgeColumn("j", gold.scale, given)
+    silent = Verdicts("j", gold.scale, given)
     broken = probes.broken(table, silent, probing.Footing.through(None, gold.scale, gold.scale))
     assert all((values == 1.0).all() for values in broken.values())
     assert probes.share(broken).value == 1.0

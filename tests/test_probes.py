@@ -14,11 +14,11 @@ import pytest
 import judgecal
 from judgecal import load_gold
 from judgecal.errors import InputError
-from judgecal.experiment import AgreementTable, JudgeColumn, RunOptions
+from judgecal.experiment import AgreementTable, RunOptions, Verdicts
 from judgecal.experiment.verdicts import Cut
 from judgecal.judges import judge_named
 from judgecal.probes.family import families, families_named, make_probes
-from judgecal.probes.result import Footing, Verdicts, breaks, family_result, moved, system_biases
+from judgecal.probes.result import Footing, ProbeVerdicts, breaks, family_result, moved, system_biases
 from judgecal.probes.run import ProbeRun, certain, fits
 from judgecal.records import Item, Judgement, digest
 from judgecal.report.probe import in_words
@@ -104,7 +104,7 @@ def test_the_marks_are_the_pass_mark_of_people_or_thirds_of_the_scale() -> None:
 
 def verdicts(
     before: list[float], after: list[float], again: list[float] | None = None
-) -> tuple[Any, Verdicts]:
+) -> tuple[Any, ProbeVerdicts]:
     """`give_100` on so many answers of as many questions, and what a judge said of them."""
     gold, scale = load_gold("starter"), Scale.parse("percentage", pass_at=75.0)
     items = [item for item in gold.select("open") if item.item_id in gold.labels]
@@ -113,7 +113,7 @@ def verdicts(
     first = {one.of.item_id: value for one, value in zip(made.probes, before, strict=True)}
     first |= {one.item.item_id: value for one, value in zip(made.probes, after, strict=True)}
     second = again and {one.of.item_id: value for one, value in zip(made.probes, again, strict=True)}
-    return made, Verdicts(Footing(Cut(scale, scale)), first, second)
+    return made, ProbeVerdicts(Footing(Cut(scale, scale)), first, second)
 
 
 def test_a_judge_that_obeys_is_shown_to_break() -> None:
@@ -135,7 +135,7 @@ def test_noise_alone_is_not_shown_to_break_a_judge() -> None:
 
 def test_what_could_not_break_is_counted_apart_and_the_unscored_too() -> None:
     made, given = verdicts([95.0] * 5 + [10.0] * 25, [100.0] * 15 + [10.0] * 14 + [NAN])
-    given = Verdicts(
+    given = ProbeVerdicts(
         given.footing, {name: None if value != value else value for name, value in given.first.items()}
     )
     result = family_result(made, given, of=1)
@@ -158,7 +158,7 @@ def test_a_judge_that_favours_a_system_at_equal_labels_is_found_and_a_fair_one_i
     items = tuple(item for item in gold.select("open") if item.item_id in gold.labels)
     rng, table = np.random.default_rng(1), AgreementTable(gold, items)
 
-    def column(favoured: float) -> JudgeColumn:
+    def column(favoured: float) -> Verdicts:
         def verdict(item: Item) -> float:
             more = favoured * (item.system == "plover-2")
             return float(
@@ -166,7 +166,7 @@ def test_a_judge_that_favours_a_system_at_equal_labels_is_found_and_a_fair_one_i
             )
 
         rows = [Judgement(item.item_id, item.sha, "j", "f", 0, verdict(item)) for item in items]
-        return JudgeColumn("j", gold.scale, rows)
+        return Verdicts("j", gold.scale, rows)
 
     assert not any(row.stands_out for row in system_biases(table, column(0.0)))
     found = system_biases(table, column(25.0))

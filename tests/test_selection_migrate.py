@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from scipy.special import stdtrit
 
-from judgecal.experiment import AgreementTable, JudgeColumn
+from judgecal.experiment import AgreementTable, Verdicts
 from judgecal.experiment.in_python import score
 from judgecal.experiment.stored import find_experiment
 from judgecal.goldset import GoldSet, load_gold
@@ -51,7 +51,7 @@ def judge(workspace_dir: Path) -> PromptJudge:
 def lock(workspace_dir: Path, judge: PromptJudge, gold: GoldSet) -> Path:
     """The embedded judge, locked on the starter."""
     fitted = calibrate(
-        AgreementTable(gold, gold.items), JudgeColumn.of(judge, score(judge, gold, split="all"))
+        AgreementTable(gold, gold.items), Verdicts.from_calls(judge, score(judge, gold, split="all"))
     )
     return lock_file(workspace_dir / "judge.lock.json", judge, gold, calibration=fitted)
 
@@ -92,7 +92,7 @@ def looks(workspace_dir: Path) -> list[dict[str, Any]]:
 
 
 def test_the_map_of_a_lock_has_seen_no_item_of_test(gold: GoldSet, judge: PromptJudge) -> None:
-    column = JudgeColumn.of(judge, score(judge, gold, split="all"))
+    column = Verdicts.from_calls(judge, score(judge, gold, split="all"))
     fitted, whole = (
         calibrate(AgreementTable(gold, gold.items), column, **told) for told in ({}, {"everything": True})
     )

@@ -17,7 +17,7 @@ import pytest
 
 from judgecal.cli import run
 from judgecal.errors import InputError
-from judgecal.experiment import JudgeColumn, Judgements, RunOptions, read_experiment
+from judgecal.experiment import Judgements, RunOptions, Verdicts, read_experiment
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
 from judgecal.models import ModelSpec
@@ -531,7 +531,7 @@ def test_all_labels_choose_no_judge_that_has_seen_some(judgecal: Run, recorded: 
     assert ran.code == 2 and "run judgecal agreement with --split all" in ran.err
     assert judgecal("select", recorded, "--split", "dev").code == 2
     stored = read_experiment(workspace := find_workspace(None), recorded)
-    compiled = JudgeColumn(
+    compiled = Verdicts(
         "correctness_v3@embedded#opt", stored.gold.scale, stored.judges[0].rows, kind="prompt"
     )
     stored = dataclasses.replace(stored, judges=(compiled, *stored.judges[1:]))

@@ -17,9 +17,9 @@ def _drawn(seed: int, n: int) -> tuple[np.ndarray, np.ndarray, list[int]]:
     return gold, verdicts, (np.arange(n) // 2).tolist()
 
 
-def _column(rows: list[list[float | None]] | None) -> np.ndarray:
+def _column(rows: np.ndarray | None) -> np.ndarray:
     assert rows is not None
-    return np.array([row[0] for row in rows], dtype=float)
+    return rows[:, 0]
 
 
 def test_a_rescaling_changes_nothing() -> None:
@@ -52,7 +52,7 @@ def test_a_verdict_that_is_missing_stays_so_and_what_has_no_chances_has_none() -
     rows: list[list[float | None]] = [[one] for one in verdicts.tolist()]
     rows[5] = [None]
     found = cross_fitted_probabilities(gold, rows, groups=groups, **SCALES)
-    assert found is not None and found[5] == [None] and all(row[0] is not None for row in found[:5])
+    assert found is not None and np.isnan(found[5, 0]) and not np.isnan(found[:5]).any()
     assert cross_fitted_probabilities(gold, gold, scale="binary", judge_scale="binary", groups=groups) is None
     assert cross_fitted_probabilities(gold, verdicts, groups=[0] * 60, **SCALES) is None
     graded = cross_fitted_probabilities(verdicts, verdicts, scale="percentage", judge_scale="percentage")

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from judgecal.experiment.agreement import drawing_weights
+from judgecal.experiment.agreement_table import drawing_weights
 from judgecal.goldset import GOLD, GoldSet, common_label
 from judgecal.goldset.gold_set import differ
 from judgecal.goldset.labels import label_text

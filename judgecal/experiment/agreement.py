@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,231 +14,18 @@ import numpy as np
 
 from judgecal.engine import counted_remark
 from judgecal.errors import InputError, unknown_name
+from judgecal.experiment.agreement_table import AgreementTable, Verdicts, drawing_weights
 from judgecal.experiment.folder import Experiment
-from judgecal.experiment.judgements import item_scale, stored_notes, verdict_matrix, whole_items
+from judgecal.experiment.judgements import stored_notes, verdict_matrix
 from judgecal.experiment.result import BothOrders, Entry, JudgeEntry, Latency, Retest, Tokens
 from judgecal.goldset import GoldSet
-from judgecal.judges import Judge, JudgeKind, JudgeName, in_orders
+from judgecal.judges import Judge, JudgeName, in_orders
 from judgecal.records import ORDERS, PAIR_UNIT, PREFERS_A, TIE, Estimate, Item, Judgement
 from judgecal.scale import Label, Scale, common_scale
-from judgecal.stats import (
-    Calibration,
-    agreement,
-    best_constant,
-    cross_fitted,
-    cross_fitted_probabilities,
-    fit_calibration,
-    leading_metric,
-    limits_of_agreement,
-)
+from judgecal.stats import best_constant, leading_metric, limits_of_agreement
 from judgecal.stats.intervals import mean_estimate
 from judgecal.stats.retest import repeatability
-from judgecal.stats.sample import Floats
-
-CONSTANT = "constant"
-"""The fingerprint of what says the same of every item."""
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeColumn:
-    """One judge's judgements, unscored ones included, ready to be held against labels."""
-
-    judge: str
-    scale: Scale  # of its verdicts
-    rows: Sequence[Judgement]
-    # cost in US dollars of prompt and completion tokens, for the replies that came from the store
-    price: Callable[[int | None, int | None], float | None] | None = None
-    kind: JudgeKind = "recorded"  # how it comes to its verdicts; `recorded` where nobody here can ask it
-    calls: Sequence[Judgement] = ()  # the rows as the journal holds them, where these are of single contexts
-
-    @classmethod
-    def of(cls, judge: Judge, rows: Sequence[Judgement]) -> JudgeColumn:
-        """The column of a judge that judgecal called itself."""
-        price = None if judge.model is None else judge.model.cost_usd
-        return cls(judge.name, item_scale(judge), whole_items(rows, judge.scale), price, judge.kind, rows)
-
-    @property
-    def stored(self) -> Sequence[Judgement]:
-        """The rows as the journal holds them."""
-        return self.calls or self.rows
-
-    @property
-    def constant(self) -> bool:
-        """Whether it says the same of every item by its making: no map would make it another."""
-        return bool(self.rows) and self.rows[0].judge_fingerprint == CONSTANT
-
-    @property
-    def cell(self) -> tuple[str, str] | None:
-        """Its place in the grid: the signature, and the model with its program; None without a prompt."""
-        if self.kind != "prompt":
-            return None
-        name = JudgeName.parse(self.judge)
-        return name.signature, name.system
-
-    def cost_usd(self, row: Judgement) -> float | None:
-        """What a judgement costs in production: a stored reply counts as if it had been called for."""
-        if not row.cached or self.price is None:
-            return row.cost_usd
-        return self.price(row.prompt_tokens, row.completion_tokens)
-
-
-@dataclass(frozen=True)
-class AgreementTable:
-    """What every entry of a table shares: the people's labels of the items asked for."""
-
-    gold: GoldSet
-    items: tuple[Item, ...]  # the labelled ones, after `--limit`
-    repeats: int = 1  # the judgements asked for of each
-    seed: int = 0  # of the bootstrap
-    level: float = 0.95  # the nominal coverage of the intervals
-    # the items beside them on which raters tie: without a gold label, raters and judges stand beside each
-    # other there
-    tied: tuple[Item, ...] = ()
-
-    @cached_property
-    def labels(self) -> list[Label]:
-        """Gold labels, one an item."""
-        return [self.gold.labels[item.item_id] for item in self.items]
-
-    @cached_property
-    def groups(self) -> list[str]:
-        """Groups, one an item."""
-        return [item.group for item in self.items]
-
-    @cached_property
-    def weights(self) -> Floats | None:
-        """Of the items, 1 / their chance of being drawn (`drawing_weights`)."""
-        return drawing_weights(self.gold, self.items)
-
-    @property
-    def drawn_notes(self) -> tuple[str, ...]:
-        """What follows from items that were not all as likely to be drawn; mostly nothing."""
-        if self.weights is None:
-            return ()
-        return (
-            "the items were drawn with unequal probabilities: means are weighted by 1 / probability, "
-            "and all counts are of the items drawn; we leave out what cannot be weighted (coefficients, "
-            "parts, people compared with people)",
-        )
-
-    def of(self, column: JudgeColumn) -> AgreementTable:
-        """The table with a recorded judge's own repeats: what others were asked more is not missing here."""
-        if column.kind != "recorded":
-            return self
-        return dataclasses.replace(self, repeats=1 + max((row.repeat for row in column.rows), default=0))
-
-    def beside(self, columns: Iterable[JudgeColumn]) -> list[tuple[JudgeColumn, JudgeColumn]]:
-        """Each judge's column as it is, and as `described` makes it."""
-        return [(column, self.of(column).described(column)) for column in columns]
-
-    def verdicts(self, column: JudgeColumn) -> list[list[Label | None]]:
-        """The verdicts of a judge as items x repeats; None where there is none."""
-        return verdict_matrix(column.rows, self.items, self.repeats)
-
-    @property
-    def shared(self) -> dict[str, Any]:
-        """What statistics on these items have in common, by its names there."""
-        scale, groups, weights = self.gold.scale, self.groups, self.weights
-        return {"scale": scale, "groups": groups, "level": self.level, "seed": self.seed, "weights": weights}
-
-    def scaled(self, column: JudgeColumn | None = None) -> dict[str, Any]:
-        """What statistics of a judge's verdicts ask for beside labels: both scales, and the questions."""
-        judge_scale = self.gold.scale if column is None else column.scale
-        return {"scale": self.gold.scale, "judge_scale": judge_scale, "groups": self.groups}
-
-    def agreement(
-        self,
-        verdicts: Iterable[object],
-        column: JudgeColumn | None = None,
-        *,
-        against: Iterable[object] | None = None,
-        **how: Any,
-    ) -> dict[str, Estimate]:
-        """METRIC -> Estimate of a judge's verdicts, or of some on the people's scale, with the gold labels or
-        others; `how` as in `stats.agreement`."""
-        labels = self.labels if against is None else against
-        return agreement(labels, verdicts, **{**self.shared, **self.scaled(column), **how})
-
-    def agreements(
-        self, column: JudgeColumn, *, labels: Sequence[Label | None] | None = None
-    ) -> dict[str, dict[str, Estimate]]:
-        """`agreement` (complete case), `as_wrong` and `calibrated` of one judge, against the gold labels or
-        others.
-
-        `calibrated` counts an unscored item as wrong too, and is empty where nothing can be calibrated: of
-        labels without an order, and of a constant.
-        """
-        verdicts, calibrated = self.verdicts(column), dict[str, Estimate]()
-        complete = as_wrong = self.agreement(verdicts, column, against=labels)
-        if any(None in row for row in verdicts):
-            as_wrong = self.agreement(verdicts, column, against=labels, unscored="wrong")
-        mapped = self.calibrated(column, labels)
-        if mapped is not None:
-            calibrated = self.agreement(mapped, against=labels, unscored="wrong")
-            known: Sequence[Label | None] = self.labels if labels is None else labels
-            chances = cross_fitted_probabilities(known, verdicts, weights=self.weights, **self.scaled(column))
-            if chances is not None:
-                brier: dict[str, Any] = {"judge_scale": "percentage", "metrics": ["brier"]}
-                calibrated |= self.agreement(chances, against=labels, unscored="wrong", **brier)
-        return {"agreement": complete, "as_wrong": dict(as_wrong), "calibrated": calibrated}
-
-    def calibrated(
-        self, column: JudgeColumn, labels: Sequence[Label | None] | None = None
-    ) -> list[list[float | None]] | None:
-        """The verdicts of a judge on the people's scale, items x repeats, each by a map that did not see its
-        question; None where nothing can be calibrated.
-        """
-        if column.constant:
-            return None
-        known: Sequence[Label | None] = self.labels if labels is None else labels
-        return cross_fitted(known, self.verdicts(column), weights=self.weights, **self.scaled(column))
-
-    def described(self, column: JudgeColumn) -> JudgeColumn:
-        """A judge's column with the verdicts that describe it: calibrated, on the people's scale, where a map
-        decides (`calibrated`), without what the table does not ask for; else as it is.
-        """
-        mapped = self.calibrated(column)
-        if mapped is None:
-            return column
-        known = {
-            (item.item_id, repeat): verdict
-            for item, row in zip(self.items, mapped, strict=True)
-            for repeat, verdict in enumerate(row)
-        }
-        rows = [
-            dataclasses.replace(row, verdict=known[row.item_id, row.repeat])
-            for row in whole_items(column.rows)
-            if (row.item_id, row.repeat) in known
-        ]
-        return dataclasses.replace(column, scale=self.gold.scale, rows=rows, calls=())
-
-    def calibration(self, column: JudgeColumn, *, fitted_on: str) -> Calibration | None:
-        """The map of a judge, fitted on these items; None without an order of labels or a scored verdict."""
-        return fit_calibration(self.labels, self.verdicts(column), fitted_on=fitted_on, **self.scaled(column))
-
-    def through(self, calibration: Calibration | None, column: JudgeColumn) -> dict[str, Estimate]:
-        """Agreement of a judge through a map that was fitted elsewhere, an unscored item counted as wrong."""
-        if calibration is None:
-            return {}
-        mapped = [[calibration.apply(verdict) for verdict in row] for row in self.verdicts(column)]
-        return self.agreement(mapped, unscored="wrong", weights=None)
-
-
-def drawing_weights(gold: GoldSet, items: Sequence[Item]) -> Floats | None:
-    """1 / the chance of each item to be drawn, their mean 1; None where all are the same or not known."""
-    chances = [item.inclusion_probability for item in items]
-    known = [chance for chance in chances if chance is not None]
-    if not known:
-        return None
-    if len(known) < len(chances):
-        lacking = next(item.item_id for item in items if item.inclusion_probability is None)
-        raise InputError(
-            f"gold set {gold.name}: {len(chances) - len(known)} of {len(chances)} items have no "
-            f"inclusion_probability, such as {lacking!r}, and the others do: give it in items.jsonl, or "
-            "keep those in a set of their own"
-        )
-    weights = 1.0 / np.array(known)
-    return None if np.ptp(weights) <= 1e-9 * weights.max() else weights / weights.mean()
+from judgecal.stats.sample import Floats, Labels
 
 
 def refuse_unequal(gold: GoldSet, items: Sequence[Item], command: str) -> None:
@@ -251,7 +38,7 @@ def refuse_unequal(gold: GoldSet, items: Sequence[Item], command: str) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StoredExperiment:
     """An experiment on disk, with what it says of its judges."""
 
@@ -260,14 +47,14 @@ class StoredExperiment:
     items: tuple[Item, ...]  # the labelled ones that judges may be held against each other on, in file order
     tied: tuple[Item, ...]  # the items of the same part of the set on which raters tie
     split: str
-    judges: tuple[JudgeColumn, ...]  # each that was asked for, in that order
-    floor: tuple[JudgeColumn, ...]  # those of the embedded model below them, where they judged
+    judges: tuple[Verdicts, ...]  # each that was asked for, in that order
+    floor: tuple[Verdicts, ...]  # those of the embedded model below them, where they judged
     seed: int
     notes: tuple[str, ...]  # what the reader must know of how this was read
     trained_on: frozenset[str] = frozenset()  # groups whose labels a compiled judge of it has seen
 
     @property
-    def columns(self) -> tuple[JudgeColumn, ...]:
+    def columns(self) -> tuple[Verdicts, ...]:
         """All that judged."""
         return (*self.judges, *self.floor)
 
@@ -276,7 +63,7 @@ class StoredExperiment:
         """Whether test items are among its items."""
         return any(self.gold.split_of(item.group) == "test" for item in self.items)
 
-    @property
+    @cached_property
     def table(self) -> AgreementTable:
         """The items with the repeats that were asked for."""
         repeats = int(self.experiment.config.get("repeats", 1))
@@ -286,7 +73,7 @@ class StoredExperiment:
         """The judge, to be asked about a pair in as many orders as here."""
         return in_orders(judge, one=bool(self.experiment.config.get("one_order")))
 
-    def column(self, judge: str) -> JudgeColumn:
+    def column(self, judge: str) -> Verdicts:
         """One judge's judgements."""
         known = {column.judge: column for column in reversed(self.columns)}
         column = known.get(judge) or known.get(str(JudgeName.read(judge)))  # `J x5` is `J*5`
@@ -296,16 +83,12 @@ class StoredExperiment:
         return column
 
 
-def entry(
-    table: AgreementTable, column: JudgeColumn, *, labels: Sequence[Label | None] | None = None
-) -> Entry:
+def entry(table: AgreementTable, column: Verdicts, *, labels: Labels | None = None) -> Entry:
     """One judge's entry: counts, agreement with the gold labels or others, cost and latency."""
     return Entry(**entry_fields(table, column, labels=labels))
 
 
-def entry_fields(
-    table: AgreementTable, column: JudgeColumn, *, labels: Sequence[Label | None] | None = None
-) -> dict[str, Any]:
+def entry_fields(table: AgreementTable, column: Verdicts, *, labels: Labels | None = None) -> dict[str, Any]:
     """The fields of `entry`, for whatever is one with more."""
     expected = len({item.item_id for item in table.items}) * table.repeats
     rows = _rows_of(table, column)
@@ -338,55 +121,61 @@ def entry_fields(
     }
 
 
-def _rows_of(table: AgreementTable, column: JudgeColumn) -> list[Judgement]:
+def _rows_of(table: AgreementTable, column: Verdicts) -> list[Judgement]:
     asked = {item.item_id for item in table.items}
     return [row for row in column.rows if row.item_id in asked and row.repeat < table.repeats]
 
 
-def constant_column(table: AgreementTable, metric: str | None = None) -> JudgeColumn:
+def constant_judge(table: AgreementTable, metric: str | None = None) -> Verdicts:
     """The constant that is best by a metric, the leading one where not given, on the same items."""
     scale = table.gold.scale
     label = best_constant(table.labels, scale=scale, metric=metric, weights=table.weights)
     name = f"constant {label:g}" if isinstance(label, float) else f"constant {label}"
-    rows = [
-        Judgement(item.item_id, item.sha, name, CONSTANT, repeat, label)
-        for item in table.items
-        for repeat in range(table.repeats)
-    ]
-    return JudgeColumn(name, scale, rows)
+    return Verdicts(name, scale, (), constant=label)
 
 
 def constant_entry(table: AgreementTable) -> Entry:
     """What the best constant of each metric reaches; it costs nothing, and no map makes it another."""
-    leading = entry(table, constant_column(table))
-    best = dict(leading.agreement)
-    for metric in leading.agreement:
-        column = constant_column(table, metric)
-        if column.judge != leading.judge:
-            best |= table.agreement(table.verdicts(column), metrics=[metric])
-    same: dict[str, Any] = {"agreement": best, "as_wrong": dict(best), "calibrated": dict(best)}
-    return dataclasses.replace(leading, judge="best constant", usd_per_1k=0.0, **same)
+    leading = constant_judge(table)
+    best = table.agreement(table.verdicts(leading))
+    for metric in best:
+        judge = constant_judge(table, metric)
+        if judge.judge != leading.judge:
+            best |= table.agreement(table.verdicts(judge), metrics=[metric])
+    n = len(table.items) * table.repeats
+    return Entry(
+        judge="best constant",
+        n=n,
+        n_expected=n,
+        n_unscored=0,
+        agreement=best,
+        as_wrong=dict(best),
+        calibrated=dict(best),
+        latency_s=Latency(None, None),
+        usd_per_1k=0.0,
+        tokens=Tokens(None, None),
+        unit=str(common_scale(table.gold.scale, leading.scale)),
+        unscored={},
+    )
 
 
-def judge_entry(table: AgreementTable, column: JudgeColumn) -> JudgeEntry:
+def judge_entry(table: AgreementTable, column: Verdicts) -> JudgeEntry:
     """A judge's entry with what explains it, all of the verdicts that describe it (`described`)."""
-    people, described = table.gold.scale, table.described(column)
-    labels, verdicts = table.labels, table.verdicts(described)
-    shared = table.scaled(described) | {"level": table.level}
+    people, (verdicts, scale) = table.gold.scale, table.described(column)
+    shared = {**table.scaled(), "judge_scale": scale, "level": table.level}
     fields = entry_fields(table, column) | {"kind": column.kind}
     if fields["n_unscored"]:  # what decides, with unscored items counted as their labels
         metrics = [leading_metric(people)]
-        fields["best_case"] = table.agreement(verdicts, described, metrics=metrics, unscored="right")
+        right: dict[str, Any] = {"judge_scale": scale, "metrics": metrics, "unscored": "right"}
+        fields["best_case"] = table.agreement(verdicts, **right)
     fields |= pair_fields(table, column)
     if table.weights is not None:
         return JudgeEntry(**fields)
     if people.graded:
-        fields["limits_of_agreement"] = limits_of_agreement(labels, verdicts, **shared)
+        fields["limits_of_agreement"] = limits_of_agreement(table.labels, verdicts, **shared)
     if table.repeats > 1:
-        again, rows = (
-            repeatability(verdicts, gold_labels=labels, seed=table.seed, **shared),
-            _rows_of(table, described),
-        )
+        again = repeatability(verdicts, gold_labels=table.labels, seed=table.seed, **shared)
+        rows = _rows_of(table, column)
         named = ("exact_agreement", "unanimous", "within_item_sd", "within_item_sd_share", "icc_1_1")
         flips = (estimate for name, estimate in again.estimates.items() if name.startswith("flip_rate"))
         fields["retest"] = Retest(
@@ -397,20 +186,20 @@ def judge_entry(table: AgreementTable, column: JudgeColumn) -> JudgeEntry:
             run_sd=again.run_sd,
             # then those calls were made before, each repeat for itself
             all_cached=bool(rows) and all(row.cached for row in rows),
-            unit=str(common_scale(people, described.scale)),
+            unit=str(common_scale(people, scale)),
         )
     return JudgeEntry(**fields)
 
 
-def pair_fields(table: AgreementTable, column: JudgeColumn) -> dict[str, Any]:
+def pair_fields(table: AgreementTable, column: Verdicts) -> dict[str, Any]:
     """What a judge of pairs has beside its agreement; nothing of any other."""
     calls = dataclasses.replace(column, rows=column.calls)
     rows = [row for row in _rows_of(table, calls) if row.unit == PAIR_UNIT]
     if not rows:
         return {}
 
-    def accuracy(verdicts: Sequence[Sequence[Label | None]], **how: Any) -> Estimate:
-        return table.agreement(verdicts, column, metrics=["accuracy"], **how)["accuracy"]
+    def accuracy(verdicts: Iterable[object], **options: Any) -> Estimate:
+        return table.agreement(verdicts, column, metrics=["accuracy"], **options)["accuracy"]
 
     shares, counts, orders = order_shares(rows, table.items, table.repeats, table.level, table.weights)
     untied = [None if label == TIE else label for label in table.labels]
@@ -456,7 +245,7 @@ def order_shares(
 
 
 def verdict_notes(
-    people: Scale, columns: Sequence[JudgeColumn], *, rows: Iterable[Judgement] | None = None
+    people: Scale, columns: Sequence[Verdicts], *, rows: Iterable[Judgement] | None = None
 ) -> list[str]:
     """What must be known of the verdicts of some judges, without full stops: scales, counted tokens, stored
     replies.

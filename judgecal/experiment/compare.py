@@ -12,9 +12,9 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator
 
 from judgecal.errors import InputError, listed
-from judgecal.experiment.agreement import JudgeColumn, StoredExperiment, verdict_notes
+from judgecal.experiment.agreement import StoredExperiment, verdict_notes
+from judgecal.experiment.agreement_table import Verdicts
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment
-from judgecal.experiment.judgements import verdict_matrix
 from judgecal.experiment.looks import Look, foresee_look, look_at_test, looks_so_far, seen_judges
 from judgecal.experiment.losses import prompt_model_grid
 from judgecal.experiment.result import GoldSummary
@@ -28,6 +28,7 @@ from judgecal.stats import (
     Interaction,
     compare_all,
     leading_metric,
+    metric_facts,
     metric_named,
 )
 from judgecal.stats.significance import N_PERM
@@ -131,7 +132,7 @@ class CompareRun:
         return metric
 
     @cached_property
-    def columns(self) -> tuple[JudgeColumn, ...]:
+    def columns(self) -> tuple[Verdicts, ...]:
         """The judges compared."""
         columns = tuple(self.stored.column(name) for name in self.names) or self.stored.judges
         twice = sorted({name for name in self.names if self.names.count(name) > 1})
@@ -184,22 +185,17 @@ class CompareRun:
         return result
 
     def _compared(self, level: float, *, n_perm: int) -> dict[tuple[str, str], Comparison]:
-        table, columns = dataclasses.replace(self.stored.table, seed=self.seed, level=level), self.columns
-        return compare_all(
-            table.labels,
-            {
-                column.judge: verdict_matrix(column.rows, table.items, self._repeats(column))
-                for column in columns
-            },
-            scales={column.judge: column.scale for column in columns},
-            metric=self._metric,
-            n_perm=n_perm,
-            **table.shared,
-        )
+        table = dataclasses.replace(self.stored.table, seed=self.seed, level=level)
+        judges = {column.judge: column for column in self.columns}
+        facts, scales = metric_facts(self._metric), {name: column.scale for name, column in judges.items()}
+        once = table.deciding(judges, calibrated=facts.calibrated, repeats=self._repeats)
+        raw = {name: table.verdicts(column, self._repeats(column)) for name, column in judges.items()}
+        options: dict[str, Any] = {"scales": scales, "metric": self._metric, "n_perm": n_perm}
+        return compare_all(table.labels, raw, deciding=once, **options, **table.shared)
 
-    def _repeats(self, column: JudgeColumn) -> int:
+    def _repeats(self, column: Verdicts) -> int:
         """As many as were asked for; of recorded judgements, as many as a judge gave."""
-        return max([self.stored.table.repeats, *(1 + row.repeat for row in column.rows)])
+        return max(self.stored.table.repeats, column.repeats)
 
     def foresee(self) -> Look | None:
         """Which decision on test labels a run would take; None where it sees no test item."""

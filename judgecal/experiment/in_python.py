@@ -10,7 +10,7 @@ from typing import Any
 
 from judgecal.engine import require_prices
 from judgecal.errors import InputError, notice
-from judgecal.experiment.agreement import AgreementTable
+from judgecal.experiment.agreement_table import AgreementTable
 from judgecal.experiment.compare import draws
 from judgecal.experiment.judgements import Judgements, item_scale, verdict_matrix, whole_items
 from judgecal.experiment.looks import Look, look_at_test, seen_judges
@@ -24,7 +24,7 @@ from judgecal.scale import Label, Scale
 from judgecal.stats import Agreement, Comparison, cross_fitted, leading_metric, metric_facts
 from judgecal.stats import agreement as agreement_of_arrays
 from judgecal.stats import compare as compare_arrays
-from judgecal.stats.sample import Floats, Unscored, as_scale
+from judgecal.stats.sample import Floats, Unscored, as_scale, as_sequence
 from judgecal.stats.significance import N_PERM
 from judgecal.workspace import find_workspace
 
@@ -184,8 +184,7 @@ def agreement(
         level, seed, weights: as in `stats.agreement`, and so are the repeats and the errors.
     """
     if not isinstance(gold_labels, GoldSet):
-        labels: Sequence[object] = list(gold_labels)
-        verdicts: Sequence[object] = list(judge_labels)
+        labels, verdicts = as_sequence(gold_labels), as_sequence(judge_labels)
     elif scale is not None or groups is not None or weights is not None:
         raise InputError("agreement: a gold set says its scale, questions and weights: leave them out")
     else:
@@ -196,14 +195,15 @@ def agreement(
         judge_scale = judge_scale or _own_scale(judge_labels)
         scale, groups, weights = gold_labels.scale, table.groups, table.weights
     people = as_scale(_scale_given("agreement", scale))
-    groups = None if groups is None else list(groups)
+    groups = None if groups is None else as_sequence(groups)
     both: dict[str, Any] = {"scale": people, "judge_scale": judge_scale, "groups": groups, "weights": weights}
     shared = {**both, "level": level, "seed": seed}
     found = agreement_of_arrays(labels, verdicts, metrics=metrics, unscored=unscored, **shared)
     leading = leading_metric(people)
     mapped = cross_fitted(labels, verdicts, **both) if metric_facts(leading).calibrated else None
-    deciding = {**shared, "judge_scale": None} if mapped else shared
-    decides = agreement_of_arrays(labels, mapped or verdicts, metrics=[leading], unscored="wrong", **deciding)
+    deciding = shared if mapped is None else {**shared, "judge_scale": None}
+    decided = verdicts if mapped is None else mapped
+    decides = agreement_of_arrays(labels, decided, metrics=[leading], unscored="wrong", **deciding)
     return Agreement(found, metric=leading, decides=decides[leading], calibrated=mapped is not None)
 
 

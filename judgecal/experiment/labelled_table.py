@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from judgecal.experiment.agreement import JudgeColumn, StoredExperiment
+from judgecal.experiment.agreement import StoredExperiment
+from judgecal.experiment.agreement_table import Verdicts
 from judgecal.experiment.judgements import whole_items
 from judgecal.experiment.result import LabelledTable, TableRate
 from judgecal.goldset import GoldSet
@@ -21,7 +22,7 @@ from judgecal.workspace import Workspace
 
 
 def labelled_table(
-    workspace: Workspace, stored: StoredExperiment, columns: Sequence[JudgeColumn]
+    workspace: Workspace, stored: StoredExperiment, columns: Sequence[Verdicts]
 ) -> LabelledTable | None:
     """What an experiment says of its table; None of one on a gold set of the workspace."""
     config = stored.experiment.config.get("table")
@@ -49,7 +50,7 @@ def _keep(workspace: Workspace, name: str, config: Mapping[str, Any]) -> str:
     return f"{place}{made} gold import {shlex.quote(config['file'])} --as {free} {config['options']}"
 
 
-def _rate(gold: GoldSet, column: JudgeColumn, seed: int) -> TableRate:
+def _rate(gold: GoldSet, column: Verdicts, seed: int) -> TableRate:
     people, common = gold.scale, common_scale(gold.scale, column.scale)
     said = {row.item_id: row.verdict for row in whole_items(column.rows) if not row.repeat}
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from judgecal.experiment.agreement import AgreementTable, JudgeColumn, constant_column
-from judgecal.experiment.judgements import verdict_matrix
+import numpy as np
+
+from judgecal.experiment.agreement import constant_judge
+from judgecal.experiment.agreement_table import AgreementTable, Matrix, Verdicts
 from judgecal.experiment.people import first_verdicts, peer_ratings
 from judgecal.records import Estimate, Judgement
-from judgecal.scale import Label, Scale
+from judgecal.scale import Label
 from judgecal.stats import Interaction, compare_paired, interaction
-from judgecal.stats.calibration import calibrated
+from judgecal.stats.calibration import CalibratedJudges, CrossFit, cross_fit
 from judgecal.stats.metrics import metric_facts
 from judgecal.stats.paired import PairedDifference
+from judgecal.stats.sample import Labels
 from judgecal.stats.simultaneous import Losses, losses_against_best
 from judgecal.stats.stand_in import MIN_SHARED, beside
 from judgecal.stats.strata import Stratum, too_thin
@@ -105,17 +108,13 @@ class PromptModelGrid:
 
 
 def judge_losses(
-    table: AgreementTable, columns: Sequence[JudgeColumn], *, metric: str, margin: float | None
+    table: AgreementTable, columns: Sequence[Verdicts], *, metric: str, margin: float | None
 ) -> tuple[Losses, tuple[JudgeLoss, ...]]:
     """What judges lose on the items of a table; for each the paired interval beside the bound of all."""
-    losses = losses_against_best(
-        table.labels,
-        {column.judge: table.of(column).verdicts(column) for column in columns},
-        scales={column.judge: column.scale for column in columns},
-        metric=metric,
-        margin=margin,
-        **table.shared,
-    )
+    by_name = {column.judge: column for column in columns}
+    deciding = table.deciding(by_name, calibrated=metric_facts(metric).calibrated)
+    options: dict[str, Any] = {"metric": metric, "margin": margin, **table.shared}
+    losses = losses_against_best(table.labels, deciding.verdicts, deciding=deciding, **options)
     best = next(column for column in columns if column.judge == losses.best)
     judges = []
     for column in columns:
@@ -126,7 +125,7 @@ def judge_losses(
 
 
 def floor_loss(
-    table: AgreementTable, judge: JudgeColumn, *, metric: str, of: int, floor: JudgeColumn | None = None
+    table: AgreementTable, judge: Verdicts, *, metric: str, of: int, floor: Verdicts | None = None
 ) -> FloorLoss:
     """What the best constant, or another floor, loses against a judge, paired on a table's items.
 
@@ -134,8 +133,8 @@ def floor_loss(
     1 - (1 - level) / of (Bonferroni). Of errors the difference is turned round, so that a loss is above 0.
     """
     table = dataclasses.replace(table, level=1.0 - (1.0 - table.level) / of)
-    column = floor or constant_column(dataclasses.replace(table, repeats=1))
-    paired = _paired(table, judge, column, metric, repeats=1, map_other=not column.constant)
+    column = floor or constant_judge(dataclasses.replace(table, repeats=1))
+    paired = _paired(table, judge, column, metric, repeats=1)
     loss = _decided(paired, metric)
     if metric_facts(metric).direction == "less" and loss.value is not None:
         low, high = (None if end is None else -end for end in (loss.high, loss.low))
@@ -143,7 +142,7 @@ def floor_loss(
     return FloorLoss(column.judge, loss, paired.strata, metric)
 
 
-def people_losses(table: AgreementTable, best: JudgeColumn, *, metric: str) -> tuple[PersonLoss, ...]:
+def people_losses(table: AgreementTable, best: Verdicts, *, metric: str) -> tuple[PersonLoss, ...]:
     """What each rater loses against the best judge, both against the raters it shares enough items with."""
     ratings, judged = peer_ratings(table), first_verdicts(table, best).keys()
     items, people = {item.item_id: item for item in (*table.items, *table.tied)}, []
@@ -157,7 +156,7 @@ def people_losses(table: AgreementTable, best: JudgeColumn, *, metric: str) -> t
             for item_id, label in labels_of.items()
         ]
         part = dataclasses.replace(table, items=tuple(items[str(item_id)] for item_id, _ in pairs), repeats=1)
-        labels, person = [label for _, label in pairs], JudgeColumn(rater, table.gold.scale, rows)
+        labels, person = [label for _, label in pairs], Verdicts(rater, table.gold.scale, rows)
         first = dataclasses.replace(best, rows=[row for row in best.rows if row.repeat == 0])
         loss = _decided(_paired(part, first, person, metric, labels=labels), metric)
         people.append(PersonLoss(rater, loss, len(shared)))
@@ -166,42 +165,42 @@ def people_losses(table: AgreementTable, best: JudgeColumn, *, metric: str) -> t
 
 def _paired(
     table: AgreementTable,
-    best: JudgeColumn,
-    other: JudgeColumn,
+    best: Verdicts,
+    other: Verdicts,
     metric: str,
     *,
     labels: Sequence[Label] | None = None,
     repeats: int | None = None,
-    map_other: bool = True,
 ) -> PairedDifference:
     """What another loses against the best judge, once calibrated where the metric asks for it.
 
     The verdicts of the one with fewer repeats (`repeats` of the other, where they are not its own) are taken
     in turn until they are as many; a mean over repeats stays itself.
     """
-    n_best, n_other = table.of(best).repeats, repeats or table.of(other).repeats
-    labels = labels or table.labels
-    sides: dict[str, Iterable[object]] = {}
-    for name, column, n in (("best", best, n_best), ("other", other, n_other)):
-        rows = verdict_matrix(column.rows, table.items, n)
-        sides[name] = [[row[place % n] for place in range(max(n_best, n_other))] for row in rows]
-    scales: Mapping[str, Scale | str] = {"best": best.scale, "other": other.scale}
-    once = calibrated(
-        labels,
-        sides if map_other else {"best": sides["best"]},
-        scale=table.gold.scale,
-        scales=scales,
-        groups=table.groups,
-        asked=metric_facts(metric).calibrated,
-        weights=table.weights,
-    )
-    verdicts, scales = {**sides, **once.verdicts}, {**scales, **once.scales}
+    n = {"best": table.repeats_of(best), "other": repeats or table.repeats_of(other)}
+    judges, most = {"best": best, "other": other}, max(n.values())
+    known: Labels = table.labels if labels is None else labels
+    sides: dict[str, Matrix] = {
+        side: np.take(table.verdicts(judge, n[side]), np.arange(most) % n[side], axis=1)
+        for side, judge in judges.items()
+    }
+    fits = dict[str, CrossFit]()
+    for side, judge in judges.items():
+        if not metric_facts(metric).calibrated or judge.constant is not None:
+            continue
+        if labels is None and n[side] == most:
+            fit = table.cross_fit(judge, most)
+        else:
+            fit = cross_fit(known, sides[side], weights=table.weights, **table.scaled(judge))
+        fits |= {} if fit is None else {side: fit}
+    scales = {side: judge.scale for side, judge in judges.items()}
+    once = CalibratedJudges.from_fits(sides, scales, fits, scale=table.gold.scale)
     return compare_paired(
-        labels,
-        verdicts["best"],
-        verdicts["other"],
-        a_scale=scales["best"],
-        b_scale=scales["other"],
+        known,
+        once.verdicts["best"],
+        once.verdicts["other"],
+        a_scale=once.scales["best"],
+        b_scale=once.scales["other"],
         metric=metric,
         n_perm=1,  # the interval needs no p value
         more_error=once.error_of_fit("best", "other"),
@@ -218,7 +217,7 @@ def _decided(paired: PairedDifference, metric: str) -> Estimate:
 
 
 def prompt_model_grid(
-    table: AgreementTable, columns: Sequence[JudgeColumn], metric: str, *, test: bool = True
+    table: AgreementTable, columns: Sequence[Verdicts], metric: str, *, test: bool = True
 ) -> PromptModelGrid:
     """The judges as prompt x model.
 
@@ -230,14 +229,9 @@ def prompt_model_grid(
     small = len(grid.prompts) < 2 or len(grid.models) < 2 or not grid.whole
     if small or not test or table.weights is not None:
         return grid
-    placed = {(cell.prompt, cell.model): column for cell, column in zip(cells, columns, strict=True)}
+    placed = {(cell.prompt, cell.model): judge for cell, judge in zip(cells, columns, strict=True)}
+    once = table.deciding(placed)
     shared: dict[str, Any] = {"scale": table.gold.scale, "groups": table.groups}
-    once = calibrated(
-        table.labels,
-        {key: table.of(column).verdicts(column) for key, column in placed.items()},
-        scales={key: column.scale for key, column in placed.items()},
-        **shared,
-    )
     tested = interaction(
         table.labels,
         once.verdicts,

@@ -14,7 +14,8 @@ from itertools import combinations
 from statistics import fmean
 from typing import Any
 
-from judgecal.experiment.agreement import AgreementTable, JudgeColumn, entry, entry_fields
+from judgecal.experiment.agreement import entry, entry_fields
+from judgecal.experiment.agreement_table import AgreementTable, Verdicts, as_lists
 from judgecal.experiment.result import AltTestEntry, JudgeEntry, RaterEntry
 from judgecal.experiment.verdicts import Cut
 from judgecal.goldset import GoldSet
@@ -59,7 +60,7 @@ def peer_ratings(table: AgreementTable) -> dict[str, dict[Hashable, Label]]:
     }
 
 
-def first_verdicts(table: AgreementTable, column: JudgeColumn) -> dict[Hashable, Label | None]:
+def first_verdicts(table: AgreementTable, column: Verdicts) -> dict[Hashable, Label | None]:
     """item id -> the judge's first verdict, as a single call is what will be deployed.
 
     None is unscored: so is a labelled item without a row. A tied item without a row is absent: it was not
@@ -70,7 +71,7 @@ def first_verdicts(table: AgreementTable, column: JudgeColumn) -> dict[Hashable,
     return known | {item.item_id: rows[item.item_id] for item in table.tied if item.item_id in rows}
 
 
-def rater_entries(table: AgreementTable, columns: Sequence[JudgeColumn]) -> tuple[RaterEntry, ...]:
+def rater_entries(table: AgreementTable, columns: Sequence[Verdicts]) -> tuple[RaterEntry, ...]:
     """Each human against every other human on all items that they share; under `judges` each judge on those
     items against those same labels. An estimate's `n` counts pairs of labels; that of an entry, items.
     """
@@ -85,14 +86,14 @@ def rater_entries(table: AgreementTable, columns: Sequence[JudgeColumn]) -> tupl
             Judgement(item.item_id, item.sha, rater, "rater", 0, labels_of[item.item_id])
             for item in {item.item_id: item for item in shared}.values()
         ]
-        person = entry_fields(part, JudgeColumn(rater, table.gold.scale, rows), labels=labels)
+        person = entry_fields(part, Verdicts(rater, table.gold.scale, rows), labels=labels)
         judges = tuple(entry(part, column, labels=labels) for column in columns)
         entries.append(RaterEntry(**person, against="each other rater", judges=judges))
     return tuple(entries)
 
 
 def judge_beside_people(
-    table: AgreementTable, column: JudgeColumn, *, n_judges: int = 1, metric: str | None = None
+    table: AgreementTable, column: Verdicts, *, n_judges: int = 1, metric: str | None = None
 ) -> StandIn:
     """A judge beside every rater who shares enough items with another (`stats.stand_in`)."""
     return stand_in(
@@ -106,9 +107,7 @@ def judge_beside_people(
     )
 
 
-def with_people(
-    table: AgreementTable, column: JudgeColumn, judge: JudgeEntry, *, n_judges: int
-) -> JudgeEntry:
+def with_people(table: AgreementTable, column: Verdicts, judge: JudgeEntry, *, n_judges: int) -> JudgeEntry:
     """A judge's entry with what is known of it beside people; unchanged where the set has no two peers."""
     if len(table.gold.peers) < 2 or table.weights is not None:
         return judge
@@ -120,7 +119,7 @@ def with_people(
     )
 
 
-def _with_mean(table: AgreementTable, column: JudgeColumn) -> dict[str, Estimate] | None:
+def _with_mean(table: AgreementTable, column: Verdicts) -> dict[str, Estimate] | None:
     """A judge's coefficients with the mean of an item's raters; None where that is the gold label."""
     scale, ratings = table.gold.scale, table.gold.ratings_by_item
     if not scale.graded:
@@ -135,7 +134,7 @@ def _with_mean(table: AgreementTable, column: JudgeColumn) -> dict[str, Estimate
     return table.agreement(table.verdicts(column), column, **how)
 
 
-def alt_test_entry(table: AgreementTable, column: JudgeColumn) -> AltTestEntry:
+def alt_test_entry(table: AgreementTable, column: Verdicts) -> AltTestEntry:
     """The alternative annotator test of the judge's first repeat, over the raters that stand beside each
     other.
 
@@ -153,7 +152,7 @@ def alt_test_entry(table: AgreementTable, column: JudgeColumn) -> AltTestEntry:
     )
     verdicts: dict[Hashable, Label | None] = given
     if mapped is not None:
-        verdicts = {item_id: verdict for item_id, (verdict,) in zip(given, mapped, strict=True)}
+        verdicts = {item_id: verdict for item_id, (verdict,) in zip(given, as_lists(mapped), strict=True)}
     scale, human, judged = _on_one_scale(people, column.scale if mapped is None else people)
     rates = winning_rates(
         {

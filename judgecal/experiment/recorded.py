@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 from judgecal.engine.log import now
 from judgecal.errors import InputError, notice, refuse
-from judgecal.experiment.agreement import JudgeColumn
+from judgecal.experiment.agreement_table import Verdicts
 from judgecal.experiment.judgements import refuse_unfit
 from judgecal.goldset import GoldSet
 from judgecal.goldset.labels import judged_twice, read_verdict, verdict_scale
@@ -31,7 +31,7 @@ class Recorded:
     """Judgements read from a file."""
 
     name: str  # of the file
-    columns: tuple[JudgeColumn, ...]  # one judge each, in the order of their first row
+    columns: tuple[Verdicts, ...]  # one judge each, in the order of their first row
     config: Mapping[str, Any]  # what an experiment's configuration says of them
     notes: tuple[str, ...]  # of rows that name no item of the set
 
@@ -172,7 +172,7 @@ def _column(
     sha256: str,
     people: Scale,
     named: Scale | None,
-) -> JudgeColumn:
+) -> Verdicts:
     seen: dict[tuple[str, int, str], int] = {}
     problems = []
     for item, row in rows:
@@ -226,7 +226,7 @@ def _column(
                 order=unit.partition(" ")[2] or None,
             )
         )
-    return JudgeColumn.of(recorded, judgements)
+    return Verdicts.from_calls(recorded, judgements)
 
 
 def _failure(row: Row) -> Failure | None:

@@ -46,7 +46,7 @@ from judgecal.tables import write_json_lines
 from judgecal.workspace import write_text
 
 DecidedBy = Literal["rows", "labels", "gold"]
-Verdicts = Sequence[Label | None]
+RowVerdicts = Sequence[Label | None]
 LEAST_DRAWN = 10
 """Fewer labels than this decide nothing."""
 ROWS, _ABOUT = "rows.jsonl", "rows.json"
@@ -115,10 +115,10 @@ class JudgedRows:
     metric: str
     judges: tuple[str, str]
     items: tuple[Item, ...]
-    verdicts: tuple[Verdicts, Verdicts]
+    verdicts: tuple[RowVerdicts, RowVerdicts]
     # labelled items of train and dev with the same judges' verdicts, for the mix of labels and for planning
     known: tuple[Item, ...]
-    of_known: tuple[Verdicts, Verdicts]
+    of_known: tuple[RowVerdicts, RowVerdicts]
     where: str = ""  # what the rows are, in words
     trained: frozenset[str] = frozenset()  # questions that a judge was trained on
     n_left_out: int = 0  # rows on these
@@ -130,8 +130,8 @@ class JudgedRows:
         metric: str,
         judges: tuple[str, str],
         maps: tuple[Calibration | None, Calibration | None],
-        known: tuple[Sequence[Item], Sequence[Verdicts]],
-        rows: Iterable[tuple[Item, Verdicts]],
+        known: tuple[Sequence[Item], Sequence[RowVerdicts]],
+        rows: Iterable[tuple[Item, RowVerdicts]],
         *,
         where: str,
         trained: frozenset[str] = frozenset(),
@@ -141,7 +141,7 @@ class JudgedRows:
         if gold.n_groups(known[0]) < MIN_GROUPS:
             return None
         seen = trained | {item.question.strip() for item in gold.items if item.group in trained}
-        items, once, n_left_out = dict[str, Item](), list[Verdicts](), 0
+        items, once, n_left_out = dict[str, Item](), list[RowVerdicts](), 0
         for item, verdicts in rows:
             if seen & {item.group, item.question.strip()}:
                 n_left_out += 1

@@ -10,7 +10,8 @@ from typing import Any
 
 from judgecal.engine import Budget, require_prices
 from judgecal.errors import InputError
-from judgecal.experiment.agreement import AgreementTable, JudgeColumn, StoredExperiment
+from judgecal.experiment.agreement import StoredExperiment
+from judgecal.experiment.agreement_table import AgreementTable, Verdicts
 from judgecal.experiment.folder import Experiment, keep_judges, open_experiment, plan_experiment
 from judgecal.experiment.looks import look_at_test, seen_judges
 from judgecal.experiment.people import tied_items
@@ -150,7 +151,7 @@ class ScoreRun:
                 for items, how in self._parts
             ]
             columns += [
-                JudgeColumn.of(judge, [row for rows in judged for row in rows.of(judge.name)])
+                Verdicts.from_calls(judge, [row for rows in judged for row in rows.of(judge.name)])
                 for judge in self.judges
             ]
             names = [judge.name for judge in self.judges]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from judgecal.experiment.agreement import AgreementTable, JudgeColumn, drawing_weights
+from judgecal.experiment.agreement_table import AgreementTable, Verdicts, as_lists
 from judgecal.experiment.result import SliceEntry
 from judgecal.experiment.verdicts import Cut
 from judgecal.models.embedded.text import refuses
@@ -36,15 +36,16 @@ class JudgeSlices:
     marks: Mapping[str, Sequence[str]]  # item -> the slices that it is in
 
 
-def judge_slices(table: AgreementTable, column: JudgeColumn) -> JudgeSlices | None:
-    """A judge on the slices that `traits_of` finds; `column` has the verdicts that describe the judge.
+def judge_slices(table: AgreementTable, judge: Verdicts) -> JudgeSlices | None:
+    """A judge on the slices that `traits_of` finds, by the verdicts that describe it.
 
     The error is the share of wrong verdicts; of graded labels verdict less label, in units of their scale.
     None where the items were drawn with unequal probabilities.
     """
-    if drawing_weights(table.gold, table.items) is not None:
+    if table.weights is not None:
         return None
-    cut, graded = Cut(table.gold.scale, column.scale), table.gold.scale.graded
+    verdicts, scale = table.described(judge)
+    cut, graded = Cut(table.gold.scale, scale), table.gold.scale.graded
     span = cut.common.span if graded else 1.0
 
     def error(label: Label, verdict: Label) -> float:
@@ -52,7 +53,7 @@ def judge_slices(table: AgreementTable, column: JudgeColumn) -> JudgeSlices | No
 
     errors = [
         float(np.mean([error(label, verdict) for verdict in row if verdict is not None] or [np.nan]))
-        for label, row in zip(table.labels, table.verdicts(column), strict=True)
+        for label, row in zip(table.labels, as_lists(verdicts), strict=True)
     ]
     places: dict[tuple[str, str], list[int]] = {}
     for place, found in enumerate(traits_of(table.items)):
@@ -68,7 +69,7 @@ def judge_slices(table: AgreementTable, column: JudgeColumn) -> JudgeSlices | No
         if one is None:
             continue
         n, n_groups, p = one.error.n, one.error.n_groups, one.p_value
-        entry = SliceEntry(column.judge, name, value, n, n_groups, one.error, p, one.stands_out, one.rest)
+        entry = SliceEntry(judge.judge, name, value, n, n_groups, one.error, p, one.stands_out, one.rest)
         entries.append(entry)
         for place in of:
             marks.setdefault(table.items[place].item_id, []).append(entry.mark)

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from judgecal.artefacts import read_json
 from judgecal.errors import InputError, unknown_name, working
-from judgecal.experiment.agreement import JudgeColumn, StoredExperiment
+from judgecal.experiment.agreement import StoredExperiment
+from judgecal.experiment.agreement_table import Verdicts
 from judgecal.experiment.folder import GOLD_FOLDER, Experiment, kept_judges, read_config
 from judgecal.experiment.judgements import judged_by, whole_items
 from judgecal.experiment.people import tied_items
@@ -90,10 +91,10 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
     if not items:
         raise InputError(f"{experiment.folder}: it has no labelled item that no judge of it was trained on")
 
-    def column_of(judge: str, kind: JudgeKind, rows: Sequence[Judgement]) -> JudgeColumn:
+    def column_of(judge: str, kind: JudgeKind, rows: Sequence[Judgement]) -> Verdicts:
         scale = _scale(experiment, gold.scale, judge, kind)
         whole = whole_items(rows, scale)
-        return JudgeColumn(judge, scale if whole is rows else scale.of_means, whole, kind=kind, calls=rows)
+        return Verdicts(judge, scale if whole is rows else scale.of_means, whole, kind=kind, calls=rows)
 
     judges = tuple(column_of(judge, kinds[judge], rows_of_judge) for judge, rows_of_judge in asked.items())
     # the judges of the floor that the journal may hold: `floor_judges` ran those that fit
@@ -104,7 +105,7 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
     ):
         below = [row for row in rows if row.judge == judge and row.judge_fingerprint not in prints]
         if below and judge == FLOOR_JUDGE:
-            floor.append(JudgeColumn(FLOOR_JUDGE, Scale.parse("percentage"), below, kind="prompt"))
+            floor.append(Verdicts(FLOOR_JUDGE, Scale.parse("percentage"), below, kind="prompt"))
         elif below:
             floor.append(column_of(judge, JudgeName.parse(judge).kind, below))
     return StoredExperiment(

@@ -9,15 +9,8 @@ from typing import Any
 from judgecal._version import __version__
 from judgecal.engine import Budget, Journal
 from judgecal.errors import InputError, working
-from judgecal.experiment.agreement import (
-    AgreementTable,
-    JudgeColumn,
-    StoredExperiment,
-    constant_entry,
-    entry,
-    judge_entry,
-    verdict_notes,
-)
+from judgecal.experiment.agreement import StoredExperiment, constant_entry, entry, judge_entry, verdict_notes
+from judgecal.experiment.agreement_table import AgreementTable, Verdicts
 from judgecal.experiment.judgements import item_scale, refuse_unfit
 from judgecal.experiment.labelled_table import labelled_table
 from judgecal.experiment.looks import looks_so_far
@@ -110,11 +103,11 @@ def free_judges(
 
 def floor_columns(
     workspace: Workspace, table: AgreementTable, journal: Journal, options: RunOptions, judges: Iterable[str]
-) -> tuple[tuple[JudgeColumn, ...], str | None]:
+) -> tuple[tuple[Verdicts, ...], str | None]:
     """What `embedded` says of the same items as some judges; and the reason where it cannot."""
     free, reasons = free_judges(workspace, table, judges)
     how: dict[str, Any] = {"journal": journal, "options": options, "budget": Budget(None), "label": "floor"}
-    columns = [JudgeColumn.of(judge, run_trials([judge], table.items, **how)) for judge in free]
+    columns = [Verdicts.from_calls(judge, run_trials([judge], table.items, **how)) for judge in free]
     return tuple(columns), "; ".join(reasons) or None
 
 
@@ -122,8 +115,8 @@ def floor_columns(
 def made_result(
     workspace: Workspace,
     stored: StoredExperiment,
-    columns: Sequence[JudgeColumn],
-    floor: Sequence[JudgeColumn],
+    columns: Sequence[Verdicts],
+    floor: Sequence[Verdicts],
     why: str | None,
 ) -> AgreementResult:
     """What the judges of an experiment come to; no model is called.
@@ -134,7 +127,7 @@ def made_result(
     """
     table, config, gold = stored.table, stored.experiment.config, stored.gold
     configs = {str(judge["judge"]): judge for judge in config.get("judges", ())}
-    tables = [table.of(column) for column in columns]
+    tables = [table.with_repeats_of(column) for column in columns]
     names, judges = [], []
     for own, column in zip(tables, columns, strict=True):
         judges.append(with_people(table, column, judge_entry(own, column), n_judges=len(columns)))
@@ -163,7 +156,7 @@ def made_result(
 
 
 def stored_result(
-    stored: StoredExperiment, columns: Sequence[JudgeColumn], workspace: Workspace
+    stored: StoredExperiment, columns: Sequence[Verdicts], workspace: Workspace
 ) -> AgreementResult:
     """What `score` and `agreement` printed, made again from the journal and the gold set alone.
 

@@ -10,13 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from judgecal.experiment.agreement import AgreementTable, JudgeColumn, StoredExperiment
-from judgecal.goldset import GOLD, GoldSet
+from judgecal.experiment.agreement import StoredExperiment
+from judgecal.experiment.agreement_table import AgreementTable, Matrix, Verdicts, as_lists, is_absent
+from judgecal.goldset import GOLD
 from judgecal.goldset.wording import grouped
-from judgecal.records import Estimate, Item, Judgement, Rating
+from judgecal.records import Estimate, Item, Rating
 from judgecal.scale import Label, Scale, common_scale, onto
 from judgecal.stats.intervals import mean_estimate
 from judgecal.stats.metrics import metrics_of
+from judgecal.stats.sample import Labels, moved
 
 _NEAR = 0.10  # of the range: so far from its label a graded verdict is with the people, as `within_10` counts
 _CALIBRATION_BINS = 10
@@ -138,15 +140,15 @@ class JudgeShape:
     calibration_map: tuple[tuple[float, float], ...] = ()
 
 
-def judge_shape(table: AgreementTable, column: JudgeColumn, described: JudgeColumn) -> JudgeShape:
-    """One judge's verdicts beside the labels of a table; `described` is its `AgreementTable.described`."""
-    people, mapped = table.gold.scale, described is not column
-    cut, raw, verdicts = Cut(people, described.scale), Cut(people, column.scale), table.verdicts(described)
+def judge_shape(table: AgreementTable, column: Verdicts) -> JudgeShape:
+    """One judge's verdicts beside the labels of a table."""
+    people, (verdicts, scale) = table.gold.scale, table.described(column)
+    cut, raw, mapped = Cut(people, scale), Cut(people, column.scale), verdicts is not table.verdicts(column)
     rates = _RATES if people.numeric else ("kappa",)
     metrics = [name for name, (metric, _) in metrics_of(people).items() if metric.name in rates]
     shape = JudgeShape(
         judge=column.judge,
-        rates=table.agreement(verdicts, described, metrics=metrics),
+        rates=table.agreement(verdicts, judge_scale=scale, metrics=metrics),
         unit=str(cut.common),
         confusion=_confusion(table.labels, verdicts, cut),
         mapped=mapped,
@@ -155,25 +157,22 @@ def judge_shape(table: AgreementTable, column: JudgeColumn, described: JudgeColu
         return shape
     common = raw.common
     shape = replace(shape, low=common.low, high=common.high)
-    pairs = [
-        (raw.label_at(label), raw.verdict_at(verdict), group)
-        for label, row, group in zip(table.labels, table.verdicts(column), table.groups, strict=True)
-        for verdict in row
-        if verdict is not None
-    ]
-    if common.kind == "binary" or not pairs:
+    given = table.verdicts(column)
+    at, repeat = np.nonzero(~is_absent(given))
+    if common.kind == "binary" or not len(at):
         return shape
     # people's mean label of verdicts of about the same height, ten bins of the scale
-    both = np.array([pair[:2] for pair in pairs], dtype=np.float64)
-    place = (both[:, 1] - common.low) / common.span * _CALIBRATION_BINS
+    labels = moved(np.asarray(table.labels)[at], people, common)
+    heights, groups = moved(given[at, repeat], column.scale, common), table.groups[at]
+    place = (heights - common.low) / common.span * _CALIBRATION_BINS
     numbers = np.minimum(place.astype(np.int64), _CALIBRATION_BINS - 1)
     bins = []
     for number in np.unique(numbers).tolist():
-        rows = np.flatnonzero(numbers == number).tolist()
-        labels, groups = both[rows, 0], [pairs[row][2] for row in rows]
-        mean = mean_estimate(labels, groups, low=common.low, high=common.high, level=0.95)
-        height = float(both[rows, 1].mean())
-        bins.append(CalibrationBin(height, float(labels.mean()), mean.low, mean.high, len(rows)))
+        inside = numbers == number
+        ends: dict[str, Any] = {"low": common.low, "high": common.high, "level": 0.95}
+        mean = mean_estimate(labels[inside], groups[inside], **ends)
+        height, label, n = heights[inside].mean(), labels[inside].mean(), inside.sum()
+        bins.append(CalibrationBin(float(height), float(label), mean.low, mean.high, int(n)))
     # the steps of the judge's map, fitted on these items, each from where it begins
     calibration, steps = table.calibration(column, fitted_on="these items"), list[tuple[float, float]]()
     if calibration is not None:
@@ -182,15 +181,13 @@ def judge_shape(table: AgreementTable, column: JudgeColumn, described: JudgeColu
     return replace(shape, calibration=tuple(bins), calibration_map=tuple(steps))
 
 
-def _confusion(
-    labels: Sequence[Label], verdicts: Sequence[Sequence[Label | None]], cut: Cut
-) -> Confusion | None:
+def _confusion(labels: Labels, verdicts: Matrix, cut: Cut) -> Confusion | None:
     """At the pass mark where there is one; of words and of a few whole grades as they are."""
     if not cut.classed:
         return None
     counts = Counter(
         (cut.class_of(label, people=True), None if verdict is None else cut.class_of(verdict))
-        for label, row in zip(labels, verdicts, strict=True)
+        for label, row in zip(labels, as_lists(verdicts), strict=True)
         for verdict in row
     )
     classes = ["fail", "pass"]
@@ -255,19 +252,21 @@ class PartedItem:
 
 
 def parted_items(
-    gold: GoldSet, columns: Sequence[tuple[JudgeColumn, JudgeColumn]], items: Sequence[Item]
+    table: AgreementTable, judges: Sequence[Verdicts], items: Sequence[Item]
 ) -> tuple[PartedItem, ...]:
     """Every item on which one of the judges errs or has no verdict; after them some on which all agree.
 
     Worst first: farthest from the label, then most judges wrong, then those of whose label the single raters
     are surest. Of the others every k-th, so that at most `_AGREED` stand for all. Test items, which are not
-    for reading, are not to be among `items`. `columns`: each judge's as it is, and as
-    `AgreementTable.described` makes it.
+    for reading, are not to be among `items`, which are some of the table's.
     """
+    gold, places = table.gold, {item.item_id: place for place, item in enumerate(table.items)}
     ratings = grouped(gold.ratings, lambda rating: rating.item_id)
     people, numeric = Cut(gold.scale, gold.scale), gold.scale.numeric
-    every = [_judged(gold, column, described, items) for column, described in columns]
-    classed = next((cut for cut in (Cut(gold.scale, to.scale) for _, to in columns) if cut.classed), None)
+    at = [places[item.item_id] for item in items]
+    every = [_judged(table.with_repeats_of(judge), judge, at) for judge in judges]
+    scales = (table.with_repeats_of(judge).described(judge)[1] for judge in judges)
+    classed = next((cut for cut in (Cut(gold.scale, scale) for scale in scales) if cut.classed), None)
 
     def judged(item: Item, judges: tuple[JudgeOfItem, ...]) -> tuple[float, PartedItem]:
         label, of_item = gold.labels[item.item_id], tuple(ratings.get(item.item_id, ()))
@@ -287,42 +286,46 @@ def parted_items(
     return tuple(item for _, item in (*parted, *(judged(*pair) for pair in few)))
 
 
-def _judged(
-    gold: GoldSet, column: JudgeColumn, described: JudgeColumn, items: Sequence[Item]
-) -> dict[str, JudgeOfItem]:
+def _judged(table: AgreementTable, judge: Verdicts, places: Sequence[int]) -> dict[str, JudgeOfItem]:
     """Item id -> what a judge said of it; the repeat that lies farthest from the label stands out."""
-    cut, judged, raw = Cut(gold.scale, described.scale), {}, dict[str, list[Label | None]]()
-    rows = grouped(described.rows, lambda row: row.item_id)
-    for row in column.rows if described is not column else ():
-        raw.setdefault(row.item_id, []).append(row.verdict)
+    described, scale = table.described(judge)
+    cut, judged, mapped = Cut(table.gold.scale, scale), {}, described is not table.verdicts(judge)
+    verdicts, raw, rows = as_lists(described), as_lists(table.verdicts(judge)), table.row_at(judge).tolist()
 
     @cache  # few pairs of a label and a verdict differ
     def outcome(label: Label, verdict: Label) -> tuple[str | None, float]:
         return cut.error(label, verdict), cut.distance(label, verdict)
 
-    def classes(rows: Sequence[Judgement]) -> tuple[str, ...]:
-        given = ("unscored" if row.verdict is None else cut.class_of(row.verdict) for row in rows)
-        return tuple(dict.fromkeys(given)) if cut.classed else ()
+    def classes(given: Sequence[Label | None]) -> tuple[str, ...]:
+        words = ("unscored" if verdict is None else cut.class_of(verdict) for verdict in given)
+        return tuple(dict.fromkeys(words)) if cut.classed else ()
 
-    for item in items:
-        label, of_item = gold.labels[item.item_id], rows.get(item.item_id, [])
-        scored = [(row, *outcome(label, row.verdict)) for row in of_item if row.verdict is not None]
-        shown, error, distance = of_item[0] if of_item else None, None, 0.0
-        unscored = None if scored else shown.error.kind if shown and shown.error else "missing"
+    for place in places:
+        item, label = table.items[place], table.labels[place]
+        there = [repeat for repeat, row in enumerate(rows[place][: table.repeats]) if row >= 0]
+        given = [verdicts[place][repeat] for repeat in there]
+        scored = [
+            (repeat, *outcome(label, verdict))
+            for repeat, verdict in zip(there, given, strict=True)
+            if verdict is not None
+        ]
+        shown, error, distance = there[0] if there else None, None, 0.0
         if scored:
             wrong = [pair for pair in scored if pair[1]] or scored
             shown, error, distance = max(wrong, key=lambda pair: abs(pair[2]))
+        row = None if shown is None else judge.rows[rows[place][shown]]
+        unscored = None if scored else row.error.kind if row is not None and row.error else "missing"
         judged[item.item_id] = JudgeOfItem(
-            judge=column.judge,
+            judge=judge.judge,
             binary=cut.judge.kind == "binary",
-            verdicts=tuple(row.verdict for row in of_item) or (None,),
-            reasoning=shown.reasoning if shown else "",
-            raw_reply=(shown.raw_reply or "") if shown else "",
+            verdicts=tuple(given) or (None,),
+            reasoning=row.reasoning if row is not None else "",
+            raw_reply=(row.raw_reply or "") if row is not None else "",
             error=error,
             distance=distance,
             unscored=unscored,
-            raw=tuple(raw.get(item.item_id, ())),
-            classes=classes(of_item),
+            raw=tuple(raw[place][repeat] for repeat in there) if mapped else (),
+            classes=classes(given),
         )
     return judged
 
@@ -337,10 +340,10 @@ def judgement_rows(stored: StoredExperiment) -> tuple[Any, int]:
     """
     import polars
 
-    labels, rows = stored.gold.labels, []
+    labels, whole, rows = stored.gold.labels, stored.table, []
     sealed = {item.item_id for item in stored.items} & stored.gold.test_ids
     for column in stored.judges:
-        table = stored.table.of(column)
+        table = whole.with_repeats_of(column)
         mapped = table.calibrated(column)
         known = {(row.item_id, row.repeat): row for row in column.rows}
         for place, item in enumerate(table.items):
@@ -352,7 +355,7 @@ def judgement_rows(stored: StoredExperiment) -> tuple[Any, int]:
                 verdict, calibrated, reasoning = None, None, ""
                 if row is not None:
                     verdict, reasoning = row.verdict, row.reasoning
-                    calibrated = None if mapped is None else mapped[place][repeat]
+                    calibrated = None if mapped is None or verdict is None else float(mapped[place, repeat])
                     error = f"{row.error.kind}: {row.error.message}" if row.error else "parse: no verdict"
                 kept = None if verdict is not None else error
                 rows.append((*texts, column.judge, repeat, verdict, calibrated, reasoning, kept))

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from judgecal.experiment import AgreementTable, JudgeColumn
+from judgecal.experiment import AgreementTable, Verdicts
 from judgecal.goldset import GoldSet
 from judgecal.optimize.programs import Optimised, model_of
 from judgecal.optimize.result import Choice, OptimizedProbes, Scored, choose
 from judgecal.probes.family import TENTH, MadeProbes, Probe, Sources, families_named, make_probes
-from judgecal.probes.result import Footing, Verdicts, by_group, changes, share_of
+from judgecal.probes.result import Footing, ProbeVerdicts, by_group, changes, share_of
 from judgecal.probes.run import fits
 from judgecal.records import Estimate, Item
 from judgecal.scale import Label
@@ -60,10 +60,10 @@ class SplitProbes:
         weak = self.weak or {one.family.name for one in self.made}
         return [probe.item.group for one in self.made if one.family.name in weak for probe in one.probes]
 
-    def broken(self, table: AgreementTable, column: JudgeColumn, footing: Footing) -> Broken:
+    def broken(self, table: AgreementTable, column: Verdicts, footing: Footing) -> Broken:
         """Family -> which of its probes break a judge; `inf` where one could not. No verdict is a break: else
         a candidate that answers no probe would look mended."""
-        verdicts = Verdicts.of(footing, column, [*table.items, *self.items])
+        verdicts = ProbeVerdicts.of(footing, column, [*table.items, *self.items])
         values = {one.family.name: verdicts.broken(one.probes) for one in self.made}
         return {name: np.where(np.isnan(broken), 1.0, broken) for name, broken in values.items()}
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from judgecal.artefacts import read_json
 from judgecal.errors import InputError
-from judgecal.experiment import AgreementTable, Experiment, JudgeColumn
+from judgecal.experiment import AgreementTable, Experiment, Verdicts
 from judgecal.experiment.folder import kept_judges
 from judgecal.experiment.result import labelled_by, unscored_counts_as
 from judgecal.experiment.stored import Unread
@@ -21,7 +21,6 @@ from judgecal.optimize.programs import Optimised
 from judgecal.optimize.training import Candidate
 from judgecal.records import Estimate, Result
 from judgecal.stats import PairedLabels, calibrated_difference, compare_paired
-from judgecal.stats.calibration import calibrated
 from judgecal.stats.confirmation import Held, gain_by_luck
 from judgecal.stats.sample import as_scale
 from judgecal.stats.significance import MARGIN
@@ -49,18 +48,13 @@ class Scored:
 
     candidate: Candidate | None
     judge: Optimised
-    column: JudgeColumn
+    column: Verdicts
     estimates: dict[str, Estimate]  # by metric
     calibrated: Estimate | None
 
     @classmethod
     def on(
-        cls,
-        dev: AgreementTable,
-        candidate: Candidate | None,
-        judge: Optimised,
-        column: JudgeColumn,
-        metric: str,
+        cls, dev: AgreementTable, candidate: Candidate | None, judge: Optimised, column: Verdicts, metric: str
     ) -> Scored:
         """One candidate's judgements held against the people."""
         numbers = dev.agreements(column)
@@ -135,19 +129,11 @@ def _luck(scored: Sequence[Scored], metric: str, dev: AgreementTable) -> float |
     """`gain_by_luck` over the first of them; None where that one has no value of its own."""
     if scored[0].candidate is not None:
         return None
-    people, groups, weights = dev.gold.scale, dev.groups, dev.weights
-    once = calibrated(
-        dev.labels,
-        {place: dev.verdicts(score.column) for place, score in enumerate(scored)},
-        scale=people,
-        scales={place: score.column.scale for place, score in enumerate(scored)},
-        groups=groups,
-        asked=scored[0].calibrated is not None,
-        weights=weights,
-    )
+    judges, people = {place: score.column for place, score in enumerate(scored)}, dev.gold.scale
+    once = dev.deciding(judges, calibrated=scored[0].calibrated is not None, repeats=lambda _: dev.repeats)
     before, *others = (
-        Held(dev.labels, list(once.verdicts[place]), as_scale(once.scales[place]), groups, weights)
-        for place in range(len(scored))
+        Held(dev.labels, verdicts, as_scale(once.scales[place]), dev.groups, dev.weights)
+        for place, verdicts in once.verdicts.items()
     )
     of_fit = [once.error_of_fit(0, place)[0] for place in range(1, len(scored))]
     return gain_by_luck(before, others, people=people, metric=metric, of_fit=of_fit, seed=dev.seed)
@@ -189,7 +175,7 @@ class Confirmation:
 
 
 def confirm(
-    *, test: AgreementTable, fit: AgreementTable, before: JudgeColumn, after: JudgeColumn, metric: str
+    *, test: AgreementTable, fit: AgreementTable, before: Verdicts, after: Verdicts, metric: str
 ) -> Confirmation:
     """Hold two judges against each other on test.
 

@@ -17,9 +17,9 @@ from judgecal.errors import InputError
 from judgecal.experiment import (
     AgreementTable,
     Experiment,
-    JudgeColumn,
     Look,
     RunOptions,
+    Verdicts,
     asked_items,
     check_judge,
     foresee_look,
@@ -236,7 +236,7 @@ class OptimizeRun:
         return result
 
     def _held(
-        self, columns: Sequence[JudgeColumn], fit: tuple[Item, ...], weak: frozenset[str], *, level: float
+        self, columns: Sequence[Verdicts], fit: tuple[Item, ...], weak: frozenset[str], *, level: float
     ) -> OptimizedProbes | None:
         """Both judges on the probes of test, each through its map of train and dev."""
         test = self.table("test", level=level)
@@ -367,14 +367,14 @@ class OptimizeRun:
 
     def _judged(
         self, judge: Optimised, items: Sequence[Item], journal: Journal, budget: Budget, label: str
-    ) -> JudgeColumn:
+    ) -> Verdicts:
         how: dict[str, Any] = {"journal": journal, "options": self.options, "budget": budget, "label": label}
         asked: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
         if isinstance(judge, ModuleJudge) and Due(judge, items, journal, self.options):
             asked = compiling(self.training(budget), "dev and test", calls_at_most=None)
         with asked:
             rows = run_trials([judge], items, **how)
-        return JudgeColumn.of(judge, rows)
+        return Verdicts.from_calls(judge, rows)
 
     @property
     def _taken(self) -> str:
@@ -416,7 +416,7 @@ class OptimizeRun:
         )
 
 
-def _lost(columns: Iterable[JudgeColumn]) -> int:
+def _lost(columns: Iterable[Verdicts]) -> int:
     """Calls that ended on the wire or at the budget."""
     rows = (row for column in columns for row in column.stored)
     return sum(row.error is not None and row.error.kind in RETRIED_ON_RESUME for row in rows)

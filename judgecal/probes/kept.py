@@ -18,8 +18,8 @@ from judgecal.probes.result import (
     ProbedAnswer,
     ProbedJudge,
     ProbeResult,
+    ProbeVerdicts,
     SaidOfProbe,
-    Verdicts,
     breaks,
     by_group,
     changes,
@@ -145,7 +145,7 @@ class ProbesNow(Result):
 def probes_now(
     locked: Mapping[str, LockedProbes],
     made: Mapping[str, Sequence[Probe]],
-    verdicts: Verdicts,
+    verdicts: ProbeVerdicts,
     *,
     level: float,
 ) -> tuple[ProbesNow, ...]:

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from judgecal.experiment import AgreementTable, GoldSummary, JudgeColumn, verdict_matrix
+from judgecal.experiment import AgreementTable, GoldSummary, Verdicts, verdict_matrix
+from judgecal.experiment.agreement_table import as_lists
 from judgecal.experiment.verdicts import Cut
 from judgecal.probes.family import TENTH, FamilyCount, Kind, MadeProbes, Probe
 from judgecal.records import Estimate, Item, Result, as_plain
@@ -43,7 +44,7 @@ class Footing:
     calibration: Calibration | None = None  # None: raw verdicts
 
     @classmethod
-    def of(cls, table: AgreementTable, column: JudgeColumn) -> Footing:
+    def of(cls, table: AgreementTable, column: Verdicts) -> Footing:
         """By the map of a judge, fitted on the items of a table, where there is one."""
         mapped = table.calibrated(column) is not None
         calibration = table.calibration(column, fitted_on="the items judged") if mapped else None
@@ -217,7 +218,7 @@ class ProbeResult(Result):
 
 
 @dataclass(frozen=True)
-class Verdicts:
+class ProbeVerdicts:
     """The verdicts of a judge: of answers and probes by item id, and of answers that were judged again."""
 
     footing: Footing
@@ -226,8 +227,8 @@ class Verdicts:
 
     @classmethod
     def of(
-        cls, footing: Footing, column: JudgeColumn, items: Sequence[Item], *, certain: bool = True
-    ) -> Verdicts:
+        cls, footing: Footing, column: Verdicts, items: Sequence[Item], *, certain: bool = True
+    ) -> ProbeVerdicts:
         """From the rows of all items, whose repeat 1 is of those that were judged again."""
         rows = {
             item.item_id: row for item, row in zip(items, verdict_matrix(column.rows, items, 2), strict=True)
@@ -254,7 +255,7 @@ class Verdicts:
         return moved(probes[0].family.kind, before, again, self.footing.marks)
 
 
-def family_result(made: MadeProbes, verdicts: Verdicts, *, of: int, level: float = 0.95) -> FamilyResult:
+def family_result(made: MadeProbes, verdicts: ProbeVerdicts, *, of: int, level: float = 0.95) -> FamilyResult:
     """One family on one judge; `of` so many families that are told of together."""
     groups = [one.item.group for one in made.probes]
     outcomes, noise = verdicts.broken(made.probes), verdicts.noise(made.probes)
@@ -287,7 +288,7 @@ def by_group(values: Floats, groups: npt.ArrayLike) -> Floats:
     return np.bincount(own, weights=np.nan_to_num(values)).astype(np.float64)
 
 
-def system_biases(table: AgreementTable, column: JudgeColumn) -> tuple[SystemBias, ...]:
+def system_biases(table: AgreementTable, column: Verdicts) -> tuple[SystemBias, ...]:
     """How a judge errs by system at equal labels: verdict less label, less the mean of that over the stratum.
 
     Of the calibrated verdicts where there is a map, each by one that did not see its question.
@@ -295,10 +296,10 @@ def system_biases(table: AgreementTable, column: JudgeColumn) -> tuple[SystemBia
     if table.weights is not None:
         return ()
     systems = sorted({item.system for item in table.items if item.system})
-    described, people = table.described(column), table.gold.scale
-    cut = Cut(people, described.scale)
+    (verdicts, scale), people = table.described(column), table.gold.scale
+    cut = Cut(people, scale)
     strata = np.array([people.stratum(float(label)) for label in table.labels])
-    given = zip(table.labels, table.verdicts(described), strict=True)
+    given = zip(table.labels, as_lists(verdicts), strict=True)
     errors = np.array([
         np.mean([cut.distance(label, verdict) for verdict in row if verdict is not None] or [np.nan])
         for label, row in given

@@ -15,8 +15,8 @@ from judgecal.experiment import (
     AgreementTable,
     CostEstimate,
     Experiment,
-    JudgeColumn,
     RunOptions,
+    Verdicts,
     asked_items,
     check_judge,
     full_name,
@@ -45,8 +45,8 @@ from judgecal.probes.result import (
     ProbedAnswer,
     ProbedJudge,
     ProbeResult,
+    ProbeVerdicts,
     SaidOfProbe,
-    Verdicts,
     family_result,
     system_biases,
     worst_first,
@@ -180,19 +180,19 @@ class ProbeRun:
         experiment.write_summary(result.as_stored())
         return result
 
-    def _judged(self, judge: Judge, journal: Journal, budget: Budget) -> JudgeColumn:
+    def _judged(self, judge: Judge, journal: Journal, budget: Budget) -> Verdicts:
         rows, label = list[Judgement](), f"{judge.name}: probes"
         for part, options in self._parts(judge):
             rows += run_trials([judge], part, journal=journal, options=options, budget=budget, label=label)
-        return JudgeColumn.of(judge, [*{row.key: row for row in rows}.values()])
+        return Verdicts.from_calls(judge, [*{row.key: row for row in rows}.values()])
 
     def _probed(
-        self, judge: Judge, column: JudgeColumn, table: AgreementTable
+        self, judge: Judge, column: Verdicts, table: AgreementTable
     ) -> tuple[ProbedJudge, dict[str, SaidOfProbe]]:
         """What the probes say of a judge, the worst family first, and what it said of each."""
         there, footing = [one for one in self.made if fits(judge, one)], Footing.of(table, column)
         items = [item for part, _ in self._parts(judge) for item in part]
-        verdicts = Verdicts.of(footing, column, items, certain=certain(judge))
+        verdicts = ProbeVerdicts.of(footing, column, items, certain=certain(judge))
         families = [family_result(one, verdicts, of=len(there), level=table.level) for one in there]
         probed = ProbedJudge(
             judge.name,

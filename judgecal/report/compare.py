@@ -79,7 +79,7 @@ def compare_report(workspace: Workspace, experiment: Experiment, _margin: float)
     except InputError:  # gone, or the set has changed since
         return document
     items = [item for item in stored.items if item.item_id not in stored.gold.test_ids]
-    parted, pairs = parted_items(stored.gold, stored.table.beside(columns), items), dict[str, str]()
+    parted, pairs = parted_items(stored.table, columns, items), dict[str, str]()
     if len(judges) == 2:
         pairs = {one.item.item_id: _RIGHT[one.said[0].parts, one.said[1].parts] for one in parted}
     n = Counter(pairs[one.item.item_id] for one in parted if one.parts and pairs)

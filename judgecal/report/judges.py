@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
-from judgecal.experiment.agreement import AgreementTable, constant_entry
+from judgecal.experiment.agreement import constant_entry
+from judgecal.experiment.agreement_table import AgreementTable
 from judgecal.experiment.folder import Experiment
 from judgecal.experiment.losses import LossPicture
 from judgecal.experiment.people import rater_entries

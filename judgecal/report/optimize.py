@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from judgecal.experiment import AgreementTable, Experiment, JudgeColumn
+from judgecal.experiment import AgreementTable, Experiment, Verdicts
 from judgecal.experiment.folder import kept_judges
 from judgecal.experiment.judgements import whole_items
 from judgecal.experiment.stored import read_experiment
@@ -100,14 +100,14 @@ def _explorer(workspace: Workspace, experiment: Experiment, result: OptimizeResu
     rows, columns, scale = list(stored_rows(experiment.journal).latest.values()), [], kept.verdicts()
     for name, tried in (("before", "before"), ("after", result.chosen)):
         of_judge = [row for row in rows if row.judge_fingerprint == prints[tried]]
-        columns.append(JudgeColumn(name, scale, whole_items(of_judge, scale), kind="prompt"))
+        columns.append(Verdicts(name, scale, whole_items(of_judge, scale), kind="prompt"))
     judged = {row.item_id for row in columns[1].rows}
     items = tuple(one for one in gold.select("dev") if one.item_id in judged and one.item_id in gold.labels)
     table = AgreementTable(gold, items, 1 + max((row.repeat for row in columns[1].rows), default=0))
     how = {(True, False): "better", (False, True): "worse"}
     parted = [
         (one, how.get((one.said[0].parts, one.said[1].parts), "unchanged"))
-        for one in parted_items(gold, table.beside(columns), items)
+        for one in parted_items(table, columns, items)
     ]
     n.update(change for _, change in parted)
     parted.sort(key=lambda pair: pair[1] == "unchanged")

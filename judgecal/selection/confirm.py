@@ -13,10 +13,10 @@ from judgecal.engine.log import now
 from judgecal.errors import notice
 from judgecal.experiment import (
     AgreementTable,
-    JudgeColumn,
     Judgements,
     Look,
     RunOptions,
+    Verdicts,
     item_scale,
     open_journal,
     run_trials,
@@ -35,6 +35,7 @@ from judgecal.selection.lock import Lock, LockedGold, LockedJudge, Noise, model_
 from judgecal.stats import Calibration, leading_metric, metric_facts
 from judgecal.stats.confirmation import Held, fall_between
 from judgecal.stats.retest import repeatability
+from judgecal.stats.sample import Floats
 from judgecal.workspace import Workspace
 
 NOISE_CALLS = 3
@@ -50,14 +51,14 @@ class Confirmed:
     look: Look  # where this stands among the decisions on test
     # the test items, at the level of the look; where all items chose, that of the choice among k
     table: AgreementTable
-    column: JudgeColumn  # its judgements over test and the items that it was chosen on
+    column: Verdicts  # its judgements over test and the items that it was chosen on
     estimates: Mapping[str, Estimate]  # METRIC -> Estimate, an unscored item counted as wrong
     complete: Mapping[str, Estimate]  # the same over the scored items alone
     calibration: Calibration | None  # its map, fitted on train and dev
     calibrated: Mapping[str, Estimate]  # as `estimates`, what test says through the map
 
     @classmethod
-    def on(cls, look: Look, table: AgreementTable, column: JudgeColumn, *, on_all: bool = False) -> Confirmed:
+    def on(cls, look: Look, table: AgreementTable, column: Verdicts, *, on_all: bool = False) -> Confirmed:
         """Hold a judge on the items of a table; on all items its map is cross-fitted, as none is unseen."""
         calibration, agreements = calibrate(table, column, everything=on_all), table.agreements(column)
         through = agreements["calibrated"] if on_all else table.through(calibration, column)
@@ -79,7 +80,7 @@ def is_lost(row: Judgement) -> bool:
     return row.error is not None and row.error.kind in RETRIED_ON_RESUME
 
 
-def calibrate(test: AgreementTable, column: JudgeColumn, *, everything: bool = False) -> Calibration | None:
+def calibrate(test: AgreementTable, column: Verdicts, *, everything: bool = False) -> Calibration | None:
     """The map of a judge, fitted on the items of train and dev that it judged, or on test too."""
     gold, judged = test.gold, {row.item_id for row in column.rows}
     known = tuple(
@@ -129,10 +130,10 @@ def upheld(
             why = f"on test it does no better than the best constant ({in_words(at)} {pair})"
             problems.append((why, caps.allow_below_floor, "--allow-below-floor"))
 
-    known = chosen_on.of(chosen.column)
+    known = chosen_on.with_repeats_of(chosen.column)
     column = replace(chosen.column, rows=confirmed.column.rows, calls=())
 
-    def held(table: AgreementTable, mapped: Sequence[Sequence[float | None]] | None) -> Held:
+    def held(table: AgreementTable, mapped: Floats | None) -> Held:
         verdicts = table.verdicts(column) if mapped is None else mapped
         scale = column.scale if mapped is None else table.gold.scale
         return Held(table.labels, verdicts, scale, table.groups, table.weights)
@@ -141,7 +142,7 @@ def upheld(
     before = known.calibrated(column) if metric_facts(metric).calibrated else None
     after, final = None, confirmed.calibration
     if before is not None and final is not None:
-        after = [[final.apply(verdict) for verdict in row] for row in test.verdicts(column)]
+        after = final.mapped(test.verdicts(column))
     people = test.gold.scale
     fall = fall_between(
         held(known, before), held(test, after), people=people, metric=metric, n_judges=n_judges

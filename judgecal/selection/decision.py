@@ -16,8 +16,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+import numpy as np
+
 from judgecal.errors import refuse, working
-from judgecal.experiment import AgreementResult, AgreementTable, Entry, JudgeColumn, StoredExperiment, entry
+from judgecal.experiment import AgreementResult, AgreementTable, Entry, StoredExperiment, Verdicts, entry
 from judgecal.experiment.losses import (
     FloorLoss,
     JudgeLoss,
@@ -38,8 +40,8 @@ from judgecal.models import EMBEDDED, ModelSpec
 from judgecal.probes.family import families_named
 from judgecal.probes.kept import KeptProbes, stored_probes
 from judgecal.records import Estimate, Item
-from judgecal.scale import Label
 from judgecal.stats import leading_metric
+from judgecal.stats.calibration import CalibratedJudges
 from judgecal.stats.metrics import amount_of, metric_facts
 from judgecal.stats.significance import OUT_OF_REACH
 from judgecal.stats.simultaneous import Losses
@@ -60,7 +62,7 @@ _OLLAMA = ("ollama", "ollama_chat")
 class MeasuredJudge:
     """One judge as production would see it, measured on the items that it is chosen on."""
 
-    column: JudgeColumn  # its judgements, priced: a stored reply was free, a new one is not
+    column: Verdicts  # its judgements, priced: a stored reply was free, a new one is not
     entry: Entry  # its line of the agreement table on those items
     repeats: int  # judgements of each item that it was asked for
     usd_per_1k: float | None  # cost of a thousand judgements; None where it is not known, which is never 0
@@ -211,7 +213,7 @@ def measure(
             spec = ModelSpec(column.judge, str(model["id"]), api_base=model.get("api_base"), **prices)
             column = replace(column, price=spec.cost_usd)
             provider, local, free = spec.provider, _is_local(spec), spec.embedded
-        of_judge = table.of(column)
+        of_judge = table.with_repeats_of(column)
         line = (entries or {}).get(column.judge) or entry(of_judge, column)
         usd = 0.0 if free else line.usd_per_1k
         known = probes.get(column.rows[0].judge_fingerprint) if column.rows else None
@@ -428,15 +430,8 @@ def _chosen_judge(stored: StoredExperiment, decided: OpenChoice, losses: Losses,
         known = (loss for loss in lost if loss.loss.value is not None)
         free = min(known, key=lambda loss: loss.loss.value or 0.0, default=None)
     columns = [judge.column for judge in decided.measured if judge.judge in floors]
-    if metric_facts(metric).calibrated:
-        deciding = [table.of(column).described(column) for column in columns]
-    else:
-        items = {item.item_id for item in table.items}
-        deciding = [
-            replace(column, rows=[row for row in column.rows if row.item_id in items]) for column in columns
-        ]
-
-    alike = same_verdicts(deciding)
+    calibrated = metric_facts(metric).calibrated
+    alike = same_verdicts(table.deciding({column.judge: column for column in columns}, calibrated=calibrated))
     best_and_alike = next(names for names in alike if best in names)
     tied = tuple(
         loss.judge
@@ -446,7 +441,7 @@ def _chosen_judge(stored: StoredExperiment, decided: OpenChoice, losses: Losses,
     )
     twins, of_raw = (
         tuple(name for names in groups if subject.judge in names for name in names if name != subject.judge)
-        for groups in (alike, same_verdicts(columns))
+        for groups in (alike, same_raw_verdicts(columns))
     )
     few = None
     kind: Literal["use", "tied", "too few", "none"] = "tied" if tied or twins else "use"
@@ -470,17 +465,29 @@ def _chosen_judge(stored: StoredExperiment, decided: OpenChoice, losses: Losses,
     )
 
 
-def same_verdicts(columns: Sequence[JudgeColumn]) -> tuple[tuple[str, ...], ...]:
-    """Judges by their verdicts and the scale of these, in the order asked for; unscored counts as one."""
+def same_verdicts(judges: CalibratedJudges[str]) -> tuple[tuple[str, ...], ...]:
+    """Judges by their verdicts on the same items and the scale of these, in the order asked for."""
+    return _alike({name: (judges.scales[name], np.asarray(rows)) for name, rows in judges.verdicts.items()})
 
-    def rounded(verdict: Label | None) -> Label | None:
-        """Without what two maps of the same knowledge differ by in the last digits."""
-        return round(verdict, 9) if isinstance(verdict, float) else verdict
 
-    groups: dict[tuple[str, frozenset[object]], list[str]] = {}
+def same_raw_verdicts(columns: Sequence[Verdicts]) -> tuple[tuple[str, ...], ...]:
+    """Judges by all of their verdicts as they gave them, and the scale of these."""
+    ordered = {}
     for column in columns:
-        verdicts = frozenset((row.item_id, row.unit, row.repeat, rounded(row.verdict)) for row in column.rows)
-        groups.setdefault((str(column.scale), verdicts), []).append(column.judge)
+        ids = np.array(list(column.places), dtype=np.str_)
+        order = np.argsort(ids)
+        ordered[column.judge] = (column.scale, column.values[order], ids[order].tobytes())
+    return _alike(ordered)
+
+
+def _alike(judges: Mapping[str, tuple[Any, ...]]) -> tuple[tuple[str, ...], ...]:
+    """Names by what they are given: a scale, verdicts and more; unscored counts as one verdict."""
+    groups: dict[tuple[object, ...], list[str]] = {}
+    for name, (scale, verdicts, *more) in judges.items():
+        # without what two maps of the same knowledge differ by in the last digits
+        known = np.round(verdicts, 9) + 0.0 if verdicts.dtype.kind == "f" else verdicts
+        content = known.tobytes() if known.dtype.kind == "f" else repr(known.tolist())
+        groups.setdefault((str(scale), known.shape, content, *more), []).append(name)
     return tuple(map(tuple, groups.values()))
 
 
@@ -581,12 +588,11 @@ def decide_on_judges(
         people = people_losses(table, best, metric=metric)
         losses = LossPicture(decided.losses, decided.judges, (decided.floors[best.judge], *floor), people)
     # as the tables have them: each judge with its own repeats, on all items
-    tables = [whole.of(column) for column in columns]
-    pairs = whole.beside(columns)
+    tables = [whole.with_repeats_of(column) for column in columns]
     result, slices = result or stored_result(stored, columns, workspace), None
     if pick is not None and chosen_on:
         subject = [column.judge for column in columns].index(pick.judge or pick.best)
-        slices = judge_slices(replace(tables[subject], items=chosen_on), pairs[subject][1])
+        slices = judge_slices(replace(tables[subject], items=chosen_on), columns[subject])
     result = replace(result, slices=slices.entries if slices else ())
     split = "test" if not chosen_on else "open" if stored.split == "all" else stored.split
     recorded = stored.experiment.config.get("recorded", {}).get("file") == JUDGEMENTS
@@ -600,9 +606,9 @@ def decide_on_judges(
         measured=measured,
         pick=pick,
         grid=prompt_model_grid(table, columns, metric, test=pick is not None),
-        shapes=tuple(judge_shape(of_judge, *both) for of_judge, both in zip(tables, pairs, strict=True)),
-        parted=parted_items(gold, pairs, chosen_on),
-        alike=same_verdicts(columns),
+        shapes=tuple(judge_shape(*of_judge) for of_judge in zip(tables, columns, strict=True)),
+        parted=parted_items(whole, columns, chosen_on),
+        alike=same_raw_verdicts(columns),
         prompts=stored_prompts(stored),
         unread=unread_of(stored),
         kept=recorded and (gold.path / JUDGEMENTS).is_file(),

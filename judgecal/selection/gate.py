@@ -20,9 +20,9 @@ from judgecal.experiment import (
     CostEstimate,
     Experiment,
     GoldSummary,
-    JudgeColumn,
     Judgements,
     RunOptions,
+    Verdicts,
     full_name,
     gold_config,
     item_scale,
@@ -49,7 +49,7 @@ from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import Judge
 from judgecal.probes.family import Probe
 from judgecal.probes.kept import ProbesNow, probes_now, remade
-from judgecal.probes.result import Footing, Verdicts
+from judgecal.probes.result import Footing, ProbeVerdicts
 from judgecal.records import RETRIED_ON_RESUME, Estimate, Item, Judgement, Result
 from judgecal.scale import Label
 from judgecal.selection.lock import Lock, load_lock, model_ids
@@ -257,20 +257,20 @@ class Gate:
         once, label = replace(self.options, repeats=1, use_cache=False), f"{self.judge.name}, probes"
         how: dict[str, Any] = {"options": once, "budget": passes.budget, "label": label}
         rows = run_trials([self.judge], self._probe_items, journal=passes.journal, **how)
-        column = JudgeColumn.of(self.judge, [*(row for row in passes.rows if row.repeat == 0), *rows])
+        column = Verdicts.from_calls(self.judge, [*(row for row in passes.rows if row.repeat == 0), *rows])
         footing = Footing.through(self.lock.calibration, self.gold.scale, column.scale)
-        verdicts = Verdicts.of(footing, column, [*self.items, *self._probe_items])
+        verdicts = ProbeVerdicts.of(footing, column, [*self.items, *self._probe_items])
         found = probes_now(self.lock.probes, self.probes, verdicts, level=self.rule.level)
         return found, sum(_lost(row) or _unpaid(row) for row in rows)
 
     @property
-    def locked_column(self) -> JudgeColumn:
+    def locked_column(self) -> Verdicts:
         rows = [
             Judgement(item.item_id, item.sha, self.judge.name, self.lock.fingerprint, repeat, verdict)
             for item in self.items
             for repeat, verdict in enumerate(self.lock.calls_of(item.item_id))
         ]
-        return JudgeColumn(self.judge.name, item_scale(self.judge), rows)
+        return Verdicts(self.judge.name, item_scale(self.judge), rows)
 
     def both_times(self, passes: Passes) -> LockedAndCurrent:
         """The passes beside the locked verdicts."""
@@ -478,7 +478,10 @@ def _result(gate: Gate, passes: Passes, state: GateState) -> GateResult:
         notes.append(f"{flattered}: trust the difference, as the levels flatter it")
     if lock.model is not None and lock.model_id is None:
         notes.append("the lock names no model_id, so we cannot tell whether it has changed")
-    table, column = AgreementTable(gold, items, two.passes, gate.seed, rule.level), JudgeColumn.of(judge, now)
+    table, column = (
+        AgreementTable(gold, items, two.passes, gate.seed, rule.level),
+        Verdicts.from_calls(judge, now),
+    )
     before, then = replace(table, repeats=len(two.then[0])), gate.locked_column
     locked_share, share_now = (
         sum(list(row).count(None) for row in rows) / sum(map(len, rows)) for rows in (two.then, two.now)

@@ -18,13 +18,13 @@ from judgecal.experiment import (
     Due,
     Experiment,
     GoldSummary,
-    JudgeColumn,
     JudgedItems,
     Judgements,
     Look,
     LookKind,
     RunOptions,
     TableRows,
+    Verdicts,
     asked_items,
     check_judge,
     foresee_look,
@@ -51,6 +51,7 @@ from judgecal.experiment import (
     verdicts_sha,
     whole_items,
 )
+from judgecal.experiment.agreement_table import as_lists
 from judgecal.experiment.folder import read_config
 from judgecal.experiment.rows import DecidedBy, JudgedRows, OnRows, judgements_of_rows, rows_due
 from judgecal.goldset import GoldSet, load_gold, split_notes
@@ -260,13 +261,13 @@ class _Side:
     def on(self, items: Sequence[Item]) -> list[Label | None]:
         return [self.verdicts[item.item_id] for item in items]
 
-    def column(self, items: Sequence[Item]) -> JudgeColumn:
+    def column(self, items: Sequence[Item]) -> Verdicts:
         name, fingerprint = self.judge.name, self.judge.fingerprint
         rows = [
             Judgement(item.item_id, item.sha, name, fingerprint, 0, verdict)
             for item, verdict in zip(items, self.on(items), strict=True)
         ]
-        return JudgeColumn(name, self.scale, rows)
+        return Verdicts(name, self.scale, rows)
 
     def through(self, calibration: Calibration | None, people: Scale) -> _Side:
         """The same through a map onto the people's scale; as it is without one."""
@@ -393,7 +394,7 @@ class MigrateRun:
             # each judge's map: the lock's, and one fitted on train and dev
             maps = (
                 self.lock.calibration,
-                calibrate(AgreementTable(self.gold, self.items), JudgeColumn.of(self.new, rows)),
+                calibrate(AgreementTable(self.gold, self.items), Verdicts.from_calls(self.new, rows)),
             )
             recent = [] if self.recent is None else self._judge_recent(self.recent, journal, budget)
         of_recent = (row for _, judgements in recent for row in judgements or ())
@@ -612,7 +613,7 @@ class MigrateRun:
             test_look=_SEALED if sealed else look.sentence(self.gold.name),
             reused=look.reused and not sealed,
             n_called_again=len(self.missing),
-            notes=(*split_notes(self.gold), *verdict_notes(people, [JudgeColumn.of(self.new, rows)])),
+            notes=(*split_notes(self.gold), *verdict_notes(people, [Verdicts.from_calls(self.new, rows)])),
             run_line=run_line(table, "test", [full_name(self.old), full_name(self.new)], extra),
             on_rows=on_rows,
             decided_by=by,
@@ -640,9 +641,9 @@ class MigrateRun:
         )
 
         def fitted(name: str, final: _Side) -> _Side:
-            if final is raw[name] or name not in once.by_map:
+            if final is raw[name] or name not in once.fits:
                 return final
-            rows: list[list[float | None]] = list(once.verdicts[name])  # type: ignore[arg-type]
+            rows = as_lists(once.fits[name].verdicts)
             verdicts = {item.item_id: row[0] for item, row in zip(items, rows, strict=True)}
             return _Side(final.judge, self.gold.scale, verdicts)
 
@@ -650,7 +651,7 @@ class MigrateRun:
 
     def _lock_new(self, path: Path, rows: Judgements, look: Look, budget: Budget) -> None:
         test, metric = AgreementTable(self.gold, self.test_items, 1, self.seed, look.level), self.lock.metric
-        confirmed = Confirmed.on(look, test, JudgeColumn.of(self.new, rows))
+        confirmed = Confirmed.on(look, test, Verdicts.from_calls(self.new, rows))
         lock, _ = lock_judge(
             self.new,
             confirmed,

@@ -18,10 +18,10 @@ from judgecal.errors import InputError, listed, refuse, working
 from judgecal.experiment import (
     AgreementTable,
     CostEstimate,
-    JudgeColumn,
     Judgements,
     Look,
     RunOptions,
+    Verdicts,
     asked_items,
     foresee_look,
     judged_by,
@@ -189,7 +189,7 @@ class SelectRun(SelectRequest):
             judges = dict.fromkeys(judges, self._verdicts_sha(stored))
         return foresee_look(**self._seen(judges))
 
-    def _confirm(self, judges: Mapping[str, str], column: JudgeColumn, repeats: int) -> Confirmed:
+    def _confirm(self, judges: Mapping[str, str], column: Verdicts, repeats: int) -> Confirmed:
         """Hold the chosen judge on test, and write down the look at `judges`, which are decided on.
 
         Where all items chose one of k judges, each of the k intervals errs in a k-th of what the decision
@@ -267,7 +267,7 @@ class SelectRun(SelectRequest):
             for items, repeats in ((test, options.repeats), (rest, 1)):
                 each = replace(options, repeats=repeats)
                 rows += run_trials([judge], items, journal=journal, options=each, budget=budget)
-        column = JudgeColumn.of(judge, Judgements(rows))
+        column = Verdicts.from_calls(judge, Judgements(rows))
         if not self.on_all:  # the chosen one alone is decided on, by what it says now
             judges = dict.fromkeys(judges, self._verdicts_sha(column.rows))
         confirmed = self._confirm(judges, column, options.repeats)

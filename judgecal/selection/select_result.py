@@ -12,9 +12,9 @@ from judgecal.errors import InputError, listed
 from judgecal.experiment import (
     Experiment,
     GoldSummary,
-    JudgeColumn,
     RunOptions,
     StoredExperiment,
+    Verdicts,
     asked_items,
     gold_config,
     looks_so_far,
@@ -180,7 +180,7 @@ class SelectRequest:
         return self.metric or leading_metric(self.stored.gold.scale)
 
     @property
-    def asked_columns(self) -> Sequence[JudgeColumn]:
+    def asked_columns(self) -> Sequence[Verdicts]:
         """Of the judges that the experiment asked for."""
         return self.stored.judges
 

@@ -18,8 +18,9 @@ scale, as it answers with means; a straight line up to 0.14, and a Gaussian copu
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -31,7 +32,7 @@ from judgecal.stats.intervals import MIN_GROUPS, check_level, jackknife_error, t
 from judgecal.stats.means import linearise, macro_agreement
 from judgecal.stats.metrics import METRICS, Metric, metric_named
 from judgecal.stats.paired import paired_difference
-from judgecal.stats.sample import Bools, Floats, Ints, Sample, as_scale, build, codes_of, read_both
+from judgecal.stats.sample import Bools, Floats, Ints, Labels, Sample, as_scale, build, codes_of, read_both
 from judgecal.stats.strata import too_thin
 
 FOLDS = 10
@@ -122,23 +123,38 @@ def cross_fitted(
     groups: Iterable[Hashable] | None = None,
     seed: int = 0,
     weights: Floats | None = None,
-) -> list[list[float | None]] | None:
+) -> Floats | None:
     """Verdicts on the people's scale, n x R: each item's through the map that was fitted without its tenth of
     the questions.
 
-    Two judges that differ by a strictly monotone rescaling have the same. An unscored verdict stays None.
+    Two judges that differ by a strictly monotone rescaling have the same. An unscored verdict is NaN.
     `seed` is of the parts; the others as in `agreement`, with its errors (`weights` have a mean of 1).
 
     Returns:
         None where there is nothing to calibrate (`mappable`), or fewer than ten questions are labelled.
     """
+    sides: dict[str, Any] = {"scale": scale, "judge_scale": judge_scale, "groups": groups}
+    fit = cross_fit(gold_labels, judge_labels, seed=seed, weights=weights, **sides)
+    return None if fit is None else fit.verdicts
+
+
+def cross_fit(
+    gold_labels: Iterable[object],
+    judge_labels: Iterable[object],
+    *,
+    scale: Scale | str,
+    judge_scale: Scale | str | None = None,
+    groups: Iterable[Hashable] | None = None,
+    seed: int = 0,
+    weights: Floats | None = None,
+) -> CrossFit | None:
+    """The maps behind `cross_fitted`, with its arguments; None where it gives None."""
     people = as_scale(scale)
     judge = people if judge_scale is None else as_scale(judge_scale)
     if not mappable(people, judge):
         return None
     pairs = _Pairs.read(gold_labels, judge_labels, people=people, judge=judge, groups=groups, weights=weights)
-    found = pairs.folds(seed)
-    return None if found is None else found.verdicts
+    return pairs.folds(seed)
 
 
 @dataclass(frozen=True)
@@ -147,7 +163,21 @@ class CalibratedJudges(Generic[_Name]):
 
     verdicts: Mapping[_Name, Iterable[object]]
     scales: Mapping[_Name, Scale | str]
-    by_map: Mapping[_Name, Floats]  # macro_agreement of all items through each map: how far the fit moves it
+    fits: Mapping[_Name, CrossFit]  # of those that pass a map
+
+    @classmethod
+    def from_fits(
+        cls,
+        verdicts: Mapping[_Name, Iterable[object]],
+        scales: Mapping[_Name, Scale | str],
+        fits: Mapping[_Name, CrossFit],
+        *,
+        scale: Scale,
+    ) -> CalibratedJudges[_Name]:
+        """Judges with their verdicts as they are and their scales, where `fits` maps some of them onto
+        `scale`."""
+        mapped = {name: fit.verdicts for name, fit in fits.items()}
+        return cls({**verdicts, **mapped}, {**scales, **dict.fromkeys(mapped, scale)}, fits)
 
     def error_of_fit(self, a: _Name, b: _Name | None = None) -> tuple[float, float]:
         """Standard error of a difference that comes from fitting the maps of two judges, and its degrees of
@@ -158,41 +188,38 @@ class CalibratedJudges(Generic[_Name]):
         The grouped jackknife: with D_k the difference through the maps without part k of K, se^2 = (K - 1) /
         K sum (D_k - mean)^2. Without it two equal judges would be told apart in up to 9% of samples at 5%.
         """
-        found = [self.by_map[name] for name in (a, b) if name is not None and name in self.by_map]
+        found = [self.fits[name].by_map for name in (a, b) if name is not None and name in self.fits]
         return (jackknife_error(found[0] - sum(found[1:])), FOLDS - 1.0) if found else (0.0, 1.0)
 
 
 def calibrated(
-    gold_labels: Sequence[object],
+    gold_labels: Labels,
     judges: Mapping[_Name, Iterable[object]],
     *,
     scale: Scale,
     scales: Mapping[_Name, Scale | str],
-    groups: Sequence[Hashable] | None,
+    groups: Labels | None,
     asked: bool = True,
     weights: Floats | None = None,
 ) -> CalibratedJudges[_Name]:
     """The verdicts of several judges through the maps of `cross_fitted`, or as they are where not `asked`."""
-    verdicts, left, by_map = dict(judges), {name: scales.get(name, scale) for name in judges}, {}
+    before, fits = {name: scales.get(name, scale) for name in judges}, dict[_Name, CrossFit]()
+    shared: dict[str, Any] = {"scale": scale, "groups": groups, "weights": weights}
     for name, rows in judges.items() if asked else ():
-        judge = as_scale(left[name])
-        if not mappable(scale, judge):
-            continue
-        pairs = _Pairs.read(gold_labels, rows, people=scale, judge=judge, groups=groups, weights=weights)
-        found = pairs.folds(0)
-        if found is not None:
-            verdicts[name], left[name], by_map[name] = found.verdicts, scale, found.by_map()
-    return CalibratedJudges(verdicts, left, by_map)
+        fit = cross_fit(gold_labels, rows, judge_scale=before[name], **shared)
+        if fit is not None:
+            fits[name] = fit
+    return CalibratedJudges.from_fits(judges, before, fits, scale=scale)
 
 
 @dataclass(frozen=True)
 class PairedLabels:
     """Labels of people and verdicts of two judges on the same items."""
 
-    gold: Sequence[object]  # n labels; None = missing, the item is left out
-    a: Sequence[object]  # n verdicts or n rows of repeats, on its judge's scale; None = unscored
-    b: Sequence[object]  # as `a`
-    groups: Sequence[Hashable] | None = None  # the question of each item; each item its own where not given
+    gold: Labels  # n labels; None = missing, the item is left out
+    a: Labels  # n verdicts or n rows of repeats, on its judge's scale; None = unscored
+    b: Labels  # as `a`
+    groups: Labels | None = None  # the question of each item; each item its own where not given
 
 
 def calibrated_difference(
@@ -219,7 +246,7 @@ def calibrated_difference(
     people = as_scale(scale)
     chosen = _uncut(metric, people)
     judges = [people if given is None else as_scale(given) for given in (a_scale, b_scale)]
-    sides, groups, by_map = [], [], dict[str, Floats]()
+    sides, groups, fits = [], [], dict[str, CrossFit]()
     for name, known, unseen, judge in zip("ab", (fit.a, fit.b), (test.a, test.b), judges, strict=True):
         pairs = _Pairs.read(fit.gold, known, people=people, judge=judge, groups=fit.groups)
         part = _Pairs.read(test.gold, unseen, people=people, judge=judge, groups=test.groups)
@@ -231,9 +258,9 @@ def calibrated_difference(
             sides.append(part.sample(part.verdicts))
             continue
         sides.append(part.sample(pairs.fit().mapped(part.verdicts)))
-        if (folds := pairs.folds(seed, of=part)) is not None:
-            by_map[name] = folds.by_map()
-    more_error = CalibratedJudges[str]({}, {}, by_map).error_of_fit("a", "b")
+        if (fit_of_side := pairs.folds(seed, of=part)) is not None:
+            fits[name] = fit_of_side
+    more_error = CalibratedJudges[str]({}, {}, fits).error_of_fit("a", "b")
     paired = paired_difference(
         chosen, *sides, at_mark=False, level=level, seed=seed, n_perm=1, more_error=more_error
     )
@@ -303,7 +330,7 @@ class _Pairs:
             tuple(steps.verdicts[inside].tolist()), tuple(values.tolist()), n, self.n_groups, fitted_on
         )
 
-    def folds(self, seed: int, *, of: _Pairs | None = None) -> _Folds | None:
+    def folds(self, seed: int, *, of: _Pairs | None = None) -> CrossFit | None:
         """The maps without each tenth of the labelled groups; None below ten groups."""
         fold = fold_numbers(self.gold, self.groups, seed)
         if fold is None or not self.known.any():
@@ -317,25 +344,26 @@ class _Pairs:
             others = every - steps.counts(fold == part)
             kept = others if others.any() else every  # one part may hold all verdicts
             maps.append(steps.grid[np.searchsorted(steps.cuts(kept), codes, side="right")])
-        return _Folds(to, fold, np.where(np.isnan(to.verdicts), np.nan, np.stack(maps)))
+        return CrossFit(to, fold, np.where(np.isnan(to.verdicts), np.nan, np.stack(maps)))
 
 
-@dataclass(frozen=True)
-class _Folds:
+@dataclass(frozen=True, eq=False)
+class CrossFit:
     """All items through the map of each part left out: n part numbers, K x n x R verdicts."""
 
     pairs: _Pairs
     fold: Ints
     maps: Floats
 
-    @property
-    def verdicts(self) -> list[list[float | None]]:
-        """Each item through the map that did not see it."""
-        own = self.maps[self.fold, np.arange(len(self.fold))]
-        return [[None if verdict != verdict else verdict for verdict in row] for row in own.tolist()]
+    @cached_property
+    def verdicts(self) -> Floats:
+        """Each item through the map that did not see it, n x R."""
+        mapped: Floats = self.maps[self.fold, np.arange(len(self.fold))]
+        return mapped
 
+    @cached_property
     def by_map(self) -> Floats:
-        """macro_agreement of all items through each map; 0 where it is undefined."""
+        """macro_agreement of all items through each map: how far the fit moves it; 0 where undefined."""
         samples = [self.pairs.sample(mapped) for mapped in self.maps]
         found = [linearise(macro_agreement(sample), sample) for sample in samples]
         return np.array([0.0 if linear is None else linear.value for linear in found])
@@ -446,12 +474,12 @@ def cross_fitted_probabilities(
     groups: Iterable[Hashable] | None = None,
     seed: int = 0,
     weights: Floats | None = None,
-) -> list[list[float | None]] | None:
+) -> Floats | None:
     """Graded verdicts on binary labels as percentages of being right, n x R: each item's from the other
     questions.
 
     Two judges that differ by a strictly increasing rescaling have the same; all verdicts alike have the base
-    rate. An unscored verdict stays None. Arguments and errors as in `cross_fitted`.
+    rate. An unscored verdict is NaN. Arguments and errors as in `cross_fitted`.
 
     Returns:
         None where the labels are not binary, the verdicts are, or fewer than ten questions are labelled.
@@ -470,8 +498,8 @@ def cross_fitted_probabilities(
         used = others if others.any() else known  # one part may hold all verdicts
         right, weight = (np.broadcast_to(one[:, None], used.shape)[used] for one in (gold, heavy))
         chances[own] = _fitted(verdicts[used], right, weight, at=verdicts[own])
-    rows = (100.0 * np.where(np.isnan(verdicts), np.nan, chances)).tolist()
-    return [[None if chance != chance else chance for chance in row] for row in rows]
+    percentages: Floats = 100.0 * np.where(np.isnan(verdicts), np.nan, chances)
+    return percentages
 
 
 def _fitted(verdicts: Floats, right: Floats, weight: Floats, *, at: Floats) -> Floats:

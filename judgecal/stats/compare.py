@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -16,8 +16,8 @@ from judgecal.scale import Scale
 from judgecal.stats.calibration import CalibratedJudges, calibrated
 from judgecal.stats.intervals import MIN_GROUPS, check_level
 from judgecal.stats.metrics import leading_metric, metric_facts, metric_named
-from judgecal.stats.paired import PairedDifference, Verdicts, read_verdicts
-from judgecal.stats.sample import Floats, Unscored, as_scale
+from judgecal.stats.paired import PairedDifference, PairedVerdicts, read_verdicts
+from judgecal.stats.sample import Floats, Labels, Unscored, as_scale, as_sequence
 from judgecal.stats.significance import N_PERM, holm, planned_error, smallest_detectable
 from judgecal.stats.strata import Stratum, too_thin
 
@@ -162,23 +162,26 @@ def compare_all(
     n_perm: int = N_PERM,
     calibrate: bool = True,
     weights: Floats | None = None,
+    deciding: CalibratedJudges[str] | None = None,
 ) -> dict[tuple[str, str], Comparison]:
     """Compare several judges, every pair of them; p values after Holm decide.
 
     `judges` are name -> verdicts, `scales` name -> that judge's scale where it is not the people's; the
     others as in `compare`, `weights` as in `agreement`. The smallest detectable differences are those of the
-    first step of Holm, at 1 - (1 - level) / pairs.
+    first step of Holm, at 1 - (1 - level) / pairs. `deciding`: the judges
+    calibrated, where that is done already.
     """
     check_level(level)
     people, own = as_scale(scale), scales or {}
     name = metric or leading_metric(people)
     chosen, at_mark = metric_named(name, people)
-    labels, codes = list(gold_labels), None if groups is None else list(groups)
-    given = {judge: list(rows) for judge, rows in judges.items()}
+    labels, codes = as_sequence(gold_labels), None if groups is None else as_sequence(groups)
+    given = {judge: as_sequence(rows) for judge, rows in judges.items()}
     if len(judges) < 2:
         raise InputError(f"{len(judges)} judge{'s' * (len(judges) != 1)}: a comparison takes two or more")
     asked = calibrate and chosen.calibrated
-    once = calibrated(labels, given, scale=people, scales=own, groups=codes, asked=asked, weights=weights)
+    of_items: dict[str, Any] = {"scale": people, "groups": codes, "weights": weights}
+    once = deciding or calibrated(labels, given, scales=own, asked=asked, **of_items)
     how: dict[str, Any] = {"at_mark": at_mark, "level": level, "seed": seed}
     found = {}
     for a, b in itertools.combinations(judges, 2):
@@ -195,19 +198,19 @@ def compare_all(
     uncut = partial(
         _read, labels, CalibratedJudges(given, own, {}), people=people, groups=codes, weights=weights
     )
-    mapped = [pair for pair in made if not once.by_map.keys().isdisjoint(pair)]
+    mapped = [pair for pair in made if not once.fits.keys().isdisjoint(pair)]
     raw = {pair: uncut(pair).difference(chosen, "wrong", **how, n_perm=1) for pair in mapped}
     return {pair: replace(one, raw=raw.get(pair)) for pair, one in made.items()}
 
 
 def _read(
-    labels: Sequence[object],
+    labels: Labels,
     judges: CalibratedJudges[str],
     pair: tuple[str, str],
     people: Scale,
-    groups: Sequence[Hashable] | None,
+    groups: Labels | None,
     weights: Floats | None,
-) -> Verdicts:
+) -> PairedVerdicts:
     a, b = (judges.verdicts[name] for name in pair)
     scales = tuple(as_scale(judges.scales.get(name, people)) for name in pair)
     return read_verdicts(labels, (a, b), people=people, scales=scales, groups=groups, weights=weights)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from judgecal.stats.agreement import jackknifed, parts_of_mean, prepare, terms_o
 from judgecal.stats.intervals import MIN_GROUPS, jackknife_error, linear_error
 from judgecal.stats.means import Linear, Means, linearise
 from judgecal.stats.metrics import metric_named
-from judgecal.stats.sample import Floats, Sample
+from judgecal.stats.sample import Floats, Labels, Sample
 
 N_DRAWS = 10_000
 STANDARD_ERRORS = 2.58
@@ -26,10 +26,10 @@ STANDARD_ERRORS = 2.58
 class Held:
     """Labels of some items, and the verdicts of a judge on them (n or n x R; None = unscored: as wrong)."""
 
-    labels: Sequence[object]
-    verdicts: Sequence[object]
+    labels: Labels
+    verdicts: Iterable[object]
     scale: Scale  # of the verdicts
-    groups: Sequence[Hashable]
+    groups: Labels
     weights: Floats | None = None
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,7 +24,7 @@ from judgecal.stats.agreement import jackknifed, terms_of
 from judgecal.stats.intervals import MIN_GROUPS, jackknife_error, linear_error, t_quantile
 from judgecal.stats.means import Means, linearise
 from judgecal.stats.metrics import Metric
-from judgecal.stats.sample import Floats, Ints, Sample, codes_of
+from judgecal.stats.sample import Floats, Ints, Labels, Sample, codes_of, renumbered
 
 Verdict = Label | None
 Calls = Sequence[Sequence[Verdict]]
@@ -131,7 +131,7 @@ class SameJudgeTest:
         )
 
 
-def same_judge_test(then: Calls, now: Calls, groups: Sequence[Hashable]) -> SameJudgeTest | None:
+def same_judge_test(then: Calls, now: Calls, groups: Labels) -> SameJudgeTest | None:
     """Test whether the calls of now are calls of the locked judge.
 
     Args:
@@ -155,7 +155,7 @@ def same_judge_test(then: Calls, now: Calls, groups: Sequence[Hashable]) -> Same
     calls = np.array(
         verdicts if numeric else [[numbers[str(each)] for each in row] for row in verdicts], dtype=np.float64
     )
-    codes = codes_of([groups[place] for place in whole], len(whole))
+    codes = renumbered(codes_of(groups, len(groups))[whole])
     apart = np.abs(calls[:, :, None] - calls[:, None, :])
     if not numeric:
         apart = (apart > 0.0).astype(np.float64)
@@ -178,7 +178,7 @@ def same_judge_test(then: Calls, now: Calls, groups: Sequence[Hashable]) -> Same
     )
 
 
-def rise_of_unscored(then: Calls, now: Calls, groups: Sequence[Hashable]) -> float:
+def rise_of_unscored(then: Calls, now: Calls, groups: Labels) -> float:
     """The chance, if nothing had changed, that so many more calls of now have no verdict is this or less."""
     k, m = min(len(then[0]), _MOST), min(len(now[0]), _MOST)
     rows = [[*before[:k], *after[:m]] for before, after in zip(then, now, strict=True)]

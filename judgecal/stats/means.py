@@ -15,7 +15,7 @@ import numpy as np
 
 from judgecal.errors import InputError
 from judgecal.scale import Label, Scale
-from judgecal.stats.sample import Bools, Classes, Floats, Sample, as_scale, read_both
+from judgecal.stats.sample import Bools, Classes, Floats, Sample, as_scale, as_sequence, read_both
 
 _NO_CLASS = "no scored item of the class"
 UNEQUAL = "the items were drawn with unequal probabilities, which only means are weighted by"
@@ -123,7 +123,7 @@ def best_constant(
     `weights` as in `agreement`. An InputError where there is no label, or one does not fit the scale.
     """
     people = as_scale(scale)
-    labels = list(gold_labels)
+    labels = as_sequence(gold_labels)
     gold, _, words = read_both(labels, [None] * len(labels), people=people, judge=people)
     there = ~np.isnan(gold)
     known, place = np.unique(gold[there], return_inverse=True)

@@ -38,7 +38,18 @@ from judgecal.stats.intervals import (
 )
 from judgecal.stats.means import Linear, Means, linearise
 from judgecal.stats.metrics import Metric, metric_named
-from judgecal.stats.sample import Bools, Floats, Ints, Sample, Unscored, as_scale, build, codes_of, read_both
+from judgecal.stats.sample import (
+    Bools,
+    Floats,
+    Ints,
+    Sample,
+    Unscored,
+    as_scale,
+    as_sequence,
+    build,
+    codes_of,
+    read_both,
+)
 from judgecal.stats.significance import N_PERM, clustered_mcnemar_p, mcnemar_midp, sign_flip_p
 from judgecal.stats.strata import Stratum, strata_of
 
@@ -49,7 +60,7 @@ _EPS = 1e-12
 
 
 @dataclass(frozen=True)
-class Verdicts:
+class PairedVerdicts:
     """Labels and two judges' verdicts, read once, for each way to count the unscored."""
 
     people: Scale
@@ -113,15 +124,15 @@ def read_verdicts(
     scales: tuple[Scale, ...],
     groups: Iterable[Hashable] | None,
     weights: Floats | None = None,
-) -> Verdicts:
+) -> PairedVerdicts:
     """Read the labels and both judges' verdicts, each still on its own scale; errors as `agreement`."""
-    labels = list(gold_labels)
+    labels = as_sequence(gold_labels)
     codes = codes_of(groups, len(labels))
     read = tuple(
         read_both(labels, side, people=people, judge=judge) for side, judge in zip(sides, scales, strict=True)
     )
     missing = sum(np.isnan(verdicts).sum(axis=1) for _, verdicts, _ in read)
-    return Verdicts(people, scales, read, codes, np.asarray(missing) > 0, weights)
+    return PairedVerdicts(people, scales, read, codes, np.asarray(missing) > 0, weights)
 
 
 @dataclass(frozen=True, slots=True)

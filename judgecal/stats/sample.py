@@ -23,6 +23,8 @@ from judgecal.scale import Scale, common_scale, onto
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
+Labels = Sequence[Any] | npt.NDArray[Any]
+"""Labels, verdicts or groups that can be read more than once: as people give them, or as an array."""
 
 _NUMBER_TYPES = {int, float, type(None), np.float64}
 Unscored = Literal["wrong", "drop", "right"]
@@ -42,6 +44,8 @@ def codes_of(groups: Iterable[Hashable] | None, n: int) -> Ints:
     """
     if groups is None:
         return np.arange(n, dtype=np.int64)
+    if isinstance(groups, np.ndarray) and groups.dtype.kind == "i" and len(groups) == n:
+        return renumbered(groups)  # numbered at a door
     keys = list(groups)
     if len(keys) != n:
         raise InputError(f"{n} gold labels but {len(keys)} groups: give one group per item")
@@ -88,7 +92,7 @@ def read_both(
     Each is on its own scale still. An InputError where lengths differ, rows are ragged, or a label is off its
     scale.
     """
-    gold, rows = _listed(gold_labels), _listed(judge_labels)
+    gold, rows = as_sequence(gold_labels), as_sequence(judge_labels)
     if len(gold) != len(rows):
         raise InputError(f"{len(gold)} gold labels but {len(rows)} verdicts: give one (or one row) per item")
     flat, width = _flat(rows)
@@ -103,17 +107,15 @@ def read_both(
     return _coded(ours, number), _coded(theirs, number).reshape(len(gold), width), words
 
 
-_Labels = Sequence[object] | npt.NDArray[Any]
-
-
-def _listed(labels: Iterable[object]) -> _Labels:
+def as_sequence(labels: Iterable[Any]) -> Labels:
+    """Labels that can be read more than once; arrays, lists and tuples as they are."""
     return labels if isinstance(labels, np.ndarray | list | tuple) else list(labels)
 
 
-def _flat(rows: _Labels) -> tuple[_Labels, int]:
+def _flat(rows: Labels) -> tuple[Labels, int]:
     """Verdicts row by row in one sequence, and how many each row has; a flat sequence is one repeat."""
     if isinstance(rows, np.ndarray) and rows.ndim == 2:
-        widths, flat = {rows.shape[1]}, cast(_Labels, rows.reshape(-1))
+        widths, flat = {rows.shape[1]}, cast(Labels, rows.reshape(-1))
     elif len(rows) and isinstance(rows[0], list | tuple | np.ndarray):
         lists = [row if isinstance(row, list | tuple | np.ndarray) else [row] for row in rows]
         widths, flat = set(map(len, lists)), list(chain.from_iterable(lists))
@@ -127,7 +129,7 @@ def _flat(rows: _Labels) -> tuple[_Labels, int]:
 
 
 def _read_all(
-    labels: _Labels, scale: Scale, *, where: str, width: int, problems: list[str]
+    labels: Labels, scale: Scale, *, where: str, width: int, problems: list[str]
 ) -> Floats | list[float | str]:
     """All labels of one side; in one go where they are numbers and right, else one by one."""
     at_once = _numbers(labels, scale)
@@ -139,7 +141,7 @@ def _read_all(
     ]
 
 
-def _numbers(labels: _Labels, scale: Scale) -> Floats | None:
+def _numbers(labels: Labels, scale: Scale) -> Floats | None:
     """The labels where all are numbers or missing and fit a numeric scale; None where one does not."""
     plain = (
         labels.dtype.kind in "fiu" and labels.ndim == 1
@@ -292,8 +294,8 @@ def build(
     sample = Sample(
         scale=common,
         binary_gold=people.kind == "binary",
-        gold=_moved(gold, people, common)[kept],
-        verdicts=_moved(verdicts, judge, common)[kept],
+        gold=moved(gold, people, common)[kept],
+        verdicts=moved(verdicts, judge, common)[kept],
         filled=(np.zeros_like(missing) if unscored == "drop" else missing)[kept],
         group_of=renumbered(group_of[kept]),
         n_expected=int(missing.size),
@@ -316,7 +318,8 @@ def _put_right(sample: Sample) -> Sample:
     return replace(sample, verdicts=verdicts, filled=np.zeros_like(sample.filled), classes=classes)
 
 
-def _moved(values: Floats, source: Scale, target: Scale) -> Floats:
+def moved(values: Floats, source: Scale, target: Scale) -> Floats:
+    """Labels or verdicts of one numeric scale on another, ends to ends."""
     if not target.numeric or (source.low, source.high) == (target.low, target.high):
         return values
     return cast(Floats, onto(target, source, cast(Any, values)))

@@ -15,7 +15,7 @@ from judgecal.scale import Scale
 from judgecal.stats.agreement import group_parts, prepare
 from judgecal.stats.intervals import MIN_GROUPS, check_level, t_quantile, too_few
 from judgecal.stats.metrics import leading_metric, metric_named
-from judgecal.stats.sample import Floats, as_scale
+from judgecal.stats.sample import Floats, as_scale, as_sequence
 
 N_PERM = 10_000
 """Monte Carlo draws of a sign flip test."""
@@ -207,7 +207,7 @@ def interaction(
     if lacking or len(rows) < 2 or len(columns) < 2:
         why = f"the grid lacks {', '.join(lacking)}" if lacking else "it takes two prompts and two models"
         return _untested(why, 0)
-    labels, codes = list(gold_labels), None if groups is None else list(groups)
+    labels, codes = as_sequence(gold_labels), None if groups is None else as_sequence(groups)
     own = scales or {}
     found: list[Floats] = []
     for key in ((row, column) for row in rows for column in columns):

@@ -19,12 +19,12 @@ from scipy.special import ndtr, ndtri, stdtrit
 from judgecal.errors import InputError
 from judgecal.scale import Scale
 from judgecal.stats.agreement import jackknifed, prepare, pseudo_values, terms_of
-from judgecal.stats.calibration import calibrated
+from judgecal.stats.calibration import CalibratedJudges, calibrated
 from judgecal.stats.intervals import MIN_GROUPS, check_level, linear_error, too_few
 from judgecal.stats.means import Linear, Means, linearise
 from judgecal.stats.metrics import Metric, leading_metric, metric_named
 from judgecal.stats.paired import difference_of
-from judgecal.stats.sample import Bools, Floats, Sample, as_scale
+from judgecal.stats.sample import Bools, Floats, Sample, as_scale, as_sequence
 from judgecal.stats.significance import POWER
 from judgecal.stats.strata import Stratum, driven_in_words, strata_of, too_thin
 
@@ -148,6 +148,7 @@ def losses_against_best(
     n_draws: int = N_DRAWS,
     calibrate: bool = True,
     weights: Floats | None = None,
+    deciding: CalibratedJudges[str] | None = None,
 ) -> Losses:
     """Each judge's loss against the best, with simultaneous upper bounds by group.
 
@@ -173,9 +174,10 @@ def losses_against_best(
     chosen, at_mark = metric_named(metric or leading_metric(people), people)
     if chosen.direction == "neither":
         raise InputError(f"{chosen.name} ranks nobody: choose by a metric of agreement")
-    labels, codes = list(gold_labels), None if groups is None else list(groups)
+    labels, codes = as_sequence(gold_labels), None if groups is None else as_sequence(groups)
     how: dict[str, Any] = {"groups": codes, "weights": weights}
-    once = calibrated(labels, judges, scale=people, scales=own, asked=calibrate and chosen.calibrated, **how)
+    asked = calibrate and chosen.calibrated
+    once = deciding or calibrated(labels, judges, scale=people, scales=own, asked=asked, **how)
     how |= {"people": people, "unscored": "wrong"}
     samples = {
         one: prepare(labels, said, judge_scale=once.scales[one], **how) for one, said in once.verdicts.items()

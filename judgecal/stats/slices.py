@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +12,7 @@ from scipy.special import gammainc, gammaincc, ndtr, ndtri, stdtr
 from judgecal.errors import InputError
 from judgecal.records import Estimate
 from judgecal.stats.intervals import MIN_GROUPS, mean_estimate
-from judgecal.stats.sample import Bools, Floats, Ints, codes_of
+from judgecal.stats.sample import Bools, Floats, Ints, Labels, codes_of
 from judgecal.stats.significance import holm
 
 _EPS = 1e-15
@@ -33,7 +33,7 @@ class Slice:
 def slices(
     errors: Sequence[float] | Floats,
     members: Sequence[Bools],
-    groups: Sequence[Hashable],
+    groups: Labels,
     *,
     low: float = 0.0,
     high: float = 1.0,

@@ -249,7 +249,9 @@ def figures(labelled: Labelled, verdicts: Sequence[float]) -> tuple[Any, Any]:
     how: dict[str, Any] = {"scale": labelled.scale, "groups": groups}
     found = agreement(labelled.labels, verdicts, judge_scale="percentage", metrics=[order], **how)
     mapped = cross_fitted(labelled.labels, verdicts, judge_scale="percentage", **how)
-    again = agreement(labelled.labels, mapped or [None], metrics=["macro_agreement"], **how) if mapped else {}
+    again = (
+        agreement(labelled.labels, mapped, metrics=["macro_agreement"], **how) if mapped is not None else {}
+    )
     return found[order], again.get("macro_agreement")
 
 

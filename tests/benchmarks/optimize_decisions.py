@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from judgecal.experiment import AgreementTable, JudgeColumn, Look, verdict_matrix
+from judgecal.experiment import AgreementTable, Look, Verdicts, verdict_matrix
 from judgecal.goldset import GOLD, Card, GoldSet
 from judgecal.optimize.result import BETTER, WORSE, Scored, choose, confirm
 from judgecal.records import Estimate, Item, Judgement, Rating
@@ -68,7 +68,7 @@ LABELS: dict[str, tuple[str, Callable[[Floats], Floats]]] = {
 
 
 def timid(score: Floats) -> Floats:
-    """Verdicts that keep to the middle of the scale."""
+    """ProbeVerdicts that keep to the middle of the scale."""
     return np.round(100.0 * ndtr(0.5 * score), 1)
 
 
@@ -77,7 +77,7 @@ class LeanTable(AgreementTable):
     """A table that computes the deciding metric alone, which is all that a decision reads."""
 
     def agreements(
-        self, column: JudgeColumn, *, labels: Sequence[Label | None] | None = None
+        self, column: Verdicts, *, labels: Sequence[Label | None] | None = None
     ) -> dict[str, dict[str, Estimate]]:
         """As `AgreementTable.agreements`, of one metric."""
         rows, how = verdict_matrix(column.rows, self.items, self.repeats), {"groups": self.groups}
@@ -116,14 +116,14 @@ class World:
         parts = {"fit": items[:n_fit], "dev": items[:n_dev], "test": items[n_fit:]}
         return {name: LeanTable(gold, part, level=LEVEL) for name, part in parts.items()}
 
-    def column(self, place: int, items: Sequence[Item]) -> JudgeColumn:
+    def column(self, place: int, items: Sequence[Item]) -> Verdicts:
         """One judge's judgements of all items."""
         name = f"judge {place}"
         verdicts = self.judges[place].tolist()
         rows = [
             Judgement(one.item_id, "", name, name, 0, said) for one, said in zip(items, verdicts, strict=True)
         ]
-        return JudgeColumn(name, Scale.parse("percentage"), rows)
+        return Verdicts(name, Scale.parse("percentage"), rows)
 
 
 def decided(world: World) -> str:

@@ -24,7 +24,8 @@ import numpy as np
 
 from judgecal.engine import Journal
 from judgecal.experiment import RunOptions, run_trials
-from judgecal.experiment.agreement import AgreementTable, JudgeColumn, judge_entry
+from judgecal.experiment.agreement import judge_entry
+from judgecal.experiment.agreement_table import AgreementTable, Verdicts
 from judgecal.experiment.judgements import whole_items
 from judgecal.experiment.people import rater_agreement
 from judgecal.goldset import load_gold
@@ -51,7 +52,7 @@ def gold_table(
     return AgreementTable(gold, gold.items)
 
 
-def judge(table: AgreementTable, rng: np.random.Generator, habit: float, ties: float) -> JudgeColumn:
+def judge(table: AgreementTable, rng: np.random.Generator, habit: float, ties: float) -> Verdicts:
     """A judge with this chance to take the first answer, on average over questions."""
     takes = {group: rng.beta(2 * habit + 1e-9, 2 - 2 * habit) for group in dict.fromkeys(table.groups)}
     scale, rows = Scale("nominal", 0.0, 0.0, categories=("A", "B", *["tie"] * bool(ties))), list[Judgement]()
@@ -60,7 +61,7 @@ def judge(table: AgreementTable, rng: np.random.Generator, habit: float, ties: f
         for order in ORDERS:
             said = order[0].upper() if rng.random() < takes[item.group] else finds
             rows.append(Judgement(item.item_id, item.sha, "j", "f", 0, said, unit="pair", order=order))
-    return JudgeColumn("j", scale, whole_items(rows, scale), calls=rows)
+    return Verdicts("j", scale, whole_items(rows, scale), calls=rows)
 
 
 def simulate(bench: Bench, folder: Path, n_groups: int) -> None:
@@ -133,7 +134,7 @@ def pandalm(bench: Bench, data: Path, folder: Path) -> None:
     texts = [(row["group"], row["item_id"], row["response_1"], row["response_2"]) for row in rows]
     table, longer = gold_table(folder / "pandalm", texts, labels), judge_named("longer_answer@local")
     judged = run_trials([longer], table.items, journal=Journal(None), options=RunOptions(quiet=True))
-    entry, lines = judge_entry(table, JudgeColumn.of(longer, judged)), []
+    entry, lines = judge_entry(table, Verdicts.from_calls(longer, judged)), []
     for pair in rater_agreement(table.gold).pairs:
         sides, what = (labels[pair.a], labels[pair.b]), f"{pair.a} and {pair.b}"
         lines += [(f"{what}, {name}", of(*sides), pair.agreement[name]) for name, of in COUNTED.items()]

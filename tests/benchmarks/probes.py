@@ -29,7 +29,7 @@ import pytest
 from judgecal.experiment.verdicts import Cut
 from judgecal.optimize.probing import SplitProbes
 from judgecal.probes.family import FAMILIES_BY_KIND, Family, FamilyCount, Kind, MadeProbes, Probe
-from judgecal.probes.result import Footing, Verdicts, family_result
+from judgecal.probes.result import Footing, ProbeVerdicts, family_result
 from judgecal.records import Item
 from judgecal.scale import Scale
 from judgecal.stats.confirmation import largest_by_luck
@@ -84,7 +84,7 @@ def simulated(
         given = {one.of.item_id: first[run, at] for at, one in enumerate(family.probes)}
         given |= {one.item.item_id: probe[run, at] for at, one in enumerate(family.probes)}
         second = {one.of.item_id: again[run, at] for at, one in enumerate(family.probes)}
-        results.append(family_result(family, Verdicts(footing, given, second), of=_FAMILIES))
+        results.append(family_result(family, ProbeVerdicts(footing, given, second), of=_FAMILIES))
     known = [one for one in results if one.broken.low is not None and one.broken.high is not None]
     weights = np.array([one.n for one in results], dtype=np.float64)
     true = float(np.sum([(one.broken.value or 0.0) * one.n for one in results]) / weights.sum())

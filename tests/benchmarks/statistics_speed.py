@@ -20,7 +20,7 @@ from typing import Any, cast
 import numpy as np
 from sklearn.metrics import cohen_kappa_score, mean_absolute_error
 
-from judgecal.experiment import AgreementTable, JudgeColumn, entry
+from judgecal.experiment import AgreementTable, Verdicts, entry
 from judgecal.records import Item, Judgement
 from judgecal.scale import Scale
 from judgecal.stats import agreement
@@ -163,7 +163,7 @@ class _Labels:
     labels: dict[str, float]
 
 
-def _judge(table: AgreementTable, gold: Floats, kind: str, seed: int) -> JudgeColumn:
+def _judge(table: AgreementTable, gold: Floats, kind: str, seed: int) -> Verdicts:
     """A judge's rows; one in a hundred is unscored."""
     scale = table.gold.scale
     _, judge = made_up(scale, len(gold), seed)
@@ -174,7 +174,7 @@ def _judge(table: AgreementTable, gold: Floats, kind: str, seed: int) -> JudgeCo
         Judgement(item.item_id, item.sha, f"judge {seed}", "recorded", 0, None if lost else verdict)
         for item, verdict, lost in zip(table.items, verdicts.tolist(), missing.tolist(), strict=True)
     ]
-    return JudgeColumn(f"judge {seed}", scale, rows)
+    return Verdicts(f"judge {seed}", scale, rows)
 
 
 def whole_tables(bench: Bench) -> None:

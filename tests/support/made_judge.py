@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import cast
 
-from judgecal.experiment import Entry, JudgeColumn
+from judgecal.experiment import Entry, Verdicts
 from judgecal.experiment.result import Latency
 from judgecal.scale import Scale
 from judgecal.selection.decision import MeasuredJudge
@@ -24,5 +24,5 @@ def made_judge(
     """A judge with what the choice and the caps ask about, and no judgements."""
     counts = {"n": n_expected - n_unscored, "n_expected": n_expected, "n_unscored": n_unscored}
     entry = SimpleNamespace(latency_s=Latency(None, p95_s), usd_per_1k=usd_per_1k, **counts)
-    column = JudgeColumn(judge, Scale.parse("binary"), ())
+    column = Verdicts(judge, Scale.parse("binary"), ())
     return MeasuredJudge(column, cast("Entry", entry), 1, usd_per_1k, provider, local)

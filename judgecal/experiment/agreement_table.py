@@ -1,0 +1,366 @@
+"""Labels of people and verdicts of judges on the same items, as arrays that are made once and kept."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from judgecal.errors import InputError
+from judgecal.experiment.judgements import item_scale, whole_items
+from judgecal.goldset import GoldSet
+from judgecal.judges import Judge, JudgeKind, JudgeName
+from judgecal.records import Estimate, Item, Judgement
+from judgecal.scale import Label, Scale
+from judgecal.stats import Calibration, agreement, cross_fitted_probabilities, fit_calibration
+from judgecal.stats.calibration import CalibratedJudges, CrossFit, cross_fit
+from judgecal.stats.sample import Bools, Floats, Ints, Labels, codes_of
+
+Matrix = npt.NDArray[Any]
+"""Verdicts, items x repeats: floats with NaN where there is none, words as objects with None."""
+_T = TypeVar("_T")
+_Name = TypeVar("_Name", bound=Hashable)
+
+
+def is_absent(verdicts: Matrix) -> Bools:
+    """Where a matrix has no verdict."""
+    if verdicts.dtype.kind == "f":
+        return cast(Bools, np.isnan(verdicts))
+    return np.array([verdict is None for verdict in verdicts.flat], dtype=np.bool_).reshape(verdicts.shape)
+
+
+def as_lists(verdicts: Matrix) -> list[list[Any]]:
+    """A matrix row by row, None where there is no verdict."""
+    rows: list[list[Any]] = verdicts.tolist()
+    if verdicts.dtype.kind != "f" or not np.isnan(verdicts).any():
+        return rows
+    return [[None if verdict != verdict else verdict for verdict in row] for row in rows]
+
+
+@dataclass(frozen=True, eq=False)
+class Verdicts:
+    """One judge's verdicts with the judgements that they are of, unscored ones included."""
+
+    judge: str
+    scale: Scale  # of its verdicts
+    rows: Sequence[Judgement]  # of whole items
+    # cost in US dollars of prompt and completion tokens, for the replies that came from the store
+    price: Callable[[int | None, int | None], float | None] | None = None
+    kind: JudgeKind = "recorded"  # how it comes to its verdicts; `recorded` where nobody here can ask it
+    calls: Sequence[Judgement] = ()  # the rows as the journal holds them, where these are of single contexts
+    # the one label that it gives to every item by its making, so that no map would make it another
+    constant: Label | None = None
+
+    @classmethod
+    def from_calls(cls, judge: Judge, rows: Sequence[Judgement]) -> Verdicts:
+        """The verdicts of a judge that judgecal called itself."""
+        price = None if judge.model is None else judge.model.cost_usd
+        return cls(judge.name, item_scale(judge), whole_items(rows, judge.scale), price, judge.kind, rows)
+
+    @property
+    def key(self) -> Hashable:
+        """What its arrays are kept by: a copy with another price has the same; whoever keeps some keeps the
+        judge too, so that no other rows take the place of these in memory."""
+        return id(self.rows), self.judge, self.constant
+
+    @property
+    def stored(self) -> Sequence[Judgement]:
+        """The rows as the journal holds them."""
+        return self.calls or self.rows
+
+    @property
+    def cell(self) -> tuple[str, str] | None:
+        """Its place in the grid: the signature, and the model with its program; None without a prompt."""
+        if self.kind != "prompt":
+            return None
+        name = JudgeName.parse(self.judge)
+        return name.signature, name.system
+
+    def cost_usd(self, row: Judgement) -> float | None:
+        """What a judgement costs in production: a stored reply counts as if it had been called for."""
+        if not row.cached or self.price is None:
+            return row.cost_usd
+        return self.price(row.prompt_tokens, row.completion_tokens)
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Item id -> row of `values`."""
+        return {
+            item_id: place for place, item_id in enumerate(dict.fromkeys(row.item_id for row in self.rows))
+        }
+
+    @cached_property
+    def row_at(self) -> Ints:
+        """Items x repeats: which of `rows` it is, -1 where there is none."""
+        repeats = np.fromiter((row.repeat for row in self.rows), np.int64, len(self.rows))
+        at = np.fromiter((self.places[row.item_id] for row in self.rows), np.int64, len(self.rows))
+        rows = np.full((len(self.places), 1 + int(repeats.max(initial=0))), -1, dtype=np.int64)
+        rows[at, repeats] = np.arange(len(self.rows))
+        return rows
+
+    @cached_property
+    def values(self) -> Matrix:
+        """Verdicts of the items in `places`, items x repeats."""
+        given: list[Any] = [row.verdict for row in self.rows]
+        flat: Matrix = np.array([*given, None], dtype=np.float64 if self.scale.numeric else object)
+        return flat[self.row_at]
+
+    def on_items(self, items: Sequence[Item], values: Matrix) -> Matrix:
+        """The rows of an array (of `values`, or of `row_at`) that are of some items, in their order."""
+        places = self.places
+        at = np.fromiter((places.get(item.item_id, -1) for item in items), np.int64, len(items))
+        blank: Any = -1 if values.dtype.kind == "i" else np.nan if values.dtype.kind == "f" else None
+        if not len(values):
+            return np.full((len(items), 1), blank, dtype=values.dtype)
+        taken: Matrix = values[at]
+        taken[at < 0] = blank
+        return taken
+
+    @property
+    def repeats(self) -> int:
+        """As many as it gave of an item."""
+        return int(self.values.shape[1])
+
+
+class _ItemArrays:
+    """Labels, questions and verdicts of some items, each array made once."""
+
+    def __init__(self, gold: GoldSet, items: tuple[Item, ...]) -> None:
+        self.gold, self.items = gold, items
+        self._stored: dict[Hashable, Any] = {}
+
+    @cached_property
+    def labels(self) -> Labels:
+        """Gold labels, n floats; words as a list."""
+        labels = [self.gold.labels[item.item_id] for item in self.items]
+        return np.array(labels, dtype=np.float64) if self.gold.scale.numeric else labels
+
+    @cached_property
+    def groups(self) -> Ints:
+        """Question numbers 0..G-1."""
+        return codes_of([item.group for item in self.items], len(self.items))
+
+    @cached_property
+    def weights(self) -> Floats | None:
+        """1 / the chance of being drawn (`drawing_weights`)."""
+        return drawing_weights(self.gold, self.items)
+
+    def once(self, key: Hashable, make: Callable[[], _T]) -> _T:
+        """What was made under a key, or is made now."""
+        if key not in self._stored:
+            self._stored[key] = make()
+        return cast(_T, self._stored[key])
+
+
+@dataclass(frozen=True)
+class AgreementTable:
+    """What every entry of a table shares: the people's labels of the items asked for."""
+
+    gold: GoldSet
+    items: tuple[Item, ...]  # the labelled ones, after `--limit`
+    repeats: int = 1  # the judgements asked for of each
+    seed: int = 0  # of the bootstrap
+    level: float = 0.95  # the nominal coverage of the intervals
+    # the items beside them on which raters tie: without a gold label, raters and judges stand beside each
+    # other there
+    tied: tuple[Item, ...] = ()
+    # of the same items only: a table with another level, seed or number of repeats keeps them
+    _arrays: _ItemArrays | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self._arrays is None or self._arrays.items is not self.items:
+            object.__setattr__(self, "_arrays", _ItemArrays(self.gold, self.items))
+
+    @property
+    def arrays(self) -> _ItemArrays:
+        """The arrays of the items."""
+        return cast(_ItemArrays, self._arrays)
+
+    @property
+    def labels(self) -> Labels:
+        """Gold labels, n floats; words as a list."""
+        return self.arrays.labels
+
+    @property
+    def groups(self) -> Ints:
+        """Question numbers 0..G-1, one an item."""
+        return self.arrays.groups
+
+    @property
+    def n_groups(self) -> int:
+        """How many questions the items are of."""
+        return int(self.groups.max(initial=-1)) + 1
+
+    @property
+    def weights(self) -> Floats | None:
+        """Of the items, 1 / their chance of being drawn (`drawing_weights`)."""
+        return self.arrays.weights
+
+    @property
+    def drawn_notes(self) -> tuple[str, ...]:
+        """What follows from items that were not all as likely to be drawn; mostly nothing."""
+        if self.weights is None:
+            return ()
+        return (
+            "the items were drawn with unequal probabilities: means are weighted by 1 / probability, "
+            "and all counts are of the items drawn; we leave out what cannot be weighted (coefficients, "
+            "parts, people compared with people)",
+        )
+
+    def repeats_of(self, judge: Verdicts) -> int:
+        """A recorded judge's number of repeats is its: what others were asked more is not missing there."""
+        return judge.repeats if judge.kind == "recorded" else self.repeats
+
+    def with_repeats_of(self, judge: Verdicts) -> AgreementTable:
+        """The table with the repeats of a judge (`repeats_of`)."""
+        repeats = self.repeats_of(judge)
+        return self if repeats == self.repeats else dataclasses.replace(self, repeats=repeats)
+
+    def verdicts(self, judge: Verdicts, repeats: int | None = None) -> Matrix:
+        """The verdicts of a judge, items x repeats (those of the table where not given), on its own scale."""
+        n = repeats or self.repeats
+
+        def make() -> Matrix:
+            if judge.constant is not None:
+                dtype = np.float64 if judge.scale.numeric else object
+                return np.full((len(self.items), n), judge.constant, dtype)
+            values = judge.on_items(self.items, judge.values)[:, :n]
+            lacking = n - values.shape[1]
+            if lacking:
+                blank = np.full((len(values), lacking), np.nan if values.dtype.kind == "f" else None)
+                values = np.concatenate([values, blank.astype(values.dtype)], axis=1)
+            return values
+
+        return self.arrays.once(("verdicts", judge.key, n), lambda: (judge, make()))[1]
+
+    def row_at(self, judge: Verdicts) -> Ints:
+        """Items x repeats of the judge: which of its rows it is, -1 where there is none."""
+        make = lambda: (judge, judge.on_items(self.items, judge.row_at))  # noqa: E731
+        return self.arrays.once(("rows", judge.key), make)[1]
+
+    @property
+    def shared(self) -> dict[str, Any]:
+        """What statistics on these items have in common, by its names there."""
+        scale, groups, weights = self.gold.scale, self.groups, self.weights
+        return {"scale": scale, "groups": groups, "level": self.level, "seed": self.seed, "weights": weights}
+
+    def scaled(self, judge: Verdicts | None = None) -> dict[str, Any]:
+        """What statistics of a judge's verdicts ask for beside labels: both scales, and the questions."""
+        judge_scale = self.gold.scale if judge is None else judge.scale
+        return {"scale": self.gold.scale, "judge_scale": judge_scale, "groups": self.groups}
+
+    def agreement(
+        self,
+        verdicts: Iterable[object],
+        judge: Verdicts | None = None,
+        *,
+        against: Any = None,
+        **options: Any,
+    ) -> dict[str, Estimate]:
+        """METRIC -> Estimate of a judge's verdicts, or of some on the people's scale, with the gold labels or
+        others; `options` as in `stats.agreement`."""
+        labels = self.labels if against is None else against
+        return agreement(labels, verdicts, **{**self.shared, **self.scaled(judge), **options})
+
+    def agreements(self, judge: Verdicts, *, labels: Labels | None = None) -> dict[str, dict[str, Estimate]]:
+        """`agreement` (complete case), `as_wrong` and `calibrated` of one judge, against the gold labels or
+        others.
+
+        `calibrated` counts an unscored item as wrong too, and is empty where nothing can be calibrated: of
+        labels without an order, and of a constant.
+        """
+        verdicts, calibrated = self.verdicts(judge), dict[str, Estimate]()
+        complete = as_wrong = self.agreement(verdicts, judge, against=labels)
+        if is_absent(verdicts).any():
+            as_wrong = self.agreement(verdicts, judge, against=labels, unscored="wrong")
+        mapped = self.calibrated(judge, labels)
+        if mapped is not None:
+            calibrated = self.agreement(mapped, against=labels, unscored="wrong")
+            known = self.labels if labels is None else labels
+            chances = cross_fitted_probabilities(known, verdicts, weights=self.weights, **self.scaled(judge))
+            if chances is not None:
+                brier: dict[str, Any] = {"judge_scale": "percentage", "metrics": ["brier"]}
+                calibrated |= self.agreement(chances, against=labels, unscored="wrong", **brier)
+        return {"agreement": complete, "as_wrong": dict(as_wrong), "calibrated": calibrated}
+
+    def cross_fit(self, judge: Verdicts, repeats: int | None = None) -> CrossFit | None:
+        """The maps of a judge onto the people's scale, each fitted without a tenth of the questions; None
+        where nothing can be calibrated."""
+        n = repeats or self.repeats
+
+        def make() -> tuple[Verdicts, CrossFit | None]:
+            if judge.constant is not None:
+                return judge, None
+            verdicts = self.verdicts(judge, n)
+            return judge, cross_fit(self.labels, verdicts, weights=self.weights, **self.scaled(judge))
+
+        return self.arrays.once(("map", judge.key, n), make)[1]
+
+    def calibrated(self, judge: Verdicts, labels: Labels | None = None) -> Floats | None:
+        """The verdicts of a judge on the people's scale, items x repeats, each by a map that did not see its
+        question; None where nothing can be calibrated.
+        """
+        if labels is None:
+            fit = self.cross_fit(judge)
+        elif judge.constant is not None:
+            fit = None
+        else:
+            fit = cross_fit(labels, self.verdicts(judge), weights=self.weights, **self.scaled(judge))
+        return None if fit is None else fit.verdicts
+
+    def deciding(
+        self,
+        judges: Mapping[_Name, Verdicts],
+        *,
+        calibrated: bool = True,
+        repeats: Callable[[Verdicts], int] | None = None,
+    ) -> CalibratedJudges[_Name]:
+        """The verdicts of judges, each with its own `repeats` (`repeats_of`), as they decide: through their
+        maps where these are asked for and there are some."""
+        n = {name: (repeats or self.repeats_of)(judge) for name, judge in judges.items()}
+        fits = {name: self.cross_fit(judge, n[name]) for name, judge in judges.items() if calibrated}
+        return CalibratedJudges.from_fits(
+            {name: self.verdicts(judge, n[name]) for name, judge in judges.items()},
+            {name: judge.scale for name, judge in judges.items()},
+            {name: fit for name, fit in fits.items() if fit is not None},
+            scale=self.gold.scale,
+        )
+
+    def described(self, judge: Verdicts) -> tuple[Matrix, Scale]:
+        """The verdicts that describe a judge, items x repeats, and their scale: calibrated, on the people's,
+        where a map decides; else as they are."""
+        mapped = self.calibrated(judge)
+        return (self.verdicts(judge), judge.scale) if mapped is None else (mapped, self.gold.scale)
+
+    def calibration(self, judge: Verdicts, *, fitted_on: str) -> Calibration | None:
+        """The map of a judge, fitted on these items; None without an order of labels or a scored verdict."""
+        return fit_calibration(self.labels, self.verdicts(judge), fitted_on=fitted_on, **self.scaled(judge))
+
+    def through(self, calibration: Calibration | None, judge: Verdicts) -> dict[str, Estimate]:
+        """Agreement of a judge through a map that was fitted elsewhere, an unscored item counted as wrong."""
+        if calibration is None:
+            return {}
+        mapped = calibration.mapped(self.verdicts(judge))
+        return self.agreement(mapped, unscored="wrong", weights=None)
+
+
+def drawing_weights(gold: GoldSet, items: Sequence[Item]) -> Floats | None:
+    """1 / the chance of each item to be drawn, their mean 1; None where all are the same or not known."""
+    chances = [item.inclusion_probability for item in items]
+    known = [chance for chance in chances if chance is not None]
+    if not known:
+        return None
+    if len(known) < len(chances):
+        lacking = next(item.item_id for item in items if item.inclusion_probability is None)
+        raise InputError(
+            f"gold set {gold.name}: {len(chances) - len(known)} of {len(chances)} items have no "
+            f"inclusion_probability, such as {lacking!r}, and the others do: give it in items.jsonl, or "
+            "keep those in a set of their own"
+        )
+    weights = 1.0 / np.array(known)
+    return None if np.ptp(weights) <= 1e-9 * weights.max() else weights / weights.mean()
