@@ -66,29 +66,23 @@ def table(folder: Path, n: int = 60) -> Path:
             "id": f"a{number}", "q": f"word{number}", "a": "x", "c": contexts, "share": good / 4,
             "each": [int(place < good) for place in range(4)],
         })  # fmt: skip
+    chunks = [
+        {**row, "id": f"{row['id']}-{place}", "c": [text], "each": row["each"][place]}
+        for row in rows for place, text in enumerate(row["c"])
+    ]  # fmt: skip
     path = folder / "answers.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for to, written in ((path, rows), (folder / "chunks.jsonl", chunks)):
+        to.write_text("".join(json.dumps(row) + "\n" for row in written))
     return path
 
 
 def test_against_labels_of_contexts_and_of_items(judgecal: Run, workspace_dir: Path) -> None:
     (workspace_dir / "checks.py").write_text(CODE, encoding="utf-8")
     file = table(workspace_dir)
-    common = (
-        "gold",
-        "import",
-        file,
-        "--col",
-        "question=q",
-        "--col",
-        "answer=a",
-        "--col",
-        "contexts=c",
-        "--col",
-        "item=id",
-    )
-    assert judgecal(*common, "--as", "whole", "--label", "share", "--scale", "fraction").code == 0
-    assert judgecal(*common, "--as", "each", "--label", "each", "--scale", "binary", "--chunks").code == 0
+    common = ["--col", "question=q", "--col", "answer=a", "--col", "contexts=c", "--col", "item=id"]
+    whole = ("gold", "import", file, *common, "--as", "whole", "--label", "share", "--scale", "fraction")
+    each = ("gold", "import", "chunks.jsonl", *common, "--as", "each", "--label", "each", "--scale", "binary")
+    assert judgecal(*whole).code == judgecal(*each).code == 0
     judge = "checks.py:relevant@python"
     whole = one_object(judgecal("score", "--judge", judge, "--gold", "whole", "--split", "all", "--json"))
     (one,) = whole["judges"]
@@ -132,12 +126,28 @@ def test_words_on_several_contexts_have_no_mean(judgecal: Run, workspace_dir: Pa
     (workspace_dir / "kinds.py").write_text(code, encoding="utf-8")
     rows = [{"q": f"q{n}", "a": "x", "c": ["1", "2"], "y": "abc"[n % 3]} for n in range(20)]
     (workspace_dir / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    common = ("gold", "import", "t.jsonl", "--col", "question=q", "--col", "answer=a", "--col", "contexts=c", "--label", "y",
-              "--scale", "nominal")  # fmt: skip
-    assert judgecal(*common, "--as", "words").code == 0
+    common = [
+        "--col",
+        "question=q",
+        "--col",
+        "answer=a",
+        "--col",
+        "contexts=c",
+        "--label",
+        "y",
+        "--scale",
+        "nominal",
+    ]
+    assert judgecal("gold", "import", "t.jsonl", "--as", "words", *common).code == 0
     ran = judgecal("score", "--judge", "kinds.py:kind@python", "--gold", "words")
-    assert ran.code == 2 and "words have no mean over several contexts" in ran.err and "--chunks" in ran.err
-    assert judgecal(*common, "--as", "single", "--chunks").code == 0
+    assert (
+        ran.code == 2
+        and "words have no mean over several contexts" in ran.err
+        and "one context in each row" in ran.err
+    )
+    single = [{**row, "c": [text]} for row in rows for text in row["c"]]
+    (workspace_dir / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in single))
+    assert judgecal("gold", "import", "t.jsonl", "--as", "single", *common).code == 0
     assert judgecal("score", "--judge", "kinds.py:kind@python", "--gold", "single").code == 0
 
 

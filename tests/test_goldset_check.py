@@ -9,8 +9,6 @@ import random
 import shutil
 import time
 from collections.abc import Sequence
-from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +26,8 @@ from judgecal.goldset import (
     list_sets,
     load_gold,
 )
-from judgecal.goldset.check_labels import baselines, near_pass_mark
-from judgecal.goldset.wording import clusters, sentences
+from judgecal.goldset.check_labels import baselines
+from judgecal.goldset.wording import sentences
 from judgecal.records import Context, Item, Rating
 from judgecal.scale import Label, Scale
 from judgecal.workspace import Workspace
@@ -87,14 +85,13 @@ def item(name: str, answer: str, *, question: str = "Who won?", group: str = "g"
             "**212 homes** were flooded!",
         ),  # case, punctuation and markup are no difference
         ("The ferry sails at noon", "ferry sails at noon."),  # nor is an English article
-        (LONG, LONG.replace("autumn", "spring")),  # 1 word of 51: 50 of 54 pairs
         ("", " "),
     ],
 )
-def test_near_duplicates(first: str, second: str) -> None:
-    (problem,) = found(build([item("1", first), item("2", second)]), "near_duplicate")
+def test_duplicates(first: str, second: str) -> None:
+    (problem,) = found(build([item("1", first), item("2", second)]), "duplicate")
     assert problem.where == "1, 2"
-    assert "Jaccard index of word pairs" in problem.message and "labelled 100" in problem.message
+    assert "2 items have the same answer" in problem.message and "labelled 100" in problem.message
 
 
 @pytest.mark.parametrize(
@@ -102,71 +99,20 @@ def test_near_duplicates(first: str, second: str) -> None:
     [
         (LONG, LONG.replace("Thursday", "Thursday the 14th")),  # another number
         (LONG, LONG.replace("is far too", "is not far too")),  # a negation
-        (LONG, f"No. {LONG}"),
-        ("Mira Tolland founded it", "Peter Tolland founded it"),  # 3 of 7 pairs
-        ("three homes were flooded", "four homes were flooded"),
+        (LONG, LONG.replace("autumn", "spring")),
     ],
 )
 def test_minimal_pairs_are_no_duplicates(first: str, second: str) -> None:
-    assert not found(build([item("1", first), item("2", second)]), "near_duplicate")
+    assert not found(build([item("1", first), item("2", second)]), "duplicate")
 
 
 def test_duplicates_only_where_the_same_is_asked() -> None:
     other = item("2", LONG, contexts=(Context("another passage"),))
-    assert not found(build([item("1", LONG), other]), "near_duplicate")
-    assert not found(build([item("1", LONG), item("2", LONG, question="Why?")]), "near_duplicate")
+    assert not found(build([item("1", LONG), other]), "duplicate")
+    assert not found(build([item("1", LONG), item("2", LONG, question="Why?")]), "duplicate")
 
 
-def test_the_measure_by_hand() -> None:
-    # ^a b c d$ and ^a b c e$ without the article: pairs ^b bc cd d$ and ^b bc ce e$, 2 of 6.
-    texts = ["a b c d", "a b c e"]
-    (group,) = clusters(texts, text=str, within=len, least=2 / 6)
-    assert group == (texts, pytest.approx(2 / 6))
-    assert not list(clusters(texts, text=str, within=len, least=2 / 6 + 0.01))
-
-
-def test_no_pair_is_missed_by_the_index() -> None:
-    """Every pair with a first text, found by comparing all, is found by the index too."""
-    draw = random.Random(3)
-    texts = [" ".join(draw.choices("abcdefg", k=draw.randint(2, 9))) for _ in range(250)]
-
-    def pairs(text: str) -> set[tuple[str, str]]:
-        # the article is dropped, the ends are words
-        words = ["", *(word for word in text.split() if word != "a"), ""]
-        return set(pairwise(words))
-
-    for least in (0.5, 0.8):
-        leaders: list[str] = []
-        clustered = 0
-        for text in texts:
-            near = any(len(pairs(text) & pairs(o)) / len(pairs(text) | pairs(o)) >= least for o in leaders)
-            clustered += near
-            if not near:
-                leaders.append(text)
-        groups = list(clusters(texts, text=str, within=lambda _: None, least=least))
-        assert clustered > 10
-        assert sum(len(group) - 1 for group, _ in groups) == clustered
-
-
-def test_near_questions_in_two_splits() -> None:
-    ask = "Which of the two boats of the harbour company sank at its berth in the storm of {}?"
-    items = [
-        item(str(n), "x", question=text, group=f"g{n}")
-        for n, text in enumerate(
-            [ask.format("autumn"), ask.format("Autumn").replace("?", " ?"), ask.format("1999")]
-        )
-    ]
-    gold = build(items)
-    split = {gold.split_of("g0"), gold.split_of("g1")}
-    problems = found(gold, "near_question_in_two_splits")
-    assert bool(problems) == (len(split) > 1)
-    apart = next(n for n in range(3, 50) if gold.split_of(f"g{n}") != gold.split_of("g0"))
-    gold = build([items[0], replace(items[1], group=f"g{apart}"), items[2]])
-    (problem,) = found(gold, "near_question_in_two_splits")
-    assert problem.where == "0, 1"  # the third differs in a number: another question
-
-
-def test_constants_and_the_pass_mark() -> None:
+def test_constants() -> None:
     labels = {str(n): label for n, label in enumerate([100.0] * 9 + [75.0, 70.0, 0.0])}
     items = [item(name, name) for name in labels] + [item("x", "unlabelled")]
     gold = build(items, {"a": labels}, scale=Scale.parse("percentage", pass_at=75, step=5))
@@ -179,13 +125,10 @@ def test_constants_and_the_pass_mark() -> None:
     )
     counts = best["accuracy"].estimate
     assert (counts.n, counts.n_expected, counts.n_unscored) == (12, 13, 1)
-    near = near_pass_mark(gold)
-    assert (near.within, near.share.value) == (5.0, pytest.approx(2 / 12))
     reached = [problem.message for problem in found(gold, "near_constant")]
     assert len(reached) == 2 and "mean_agreement 0.871" in reached[0] and "accuracy@75 0.833" in reached[1]
-    assert not found(gold, "near_pass_mark")
-    at_mark = build(items, {"a": dict.fromkeys(labels, 80.0)}, scale=gold.scale)
-    assert "100% of 12 gold labels lie within 5" in found(at_mark, "near_pass_mark")[0].message
+    nothing = build([item("1", "x")], ratings=[], labels={"a": {}})
+    assert baselines(nothing) == {} and found(nothing, "unlabelled")
 
 
 @pytest.mark.parametrize(("labels", "middle"), [([3, 4], 3.0), ([3, 4, 5, 5], 4.0)])
@@ -201,59 +144,6 @@ def test_a_constant_is_a_label_that_one_rater_can_give(labels: list[float], midd
     best = baselines(gold)["mean_agreement"]
     apart = [abs(label - 0.5 - middle) for label in labels]
     assert best.label == middle and best.estimate.value == pytest.approx(1 - sum(apart) / len(apart) / 4)
-
-
-def test_no_pass_mark_is_a_reason_and_no_zero() -> None:
-    near = near_pass_mark(build([item("1", "x")], {"a": {"1": 1.0}}, scale=Scale.parse("binary")))
-    assert near.within is None and near.share.value is None and near.share.reason
-    nothing = build([item("1", "x")], ratings=[], labels={"a": {}})
-    assert baselines(nothing) == {} and found(nothing, "unlabelled")
-
-
-@pytest.mark.parametrize(
-    ("scale", "given", "gold", "off"),
-    [
-        ("percentage", (60.0, 70.0), 80.0, True),
-        ("percentage", (60.0, 70.0), 79.0, False),
-        ("percentage", (60.0, 70.0), 65.0, False),
-        ("ordinal:0:4", (1.0, 2.0), 3.0, True),
-        ("binary", (0.0, 0.0), 1.0, True),
-        ("binary", (0.0, 1.0), 1.0, False),
-        ("nominal", ("x", "y"), "z", True),
-        ("nominal", ("x", "y"), "x", False),
-    ],
-)
-def test_gold_outside_its_raters(scale: str, given: tuple[Label, Label], gold: Label, off: bool) -> None:
-    labels = {"a": {"1": given[0]}, "b": {"1": given[1]}, "gold": {"1": gold}}
-    problems = found(build([item("1", "x")], labels, scale=Scale.parse(scale)), "gold_off_raters")
-    assert bool(problems) == off
-
-
-def test_a_rater_called_in_where_others_differ() -> None:
-    """annotators a and b rate 60 items and differ on the first 20; c is asked on those 20 alone, d on every
-    third."""
-    ids = [str(n) for n in range(60)]
-    labels: dict[str, dict[str, Label]] = {
-        "a": dict.fromkeys(ids, 1.0),
-        "b": {name: float(n >= 20) for n, name in enumerate(ids)},
-        "c": dict.fromkeys(ids[:20], 1.0),
-        "d": dict.fromkeys(ids[::3], 1.0),
-    }
-    problems = found(
-        build([item(name, name) for name in ids], labels, scale=Scale.parse("binary")), "contested_rater"
-    )
-    assert len(problems) == 1
-    assert (
-        "'c': they were asked mostly about answers on which the others differ (20 of 20;"
-        in problems[0].message
-    )
-    assert "0 of the 40 that they were not asked about)" in problems[0].message
-
-
-def test_labels_beside_a_draft() -> None:
-    ratings = [Rating(str(n), "a", 50.0, saw_draft=n < 3) for n in range(5)]
-    (problem,) = found(build([item(str(n), str(n)) for n in range(5)], ratings=ratings), "saw_draft")
-    assert "'a' gave 3 of 5 labels" in problem.message
 
 
 def test_tiny_strata_and_tags_by_split() -> None:
@@ -300,30 +190,6 @@ def test_long_references() -> None:
     three = item("2", "y", reference_answers=("It rained. It blew. It froze.",))
     (problem,) = found(build([four, three]), "long_reference")
     assert problem.where == "1" and "4 sentences" in problem.message
-
-
-@pytest.mark.parametrize(
-    ("question", "reference", "extra"),
-    [
-        ("Who founded the pottery?", "Mira Tolland. She came from Arnel in 1982.", "Arnel, 1982"),
-        ("How many homes were flooded?", "212 homes, 480 people, 9 boats and 3 barns.", "212, 3, 480 and 9"),
-        ("Who founded the pottery?", "Mira Tolland. She was the founder.", ""),
-        ("Who founded the pottery of Arnel in 1982?", "Mira Tolland. She did so in 1982 in Arnel.", ""),
-        ("Who founded the pottery and when?", "Mira Tolland. She did it in 1982.", ""),
-        ("Why did the pump stop?", "Its tank was empty. Nobody had filled it since 3 September.", ""),
-        ("Does the ferry run?", "Yes. It runs at 9 from Holm.", ""),
-        ("What are the rules?", "Take the train. Flights need 5 hours.", ""),
-    ],
-)
-def test_references_beyond_the_question(question: str, reference: str, extra: str) -> None:
-    gold = build([item("1", "x", question=question, reference_answers=(reference,))])
-    problems = found(gold, "reference_beyond_question")
-    assert bool(problems) == bool(extra)
-    if extra:
-        assert "heuristic" in problems[0].message
-        assert set(extra.replace(" and", ",").split(", ")) <= set(
-            problems[0].message.split("also gives ")[1].split(" (")[0].split(", ")
-        )
 
 
 @pytest.mark.parametrize(
@@ -418,12 +284,10 @@ def test_the_shipped_signatures_leak_nothing_of_the_starter() -> None:
 
 def test_explained_findings_carry_the_reason(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path, tmp_path / "experiments")
-    gold = build([item("1", "x", tags=("odd",))], explained={"thin_tag": "by design", "thin_tga": "a slip"})
+    gold = build([item("1", "x", tags=("odd",))], explained={"thin_tag": "by design"})
     problems = check_gold(gold, workspace=workspace)
     assert {p.explained for p in problems if p.kind == "thin_tag"} == {"by design"}
     assert {p.explained for p in problems if p.kind != "thin_tag"} == {None}
-    (idle,) = [p for p in problems if p.kind == "idle_explanation"]
-    assert "[explained] thin_tga explains nothing that we found; did you mean thin_tag?" in idle.message
 
 
 def test_the_card_reads_and_refuses_explanations(workspace_dir: Path) -> None:
@@ -462,7 +326,6 @@ def test_lines_of_ratings_and_documents(workspace_dir: Path) -> None:
     (folder / "documents.jsonl").write_text('\n\n{"document_id": "d", "text": ""}\n', encoding="utf-8")
     gold = load_gold("lined", workspace=Workspace(workspace_dir, workspace_dir / "experiments"))
     assert found(gold, "off_step")[0].where == "ratings.jsonl:3"
-    assert found(gold, "gold_off_raters")[0].where == "ratings.jsonl:5"
     assert found(gold, "empty_document")[0].where == "documents.jsonl:3"
 
 
@@ -527,7 +390,7 @@ def test_questions_in_two_splits_reach_the_notes_of_what_decides(judgecal: Run, 
     rows = [{**row, "question": text} if row["group"] == last else row for row in rows]
     shutil.rmtree(folder)
     made_gold(folder, rows, rated(rows, {"full": 100, "half": 50, "none": 0}), splits=splits)
-    note = "1 question stands in two splits, word for word or nearly so"
+    note = "1 question stands in two splits: what was learnt"
     ran = judgecal("score", "--gold", "made", "--judge", "exact_match@local", "--name", "s", "--json")
     chosen = judgecal("select", "s", "--allow-below-floor", "--json")
     for printed in (ran, chosen):

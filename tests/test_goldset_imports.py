@@ -21,7 +21,6 @@ from judgecal.goldset import (
     Card,
     Columns,
     Imported,
-    SideTables,
     check_gold,
     import_gold,
     load_gold,
@@ -490,36 +489,13 @@ def test_points_go_out_and_come_back_with_their_step(place: Workspace) -> None:
     )
 
 
-def test_the_account_holds_rows_without_an_item_and_columns_without_a_label(place: Workspace) -> None:
-    """Both stand in the JSON object: what came in is what it says."""
+def test_the_account_holds_columns_without_a_label(place: Workspace) -> None:
     folder = place.root
     rows = "".join(f"i{n},Q{n},A{n},{n % 2},\n" for n in range(30))
     (folder / "t.csv").write_text(f"i,q,a,ann,bob\n{rows}", encoding="utf-8")
     columns = Columns("q", "a", item="i", labels=("ann", "bob"))
     found = import_gold(folder / "t.csv", name="empty", workspace=place, columns=columns, scale="binary")
     assert found.raters == {"ann": 30, "bob": 0} and "no row has a label in column bob" in found.notes
-    (folder / "r.csv").write_text(
-        "i,ann\n" + "".join(f"i{n},1\ni9{n}9,0\n" for n in range(10)), encoding="utf-8"
-    )
-    beside = SideTables(ratings=folder / "r.csv")
-    columns = Columns("q", "a", item="i", labels=("ann",))
-    found = import_gold(
-        folder / "t.csv", name="apart", workspace=place, columns=columns, scale="binary", beside=beside
-    )
-    assert found.as_json()["skipped"] == {"a row of --ratings that names no item of the set": 10}
-
-
-def test_a_row_that_reaches_an_item_twice_rates_it_once(judgecal: Run, workspace_dir: Path) -> None:
-    """Two contexts of one row are the same text: one item of chunks, with one rating by each of its raters."""
-    texts = json.dumps(["same text", "same text", "other"])
-    rows = [{"q": "what?", "a": "this", "c": texts, "r": rater, "l": "yes"} for rater in ("ann", "bob")]
-    (workspace_dir / "t.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    options = (
-        "--col question=q --col answer=a --col contexts=c --col rater=r --label l --scale binary --chunks"
-    )
-    assert judgecal("gold", "import", "t.jsonl", "--as", "twice", *options.split()).code == 0
-    ratings = (workspace_dir / "gold" / "twice" / "ratings.jsonl").read_text(encoding="utf-8").splitlines()
-    assert len(ratings) == 4 and judgecal("gold", "check", "twice").code == 0
 
 
 def test_a_table_that_cannot_be_read_is_not_said_to_lack_options(judgecal: Run, workspace_dir: Path) -> None:
@@ -698,15 +674,6 @@ def test_very_many_problems_of_one_cause_are_one_message_and_all_counted(place: 
     assert "and 11,997 more" in error.value.problems[0]
 
 
-def test_a_second_label_in_a_file_of_ratings_is_no_silent_loss(place: Workspace) -> None:
-    (place.root / "t.csv").write_text("i,q,a\n1,Q1,A\n2,Q2,A\n")
-    (place.root / "r.csv").write_text("i,x\n1,yes\n2,no\n1,no\n")
-    with pytest.raises(
-        InputError, match=r"r\.csv:4: a second label of 'x' for item '1', the first is in line 2"
-    ):
-        run(place, item="i", labels=("x",), beside=SideTables(place.root / "r.csv"))
-
-
 def test_names_that_no_file_can_hold_are_told_by_their_line(place: Workspace) -> None:
     named = [{"q": "Q", "a": "A", "i": "fine", "x": 1}, {"q": "Q", "a": "A", "i": "half \ud83d", "x": 1}]
     (place.root / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in named))
@@ -731,16 +698,6 @@ def test_words_are_refused_with_the_map_that_mends_them(place: Workspace) -> Non
     assert "--map good=yes --map BAD=no --map 'so so='" in gold.card.made_by
 
 
-def test_errors_of_a_spreadsheet_are_empty_where_that_is_said(place: Workspace) -> None:
-    rows = "q,a,x,y\nQ,A,yes,#NAME?\nR,#REF!,no,yes\n"
-    found = refused(place, rows, labels=("x", "y"))
-    assert "take it as empty (gold import --errors-as-empty)" in " ".join(found) and len(found) == 2
-    done = run(place, rows, labels=("x", "y"), beside=SideTables(errors_as_empty=True))
-    assert done.n_ratings == 3 and done.gold.items[1].answer == ""
-    assert "t.csv: a spreadsheet's errors taken as empty cells: #NAME? 1, #REF! 1" in str(done.notes)
-    assert done.gold.card.made_by.endswith("--errors-as-empty")
-
-
 def test_rows_that_are_there_twice_are_named(place: Workspace) -> None:
     rows = "q,a,x\nQ,A,yes\nR,B,no\nQ,A,no\n" + "R,B,no\n" * 4
     (note,) = [note for note in run(place, rows, labels=("x",)).notes if "earlier" in note]
@@ -759,7 +716,3 @@ def test_verdicts_beside_labels_are_kept_with_the_set(place: Workspace) -> None:
     kept = [json.loads(line) for line in (done.path / "judgements.jsonl").read_text().splitlines()]
     assert [row["verdict"] for row in kept] == ["yes", "0.5", None, "1", "true", None]
     assert [item.question for item in done.gold.items] == ["row 2", "row 3", "row 4"]
-    beside = SideTables(judgements=place.root / "t.csv")
-    assert "--judgements and --verdict both" in str(
-        refused(place, rows, name="b", beside=beside, item="label", **columns)
-    )

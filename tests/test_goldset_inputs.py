@@ -1,5 +1,5 @@
-"""Whatever a judge may ask for comes in with an import: contexts, fields, conversations, tags, notes, other
-files, and the answers of several systems side by side.
+"""Whatever a judge may ask for comes in with an import: contexts, fields, conversations, tags, notes, and
+notes.
 """
 
 from __future__ import annotations
@@ -13,10 +13,8 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.goldset import (
-    JUDGEMENTS,
     Columns,
     Imported,
-    SideTables,
     check_gold,
     import_gold,
     import_sheets,
@@ -68,13 +66,9 @@ def write(place: Workspace, rows: list[dict[str, Any]], ending: str) -> Path:
     return path
 
 
-def run(
-    place: Workspace, file: Path, *, beside: SideTables | None = None, scale: str = "binary", **options: Any
-) -> Imported:
+def run(place: Workspace, file: Path, *, scale: str = "binary", **options: Any) -> Imported:
     columns = Columns(options.pop("question", "q"), options.pop("answer", "a"), **options)
-    return import_gold(
-        file, name="new", columns=columns, scale=scale, workspace=place, beside=beside, replace=True
-    )
+    return import_gold(file, name="new", columns=columns, scale=scale, workspace=place, replace=True)
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "json", "parquet"])
@@ -138,33 +132,6 @@ def test_items_of_fields_alone(place: Workspace) -> None:
         run(place, file, question=None, answer=None, labels=("y",))
 
 
-def test_a_context_an_item(place: Workspace) -> None:
-    file = place.root / "t.jsonl"
-    rows = [
-        {"id": "a", "q": "Q1", "a": "A", "c": ["one", "two"], "y": [1, 0], "z": "yes"},
-        {"id": "b", "q": "Q2", "a": "A", "c": ["three"], "y": [1], "z": "no"},
-        {"id": "c", "q": "Q3", "a": "A", "c": [], "y": [], "z": "no"},
-    ]
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    done = run(place, file, contexts=("c",), labels=("y", "z"), item="id", chunks=True)
-    assert [item.item_id for item in done.gold.items] == ["a-chunk-0", "a-chunk-1", "b-chunk-0"]
-    assert [[part.text for part in item.contexts] for item in done.gold.items] == [
-        ["one"],
-        ["two"],
-        ["three"],
-    ]
-    assert [item.group for item in done.gold.items] == ["Q1", "Q1", "Q2"], (
-        "chunks of one answer stay together"
-    )
-    assert done.gold.ratings_by_rater["y"] == {"a-chunk-0": 1.0, "a-chunk-1": 0.0, "b-chunk-0": 1.0}
-    assert done.gold.ratings_by_rater["z"]["a-chunk-1"] == 1.0
-    assert done.skipped == {"without a context": 1} and "--chunks" in done.gold.card.made_by
-    rows[0]["y"] = [1]
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with pytest.raises(InputError, match=r"t\.jsonl:1: column 'y': 1 labels for 2 contexts"):
-        run(place, file, contexts=("c",), labels=("y",), chunks=True)
-
-
 def test_notes_go_with_their_labels(place: Workspace) -> None:
     file = place.root / "t.csv"
     file.write_text("q,a,x,y,nx,ny\nQ1,A,yes,no,good,\nQ2,A,,no,lost,bad\n")
@@ -179,52 +146,6 @@ def test_notes_go_with_their_labels(place: Workspace) -> None:
 
 
 ITEMS = "id,q,a\n1,Q1,A\n2,Q2,A\n3,Q3,A\n"
-RATINGS = "id,metric,r1,r2\n1,good,4,3\n1,nice,1,1\n2,good,2,\n9,good,1,1\n"
-SAID = "id,judge,verdict,reasoning\n1,j1,0.5,so\n1,j2,1,\n2,j1,,\n9,j1,1,\n"
-
-
-def test_ratings_and_judgements_in_files_of_their_own(
-    place: Workspace, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name, text in (("items.csv", ITEMS), ("ratings.csv", RATINGS), ("said.csv", SAID)):
-        (place.root / name).write_text(text)
-    beside = SideTables(place.root / "ratings.csv", place.root / "said.csv", (("metric", "good"),))
-    done = run(place, place.root / "items.csv", beside=beside, item="id", labels=("r*",), scale="ordinal:1:4")
-    assert done.gold.ratings_by_rater == {"r1": {"1": 4.0, "2": 2.0}, "r2": {"1": 3.0}}
-    assert (done.n_rows, done.n_items, dict(done.judges)) == (3, 3, {"j1": 2, "j2": 1})
-    told = " ".join(done.notes)
-    assert "3 of 4 rows have metric=good" in told and "1 rows of ratings.csv name no item" in told
-    assert "1 rows of said.csv name no item" in told
-    kept = [json.loads(line) for line in (done.gold.path / JUDGEMENTS).read_text().splitlines()]
-    assert kept[0] == {"item_id": "1", "judge": "j1", "verdict": "0.5", "reasoning": "so"} and len(kept) == 3
-    assert "--ratings ratings.csv --judgements said.csv --where metric=good" in done.gold.card.made_by
-    assert capsys.readouterr().err == ""
-    with pytest.raises(
-        InputError, match="--ratings names its items by their ids: name the column of the ids"
-    ):
-        run(place, place.root / "items.csv", beside=beside, labels=("r1",), scale="ordinal:1:4")
-    nobody = SideTables(place.root / "ratings.csv", None, (("metric", "bad"),))
-    with pytest.raises(InputError, match=r"no row has metric=bad \(--where\)"):
-        run(place, place.root / "items.csv", beside=nobody, item="id", labels=("r1",), scale="ordinal:1:4")
-    with pytest.raises(InputError, match=r"ratings\.csv:1: no column fits --label s\*"):
-        run(place, place.root / "items.csv", beside=beside, item="id", labels=("s*",), scale="ordinal:1:4")
-
-
-def test_judgements_are_kept_as_agreement_reads_them(place: Workspace) -> None:
-    """What `agreement` would refuse is refused with the import, whose next step it is."""
-    items, said = place.root / "items.csv", place.root / "said.csv"
-    items.write_text(ITEMS)
-    said.write_text("id,judge,verdict\n1,j,0.5\n2,j,0.5\n1,j,0.7\n")
-    with pytest.raises(InputError, match=r"said\.csv:4: j judged item 1 in line 2 already"):
-        run(place, items, beside=SideTables(None, said), item="id")
-    said.write_text(
-        "id,judge,verdict,unit,error\n1,j,0.5,chunk:0,\n1,j,0.4,chunk:1,\n2,j,,chunk:0,too long\n"
-    )
-    done = run(place, items, beside=SideTables(None, said), item="id")
-    kept = [json.loads(line) for line in (done.gold.path / JUDGEMENTS).read_text().splitlines()]
-    assert [row["unit"] for row in kept] == ["chunk:0", "chunk:1", "chunk:0"] and kept[2][
-        "error"
-    ] == "too long"
 
 
 def test_without_labels_the_set_waits_for_them(place: Workspace) -> None:
@@ -296,81 +217,3 @@ def test_a_sheet_shows_the_fields_and_comes_back(place: Workspace) -> None:
     sheet.write_text(filled.replace("R1", "R9"), encoding="utf-8")
     with pytest.raises(InputError, match="has another field agent_reply than the set"):
         import_sheets([sheet], name="new", workspace=place, replace=True)
-
-
-SIDE_BY_SIDE = [
-    {"id": 1, "q": "Q1", "ref": ["r"], "answer_a": "A1", "judge_a": True, "answer_b": "B1", "judge_b": False},
-    {"id": 2, "q": "Q2", "ref": None, "answer_a": "A2", "judge_a": None, "answer_b": None, "judge_b": None},
-    {"id": 3, "q": "Q3", "ref": None, "answer_a": None, "judge_a": False, "answer_b": "B3", "judge_b": True},
-]
-
-
-def import_wide(place: Workspace, rows: list[dict[str, Any]], **options: Any) -> Imported:
-    path = place.root / "t.json"
-    path.write_text(json.dumps(rows), encoding="utf-8")
-    options = {"answer": "answer_*", "labels": ("judge_*",)} | options
-    columns = Columns("q", options.pop("answer"), **options)
-    return import_gold(path, name="new", columns=columns, scale="binary", workspace=place)
-
-
-def test_an_item_of_each_system(place: Workspace) -> None:
-    done = import_wide(place, SIDE_BY_SIDE, reference="ref", item="id")
-    gold = done.gold
-    assert [(item.item_id, item.system, item.question, item.answer) for item in gold.items] == [
-        ("1-a", "a", "Q1", "A1"),
-        ("1-b", "b", "Q1", "B1"),
-        ("2-a", "a", "Q2", "A2"),  # b gave neither an answer nor a label there
-        ("3-a", "a", "Q3", ""),
-        ("3-b", "b", "Q3", "B3"),
-    ]
-    assert gold.items[1].reference_answers == ("r",)
-    assert gold.ratings_by_rater == {"judge": {"1-a": 1.0, "1-b": 0.0, "3-a": 0.0, "3-b": 1.0}}
-    assert gold.n_groups(gold.items) == 3
-    assert done.notes[0].endswith("t.json: 5 answers in 3 rows, of 2 systems: a, b")
-    assert "--col 'answer=answer_*' --col reference=ref --label 'judge_*'" in gold.card.made_by
-
-
-def test_ids_of_its_own_and_several_raters(place: Workspace) -> None:
-    rows = [{"q": "Q", "a x": "1", "b x": "2", "ann a": 1, "ann b": 0, "ben a": 1, "ben b": 1, "ann": "note"}]
-    gold = import_wide(place, rows, answer="* x", labels=("ann *", "ben *"), gold_label="ben *").gold
-    assert [item.item_id for item in gold.items] == ["new-00001", "new-00002"]
-    # `ann` is a column of the table already, so that rater keeps the name of the pattern
-    assert gold.ratings_by_rater["ann *"] == {"new-00001": 1.0, "new-00002": 0.0}
-    assert gold.ratings_by_rater["ben"] == {"new-00001": 1.0, "new-00002": 1.0}
-    assert gold.labels == {"new-00001": 1.0, "new-00002": 1.0}
-
-
-def test_a_column_of_that_very_name_is_that_column(place: Workspace) -> None:
-    gold = import_wide(place, [{"q": "Q", "answer_*": "A", "x": 1}], labels=("x",)).gold
-    assert [item.answer for item in gold.items] == ["A"]
-
-
-@pytest.mark.parametrize(
-    ("options", "messages"),
-    [
-        ({"answer": "reply_*"}, ["t.json: no column fits --col answer=reply_*: known: id, q, ref, answer_a"]),
-        ({"answer": "*_*"}, ["--col answer=*_*: write one *"]),
-        (
-            {"labels": ("grade_*", "judge_a"), "system": "id"},
-            [
-                "--col system=id: --col answer=answer_* names the systems already",
-                "no column 'grade_a' beside answer_*",
-                "no column 'grade_b' beside answer_*",
-                "write one * in judge_a too",
-            ],
-        ),
-        ({"reference": "reff"}, ["t.json: unknown column 'reff': did you mean ref?"]),
-        ({"answer": "answer_a", "labels": ("grade_*",)}, ["t.json: no column fits --label grade_*"]),
-    ],
-)
-def test_options_that_do_not_fit(place: Workspace, options: dict[str, Any], messages: list[str]) -> None:
-    with pytest.raises(InputError) as error:
-        import_wide(place, SIDE_BY_SIDE, **options)
-    assert len(error.value.problems) == len(messages)
-    assert all(message in problem for message, problem in zip(messages, error.value.problems, strict=True))
-    assert list(place.gold.iterdir()) == []
-
-
-def test_a_problem_names_the_row_that_it_came_from(place: Workspace) -> None:
-    with pytest.raises(InputError, match=r"t\.json:row 2: column 'judge': 'maybe' is none of"):
-        import_wide(place, [SIDE_BY_SIDE[0], SIDE_BY_SIDE[1] | {"judge_b": "maybe"}])

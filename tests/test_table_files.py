@@ -312,19 +312,12 @@ ALL_USUAL = Columns(
                 verdict="verdict",
             ),
         ),
-        # items of fields alone do without question and answer; the star of an answer is the system's name
+        # items of fields alone do without question and answer
         (
             Columns(fields=(("policy", "text"),), item="item_id", contexts=("c",), usual=True),
             Columns(
                 fields=(("policy", "text"),), item="item_id", contexts=("c",), group="group", system="system",
                 reference="reference_answer", verdict="verdict",
-            ),
-        ),
-        (
-            Columns("question", "answer_*", usual=True),
-            Columns(
-                "question", "answer_*", item="item_id", group="group", reference="reference_answer",
-                contexts=("contexts",), verdict="verdict",
             ),
         ),
     ],

@@ -66,15 +66,12 @@ def test_two_columns_of_one_name_are_one_where_no_row_tells_them_apart(tmp_path:
 
 
 def test_how_a_file_was_read_stands_in_the_notes(tmp_path: Path) -> None:
-    table = read_table(
-        write(tmp_path, "Titel;;\n;;\nq;a\xa0;l\xa0(0-5)\nWie groß?;3 €;3,5\n".encode("cp1252"))
-    )
-    assert rows_of(table) == [(4, {"q": "Wie groß?", "a": "3 €", "l (0-5)": "3,5"})]
+    table = read_table(write(tmp_path, ";;\nq;a\xa0;l\xa0(0-5)\nWie groß?;3 €;3,5\n".encode("cp1252")))
+    assert rows_of(table) == [(3, {"q": "Wie groß?", "a": "3 €", "l (0-5)": "3,5"})]
     assert [note.split("t.csv")[1] for note in table.notes] == [
         ": a semicolon separates the cells",
         ": read as Windows-1252, since it is not UTF-8: it says 'Wie groß?;3 €;3,5'; "
         "if that is garbled, save it as UTF-8, or give gold import --encoding",
-        ":3: the header: titles above it are left out",
     ]
     late = "q,a\n" + "x,y\n" * 50_000 + "x,café\n"
     assert read_table(write(tmp_path, late.encode("cp1252"))).rows[-1].cells["a"] == "café"
@@ -115,6 +112,7 @@ def test_parts_are_cut_at_the_separator(tmp_path: Path) -> None:
         ("q,a\n1,2,3\n1\n", "t.csv:2: 3 cells where the header names 2 columns"),
         ('q,a\n1,2\n"x\ny,2\n1,2\n', "t.csv:3: a quote opened in the row that begins here is never closed"),
         ('q,a\n1,2\n"x"y,2\n', "t.csv:3: broken quoting in the row that begins in line 3"),
+        ("Ratings,,\n,,\nq,a,l\n1,2,3\n", "t.csv:1: the first row has one cell and rows below it have more"),
         ("q,a,q\n1,2,3\n", "t.csv:1: 2 columns are named 'q': rename all but one"),
         ("q;a\n1\n2\n", "t.csv:1: one column only, and a semicolon in its name"),
         ("", "t.csv:1: the file holds no rows"),

@@ -21,7 +21,6 @@ from judgecal.cli.options import (
     column,
     columns_option,
     option,
-    typed_command,
     workspace_of,
 )
 from judgecal.cli.output import print_result
@@ -29,8 +28,7 @@ from judgecal.errors import InputError, listed, refuse
 from judgecal.wings import wing
 
 if TYPE_CHECKING:
-    from judgecal.goldset import Imported, SideTables
-    from judgecal.goldset.understood import Understood
+    from judgecal.goldset import Imported
     from judgecal.tables import Columns
     from judgecal.workspace import Workspace
 
@@ -49,26 +47,11 @@ class ImportArguments(ColumnArguments):
             "labels of a single --label), gold (the adjudicated label), or the name of an input of a judge"
         ),
     ] = None
-    chunks: Annotated[bool, option("Make an item of each context, for labels of single contexts.")] = False
     label: Annotated[
-        list[str] | None,
-        column(
-            "A rater's labels; repeatable, * means all that fit. Of an export the name of people's scores."
-        ),
+        list[str] | None, column("A rater's labels; repeatable. Of an export the name of people's scores.")
     ] = None
     verdict: Annotated[
         list[str] | None, column("A judge's verdicts, kept with the set for `agreement`; repeatable.")
-    ] = None
-    ratings: Annotated[
-        str | None, option("The labels are in this table, by the id of --col item=.", metavar="FILE")
-    ] = None
-    judgements: Annotated[
-        str | None,
-        option("What judges said: the id, judge, verdict; `agreement` reads it there.", metavar="FILE"),
-    ] = None
-    where: Annotated[
-        list[str] | None,
-        option("Only the rows with this, of --ratings where given; repeatable.", metavar="COL=VALUE"),
     ] = None
     mapping: Mapped = None
     scale: Annotated[
@@ -84,12 +67,6 @@ class ImportArguments(ColumnArguments):
     ] = None
     labels_by: LabelsBy = None
     encoding: Annotated[str | None, option("Of separated text; by default told by the file.")] = None
-    separator: Annotated[
-        str | None, option("Of separated text: , or ; or | or tab; by default told by the file.")
-    ] = None
-    errors_as_empty: Annotated[
-        bool, option("Take a spreadsheet's error, such as #NAME?, as an empty cell, and count it.")
-    ] = False
     answers: Annotated[
         str | None,
         option("Answers by id to questions with rules, such as RAG-IFEval's samples.json.", metavar="FILE"),
@@ -126,24 +103,7 @@ class ImportArguments(ColumnArguments):
         from judgecal.tables import OF_IMPORTS
 
         named = {"labels": tuple(self.label or ()), "verdicts": tuple(self.verdict or ()), **more}
-        return super().columns(workspace, takes=OF_IMPORTS, chunks=self.chunks, **named)
-
-    def resolved(self, file: str, workspace: Workspace) -> Columns:
-        """The same for a table, with the usual names of its header."""
-        return self.columns(workspace).resolved(_header(file, self), Path(file))
-
-    def beside(self) -> SideTables:
-        """The files beside the table."""
-        from judgecal.goldset import SideTables, read_where
-
-        return SideTables(
-            self.ratings,
-            self.judgements,
-            read_where(self.where or ()),
-            self.encoding,
-            self.separator,
-            self.errors_as_empty,
-        )
+        return super().columns(workspace, takes=OF_IMPORTS, **named)
 
     def require(self, files: Sequence[str], workspace: Workspace) -> None:
         """Refuse several files, and what a table cannot be read without."""
@@ -153,7 +113,7 @@ class ImportArguments(ColumnArguments):
         refuse(no_files(Path(file) for file in files if not file.startswith("hf:")))
         known = self.columns(workspace)
         if not (known.question and known.answer):
-            header = open_table(files[0], self.encoding, self.separator).columns
+            header = open_table(files[0], self.encoding).columns
             known = known.resolved(header, Path(files[0]))
         missing = [
             f"--col {part}=COLUMN"
@@ -206,7 +166,6 @@ class ImportChoices:
         False
     )
     force: Annotated[bool, option("Keep a scale of which the labels use a small part only.")] = False
-    dry_run: Annotated[bool, option("Say how we understand the file, and write nothing.")] = False
     full: Full = False
     json: Json = False
 
@@ -231,7 +190,7 @@ def import_command(
     The table holds people's labels; filled sheets of `gold sheet` are added to their set with --sheet.
     Nothing is written unless all of it is right. Without a label the set waits for labels (gold sheet).
     """
-    from judgecal.report.gold import import_document, understood_document
+    from judgecal.report.gold import import_document
 
     tool = None if choices.sheet else _tool_of(files, choices.tool, table)
     how, guessed = (
@@ -239,32 +198,8 @@ def import_command(
         tool if choices.tool is None else None,
     )
     workspace = workspace_of(ctx)
-    if choices.dry_run:
-        seen = _understood(files, name, how, table, workspace)
-        following = typed_command(ctx, "gold import", without=("dry_run", "json", "full"))
-        print_result(
-            seen, understood_document(seen, following, guessed=guessed), json=how.json, full=how.full
-        )
-        return
     result = _imported(files, name, how, table, workspace)
     print_result(result, import_document(result, guessed=guessed), json=how.json, full=how.full)
-
-
-def _understood(
-    files: Sequence[str], name: str, how: ImportChoices, table: ImportArguments, workspace: Workspace
-) -> Understood:
-    from judgecal.goldset.understood import understand
-
-    if how.sheet:
-        raise InputError("--dry-run with --sheet: a sheet's columns are known: leave one of them out")
-    return understand(
-        lambda scratch: _imported(files, name, how, table, scratch),
-        name=name,
-        workspace=workspace,
-        replace=how.replace,
-        columns={} if how.tool else table.resolved(files[0], workspace).taken(),
-        declared=table.scale is not None,
-    )
 
 
 def _tool_of(files: Sequence[str], tool: str | None, table: ImportArguments) -> str | None:
@@ -304,11 +239,10 @@ def _imported(
             scale=table.scale,
             pass_at=table.pass_at,
             mapping=read_mapping(table.mapping or ()),
-            beside=table.beside(),
+            encoding=table.encoding,
             force=how.force,
             labels_by=table.labels_by,
             progress=progress,
-            quiet=how.dry_run,  # the result names the columns that are left
             **into,
         )
 
@@ -324,7 +258,7 @@ def _header(file: str, table: ImportArguments) -> tuple[str, ...]:
     from judgecal.tables.formats import open_table
 
     with contextlib.suppress(InputError):
-        return open_table(file, table.encoding, table.separator).columns
+        return open_table(file, table.encoding).columns
     return ()
 
 

@@ -83,7 +83,7 @@ class GroupedHelp(TyperCommand):
         for one in parameters:
             title = "Arguments" if one.param_type_name == "argument" else "Options"
             if title == "Options" and many and one.name not in (*first, "help") and not one.required:
-                of_table = one.metavar in ("COL", "NAME=COL") or one.name in ("reference_separator", "chunks")
+                of_table = one.metavar in ("COL", "NAME=COL") or one.name == "reference_separator"
                 title = "Columns of the table" if of_table else "Further options" if first else title
                 title = "Calls and cost" if one.name in _CALLS.split() else title
                 title = "Output" if one.name in _OUTPUT.split() else title

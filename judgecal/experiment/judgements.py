@@ -214,7 +214,7 @@ def refuse_unfit(judge: Judge, items: Sequence[Item], *, alone: bool = False) ->
         why = trained if alone else "words have no mean over several contexts"
         raise InputError(
             f"{judge.name} judges single contexts, and {len(several)} of {len(items)} items have several "
-            f"({', '.join(several[:3])}): {why}; import them with --chunks, an item a context"
+            f"({', '.join(several[:3])}): {why}; import a table with one context in each row"
         )
 
 

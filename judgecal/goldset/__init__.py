@@ -21,7 +21,6 @@ from judgecal.goldset.gold_set import (
     require_splits,
     split_counts,
 )
-from judgecal.goldset.import_tables import SideTables, read_where
 from judgecal.goldset.imports import Imported, import_gold, read_mapping
 from judgecal.goldset.load import list_gold, load_gold, read_items, unchanged_gold
 from judgecal.goldset.sheet import Sheets, import_sheets, write_sheets
@@ -30,8 +29,8 @@ from judgecal.tables.columns import GOLD, Columns
 
 __all__ = [
     "GOLD", "JUDGEMENTS", "Card", "Columns", "Document", "GoldCheck", "GoldChecks", "GoldList", "GoldSet",
-    "Imported", "ListedSet", "Problem", "RaterCard", "Sheets", "SideTables", "Splits", "check_gold",
+    "Imported", "ListedSet", "Problem", "RaterCard", "Sheets", "Splits", "check_gold",
     "check_set", "check_sets", "common_label", "import_gold", "import_sheets", "item_row", "list_gold",
-    "list_sets", "load_gold", "read_items", "read_mapping", "read_where", "require_splits",
+    "list_sets", "load_gold", "read_items", "read_mapping", "require_splits",
     "split_counts", "split_notes", "unchanged_gold", "write_gold", "write_sheets",
 ]  # fmt: skip

@@ -4,9 +4,8 @@ by its format, but would mislead whoever relies on it.
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 from judgecal.errors import InputError
 from judgecal.goldset import check_labels, check_texts
 from judgecal.goldset.card import try_card
-from judgecal.goldset.check_labels import Baseline, NearPassMark, baselines, near_pass_mark
+from judgecal.goldset.check_labels import Baseline, baselines
 from judgecal.goldset.gold_set import CARD, ITEMS, RATINGS, Findings, GoldSet, SplitCounts, split_counts
 from judgecal.goldset.labels import NARROW
 from judgecal.goldset.load import list_gold, load_gold
@@ -123,7 +122,6 @@ class GoldCheck(Result):
     tags: Mapping[str, int]
     problems: tuple[Problem, ...]
     baselines: Mapping[str, Baseline]
-    near_pass_mark: NearPassMark
     sha256: str = field(default="", metadata={"json": False})
     scale: str = field(default="", metadata={"json": False})
     n_labelled: int = field(default=0, metadata={"json": False})
@@ -181,7 +179,6 @@ def check_set(gold: GoldSet, workspace: Workspace) -> GoldCheck:
         tags=dict(sorted(Counter(tag for item in gold.items for tag in set(item.tags)).items())),
         problems=tuple(check_gold(gold, workspace=workspace)),
         baselines=baselines(gold),
-        near_pass_mark=near_pass_mark(gold),
         sha256=gold.sha256,
         scale=str(gold.scale),
         n_labelled=len(gold.labels),
@@ -200,40 +197,23 @@ def _card_gaps(gold: GoldSet) -> Findings:
             yield CARD, f"[raters.{rater}] has no rating in {RATINGS}"
 
 
-def _idle_explanations(gold: GoldSet, kinds: Collection[str]) -> Findings:
-    """Explanations of kinds that this audit did not find: out of date, or a slip of the pen."""
-    for kind in gold.card.explained:
-        if kind not in kinds:
-            near = difflib.get_close_matches(kind, sorted(kinds), n=1)
-            hint = f"; did you mean {near[0]}?" if near else ": remove it"
-            yield CARD, f"[explained] {kind} explains nothing that we found{hint}"
-
-
 _CHECKS: Mapping[str, Callable[[GoldSet], Findings]] = {
     "card": _card_gaps,
     "unlabelled": check_labels.unlabelled,
     "unlike_labels": check_texts.unlike_labels,
-    "near_duplicate": check_texts.near_duplicates,
+    "duplicate": check_texts.duplicates,
     "question_in_two_groups": check_texts.question_in_groups,
-    "near_question_in_two_splits": check_texts.near_questions,
     "thin_split": check_labels.thin_splits,
     "thin_stratum": check_labels.thin_strata,
     "tiny_stratum": check_labels.tiny_strata,
     "thin_tag": check_labels.thin_tags,
     "tag_not_in_split": check_labels.tags_of_splits,
     "near_constant": check_labels.near_constant,
-    "near_pass_mark": check_labels.at_pass_mark,
     NARROW: check_labels.narrow,
     "off_step": check_labels.off_step,
     "between_categories": check_labels.between_categories,
-    "gold_off_raters": check_labels.off_raters,
     "thin_rater": check_labels.thin_raters,
-    "contested_rater": check_labels.contested_raters,
-    "saw_draft": check_labels.saw_draft,
-    "cannot_tell": check_labels.cannot_tell,
-    "rubrics": check_labels.rubrics,
     "long_reference": check_texts.long_references,
-    "reference_beyond_question": check_texts.more_than_asked,
     "unsupported_reference": check_texts.unsupported,
     "no_documents": check_texts.no_documents,
     "empty_document": check_texts.empty_documents,
@@ -257,6 +237,4 @@ def check_gold(gold: GoldSet, *, workspace: Workspace | None = None) -> list[Pro
     found = [problem for kind, check in _CHECKS.items() for problem in problems(kind, check(gold))]
     if workspace is not None:
         found += problems("leak", check_texts.leaks(gold, workspace))
-        # Without the workspace a leak may be what is explained.
-        found += problems("idle_explanation", _idle_explanations(gold, {problem.kind for problem in found}))
     return found

@@ -1,5 +1,5 @@
-"""What is wrong with the labels of a set: items without one, thin splits, strata and tags, constants, the
-pass mark, labels off the scale or off the raters, and raters with too little in common.
+"""What is wrong with the labels of a set: items without one, thin splits, strata and tags, constants, labels
+off the scale, and raters with too little in common.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from judgecal.errors import listed
 from judgecal.goldset.card import SPLITS
-from judgecal.goldset.gold_set import ITEMS, RATINGS, Findings, GoldSet, tenth
+from judgecal.goldset.gold_set import ITEMS, RATINGS, Findings, GoldSet
 from judgecal.goldset.labels import label_text, narrow_labels
 from judgecal.goldset.wording import grouped
 from judgecal.records import Estimate, Item
@@ -19,8 +19,6 @@ from judgecal.tables.columns import GOLD
 
 _HIGH_SHARE = 0.8
 _HIGH_AGREEMENT = 0.85  # labels spread evenly over the scale give 0.75 already
-_MANY_AT_MARK = 0.25
-_STEPS_AT_LEAST = 10  # on a coarser scale a step from the mark is no near miss
 _NO_INTERVAL = "no interval: it describes these labels and estimates nothing beyond them"
 _LEAST_GROUPS = 10  # below this there is no interval at all
 _LEAST_STRATUM = 10  # below this a class or a third of the scale has no interval of its own
@@ -67,31 +65,6 @@ def baselines(gold: GoldSet) -> dict[str, Baseline]:
                 "pass" if larger == passed else "fail", _share(gold, larger, "the larger class")
             )
     return best
-
-
-@dataclass(frozen=True, slots=True)
-class NearPassMark:
-    """What counts as near the pass mark, on the scale, and the share of labels that near."""
-
-    within: float | None
-    share: Estimate
-
-
-def near_pass_mark(gold: GoldSet) -> NearPassMark:
-    """The distance that counts as near, on the scale, and the share of labels no farther from the pass mark.
-
-    The distance is the card's step, or 5% of the range; None, and a reason in place of the share, where the
-    scale has no mark of its own (binary, nominal) or none is fixed.
-    """
-    scale, n, n_expected = gold.scale, len(gold.labels), len(gold.items)
-    if scale.pass_at is None or scale.kind in ("binary", "nominal"):
-        why = "no pass mark on the labels' own scale"
-        return NearPassMark(
-            None, Estimate(None, n=n, n_expected=n_expected, n_unscored=n_expected - n, reason=why)
-        )
-    within = scale.step or 0.05 * scale.span
-    near = sum(abs(float(label) - scale.pass_at) <= within for label in gold.labels.values())
-    return NearPassMark(within, _share(gold, near, f"within {within:g} of {scale.pass_at:g}"))
 
 
 def _share(gold: GoldSet, count: int, method: str) -> Estimate:
@@ -212,20 +185,6 @@ def near_constant(gold: GoldSet) -> Findings:
             )
 
 
-def at_pass_mark(gold: GoldSet) -> Findings:
-    near, scale = near_pass_mark(gold), gold.scale
-    within, share = near.within, near.share
-    if within is None or share.value is None or scale.span / within < _STEPS_AT_LEAST:
-        return
-    if share.value > _MANY_AT_MARK:
-        yield (
-            RATINGS,
-            f"{share.value:.0%} of {share.n} gold labels lie within {within:g} of the pass mark "
-            f"{label_text(scale.pass_at)} (reported above {_MANY_AT_MARK:.0%}): one step decides pass or "
-            "fail there, so numbers at the mark are unsure",
-        )
-
-
 def narrow(gold: GoldSet) -> Findings:
     """A set that does not explain it does not load; here it is told as explained."""
     labels = [rating.label for rating in gold.ratings if rating.label is not None]
@@ -264,28 +223,6 @@ def between_categories(gold: GoldSet) -> Findings:
         )
 
 
-def off_raters(gold: GoldSet) -> Findings:
-    far = tenth(gold.scale) if gold.scale.numeric else None
-    for rating in gold.ratings:
-        if rating.rater != GOLD or rating.label is None or rating.item_id not in gold.ratings_by_item:
-            continue
-        others = gold.ratings_by_item[rating.item_id].values()
-        if far is None:
-            off = rating.label not in others
-        else:
-            numbers, settled = [float(other) for other in others], float(rating.label)
-            off = max(min(numbers) - settled, settled - max(numbers)) >= far - 1e-9
-        if off:
-            measure = "" if far is None else f" (outside their range by {far:g} or more)"
-            why = rating.reason or rating.note
-            yield (
-                [rating],
-                f"the adjudicated label of item {rating.item_id!r} is {label_text(rating.label)} and its "
-                f"raters said {', '.join(map(label_text, others))}{measure}; "
-                f"{f'its note: {why}' if why else 'it has no note: say why'}",
-            )
-
-
 def thin_raters(gold: GoldSet) -> Findings:
     shared = Counter(rater for by in gold.ratings_by_item.values() if len(by) > 1 for rater in by)
     for rater in gold.raters:
@@ -295,43 +232,3 @@ def thin_raters(gold: GoldSet) -> Findings:
                 f"{rater!r} shares {shared[rater]} items with another rater: below {_LEAST_SHARED} "
                 "we cannot say how far people agree",
             )
-
-
-def contested_raters(gold: GoldSet) -> Findings:
-    for rater, counts in gold.tie_breakers.items():
-        yield (
-            RATINGS,
-            f"{rater!r}: {counts.why}, so we leave their agreement out wherever we say how far people agree",
-        )
-
-
-def saw_draft(gold: GoldSet) -> Findings:
-    total = Counter(rating.rater for rating in gold.ratings)
-    drafted = [rating for rating in gold.ratings if rating.saw_draft]
-    for rater, ratings in sorted(grouped(drafted, lambda rating: rating.rater).items()):
-        yield (
-            ratings,
-            f"{rater!r} gave {len(ratings)} of {total[rater]} labels with a machine's label in sight: "
-            "people lean towards what they see, so that machine looks better than it is",
-        )
-
-
-def cannot_tell(gold: GoldSet) -> Findings:
-    total = Counter(rating.rater for rating in gold.ratings)
-    unclear = [rating for rating in gold.ratings if rating.label is None]
-    for rater, ratings in sorted(grouped(unclear, lambda rating: rating.rater).items()):
-        yield (
-            ratings,
-            f"{rater!r} could not tell on {len(ratings)} of {total[rater]} items, which get no label "
-            "from them; if the rubric is the cause, fix it",
-        )
-
-
-def rubrics(gold: GoldSet) -> Findings:
-    seen = Counter(rating.rubric_sha256[:12] for rating in gold.ratings if rating.rubric_sha256)
-    if len(seen) > 1:
-        counts = ", ".join(f"{count} by {sha}" for sha, count in sorted(seen.items()))
-        yield (
-            RATINGS,
-            f"labels were given by {len(seen)} rubrics (sha256: {counts}): check that they mean the same",
-        )

@@ -1,5 +1,5 @@
 """What is wrong with the texts of a set: repeated answers and questions, questions that a prompt of the
-workspace gives away, reference answers that say too much or what no document says, and the documents.
+workspace gives away, reference answers that are long or that no document supports, and the documents.
 
 What a reference must not say is for people to judge. These checks are heuristics on words, numbers and names;
 their messages say so, and what they rest on.
@@ -8,7 +8,6 @@ their messages say so, and what they rest on.
 from __future__ import annotations
 
 import ast
-import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
@@ -21,22 +20,18 @@ from judgecal.goldset.card import SPLITS
 from judgecal.goldset.gold_set import DOCUMENTS, Findings, GoldSet
 from judgecal.goldset.labels import label_text
 from judgecal.goldset.wording import (
-    MEASURE,
     analyse_long,
-    clusters,
     grouped,
+    normal_text,
     plain_text,
     sentences,
     shingles,
     words,
 )
-from judgecal.models.embedded.text import NO, STOPWORDS, YES, Text, strip_accents, take_apart
+from judgecal.models.embedded.text import NO, STOPWORDS, YES, Text, take_apart
 from judgecal.records import Item
 from judgecal.workspace import Workspace, shown
 
-# One word in forty may differ in an answer and one in twenty in a question: a leak weighs more than a repeat.
-_NEAR_ANSWER = 0.9
-_NEAR_QUESTION = 0.8
 _RUN = 3  # words
 _LEAST_LEAKED = 0.8  # of a question's runs
 _LEAST_WORDS = 4  # fewer words are no wording of one's own
@@ -61,22 +56,21 @@ def unlike_labels(gold: GoldSet) -> Findings:
             yield items, f"the same answer to the same question has the labels {given}: settle it"
 
 
-def near_duplicates(gold: GoldSet) -> Findings:
-    found = clusters(
-        gold.items, text=lambda item: item.answer or _either_way(item), within=_task, least=_NEAR_ANSWER
-    )
-    for items, index in found:
+def duplicates(gold: GoldSet) -> Findings:
+    same = grouped(gold.items, lambda item: (_task(item), normal_text(item.answer or _either_way(item))))
+    for items in same.values():
         labels = list(dict.fromkeys(gold.labels.get(item.item_id) for item in items))
-        if len(labels) > 1 and len({(plain_text(item.answer), item.pair) for item in items}) == 1:
-            continue  # told as unlike_labels
+        if len(items) == 1 or (
+            len(labels) > 1 and len({(plain_text(item.answer), item.pair) for item in items}) == 1
+        ):
+            continue  # alone, or told as unlike_labels
         systems = list(dict.fromkeys(item.system for item in items if item.system))
         by = f", given by {listed(systems)}" if systems else ""
         yield (
             items,
-            f"{len(items)} items have nearly the same answer to one question ({MEASURE} {index:.2f}, "
-            f"reported from {_NEAR_ANSWER:g}; same numbers and negations){by}, labelled "
-            f"{listed(list(dict.fromkeys(map(label_text, labels))))}: they count as {len(items)} but "
-            "show one thing; keep one, or make them differ",
+            f"{len(items)} items have the same answer to one question, but for case, accents, punctuation "
+            f"and articles{by}, labelled {listed([*dict.fromkeys(map(label_text, labels))])}: they count as "
+            f"{len(items)} but show one thing; keep one, or make them differ",
         )
 
 
@@ -86,7 +80,7 @@ def _splits(gold: GoldSet, items: list[Item]) -> list[str]:
 
 def question_in_groups(gold: GoldSet) -> Findings:
     asked = [item for item in gold.items if item.question]  # else it has fields in its place
-    for items in grouped(asked, lambda item: plain_text(item.question)).values():
+    for items in grouped(asked, lambda item: normal_text(item.question)).values():
         firsts = [same[0] for same in grouped(items, lambda item: item.group).values()]
         if len(firsts) > 1:
             splits = _splits(gold, firsts)
@@ -97,37 +91,17 @@ def question_in_groups(gold: GoldSet) -> Findings:
             yield (firsts, f"one question is in {len(firsts)} groups ({groups}), {leak}: give it one group")
 
 
-def near_questions(gold: GoldSet) -> Findings:
-    same = grouped(gold.items, lambda item: plain_text(item.question))
-    found = clusters(
-        [items[0] for items in same.values()],
-        text=lambda item: item.question,
-        within=lambda _: None,
-        least=_NEAR_QUESTION,
-    )
-    for items, index in found:
-        splits = _splits(gold, items)
-        if len(splits) > 1:
-            yield (
-                items,
-                f"{len(items)} questions in {' and '.join(splits)} are worded nearly alike ({MEASURE} "
-                f"{index:.2f}, reported from {_NEAR_QUESTION:g}; same numbers and negations): if they ask "
-                "the same, give them one group, or what was learnt on one split is known on the other",
-            )
-
-
 def split_notes(gold: GoldSet) -> list[str]:
     """What whoever decides on a split must know: questions in two splits that no card explains."""
-    checks = {"question_in_two_groups": question_in_groups, "near_question_in_two_splits": near_questions}
+    if "question_in_two_groups" in gold.card.explained:
+        return []
     n = sum(
         len({gold.split_of(item.group) for item in items if isinstance(item, Item)}) > 1
-        for kind, check in checks.items()
-        if kind not in gold.card.explained
-        for items, _ in check(gold)
+        for items, _ in question_in_groups(gold)
     )
     questions, them = ("question stands", "it") if n == 1 else ("questions stand", "them")
     note = (
-        f"{n:,} {questions} in two splits, word for word or nearly so: what was learnt or chosen on one "
+        f"{n:,} {questions} in two splits: what was learnt or chosen on one "
         f"split is known on the other, so that numbers flatter (judgecal gold check {gold.name} --full "
         f"names {them})"
     )
@@ -205,20 +179,10 @@ def _texts(state: Any, *, inside: bool = False) -> Iterator[str]:
 
 _MOST_SENTENCES = 3
 _LEAST_FOUND = 0.5
-_MANY_NUMBERS = 3
 # "one" is more often the pronoun than the number.
 _NO_NUMBER = frozenset({"#1"})
 # The lexicon's yes and no are English; a bare word of agreement stands in no document.
 _POLAR = YES | NO | frozenset({"ja", "nein", "doch", "si", "oui", "non", "tak", "nie", "sim", "nao", "nee"})
-_WH = re.compile(r"\b(?:who|whom|whose|when|where|which|what|why|how)\b", re.IGNORECASE)
-_AMOUNT = r"(?:many|much|long|old|far|often|tall|high|large|big|wide)\b"
-_ASKS_MORE = re.compile(
-    r"\b(?:and|or|list|name|describe|explain|summari[sz]e|compare|why|all|every|each|steps|reasons?"
-    rf"|(?:what|which|who|where)\s+(?:are|were)|how(?!\s+{_AMOUNT}))\b",
-    re.IGNORECASE,
-)
-_QUANTITY = re.compile(rf"\bhow\s+{_AMOUNT}", re.IGNORECASE)
-_NAME = re.compile(r"[^\W\d_a-z][^\W\d_]+")
 
 
 @dataclass(frozen=True)
@@ -253,47 +217,6 @@ def long_references(gold: GoldSet) -> Findings:
                 f"the reference answer has {count} sentences (reported above {_MOST_SENTENCES}): a judge "
                 "reads each as a point that the answer must make; keep only the facts that make it right",
             )
-
-
-def more_than_asked(gold: GoldSet) -> Findings:
-    """Of questions that ask for one thing: one question word, and nothing that asks for several things or an
-    account; English alone."""
-    for reference in _references(gold):
-        question = reference.question
-        if len(_WH.findall(question)) != 1 or question.count("?") > 1 or _ASKS_MORE.search(question):
-            continue
-        worst = max((_extra(text, reference) for text in reference.alternatives), key=len)
-        if worst:
-            yield (
-                reference.items,
-                f"the question asks for one thing, and the reference answer also gives {listed(worst)} "
-                "(heuristic: numbers and names behind its first sentence, in neither that nor the "
-                f"question; or {_MANY_NUMBERS} numbers for one quantity): keep what the question asks, "
-                "or an answer has to say more",
-            )
-
-
-def _extra(text: str, reference: _Reference) -> list[str]:
-    """The numbers and names behind the first sentence that stand in neither that nor the question."""
-    parts = sentences(text)
-    quantity = _QUANTITY.search(reference.question) is not None
-    if not (quantity or len(parts) > 1) or len(parts) > _MOST_SENTENCES or not parts:
-        return []  # one sentence says one thing; more than three are told as long_reference
-    first = take_apart(parts[0])
-    known = reference.asked.content | first.content | _NO_NUMBER
-    facts: list[str] = []
-    for sentence in parts[1:]:
-        read = take_apart(sentence)
-        names = {match.group() for match in _NAME.finditer(strip_accents(sentence)) if match.start() > 0}
-        facts += [
-            word
-            for token, word in zip(read.tokens, read.words, strict=True)
-            if token not in known and (token in read.numbers or (word in names and token in read.content))
-        ]
-    numbers = sorted(first.numbers - reference.asked.numbers - _NO_NUMBER)
-    if not facts and quantity and len(numbers) >= _MANY_NUMBERS:
-        return [number.removeprefix("#") for number in numbers]
-    return list(dict.fromkeys(facts))
 
 
 def unsupported(gold: GoldSet) -> Findings:

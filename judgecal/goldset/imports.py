@@ -20,7 +20,7 @@ from typing import Any
 from judgecal.errors import InputError, listed, notice, refuse
 from judgecal.goldset.card import CARD_KEPT, UNKNOWN_LICENCE, Card, Splits, read_card
 from judgecal.goldset.gold_set import CARD, GoldSet, SplitCounts, split_counts
-from judgecal.goldset.import_tables import Progress, SideTables, Tables, attempt, tables_of
+from judgecal.goldset.import_tables import Progress, Stream, attempt, open_stream
 from judgecal.goldset.labels import LabelMap, beside_verdicts, percent, says_nothing, scale_told, typed
 from judgecal.goldset.load import content_sha, load_gold
 from judgecal.goldset.pairs import pairs_told
@@ -29,7 +29,7 @@ from judgecal.goldset.write import drafting, name_problems
 from judgecal.records import Result
 from judgecal.scale import Scale
 from judgecal.tables import Source
-from judgecal.tables.columns import GOLD, PARTS, Columns
+from judgecal.tables.columns import GOLD, PARTS, Columns, left_out
 from judgecal.tables.parquet import FrameSource
 from judgecal.workspace import Workspace, find_workspace
 
@@ -44,9 +44,9 @@ class Imported(Result):
 
     `n_rows` were read; `skipped` says why some gave neither an item nor a rating. `n_labelled` items have a
     gold label. `raters` and `judges`: how many ratings (`gold`'s among them) and judgements each gave.
-    `notes`: what the set's owner should know of how it was read. `left_out`: columns of the table, and of a
-    file of ratings, that nothing is taken from. `tool`: whose export it was, None for a table; of an export
-    `n_rows` are its items and scores, and what is not skipped is an item, a rating or a judgement.
+    `notes`: what the set's owner should know of how it was read. `columns`: what each column of the table is
+    taken as; nothing is taken from those `left_out`. `tool`: whose export it was, None for a table; of an
+    export `n_rows` are its items and scores, and what is not skipped is an item, a rating or a judgement.
     `unscored`: how many of a judge's judgements have an error in the verdict's place. `path`: the set's
     folder.
     """
@@ -65,6 +65,7 @@ class Imported(Result):
     notes: tuple[str, ...]
     path: Path = field(metadata={"json": False})
     scale: str = field(metadata={"json": False})
+    columns: Mapping[str, str] = field(default_factory=dict, metadata={"json": False})
     left_out: tuple[str, ...] = ()
     tool: str | None = None
     unscored: Mapping[str, int] = field(default_factory=dict)
@@ -123,7 +124,7 @@ def import_gold(
     workspace: Workspace,
     pass_at: float | None = None,
     mapping: Mapping[str, str] | None = None,
-    beside: SideTables | None = None,
+    encoding: str | None = None,
     replace: bool = False,
     force: bool = False,
     labels_by: str | None = None,
@@ -133,8 +134,8 @@ def import_gold(
 ) -> Imported:
     """Read a table (a file, rows, or `hf:org/name[:split]`) and write it to `gold/<name>`.
 
-    A `*` in the answer's and the labels' columns stands for each system's name; in a label's alone for all
-    columns that fit. Without a label column the set waits for labels. The scale `fraction` is 0..1 and stored
+    Without a label column the set waits for labels. `encoding` is of separated text; by default its file
+    tells it. The scale `fraction` is 0..1 and stored
     as a percentage; its `pass_at` is read so too. `mapping` rewrites label cells before the scale reads them;
     an empty text makes a missing rating. Without a scale the labels tell it. `replace` keeps a replaced set's
     splits, licence and what its card says of its raters: no question moves to another split because a set
@@ -144,39 +145,37 @@ def import_gold(
     read; only a JSON array and a data set of the Hub are held whole.
     """
     workspace.require_writable("gold import")
-    mapping, beside, old_card = LabelMap(mapping or {}), beside or SideTables(), workspace.gold / name / CARD
+    mapping, old_card = LabelMap(mapping or {}), workspace.gold / name / CARD
     problems = name_problems(name, workspace=workspace, replace=replace)
-    found = attempt(lambda: tables_of(file, columns, beside, progress), problems)
+    found = attempt(lambda: open_stream(file, columns, encoding, progress), problems)
     how = list[str]()
     pairs = found is not None and found[1].pairs and scale == "nominal"
     if (scale is None or pairs) and found is not None and not problems:
-        scale, mapping, how = _told(*tables_of(file, columns, beside, None), mapping)
+        scale, mapping, how = _told(*open_stream(file, columns, encoding, None), mapping)
     labels = None if scale is None else attempt(partial(labels_scale, scale, pass_at), problems)
     if found is None or labels is None:
         raise InputError(problems)
-    tables, resolved = found
+    table, resolved = found
     splits = splits or Splits()
     with contextlib.suppress(InputError):  # then nothing of it is kept, as `keep_card` says
         splits = read_card(old_card).splits if not problems and old_card.exists() else splits
     with contextlib.ExitStack() as stack:
         draft = None if problems else stack.enter_context(drafting(name, workspace=workspace))
-        session = ImportSession(tables, resolved, Card(name, labels, splits=splits), LabelMap(mapping), draft)
+        session = ImportSession(table, resolved, Card(name, labels, splits=splits), LabelMap(mapping), draft)
         session.read(force=force)
-        judges: Mapping[str, int] = session.judges
-        if tables.judgements is not None:
-            judges = session.read_judgements(tables.judgements)
         refuse(problems + session.problems, most=LISTED)
         assert draft is not None
         maps = [part for cell, to in mapping.items() for part in ("--map", f"{cell}={to}")]
         mark = ["--scale", str(scale), *([] if pass_at is None else ["--pass-at", f"{pass_at:g}"])]
         who = ["--labels-by", labels_by] if labels_by else []
-        more = shlex.join([*maps, *mark, *beside.options(), *["--force"] * force, *who])
-        words = ["judgecal", "gold", "import", tables.items.name, "--as", name]
+        coded = [] if encoding is None else ["--encoding", encoding]
+        more = shlex.join([*maps, *mark, *coded, *["--force"] * force, *who])
+        words = ["judgecal", "gold", "import", table.name, "--as", name]
         start = "judgecal.GoldSet.from_frame" if isinstance(file, Source) else shlex.join(words)
         card = session.card(f"{start} {columns.options()} {more}")
         card, kept = keep_card(card, old_card, labels_by=labels_by)
         draft.complete(card, readme=readme_of(card.name))
-    unused = tables.left_out(resolved, (*columns.names, *dict(beside.where)))
+    unused = left_out(table.columns, *resolved.names)
     if unused and not quiet:
         takes = "--col contexts=, --col tag= and --col NAME= take columns"
         notice(f"judgecal: not taken over: {listed(unused, _NAMED)} ({takes})")
@@ -185,28 +184,29 @@ def import_gold(
     return Imported(
         card.name,
         content_sha(folder),
-        n_rows=tables.items.source.n_rows,
-        judges=dict(sorted(judges.items())),
-        skipped={why: n for why, n in {**tables.items.skipped, **session.skipped}.items() if n},
+        n_rows=table.source.n_rows,
+        judges=dict(sorted(session.judges.items())),
+        skipped={why: n for why, n in table.skipped.items() if n},
         path=folder,
         scale=str(card.scale),
+        columns=resolved.taken(),
         left_out=tuple(unused),
-        notes=(*tables.notes, *how, *session.notes(), *kept, *missing),
+        notes=(*table.notes, *how, *session.notes(), *kept, *missing),
         **counts,
     )
 
 
 def _told(
-    tables: Tables, columns: Columns, mapping: Mapping[str, str]
+    table: Stream, columns: Columns, mapping: Mapping[str, str]
 ) -> tuple[str, Mapping[str, str], list[str]]:
-    """The scale that the labels of tables show, the mapping with what cells stand for on it, and how it was
+    """The scale that the labels of a table show, the mapping with what cells stand for on it, and how it was
     told.
 
-    Reads the rows of the labels; InputError: they show none.
+    Reads all rows; InputError: they show none.
     """
     names = dict.fromkeys((*columns.labels, *([columns.gold_label] if columns.gold_label else [])))
     by_column: dict[str, set[str]] = {name: set() for name in (*names, *columns.verdicts)}
-    for row in tables.ratings.rows:
+    for row in table.rows:
         for name, there in by_column.items():
             there.add(row.cells.get(name, "").strip())
     held = {cell for name in names for cell in by_column[name]}
@@ -223,7 +223,7 @@ def _told(
         what = f"the labels show no scale ({why}): give {option}"
         if not cells:
             what = "no column of labels has any: name it, --label, or give the --scale that they will have"
-        raise InputError(f"{tables.ratings.top}: {what}")
+        raise InputError(f"{table.top}: {what}")
     said = {cell: mapping.get(cell, cell) for cell in sorted(set().union(*by_column.values()))}
     by_cell = {cell: word for cell, to in said.items() if (word := words.get(to.casefold(), cell)) != cell}
     return scale, {**mapping, **by_cell}, [f"the labels show the scale {scale}: {why} (--scale says another)"]

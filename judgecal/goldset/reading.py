@@ -1,4 +1,4 @@
-"""What the rows of tables say: items, people's ratings and judges' verdicts.
+"""What the rows of a table say: items, people's ratings and judges' verdicts.
 
 The rows are read once, and written as they are read; no text of theirs is held.
 """
@@ -7,20 +7,18 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from judgecal.goldset.card import SPLITS, UNKNOWN_LICENCE, Card, RaterCard
 from judgecal.goldset.gold_set import SplitCounts, common_label
-from judgecal.goldset.import_tables import JUDGE, KEPT, VERDICT, Stream, Tables
+from judgecal.goldset.import_tables import JUDGE, VERDICT, Stream
 from judgecal.goldset.labels import (
     NARROW,
     LabelMap,
     LabelNumbers,
-    judged_twice,
     map_for,
     missing_notes,
     narrow_labels,
@@ -33,7 +31,7 @@ from judgecal.goldset.labels import (
 from judgecal.goldset.load import read_item, read_rating
 from judgecal.goldset.pairs import PAIR_LABELS
 from judgecal.goldset.write import Draft, item_row, rating_row
-from judgecal.records import ITEM_UNIT, Rating
+from judgecal.records import Rating
 from judgecal.scale import Label
 from judgecal.tables import Row
 from judgecal.tables.columns import GOLD, Columns
@@ -58,23 +56,20 @@ class ImportSession:
     """What the rows of a table say: items, and ratings by item and rater, written into a draft in the order
     of the rows as long as nothing is wrong; without a draft nothing is written.
 
-    `problems`: each with its file and line; the set is whole only where there is none. `skipped`: rows of a
-    file of ratings that gave none, by the reason. `splits` say which split a question falls in.
+    `problems`: each with its file and line; the set is whole only where there is none.
     """
 
     def __init__(
-        self, tables: Tables, columns: Columns, card: Card, mapping: LabelMap, draft: Draft | None
+        self, table: Stream, columns: Columns, card: Card, mapping: LabelMap, draft: Draft | None
     ) -> None:
-        self.tables, self.columns, self.mapping = tables, columns, mapping
+        self.table, self.columns, self.mapping = table, columns, mapping
         self.name, self.scale, self._splits, self._draft = card.name, card.scale, card.splits, draft
-        self.problems = tables.items.problems
-        self.skipped: Counter[str] = Counter()
+        self.problems = table.problems
         self.judges: Counter[str] = Counter()  # of the columns of verdicts
         self._verdicts: set[str] = set()  # different ones of pairs
-        self._remarks: list[str] = []  # what else the set's owner should know
         self._explained: dict[str, str] = {}  # findings of `gold check` that may stand
         self._n_of_raters: Counter[str] = Counter()
-        self._shared = columns.rater is not None and not tables.apart  # several rows may be of one item
+        self._shared = columns.rater is not None  # several rows may be of one item
         self._items: dict[Hashable, _ReadItem] = {}  # by its id, by a hash of its texts, or by its row
         self._split_of: dict[bytes, str] = {}  # by a hash of the question
         self._n_items: Counter[str] = Counter()  # by split
@@ -87,71 +82,26 @@ class ImportSession:
 
     def read(self, *, force: bool) -> None:
         """Read every row; `force` takes labels that use a small part of their scale, and the card says so."""
-        table, labelled, apart = self.tables.items, self.tables.ratings, self.tables.apart
-        for row in table.rows:
+        top = self.table.top
+        for row in self.table.rows:
             item = self._read_item(row)
             for column in self.columns.verdicts:
                 self._read_verdict(row, item, column)
-            if not apart:
-                self._read_labels(row, item)
-        count = unmatched = 0
-        for row in labelled.rows if apart else ():
-            count += 1
-            known = self._items.get(row.cells[str(self.columns.item)].strip())
-            if known is None:
-                unmatched += 1
-            else:
-                self._read_labels(row, known)
-        self._account(labelled, count, unmatched)
-        if unmatched < count:
-            self.skipped["a row of --ratings that names no item of the set"] = unmatched
+            self._read_labels(row, item)
         labels = ", ".join(dict.fromkeys((*self.columns.labels, self.columns.gold_label or "")))
         if labels and not self._n_of_raters and not self.problems:
-            self.problems.append(f"{labelled.top}: no row has a label in {labels.rstrip(', ')}: fill some in")
+            self.problems.append(f"{top}: no row has a label in {labels.rstrip(', ')}: fill some in")
         if better := self._numbers.better():
-            self.problems.insert(0, f"{labelled.top}: {better}")
+            self.problems.insert(0, f"{top}: {better}")
         if mixed := self._numbers.mixed():
-            self.problems.append(f"{labelled.top}: {mixed}")
+            self.problems.append(f"{top}: {mixed}")
         given = (label for item in self._items.values() for label, _ in item.labels.values())
         narrow = narrow_labels([float(label) for label in given] if self.scale.numeric else [], self.scale)
         if narrow and (force or self.scale.from_fraction):
             why = "you said that the scale is right" if force else "they are fractions"
             self._explained[NARROW] = why
         elif narrow:
-            self.problems.append(
-                f"{labelled.top}: {narrow}: give that --scale, or --force if the scale is right"
-            )
-
-    def read_judgements(self, table: Stream) -> Counter[str]:
-        """What judges said of the items, written into the draft as `agreement` reads it: how many judgements
-        each judge gave.
-        """
-        column, by_judge = str(self.columns.item), Counter[str]()
-        first_lines: dict[int, int] = {}  # by a hash of item, judge, repeat and unit
-
-        def rows() -> Iterator[dict[str, object]]:
-            count = 0
-            for row in table.rows:
-                count += 1
-                cells, item_id = row.cells, row.cells[column].strip()
-                if item_id not in self._items:
-                    continue
-                judge = cells.get(JUDGE, "").strip() or Path(table.name).stem
-                repeat = cells.get("repeat", "").strip() or "0"
-                unit = cells.get("unit", "").strip() or ITEM_UNIT
-                first = first_lines.setdefault(hash((item_id, judge, repeat, unit)), row.line)
-                if first != row.line:
-                    message = judged_twice(judge, item_id, table.number(first))
-                    self.problems.append(f"{table.at(row)}: {message}")
-                by_judge[judge] += 1
-                kept = {name: row.raw[name] for name in KEPT if cells.get(name, "").strip()}
-                yield {"item_id": item_id, JUDGE: judge, VERDICT: row.raw.get(VERDICT), **kept}
-            self._account(table, count, count - by_judge.total())
-
-        for kept in rows():
-            if self._draft is not None:
-                self._draft.add_judgement(kept)
-        return by_judge
+            self.problems.append(f"{top}: {narrow}: give that --scale, or --force if the scale is right")
 
     def _read_verdict(self, row: Row, item: _ReadItem, column: str) -> None:
         """Write what a judge's column says of an item; an empty cell is a judgement without a verdict."""
@@ -163,15 +113,6 @@ class ImportSession:
         self._verdicts |= {verdict} if verdict and self.columns.pairs else set()
         if self._draft is not None and item.item_id:
             self._draft.add_judgement({"item_id": item.item_id, JUDGE: column, VERDICT: verdict})
-
-    def _account(self, table: Stream, count: int, unmatched: int) -> None:
-        """Say how many rows of a table beside the items name none of them."""
-        if count and unmatched == count:
-            self.problems.append(
-                f"{table.where}: no value of column {self.columns.item} is the id of an item"
-            )
-        elif unmatched:
-            self._remarks.append(f"{unmatched:,} rows of {table.name} name no item of the set")
 
     def counts(self) -> dict[str, Any]:
         """How many items, questions and ratings there are, by the names that `Imported` has for it."""
@@ -196,7 +137,7 @@ class ImportSession:
 
     def _read_item(self, row: Row) -> _ReadItem:
         """The item of a row, a new one or that of an earlier row; where its id is empty it is not kept."""
-        table, column, n_before = self.tables.items, self.columns.item, len(self._items)
+        table, column, n_before = self.table, self.columns.item, len(self._items)
         where, before = table.at(row), len(self.problems)
         item_id = f"{self.name}-{n_before + 1:05d}" if column is None else row.cells[column].strip()
         item = self.columns.read_item(row, where, item_id=item_id, problems=self.problems)
@@ -209,7 +150,7 @@ class ImportSession:
             shown = (item.group, item.question, item.answer, item.pair, item.system)
             key = _hash(repr((*shown, *texts, *item.fields.values())))
         parts = tuple(hash(repr(getattr(item, name))) for name in _COMPARED) if self._shared else ()
-        if column is None and not self._shared and not self.columns.chunks:
+        if column is None and not self._shared:
             fields = (*item.fields.items(), *item.contexts, item.pair)
             seen = hash((item.group, item.question, item.answer, item.system, fields))
             if (earlier := self._first_of.setdefault(seen, row.line)) != row.line:
@@ -250,7 +191,7 @@ class ImportSession:
                 self._rate(row, item, column=column, rater=column)
         else:
             rater, label = row.cells[columns.rater].strip(), columns.labels[0]
-            where = f"{self.tables.ratings.at(row)}: column {columns.rater!r}"
+            where = f"{self.table.at(row)}: column {columns.rater!r}"
             if not rater and row.cells[label].strip():
                 self.problems.append(f"{where}: no rater for this label: fill it in")
             elif rater == GOLD and columns.gold_label is not None:
@@ -264,8 +205,7 @@ class ImportSession:
 
     def _rate(self, row: Row, item: _ReadItem, *, column: str, rater: str) -> None:
         """Take a rating and write it; the second one of a rater must be the first one again."""
-        labelled = self.tables.ratings
-        where, cell = labelled.at(row), row.cells[column].strip()
+        where, cell = self.table.at(row), row.cells[column].strip()
         if cell in self.mapping:
             self._mapped.add(cell)
             cell = self.mapping[cell].strip()
@@ -283,14 +223,13 @@ class ImportSession:
         self._numbers.add(number, fits=True, signed=cell.endswith("%"))
         if not item.item_id:
             return
-        known = rater in item.labels  # one row may reach an item twice, by two contexts that are equal
+        known = rater in item.labels
         first_label, first_line = item.labels.setdefault(rater, (label, row.line))
-        if known:
-            other_row = first_line != row.line and column != self.columns.gold_label
-            if (self.tables.apart or self._shared) and (first_label != label or other_row):
+        if known:  # the adjudicated label may stand in each row of an item
+            if self._shared and (first_label != label or column != self.columns.gold_label):
                 self.problems.append(
                     f"{where}: a second label of {rater!r} for item {item.item_id!r}, the first is in "
-                    f"{labelled.number(first_line)}: keep one"
+                    f"{self.table.number(first_line)}: keep one"
                 )
             return
         note = self.columns.note_of(column)
@@ -311,7 +250,7 @@ class ImportSession:
 
     def card(self, command: str) -> Card:
         """What is known of the set: where it was read from, and how."""
-        scale, source, file = self.scale, self.tables.items.source, self.tables.ratings.name
+        scale, source, file = self.scale, self.table.source, self.table.name
         if scale.kind == "nominal":
             words = {str(label) for item in self._items.values() for label, _ in item.labels.values()}
             if self.columns.pairs:  # a tie is a label where somebody may say it, a judge too
@@ -336,9 +275,8 @@ class ImportSession:
         )
 
     def notes(self) -> list[str]:
-        """The remarks, labels missing by a word, and maps that no cell asked for: likely slips of the pen."""
+        """Labels missing by a word, repeated rows, and maps that no cell needs: likely slips of the pen."""
         return [
-            *self._remarks,
             *missing_notes(self._missing),
             *[
                 f"rows with the texts of an earlier one, which count again: {self._n_repeated:,} "

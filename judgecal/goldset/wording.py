@@ -1,28 +1,18 @@
-"""One measure of near-identical texts, and how a text is cut into words and sentences.
-
-The measure is the Jaccard index of word pairs: the texts without case, accents, punctuation and English
-articles, cut into pairs of neighbouring words (the ends count as words), shared pairs over all pairs. Texts
-that differ in a number or in a negation are never near-identical: that is another question, or another
-answer.
-"""
+"""How a text is cut into words and sentences, and in which forms two texts are held against each other."""
 
 from __future__ import annotations
 
-import math
 import re
-from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
 
 from judgecal.models.embedded.text import Text, strip_accents, take_apart
-
-MEASURE = "Jaccard index of word pairs"
 
 _DIGITS = r"\d+(?:[.,:]\d+)*"
 _WORD = re.compile(rf"[぀-ヿ㐀-鿿]|{_DIGITS}|[^\W\d_]+")
 _ARTICLES = frozenset({"a", "an", "the"})
 _PIECE = re.compile(r"\S.{0,480}(?!\S)|\S{1,480}", re.DOTALL)  # short enough that no word of it is cut off
-_ROUNDING = 1e-9
 _MARKS, _CLOSING, _OPENING = ".!?…", "\"'”’»›)\\]", "\"'“‘„«‹([¿¡"
 # Each run of marks is looked at once, and given up whole: a long row of dots costs no more than a text.
 _END = re.compile(rf"(?<![{_MARKS}])[{_MARKS}]++[{_CLOSING}]*+\s++|[。！？]++[」』”’]*+\s*+|\n\s*\n\s*")
@@ -63,6 +53,11 @@ def plain_text(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
+def normal_text(text: str) -> str:
+    """A text without case, accents, punctuation and English articles; one of signs alone as it is."""
+    return " ".join(words(text)) or text.strip()
+
+
 def words(text: str) -> list[str]:
     """The words of a text, without case, accents, punctuation and English articles; digits are words."""
     return [word for word in _WORD.findall(strip_accents(text).casefold()) if word not in _ARTICLES]
@@ -72,64 +67,6 @@ def shingles(text: str, size: int = 2, *, ends: bool = True) -> frozenset[_Shing
     """The runs of `size` neighbouring words; with `ends` the text's two ends count as words."""
     run = [*[""] * ends, *words(text), *[""] * ends]
     return frozenset(zip(*(run[start:] for start in range(size)), strict=False))
-
-
-def clusters(
-    things: Iterable[_T], *, text: Callable[[_T], str], within: Callable[[_T], Hashable], least: float
-) -> Iterator[tuple[list[_T], float]]:
-    """Groups of two or more things with texts near-identical to the group's first, and the least Jaccard
-    index with it.
-
-    A thing joins the first cluster whose first text it is near enough to (an index of `least` or more, above
-    0 and at most 1) and with which it is equal in `within`; only those first texts are compared, and only
-    where they share one of their rarest word pairs (prefix filtering: no pair at or above the threshold is
-    missed by it), so that a set of many thousand texts takes seconds.
-    """
-
-    def numbers(thing: _T) -> Hashable:
-        """A thousand texts of one template differ in nothing else."""
-        return within(thing), tuple(sorted(re.findall(_DIGITS, text(thing))))
-
-    for members in grouped(things, numbers).values():
-        if len(members) > 1:
-            for places, index in _clusters([text(member) for member in members], least):
-                yield [members[place] for place in places], index
-
-
-def _clusters(texts: Sequence[str], least: float) -> Iterator[tuple[list[int], float]]:
-    sets = [shingles(text) for text in texts]
-    counts = Counter(pair for pairs in sets for pair in pairs)
-    leaders: defaultdict[_Shingle, list[int]] = defaultdict(list)  # by each of their rarest pairs
-    guards: dict[int, Hashable] = {}
-    joined: dict[int, list[int]] = {}
-    lows: dict[int, float] = {}
-
-    def guard(place: int) -> Hashable:
-        """Numbers written as words, negations, a leading yes or no."""
-        if place not in guards:
-            read = analyse_long(texts[place])
-            numbers = frozenset(number for part in read for number in part.numbers)
-            negations = sum(part.negations for part in read)
-            guards[place] = (numbers, negations, read[0].polarity if read else 0)
-        return guards[place]
-
-    for place, pairs in enumerate(sets):
-        # The rarest pairs, so many that two sets near enough to each other share one of them.
-        rarest = sorted(pairs, key=lambda pair: (counts[pair], pair))
-        rarest = rarest[: len(pairs) - math.ceil(least * len(pairs) - _ROUNDING) + 1]
-        leader, index = place, 1.0
-        for other in sorted({other for pair in rarest for other in leaders[pair]}):
-            shared = len(pairs & sets[other])
-            jaccard = shared / (len(pairs) + len(sets[other]) - shared)
-            if jaccard >= least - _ROUNDING and guard(place) == guard(other):
-                leader, index = other, jaccard
-                break
-        else:
-            for pair in rarest:
-                leaders[pair].append(place)
-        joined.setdefault(leader, []).append(place)
-        lows[leader] = min(lows.get(leader, 1.0), index)
-    yield from ((places, lows[leader]) for leader, places in joined.items() if len(places) > 1)
 
 
 def analyse_long(text: str) -> list[Text]:

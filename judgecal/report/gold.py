@@ -8,25 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from judgecal.errors import listed
-from judgecal.goldset import GOLD, JUDGEMENTS, GoldCheck, GoldChecks, GoldList, Imported, Problem, Sheets
+from judgecal.goldset import JUDGEMENTS, GoldCheck, GoldChecks, GoldList, Imported, Problem, Sheets
 from judgecal.goldset.gold_set import SplitCounts
 from judgecal.goldset.labels import label_text
-from judgecal.goldset.understood import LabelSpread, Understood
 from judgecal.goldset.wording import grouped
 from judgecal.records import Estimate, Headline
-from judgecal.report.document import (
-    Block,
-    Bullets,
-    Document,
-    Paragraph,
-    Part,
-    Record,
-    Section,
-    Table,
-    section,
-)
-from judgecal.report.numbers import between, count, count_of, estimate, percent
+from judgecal.report.document import Block, Bullets, Document, Paragraph, Section, Table, section
+from judgecal.report.numbers import between, count, count_of, estimate
 from judgecal.report.wording import columns_in_words, path_from_here, sentence, sentences
 
 if TYPE_CHECKING:
@@ -34,11 +22,6 @@ if TYPE_CHECKING:
 
 _SHOWN = 6  # kinds of findings in the short form
 _NAMED = 4  # raters or judges in a sentence; of more the first ones, or their number
-_LINES = 3  # of raters, and of judges, in the short form
-_LABELS = 4  # of a rater's labels, in a table
-_OF_ITEM = ("question", "answer", "answer_a", "answer_b", "reference_answer", "contexts")
-_FACTS = 5  # of them
-_FACT = 56  # characters of a text of the first item
 
 
 def list_document(result: GoldList) -> Document:
@@ -151,16 +134,13 @@ def splits_table(splits: Mapping[str, SplitCounts]) -> Table:
 
 
 def _baselines(result: GoldCheck) -> Iterator[str]:
-    """What a judge that looks at nothing reaches, and how many labels stand at the mark."""
+    """What a judge that looks at nothing reaches."""
     from judgecal.report.charts import of_metric
 
     for metric, best in result.baselines.items():
         reached = of_metric(Estimate(best.estimate.value), metric, result.scale)
         labels = count_of(best.estimate.n, "label")
         yield f"Saying {label_text(best.label)} every time would reach {metric} {reached} over {labels}."
-    near = result.near_pass_mark
-    if near.share.value is not None:
-        yield f"{near.share.value:.1%} of {near.share.n} labels lie within {near.within:g} of the pass mark."
 
 
 def _by_kind(problems: Sequence[Problem]) -> dict[str, list[Problem]]:
@@ -184,7 +164,7 @@ def sheets_document(result: Sheets, following: str) -> Document:
 
 def import_document(result: Imported, *, guessed: str | None = None) -> Document:
     """What was read, and what is to be said of the set; `guessed`: the tool that the file told."""
-    lines = [*_accounted(result), *result.notes]
+    lines = [*columns_in_words(result.columns, ()), *_accounted(result), *result.notes]
     labels = "and waits for labels"
     if result.n_ratings:
         people = result.people
@@ -219,54 +199,11 @@ def import_document(result: Imported, *, guessed: str | None = None) -> Document
     return Document(f"Gold set {result.set_}", about, headline, [section("set", "The set", "", blocks)])
 
 
-def understood_document(result: Understood, following: str, *, guessed: str | None = None) -> Document:
-    """How a file was understood; `following` is the command that imports it, `guessed` the tool."""
-    labels = "no label"
-    if result.n_ratings:
-        people = listed([rater for rater in result.raters if rater != GOLD], _NAMED) or "no single rater"
-        labels = f"{count_of(result.n_ratings, 'rating')} by {people}"
-    headline = Headline(
-        "understood" if result.n_ratings else "waits for labels",
-        f"{result.set_} would have {_items(result)}, and {labels}. Nothing is written.",
-        sentences(
-            _guessed(guessed),  # a note says how a scale was told that is not declared
-            result.scale_from == "declared" and f"The labels' scale is {result.scale}, as --scale says.",
-        ),
-        next=following,
-    )
-    columns = columns_in_words(result.columns, result.left_out)
-    raters = [
-        f"{rater} gave {count_of(spread.n, 'label')}: {_labels(spread)}."
-        for rater, spread in result.labels.items()
-    ]
-    judges = [
-        f"{judge} gave {count_of(given.n, 'judgement')}, read as {given.scale}{_without(given.n_unscored)}."
-        for judge, given in result.verdicts.items()
-    ]
-    labelled = [(rater, _labels(spread), f"{spread.n:,}") for rater, spread in result.labels.items()]
-    judged = [
-        (judge, given.scale, f"{given.n:,}", f"{given.n_unscored:,}")
-        for judge, given in result.verdicts.items()
-    ]
-    file = section(
-        "file",
-        "The file",
-        "",
-        Bullets([*columns, *_accounted(result), *result.notes], short=True),
-        _first_item(result),
-        Bullets([*_first(raters, "rater"), *_first(judges, "judge")], short=True),
-        len(labelled) > _LINES and Table(("rater", "labels", "ratings"), labelled, left=2),
-        len(judged) > _LINES
-        and Table(("judge", "verdicts read as", "judgements", "unscored"), judged, left=2),
-    )
-    return Document(f"Gold set {result.set_}", "", headline, [file])
-
-
-def _items(result: Imported | Understood) -> str:
+def _items(result: Imported) -> str:
     return f"{count_of(result.n_items, 'item')} on {count_of(result.n_groups, 'question')}"
 
 
-def _accounted(result: Imported | Understood) -> list[str]:
+def _accounted(result: Imported) -> list[str]:
     """What became of what was read: a table's rows without effect, an export's items and scores."""
     if result.tool is None:
         return [f"{n:,} of {result.n_rows:,} rows {why}." for why, n in result.skipped.items()]
@@ -287,35 +224,6 @@ def _without(unscored: int) -> str:
 def _guessed(tool: str | None) -> str:
     how = "recognised by its content (--from overrides)"
     return "" if tool is None else f"Read as an export of {tool}, {how}."
-
-
-def _labels(spread: LabelSpread) -> str:
-    """`0 (33%), 1 (67%)`, or quantiles."""
-    named = set(spread.shares)
-    if len(named) > _LABELS + 1:
-        named = set(sorted(spread.shares, key=lambda label: -spread.shares[label])[:_LABELS])
-    parts = [f"{label} ({percent(share)})" for label, share in spread.shares.items() if label in named]
-    parts += [f"{len(spread.shares) - len(named)} more"] * (len(named) < len(spread.shares))
-    parts += [f"{name} {value:g}" for name, value in spread.quantiles.items()]
-    return ", ".join([*parts, *[f"{spread.n_cannot_tell:,} cannot tell"] * bool(spread.n_cannot_tell)])
-
-
-def _first(lines: list[str], what: str) -> list[str]:
-    """The first ones; the document holds all of them in a table."""
-    if len(lines) <= _LINES:
-        return lines
-    return [*lines[: _LINES - 1], f"... and {count_of(len(lines) - _LINES + 1, f'more {what}')} (--full)."]
-
-
-def _first_item(result: Understood) -> Part:
-    if result.first_item is None:
-        return Bullets(["Every item is a test item, and we show none of those."], short=True)
-    facts = dict(result.first_item)
-    title = f"First item {facts.pop('item_id')}"
-    named = [name for name in facts if name in _OF_ITEM or name.startswith("fields")][:_FACTS]
-    short = [(name, text if len(text := facts[name]) <= _FACT else f"{text[:_FACT]}...") for name in named]
-    whole = [Record(f"{title}, all of it", list(facts.items()))] * (dict(short) != facts)
-    return [Record(title, short, short=True), *whole]
 
 
 # --- agreement of the raters

@@ -241,13 +241,13 @@ class Columns:
     The adjudicated `gold_label` may be one of them too. `notes`: what the raters wrote beside them, in the
     order of `labels` (without labels, beside the adjudicated one). `group` is by default the question's text.
     An answer may be empty, a question may not. `reference_separator` is the text between equally right
-    reference answers. `contexts` are put one after the other; with `chunks` each context is an item of its
-    own. `answer_a` and `answer_b`, in place of `answer`, make pairs. `fields`: (name, column), for the inputs
-    of a judge that have no other place; with them an item may do without question and answer. `tags` as
-    `read_tags` reads them. `verdicts`: one column a judge, named as it is; a row that holds them needs no
-    texts, and its question is then called by the row. `document`
-    (its id), `text` and `title` are of a table of documents, `judge` (the judge's name) of one of judgements.
-    `defaults`: (part, column), what a workspace calls the parts; taken where the table has such a column.
+    reference answers. `contexts` are put one after the other. `answer_a` and `answer_b`, in place of
+    `answer`, make pairs. `fields`: (name, column), for the inputs of a judge that have no other place; with
+    them an item may do without question and answer. `tags` as `read_tags` reads them. `verdicts`: one column
+    a judge, named as it is; a row that holds them needs no texts, and its question is then called by the row.
+    `document` (its id), `text` and `title` are of a table of documents, `judge` (the judge's name) of one of
+    judgements. `defaults`: (part, column), what a workspace calls the parts; taken where the table has such a
+    column.
     """
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
@@ -267,7 +267,6 @@ class Columns:
     fields: tuple[tuple[str, str], ...] = ()
     tags: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    chunks: bool = False
     verdict: str | None = None
     verdicts: tuple[str, ...] = ()
     usual: bool = False
@@ -295,7 +294,7 @@ class Columns:
         named = {} if path is None else _named_beside(path, header)
         taken = {*self.names, self.verdict}
         defaults = {PARTS[part]: name for part, name in self.defaults if name in header and name not in taken}
-        passed_over = {"system"} if "*" in (self.answer or "") else set()  # the star is the systems' names
+        passed_over = set[str]()
         if self.fields and self.question is None and self.answer is None and not self.pairs:
             passed_over |= {"question", "answer", *PAIR}
         usual_answer = "answer" in only and "answer" in {*header} - taken
@@ -395,12 +394,6 @@ class Columns:
                 f"--col note= is given {len(self.notes)} times and --label {len(self.labels)} times: give "
                 "one for each --label, in their order"
             )
-        if self.notes and any("*" in label for label in self.labels):
-            found.append("--col note= takes no labels with a * in their name: name each with --label")
-        if self.chunks and not self.contexts:
-            found.append("--chunks makes an item of each context: name their column, --col contexts=")
-        if self.chunks and self.question is None and self.group is None:
-            found.append("--chunks without a question: name what the contexts belong to, --col group=")
         if self.reference_separator == "":
             found.append(
                 "--reference-separator is empty: leave it out, or give the text between alternatives"
@@ -432,8 +425,7 @@ class Columns:
         for column in dict.fromkeys(self._columns("question", "answer", *PAIR[:2], "reference", "contexts")):
             if is_error(cells[column]):
                 error = f"the spreadsheet's error {cells[column].strip()}"
-                mend = "fix the cell, or take it as empty (gold import --errors-as-empty)"
-                problems.append(f"{where}: column {column!r}: holds {error}: {mend}")
+                problems.append(f"{where}: column {column!r}: holds {error}: fix the cell, or empty it")
         fields = {name: cells[column] for name, column in self.fields if cells[column].strip()}
         if self.question is None and self.fields and not fields:
             problems.append(f"{where}: every field is empty: fill one in, or remove the row")
@@ -467,7 +459,7 @@ class Columns:
         return item if item.group else dataclasses.replace(item, group=item.question)
 
     def taken(self) -> dict[str, str]:
-        """The columns that are taken, some with a `*`, and what each is taken as."""
+        """The columns that are taken, and what each is taken as."""
         taken: dict[str, list[str]] = {}
         for field, part, column in self._named():
             if field != "reference_separator":
@@ -485,7 +477,7 @@ class Columns:
 
     def options(self) -> str:
         """The options as they are typed."""
-        return f"{shlex.join(self.typed())} --chunks" if self.chunks else shlex.join(self.typed())
+        return shlex.join(self.typed())
 
     def _named(self) -> Iterator[tuple[str, str, str]]:
         """The field of each column that is named, what `--col` calls the part, and the column."""

@@ -106,19 +106,17 @@ def _format_of(path: Path, *, writing: bool = False) -> Format:
     raise InputError(f"{shown(path)}: unknown ending {ending!r}: it must be one of {', '.join(known)}{sheet}")
 
 
-def open_table(path: str | Path, encoding: str | None = None, separator: str | None = None) -> Source:
+def open_table(path: str | Path, encoding: str | None = None) -> Source:
     """Open a table, in a file or at an address, to be read piece by piece; InputError as `read_table`.
 
-    `encoding` and `separator` are of separated text; by default its file tells them.
+    `encoding` is of separated text; by default its file tells it.
     """
-    if encoding is not None or separator is not None:
+    if encoding is not None:
         if ending_of(Path(path)) not in (known := (".csv", ".tsv", ".tab", ".txt")):
-            raise InputError(
-                f"--encoding and --separator are of {', '.join(known)}, and {path} is no such file"
-            )
+            raise InputError(f"--encoding is of {', '.join(known)}, and {path} is no such file")
         opener = _format_of(Path(path)).open
         assert opener is not None
-        return opener(Path(path), encoding, separator)
+        return opener(Path(path), encoding)
     for form in _formats():
         if form.address is not None and str(path).startswith(form.address[0]):
             return form.address[1](str(path))

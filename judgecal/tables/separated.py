@@ -10,9 +10,9 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import chain, dropwhile, islice
 from pathlib import Path
 from typing import Any
 
@@ -36,43 +36,26 @@ from judgecal.workspace import shown
 _SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
 """What may stand between cells, as messages call it."""
 _USUAL = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": "\t"}
-_TITLES = 10
-"""Rows above the header that may be titles."""
 _SPACE = re.compile(r" *[\xa0\u2007\u202f\u200b\ufeff][ \xa0\u2007\u202f\u200b\ufeff]*")
-_NUMBER = re.compile(r"[+-]?[\d.,]+\s*%?")
 _COMMA_NUMBER = re.compile(r'(?:^|;)"?-?\d+,\d+"?(?=;|\r|\n|$)')
 _SAMPLE_LINES, _SAMPLE_CHARACTERS = 400, 500_000
 _EXAMPLE = 20  # characters on each side of one
 _HINT = "sep="
-_TOP = 50  # records in which the header is looked for
+TOP = 10  # records that the header is held against
 _LONGEST_CELL = 2**31 - 1
 _MARK = "'"
 _Record = tuple[int, list[str]]
 
 
-def header_place(rows: Sequence[Sequence[str]]) -> int:
-    """The place of the header among the rows that a table begins with, from 0: the first one that is neither
-    empty nor a title.
-
-    A title has a text in the first column alone, where three columns and more, or an empty row below it, show
-    that it is not a header, and the next row with any content names two columns and more.
-    """
-    filled = [[place for place, cell in enumerate(row) if cell.strip()] for row in rows]
-
-    def next_filled(start: int) -> int:
-        return next((place for place in range(start, len(filled)) if filled[place]), len(filled))
-
-    left = min((places[0] for places in filled if places), default=0)
-    first = place = next_filled(0)
-    while place < min(len(rows), _TITLES) and filled[place] == [left]:
-        below = next_filled(place + 1)
-        if below == place + 1 and len(rows[place]) - left < 3:
-            return first
-        place = below
-    names = [rows[place][at] for at in filled[place]] if place < len(rows) else []
-    if len(names) > 1 and not any(map(_NUMBER.fullmatch, names)):
-        return place
-    return min(first, max(len(rows) - 1, 0))
+def header_problems(header: Sequence[str], below: Iterable[Sequence[str]], where: str) -> list[str]:
+    """What is wrong with the first row of a table, held against some of the rows below it."""
+    filled = [place for place, cell in enumerate(header) if cell.strip()]
+    if len(filled) != 1 or not any(any(map(str.strip, row[filled[0] + 1 :])) for row in below):
+        return []
+    return [
+        f"{where}: the first row has one cell and rows below it have more, so it is no header: begin the "
+        "table with one row that names each column, and give each answer one row below it; take out titles"
+    ]
 
 
 def column_names(cells: Sequence[str]) -> tuple[str, ...]:
@@ -121,7 +104,7 @@ class Dialect:
         return replace(self, encoding="cp1252", notes=(*self.notes, note))
 
 
-def dialect_of(path: Path, encoding: str | None = None, separator: str | None = None) -> Dialect:
+def dialect_of(path: Path, encoding: str | None = None) -> Dialect:
     """How a file is to be read, as it is said, else by the lines that it begins with; undecodable bytes do
     not matter yet.
 
@@ -161,11 +144,7 @@ def dialect_of(path: Path, encoding: str | None = None, separator: str | None = 
         notes.append(f"{where}:1: says that {_SEPARATORS[separator]} separates cells")
         return Dialect(encoding, separator, 1, tuple(notes), marked)
     usual = _USUAL.get(ending_of(path), ",")
-    if separator is not None:
-        separator = "\t" if separator in ("tab", "\\t") else separator
-        if separator not in _SEPARATORS:
-            raise InputError(f"--separator {separator}: write , or ; or | or tab")
-    elif (separator := _separator(lines, usual, where, whole=whole)) != usual:
+    if (separator := _separator(lines, usual, where, whole=whole)) != usual:
         notes.append(f"{where}: {_SEPARATORS[separator]} separates the cells")
     commas = separator == ";" and any(map(_COMMA_NUMBER.search, lines))
     return Dialect(encoding, separator, 0, tuple(notes), marked, "," if commas else ".")
@@ -192,7 +171,7 @@ def _separator(lines: Sequence[str], usual: str, where: str, *, whole: bool) -> 
         each = " or ".join(f"{_SEPARATORS[one]} ({widths[one][0]} columns)" for one in even)
         raise InputError(
             f"{where}: the cells may be separated by {each}, and each makes a whole table: write sep=; (or "
-            "the other) in a first line of its own, save the table as .xlsx, or give gold import --separator"
+            "the other) in a first line of its own, or save the table as .xlsx"
         )
     if even:
         return even[0]
@@ -257,18 +236,16 @@ class SeparatedSource(FileSource):
     reads such a table takes its marks off (`cells.undo`), which are more than those of other tables.
     """
 
-    def __init__(
-        self, path: Path, encoding: str | None = None, separator: str | None = None, *, pads: bool = False
-    ) -> None:
-        self._given, self._pads = (encoding, separator), pads
+    def __init__(self, path: Path, encoding: str | None = None, *, pads: bool = False) -> None:
+        self._encoding, self._pads = encoding, pads
         super().__init__(path)
 
     def _survey(self) -> None:
-        self.dialect, self._quoted = dialect_of(self.path, *self._given), True
+        self.dialect, self._quoted = dialect_of(self.path, self._encoding), True
         try:
             problems = self._problems()
         except NotUtf8 as problem:
-            if self._given[0] is not None:
+            if self._encoding is not None:
                 raise
             self.dialect = self.dialect.as_windows_1252(self.path, problem)
             problems = self._problems()
@@ -288,10 +265,9 @@ class SeparatedSource(FileSource):
         problems: list[str] = []
         self.n_rows, twins_differ, between = 0, False, _SEPARATORS[self.dialect.separator]
         try:
-            records = self._records()
-            top = list(islice(records, _TOP))
-            self._above = header_place([cells for _, cells in top])
-            line, header = top[self._above] if top else (1, [])
+            records = self._from_header()
+            top = list(islice(records, TOP))
+            line, header = top[0] if top else (1, [])
             at = f"{self.where}:{line}"
             self._names = column_names(self._unmarked(header))
 
@@ -301,12 +277,13 @@ class SeparatedSource(FileSource):
             self.columns = tuple(firsts)
             others = [what for sign, what in _SEPARATORS.items() if len(header) == 1 and sign in header[0]]
             problems += [f"{at}: one column only, and {what} in its name: quote it" for what in others[:1]]
-            titled = any(any(cells) for _, cells in top[: self._above])
-            self._notes = [f"{at}: the header: titles above it are left out"] * titled
+            self._notes = []
+            if odd := header_problems(header, (cells for _, cells in top[1:]), at):
+                return odd
             if twins:
                 twice = listed([self._names[place] for _, place in twins])
                 self._notes.append(f"{at}: read once, as both columns are the same: {twice}")
-            for line, cells in chain(top[self._above + 1 :], records):
+            for line, cells in chain(top[1:], records):
                 self.n_rows += 1
                 twins_differ = twins_differ or any(
                     cells[one : one + 1] != cells[two : two + 1] for one, two in twins
@@ -328,7 +305,7 @@ class SeparatedSource(FileSource):
     def _pieces(self) -> Iterator[Piece]:
         return self._in_pieces(
             Row(line, row := dict(zip(self._names, self._unmarked(cells), strict=False)), row)
-            for line, cells in islice(self._records(), self._above + 1, None)
+            for line, cells in islice(self._from_header(), 1, None)
         )
 
     def _unmarked(self, cells: list[str]) -> list[str]:
@@ -336,6 +313,10 @@ class SeparatedSource(FileSource):
         if self._pads or not any(cell[:1] == _MARK for cell in cells):
             return cells
         return [cell[1:] if cell[:1] == _MARK and runs(cell.lstrip(_MARK)) else cell for cell in cells]
+
+    def _from_header(self) -> Iterator[_Record]:
+        """The records from the header on, which is the first one with any content."""
+        return dropwhile(lambda record: not any(map(str.strip, record[1])), self._records())
 
     def _records(self) -> Iterator[_Record]:
         if self._quoted:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import functools
 import gzip
 import io
 import re
@@ -29,6 +30,8 @@ _HEAD = 65_536  # bytes
 _HALF = re.compile("[\ud800-\udfff]")
 _TEXTS = (".csv", ".tsv", ".tab", ".txt", ".json", ".jsonl", ".ndjson")
 _PACKED = ".gz"
+MOST_UNPACKED = 200_000_000
+"""Bytes that a packed file may unpack to."""
 
 
 def ending_of(path: Path) -> str:
@@ -43,8 +46,23 @@ def is_packed(path: Path) -> bool:
 
 
 def open_bytes(path: Path) -> BinaryIO:
-    """A file to be read, unpacked where it is packed."""
-    return cast(BinaryIO, gzip.open(path)) if is_packed(path) else path.open("rb")
+    """A file to be read, unpacked where it is packed; InputError: it unpacks to too much."""
+    if not is_packed(path):
+        return path.open("rb")
+    stat = path.stat()
+    if not _unpacks_small(path, stat.st_size, stat.st_mtime_ns):
+        raise InputError(f"{shown(path)}: unpacks to more than {MOST_UNPACKED / 1e6:,.0f} MB: unpack it")
+    return cast(BinaryIO, gzip.open(path))
+
+
+@functools.lru_cache(maxsize=64)
+def _unpacks_small(path: Path, _size: int, _changed: int) -> bool:
+    """Whether a packed file unpacks to what is read at most; counted, as its own word may be wrong."""
+    size = 0
+    with gzip.open(path) as file:
+        while size <= MOST_UNPACKED and (chunk := file.read(1 << 20)):
+            size += len(chunk)
+    return size <= MOST_UNPACKED
 
 
 def encoding_of(path: Path) -> str:
@@ -99,7 +117,6 @@ _OTHER_ENCODINGS = {codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16"
 
 UNREADABLE = (OSError, EOFError, zlib.error)
 """What reading a file raises, packed or not."""
-_MOST_BYTES = 2**30  # of a packed file that is read whole, unpacked
 
 
 def unreadable(path: Path, error: Exception) -> InputError:
@@ -127,14 +144,9 @@ def read_bytes(path: Path) -> bytes:
     """The bytes of a file; InputError where there is none, or it cannot be read."""
     try:
         with open_bytes(path) as file:
-            if not is_packed(path):
-                return file.read()
-            data = file.read(_MOST_BYTES + 1)
+            return file.read()
     except UNREADABLE as error:
         raise unreadable(path, error) from None
-    if len(data) > _MOST_BYTES:
-        raise InputError(f"{shown(path)}: over {_MOST_BYTES:,} bytes once unpacked: give it unpacked")
-    return data
 
 
 def byte_lines(path: Path) -> Iterator[bytes]:
