@@ -125,7 +125,7 @@ def test_items_of_fields_alone(place: Workspace) -> None:
         "answer_under_test",
     ]
     found = {problem.kind for problem in check_gold(gold)}
-    assert not found & {"question_in_two_groups", "near_duplicate", "unlike_labels"}
+    assert not found & {"question_in_two_groups", "duplicate", "unlike_labels"}
     with pytest.raises(
         InputError, match=r"--col question=COLUMN is missing.*\n.*--col answer=COLUMN is missing"
     ):
