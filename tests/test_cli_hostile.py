@@ -139,7 +139,7 @@ COMMANDS: list[tuple[int, list[str]]] = [
     (0, ["judge", ROWS, *LOCK, "-o", f"judged{EVIL}.csv", *COLUMNS]),
     (2, ["judge", ROWS, *LOCK, "-o", "judged.csv", "--col", f"question=no{EVIL}", "--col", "answer=r"]),
     (2, ["judge", ROWS, "--lock", f"no{EVIL}.json", "-o", "judged.csv"]),
-    (0, ["gate", *LOCK, "--markdown", f"gate{EVIL}.md", "--junit", f"gate{EVIL}.xml"]),
+    (0, ["gate", *LOCK]),
     (0, ["gate", *LOCK, "--dry-run"]),
     (0, ["migrate", *LOCK, "--to", "correctness_v2@embedded", "--on", ROWS, *COLUMNS]),
     *((0, ["report", name, *more]) for name in ("recorded", "chosen", "run", "better", "found", "answered")

@@ -26,7 +26,7 @@ CORE = (
 WINGS = ("rag", "exchange", "bulk", "desk")
 NAMED_BY_STRINGS = ("wings", "commands")
 # `python -m judgecal` is the command line by another door, and pytest's fixture the gate of it.
-ENTRY = {"__main__": "cli", "pytest_plugin": "cli"}
+ENTRY = {"__main__": "cli"}
 # Who may know DSPy: whole layers, and single modules of others.
 DSPY_LAYERS = ("signatures", "judges", "optimize", "rag")
 DSPY_MODULES = ("engine.transport", "models.embedded.engine")

@@ -13,8 +13,7 @@ import inspect
 import io
 import os
 import re
-import tomllib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, get_args, get_type_hints
@@ -26,8 +25,7 @@ from typer.models import OptionInfo, ParameterInfo
 from judgecal.cli.output import print_text
 from judgecal.cli.streams import at_work, uncoloured
 from judgecal.commands import COMMANDS, GROUPS, TABLE, Command, load
-from judgecal.errors import UNSEEN, JudgecalError
-from judgecal.workspace import Workspace, find_workspace
+from judgecal.errors import UNSEEN
 
 _WIDTH = 72  # of an example's line
 _METAVARS = {int: "N", float: "X", str: "TEXT", Path: "FILE"}
@@ -68,7 +66,7 @@ _FIRST = {
 }
 """Command -> the parameters that most people need first; of another command all that are in no group."""
 _CALLS = "budget_usd dry_run limit repeats no_cache retry_unscored one_order"
-_OUTPUT = "output replace rows markdown junit name seed full json look"
+_OUTPUT = "output replace rows name seed full json look"
 _TITLES = ("Arguments", "Options", "Columns of the table", "Further options", "Calls and cost", "Output")
 
 
@@ -178,7 +176,6 @@ def _described(parameter: inspect.Parameter) -> inspect.Parameter:
     if not infos or not isinstance(infos[0], ParameterInfo):
         return parameter
     info = copy.copy(infos[0])  # several commands may share it
-    info.autocompletion = completer(parameter)
     if isinstance(info, OptionInfo):
         if info.default is ...:  # where typer keeps the first name that was given
             info.param_decls = (f"--{parameter.name.replace('_', '-')}",)
@@ -216,114 +213,3 @@ def complete_line(run: Callable[[], object]) -> int:
     for line in answer.getvalue().splitlines():
         print_text(UNSEEN.sub("", line))
     return code
-
-
-def _names(found: Callable[[Workspace], Iterable[str]], *, several: bool = False) -> Callable[..., list[str]]:
-    """A completer of one name, or of `several` with commas between them."""
-
-    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
-        *chosen, last = incomplete.split(",") if several else [incomplete]
-        before = "".join(f"{name}," for name in chosen)
-        try:
-            names = found(find_workspace(ctx.find_root().params.get("workspace")))
-            return [before + name for name in sorted(names) if name.startswith(last) and name not in chosen]
-        except (JudgecalError, OSError):  # a line that is being typed is no place for a message
-            return []
-
-    return complete
-
-
-def gold_sets(workspace: Workspace) -> Iterable[str]:
-    """The folders of `gold/` that hold a card or items."""
-    found = {
-        path.parent.name for name in ("card.toml", "items.jsonl") for path in workspace.gold.glob(f"*/{name}")
-    }
-    return (name for name in found if not name.startswith("."))
-
-
-def signatures(workspace: Workspace) -> Iterable[str]:
-    """The signatures and text prompts, as they are named."""
-    from judgecal.signatures import list_signatures
-
-    return list_signatures(workspace)
-
-
-def suites(workspace: Workspace) -> Iterable[str]:
-    """The suites."""
-    return (path.stem for path in workspace.suites.glob("*.toml") if not path.stem.startswith(("_", ".")))
-
-
-def experiments(workspace: Workspace) -> Iterable[str]:
-    """The experiments, by their slugs."""
-    return (path.parent.name for path in workspace.experiments.glob("*/experiment.toml"))
-
-
-def models(workspace: Workspace) -> Iterable[str]:
-    """The models' aliases, those of `judgecal.toml` too."""
-    from judgecal.models import load_catalogue
-
-    return load_catalogue(workspace).specs
-
-
-def locks(workspace: Workspace) -> Iterable[str]:
-    """The locks of the current folder; elsewhere the shell completes paths itself."""
-    return (path.name for path in Path().glob("*.lock.json"))
-
-
-def local_judges(workspace: Workspace) -> Iterable[str]:
-    """The local judges as they are set by default."""
-    files = (Path(__file__).parent.parent / "judges" / "local").glob("[!_]*.py")
-    return (f"{path.stem}@local" for path in files)
-
-
-def judges(workspace: Workspace) -> Iterable[str]:
-    """Every signature with every model, and the local judges."""
-    aliases = list(models(workspace))
-    return (
-        *local_judges(workspace),
-        *(f"{name}@{model}" for name in signatures(workspace) for model in aliases),
-    )
-
-
-def _judges_of_experiment(ctx: typer.Context, incomplete: str) -> list[str]:
-    slug = str(ctx.params.get("experiment") or "")
-
-    def found(workspace: Workspace) -> Iterable[str]:
-        try:
-            config = tomllib.loads(
-                (workspace.experiments / slug / "experiment.toml").read_text(encoding="utf-8")
-            )
-            return [str(one["judge"]) for one in config["judges"] if "judge" in one]
-        except (ValueError, KeyError, TypeError):
-            return ()
-
-    return _names(found)(ctx, incomplete)
-
-
-def _sources(workspace: Workspace) -> Iterable[str]:
-    return {*gold_sets(workspace), *experiments(workspace)}
-
-
-_OF = {
-    "gold": _names(gold_sets),
-    "gold_set": _names(gold_sets),
-    "labels": _names(gold_sets),
-    "source": _names(_sources),
-    "signature": _names(signatures),
-    "signatures": _names(signatures, several=True),
-    "suite": _names(suites),
-    "experiment": _names(experiments),
-    "model": _names(models),
-    "models": _names(models, several=True),
-    "reflection_model": _names(models),
-    "lock": _names(locks),
-    "judge": _names(judges),
-    "to": _names(lambda workspace: {*models(workspace), *judges(workspace)}),
-    "judges": _judges_of_experiment,
-}
-"""Parameter, by its name in Python -> what completes it."""
-
-
-def completer(parameter: inspect.Parameter) -> Callable[..., list[str]] | None:
-    """What completes a parameter of a command; None where the shell does, or nobody."""
-    return _OF.get(parameter.name)

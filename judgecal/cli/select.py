@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,15 +11,12 @@ import typer
 from judgecal.cli import options as shared
 from judgecal.cli.options import option
 from judgecal.cli.output import Decided, print_prose, print_result
-from judgecal.errors import InputError, notice, refuse
+from judgecal.errors import InputError, notice
 
 if TYPE_CHECKING:
     from judgecal.experiment import TableRows
     from judgecal.judges import Judge
-    from judgecal.report.document import Document
     from judgecal.selection.decision import Caps
-    from judgecal.selection.gate import GateResult
-    from judgecal.selection.migrate import MigrateResult
     from judgecal.workspace import Workspace
 
 _NOBODY = 1
@@ -124,52 +120,6 @@ def select(
     shared.finish(result.n_unscored, journal=run.experiment.journal)
 
 
-@dataclass(frozen=True, slots=True)
-class CiFiles:
-    """A summary and JUnit XML; a file that is there is written over, as the last run's."""
-
-    markdown: Annotated[
-        Path | None, option('Also write a summary, as for "$GITHUB_STEP_SUMMARY".', metavar="FILE")
-    ] = None
-    junit: Annotated[
-        Path | None,
-        option('Also write the decision as JUnit XML; "cannot tell" is an error.', metavar="FILE"),
-    ] = None
-
-    def begin(self) -> datetime.datetime:
-        """When the command begins; InputError: a file cannot be written, before anything is called."""
-        given = {"--markdown": self.markdown, "--junit": self.junit}
-        paths = {name: path for name, path in given.items() if path is not None}
-        if len(paths) == 2 and len({path.resolve() for path in paths.values()}) == 1:
-            raise InputError(f"--markdown and --junit name one file, {self.junit}: name two")
-        refuse([
-            f"{name} {path}: give a file in a folder that is there"
-            for name, path in paths.items()
-            if path.is_dir() or not path.absolute().parent.is_dir()
-        ])  # fmt: skip
-        return datetime.datetime.now(datetime.UTC)
-
-    def write(
-        self, result: GateResult | MigrateResult, document: Document, started: datetime.datetime
-    ) -> None:
-        """Write those that are asked for; that one cannot be written does not undo what was decided."""
-        texts: dict[Path, str] = {}
-        if self.markdown is not None:
-            from judgecal.report.markdown import markdown
-
-            texts[self.markdown] = markdown(document)
-        if self.junit is not None:
-            from judgecal.report.junit import junit
-
-            seconds = (datetime.datetime.now(datetime.UTC) - started).total_seconds()
-            texts[self.junit] = junit(result, document, started=started, seconds=seconds)
-        for path, text in texts.items():
-            try:
-                path.write_text(text, encoding="utf-8")
-            except OSError as error:
-                notice(f"judgecal: {error}; {path.name} is not written")
-
-
 def gate(
     ctx: typer.Context,
     margin: Annotated[float | None, option("The loss that you allow; by default the lock's.")] = None,
@@ -185,7 +135,6 @@ def gate(
     ] = False,
     *,
     lock: shared.LockArguments,
-    files: CiFiles,
     call: shared.CallArguments,
 ) -> None:
     """Score the locked judge again: has it drifted?
@@ -200,7 +149,6 @@ def gate(
     from judgecal.selection.gate import plan_gate
     from judgecal.selection.lock import load_lock
 
-    started = files.begin()
     planned = plan_gate(
         shared.workspace_of(ctx),
         load_lock(lock.lock),
@@ -223,9 +171,8 @@ def gate(
     planned.check()
     slug = planned.experiment.slug
     notice(f"judgecal: gate in {slug}; if it is interrupted, --name {slug} goes on with it")
-    document = gate_document(result := planned.run(), open_ids(planned.gold))
-    print_result(result, document, json=call.json, full=call.full)
-    files.write(result, document, started)
+    result = planned.run()
+    print_result(result, gate_document(result, open_ids(planned.gold)), json=call.json, full=call.full)
     raise Decided(result.decision)
 
 
@@ -253,13 +200,11 @@ def migrate(
     *,
     lock: shared.LockArguments,
     table: shared.ColumnArguments,
-    files: CiFiles,
     call: shared.RunArguments,
 ) -> None:
     """Say whether another judge may replace the locked one. Both are held to the margin; --on adds the
     churn."""
     options = call.options()
-    started = files.begin()
     from judgecal.goldset import load_gold
     from judgecal.judges import in_orders
     from judgecal.report.gate import migrate_document
@@ -291,8 +236,7 @@ def migrate(
         shared.show_plan(plan, json=call.json, look=f"{look} {run.could_show()}")
         return
     result = run.run()
-    print_result(result, document := migrate_document(result), json=call.json, full=call.full)
-    files.write(result, document, started)
+    print_result(result, migrate_document(result), json=call.json, full=call.full)
     if result.n_unscored:
         notice(f"judgecal: {result.n_unscored} judgements have no verdict; {run.experiment.journal} says why")
     raise Decided(result.decision)

@@ -154,11 +154,6 @@ def _made_document(made: Workspace) -> Document:
         ("judgecal gold import --help", "make a gold set of your own labels"),
         ("judgecal judges", "see what can judge, with or without a model"),
     ]
-    completion = (
-        "Tab completes commands, judges, sets, experiments and models after `judgecal "
-        "--install-completion`, which "
-        "adds a line to your shell's start file; `judgecal --show-completion` prints it instead."
-    )
     headline = Headline(
         "workspace",
         f"{made.root} is your workspace: signatures/, suites/, gold/starter/, experiments/, judgecal.toml.",
@@ -167,7 +162,6 @@ def _made_document(made: Workspace) -> Document:
     blocks = [
         Paragraph(f"Go on there (cd {root}) with one of these:", short=True),
         Glossary(words, short=True),
-        Paragraph(completion, short=True),
     ]
     return Document("Workspace", "", headline, [Section("next", "What is next", "", blocks)])
 
