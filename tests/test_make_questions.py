@@ -175,7 +175,6 @@ def test_exactly_n_of_every_kind_with_quotes_from_the_documents(
         assert len(item.reference_documents) == {"two_documents": 2, "unanswerable": 0}.get(kind, 1)
         assert questions_of(gold).asked[0].answerable
     assert [one.answerable for one in questions_of(gold).asked].count(False) == 2
-    assert found["lexically_easy"]["n"] == 8 and sum(found["ranks"].values()) == 8
     # a draft takes 1 call; critics 3, 5 (with each quote alone), 2 and 4 (with the other passage)
     n_rejected = sum(found["rejected"].values())  # by a rule, before any critic
     assert served.calls == 3 * 3 + 3 * 5 + 2 * 2 + 2 * 4 + n_rejected

@@ -82,15 +82,11 @@ def test_a_score_by_hand() -> None:
     assert index.scores([["sky"]])[0][0] == pytest.approx(0.25 * idf / 3)
     # Three times among 3 words: 3 * 2.5 / (3 + 1.5 * (0.25 + 0.75 * 3 / 2)) = 7.5 / 5.0625.
     assert index.scores([["rain"]])[0][2] == pytest.approx(idf * 7.5 / 5.0625)
-    assert index.shares(["sky", "sun", "rain", "none"], 0) == pytest.approx(
-        {"sun": idf, "sky": 0.25 * idf / 3}
-    )
 
 
 def test_a_repeated_word_counts_as_often_as_it_stands_there() -> None:
     index = Bm25.of([["a", "b"], ["c", "c"], ["d", "e"]])
     assert index.scores([["a", "a"]])[0][0] == pytest.approx(2 * index.scores([["a"]])[0][0])
-    assert index.shares(["a", "b", "a"], 0)["a"] == pytest.approx(2 * index.scores([["a"]])[0][0])
 
 
 def test_empty_documents_score_nothing_and_no_documents_are_an_error() -> None:

@@ -172,7 +172,7 @@ def test_tokens_handed_on_are_the_mean_over_the_questions() -> None:
     assert {one.tokens for one in found} == {None}
 
 
-def test_the_worst_question_shows_which_words_won() -> None:
+def test_the_worst_question_shows_what_came_first() -> None:
     texts = {"about": "the moon over the sea", "wrong": "sun sun sun", "third": "rain", "fourth": "snow"}
     asked = searched(
         texts, ("sun sun sea", "about"), ("rain", "third")
@@ -180,8 +180,6 @@ def test_the_worst_question_shows_which_words_won() -> None:
     (row,) = measure_retrieval(asked, RetrievalOptions()).worst
     assert (row.rank, row.reference_document) == (2, "about")
     assert [one.document_id for one in row.above] == ["wrong"]
-    (won,) = row.words
-    assert won.word == "sun" and won.above > won.reference == 0.0
 
 
 def test_a_question_without_reference_is_counted_and_left_out() -> None:

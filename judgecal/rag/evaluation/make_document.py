@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from judgecal.rag.evaluation.make_questions import MadeQuestions
 from judgecal.records import Headline
-from judgecal.report.document import Bullets, Document, Record, section, stored_document, table
+from judgecal.report.document import Bullets, Document, section, stored_document, table
 from judgecal.report.gold import splits_table
-from judgecal.report.numbers import count, count_of, estimate, money, percent
+from judgecal.report.numbers import count, count_of, money
 from judgecal.report.wording import sentence, sentences
 
 _EASIER = (
@@ -36,13 +36,9 @@ def make_document(result: MadeQuestions, *, again: str = "") -> Document:
         {"turned down because": lambda row: row[0], "drafts": lambda row: count(row[1])},
         title="Drafts that did not become questions",
     )
-    easy, n_rejected = result.lexically_easy, sum(result.rejected.values())
-    ranks = ", ".join(f"{band}: {n}" for band, n in result.ranks.items())
+    n_rejected = sum(result.rejected.values())
     why, n_most = next(iter(result.rejected.items()), ("", 0))
     facts = sentences(
-        easy.value is not None
-        and f"Lexically easy: {estimate(easy, write=percent, digits=0)} of {easy.n} answerable "
-        f"questions have their own document ranked first by BM25. Ranks: {ranks}.",
         n_rejected > 0 and f"{count_of(n_rejected, 'draft')} turned down, {count(n_most)} of them as {why}.",
         f"Cost of all drafts and critics: {money(result.usd)} USD.",
     )
@@ -55,30 +51,12 @@ def make_document(result: MadeQuestions, *, again: str = "") -> Document:
         bool(result.rejected) and rejected,
         bool(result.splits) and splits_table(result.splits),
     )
-    examples = section(
-        "examples",
-        "Examples",
-        "One of each kind. Only the people who label test questions see them.",
-        [
-            Record(
-                example.kind,
-                [
-                    ("question", example.question),
-                    ("answer", example.answer),
-                    *(("quote", text) for text in example.quotes),
-                ],
-                ", ".join(example.documents),
-            )
-            for example in result.examples
-        ],
-    )
     return stored_document(
         result,
         f"{result.set}: questions made from documents",
         f"{count_of(result.n, 'question')}, {count_of(result.n_documents, 'document')}.",
         _headline(result, again),
         questions,
-        bool(result.examples) and examples,
         notes=map(sentence, result.notes),
     )
 

@@ -42,7 +42,6 @@ from judgecal.rag.evaluation.question_drafts import (
     DRAFTS_PER_QUESTION,
     KINDS,
     NO_CALL,
-    UNANSWERABLE,
     Ask,
     Corpus,
     Draft,
@@ -58,14 +57,12 @@ from judgecal.rag.evaluation.question_drafts import (
     read_draft,
 )
 from judgecal.rag.retrieval import Collection
-from judgecal.records import Estimate, Judgement, Result
+from judgecal.records import Judgement, Result
 from judgecal.scale import Scale
-from judgecal.stats.intervals import mean_estimate
 from judgecal.tables import write_json_lines
 from judgecal.workspace import Workspace
 
 _FOLDER = "gold_make"
-_EXAMPLES = 4
 _ANCHORS = {
     "1": "accepted: a user could ask it, the answer is right, and the quoted words bear it out",
     "0": "turned down: the question or the answer is useless",
@@ -93,17 +90,6 @@ class KindMade:
 
 
 @dataclass(frozen=True, slots=True)
-class MadeExample:
-    """A question of the set that is none of test."""
-
-    kind: str
-    question: str
-    answer: str
-    quotes: tuple[str, ...]
-    documents: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class MadeQuestions(Result):
     """What `gold make` comes to."""
 
@@ -117,15 +103,12 @@ class MadeQuestions(Result):
     n_documents: int
     n_documents_used: int
     per_document: int
-    lexically_easy: Estimate  # of the answerable questions, the share whose documents BM25 puts first
-    ranks: Mapping[str, int]  # rank of its document by BM25 (1, 2 to 5, 6 and later) -> questions
     splits: Mapping[str, SplitCounts]
     made_by: tuple[str, ...]
     critics: tuple[str, ...]
     usd: float | None  # of all drafts and critics, of earlier runs too; None where a model has no price
     n_unscored: int  # calls that gave no reply and that the same command makes again
     offline: bool  # whether the offline model made the questions
-    examples: tuple[MadeExample, ...]
     notes: tuple[str, ...]
     run_line: str
 
@@ -283,7 +266,6 @@ class MakeRun:
                 "question": draft.question,
                 "answer": draft.answer,
                 "quotes": list(draft.quotes),
-                "bm25_rank": draft.rank,
             }
             for draft in self.drafts
         )
@@ -362,8 +344,6 @@ def _had_no_reply(draft: Draft) -> bool:
 
 def _result(run: MakeRun, gold: GoldSet | None, n_unscored: int) -> MadeQuestions:
     accepted, makers = run.accepted, run.makers.values()
-    answered = [draft for draft in accepted.values() if draft.request.kind != UNANSWERABLE]
-    ranks = Counter(draft.band for draft in answered)
     rejected = Counter(draft.rejected for draft in run.drafts if draft.rejected is not None)
     journals = (stored_rows(path) for path in (run.replies, run.experiment.journal))
     costs = [row.cost_usd for journal in journals for row in journal.latest.values()]
@@ -371,13 +351,6 @@ def _result(run: MakeRun, gold: GoldSet | None, n_unscored: int) -> MadeQuestion
         tuple(maker.described for maker in makers),
         tuple(full_name(judge) for judge in run.critics.values()),
     )
-    # The first question of each kind; those of test are shown nowhere once the set is written.
-    examples: dict[str, MadeExample] = {}
-    for name, draft in accepted.items() if gold is not None else ():
-        request = draft.request
-        if gold is not None and name not in gold.test_groups:
-            example = MadeExample(request.kind, draft.question, draft.answer, draft.quotes, request.documents)
-            examples.setdefault(request.kind, example)
     line = [
         f"documents:{run.collection.documents_from}@{str(run.collection.shas[0])[:12]}",
         f"n:{run.n}",
@@ -402,17 +375,12 @@ def _result(run: MakeRun, gold: GoldSet | None, n_unscored: int) -> MadeQuestion
         n_documents=len(run.corpus.documents),
         n_documents_used=len({name for draft in accepted.values() for name in draft.request.documents}),
         per_document=run.per_document,
-        lexically_easy=mean_estimate(
-            [float(draft.easy) for draft in answered], [draft.request.documents[0] for draft in answered]
-        ),
-        ranks={band: ranks[band] for band in ("1", "2 to 5", "6 on")},
         splits={} if gold is None else split_counts(gold),
         made_by=made_by,
         critics=critics,
         usd=None if None in costs else sum(cost for cost in costs if cost is not None),
         n_unscored=n_unscored,
         offline=any(maker.model.embedded for maker in makers),
-        examples=tuple(examples.values())[:_EXAMPLES],
         notes=run.collection.notes,
         run_line="|".join(line),
     )

@@ -91,26 +91,15 @@ class Draft:
     answer: str = ""
     quotes: tuple[str, ...] = ()  # as they stand in the documents of the request
     rejected: str | None = None  # why it is no question of the set
-    rank: int | None = None  # of its document by BM25 over whole documents, from 1; of two the poorer one
     contexts: tuple[Context, ...] = ()
 
     def reject(self, why: str) -> Draft:
         """The same, turned down."""
         return dataclasses.replace(self, rejected=why)
 
-    @property
-    def easy(self) -> bool:
-        """Whether the words of the question alone bring its documents to the top."""
-        return self.rank is not None and self.rank <= len(self.request.documents)
-
-    @property
-    def band(self) -> str:
-        """The rank in a word: `1` where it is easy, `2 to 5`, `6 on`."""
-        return "1" if self.easy else "2 to 5" if (self.rank or 0) <= 5 else "6 on"
-
 
 class Corpus:
-    """The documents with their passages, and both indexed by BM25."""
+    """The documents with their passages, which BM25 has indexed."""
 
     def __init__(self, documents: Sequence[Document]) -> None:
         self.documents = {each.document_id: each for each in documents if each.text.strip()}
@@ -121,19 +110,9 @@ class Corpus:
     def _by_passage(self) -> Bm25Index:
         return Bm25Index([passage.text for passage in self.passages])
 
-    @cached_property
-    def _by_document(self) -> Bm25Index:
-        return Bm25Index([document.text for document in self.documents.values()])
-
     def nearest(self, text: str, k: int = _NEAREST) -> list[Chunk]:
         """The k passages that share most with a text, best first."""
         return [self.passages[number] for number in self._by_passage.search([text], k).chunks[0].tolist()]
-
-    def rank(self, question: str, documents: Sequence[str]) -> int:
-        """At which place BM25 finds the last of these documents, from 1."""
-        order = self._by_document.search([question], len(self.documents)).chunks[0].tolist()
-        places = {name: place for place, name in enumerate(self.documents)}
-        return 1 + max(int(order.index(places[name])) for name in documents)
 
     def requests(self, kind: str, *, seed: int) -> Iterator[Request]:
         """Every passage once, from document to document in an order drawn by the seed.
@@ -217,7 +196,6 @@ def read_draft(request: Request, row: Judgement, corpus: Corpus) -> Draft:
     draft = Draft(request, " ".join(fields["question"].split()))
     if not draft.question:
         return draft.reject("the model found nothing to ask for")
-    draft = dataclasses.replace(draft, rank=corpus.rank(draft.question, request.documents))
     if request.kind == UNANSWERABLE:
         near = (Context(chunk.text.strip(), chunk.document_id) for chunk in corpus.nearest(draft.question))
         return dataclasses.replace(draft, answer=_NOT_THERE, contexts=tuple(near))
@@ -288,7 +266,7 @@ def item_of(draft: Draft, name: str) -> Item:
         reference_answers=(draft.answer,),
         reference_documents=draft.request.documents if answerable else (),
         contexts=draft.contexts,
-        tags=(draft.request.kind, *([f"bm25_rank_{draft.band.replace(' ', '_')}"] if answerable else [])),
+        tags=(draft.request.kind,),
     )
 
 

@@ -40,11 +40,9 @@ def retrieval_report(workspace: Workspace, experiment: Experiment, _margin: floa
             return f"{document}{f' ({title})' if title else ''}\n\n{texts.get(document, '')}".strip()
 
         came = [passage(one.document_id, one.title) for one in worst.above]
-        won = (f"{word.word} {word.above:.1f} against {word.reference:.1f}" for word in worst.words or ())
         further = [
             ("Wanted", passage(worst.reference_document, None)),
             *((f"Came {place}.", text) for place, text in enumerate(came, 1)),
-            ("Words that won", ", ".join(won)),
         ]
         first, rank = next(iter(came), "").partition("\n")[0], str(worst.rank or "not found")
         return Row(worst.question_id, worst.question, first, further=further, label=rank)

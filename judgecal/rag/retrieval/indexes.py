@@ -120,16 +120,6 @@ class Bm25:
         scores: Floats = (words @ self.weights).toarray()
         return scores
 
-    def shares(self, query: Sequence[str], document: int) -> dict[str, float]:
-        """What each word of a query adds to a document's score, the largest first; only words that add."""
-        column = self.weights[:, [document]].toarray()[:, 0]
-        shares: dict[str, float] = {}
-        for word in query:
-            added = float(column[self.vocabulary[word]]) if word in self.vocabulary else 0.0
-            if added:
-                shares[word] = shares.get(word, 0.0) + added
-        return dict(sorted(shares.items(), key=lambda entry: -entry[1]))
-
 
 def standing(scores: Floats, documents: Ints) -> tuple[Ints, Ints]:
     """The rank of one document in each row of queries x documents scores, and how many others share it.

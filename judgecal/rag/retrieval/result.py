@@ -20,7 +20,6 @@ _LEVEL = 0.95  # nominal coverage of the intervals
 _HANDED_ON = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100)
 _WORST = 10  # questions shown
 _ABOVE = 3  # documents shown above a reference document
-_WORDS = 5
 _MOST = 10**9  # documents or questions of an option
 
 
@@ -90,15 +89,6 @@ class Above:
 
 
 @dataclass(frozen=True, slots=True)
-class WordWon:
-    """A word, and what it adds to the scores of the first document and of the reference document."""
-
-    word: str
-    above: float
-    reference: float
-
-
-@dataclass(frozen=True, slots=True)
 class WorstQuestion:
     """A question whose reference document ranks low."""
 
@@ -108,7 +98,6 @@ class WorstQuestion:
     rank: int | None  # None where the document is not in the ranking
     ties: int  # other documents with its score
     above: tuple[Above, ...]  # the first documents of the ranking
-    words: tuple[WordWon, ...] | None  # by which the first one won most; None for the user's own retriever
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,12 +156,12 @@ def measure_retrieval(
         ranking = by_run(run, collection, keep=keep)
         for _ in documents():  # for their lengths alone
             pass
-        worst = _worst_questions(collection, ranking, run=run)
+        worst = _worst_questions(collection, ranking, run)
     else:
         index = Bm25.of(documents())
         queries = [tokens(question.question) for question in collection.questions]
         ranking = by_bm25(index, queries, collection, keep=keep)
-        worst = _worst_questions(collection, ranking, index=index, queries=queries)
+        worst = _worst_questions(collection, ranking)
     known_lengths = None if collection.documents is None else lengths
     return _result(collection, options, ranking, run=run, lengths=known_lengths, worst=worst)
 
@@ -288,12 +277,7 @@ def windows(scores: Floats, size: int) -> tuple[Window, ...]:
 
 
 def _worst_questions(
-    collection: Collection,
-    ranking: Ranking,
-    *,
-    run: Run | None = None,
-    index: Bm25 | None = None,
-    queries: Sequence[Sequence[str]] = (),
+    collection: Collection, ranking: Ranking, run: Run | None = None
 ) -> tuple[WorstQuestion, ...]:
     """The ten questions whose best reference document ranks lowest, and not first; ties in file order.
 
@@ -314,13 +298,6 @@ def _worst_questions(
         head = ranking.head[place, :_ABOVE].tolist()
         # The ids of a run may be unknown to the corpus.
         first = run.ranked.get(question.question_id, []) if run else [documents[k].document_id for k in head]
-        words = None
-        if index is not None:
-            beaten = index.shares(queries[place], int(ranking.document[pair]))
-            adds = index.shares(queries[place], head[0])
-            ahead = {word: added - beaten.get(word, 0.0) for word, added in adds.items()}
-            won = sorted([word for word in ahead if ahead[word] > 0.0], key=ahead.__getitem__, reverse=True)
-            words = tuple(WordWon(word, adds[word], beaten.get(word, 0.0)) for word in won[:_WORDS])
         above = first[: min(_ABOVE, reached - 1 if reached else _ABOVE)]
         rows.append(
             WorstQuestion(
@@ -330,7 +307,6 @@ def _worst_questions(
                 rank=reached or None,
                 ties=int(ranking.best_ties[place]),
                 above=tuple(Above(name, titles.get(name)) for name in above),
-                words=words,
             )
         )
     return tuple(rows)
