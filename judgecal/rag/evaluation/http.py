@@ -48,7 +48,8 @@ from judgecal.records import RETRIED_ON_RESUME, Context, ErrorKind, Failure, dig
 from judgecal.workspace import write_text
 
 SETUP_FILE = "setup.json"
-"""In the system's folder, while what the setup made is there: what it captured, and whether it is done."""
+"""While what the setup made is there: what it captured, and whether it is done. Another setup has a folder of
+its own."""
 
 _READ_S = 1.0  # to read an answer that came at the last moment
 
@@ -296,23 +297,15 @@ class _Run:
         self._captured.clear()
 
     def _keep(self, *, done: bool) -> None:
-        state = {"setup": self._digest(), "done": done, "captured": self._captured}
-        write_text(self._file, json.dumps(state))
+        write_text(self._file, json.dumps({"done": done, "captured": self._captured}))
 
     def _take_over(self) -> bool:
-        """Take over what an interrupted run has captured; whether its setup came to its end."""
+        """Take over what an interrupted run of this setup has captured; whether its setup came to its end."""
         if not self._file.exists():
             return False
         state = read_json(self._file, absent="no setup")
-        if state.get("setup") == self._digest():
-            self._captured = state["captured"]
-            return bool(state["done"])
-        made = self._plain(json.dumps(state.get("captured"))[:200])
-        notice(f"judgecal: {self.name}: the setup has changed; what an earlier one made stays: {made}")
-        return False
-
-    def _digest(self) -> str:
-        return digest(self.table.setup.model_dump(mode="json"))
+        self._captured = state["captured"]
+        return bool(state["done"])
 
 
 def _unreadable(message: str) -> CallFailed:
