@@ -108,7 +108,6 @@ def every_block(text: str) -> list[doc.Block]:
             short=True,
         ),
         doc.Folded(text, [table], short=True),
-        doc.Glossary([(text, text)], short=True),
         doc.Record(text, [(text, text)], text, short=True),
         doc.Diff(f"{text}\nsame", f"{text} after\nsame", short=True),
     ]

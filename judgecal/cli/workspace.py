@@ -146,13 +146,13 @@ def cache_clear(json: shared.Json = False) -> None:
 
 def _made_document(made: Workspace) -> Document:
     from judgecal.records import Headline
-    from judgecal.report.document import Document, Glossary, Paragraph, Section
+    from judgecal.report.document import Bullets, Document, Paragraph, Section
 
     root = shlex.quote(str(made.root))
-    words = [
-        ("judgecal optimize", "improve the embedded judge on the starter set"),
-        ("judgecal gold import --help", "make a gold set of your own labels"),
-        ("judgecal judges", "see what can judge, with or without a model"),
+    commands = [
+        "judgecal optimize: improve the embedded judge on the starter set",
+        "judgecal gold import --help: make a gold set of your own labels",
+        "judgecal judges: see what can judge, with or without a model",
     ]
     headline = Headline(
         "workspace",
@@ -161,7 +161,7 @@ def _made_document(made: Workspace) -> Document:
     )
     blocks = [
         Paragraph(f"Go on there (cd {root}) with one of these:", short=True),
-        Glossary(words, short=True),
+        Bullets(commands, short=True),
     ]
     return Document("Workspace", "", headline, [Section("next", "What is next", "", blocks)])
 

@@ -28,7 +28,7 @@ from judgecal.report.explorer import judged_explorer
 from judgecal.report.judges import ladder_on
 from judgecal.report.judges_headline import naming_unread, raters_in_words, unread_headline
 from judgecal.report.numbers import DASH, count, difference, p_value, percent, points
-from judgecal.report.wording import AS_WRONG, OWN_LABELS, fitting, in_a_row, sentence, sentences
+from judgecal.report.wording import OWN_LABELS, fitting, in_a_row, sentence, sentences
 from judgecal.stats import PLANNED_DISCORDANCE, POWER, Comparison
 from judgecal.stats.metrics import amount_of, metric_facts
 from judgecal.stats.significance import MARGIN
@@ -61,7 +61,6 @@ def compare_document(result: CompareResult) -> Document:
             result.test_look and Paragraph(sentence(result.test_look), short=True),
         ),
         notes=_notes(result),
-        words=("A - B", "p (Holm)", "cannot tell", AS_WRONG),
     )
 
 

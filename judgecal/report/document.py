@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
 from judgecal.records import Estimate, Headline
-from judgecal.report.wording import Word, glossary
 
 FROM_JOURNAL = (
     "Rebuilt from what the experiment stored: we called no model, and this page loads nothing from elsewhere."
@@ -234,13 +233,6 @@ class Folded(Block):
 
 
 @dataclass(frozen=True, slots=True)
-class Glossary(Block):
-    """Words and what they mean."""
-
-    words: Sequence[tuple[str, str]]
-
-
-@dataclass(frozen=True, slots=True)
 class Record(Block):
     """A record whose texts are too long for a table: a heading, a line under it, field and text."""
 
@@ -391,31 +383,17 @@ def stored_document(
     *sections: Section | bool | None,
     facts: Sequence[Fact] = (),
     notes: Iterable[str] = (),
-    words: Sequence[Word] = (),
     hundred: Hundred | None = None,
     short: bool = False,
 ) -> Document:
-    """The document of such a result: the sections that are there, then its notes and words."""
+    """The document of such a result: the sections that are there, then its notes."""
     there = [part for part in sections if isinstance(part, Section)]
-    last = notes_section([*notes], words=glossary(*words), short=short)
+    last = notes_section([*notes], short=short)
     stored = from_summary(result)
     return Document(title, about, headline, [*there, *last], facts, hundred=hundred, **stored)
 
 
-def notes_section(
-    notes: Sequence[str], *, words: Sequence[tuple[str, str]] = (), short: bool = False
-) -> list[Section]:
-    """The last section: what else to know, and the words of the page; none where there is neither."""
-    meanings, title = Glossary(words), "Words on this page"
-    if notes:
-        caption = "What else to know before you repeat this."
-        return [
-            section(
-                "notes",
-                "Notes",
-                caption,
-                Bullets(notes, short=short),
-                bool(words) and Folded(title, [meanings]),
-            )
-        ]
-    return [Section("notes", title, "What each word means here.", [meanings])] if words else []
+def notes_section(notes: Sequence[str], *, short: bool = False) -> list[Section]:
+    """The last section: what else to know; none where there is nothing."""
+    caption = "What else to know before you repeat this."
+    return [section("notes", "Notes", caption, Bullets(notes, short=short))] if notes else []

@@ -38,7 +38,7 @@ from judgecal.report.judges import ladder_on
 from judgecal.report.judges_headline import raters_in_words, unread_headline
 from judgecal.report.numbers import count, count_of, money, p_value, percent
 from judgecal.report.rows import rows_section
-from judgecal.report.wording import AS_WRONG, OWN_LABELS, failures_in_words, fitting, sentence, sentences
+from judgecal.report.wording import OWN_LABELS, failures_in_words, fitting, sentence, sentences
 from judgecal.scale import Label
 from judgecal.selection.gate import FlippedItem, GateResult
 from judgecal.selection.migrate import ChurnResult, MigrateResult, OldAndNew
@@ -55,19 +55,7 @@ _SHOWN = 10  # flipped items; the others unfold
 _LONGEST = 80  # characters of an id in a sentence
 _CHIPS = 8  # verdicts at most that have a filter each
 _MANY_UNSCORED = 0.10  # share of the judgements
-_WORDS = (
-    ("flip rate", "How often a verdict now falls on the other side of the lock's cut."),
-    ("noise", "How often two calls on one item did so at lock time: flips that need no drift."),
-    "odd one out",
-    "margin",
-    "locked",
-    AS_WRONG,
-)
 _in_words = partial(shown, binary=False)
-_OF_GOLD_AND_CHURN = (
-    "unscored",
-    "We got no verdict, or could not read it. On gold items it counts as wrong; the churn leaves it out.",
-)
 
 
 def open_ids(gold: GoldSet | None) -> frozenset[str]:
@@ -174,7 +162,6 @@ def gate_document(result: GateResult, visible: Collection[str]) -> Document:
             f"Model: locked {model.locked or 'unknown'}, now {', '.join(model.now) or 'unknown'}.",
             *map(sentence, result.notes),
         ),
-        words=_WORDS,
     )
 
 
@@ -430,7 +417,6 @@ def migrate_document(result: MigrateResult) -> Document:
             if result.new_lock
             else result.new_lock_reason and sentence(result.new_lock_reason),
         ),
-        words=("margin", "churn", _OF_GOLD_AND_CHURN),
     )
 
 

@@ -27,7 +27,7 @@ from judgecal.report.charts import (
 from judgecal.report.document import Document, Hundred, Section, Table, section, stored_document, table
 from judgecal.report.explorer import Explorer, Row, Said
 from judgecal.report.numbers import DASH, count, count_of, estimate, money, plain
-from judgecal.report.wording import IN_NO_RATE, failures_in_words, fitting, in_a_row, sentence, sentences
+from judgecal.report.wording import failures_in_words, fitting, in_a_row, sentence, sentences
 from judgecal.selection.pass_rates import SystemRates
 from judgecal.stats.error_rates import carried_rate
 from judgecal.tables import Row as Line
@@ -43,17 +43,6 @@ _SHARE_OF = {"rating": "rows", "precision": "chunks", "share": "its scale"}
 _PASSES = {"rating": "of the rows pass", "precision": "of a row's chunks pass", "share": "on average"}
 _TRIED_AGAIN = "The same command tries lost connections again; --retry-unscored tries the others again"
 _UNSCORED = "Without a verdict, and left out above"
-_SUITE_WORDS = (
-    (
-        "share",
-        "Of the rows with a verdict, the share that passes, calibrated where the judge has a lock with "
-        "a map.",
-    ),
-    "precision",
-    ("average", "The mean verdict on the judge's own scale."),
-    IN_NO_RATE,
-    "lock",
-)
 
 
 def judge_report(_workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
@@ -102,7 +91,6 @@ def judge_document(result: JudgeResult) -> Document:
             unscored,
         ),
         notes=_notes(result, "unknown"),
-        words=("raw rate", "calibrated rate", "sensitivity", "specificity", IN_NO_RATE),
         hundred=_hundred(result),
         short=True,
     )
@@ -428,7 +416,6 @@ def suite_document(result: SuiteResult) -> Document:
             columns,
         ),
         notes=_notes(result, "none"),
-        words=_SUITE_WORDS,
         short=True,
     )
 

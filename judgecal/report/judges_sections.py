@@ -14,7 +14,6 @@ from judgecal.report.document import (
     Cell,
     Folded,
     Gallery,
-    Glossary,
     Heading,
     Picture,
     Section,
@@ -24,7 +23,7 @@ from judgecal.report.document import (
     table,
 )
 from judgecal.report.numbers import DASH, count, count_of, estimate, money, percent, plain, points, seconds
-from judgecal.report.wording import glossary, sentences
+from judgecal.report.wording import sentences
 from judgecal.selection.decision import JudgesDecision
 from judgecal.stats.metrics import digits_of, metric_facts
 from judgecal.stats.stand_in import MIN_SHARED, StandIn
@@ -33,17 +32,6 @@ _JUDGES = 3  # judges whose repeats are told in sentences
 _WIDTH = 270  # pixels of a small picture
 _FEW_RATERS = 2
 _MAY = {True: "may stand in", False: "to triage", None: "cannot tell"}
-_WORDS = (
-    ("loss", "How many points of 100 this judge's agreement lies below the best judge's."),
-    ("margin", "The loss that you allow for a lower price."),
-    "interval",
-    "floor",
-    "like for like",
-    "false pass, false fail",
-    ("unscored", "We got no verdict, or could not read it. It is never 0 and never dropped."),
-    "flip rate",
-    "look",
-)
 
 
 # --- errors
@@ -331,7 +319,6 @@ def diagnostics(decision: JudgesDecision) -> Section:
         _noise(decision),
         cost,
         _metrics(decision),
-        Folded("Words on this page", [Glossary(glossary(*_WORDS))]),
     )
 
 

@@ -12,7 +12,6 @@ from judgecal.report.document import (
     Diff,
     Document,
     Folded,
-    Glossary,
     Heading,
     Hundred,
     Lines,
@@ -76,8 +75,6 @@ def _block(block: Block) -> str:
             return _table(numbers) if numbers else escaped(says)
         case Hundred(says=says):
             return escaped(says)
-        case Glossary(words=words):
-            return "\n".join(f"- **{escaped(word)}**: {escaped(means)}" for word, means in words)
         case Folded(title=title, blocks=blocks):
             return "\n\n".join([f"**{escaped(title)}**", *_blocks(blocks)])
         case Diff():

@@ -87,10 +87,6 @@ def probe_document(result: ProbeResult) -> Document:
             ),
         ),
         notes=map(sentence, result.notes),
-        words=(
-            ("probe", "An answer made by a rule: its right verdict, or the way it must move, is known."),
-            ("broken", "Share of the probes that could break and did, with a 95% interval by question."),
-        ),
     )
     return replace(document, explorer=_explorer(result, worst))
 

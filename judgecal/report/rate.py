@@ -28,11 +28,6 @@ from judgecal.report.document import (
 from judgecal.report.numbers import DASH, count, count_of, estimate, p_value, percent, plain, points
 from judgecal.report.wording import fitting, sentence, sentences
 
-_RAW = (
-    "raw rate",
-    "Share that passes by the calibrated verdicts, before any correction, with the judge's errors in it.",
-)
-
 
 def rate_document(result: RateResult) -> Document:
     """What share of the judged rows is right."""
@@ -75,7 +70,6 @@ def rate_document(result: RateResult) -> Document:
         _by(result),
         facts=facts,
         notes=sentences(saved, map(sentence, result.notes)),
-        words=("right", _RAW, "corrected rate", "PPI++", "Rogan-Gladen", "unscored"),
         hundred=_hundred(result),
         short=True,
     )

@@ -32,7 +32,7 @@ from judgecal.report.judges_headline import (
     use,
 )
 from judgecal.report.numbers import DASH, between, count, money, plain, seconds
-from judgecal.report.wording import AS_WRONG, OWN_LABELS, fitting, sentence, sentences
+from judgecal.report.wording import OWN_LABELS, fitting, sentence, sentences
 from judgecal.selection.select_result import SelectResult
 from judgecal.stats.metrics import amount_of, digits_of, metric_facts
 
@@ -55,7 +55,6 @@ def select_document(result: SelectResult) -> Document:
             f"Decisions taken on the test labels of {gold.set} so far: {result.test_looks}.",
             f"This selection spent {money(result.usd)} USD.",
         ),
-        words=("loss", "at most", "margin", "noise", AS_WRONG),
     )
 
 

@@ -21,7 +21,6 @@ from judgecal.report.document import (
     Diff,
     Document,
     Folded,
-    Glossary,
     Heading,
     Hundred,
     Ladder,
@@ -197,8 +196,6 @@ def _block(block: Block, screen: _Screen) -> str:
             return "\n".join([visible_line(title), *_blocks(blocks, screen)])
         case Hundred(says=says):
             return screen.prose(says)
-        case Glossary(words=words):
-            return "\n".join(screen.prose(f"{word}: {means}", rest="  ") for word, means in words)
         case Record(title=title, meta=meta):
             head = screen.prose(" · ".join(filter(None, (title, meta))))
             facts = (f"{name}: {text}" for name, text in block.clipped())

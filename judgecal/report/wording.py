@@ -11,10 +11,6 @@ from judgecal.errors import listed
 _IN_A_ROW = 4
 _LEFT_OUT = 8  # columns that are named
 _WORDS_BELOW = 40  # of a headline, below its sentence
-_UNSCORED = "We got no verdict, or could not read it."
-AS_WRONG = ("unscored", f"{_UNSCORED} It counts as wrong here, and is never dropped.")
-IN_NO_RATE = ("unscored", f"{_UNSCORED} No rate counts it, and its row says why.")
-"""What becomes of the unscored, as a page's glossary says it."""
 
 CHIPS = {
     "use": ("●", "good"), "pass": ("✓", "good"), "triage only": ("◐", "careful"), "changed": ("△", "careful"),
@@ -40,54 +36,6 @@ _FAILURES = {
     "server": "the server failed",
     "timeout": "no reply in time",
     "transport": "the connection was lost",
-}
-
-Word = str | tuple[str, str]
-"""A word of a page's glossary; with its meaning where the page means something of its own by it."""
-
-_GLOSSARY = {
-    "A - B": "How much more of the metric the first judge has than the second one on the same items.",
-    "at most": "The most that a judge may lose against the truly best, for all judges at once.",
-    "by strata": "The draw takes more labels among verdicts where the judge errs more often.",
-    "calibrated rate": ("The share that passes by calibrated verdicts, with the judge's errors in it."),
-    "cannot tell": "The items show neither to be better. That does not mean that the two are alike.",
-    "churn": "Rows whose verdict changes sides when the new judge replaces the old one.",
-    "corrected rate": "Estimate of the share that people would pass, with the judge's errors taken out.",
-    "correlation": (
-        "Of the judge's verdicts with people's labels; at correlation r the verdicts save r squared of "
-        "the labels."
-    ),
-    "false pass, false fail": "A verdict that passes what people fail; one that fails what people pass.",
-    "flip rate": "How often two calls on one item fall on different sides of the pass mark.",
-    "floor": (
-        "What a judge must beat: the best constant, and the embedded model, which is free and compares words."
-    ),
-    "half width": "Half the length of an interval: 71% [67, 75] has a half width of 4 points.",
-    "interval": "By question, as items of one question are not independent. The heading gives its level.",
-    "like for like": (
-        "A person is compared with each other person, item by item, and each judge with the same labels."
-    ),
-    "lock": (
-        "A judge that was compared with people's labels and confirmed once, with all it takes to run it "
-        "again."
-    ),
-    "locked": "What the judge said when it was chosen; the lock holds each verdict.",
-    "look": "One use of the test labels; the more decisions, the wider the intervals.",
-    "loss": "How far a judge's metric lies below the best judge's, on the same items.",
-    "margin": "The loss that you allow.",
-    "noise": "How often two calls of the judge on one item differ.",
-    "odd one out": (
-        "If nothing had changed, any call of an item would be equally likely to differ from the rest."
-    ),
-    "p (Holm)": "The p value of a pair, corrected for all pairs compared here.",
-    "PPI++": "Labels of some rows say how far the verdicts on all rows are off; their weight is tuned.",
-    "precision": "Of a row's chunks that have a verdict, the share that passes; here its mean over the rows.",
-    "raw rate": "Share of the verdicts that pass, as the judge gave them, with its errors in it.",
-    "right": "What people pass: their label reaches the pass mark of their scale.",
-    "Rogan-Gladen": "The share that is right, solved from the raw rate and error rates measured elsewhere.",
-    "sensitivity": "Of what people pass, the share that the judge passes; measured when it was locked.",
-    "specificity": "Of what people fail, the share that the judge fails; measured when it was locked.",
-    "unscored": _UNSCORED,
 }
 
 
@@ -141,8 +89,3 @@ def failures_in_words(unscored: Mapping[str, int]) -> str:
     return ", ".join(
         f"{who}{colon}{_FAILURES.get(kind, kind)}" + f" ({n:,})" * counts for (who, colon, kind), n in parted
     )
-
-
-def glossary(*words: Word) -> list[tuple[str, str]]:
-    """The words of a page and what they mean."""
-    return [(word, _GLOSSARY[word]) if isinstance(word, str) else word for word in words]

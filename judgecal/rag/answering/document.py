@@ -34,16 +34,6 @@ _CONTEXTS = {
     "own": "own",
     "recorded": "recorded",
 }
-_WORDS = (
-    ("average", "Mean percentage of the judge; a missing answer or rating counts as 0."),
-    ("answered", "Share of the questions that were answered and not refused, by the wording of the answer."),
-    (
-        "controlled, naive",
-        "The reference document handed over; or BM25's first documents, whatever they are.",
-    ),
-    ("interval", "By question: we compare two systems on the same questions. The heading gives its level."),
-    ("unscored", "There is no answer or no rating. It is never dropped."),
-)
 
 
 def answer_document(result: AnswerResult) -> Document:
@@ -51,7 +41,7 @@ def answer_document(result: AnswerResult) -> Document:
     parts = (_systems, _comparisons, _decomposition, _refusals)
     title, sections = f"{result.experiment}: answerers compared", [part(result) for part in parts]
     about, headline, notes = _about(result), _headline(result), _notes(result)
-    return stored_document(result, title, about, headline, *sections, notes=notes, words=_WORDS, short=True)
+    return stored_document(result, title, about, headline, *sections, notes=notes, short=True)
 
 
 def answer_report(workspace: Workspace, experiment: Experiment, _margin: float) -> Document:

@@ -39,28 +39,6 @@ _OF_TOTAL = ("correctness", "answered")  # the columns that the total is made of
 _TO_LABEL = 60  # answers for people to label, where nobody has labelled any
 _DRAWN = 20  # systems beside each other
 _BESIDE = 4  # measures in a table
-_WORDS = (
-    (
-        "right answer",
-        "Answered, and correct from the stated mark on; an answer to a question that has none is wrong.",
-    ),
-    ("right refusal", "Declined where there is no answer."),
-    ("answered", "Share of the questions that were answered and not refused, by the judge of that column."),
-    ("answer_correctness", "Mean correctness over the answered questions, 0 to 1."),
-    ("total", "Correctness where it answered and 0 where it refused: answered times answer_correctness."),
-    ("mean of documents", "The mean of the documents' totals: each counts alike, whatever it is asked."),
-    ("may lose", "Its loss against the truly best is shown to be less than this, for all at once."),
-    (
-        "utility",
-        "Mean worth of an answer: 1 where right, minus the stated costs of wrong answers and wrong refusals.",
-    ),
-    ("unscored", "There is no answer or no verdict. It counts as 0 in the total, and is never dropped."),
-    (
-        "complex",
-        "Mean latency of complex questions, by a rule of our own: long, several in one, or why and how.",
-    ),
-    ("queries/min", "One after the other: 60 by the mean latency."),
-)
 
 
 def evaluate_document(result: EvaluateResult) -> Document:
@@ -98,7 +76,7 @@ def evaluate_document(result: EvaluateResult) -> Document:
             _systems(result),
             *curves_section(result),
             *sections_behind(result),
-            *notes_section(notes, words=_WORDS, short=True),
+            *notes_section(notes, short=True),
         ],
         **from_summary(result),
     )
