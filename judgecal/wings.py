@@ -17,8 +17,8 @@ GIVES = {
     "import rules": "exchange.rag_ifeval:import_rules",
     "rule answers": "exchange.rag_ifeval:answered",
     "mosaic rows": "exchange.mosaic_rows:MosaicReader",
-    "partitions": "bulk.partitioned:PartitionedRun",
-    "ray": "bulk.ray_engine:ray_engine",
+    "files": "bulk.files:FilesRun",
+    "ray": "bulk.ray_engine:judge_on_ray",
     "needs ray": "bulk.ray_engine:require_ray",
 }
 """Name -> `module:attribute` below `judgecal`."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +16,7 @@ from judgecal.errors import InputError, listed, notice
 from judgecal.wings import wing
 
 if TYPE_CHECKING:
-    from judgecal.experiment import CostEstimate, Reader, RunOptions
+    from judgecal.experiment import Reader, RunOptions
     from judgecal.production.judge import JudgeRun
     from judgecal.production.results import JudgeResult, SuiteResult
     from judgecal.production.suite import SuiteColumn
@@ -76,20 +75,26 @@ class _Given:
 def judge(
     ctx: typer.Context,
     files: Annotated[
-        list[str], argument(".csv, .tsv, .xlsx, .jsonl, .json, .parquet or .arrow.", metavar="FILE...")
+        list[str],
+        argument(
+            ".csv, .tsv, .xlsx, .jsonl, .json, .parquet or .arrow; several, or by an address such as "
+            "s3://bucket/part-*.csv.",
+            metavar="FILE...",
+        ),
     ],
     output: Annotated[
         str,
-        option("Where to write; its ending is the format. Ray: a folder.", "--output", "-o", metavar="OUT"),
+        option(
+            "Where to write; its ending is the format. Of several files and addresses: a folder.",
+            "--output",
+            "-o",
+            metavar="OUT",
+        ),
     ],
     replace: shared.Replace = False,
     engine: Annotated[
         str,
-        option(
-            "local: one table, here. ray: folders of .csv, .tsv and .parquet, here or at s3:// ..., by Ray's "
-            "workers.",
-            metavar="ENGINE",
-        ),
+        option("local: here, one file after the other. ray: a file each by Ray's workers.", metavar="ENGINE"),
     ] = LOCAL,
     *,
     judges: Judges,
@@ -100,64 +105,55 @@ def judge(
 
     Every row comes out, in order, with verdicts. Rows are read and written a few at a time, so a table may be
     larger than memory (a .json file is read whole). The same command writes over its own output, another one
-    only with --replace. With --engine ray each file is a partition, with a journal of its own, and its rows
-    go to a file of its name in OUT.
+    only with --replace. Several files, an address, and --engine ray: the rows of each file go to a file of
+    its name in the folder OUT, and a file that is done is left alone.
     """
     from judgecal.errors import refuse
 
     options = call.options()
-    refuse([*judges.problems(), *_misfits(engine, files, judges)])
+    several = engine != LOCAL or len(files) > 1 or "://" in files[0] or "*" in files[0]
+    refuse([*judges.problems(), *_misfits(engine, judges, several=several)])
     given = _Given(shared.workspace_of(ctx), files, output, options, replace, call.name)
-    plan: CostEstimate | None = None
-    result: JudgeResult | SuiteResult | None = None
-    with _on_ray(given, judges, table) if engine == RAY else nullcontext(_here(given, judges, table)) as run:
-        if call.dry_run:
-            plan = run.preview()
-        else:
-            result = run.run()
-    if plan is not None:
-        shared.show_plan(plan, json=call.json)
-    if result is not None:
-        print_result(result, json=call.json, full=call.full)
-        shared.finish(result.n_unscored, _unscored(result))
+    run = _of_files(given, judges, table, engine) if several else _here(given, judges, table)
+    if call.dry_run:
+        shared.show_plan(run.preview(), json=call.json)
+        return
+    result = run.run()
+    print_result(result, json=call.json, full=call.full)
+    shared.finish(result.n_unscored, _unscored(result))
 
 
-def _misfits(engine: str, files: list[str], judges: Judges) -> Iterator[str]:
+def _misfits(engine: str, judges: Judges, *, several: bool) -> Iterator[str]:
     """What the engine does not do."""
     if engine not in (LOCAL, RAY):
         yield f"--engine is {LOCAL} or {RAY}, found {engine!r}"
-    if engine == LOCAL and len(files) > 1:
-        n = f"{len(files)} files were given"
-        yield f"{n}: --engine {LOCAL} judges one table; --engine {RAY} takes several"
-    for file in files if engine == LOCAL else ():
-        if "://" in file or Path(file).is_dir():
-            here = f"--engine {LOCAL} reads a file on this machine"
-            yield f"{file}: {here}; --engine {RAY} takes folders and addresses"
-    if engine == RAY and (judges.suite or len(judges.lock or ()) > 1 or judges.columns != "plain"):
-        yield f"--engine {RAY} takes one --lock, with --columns plain: judge with one after the other"
-
-
-@contextmanager
-def _on_ray(given: _Given, judges: Judges, table: shared.ColumnArguments) -> Iterator[Any]:
-    """A run by Ray's workers, and Ray while it goes."""
-    from judgecal.tables import list_partitions
-
-    wing("needs ray")()
-    assert judges.lock
-    columns, partitions = table.columns(given.workspace), list_partitions(given.files)
-    with wing("ray")() as engine:
-        yield wing("partitions")(
-            workspace=given.workspace,
-            lock_path=judges.lock[0],
-            trust_lock=judges.trust_lock,
-            columns=columns,
-            partitions=partitions,
-            output=given.to,
-            options=given.options,
-            engine=engine,
-            out=given.name,
-            replace=given.replace,
+    if several and (judges.suite or len(judges.lock or ()) > 1 or judges.columns != "plain"):
+        yield (
+            f"several files, an address and --engine {RAY} take one --lock, with --columns plain: judge one "
+            "file after the other"
         )
+
+
+def _of_files(given: _Given, judges: Judges, table: shared.ColumnArguments, engine: str) -> Any:
+    """The run of several files."""
+    from judgecal.production.suite import SuiteColumn
+
+    if engine == RAY:
+        wing("needs ray")()
+    lock = (judges.lock or [])[0]
+    return wing("files")(
+        workspace=given.workspace,
+        lock_path=lock,
+        trust_lock=judges.trust_lock,
+        column=SuiteColumn.of_lock(lock, given.workspace, trust_lock=judges.trust_lock),
+        columns=table.columns(given.workspace),
+        files=given.files,
+        output=given.to,
+        options=given.options,
+        engine=wing("ray") if engine == RAY else None,
+        out=given.name,
+        replace=given.replace,
+    )
 
 
 def _here(given: _Given, judges: Judges, table: shared.ColumnArguments) -> JudgeRun:

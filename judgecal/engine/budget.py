@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from judgecal.engine.calls import Message, Reply, ReplySchema
-from judgecal.engine.scheduler import CallEnd
 from judgecal.errors import InputError
 from judgecal.models import ModelSpec
 
@@ -78,10 +77,6 @@ class Budget:
         self.refused = 0
         self._bills: defaultdict[str, _ModelBill] = defaultdict(_ModelBill)
         self._lock = threading.Lock()
-
-    def gate(self, spec: ModelSpec) -> BudgetGate:
-        """What the tasks of one run on a model draw on; in the run's event loop."""
-        return BudgetGate(self)
 
     def hold(self, model: str, worst_usd: float, *, alone: bool) -> bool:
         """Set the money for a call of a model aside; False where the limit does not hold it.
@@ -169,7 +164,6 @@ class Reservation(NamedTuple):
     model: str
     worst_usd: float
     refusal: str | None = None
-    number: int = 0  # of the call among those of its run, where somebody else keeps the money
 
 
 class BudgetGate:
@@ -194,8 +188,8 @@ class BudgetGate:
             self._in_flight += 1
         return Reservation(model, worst_usd)
 
-    def settle(self, call: Reservation, bill: Bill | None, *, unseen: bool, end: CallEnd) -> None:
-        """As `Budget.settle`; then the next in the queue may try. `end` is for a gate that shares slots."""
+    def settle(self, call: Reservation, bill: Bill | None, *, unseen: bool) -> None:
+        """As `Budget.settle`; then the next in the queue may try."""
         self.budget.settle(call.model, call.worst_usd, bill, unseen=unseen)
         if self.budget.limit_usd is not None:
             self._in_flight -= 1

@@ -214,7 +214,7 @@ class CallRunner:
             return self._policy.wait(result.attempts, failed, self._rng)
         finally:
             self._slots.limiter.on_call_end(end, began=began, now=self._loop.time())
-            self._gate.settle(reservation, bill, unseen=unseen, end=end)
+            self._gate.settle(reservation, bill, unseen=unseen)
         result.reply, result.failure, result.cost_usd = reply, None, bill.usd
         result.latency_s = took if reply.latency_s is None else reply.latency_s
         return None

@@ -122,6 +122,7 @@ def run_calls(
     policy: Policy | None = None,
     progress: Progress | None = None,
     total: int | None = None,
+    processes: int = 1,
 ) -> None:
     """Make every call and hand each judgement to `record` as it comes.
 
@@ -132,6 +133,7 @@ def run_calls(
         budget: money that may be spent; without it there is no limit.
         cache: stored replies to take and to add to; `embedded` needs none.
         total: how many calls there are, where `calls` has no length.
+        processes: how many make such calls at once and divide what the model allows.
 
     Raises:
         AuthError: the provider refused it; what was recorded stays.
@@ -150,11 +152,12 @@ def run_calls(
             spec,
             transport,
             record=record,
-            gate=budget.gate(spec),
+            gate=BudgetGate(budget),
             cache=None if spec.embedded else cache,
             policy=policy or Policy(),
             progress=progress,
             total=total,
+            processes=processes,
         )
 
     with _old_objects_left_alone():
@@ -172,15 +175,16 @@ async def _work_off(
     policy: Policy,
     progress: Progress | None,
     total: int | None,
+    processes: int,
 ) -> None:
     """Have every judgement; the transport is closed in the end."""
     embedded = spec.embedded
     lost, lost_at_most = 0, _LOST_IN_A_ROW
     if total is not None and total >= _LOST_FROM_THE_FIRST:
         lost_at_most = min(_LOST_IN_A_ROW, total)
-    pool = open_pool(total) if embedded else None
+    pool = open_pool(total) if embedded and processes == 1 else None
     stated = (pool.width if pool else 1) if embedded else spec.max_concurrency
-    limiter = Limiter(stated, total=total)
+    limiter = Limiter(stated, total=total, processes=processes)
 
     def tick() -> None:
         """What is done twice a second, also while no reply comes."""

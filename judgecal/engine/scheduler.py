@@ -47,6 +47,7 @@ class Limiter:
     Args:
         stated: the user's own bound; None lets it grow.
         total: calls to be made, where that is known.
+        processes: how many divide the bound.
 
     Attributes:
         allowance: calls that may be in flight; the whole part counts.
@@ -54,8 +55,8 @@ class Limiter:
         paused_until: time on the run's clock before which no call may start.
     """
 
-    def __init__(self, stated: int | None = None, *, total: int | None = None) -> None:
-        bound = _CEILING if stated is None else stated
+    def __init__(self, stated: int | None = None, *, total: int | None = None, processes: int = 1) -> None:
+        bound = (_CEILING if stated is None else stated) // processes
         self.ceiling = max(1, bound if total is None else min(bound, total))
         self.allowance = float(min(_START if stated is None else stated, self.ceiling))
         self.in_flight = 0

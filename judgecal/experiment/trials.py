@@ -61,6 +61,7 @@ class RunOptions:
     )
     retry_unscored: bool = False  # also try again where a reply gave no verdict
     quiet: bool = False  # no progress on stderr
+    processes: int = 1  # that do this at once, and divide the calls at once that a model allows
 
     def check(self) -> None:
         """Refuse what cannot be run, every wrong option at once."""
@@ -263,6 +264,7 @@ def _call(
             cache=cache,
             progress=progress,
             total=sum(count for *_, count in callers),
+            processes=options.processes,
         )
     if progress:
         progress.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -63,6 +63,25 @@ class JudgeRun:
     naming: Naming = "plain"
     out: str | None = None  # the slug of the experiment, or None for the usual one
     replace: bool = False  # whether a file of the output's name is written over that another command wrote
+    address: str | None = None  # where the input lies, if `source` may be a copy of it
+
+    @classmethod
+    def of_lock(
+        cls,
+        path: Path,
+        *,
+        workspace: Workspace,
+        lock_path: Path,
+        trust_lock: bool,
+        columns: Columns,
+        **others: Any,
+    ) -> JudgeRun:
+        """The run of a lock alone on the table in a file; `others` are further fields."""
+        column = SuiteColumn.of_lock(lock_path, workspace, trust_lock=trust_lock)
+        source = open_source(path)
+        reader = RowReader.of(columns, source, column.judges[0].judge)
+        made: dict[str, Any] = {"suite": None, "columns": (column,), "source": source, "reader": reader}
+        return cls(workspace=workspace, **made, **others)
 
     @cached_property
     def experiment(self) -> Experiment:
@@ -80,6 +99,8 @@ class JudgeRun:
                 for judge in column.judges
             ]
         config["input"] = input_config(self.workspace, self.source, self.reader)
+        if self.address is not None:
+            config["input"]["file"] = self.address
         return plan_experiment(self.workspace, config, out=self.out)
 
     @property
@@ -132,6 +153,11 @@ class JudgeRun:
         """What each judge is asked, beside what a journal holds."""
         return [trial for column in self.running for trial in column.trials(self.rows, journal, self.asking)]
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How the input was read and the output is written."""
+        return (*self.source.notes, *self.layout.notes)
+
     def preview(self) -> CostEstimate:
         """What a run would call; nothing is written."""
         self.check()
@@ -143,30 +169,30 @@ class JudgeRun:
         The output appears when all rows are done, whole: after Ctrl-C there is none, and the same command
         resumes.
         """
+        self.prepare()
+        rows = self.judge_rows(Budget(self.options.budget_usd))
+        result = self._suite_result(rows) if self.suite is not None else self.lock_result(rows)
+        self.experiment.write_summary(result)
+        return result
+
+    def prepare(self) -> None:
+        """Refuse what cannot be done, calls that lack a key too."""
         self.check()
         for trial in self.trials(stored_rows(self.experiment.journal, long=True)):
             require_keys([trial.judge], trial.items, trial.journal, trial.options)
-        open_experiment(self.experiment)
-        budget = Budget(self.options.budget_usd)
-        rows = self.judge_rows(self.experiment.journal, budget, before=self._mark_output)
-        result = (
-            self._suite_result(rows)
-            if self.suite is not None
-            else lock_result(
-                rows,
-                self.judges[0],
-                slug=self.experiment.slug,
-                input=str(self.source.path),
-                name=self.source.path.name,
-                output=str(self.output),
-                named=self.reader.sheet_columns(),
-                added=tuple(self.layout.added),
-                n_rows=self.source.n_rows,
-                notes=(*self.source.notes, *self.layout.notes),
-            )
-        )
-        self.experiment.write_summary(result)
-        return result
+
+    def lock_result(self, rows: JudgedRows, **of_all: Any) -> JudgeResult:
+        """What the rows come to; `of_all` has what the result says of its tables, where they are several."""
+        of_table: dict[str, Any] = {
+            "slug": self.experiment.slug,
+            "input": str(self.source.path),
+            "name": self.source.path.name,
+            "output": str(self.output),
+            "n_rows": self.source.n_rows,
+            "notes": self.notes,
+        }
+        named, added = self.reader.sheet_columns(), tuple(self.layout.added)
+        return lock_result(rows, self.judges[0], named=named, added=added, **{**of_table, **of_all})
 
     def _mark_output(self) -> None:
         """Note that the output is ours, and say beside it which of its columns is what."""
@@ -181,17 +207,13 @@ class JudgeRun:
             columns = dataclasses.replace(columns, verdict=next(iter(self.layout.added)))
         write_beside(self.output, columns, header)
 
-    def judge_rows(
-        self, path: Path, budget: Budget, *, before: Callable[[], None] | None = None
-    ) -> JudgedRows:
-        """Make the calls that are due and write the output; the journal is at `path`.
-
-        `before` is called when every row is written, and the output not yet under its name.
-        """
+    def judge_rows(self, budget: Budget) -> JudgedRows:
+        """Make the calls that are due and write the output."""
+        open_experiment(self.experiment)
         label = self.judges[0].judge.name if self.suite is None else f"suite {self.suite}"
-        with open_journal(path, self.options, long=True) as journal:
+        with open_journal(self.experiment.journal, self.options, long=True) as journal:
             judge_to_journal(self.trials(journal), budget=budget, label=label)
-            with writing(self.output, self.layout, before=before) as write:
+            with writing(self.output, self.layout, before=self._mark_output) as write:
                 return self.count_rows(journal, write)
 
     def count_rows(self, journal: Journal, write: Write | None = None) -> JudgedRows:
@@ -256,8 +278,7 @@ class JudgeRun:
             usd_per_1k=rows.usd_per_1k,
             model_ids=tuple(sorted(total.model_ids)),
             notes=(
-                *self.source.notes,
-                *self.layout.notes,
+                *self.notes,
                 *total.notes(),
                 *(
                     f"{name} is judged by the first judge that a row has the inputs for: "
@@ -317,16 +338,14 @@ def judge(
         workspace: the folder with `signatures/` and `gold/`; found as on the command line where not given.
     """
     where = find_workspace(None if workspace is None else Path(workspace))
-    column = SuiteColumn.of_lock(Path(lock), where, trust_lock=trust_lock)
     options = RunOptions(limit=limit, budget_usd=budget_usd)
     options.check()
-    source = open_source(Path(table))
-    result = JudgeRun(
+    result = JudgeRun.of_lock(
+        Path(table),
         workspace=where,
-        suite=None,
-        columns=(column,),
-        source=source,
-        reader=RowReader.of(columns or Columns(usual=True), source, column.judges[0].judge),
+        lock_path=Path(lock),
+        trust_lock=trust_lock,
+        columns=columns or Columns(usual=True),
         output=Path(output),
         options=options,
         out=name,

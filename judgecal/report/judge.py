@@ -32,7 +32,6 @@ from judgecal.selection.pass_rates import SystemRates
 from judgecal.stats.error_rates import carried_rate
 from judgecal.tables import Row as Line
 from judgecal.tables import open_source
-from judgecal.tables.partitions import ENDINGS
 from judgecal.workspace import Workspace
 
 _SHOWN = 500  # rows of the output that are shown
@@ -286,9 +285,8 @@ def _explorer(result: JudgeResult | SuiteResult) -> Explorer | None:
     or can no longer be read.
     """
     path = Path(result.output)
-    if path.is_dir():  # of partitions the first one
-        parts = (file for file in path.rglob("*") if file.suffix in ENDINGS and file.name[0] not in "._")
-        path = min(parts, default=path)
+    if path.is_dir():  # of several files the first one
+        path = min((file for file in path.iterdir() if file.name[0] not in "._"), default=path)
     try:
         pieces = open_source(path).pieces(_SHOWN) if path.is_file() else iter(())
         lines = next(iter(pieces)).rows[:_SHOWN]

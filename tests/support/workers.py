@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 
-def ray_workers(program: int, *, doing: str = "_judge") -> list[int]:
+def ray_workers(program: int, *, doing: str = "_judge_file") -> list[int]:
     """Those under a program, by its process id (Linux), that are at a task or an actor of this name."""
     parents: dict[int, int] = {}
     names: dict[int, str] = {}

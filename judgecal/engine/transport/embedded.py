@@ -28,8 +28,6 @@ _WORTH_IT = 2000  # calls; fewer are done before the workers have started
 _BATCH = 100
 _AHEAD = 4  # batches with each worker: one that it works on, the others on their way
 _MOST_WORKERS = 32
-MOST_PROCESSES = "LOKY_MAX_CPU_COUNT"
-"""The variable that bounds loky's workers: who shares the machine with other processes sets it."""
 
 
 class EmbeddedTransport:
@@ -55,7 +53,7 @@ class EmbeddedTransport:
 def open_pool(total: int | None, *, worth_it: int = _WORTH_IT) -> EmbeddedPool | None:
     """Workers for a large run; None where it is small, or where no process can be started."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    cores = min(cores, int(os.environ.get(MOST_PROCESSES) or cores))
+    cores = min(cores, int(os.environ.get("LOKY_MAX_CPU_COUNT") or cores))  # which bounds loky's workers
     if total is None or total <= worth_it or cores < 2 or getattr(sys, "frozen", False):
         return None
     from joblib.externals.loky import ProcessPoolExecutor  # joblib takes a third of a second
