@@ -137,11 +137,11 @@ def test_all_that_is_wrong_is_said_at_once(judgecal: Run, lock: Path) -> None:
     said = " ".join(ran.err.split())
     assert ran.code == 2 and not Path("experiments").exists() and "judgecal-" not in said
     for problem in (
-        "none.csv: there is no such file", "short.csv:1: unknown column 'reference'",
+        "none.csv: there is no such file", "short.csv: the judge asks for reference_answer",
         "odd.ods: unknown ending", "other/part-0.csv: has the name of", "out/part-1.csv: is there already",
         "in/empty.csv: holds no row, so we write no output for it",
     ):  # fmt: skip
-        assert problem in said
+        assert problem in said, ran.err
     same = judgecal("judge", "in/part-*.csv", *OPTIONS, "-o", "in", "--replace")
     assert same.code == 2 and "would be written over" in same.err
     for given, problem in (

@@ -153,7 +153,8 @@ class FilesRun:
             except NoRowsError:
                 notice(f"judgecal: {task.address}: holds no row, so we write no output for it")
             except InputError as error:
-                problems += (re.sub(r"\S*/judgecal-\w+/(out/)?", "", each) for each in error.problems)
+                texts = (re.sub(r"\S*/judgecal-\w+/(out/)?", "", each) for each in error.problems)
+                problems += (text if task.name in text else f"{task.address}: {text}" for text in texts)
         refuse(problems or [f"{', '.join(self.files)}: no file holds a row"] * (not checked))
         return checked
 
