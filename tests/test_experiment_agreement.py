@@ -118,7 +118,7 @@ def test_an_entry_and_what_explains_it(gold: GoldSet) -> None:
     found = judge_entry(table, column)
     plain = entry(table, column).as_json()
     assert {key: value for key, value in found.as_json().items() if key in plain} == plain
-    mapped = [verdict for row in table.calibrated(column) or () for verdict in row if verdict is not None]
+    mapped = table.calibrated(column)[:, 0].tolist()
     assert found.limits_of_agreement["bias"].value == pytest.approx(np.mean(mapped) - 50)
     # Two raters who always agree: the judge is as close only where it says the same once calibrated.
     human = alt_test_entry(table, column)
@@ -162,8 +162,7 @@ def test_the_alternative_annotator_test_is_that_of_stats(gold: GoldSet) -> None:
     # calibrated.
     table, column = judged(people, [[v, 0.0] for v in said])
     found = alt_test_entry(table, column)
-    mapped = AgreementTable(people, people.items).calibrated(column) or []
-    said = [float(verdict or 0.0) for (verdict,) in mapped]
+    said = np.nan_to_num(AgreementTable(people, people.items).calibrated(column)[:, 0]).tolist()
     groups = {item.item_id: item.group for item in people.items}
     for epsilon in EPSILONS:
         verdicts: dict[str, float] = dict(zip(groups, said, strict=True))
