@@ -387,7 +387,7 @@ def test_a_judged_table_needs_no_options_again(judgecal: Run, workspace_dir: Pat
     rated = json.loads(judgecal("rate", "out.csv", "--lock", "judge.lock.json", "--json").out)
     assert (rated["columns"], rated["typed"]) == (
         {"question": "q", "answer": "a", "verdict": "verdict_2"},
-        {},
+        [],
     )
     following = rated["headline"]["next"].split()
     assert "--col" not in following

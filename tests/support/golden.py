@@ -392,8 +392,6 @@ WORLDS: dict[str, World] = {
         _many_raters,
         (
             "gold import many.csv --as many "
-            "--label ann --label bob --label cid --label dee --scale ordinal:1:5 --dry-run",
-            "gold import many.csv --as many "
             "--label ann --label bob --label cid --label dee --scale ordinal:1:5 --replace",
             "gold check many",
             "gold agreement many",
