@@ -129,7 +129,7 @@ class FilesRun:
         load = functools.partial(
             JudgeRun.of_lock,
             workspace=replace(self.workspace, root=self.workspace.root.absolute(), experiments=files),
-            lock_path=self.lock_path.absolute(),
+            lock=self.lock_path.absolute(),
             trust_lock=self.trust_lock,
             columns=self.columns,
         )

@@ -71,17 +71,15 @@ class JudgeRun:
         path: Path,
         *,
         workspace: Workspace,
-        lock_path: Path,
+        lock: Path,
         trust_lock: bool,
         columns: Columns,
         **others: Any,
     ) -> JudgeRun:
         """The run of a lock alone on the table in a file; `others` are further fields."""
-        column = SuiteColumn.of_lock(lock_path, workspace, trust_lock=trust_lock)
-        source = open_source(path)
+        column, source = SuiteColumn.of_lock(lock, workspace, trust_lock=trust_lock), open_source(path)
         reader = RowReader.of(columns, source, column.judges[0].judge)
-        made: dict[str, Any] = {"suite": None, "columns": (column,), "source": source, "reader": reader}
-        return cls(workspace=workspace, **made, **others)
+        return cls(workspace, None, (column,), source, reader, **others)
 
     @cached_property
     def experiment(self) -> Experiment:
@@ -98,9 +96,8 @@ class JudgeRun:
                 for column in self.columns
                 for judge in column.judges
             ]
-        config["input"] = input_config(self.workspace, self.source, self.reader)
-        if self.address is not None:
-            config["input"]["file"] = self.address
+        at = {"file": self.address} if self.address else {}
+        config["input"] = {**input_config(self.workspace, self.source, self.reader), **at}
         return plan_experiment(self.workspace, config, out=self.out)
 
     @property
@@ -164,11 +161,7 @@ class JudgeRun:
         return plan_trials(self.trials(stored_rows(self.experiment.journal, long=True)))
 
     def run(self) -> JudgeResult | SuiteResult:
-        """Make the calls that are due, write the output, and say what the verdicts come to.
-
-        The output appears when all rows are done, whole: after Ctrl-C there is none, and the same command
-        resumes.
-        """
+        """Make the calls that are due, write the output, whole, and say what the verdicts come to."""
         self.prepare()
         rows = self.judge_rows(Budget(self.options.budget_usd))
         result = self._suite_result(rows) if self.suite is not None else self.lock_result(rows)
@@ -343,7 +336,7 @@ def judge(
     result = JudgeRun.of_lock(
         Path(table),
         workspace=where,
-        lock_path=Path(lock),
+        lock=Path(lock),
         trust_lock=trust_lock,
         columns=columns or Columns(usual=True),
         output=Path(output),

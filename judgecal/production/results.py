@@ -16,9 +16,7 @@ from judgecal.selection.pass_rates import SystemRates, chance
 
 @dataclass(frozen=True, slots=True)
 class JudgedRate:
-    """The share that passes by the verdicts as the judge gave them and through its map, or of nominal
-    verdicts that of each word: the judge's errors are in all of them.
-    """
+    """Shares that pass, raw and through the judge's map, or of each word; the judge's errors are in them."""
 
     raw: Estimate
     calibrated: Estimate
@@ -112,16 +110,7 @@ def lock_result(
     n_rows: int,
     notes: Sequence[str],
 ) -> JudgeResult:
-    """What the rows of some tables come to that one lock judged.
-
-    Args:
-        slug: the experiment's.
-        input, name, output: the tables as the result names them; `name` without folders.
-        named: what a column holds -> its name.
-        added: the columns that the output has more.
-        n_rows: of the input, all of them.
-        notes: how the input was read and the output is written.
-    """
+    """The result of what one lock judged: tables of `n_rows`, whose `name` is without folders."""
     assert rows.overview is not None and judge.lock is not None
     lock, overall, total = judge.lock, rows.overview.overall(), rows.total
     sensitivity, specificity = judge.rule.class_rates(lock.applied)
@@ -164,10 +153,8 @@ def _note(
     overall: SystemRates, lock: Lock, sensitivity: Estimate | None, specificity: Estimate | None
 ) -> str:
     """One line on what the rate, or the shares of words, are not."""
-    gold, share = (
-        f"{lock.gold.set}@{lock.gold.sha256[:12]} {lock.gold.split}",
-        overall.intervals.share_passing,
-    )
+    gold = f"{lock.gold.set}@{lock.gold.sha256[:12]} {lock.gold.split}"
+    share = overall.intervals.share_passing
     if overall.intervals.words:
         accuracy = lock.agreement.get("accuracy")
         if accuracy is None or accuracy.value is None:

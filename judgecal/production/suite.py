@@ -177,9 +177,8 @@ class SuiteColumn:
 
     @classmethod
     def of_lock(cls, path: Path, workspace: Workspace, *, trust_lock: bool) -> SuiteColumn:
-        return cls(
-            "", "rating", (LoadedJudge.locked("", path, workspace, trust_lock=trust_lock),), alone=True
-        )
+        judge = LoadedJudge.locked("", path, workspace, trust_lock=trust_lock)
+        return cls("", "rating", (judge,), alone=True)
 
     @property
     def name(self) -> str:
