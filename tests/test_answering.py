@@ -16,7 +16,7 @@ from judgecal.rag.answering.contexts import ContextKind, ContextOptions, Served,
 from judgecal.rag.answering.questions import Question, questions_of, refuses, says_unanswerable
 from judgecal.rag.answering.result import Counted, SystemRows, comparisons, decomposition, system_entry
 from judgecal.rag.evaluation.judging import ITEMS_FILE, answered_items
-from judgecal.rag.evaluation.summary import Measured, ProbeVerdicts
+from judgecal.rag.evaluation.summary import Measured, Verdicts
 from judgecal.rag.evaluation.system import SystemAnswer
 from judgecal.records import Context, Failure, Item, Judgement
 from judgecal.tables import write_json_lines
@@ -321,10 +321,10 @@ def outcome(
     rating = Judgement(
         group, "", "j", "", 0, percentage, error=None if percentage else Failure("parse", "no")
     )
-    verdicts = {"correctness": ProbeVerdicts((share,), rows=(rating,))} if said is not None else {}
+    verdicts = {"correctness": Verdicts((share,), rows=(rating,))} if said is not None else {}
     answered = None if said is None else not refuses(said)
     answerable = not says_unanswerable((reference,))
-    return Measured("s", group, ("d",), answerable, given, answered, share, {}, verdicts=verdicts)
+    return Measured("s", group, ("d",), answerable, False, given, answered, share, {}, verdicts=verdicts)
 
 
 def system(

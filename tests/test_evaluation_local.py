@@ -336,3 +336,18 @@ def test_a_budget_without_a_price_is_refused_before_anybody_is_asked(
     assert ran.code == 2
     assert "--budget-usd: the price of hosted_vllm/nobody is not known" in " ".join(ran.err.split())
     assert not (workspace.root / "experiments").exists()
+
+
+def test_the_words_that_it_was_told_to_refuse_with_are_a_refusal(judgecal: Run, workspace: Workspace) -> None:
+    """Where no judge of the suite says whether it answered."""
+    (workspace.root / "suites" / "short.toml").write_text('[judges.correctness]\njudge = "token_f1@local"\n')
+    text = '[questions]\ngold = "starter"\n[judges]\nsuite = "short"\n[[systems]]\nname = "ours"\nkind = "local"\n'
+    for words, n_refused in (("", 0), (', refusal_message = "Not my department."', 4)):
+        with running(lambda _: answered("Not my department.")) as server:
+            alias(workspace, server)
+            (workspace.root / "sweep.toml").write_text(f'{text}answerer = {{ model = "stub"{words} }}\n')
+            ran = judgecal("evaluate", "sweep.toml", "--limit", "4", "--no-cache", "--json")
+        assert ran.code == 0, ran.err
+        outcomes = json.loads(ran.out)["systems"][0]["outcomes"]
+        refused = outcomes["right_refusal"]["count"] + outcomes["wrong_refusal"]["count"]
+        assert refused == n_refused

@@ -107,14 +107,7 @@ class AnswerRun:
             "repeats": self.options.repeats,
             "seed": self.seed,
         }
-        if self._refusal:
-            config["refusal_message"] = self._refusal  # what `rules` looks for
         return plan_experiment(self.workspace, config, out=self.out)
-
-    @property
-    def _refusal(self) -> str | None:
-        """The words that all of them were told to refuse with."""
-        return self.answerers[0].refusal_message if self.answerers else None
 
     @cached_property
     def _trial(self) -> SystemRun:
@@ -128,7 +121,6 @@ class AnswerRun:
             self.options,
             live=False,
             guess=self._guess,
-            refusal=self._refusal,
         )
 
     def _guess(self, far: bool) -> Iterator[SystemAnswer]:

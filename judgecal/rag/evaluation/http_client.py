@@ -149,7 +149,7 @@ class StepConfig(BaseModel):
     each: Literal["document"] | None = None  # once a document; what is captured is then a list, a value each
     capture: dict[str, ReplyPath] = {}  # names for what the reply holds, for later steps and the question
     until: ReplyPath | None = None  # the step is repeated until what its reply holds there is `equals`
-    equals: str | int | float | bool = True  # `{NAME}` is what an earlier step captured
+    equals: Any = True  # `{NAME}` in its texts is what an earlier step captured
     every: Seconds = 1.0  # between two of these tries
     time_limit: Seconds = 300.0  # for the whole step
 

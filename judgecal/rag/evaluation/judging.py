@@ -7,8 +7,8 @@ judgements and `items.jsonl` are in the experiment's folder.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -343,7 +343,9 @@ class SystemRun:
     live: bool  # systems are asked live, and once, whatever the options say: how long they take is measured
     # The answers that may come, for a preview: likely ones, or, given True, as long as may be.
     guess: Callable[[bool], Iterable[SystemAnswer]]
-    refusal: str | None = None  # the words that systems were told to refuse with
+    refusals: Mapping[str, str] = field(
+        default_factory=dict
+    )  # system -> the words it was told to refuse with
 
     @cached_property
     def _by_group(self) -> dict[str, Question]:
@@ -441,7 +443,9 @@ class SystemRun:
         answered: bool | None = None
         if answer.answer is not None:
             share = (
-                shares[ANSWERED] if ANSWERED in shares else float(not refuses(answer.answer, self.refusal))
+                shares[ANSWERED]
+                if ANSWERED in shares
+                else float(not refuses(answer.answer, self.refusals.get(answer.system)))
             )
             answered = None if share is None else share >= 0.5
             if CORRECTNESS not in verdicts and not question.answerable:

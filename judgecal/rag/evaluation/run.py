@@ -145,8 +145,16 @@ class EvaluateRun:
             name = re.sub(r"[^A-Za-z0-9.=-]+", "_", table.name).strip("_.")[:60]
             folder = f"{name}-{digest([table.name, system.config()])[:8]}"
             systems.append((system, self.experiment.folder / "systems" / folder))
+        told = {table.name: table.options.answerer for table, _ in self.systems if table.kind == "local"}
         return SystemRun(
-            self.experiment, self.questions, systems, self.panel, self.options, live=True, guess=self._guess
+            self.experiment,
+            self.questions,
+            systems,
+            self.panel,
+            self.options,
+            live=True,
+            guess=self._guess,
+            refusals={name: who.refusal_message for name, who in told.items() if who.refusal_message},
         )
 
     def _guess(self, far: bool) -> Iterator[SystemAnswer]:
