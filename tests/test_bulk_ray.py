@@ -81,7 +81,7 @@ def test_a_killed_worker_loses_nothing_and_pays_nothing_twice(judgecal: Run, ser
         if mine != other
     ]
     assert differing == []
-    for key in ("n", "n_unscored", "systems", "overall", "rates", "columns", "usd", "model_ids"):
+    for key in ("n", "n_unscored", "systems", "rates", "columns", "usd", "model_ids"):
         assert result[key] == plain[key]
     twice = {row for row, n in asked(served).items() if n > 1}
     assert len(asked(served)) == 60 and set(asked(served).values()) <= {1, 2}

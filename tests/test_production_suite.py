@@ -178,7 +178,7 @@ def test_the_numbers_of_a_run(judged: Judged, served: StubServer) -> None:
         result["rates"]["correctness"]["raw"] == metrics["response/llm_judged/correctness/rating/percentage"]
     )
     chunks = result["rates"]["chunk_relevance"]
-    assert (chunks["unit"], chunks["n_chunks"], chunks["n_chunks_unscored"]) == ("chunk", 48, 0)
+    assert (chunks["n_chunks"], chunks["n_chunks_unscored"]) == (48, 0)
     assert served.calls == 12 * 6 + 48
     assert result["usd"] == pytest.approx(120 * USD_A_CALL)
     assert result["usd_per_1k"] == pytest.approx(1000 * 10 * USD_A_CALL)

@@ -30,11 +30,8 @@ from judgecal.report.charts import (
     ladder_picture,
 )
 from judgecal.report.html import html, rendered
-from judgecal.report.judge import overview
 from judgecal.report.markdown import markdown
 from judgecal.report.terminal import terminal
-from judgecal.scale import Scale
-from judgecal.selection.pass_rates import PassRule, SystemRatesCounter
 from tests.support.pages import ATTACK, Parsed
 
 EVIL = "</script><script>alert(1)</script><b>x</b> `a` | *b* @you \x1b[2J\u202eold"
@@ -235,20 +232,6 @@ def test_colours_are_for_a_screen_alone() -> None:
     coloured = terminal(made, colour=True)
     assert "\x1b" not in terminal(made) and "\x1b[2J" not in terminal(document(EVIL), colour=True)
     assert coloured.startswith("\x1b[1mx y.\x1b[0m\n") and coloured.count("\x1b") == 2
-
-
-@pytest.mark.parametrize(
-    ("verdicts", "scale", "average"), [((1, 0, 0), "binary", "0.333"), ((80, 75, 1), "percentage", "52.0")]
-)
-def test_an_average_has_as_many_digits_as_its_verdicts_ask_for(
-    verdicts: tuple[float, ...], scale: str, average: str
-) -> None:
-    people = Scale.parse(scale)
-    told = SystemRatesCounter(PassRule(people, people, people, None))
-    for place, verdict in enumerate(verdicts):
-        told.add(None, f"q{place}", verdict)
-    (row,) = overview([told.overall()]).rows
-    assert average in row
 
 
 # --- texts before and after

@@ -109,13 +109,12 @@ def test_judge(judgecal: Run, served: Served, tmp_path: Path) -> None:
         judgecal, "judge", path, "--lock", served.path, "-o", tmp_path / "out.jsonl", *columns, code=4
     )
     assert printed["n_unscored"] == 4  # items 7, 17, 27, 37
-    shown = [told(one["intervals"]["share_passing"], 1, 100.0) for one in printed["systems"]]
+    shown = [told(one["raw"], 1, 100.0) for one in printed["systems"].values()]
     page = check_page(
         judgecal,
         printed,
-        ["systems", "rate", "unscored", "notes"],
+        ["rates", "rate", "unscored", "notes"],
         *shown,
-        printed["note"][1:],
         "4 of 40 unscored",
     )
     assert "That is not the share that people would pass." in page

@@ -219,23 +219,22 @@ class JudgeRun:
         return counts
 
     def _judged(self, row: ReadRow, journal: Journal, counts: JudgedRows) -> list[Any]:
-        judged: list[tuple[LoadedJudge, Sequence[RowReply]]] = []
+        judged: list[tuple[SuiteColumn, LoadedJudge, Sequence[RowReply]]] = []
         for column in self.running:
             judge, lacking = column.judge_of(row)
             if lacking is None:
-                judged.append((judge, judge.replies(row, journal, whole=column.alone)))
+                judged.append((column, judge, judge.replies(row, journal, whole=column.alone)))
             else:
-                judged.append((judge, [RowReply(None, error=f"{INPUT}: {lacking}")]))
+                judged.append((column, judge, [RowReply(None, error=f"{INPUT}: {lacking}")]))
         counts.add(row.item, judged)
         return [
-            value
-            for column, (judge, replies) in zip(self.running, judged, strict=True)
-            for value in column.values(judge, replies, self.naming)
+            value for column, judge, replies in judged for value in column.values(judge, replies, self.naming)
         ]
 
     def _suite_result(self, rows: JudgedRows) -> SuiteResult:
         names = iter(self.layout.added)
-        rates = {tally.column.name: tally.rate() for tally in rows.tallies}
+        columns = list(zip(self.running, rows.tallies, strict=True))
+        rates = {column.name: tally.rate() for column, tally in columns}
         judges = [judge for column in self.running for judge in column.judges]
         total = rows.total
         fingerprints = "+".join(f"{judge.judge.name}:{judge.judge.fingerprint[:8]}" for judge in judges)
@@ -259,8 +258,8 @@ class JudgeRun:
             rates=rates,
             metrics={
                 name: number
-                for tally in rows.tallies
-                for name, number in tally.metrics(rates[tally.column.name], self.naming).items()
+                for column, tally in columns
+                for name, number in tally.metrics(column, rates[column.name], self.naming).items()
             },
             judges=tuple(
                 SuiteMember(judge.name, judge.judge.name, judge.judge.kind, judge.lock_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from array import array
 from collections import Counter
@@ -15,18 +16,17 @@ import numpy as np
 from judgecal.experiment import StoredVerdicts
 from judgecal.production.suite import LoadedJudge, Naming, RowReply, SuiteColumn
 from judgecal.records import ITEM_UNIT, Estimate, Item, Judgement
-from judgecal.selection.pass_rates import SystemRatesCounter, group_number, word_shares
+from judgecal.selection.pass_rates import group_number, word_shares
 from judgecal.stats.intervals import mean_estimate
 from judgecal.stats.sample import Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SuiteRate:
-    """What the verdicts of one column come to."""
+class JudgedRate:
+    """What the verdicts of one column come to, of all rows or of one system's."""
 
     column: str
     aggregate: str
-    unit: str
     scale: str
     raw: Estimate  # by the judge's own verdicts, 0..1: the share that passes, the mean precision or share
     calibrated: Estimate  # the same through the maps of locks; without a value where a judge has none
@@ -93,12 +93,13 @@ def _sum(a: float | None, b: float | None) -> float | None:
 
 
 class JudgedRows:
-    """What the rows of a table come to; parts of a table judged by a lock alone may be added up."""
+    """What the rows of a table come to; parts of a table that was judged by a lock alone may be added up."""
 
     def __init__(self, columns: Sequence[SuiteColumn]) -> None:
-        first = columns[0]
-        self.overview = SystemRatesCounter(first.judges[0].rule) if first.alone else None
-        self.tallies = [] if first.alone else [ColumnTally(column) for column in columns]
+        self.alone = columns[0].alone
+        self.tallies = [ColumnTally(column) for column in columns]
+        # of a lock alone, in the place of its column's; of rows that name no system: ""
+        self.by_system: dict[str, ColumnTally] = {}
         self.costs = {
             judge.name: CallCosts(None if judge.judge.model is None else judge.judge.model.cost_usd)
             for column in columns
@@ -107,35 +108,44 @@ class JudgedRows:
         # rows; with something unscored; that somebody was asked about
         self.n = self.n_unscored = self.n_asked = 0
 
-    def add(self, item: Item, judged: Sequence[tuple[LoadedJudge, Sequence[RowReply]]]) -> None:
+    def add(self, item: Item, judged: Sequence[tuple[SuiteColumn, LoadedJudge, Sequence[RowReply]]]) -> None:
         """Count a row: of each column the judge and what it replied."""
-        for place, (judge, replies) in enumerate(judged):
+        for tally, (column, judge, replies) in zip(self.tallies, judged, strict=True):
             for reply in replies:
                 if reply.row is not None:
                     self.costs[judge.name].add(reply.row)
-            if self.overview is not None:
-                self.overview.add(item.system, item.group, replies[0].verdict, error=replies[0].error_kind)
-            else:
-                self.tallies[place].add(judge, item.group, replies)
-        given = [reply for _, replies in judged for reply in replies]
+            if self.alone:
+                system = item.system or ""
+                if system not in self.by_system:
+                    self.by_system[system] = ColumnTally(column)
+                tally = self.by_system[system]
+            tally.add(column, judge, item.group, replies)
+        given = [reply for _, _, replies in judged for reply in replies]
         self.n += 1
         self.n_unscored += any(reply.verdict is None for reply in given)
         self.n_asked += any(reply.row is not None for reply in given)
 
     def extend(self, other: JudgedRows) -> None:
         """Add the rows of another part of the table, behind those that are here."""
-        if self.overview is not None and other.overview is not None:
-            self.overview.extend(other.overview)
+        for system, tally in other.by_system.items():
+            self.by_system.setdefault(system, copy.deepcopy(self.tallies[0])).extend(tally)
         for name, costs in other.costs.items():
             self.costs[name].extend(costs)
         self.n += other.n
         self.n_unscored += other.n_unscored
         self.n_asked += other.n_asked
 
+    def overall(self) -> ColumnTally:
+        """All rows of a lock alone."""
+        whole = copy.deepcopy(self.tallies[0])
+        for tally in self.by_system.values():
+            whole.extend(tally)
+        return whole
+
     @property
     def usd_per_1k(self) -> float | None:
         """What a thousand rows cost, of a lock alone those that it judged; None where that is not known."""
-        anew, n = self.total.usd_anew, self.n_asked if self.overview is not None else self.n
+        anew, n = self.total.usd_anew, self.n_asked if self.alone else self.n
         return None if anew is None or not n else 1000.0 * anew / n
 
     @property
@@ -147,20 +157,28 @@ class JudgedRows:
 
 
 class ColumnTally:
-    """The rows of one column of a suite."""
+    """The rows of one column; without its judges, so that it goes from one process to another."""
 
     def __init__(self, column: SuiteColumn) -> None:
-        self.column = column
+        judge, rule = column.judges[0].judge, column.judges[0].rule
+        self._scale, self._aggregate, self._column = judge.scale, column.aggregate, column.column
+        self._people, self._calibrates, self._rated = rule.people, column.calibrates, column.rated
+        self._of_items = column.alone or judge.unit == ITEM_UNIT
+        self._no_share = rule.reason or ""
+        if column.judges[0].lock is None:
+            words = "its verdicts are words, and nobody has said which of them pass"
+            none = "nobody has set a mark from which its verdicts pass: a lock has one"
+            self._no_share = none if judge.scale.numeric else words
         self._groups = array("q")
         # five of each row, NaN where there is none: the share that passes through maps and without, the
         # verdict, its label, its word's code
         self._numbers = array("d")
-        self._code_of = {word: code for code, word in enumerate(column.judges[0].judge.scale.categories)}
+        self._code_of = {word: code for code, word in enumerate(judge.scale.categories)}
         self._n = 0
         self._chunks: Counter[bool] = Counter()
         self._words, self._unscored, self._judged_by = (Counter[str]() for _ in range(3))
 
-    def add(self, judge: LoadedJudge, group: str, replies: Sequence[RowReply]) -> None:
+    def add(self, column: SuiteColumn, judge: LoadedJudge, group: str, replies: Sequence[RowReply]) -> None:
         verdicts = [reply.verdict for reply in replies if reply.verdict is not None]
         words = [verdict for verdict in verdicts if isinstance(verdict, str)]
         graded = (
@@ -168,7 +186,7 @@ class ColumnTally:
             for values in (verdicts, map(judge.label, verdicts))
         )
         codes = [self._code_of.setdefault(word, len(self._code_of)) for word in words]
-        shares = ([self.column.share(judge, replies, raw=raw)] for raw in (False, True))
+        shares = ([column.share(judge, replies, raw=raw)] for raw in (False, True))
         columns: Sequence[Sequence[float | None]] = (*shares, *graded, codes)
         for values in columns:
             value = values[0] if len(values) == 1 else None
@@ -178,31 +196,42 @@ class ColumnTally:
         self._words.update(words)
         self._unscored.update(reply.error_kind for reply in replies if reply.verdict is None)
         self._judged_by[judge.judge.name] += bool(verdicts)
-        if self.column.aggregate == "precision":
+        if self._aggregate == "precision":
             self._chunks.update(reply.verdict is not None for reply in replies)
+
+    def extend(self, other: ColumnTally) -> None:
+        """Add the rows of another part of the table, whose words may have other codes."""
+        codes = {
+            float(code): self._code_of.setdefault(word, len(self._code_of))
+            for word, code in other._code_of.items()
+        }
+        numbers = array("d", other._numbers)
+        for at in range(4, len(numbers), 5):
+            numbers[at] = codes.get(numbers[at], numbers[at])
+        self._numbers += numbers
+        self._groups += other._groups
+        self._n += other._n
+        for name in ("_chunks", "_words", "_unscored", "_judged_by"):
+            getattr(self, name).update(getattr(other, name))
 
     @property
     def _columns(self) -> Any:
         return np.frombuffer(self._numbers, dtype=np.float64).reshape(-1, 5).T
 
-    def rate(self) -> SuiteRate:
-        column, judge = self.column, self.column.judges[0].judge
-        undefined = "nobody has set a mark from which its verdicts pass: a lock has one"
-        if not judge.scale.numeric:
-            undefined = "its verdicts are words, and nobody has said which of them pass"
+    def rate(self) -> JudgedRate:
+        scale = self._scale
         shares, raw_shares, verdicts, _, codes = self._columns
-        raw, calibrated = (self._mean(values, 0.0, 1.0, undefined) for values in (raw_shares, shares))
-        if not column.calibrates:
-            calibrated = calibrated.without_value("no lock of its judges has a map for this")
+        raw, calibrated = (self._mean(values, 0.0, 1.0, self._no_share) for values in (raw_shares, shares))
+        if not self._calibrates:
+            calibrated = calibrated.without_value("no lock has a map for these verdicts")
         average = raw
-        if column.aggregate == "rating":
-            undefined = "its verdicts are words, which have no mean"
-            average = self._mean(verdicts, judge.scale.low, judge.scale.high, undefined)
-        return SuiteRate(
-            column=column.column,
-            aggregate=column.aggregate,
-            unit=judge.unit,
-            scale=str(judge.scale),
+        if self._aggregate == "rating":
+            no_mean = "its verdicts are words, which have no mean"
+            average = self._mean(verdicts, scale.low, scale.high, no_mean)
+        return JudgedRate(
+            column=self._column,
+            aggregate=self._aggregate,
+            scale=str(scale),
             raw=raw,
             calibrated=calibrated,
             average=average,
@@ -212,7 +241,7 @@ class ColumnTally:
             n_chunks=self._chunks.total(),
             n_chunks_unscored=self._chunks[False],
             words=dict(self._words),
-            shares=word_shares(codes, self._groups, self._code_of) if judge.unit == ITEM_UNIT else {},
+            shares=word_shares(codes, self._groups, self._code_of) if self._of_items else {},
             unscored=dict(self._unscored),
             judged_by=dict(self._judged_by),
         )
@@ -223,14 +252,12 @@ class ColumnTally:
         reason = undefined if mean.value is None and self._n else mean.reason
         return replace(mean, n_unscored=len(self._groups) - self._n, reason=reason)
 
-    def metrics(self, rate: SuiteRate, naming: Naming) -> dict[str, Estimate]:
+    def metrics(self, column: SuiteColumn, rate: JudgedRate, naming: Naming) -> dict[str, Estimate]:
         """The numbers under their names; where a rating is yes or no, its average is the share of yes."""
-        column = self.column
         average = rate.shown
-        if column.aggregate == "rating" and not column.rated:
+        if self._aggregate == "rating" and not self._rated:
             average = rate.average
-        if column.calibrates and not column.rated and naming != "plain" and rate.average.value is not None:
-            people = column.judges[0].rule.people
-            average = self._mean(self._columns[3], people.low, people.high, "")
+        if self._calibrates and not self._rated and naming != "plain" and rate.average.value is not None:
+            average = self._mean(self._columns[3], self._people.low, self._people.high, "")
         values = {"share": rate.shown, "average": average}
         return {name: values[part] for part, name in column.metrics(naming).items()}

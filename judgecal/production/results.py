@@ -7,20 +7,11 @@ from dataclasses import dataclass
 
 from judgecal._version import __version__
 from judgecal.experiment import full_name
-from judgecal.production.judge_counts import JudgedRows, SuiteRate
+from judgecal.production.judge_counts import JudgedRate, JudgedRows
 from judgecal.production.suite import LeftOut, LoadedJudge, SuiteColumn
 from judgecal.records import Estimate, Result
-from judgecal.selection.lock import Lock, LockedOn
-from judgecal.selection.pass_rates import SystemRates, chance
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedRate:
-    """Shares that pass, raw and through the judge's map, or of each word; the judge's errors are in them."""
-
-    raw: Estimate
-    calibrated: Estimate
-    words: Mapping[str, Estimate]  # the most frequent first; empty where verdicts are numbers
+from judgecal.selection.lock import LockedOn
+from judgecal.selection.pass_rates import chance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,15 +28,13 @@ class JudgeResult(Result):
     named: Mapping[str, str]  # question, answer, item and group -> columns of the table, where named
     n: int  # rows, and those without a verdict
     n_unscored: int
-    systems: tuple[SystemRates, ...]  # by system (all rows alone, where none is named), and of all rows
-    overall: SystemRates
+    systems: Mapping[str, JudgedRate]  # in the order of their first rows; empty where none is named
     pass_at: float | None
     mapped: bool  # whether the lock has a map from verdicts to the people's scale
     rates: Mapping[str, JudgedRate]
     # of the judge when it was locked, through its map where it has one; None where the lock does not know
     sensitivity: Estimate | None
     specificity: Estimate | None
-    note: str
     warning: str | None  # why the rate says nothing: the judge tells right from wrong no better than a coin
     # usd, usd_per_1k: what the rows' calls cost, and what a thousand rows cost where a stored reply counts as
     # if it had been called for; None where some cost is not known
@@ -79,7 +68,7 @@ class SuiteResult(Result):
     named: Mapping[str, str]  # as of a lock
     n: int  # rows, and those in which something is unscored
     n_unscored: int
-    rates: Mapping[str, SuiteRate]
+    rates: Mapping[str, JudgedRate]
     metrics: Mapping[str, Estimate]  # the same numbers under the names that a dashboard knows them by
     judges: tuple[SuiteMember, ...]
     left_out: tuple[LeftOut, ...]
@@ -111,14 +100,11 @@ def lock_result(
     notes: Sequence[str],
 ) -> JudgeResult:
     """The result of what one lock judged: tables of `n_rows`, whose `name` is without folders."""
-    assert rows.overview is not None and judge.lock is not None
-    lock, overall, total = judge.lock, rows.overview.overall(), rows.total
+    assert judge.lock is not None
+    lock, rate, total = judge.lock, rows.overall().rate(), rows.total
     sensitivity, specificity = judge.rule.class_rates(lock.applied)
-    calibrated = overall.intervals.share_passing
-    if lock.calibration is None and lock.gold.scale != "binary" and calibrated.value is not None:
-        calibrated = calibrated.without_value("the lock holds no calibration map")
-    rate = JudgedRate(overall.intervals.share_passing_raw, calibrated, overall.intervals.words)
     parts = SuiteColumn("", "rating", (judge,), alone=True).columns("plain")
+    named_systems = rows.by_system if rows.by_system.keys() - {""} else {}
     return JudgeResult(
         experiment=slug,
         lock=str(judge.lock_path),
@@ -129,15 +115,13 @@ def lock_result(
         columns=dict(zip(parts, added, strict=True)),
         named={part: column for part, column in named.items() if column and part != "reference"},
         n=rows.n,
-        n_unscored=overall.n_unscored,
-        systems=tuple(rows.overview.entries() or [overall]),
-        overall=overall,
+        n_unscored=rate.n_unscored,
+        systems={system: tally.rate() for system, tally in named_systems.items()},
         pass_at=lock.gold.pass_at,
         mapped=lock.calibration is not None,
         rates={lock.judge: rate},
         sensitivity=sensitivity,
         specificity=specificity,
-        note=_note(overall, lock, sensitivity, specificity),
         warning=chance(judge.rule.people, lock.applied),
         usd=total.usd,
         usd_per_1k=rows.usd_per_1k,
@@ -147,39 +131,6 @@ def lock_result(
             f"{lock.run_line}|judge:{full_name(judge.judge)}|input:{name}|n:{rows.n}|level:0.95|by:group|version:{__version__}"
         ),
     )
-
-
-def _note(
-    overall: SystemRates, lock: Lock, sensitivity: Estimate | None, specificity: Estimate | None
-) -> str:
-    """One line on what the rate, or the shares of words, are not."""
-    gold = f"{lock.gold.set}@{lock.gold.sha256[:12]} {lock.gold.split}"
-    share = overall.intervals.share_passing
-    if overall.intervals.words:
-        accuracy = lock.agreement.get("accuracy")
-        if accuracy is None or accuracy.value is None:
-            return (
-                f"the shares are not corrected for the judge's error, which the lock does not know on {gold}"
-            )
-        shown = _percent(accuracy)
-        return f"the shares are not corrected for the judge's error: its accuracy on {gold} is {shown}"
-    if share.value is None:
-        return f"no share passing: {share.reason}"
-    rate = f"{'raw' if lock.calibration is None else 'calibrated'} rate {_percent(share)}, not corrected for"
-    if all(rate is None or rate.value is None for rate in (sensitivity, specificity)):
-        return f"{rate} the judge's error, which the lock does not know on {gold}"
-    return (
-        f"{rate} the judge's error, whose sensitivity and specificity on {gold} are "
-        f"{_percent(sensitivity)} and {_percent(specificity)}"
-    )
-
-
-def _percent(estimate: Estimate | None) -> str:
-    if estimate is None or estimate.value is None:
-        return "not known"
-    if estimate.low is None or estimate.high is None:
-        return f"{100.0 * estimate.value:.1f}%"
-    return f"{100.0 * estimate.value:.1f} [{100.0 * estimate.low:.1f}, {100.0 * estimate.high:.1f}]%"
 
 
 def other_models(rows: JudgedRows, judge: LoadedJudge, prefix: str = "") -> Iterator[str]:

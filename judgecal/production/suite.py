@@ -297,7 +297,8 @@ class SuiteColumn:
             mapped = None if raw or judge.lock is None else judge.rule.calibrated(verdicts[0])
             label, scale = (verdicts[0], judge.judge.scale) if mapped is None else (mapped, judge.rule.people)
             return (float(label) - scale.low) / scale.span
-        flags = (judge.unit_rule.passes(verdict, raw=raw) for verdict in verdicts)
+        rule = judge.rule if self.alone else judge.unit_rule
+        flags = (rule.passes(verdict, raw=raw) for verdict in verdicts)
         passed = [flag for flag in flags if flag is not None]
         return sum(passed) / len(passed) if passed else None
 

@@ -4,15 +4,14 @@ who of them was held against people, and what is missing.
 
 from __future__ import annotations
 
-import math
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from judgecal.errors import InputError
 from judgecal.experiment import Experiment
-from judgecal.production.judge_counts import SuiteRate
+from judgecal.production.judge_counts import JudgedRate
 from judgecal.production.results import JudgeResult, SuiteResult
 from judgecal.records import Headline
 from judgecal.report.charts import (
@@ -24,11 +23,10 @@ from judgecal.report.charts import (
     said_in_words,
     share_row,
 )
-from judgecal.report.document import Document, Hundred, Section, Table, section, stored_document, table
+from judgecal.report.document import Document, Hundred, Section, section, stored_document, table
 from judgecal.report.explorer import Explorer, Row, Said
-from judgecal.report.numbers import DASH, count, count_of, estimate, money, plain
+from judgecal.report.numbers import DASH, count, count_of, estimate, money
 from judgecal.report.wording import failures_in_words, fitting, in_a_row, sentence, sentences
-from judgecal.selection.pass_rates import SystemRates
 from judgecal.stats.error_rates import carried_rate
 from judgecal.tables import Row as Line
 from judgecal.tables import open_source
@@ -68,19 +66,26 @@ def _notes(result: JudgeResult | SuiteResult, no_model: str) -> list[str]:
 def judge_document(result: JudgeResult) -> Document:
     """What a table judged by a lock comes to."""
     mark = "" if result.pass_at is None else f", pass at {result.pass_at:g}"
+    rate = result.rates[result.judge]
     unscored = table(
-        result.overall.unscored.items(),
+        rate.unscored.items(),
         {"why": lambda row: failures_in_words(dict([row])), "rows": lambda row: count(row[1])},
         title=_UNSCORED,
         short=True,
     )
+    shares = "the shares of words add up to 100%" if rate.words else "averages are of raw verdicts"
     return stored_document(
         result,
         f"{result.experiment}: rows judged",
         f"{_judged(result)} {result.judge} ({result.lock}){mark}; rows with their verdicts: {result.output}",
         _lock_headline(result),
-        _words(result) if result.overall.intervals.words else _systems(result),
-        _rate(result),
+        _rates(
+            {**{name or "(none named)": of for name, of in result.systems.items()}, "all": rate},
+            "system",
+            "By system" if result.systems else "What passes",
+            f"Each share has its own interval by question and leaves out rows without a verdict; {shares}.",
+        ),
+        _rate(result) if not rate.words else None,
         result.n_unscored > 0
         and section(
             "unscored",
@@ -97,7 +102,7 @@ def judge_document(result: JudgeResult) -> Document:
 
 def _hundred(result: JudgeResult) -> Hundred | None:
     """At the share that is right if the judge errs as when it was locked; None where that is not known."""
-    rate, right_of, wrong_of = result.overall.intervals.share_passing, result.sensitivity, result.specificity
+    rate, right_of, wrong_of = result.rates[result.judge].shown, result.sensitivity, result.specificity
     if right_of is None or wrong_of is None:
         return None
     right = carried_rate(rate, right_of, wrong_of).estimate
@@ -110,25 +115,23 @@ def _hundred(result: JudgeResult) -> Hundred | None:
 
 def _lock_headline(result: JudgeResult) -> Headline:
     """What passes; and that it is the judge's rate and not the people's."""
-    rate, words = result.overall.intervals.share_passing, result.overall.intervals.words
+    rate, words = result.rates[result.judge].shown, result.rates[result.judge].shares
     known, unscored = rate.value is not None, count(result.n_unscored)
-    kind, says = "no rate", "No rate to read."
+    kind, says, beside = "no rate", "No rate to read.", f"{sentence(str(rate.reason))}" * (not words)
     if known or words:
         kind, own = ("calibrated rate", "calibrated") if result.mapped else ("raw rate", "own")
         says = f"{in_percent(rate)} of the answers pass by the judge's {own} verdicts."
+        beside = "That is not the share that people would pass."
     if words:
-        says = f"{said_in_words(words)} by the judge's own verdicts."
-    beside = "That is not the share that people would pass." * known + "They are not people's." * bool(words)
+        says, beside = f"{said_in_words(words)} by the judge's own verdicts.", "They are not people's."
     if result.warning:
         says, beside = "Do not use this judge.", sentence(result.warning)
-    share = next(iter(words.values()), None)
-    n_groups = (share or result.overall.intervals.average).n_groups
+    share = next(iter(words.values()), rate)
     unknown = sentences(
         known and "What share people would pass: the rate is the judge's, and its errors are in it.",
-        known and rate.reason and f"How sure the rate is: {rate.reason}.",
         bool(words)
         and "What shares people would find: they are the judge's own, and its errors are in them.",
-        share is not None and bool(share.reason) and f"How sure the shares are: {share.reason}.",
+        share.value is not None and bool(share.reason) and f"How sure that is: {share.reason}.",
         result.n_unscored > 0
         and f"What the {unscored} unscored rows are worth: they are in no rate, and need not be like "
         "the others.",
@@ -139,126 +142,21 @@ def _lock_headline(result: JudgeResult) -> Headline:
         f"Whether it agrees with people on these rows as on {result.gold.set}, where it was tested: nobody "
         "labelled them.",
     )
-    scope = f"{unscored} of {count(result.n)} unscored; {count_of(n_groups, 'question')}."
+    n_groups = count_of(result.rates[result.judge].average.n_groups, "question")
     # correct the rate; where there is none that could be, see whether the lock still holds
     in_parts = "://" in result.output or Path(result.output).is_dir()  # which `rate` does not read
     correct = known and not in_parts and {"question", "answer"} <= result.named.keys()
     command = ["rate", result.output] if correct else ["gate"]
     following = shlex.join(["judgecal", *command, "--lock", result.lock])
-    because, more = fitting(beside, scope, sentence(result.note))
+    because, more = fitting(beside, f"{unscored} of {count(result.n)} unscored; {n_groups}.")
     return Headline(kind, says, because, unknown, following, more=more)
 
 
-def _system_name(entry: SystemRates) -> str:
-    return entry.system or "(none named)"
-
-
-def _systems(result: JudgeResult) -> Section:
-    overall = result.overall
-    entries = [overall] if [*result.systems] == [overall] else [*result.systems, overall]
-    rows = [
-        share_row(_system_name(entry), entry.intervals.share_passing, strong=entry is overall)
-        for entry in entries
-        if entry.intervals.share_passing.value is not None
-    ]
-    title = f"Pass rate by the judge's {'calibrated ' * result.mapped}verdicts"
-    axis = Axis("% of rows that pass", low=0.0, high=100.0)
-    return section(
-        "systems",
-        "By system",
-        "Which system to look at first? The pass rate has an interval by question and leaves out rows "
-        "without a verdict; averages and percentiles are of raw verdicts, on the judge's own scale.",
-        bool(rows) and interval_picture(rows, axis, title=title),
-        overview(entries),
-    )
-
-
-def overview(entries: Sequence[SystemRates]) -> Table:
-    """The rates of systems, that of all last; an average has a thousandth of the largest verdict."""
-    ends = [abs(end) for entry in entries for end in (entry.min, entry.max) if end is not None]
-    largest = max(1.0, max(ends, default=100.0))
-    digits = max(0, 3 - math.ceil(math.log10(largest)))  # 3 of 0..1, 1 of 0..100
-    return table(
-        entries,
-        {
-            "system": _system_name,
-            f"passing ({100 * entries[-1].intervals.share_passing.level:.4g}% interval)": lambda row: (
-                in_percent(row.intervals.share_passing)
-            ),
-            "rows": lambda row: f"{count(row.count)}/{count(row.n_expected)}",
-            "unscored": lambda row: count(row.n_unscored),
-            "average": lambda row: plain(row.average, digits),
-            "p50": lambda row: plain(row.p50, digits),
-            "p90": lambda row: plain(row.p90, digits),
-            "p95": lambda row: plain(row.p95, digits),
-            "min": lambda row: plain(row.min, digits),
-            "max": lambda row: plain(row.max, digits),
-        },
-        title="Overview",
-        short=True,
-        last=1,
-    )
-
-
-def _words(result: JudgeResult) -> Section:
-    """What share of the rows each word has: of all rows, then by system."""
-    overall = result.overall
-    systems, words = [entry for entry in result.systems if entry != overall], overall.intervals.words
-    share = f"share ({100 * next(iter(words.values())).level:.4g}% interval)"
-    axis = Axis("% of rows with a verdict", low=0.0, high=100.0)
-
-    def rows_of(entry: SystemRates, word: str) -> str:
-        return f"{count(entry.words[word])}/{count(entry.n)}"
-
-    verdicts = table(
-        words.items(),
-        {
-            "verdict": lambda row: row[0],
-            share: lambda row: in_percent(row[1]),
-            "rows": lambda row: rows_of(overall, row[0]),
-        },
-        title="Verdicts",
-        short=True,
-    )
-    by_system = table(
-        [(entry, word) for entry in systems for word in entry.intervals.words],
-        {
-            "system": lambda row: _system_name(row[0]),
-            "verdict": lambda row: row[1],
-            share: lambda row: in_percent(row[0].intervals.words[row[1]]),
-            "rows": lambda row: rows_of(*row),
-            "unscored": lambda row: count(row[0].n_unscored),
-        },
-        left=2,
-        title="Verdicts by system",
-    )
-    return section(
-        "systems",
-        "Shares of the verdicts",
-        "What are the answers like? Each share has its own interval by question and leaves out rows "
-        "without a verdict; the shares add up to 100%, so where one is larger, others are smaller.",
-        interval_picture(
-            [share_row(word, share) for word, share in words.items()],
-            axis,
-            title="Share of each verdict as the judge sees it",
-        ),
-        verdicts,
-        bool(systems) and by_system,
-    )
-
-
 def _rate(result: JudgeResult) -> Section:
-    rates = result.overall.intervals
-    if rates.words:  # there is no rate that passes, and nothing yet that corrects their shares
-        return section(
-            "rate",
-            "What the shares are not",
-            "A judge that takes one word for another moves both of their shares.",
-            sentence(result.note),
-        )
+    rate = result.rates[result.judge]
     shares = {
-        "calibrated rate, here": rates.share_passing if result.mapped else None,
-        "raw rate, here": rates.share_passing_raw,
+        "calibrated rate, here": rate.calibrated if result.mapped else None,
+        "raw rate, here": rate.raw,
         "sensitivity, at lock time": result.sensitivity,
         "specificity, at lock time": result.specificity,
     }
@@ -385,7 +283,13 @@ def suite_document(result: SuiteResult) -> Document:
         f"{_judged(result)} {count_of(len(result.judges), 'judge')} of suite {result.suite}; rows with their "
         f"verdicts: {result.output}",
         _suite_headline(result),
-        _rates(result),
+        _rates(
+            result.rates,
+            "judge",
+            "What each judge passes",
+            "What to look at first? Each share has an interval by question and leaves out rows without a "
+            'verdict; for a judge of chunks, "unscored" counts rows and chunks without a verdict.',
+        ),
         bool(result.left_out)
         and section(
             "left_out",
@@ -480,29 +384,33 @@ def _after_suite(result: SuiteResult) -> str:
     return shlex.join(["judgecal", "gate", "--lock", locks[0]])
 
 
-def _rates(result: SuiteResult) -> Section:
-    rates = result.rates
-    rows = [share_row(name, rate.shown) for name, rate in rates.items() if rate.shown.value is not None]
+def _rates(rates: Mapping[str, JudgedRate], what: str, title: str, caption: str) -> Section:
+    """The shares of judges, or of systems by one judge, and of the words where verdicts are words."""
+    rows = [
+        share_row(name, rate.shown, strong=name == "all")
+        for name, rate in rates.items()
+        if rate.shown.value is not None
+    ]
     axis = Axis("% by the judges' verdicts", low=0.0, high=100.0)
     level = next((rate.raw.level for rate in rates.values()), 0.95)
     mapped = any(rate.calibrated.value is not None for rate in rates.values())
 
-    def graded(rate: SuiteRate) -> bool:  # its mean verdict says more than its share
+    def graded(rate: JudgedRate) -> bool:  # its mean verdict says more than its share
         return rate.aggregate == "rating" and rate.scale != "binary"
 
-    def average(row: tuple[str, SuiteRate]) -> str:
+    def average(row: tuple[str, JudgedRate]) -> str:
         return estimate(row[1].average, 2) if graded(row[1]) else DASH
 
     passing = table(
         rates.items(),
         {
-            "judge": lambda row: row[0],
+            what: lambda row: row[0],
             f"share ({100 * level:.4g}% interval)": lambda row: in_percent(row[1].shown),
             "raw": (lambda row: in_percent(row[1].raw)) if mapped else None,
             "rows": lambda row: f"{count(row[1].n)}/{count(row[1].n_expected)}",
             "unscored": lambda row: count(row[1].n_unscored + row[1].n_chunks_unscored),
             "raw average": average if any(map(graded, rates.values())) else None,
-            "share of": lambda row: _SHARE_OF[row[1].aggregate],
+            "share of": (lambda row: _SHARE_OF[row[1].aggregate]) if what == "judge" else None,
         },
         title="Rates",
         short=True,
@@ -511,7 +419,7 @@ def _rates(result: SuiteResult) -> Section:
     verdicts = table(
         words,
         {
-            "judge": lambda row: row[0],
+            what: lambda row: row[0],
             "verdict": lambda row: row[2],
             f"share ({100 * level:.4g}% interval)": lambda row: (
                 in_percent(row[1].shares[row[2]]) if row[2] in row[1].shares else DASH
@@ -524,10 +432,9 @@ def _rates(result: SuiteResult) -> Section:
     )
     return section(
         "rates",
-        "What each judge passes",
-        "What to look at first? Each share has an interval by question and leaves out rows without a "
-        'verdict; for a judge of chunks, "unscored" counts rows and chunks without a verdict.',
-        bool(rows) and interval_picture(rows, axis, title="What each judge passes"),
+        title,
+        caption,
+        bool(rows) and interval_picture(rows, axis, title=title),
         passing,
         bool(words) and verdicts,
     )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,11 +14,10 @@ from judgecal.records import Estimate, Item
 from judgecal.scale import Label, Scale, common_scale, onto
 from judgecal.selection.lock import Lock, LockedGold
 from judgecal.stats import Calibration
-from judgecal.stats.intervals import described, mean_estimate
+from judgecal.stats.intervals import mean_estimate
 from judgecal.stats.sample import Floats, Ints
 
 _EPS = 1e-12
-_ALL = "all"
 _MOST_WORDS = 50  # that shares are given of; a judge with more of them gives texts and not labels
 
 
@@ -136,116 +134,6 @@ class PassRule:
         return 0.5 if self.people.kind == "binary" else self.people.pass_at or 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class RateIntervals:
-    """What verdicts come to, with intervals by question."""
-
-    average: Estimate  # of the verdicts as the judge gave them
-    share_passing: Estimate
-    share_passing_raw: Estimate  # before the judge's map
-    # of nominal verdicts the share of each word among the scored rows, the most frequent first; each interval
-    # is for its own word, and not for all words together
-    words: Mapping[str, Estimate]
-
-
-@dataclass(frozen=True, slots=True)
-class SystemRates:
-    """What the verdicts on one system's rows come to."""
-
-    system: str  # its name; empty where its rows name none, `all` for all rows
-    n: int  # rows with a verdict, all rows, and those without
-    n_expected: int
-    n_unscored: int
-    count: int  # of verdicts that are numbers, on the judge's own scale
-    min: float | None
-    max: float | None
-    average: float | None
-    p50: float | None
-    p90: float | None
-    p95: float | None
-    share_passing: float | None  # the share that passes, 0..1; None where nothing can
-    intervals: RateIntervals  # the same with how sure they are
-    words: Mapping[str, int]  # word -> rows, of nominal verdicts
-    unscored: Mapping[str, int]  # kind of failure -> rows
-
-
-class _Rows:
-    def __init__(self) -> None:
-        self.verdicts = array("d")  # NaN where unscored, the code of the word on a nominal scale
-        self.groups = array("q")
-        self.unscored: Counter[str] = Counter()
-
-
-class SystemRatesCounter:
-    """What the verdicts of a table come to: those that pass by the rule, and before the judge's map."""
-
-    def __init__(self, rule: PassRule, *, level: float = 0.95) -> None:
-        self._rule, self._level = rule, level
-        self._systems: dict[str | None, _Rows] = {}
-        self._words = {word: code for code, word in enumerate(rule.judge.categories)}
-
-    def add(self, system: str | None, group: str, verdict: Label | None, *, error: str = "") -> None:
-        """Count a row; `error` is the kind of the failure where there is no verdict."""
-        rows = self._systems.setdefault(system, _Rows())
-        rows.groups.append(group_number(group))
-        if isinstance(verdict, str):
-            verdict = self._words.setdefault(verdict, len(self._words))
-        rows.verdicts.append(np.nan if verdict is None else verdict)
-        if verdict is None:
-            rows.unscored[error] += 1
-
-    def extend(self, other: SystemRatesCounter) -> None:
-        """Count all rows of another part of the table, behind those that are here."""
-        codes = {
-            float(code): self._words.setdefault(word, len(self._words)) for word, code in other._words.items()
-        }
-        for system, rows in other._systems.items():
-            mine = self._systems.setdefault(system, _Rows())
-            mine.groups.extend(rows.groups)
-            mine.verdicts.extend(codes.get(value, value) for value in rows.verdicts)
-            mine.unscored.update(rows.unscored)
-
-    def entries(self) -> list[SystemRates]:
-        """An entry for each system, in the order of their first rows; none where no row names one."""
-        if set(self._systems) == {None}:
-            return []
-        return [self._entry(system or "", [rows]) for system, rows in self._systems.items()]
-
-    def overall(self) -> SystemRates:
-        return self._entry(_ALL, self._systems.values())
-
-    def _entry(self, system: str, parts: Iterable[_Rows]) -> SystemRates:
-        rule, scale, level = self._rule, self._rule.judge, self._level
-        verdicts: Floats = joined(part.verdicts for part in parts)
-        groups = np.unique(joined(part.groups for part in parts), return_inverse=True)[1]
-        scored = verdicts[~np.isnan(verdicts)]
-        n_unscored = len(verdicts) - len(scored)
-        counts: dict[str, Any] = {"n": len(scored), "n_expected": len(verdicts), "n_unscored": n_unscored}
-
-        def mean(values: Floats, why_none: str | None, *, low: float = 0.0, high: float = 1.0) -> Estimate:
-            """No value, with the reason, where there are verdicts and none has such a number."""
-            if len(scored) and np.isnan(values).all():
-                return Estimate(None, level=level, **counts, reason=why_none)
-            estimate = mean_estimate(values, groups.tolist(), low=low, high=high, level=level)
-            return replace(estimate, n_unscored=n_unscored)
-
-        average = Estimate(None, level=level, **counts, reason="nominal verdicts have no average")
-        if scale.numeric:
-            average = mean(verdicts, None, low=scale.low, high=scale.high)
-        passing, raw = (mean(rule.passed(verdicts, raw=raw), rule.reason) for raw in (False, True))
-        shares = word_shares(verdicts, groups, self._words, level=level)
-        numbers: dict[str, Any] = {**described(scored if rule.people.numeric else []), "count": len(scored)}
-        return SystemRates(
-            system=system,
-            **counts,
-            **numbers,
-            share_passing=passing.value,
-            intervals=RateIntervals(average, passing, raw, shares),
-            words={word: int(np.sum(scored == code)) for word, code in self._words.items()},
-            unscored=dict(sum((part.unscored for part in parts), Counter())),
-        )
-
-
 def word_shares(
     codes: Floats, groups: Ints | array[int], words: Mapping[str, int], *, level: float = 0.95
 ) -> dict[str, Estimate]:
@@ -303,11 +191,6 @@ def churn(
         rate = Estimate(None, level=level, n_expected=len(rows), reason=reason)
     to_fail, to_pass = (int(np.sum(moved == end)) * rules[0].judge.numeric for end in (-1.0, 1.0))
     return Churn(replace(rate, n_unscored=n_unscored), to_fail, to_pass)
-
-
-def joined(arrays: Iterable[array[Any]]) -> Any:
-    parts: Sequence[Any] = [np.frombuffer(part, dtype=part.typecode) for part in arrays]
-    return np.concatenate(parts) if parts else np.empty(0)
 
 
 def group_number(group: str) -> int:
