@@ -110,13 +110,7 @@ def test_judge(judgecal: Run, served: Served, tmp_path: Path) -> None:
     )
     assert printed["n_unscored"] == 4  # items 7, 17, 27, 37
     shown = [told(one["raw"], 1, 100.0) for one in printed["systems"].values()]
-    page = check_page(
-        judgecal,
-        printed,
-        ["rates", "rate", "unscored", "notes"],
-        *shown,
-        "4 of 40 unscored",
-    )
+    page = check_page(judgecal, printed, ["rates", "rate", "unscored", "notes"], *shown, "4 of 40 unscored")
     assert "That is not the share that people would pass." in page
     carried = items_of(page)
     marks = [item["marks"] for item in carried["items"]]
