@@ -390,7 +390,6 @@ class Frame:
     x_range: tuple[float, float]  # what they reach, in the units of the values
     y_range: tuple[float, float]
     titles: tuple[str, str]  # of the axis below, and of the upright one, which stands above it
-    log: bool = False  # whether the axis below is logarithmic
     left: float = 44.0
     top: float = 26.0
     tall: float = 190.0
@@ -412,9 +411,7 @@ class Frame:
 
     def x(self, value: float) -> float:
         """The pixel of a value on the axis below."""
-        ends = (value, *self.x_range)
-        value, low, high = map(math.log10, ends) if self.log else ends
-        return place(value, low, high, self.left, self.right)
+        return place(value, *self.x_range, self.left, self.right)
 
     def y(self, value: float) -> float:
         """The pixel of a value on the upright axis."""
@@ -427,12 +424,7 @@ class Frame:
 
     def numbers(self) -> list[Tick]:
         """Round numbers on the axis below."""
-        low, high = self.x_range
-        if not self.log:
-            return ticks(low, high, self.left, self.right, most=5 if self.width < 400 else 7)
-        powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-        nice = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
-        return apart(Tick(self.x(value), f"{value:,g}") for value in nice if low <= value <= high)
+        return ticks(*self.x_range, self.left, self.right, most=5 if self.width < 400 else 7)
 
     def drawn(self, marks: Sequence[Mark], below: Sequence[Tick] | None = None) -> str:
         """The chart as SVG; `below` are the numbers of the axis where they are no round ones."""

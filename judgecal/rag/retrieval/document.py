@@ -152,6 +152,7 @@ def _hand_on(result: RetrievalResult) -> Section:
             "recall": lambda row: estimate(row.recall),
             "points gained": lambda row: f"{100 * (recall[row.k] - before[row.k]):+.1f}",
         },
+        short=True,
     )
     # The smallest k whose recall comes near to that of the deepest.
     deepest = result.hand_on[-1]
@@ -168,8 +169,7 @@ def _hand_on(result: RetrievalResult) -> Section:
             f"the tokenizer {result.tokens_by}; a model's own count is higher."
         )
     caption = "How large should k be? Each further document costs tokens with every question."
-    block = replace(columns, short=True)
-    return section("hand-on", "How many documents to hand on", caption, Paragraph(text, short=True), block)
+    return section("hand-on", "How many documents to hand on", caption, Paragraph(text, short=True), columns)
 
 
 def _windows(result: RetrievalResult) -> Section:
