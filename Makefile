@@ -26,14 +26,15 @@ unexport PYTHONDONTWRITEBYTECODE
 
 demo: $(READY)
 	@rm -rf .demo && $(BIN)/judgecal init .demo --json >/dev/null
-	@echo "1. $(DEMO_CSV): 223 replies of a made-up help desk, 130 with our label, all with a judge's verdict." && echo
+	@echo "1. $(DEMO_CSV): 223 replies of a made-up help desk, 130 with our label. Is its judge any good, and where does it fail?" && echo
 	@cd .demo && ../$(BIN)/judgecal agreement ../$(DEMO_CSV) --labels-by project --name first
-	@echo && echo "2. That import; then judgecal optimize: does a prompt do better, with the model embedded?" && echo
+	@echo && echo "2. Its answers become a gold set. Does another prompt do better than correctness_v3, with the free model?" && echo
 	@cd .demo && ../$(BIN)/judgecal gold import ../$(DEMO_CSV) --as judged \
 		--label label --verdict judge --scale binary --labels-by project --json >/dev/null
-	@cd .demo && ../$(BIN)/judgecal optimize --gold judged --signature mosaic/relevance_to_query --name demo
-	@echo && printf 'page: ' && cd .demo && ../$(BIN)/judgecal report demo --format html
-	@echo "next: cd .demo && ../$(BIN)/judgecal report demo --open"
+	@cd .demo && ../$(BIN)/judgecal optimize --gold judged --signature correctness_v3 --name better
+	@echo && echo "3. The page of the CSV's judge, with every answer on which it errs:" && echo
+	@cd .demo && ../$(BIN)/judgecal report first --format html
+	@echo "next: cd .demo && ../$(BIN)/judgecal report first --open"
 
 # Plays the README and the first page of the handbook from a bare clone in an empty environment.
 welcome:

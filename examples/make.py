@@ -3,11 +3,11 @@
 - `promptfoo.json`: the shape of `promptfoo eval --output`, with a rating for each answer and an assertion that ran.
 - `mlflow_traces.jsonl`: the shape of MLflow's `search_traces()`, with two people's feedback and a judge's.
 - `mosaic.jsonl`: a table as Mosaic AI Agent Evaluation takes it.
-- `judged.csv`: 223 replies, of which 67 only echo the question, with a judge's verdict on whether the reply takes
-  up what was asked, and our label on 130 of them, drawn at random.
+- `judged.csv`: 223 replies with their references, of which 67 only echo the question, with a judge's verdict, and
+  on 130 of them, drawn at random, our label: is the reply right?
 
-No tool was run. The labels are those of answers.csv, the project's own, and in judged.csv what we made each reply
-for. The judge in both exports is a rule of ours, which counts the words that answer and reference share; that of
+No tool was run. The labels are the project's own: those of answers.csv, and what stands below of its other replies.
+The judge in both exports is a rule of ours, which counts the words that answer and reference share; that of
 judged.csv passes what shares a word with the question or is short, unless it meets a phrase that it knows.
 """
 
@@ -124,15 +124,25 @@ ECHOES = (
 )
 
 
-def replies(rows: list[dict[str, str]]) -> list[tuple[str, str, str]]:
-    """Question, reply and whether it takes up the question; some questions have two replies that echo them."""
-    draw, asked = random.Random(7), list(dict.fromkeys(row["question"] for row in rows))
-    twice, found = set(draw.sample(range(len(asked)), 7)), list[tuple[str, str, str]]()
-    for n, question in enumerate(asked):
-        found += [(question, row["answer"], "yes") for row in rows if row["question"] == question]
+WRONG = {"n06", "n14", "n22", "n24", "n48", "n53", "n59"}
+"""The replies of new_answers.csv that say something else than the reference."""
+
+
+def replies(rows: list[dict[str, str]]) -> list[tuple[str, str, str, str]]:
+    """Question, reference, reply and whether the reply is right; some questions have two that only echo them."""
+    draw, asked = random.Random(7), {row["question"]: row["reference"] for row in rows}
+    twice, made = set(draw.sample(range(len(asked)), 7)), list[tuple[str, str, str, str]]()
+    for n, (question, reference) in enumerate(asked.items()):
+        of_question = [row for row in rows if row["question"] == question]
+        made += [(question, reference, row["answer"], right(row)) for row in of_question]
         echoes = [ECHOES[(n + k) % len(ECHOES)] for k in range(1 + (n in twice))]
-        found += [(question, echo.format(question), "no") for echo in echoes]
-    return found
+        made += [(question, reference, echo.format(question), "no") for echo in echoes]
+    return made
+
+
+def right(row: dict[str, str]) -> str:
+    """The project's label of a reply."""
+    return row.get("rater_a") or ("no" if row["id"] in WRONG else "yes")
 
 
 def passes(question: str, reply: str) -> bool:
@@ -143,14 +153,14 @@ def passes(question: str, reply: str) -> bool:
 
 def judged(path: Path, rows: list[dict[str, str]]) -> None:
     """Write judged.csv: a label on some replies, a verdict on all."""
-    found = replies(rows)
-    labelled = set(random.Random(0).sample(range(len(found)), 130))
+    made = replies(rows)
+    labelled = set(random.Random(0).sample(range(len(made)), 130))
     with path.open("w", encoding="utf-8", newline="") as file:
         out = csv.writer(file, lineterminator="\n")
-        out.writerow(["question", "answer", "label", "judge"])
-        for n, (question, reply, label) in enumerate(found):
+        out.writerow(["question", "reference", "answer", "label", "judge"])
+        for n, (question, reference, reply, label) in enumerate(made):
             verdict = "yes" if passes(question, reply) else "no"
-            out.writerow([question, reply, label if n in labelled else "", verdict])
+            out.writerow([question, reference, reply, label if n in labelled else "", verdict])
 
 
 def read(name: str) -> list[dict[str, str]]:
