@@ -8,6 +8,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from judgecal.errors import InputError, listed
 from judgecal.records import Failure
@@ -335,6 +336,7 @@ def _on_scale(text: str, scale: Scale) -> str:
 _FRACTIONS = 10  # verdicts of 0 and 1 alone; fewer may be so by chance
 
 
+@lru_cache(maxsize=4096)  # few cells of a table differ
 def read_verdict(scale: Scale, text: str) -> tuple[Label | None, Failure | None]:
     """A recorded verdict, or why it is none of the scale."""
     if not text.strip():
@@ -366,17 +368,18 @@ def verdict_scale(people: Scale, cells: Iterable[str]) -> Scale:
     whole = replace(people, step=None) if people.kind == "points" else people
     if not people.numeric:
         return whole
-    written = [cell.strip() for cell in cells if cell.strip()]
+    written = Counter(cell.strip() for cell in cells)
+    del written[""]
 
     def readable(scale: Scale) -> int:
-        return sum(read_verdict(scale, cell)[0] is not None for cell in written)
+        return sum(n for cell, n in written.items() if read_verdict(scale, cell)[0] is not None)
 
     between = [Scale("points", people.low, people.high)] if people.kind == "ordinal" else []
     forms = (whole, *between, Scale.parse("binary"), Scale.parse("percentage"))
     scale, fraction = max(forms, key=readable), Scale.parse("fraction")  # of equals the first
-    shares = [read_verdict(fraction, cell)[0] for cell in written]
+    shares = [read_verdict(fraction, cell)[0] for cell in written.elements()]
     if not shares or None in shares:
-        verdicts = [read_verdict(scale, cell)[0] for cell in written]
+        verdicts = [read_verdict(scale, cell)[0] for cell in written.elements()]
         numbers = [verdict for verdict in verdicts if isinstance(verdict, float)]
         signed = any(cell.endswith("%") for cell in written)
         small = scale.kind == "percentage" and not signed and narrow_labels(numbers, scale)
@@ -384,6 +387,6 @@ def verdict_scale(people: Scale, cells: Iterable[str]) -> Scale:
     inner = any(share not in (0.0, 100.0) for share in shares)
     if not inner and (len(shares) < _FRACTIONS or people.kind in ("binary", "percentage")):
         return scale  # 0 and 1 alone may be labels as they are
-    holds = scale is whole and whole.kind != "percentage" and readable(whole) == len(written)
-    narrow = inner and narrow_labels([float(cell) for cell in written], whole)
+    holds = scale is whole and whole.kind != "percentage" and readable(whole) == written.total()
+    narrow = inner and narrow_labels([float(cell) for cell in written.elements()], whole)
     return scale if holds and not narrow else fraction
