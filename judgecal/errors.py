@@ -82,11 +82,12 @@ def unknown_name(kind: str, name: str, known: Sequence[str]) -> InputError:
 _KNOWN_SHOWN = 12  # names, where none is near
 _LISTED_BY = {
     "model": "judgecal models",
-    "signature": "judgecal signature list",
+    "signature": "judgecal judges",
+    "judge": "judgecal judges",
     "suite": "judgecal judges",
     "local judge": "judgecal judges",
-    "gold set": "judgecal gold list",
-    "gold set or experiment": "judgecal gold list",
+    "gold set": "judgecal gold check",
+    "gold set or experiment": "judgecal gold check",
     "experiment": "judgecal report --all",
 }
 

@@ -10,7 +10,6 @@ import ast
 import builtins
 import hashlib
 import importlib.util
-import re
 import sys
 import traceback
 from collections.abc import Collection, Mapping, Sequence
@@ -38,8 +37,6 @@ ITEM_INPUTS = frozenset({
     ANSWER_B,
 })  # fmt: skip
 """The inputs that every item has a place for; any other name is that of a field."""
-BLANK = re.compile(r"\((?:say (?:here,|what |when\))|Say here what |Give an example of each:)[^)]*\)")
-"""What `signature new` leaves to be filled in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +159,6 @@ class SignatureOutline:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...] = ()
     instructions: str = ""
-    template: str | None = None  # that it is still one, where it is
 
     @property
     def unit(self) -> str:
@@ -210,8 +206,7 @@ def outline_signature(name: str, *, workspace: Workspace) -> SignatureOutline:
     if len(scales) > 1:
         raise InputError(f"{path}: one verdict field expected, found {len(scales)}; keep one")
     scale, instructions = scales[0] if scales else None, ast.get_docstring(ours[0]) or ""
-    template = _template_problem(path, source)
-    return SignatureOutline(name, scale, tuple(inputs), tuple(outputs), instructions, template)
+    return SignatureOutline(name, scale, tuple(inputs), tuple(outputs), instructions)
 
 
 def _field_of(node: ast.AnnAssign, given: Mapping[str, ast.expr], where: str) -> Any:
@@ -221,7 +216,7 @@ def _field_of(node: ast.AnnAssign, given: Mapping[str, ast.expr], where: str) ->
         try:
             return ast.literal_eval(given.get(part.id, part) if isinstance(part, ast.Name) else part)
         except ValueError:
-            what = f"{ast.unparse(part)} is told by running it alone: judgecal signature check runs it"
+            what = f"{ast.unparse(part)} is told by running it alone, as judgecal judges NAME does"
             raise InputError(f"{where}: {what}") from None
 
     annotation = node.annotation
@@ -272,18 +267,7 @@ def read_source(path: Path) -> str:
 
 def _load_file(path: Path, name: str) -> LoadedSignature:
     source = read_source(path)
-    if problem := _template_problem(path, source):
-        raise InputError(problem)
     return loaded_class(only_signature(path, source), name, path, source)
-
-
-def _template_problem(path: Path, source: str) -> str | None:
-    """Where a file still has what `signature new` leaves to be written; None where it has not."""
-    if (blank := BLANK.search(source)) is None:
-        return None
-    where = f"{path}:{source.count(chr(10), 0, blank.start()) + 1}"
-    what = f"still the template of signature new, {blank[0][:30]} ..."
-    return f"{where}: {what}: write what it asks for, or leave it out"
 
 
 def loaded_class(

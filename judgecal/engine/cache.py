@@ -18,12 +18,14 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from judgecal.engine.calls import Message, Reply, ReplySchema
 from judgecal.engine.log import DAMAGED, PRIVATE, FieldTypes, as_line, say_damaged
 from judgecal.errors import InputError
-from judgecal.models import ModelSpec
+from judgecal.models import ModelSpec, load_catalogue
 from judgecal.records import Result, canonical_json
+from judgecal.workspace import Workspace
 
 _FILE = "replies.sqlite"
 _MAX_BYTES = 1 << 30
@@ -47,24 +49,30 @@ def cache_folder() -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredReplies(Result):
-    """The store of replies: its file, and how many it holds; `n_deleted` by `cache clear`, else None."""
+class ModelsHere(Result):
+    """The models that can be called by an alias, the workspace's own first, and the folder of stored replies
+    with its size."""
 
-    path: str
-    n: int
+    models: tuple[ModelSpec, ...]
+    replies: Path
     n_bytes: int
-    n_deleted: int | None = None
+    n_own: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        """Of a model what says whether it can be called, and at what price."""
+        names = ("alias", "id", "input_usd_per_1m", "output_usd_per_1m", "context_window", "key_env")
+        models = [
+            {**{name: getattr(model, name) for name in names}, "key_present": model.key_present}
+            for model in self.models
+        ]
+        return {"models": models, "replies": {"path": str(self.replies), "n_bytes": self.n_bytes}}
 
 
-def stored_replies(*, clear: bool = False) -> StoredReplies:
-    """What the store holds, after all of it was deleted where `clear` says so. It is not made for that."""
-    path = cache_folder() / _FILE
-    if not path.exists():
-        return StoredReplies(str(path), 0, 0, 0 if clear else None)
-    with ReplyCache(path.parent) as cache:
-        n_deleted = cache.clear() if clear else None
-        n = cache.count()
-    return StoredReplies(str(path), n, path.stat().st_size, n_deleted)
+def models_here(workspace: Workspace) -> ModelsHere:
+    """List the models by their aliases."""
+    catalogue, folder = load_catalogue(workspace), cache_folder()
+    size = sum(path.stat().st_size for path in folder.glob(f"{_FILE}*"))
+    return ModelsHere(tuple(catalogue.specs.values()), folder, size, catalogue.n_own)
 
 
 def open_cache(
@@ -118,26 +126,6 @@ class ReplyCache:
     def __exit__(self, *_: object) -> None:
         self.flush(now=True)
         self._db.close()
-
-    def count(self) -> int:
-        """How many replies it holds; an empty store is no missing one, so this is no `len`."""
-        self.flush(now=True)
-        try:
-            return int(self._db.execute("SELECT COUNT(*) FROM replies").fetchone()[0])
-        except sqlite3.Error as error:
-            raise self._unusable(error) from error
-
-    def clear(self) -> int:
-        """Delete every reply, and give the space back; how many there were."""
-        n = self.count()
-        try:
-            with self._transaction():
-                self._db.execute("DELETE FROM replies")
-            self._db.execute("VACUUM")
-            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        except sqlite3.Error as error:
-            raise self._unusable(error) from error
-        return n
 
     def get(self, key: str) -> tuple[Reply, float] | None:
         """The reply stored under a key, and when; one that is damaged is named and counts as not there.

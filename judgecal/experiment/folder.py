@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from judgecal.artefacts import SCHEMA, check_schema, read_json, read_toml, toml_text, validated
 from judgecal.errors import InputError, JudgecalError, refuse
 from judgecal.judges import Judge, PromptJudge
-from judgecal.records import Context, Item, Pair, Result, Turn, as_plain, digest
+from judgecal.records import Result, as_plain, digest
 from judgecal.scale import Scale
 from judgecal.workspace import Workspace, name_problem, write_text
 
@@ -34,16 +34,6 @@ _LAST = 100_000  # bytes of a journal within which its last line begins
 _AT = re.compile(rb'"at": ?"(\d{4}-\d\d-\d\dT[\d:]+\+00:00)"')
 _HEAD = 200  # characters of a summary within which it says what code made it
 _SOURCES = (".py", ".html", ".css", ".js")
-_BLANK = Item(
-    item_id="",
-    group="",
-    question="{question}",
-    answer="{answer}",
-    reference_answers=("{reference_answer}",),
-    contexts=(Context("{context}"),),
-    pair=Pair("{answer_a}", "{answer_b}"),
-    conversation=(Turn("user", "{conversation}"),),
-)
 _R = TypeVar("_R", bound=Result)
 
 OPENED: ContextVar[Path | None] = ContextVar("OPENED", default=None)
@@ -252,9 +242,7 @@ def keep_judges(experiment: Experiment, judges: Iterable[Judge]) -> None:
     for judge in judges:
         instructions = messages = None
         if isinstance(judge, PromptJudge):
-            item = dataclasses.replace(_BLANK, fields={name: f"{{{name}}}" for name in judge.inputs})
-            turns = judge.messages(item)
-            messages = "\n\n".join(f"[{turn['role']}]\n{turn['content']}" for turn in turns)
+            messages = judge.as_sent()
             instructions = str(judge.signature.cls.instructions)
         elif (program := getattr(judge, "program", None)) is not None:
             from judgecal.judges.module import instructions_of

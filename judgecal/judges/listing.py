@@ -1,16 +1,53 @@
-"""What can judge here: the signatures, text prompts and suites of a workspace, and the local judges."""
+"""What can judge here, and one judge with everything that is wrong with it."""
 
 from __future__ import annotations
 
+import ast
+import difflib
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from judgecal.errors import InputError
+from judgecal.errors import InputError, unknown_name
 from judgecal.judges.function import LocalJudge, load_local, local_judges
+from judgecal.judges.prompt import PromptJudge, turns_text
 from judgecal.judges.protocol import JudgeName
-from judgecal.judges.signature_files import ListedSignature, signatures_of
 from judgecal.judges.suite import list_suites, load_suite
+from judgecal.models import EMBEDDED
 from judgecal.records import Result
-from judgecal.workspace import Workspace
+from judgecal.signatures import (
+    CHUNK,
+    ITEM_INPUTS,
+    LoadedSignature,
+    field_lines,
+    list_signatures,
+    load_signature,
+    only_signature,
+    outline_signature,
+    read_source,
+    scale_of_field,
+    source_file,
+    verdict_fields,
+)
+from judgecal.workspace import Workspace, shown
+
+_ANSWERS = ("answer_under_test", "answer", "response")
+# what is judged by, and not judged
+_BESIDE = {"question", "reference_answer", "reference_answers", "conversation"}
+_NO_TEXT = ("item", "expect")  # what only a function can take
+_NEAR = 0.8  # how like two names are where one may be a slip of the pen for the other
+
+
+@dataclass(frozen=True, slots=True)
+class ListedSignature:
+    """A signature of a workspace, or why it cannot be read; without a scale it answers and judges nothing."""
+
+    name: str
+    scale: str | None = None
+    inputs: tuple[str, ...] = ()
+    unit: str | None = None
+    problem: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +86,41 @@ class JudgesHere(Result):
     """Signatures that give no verdict, such as an answerer's."""
 
 
+@dataclass(frozen=True, slots=True)
+class JudgeProblem:
+    """What is wrong with a judge's file, and where: `file:line`."""
+
+    where: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownJudge(Result):
+    """One signature, text prompt, suite or local judge.
+
+    `prompt`: what a model is sent, with the names of the inputs in their places. `judges`: those of a suite.
+    `about`: of a local judge what its verdict is, what it needs, its settings and its source.
+    """
+
+    judge: str
+    kind: str
+    scale: str | None = None
+    unit: str | None = None
+    inputs: tuple[str, ...] = ()
+    prompt: str | None = None
+    judges: tuple[str, ...] = ()
+    about: tuple[str, ...] = ()
+    problems: tuple[JudgeProblem, ...] = ()
+
+
 def judges_here(workspace: Workspace) -> JudgesHere:
     """List what can judge here; what cannot be read is listed with the reason, and no signature is run."""
-    suites, local, listed = [], [], signatures_of(workspace).signatures
-    silent = [one.name for one in listed if one.scale is None and one.problem is None]
-    able = [one for one in listed if one.name not in silent]
+    suites, local, listed = [], [], [_listed(name, workspace) for name in list_signatures(workspace)]
+    silent = [signature.name for signature in listed if signature.scale is None and not signature.problem]
+    able = [signature for signature in listed if signature.name not in silent]
     signatures, prompts = (
-        tuple(one for one in able if one.name.endswith(".md") == as_text) for as_text in (False, True)
+        tuple(signature for signature in able if signature.name.endswith(".md") == as_text)
+        for as_text in (False, True)
     )
     for name in list_suites(workspace):
         try:
@@ -75,3 +140,141 @@ def judges_here(workspace: Workspace) -> JudgesHere:
             LocalHere(str(judge), about, scale, rule.unit, rule.needs, settings, rule.source, problem)
         )
     return JudgesHere(str(workspace.root), signatures, prompts, tuple(suites), tuple(local), tuple(silent))
+
+
+def _listed(name: str, workspace: Workspace) -> ListedSignature:
+    try:
+        outline = outline_signature(name, workspace=workspace)
+    except InputError as error:
+        return ListedSignature(name, problem=error.problems[0])
+    scale = None if outline.scale is None else str(outline.scale)
+    return ListedSignature(name, scale, outline.inputs, outline.unit)
+
+
+# --- one of them
+
+
+def show_judge(name: str, workspace: Workspace) -> ShownJudge:
+    """Show a signature, a text prompt, a suite or a local judge, by its name or by a judge's string.
+
+    A signature is run. Its prompt is the one that the named model is sent, else the embedded model.
+    """
+    signatures, suites = list_signatures(workspace), list_suites(workspace)
+    base, _, model = name.partition("@")
+    if base in signatures:
+        return _shown_prompt(base, name if model else None, workspace)
+    if name in suites:
+        path = workspace.suites / f"{name}.toml"
+        try:
+            judges = tuple(judge.name for judge in load_suite(name, workspace=workspace).judges)
+        except InputError as error:
+            problems = tuple(_placed(path, problem) for problem in error.problems)
+            return ShownJudge(name, "suite", problems=problems)
+        return ShownJudge(name, "suite", judges=judges)
+    parsed = JudgeName(name, "local") if name in local_judges() else JudgeName.read(name)
+    if parsed is None or parsed.kind == "prompt":
+        rules = (f"{rule}@local" for rule in local_judges())
+        raise unknown_name("judge", name, [*signatures, *suites, *rules])
+    from judgecal.judges import judge_named
+
+    judge, about = judge_named(parsed, workspace=workspace), tuple[str, ...]()
+    if parsed.kind == "local":
+        rule = load_local(parsed.signature)
+        about = (rule.about.removeprefix(f"`{parsed.signature}@local`: "), f"It needs {rule.needs}.")
+        about += tuple(f"Setting: {setting}" for setting in rule.settings)
+        about += (f"Source: {rule.source}",) if rule.source else ()
+    scale = None if judge.scale is None else str(judge.scale)
+    return ShownJudge(judge.name, judge.kind, scale, judge.unit, tuple(judge.inputs), about=about)
+
+
+def _shown_prompt(signature: str, judge: str | None, workspace: Workspace) -> ShownJudge:
+    path = source_file(signature, workspace)
+    try:
+        loaded = load_signature(signature, workspace=workspace)
+    except InputError as error:
+        further = () if signature.endswith(".md") else _verdict_problems(path)
+        problems = tuple({*(_placed(path, text) for text in error.problems), *further})
+        return ShownJudge(signature, "prompt", problems=problems)
+    lines, found = field_lines(loaded.text), [*_inputs(loaded)]
+    if loaded.prompt is None:
+        found += [*_shape(loaded), *_imports(loaded)]
+    problems = tuple(
+        JudgeProblem(f"{shown(path)}:{at if isinstance(at, int) else lines.get(at, 1)}", message)
+        for at, message in found
+    )
+    scale = prompt = None
+    if loaded.scale is not None:
+        scale, made = str(loaded.scale), PromptJudge(judge or f"{signature}@{EMBEDDED}", workspace=workspace)
+        prompt = made.as_sent()
+        if judge is None and loaded.prompt is not None:  # which the embedded model alone is sent otherwise
+            prompt = turns_text(loaded.prompt.filled({name: f"{{{name}}}" for name in loaded.inputs}))
+    name, inputs = judge or signature, loaded.inputs
+    return ShownJudge(name, "prompt", scale, loaded.unit, inputs, prompt, problems=problems)
+
+
+Found = Iterator[tuple[str | int, str]]
+"""Problems, each with its line or the field or class that stands there."""
+
+
+def _placed(path: Path, text: str) -> JudgeProblem:
+    match = re.match(rf"{re.escape(str(path))}(?::(\d+))?: ", text)
+    line = match[1] if match and match[1] else "1"
+    return JudgeProblem(f"{shown(path)}:{line}", text[match.end() :] if match else text)
+
+
+def _verdict_problems(path: Path) -> Iterator[JudgeProblem]:
+    """Of a file that does not load, what is wrong with every verdict, not with the first one alone."""
+    try:
+        source = read_source(path)
+        cls, lines = only_signature(path, source), field_lines(source)
+    except InputError:
+        return
+    for name in verdict_fields(cls):
+        try:
+            scale_of_field(cls.output_fields[name], f"{path}:{lines.get(name, 1)}: {name}")
+        except InputError as error:
+            yield from (_placed(path, text) for text in error.problems)
+
+
+def _shape(loaded: LoadedSignature) -> Found:
+    cls, outputs = loaded.cls, list(loaded.cls.output_fields)
+    if not (cls.__doc__ or "").strip() or cls.instructions.startswith("Given the fields `"):
+        yield cls.__name__, "no instructions: say in the class's docstring what is to be judged, and how"
+    if loaded.verdict is None:
+        what = "give one output a number, bool or Literal type"
+        yield outputs[-1], f"no verdict: it can answer, and not judge; for a judge, {what}"
+        return
+    if loaded.reasoning is None:
+        yield loaded.verdict, "no reasoning: a verdict is better for a `str` output that stands before it"
+    elif outputs.index(loaded.reasoning) > outputs.index(loaded.verdict):
+        what = "stands after the verdict: a model reasons in order, so put it before"
+        yield loaded.reasoning, f"{loaded.reasoning} {what}"
+    scale = loaded.judge_scale()
+    if scale.kind == "nominal" and len(scale.categories) == 2:
+        words = " and ".join(scale.categories)
+        what = "are read as words without an order: write yes and no, or pass and fail"
+        yield loaded.verdict, f"{words} {what}"
+
+
+def _inputs(loaded: LoadedSignature) -> Found:
+    for name in loaded.inputs:
+        kind = loaded.cls.input_fields[name].annotation
+        if kind is not str:
+            type_name = kind.__name__ if isinstance(kind, type) else str(kind).replace("typing.", "")
+            yield name, f"{name} is filled with a text, and its type is {type_name}: use str"
+        near = difflib.get_close_matches(name, sorted(ITEM_INPUTS), n=1, cutoff=_NEAR)
+        if name not in ITEM_INPUTS and near:
+            yield name, f"{name} is looked up in the items' fields: did you mean {near[0]}?"
+        if name in _NO_TEXT:
+            yield name, f"we cannot fill {name} in a prompt: choose another name"
+    if loaded.scale is not None and set(loaded.inputs) <= _BESIDE:
+        one_of = f"name one of {', '.join((*_ANSWERS, CHUNK))}, or a field"
+        yield loaded.cls.__name__, f"nothing under test among the inputs: {one_of}"
+
+
+def _imports(loaded: LoadedSignature) -> Found:
+    for node in ast.walk(ast.parse(loaded.text)):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        if any(name.split(".")[0] == "judgecal" for name in names):
+            yield getattr(node, "lineno", 1), "imports judgecal: a signature is plain DSPy, remove it"

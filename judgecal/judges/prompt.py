@@ -28,7 +28,7 @@ from judgecal.judges.protocol import JudgeKind, JudgeName, item_inputs, refuse_l
 from judgecal.judges.reply import read_reply, read_text_reply
 from judgecal.models import ModelSpec, load_catalogue
 from judgecal.models.embedded import VERSION
-from judgecal.records import Item, digest
+from judgecal.records import Context, Item, Pair, Turn, digest
 from judgecal.scale import Scale
 from judgecal.signatures import LoadedSignature, load_signature
 from judgecal.workspace import Workspace, find_workspace, write_text
@@ -36,7 +36,22 @@ from judgecal.workspace import Workspace, find_workspace, write_text
 PROBE = Item("", "", "", "", reference_answers=("",))
 """An empty item: the messages of a judge about it hold everything of the prompt but the item's own text."""
 
+_NAMED = Item(
+    item_id="",
+    group="",
+    question="{question}",
+    answer="{answer}",
+    reference_answers=("{reference_answer}",),
+    contexts=(Context("{context}"),),
+    pair=Pair("{answer_a}", "{answer_b}"),
+    conversation=(Turn("user", "{conversation}"),),
+)
 _OURS = "judgecal"
+
+
+def turns_text(turns: Iterable[Message]) -> str:
+    """Messages as one text, the role above each."""
+    return "\n\n".join(f"[{turn['role']}]\n{turn['content']}" for turn in turns)
 
 
 class PromptJudge:
@@ -133,6 +148,12 @@ class PromptJudge:
             return list(self.adapter.format(self.compiled, [], item_inputs(self.inputs, item)))
         harmless = neutralised(item_inputs(self.inputs, item), keys=self._reply_keys)
         return [*self._prefix, {"role": "user", "content": self._user_message(harmless)}]
+
+    def as_sent(self) -> str:
+        """The messages with the names of the inputs in their places."""
+        return turns_text(
+            self.messages(dataclasses.replace(_NAMED, fields={name: f"{{{name}}}" for name in self.inputs}))
+        )
 
     @cached_property
     def _reply_keys(self) -> tuple[str, ...]:

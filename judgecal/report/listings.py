@@ -1,23 +1,18 @@
-"""The documents of the commands that list what is here: signatures, judges, stored replies, rules met."""
+"""The documents of the commands that list what is here: models, judges, rules met."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import shlex
+from collections.abc import Sequence
 
-from judgecal.engine.cache import StoredReplies
+from judgecal.engine.cache import ModelsHere
 from judgecal.experiment.rules import POOLED, RulesResult
-from judgecal.judges.listing import JudgesHere
-from judgecal.judges.signature_files import (
-    CheckedSignature,
-    ListedSignature,
-    NewSignature,
-    SignatureChecks,
-    SignatureList,
-)
+from judgecal.judges.listing import JudgesHere, ShownJudge
 from judgecal.records import Headline
 from judgecal.report.document import (
     Bullets,
     Document,
+    Lines,
     Paragraph,
     Table,
     listing,
@@ -28,105 +23,41 @@ from judgecal.report.document import (
 from judgecal.report.numbers import DASH, between, count, count_of, estimate, percent
 from judgecal.report.wording import sentence, sentences
 
-_PROBLEMS = 8  # in the short form
+_LINES = 12  # of a prompt, in the short form
 
 
-def replies_document(result: StoredReplies) -> Document:
-    """`cache path` and `cache clear`: where the store is and what it holds, or held."""
-    n = result.n if result.n_deleted is None else result.n_deleted
-    replies = "1 reply" if n == 1 else f"{count(n)} replies"
-    kind, what = "cleared", f"{replies} deleted from {result.path}."
-    because, following = (
-        "Experiments keep their journals: we do not call again what they hold.",
-        "judgecal score",
-    )
-    if result.n_deleted is None:
-        kind, following = "stored", "judgecal cache clear"
-        what = f"Replies are stored in {result.path} ({replies}, {result.n_bytes / 1e6:,.1f} MB)."
-        again = "A request that was answered before comes from there and costs nothing"
-        because = f"{again}; --no-cache asks again."
-    return listing("Stored replies", Headline(kind, what, (because,), next=following))
+# --- models
 
 
-# --- signatures
-
-
-def signatures_document(result: SignatureList) -> Document:
-    """`signature list`: a row a signature."""
-    signatures = result.signatures
-    if not signatures:
-        following = "judgecal signature new my_judge --scale binary"
-        return listing("Signatures", Headline("none", "There is no signature here yet.", next=following))
-    broken = [signature.name for signature in signatures if signature.problem is not None]
-    headline = Headline(
-        "signatures",
-        f"{sum(signature.scale is not None for signature in signatures)} of {len(signatures)} signatures can "
-        "judge.",
-        tuple(f"{name} cannot be loaded." for name in broken),
-        next=f"judgecal signature check{f' {broken[0]}' if broken else ''}",
-    )
+def models_document(here: ModelsHere) -> Document:
+    """`models`: alias, price and key of each model, and where replies are stored."""
+    words = {None: "none needed", True: "is set"}
     rows = [
-        (signature, "cannot be loaded" if signature.problem else "none: it answers")
-        for signature in signatures
+        [
+            model.alias,
+            words.get(model.key_present, f"no {model.key_env}"),
+            model.id,
+            *(
+                "unknown" if usd is None else f"{usd:g}"
+                for usd in (model.input_usd_per_1m, model.output_usd_per_1m)
+            ),
+            str(model.context_window or DASH),
+        ]
+        for models in (here.models[: here.n_own], here.models[here.n_own :])
+        for model in sorted(models, key=lambda model: model.key_present is False)
     ]
-    return listing("Signatures", headline, _signatures(rows))
-
-
-def _signatures(
-    rows: Iterable[tuple[ListedSignature | CheckedSignature, str]], *, short: bool = True
-) -> Table:
-    return table(
-        rows,
-        {
-            "signature": lambda row: row[0].name,
-            "scale": lambda row: row[0].scale or row[1],
-            "unit": lambda row: row[0].unit or DASH,
-            "inputs": lambda row: ", ".join(row[0].inputs) or DASH,
-        },
-        left=4,
-        short=short,
-    )
-
-
-def signature_checks_document(result: SignatureChecks) -> Document:
-    """`signature check`: every problem with its place, and what items lack."""
-    signatures = result.signatures
-    problems = [f"{found.where}: {found.message}" for signature in signatures for found in signature.problems]
-    lacking = []
-    for signature in signatures:
-        missing = (
-            f"{part.n_items} of {result.n_items} have no {part.input} ({part.first[0]})"
-            for part in signature.lacking
-        )
-        if signature.lacking:
-            lacking.append(f"{signature.name} on {result.gold}: of the items {', '.join(missing)}.")
-    wrong = next((signature.name for signature in signatures if signature.problems), None)
-    ready = next(
-        (signature.name for signature in signatures if signature.scale and not signature.lacking), None
-    )
-    following = "judgecal signature list"
-    if wrong:
-        following = f"judgecal signature check {wrong}"
-    elif ready:
-        following = f"judgecal score --signatures {ready} --models embedded --gold {result.gold or 'starter'}"
-    who = f"{signatures[0].name} has" if len(signatures) == 1 else "The signatures have"
+    header = ["alias", "key", "litellm id", "USD/1M in", "USD/1M out", "context"]
+    ready = sum(model.key_present is not False for model in here.models)
     headline = Headline(
-        "problems" if problems or lacking else "sound",
-        f"{who} {count_of(len(problems), 'problem') if problems else 'no problem'}.",
-        tuple(lacking),
-        next=following,
+        "models",
+        f"{ready} of {len(rows)} models have the key that they need, or need none.",
+        (f"Replies are stored in {here.replies} ({here.n_bytes / 1e6:,.1f} MB) and served again.",),
+        next="judgecal score --models embedded",
     )
-    lists = Bullets(problems[:_PROBLEMS], short=True), Bullets(problems[_PROBLEMS:])
-    rows = [(signature, DASH) for signature in signatures]
-    return listing("Signatures", headline, bool(problems) and lists, _signatures(rows))
-
-
-def new_signature_document(result: NewSignature) -> Document:
-    """`signature new`: where the file is, and what it is read as."""
-    about = f"A judge of {result.unit}s on the scale {result.scale}; it asks for {', '.join(result.inputs)}."
-    what = f"{result.path} is written{': fill in what is in parentheses' * result.to_fill_in}."
-    following = f"judgecal signature check {result.name}"
-    return listing(f"Signature {result.name}", Headline("written", what, (about,), next=following))
+    about = "Prices in US dollars for a million tokens; judgecal.toml has further aliases."
+    return Document(
+        "Models", about, headline, [section("models", "Models", "", Table(header, rows, left=3, short=True))]
+    )
 
 
 # --- judges
@@ -195,7 +126,16 @@ def judges_here_document(here: JudgesHere) -> Document:
                 "Signatures",
                 "Prompts that judge on any model: SIGNATURE@MODEL, or as text prompts/NAME.md@MODEL.",
                 Paragraph(f"Signatures: {by_folder}. Text prompts: {as_text}.", short=True),
-                _signatures([(each, DASH) for each in (*signatures, *prompts)], short=False),
+                table(
+                    (*signatures, *prompts),
+                    {
+                        "signature": lambda signature: signature.name,
+                        "scale": lambda signature: signature.scale or DASH,
+                        "unit": lambda signature: signature.unit or DASH,
+                        "inputs": lambda signature: ", ".join(signature.inputs) or DASH,
+                    },
+                    left=4,
+                ),
             ),
             section(
                 "suites",
@@ -207,6 +147,34 @@ def judges_here_document(here: JudgesHere) -> Document:
             *notes_section(notes),
         ],
         run_lines=("run: judgecal judges",),
+    )
+
+
+def shown_judge_document(judge: ShownJudge) -> Document:
+    """`judges NAME`: what is wrong with one, what it asks for, and the prompt as it is sent."""
+    problems = [f"{problem.where}: {problem.message}" for problem in judge.problems]
+    lines = (judge.prompt or "").splitlines()
+    what = f"{count_of(len(problems), 'problem')}" if problems else "no problem"
+    asks = f"It asks for {', '.join(judge.inputs)}." if judge.inputs else ""
+    gives = f"It judges {judge.unit}s on the scale {judge.scale}." if judge.scale else ""
+    name = judge.judge if "@" in judge.judge else f"{judge.judge}@embedded"
+    following = f"judgecal score --judge {shlex.quote(name)}"
+    if judge.kind == "suite":
+        following = f"judgecal judge answers.csv --suite {judge.judge} -o judged.csv"
+    elif problems or not judge.scale:
+        following = "judgecal judges"
+    headline = Headline(
+        "problems" if problems else "sound",
+        f"{judge.judge} has {what}.",
+        sentences(gives, asks, len(lines) > _LINES and "--full prints all of its prompt."),
+        next=following,
+    )
+    return listing(
+        f"Judge {judge.judge}",
+        headline,
+        Bullets([*problems, *judge.about, *judge.judges], short=True),
+        bool(lines) and Lines(lines[:_LINES], short=True),
+        len(lines) > _LINES and Lines(lines[_LINES:]),
     )
 
 
