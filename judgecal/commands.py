@@ -62,19 +62,14 @@ TABLE = {
                            "ShownJudge": "report.listings:shown_judge_document"}),
     ),
     "Gold set": (
-        Command("gold list", "cli.gold:list_command", "List the gold sets of the workspace.",
-                documents={"GoldList": "report.gold:list_document"}),
         Command("gold import", "cli.gold_import:import_command",
                 "Make a gold set from a table or another tool's export.",
                 "labels.csv --as my-set --label ann --label bob --scale binary",
                 documents={"Imported": "report.gold:import_document"}),
-        Command("gold check", "cli.gold:check_command", "Name every problem of a set, with file and line.",
-                "starter",
-                documents={"GoldCheck": "report.gold:check_document",
-                           "GoldChecks": "report.gold:checks_document"}),
-        Command("gold agreement", "cli.gold:agreement_command",
-                "Say how far the raters of a set agree, pair by pair.", "starter",
-                documents={"RaterAgreement": "report.gold:agreement_document"}),
+        Command("gold check", "cli.gold:check_command",
+                "List the gold sets, or name every problem of one, with its raters' agreement.", "starter",
+                documents={"GoldList": "report.gold:list_document",
+                           "CheckedSet": "report.gold:check_document"}),
         Command("gold make", "rag.commands:make",
                 "Make questions from documents, with answers and quotes.",
                 "--documents starter --as made -n 8",
@@ -157,11 +152,7 @@ TABLE = {
 # fmt: on
 """Title on the first help -> its commands."""
 
-GROUPS = {
-    "gold": "Gold sets: list, check, agreement of the raters, import, made questions, sheets, labelling.",
-    "signature": "Signatures, the prompts of judges: list, new, check.",
-    "cache": "Stored replies: path, clear.",
-}
+GROUPS = {"gold": "Gold sets: check, import, made questions, sheets, labelling."}
 """First word of commands of two words -> what its help says."""
 
 COMMANDS = {command.name: command for commands in TABLE.values() for command in commands}

@@ -15,7 +15,7 @@ import pytest
 from judgecal.experiment.stored import read_experiment
 from judgecal.experiment.summary import floor_judges, stored_result
 from judgecal.workspace import find_workspace
-from tests.support.command import Run, filled_in, one_object
+from tests.support.command import Run, one_object, write_signature
 from tests.support.server import StubServer, running
 
 WORDS = ("follows", "breaks", "unclear")
@@ -75,9 +75,7 @@ def test_from_import_to_report(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
     inputs = "policy,customer_message,agent_reply"
-    assert judgecal("signature", "new", "policy", "--scale", "nominal", "--words", ",".join(WORDS), "--inputs",
-                    inputs).code == 0  # fmt: skip
-    filled_in(workspace_dir / "signatures" / "policy.py")
+    write_signature(workspace_dir, "policy", inputs, f"Literal{[*WORDS]}")
     table = write(workspace_dir / "cases.csv", rows())
     done = judgecal(
         "gold",
@@ -97,8 +95,7 @@ def test_from_import_to_report(
     )
     assert done.code == 0 and "not taken over: shift" in done.err, done.err
     assert judgecal("gold", "check", "cases").code == 0
-    checked = one_object(judgecal("signature", "check", "policy", "--gold", "cases", "--json"))
-    assert checked["signatures"][0]["problems"] == checked["signatures"][0]["lacking"] == []
+    assert one_object(judgecal("judges", "policy", "--json"))["problems"] == []
 
     judge = ("--signature", "policy", "--model", "mine", "--gold", "cases")
     better = one_object(judgecal("optimize", *judge, "--optimizer", "labeled", "--json"))
@@ -168,9 +165,7 @@ def _shares_are_told(judged: dict[str, Any]) -> None:
 
 def test_the_embedded_model_works_on_it_as_a_floor(judgecal: Run, workspace_dir: Path) -> None:
     inputs = "policy,customer_message,agent_reply"
-    assert judgecal("signature", "new", "policy", "--scale", "nominal", "--words", ",".join(WORDS), "--inputs",
-                    inputs).code == 0  # fmt: skip
-    filled_in(workspace_dir / "signatures" / "policy.py")
+    write_signature(workspace_dir, "policy", inputs, f"Literal{[*WORDS]}")
     table = write(workspace_dir / "cases.csv", rows(120))
     assert judgecal("gold", "import", table, "--as", "cases", *COLUMNS, "--label", "label", "--scale",
                     "nominal").code == 0  # fmt: skip
@@ -228,11 +223,7 @@ def test_judges_of_other_families_have_their_own_signature_on_the_embedded_model
 
 
 def test_what_items_lack_is_one_message(judgecal: Run, workspace_dir: Path) -> None:
-    assert (
-        judgecal("signature", "new", "policy", "--scale", "percentage", "--inputs", "policy,agent_reply").code
-        == 0
-    )
-    filled_in(workspace_dir / "signatures" / "policy.py")
+    write_signature(workspace_dir, "policy", "policy,agent_reply", "int")
     ran = judgecal("score", "--judge", "policy@embedded", "--gold", "starter")
     assert ran.code == 2 and "asks for policy" in ran.err and "asks for agent_reply" in ran.err
     assert (

@@ -296,7 +296,7 @@ def test_nq301_gives_the_known_values(judgecal: Run, shared_data: Path) -> None:
     )
     ran = judgecal("gold", "import", folder / "items.csv", "--as", "nq301", *columns)
     assert ran.code == 0, ran.err
-    pairs = one_object(judgecal("gold", "agreement", "nq301", "--json"))["pairs"]
+    pairs = one_object(judgecal("gold", "check", "nq301", "--json"))["raters"]["pairs"]
     (pair,) = [pair for pair in pairs if {pair["a"], pair["b"]} == {"annotator1", "annotator2"}]
     assert (round(pair["agreement"]["kappa"]["value"], 4), pair["n"]) == (0.7347, 1483)
     columns = ("--col", "judge=judge", "--verdict", "verdict", "--col", "item=item_id")

@@ -108,10 +108,10 @@ LOCK = ["--lock", "judge.lock.json"]
 # In the order in which they can run; the code is what they end in.
 COMMANDS: list[tuple[int, list[str]]] = [
     (0, ["models"]),
-    (0, ["gold", "list"]),
+    (0, ["gold", "check"]),
     (0, ["gold", "check"]),
     (0, ["gold", "check", "evil", "--full"]),
-    (0, ["gold", "agreement", "evil", "--full", "-o", f"raters{EVIL}.csv", "--replace"]),
+    (0, ["gold", "check", "evil", "--full", "-o", f"raters{EVIL}.csv", "--replace"]),
     (0, ["gold", "sheet", "evil", "-o", f"sheet{EVIL}.csv", "--raters", "2"]),
     (2, ["gold", "import", ROWS, "--as", "made"]),
     (2, ["gold", "import", ROWS, "--as", f"made{EVIL}", *COLUMNS]),
@@ -145,7 +145,7 @@ COMMANDS: list[tuple[int, list[str]]] = [
     *((0, ["report", name, *more]) for name in ("recorded", "chosen", "run", "better", "found", "answered")
       for more in ([], ["--full"], ["--format", "md"])),
     (0, ["score", "--name", "plain"]),
-    (0, ["gold", "agreement", "starter"]),
+    (0, ["gold", "check", "starter"]),
     (0, ["retrieval", "--name", "ranked"]),
     (0, ["answer", "--limit", "12", "--contexts", "controlled,none"]),
     (0, ["report", "plain", "--full"]),
@@ -206,7 +206,7 @@ def test_no_object_holds_what_acts(evil: Path) -> None:
 
 
 def test_an_object_says_the_same_in_every_encoding(evil: Path) -> None:
-    argv = ["gold", "list", "--json"]
+    argv = ["gold", "check", "--json"]
     (evil / "gold" / "evil" / "README.md").write_text("A set of names – ×.\n", encoding="utf-8")
     objects = [json.loads(ran(evil, argv, encoding=name).out) for name in ("utf-8", "cp1252", "ascii")]
     assert objects[0] == objects[1] == objects[2]

@@ -217,23 +217,9 @@ def test_no_lock_is_held_between_batches(tmp_path: Path) -> None:
         assert (stored(one, "b"), stored(other, "a")) == (Reply("2", "m"), Reply("1", "m"))
 
 
-def test_the_store_is_shown_and_emptied(judgecal: Run) -> None:
-    found = one_object(judgecal("cache", "path", "--json"))
-    assert (found["n"], found["n_deleted"]) == (0, None) and not Path(found["path"]).exists()
-    assert one_object(judgecal("cache", "clear", "--json"))["n_deleted"] == 0
+def test_models_name_the_folder_of_stored_replies(judgecal: Run) -> None:
+    assert one_object(judgecal("models", "--json"))["replies"] == {"path": str(cache_folder()), "n_bytes": 0}
     with ReplyCache(cache_folder()) as cache:
         cache.put("a", Reply("x" * 100_000, "m"))
-        cache.put("b", Reply("y", "m"))
-    before = one_object(judgecal("cache", "path", "--json"))
-    assert before["n"] == 2 and before["n_bytes"] > 100_000
-    assert judgecal("cache", "clear").said.startswith("2 replies deleted from ")
-    after = one_object(judgecal("cache", "path", "--json"))
-    assert after["n"] == 0 and after["n_bytes"] < 50_000
-
-
-def test_a_store_that_is_damaged_is_named(judgecal: Run) -> None:
-    cache_folder().mkdir()
-    (cache_folder() / "replies.sqlite").write_bytes(b"no store at all" * 100)
-    for word in ("path", "clear"):
-        ran = judgecal("cache", word)
-        assert ran.code == 2 and "the store of replies cannot be used" in ran.err
+    assert one_object(judgecal("models", "--json"))["replies"]["n_bytes"] > 100_000
+    assert f"Replies are stored in {cache_folder()} (0.1 MB)" in judgecal("models").said

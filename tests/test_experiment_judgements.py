@@ -13,7 +13,7 @@ from judgecal.experiment.judgements import StoredVerdicts, stored_notes, whole_i
 from judgecal.judges import item_inputs
 from judgecal.records import Context, Failure, Item, Judgement
 from judgecal.scale import Scale
-from tests.support.command import Run, filled_in, one_object
+from tests.support.command import Run, one_object, write_signature
 
 CODE = """def relevant(chunk: str, question: str) -> bool:
     if chunk == "broken":
@@ -152,8 +152,7 @@ def test_words_on_several_contexts_have_no_mean(judgecal: Run, workspace_dir: Pa
 
 
 def test_a_prompt_is_trained_by_labels_of_single_contexts(judgecal: Run, workspace_dir: Path) -> None:
-    assert judgecal("signature", "new", "rel", "--scale", "binary", "--inputs", "question,chunk").code == 0
-    filled_in(workspace_dir / "signatures" / "rel.py")
+    write_signature(workspace_dir, "rel", "question,chunk", 'Literal["yes", "no"]')
     file = table(workspace_dir)
     common = (
         "gold",

@@ -102,9 +102,7 @@ def test_few_shared_items_stand_in_the_whole_table_alone(judgecal: Run, workspac
     rows = made_items(40)
     ratings = given(rows, {"ann": [1.0] * 120, "bob": [1.0] * 120, "cat": [1.0] * 29})
     made_gold(workspace_dir / "gold" / "few", rows, ratings, scale=BINARY)
-    short, whole = (
-        judgecal("gold", "agreement", "few", *more).out.splitlines() for more in ((), ("--full",))
-    )
+    short, whole = (judgecal("gold", "check", "few", *more).out.splitlines() for more in ((), ("--full",)))
     assert "Fewer than 30 items in common, so only in the whole table (--full): cat." in " ".join(short)
     assert not [line for line in short if line.startswith("cat ")]
     assert [line for line in whole if line.split()[:2] == ["cat", "29"]]

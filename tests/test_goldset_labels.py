@@ -215,5 +215,5 @@ def test_a_sheet_may_say_so(judgecal: Run, workspace_dir: Path) -> None:
     ran = judgecal("gold", "import", sheet, "--sheet", "--as", "one")
     assert ran.code == 0, ran.err
     assert load_gold(folder).cannot_tell == {"carol": 1}
-    assert "carol could not tell on 1 item" in judgecal("gold", "agreement", "one").said
+    assert "carol could not tell on 1 item" in judgecal("gold", "check", "one").said
     assert judgecal("score", "--gold", "one", "--split", "all", "--limit", "12").code == 0

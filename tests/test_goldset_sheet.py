@@ -430,7 +430,7 @@ def test_from_the_command_line(judgecal: Callable[..., Any], tmp_path: Path) -> 
     back = judgecal("gold", "import", *files, "--sheet", "--as", "starter", "--json")
     assert back.code == 0, back.err
     assert {"s-1", "s-2"} <= set(json.loads(back.out)["raters"])
-    found = json.loads(judgecal("gold", "agreement", "starter", "--json").out)
+    found = json.loads(judgecal("gold", "check", "starter", "--json").out)["raters"]
     (pair,) = [pair for pair in found["pairs"] if (pair["a"], pair["b"]) == ("s-1", "s-2")]
     assert pair["n"] == 20 and pair["agreement"]["mean_agreement"]["n"] == 20
     assert found["saw_draft"] == {}
@@ -459,7 +459,7 @@ def test_a_draft_of_an_experiment(judgecal: Callable[..., Any], tmp_path: Path) 
     ratings = [json.loads(line) for line in Path("gold/starter/ratings.jsonl").read_text().splitlines()]
     saw = {row["rater"]: row.get("saw_draft", False) for row in ratings}
     assert saw["drafted"] is True and saw["plain"] is False
-    agreement = judgecal("gold", "agreement", "starter")
+    agreement = judgecal("gold", "check", "starter")
     assert f"drafted saw a machine's label beside {len(verdicts)} items" in agreement.out
 
 

@@ -44,7 +44,7 @@ def test_the_known_figures(judgecal: Run, shared_data: Path, workspace_dir: Path
     done = one_object(ran)
     assert (done["n_items"], done["n_groups"], len(done["raters"])) == (477, 20, 7)
     assert "not taken over: turn" in ran.err
-    reliability = one_object(judgecal("gold", "agreement", "mtrag", "--json"))["reliability"]
+    reliability = one_object(judgecal("gold", "check", "mtrag", "--json"))["raters"]["reliability"]
     names = ("krippendorff_alpha", "krippendorff_alpha_interval")
     assert [reliability[name]["value"] for name in names] == pytest.approx(ALPHA[metric], abs=5e-5)
     found = one_object(

@@ -171,10 +171,7 @@ def test_a_wrong_file_is_refused_by_name(
 ) -> None:
     (workspace_dir / "prompts").mkdir()
     (workspace_dir / "prompts" / "mine.md").write_text(head + body, encoding="utf-8")
-    for command in (
-        ("signature", "check", "prompts/mine.md"),
-        ("score", "--judge", "prompts/mine.md@embedded"),
-    ):
+    for command in (("judges", "prompts/mine.md"), ("score", "--judge", "prompts/mine.md@embedded")):
         ran = judgecal(*command)
         assert ran.code == 2 and says in ran.err and "mine.md" in ran.err
 
@@ -269,38 +266,6 @@ def test_optimize_takes_its_text_as_the_instruction(judgecal: Run, workspace: Wo
     assert not judge.verbatim and text.splitlines()[0] in judge.messages(ITEM)[0]["content"]
     assert judge.read("[[ ## reasoning ## ]]\nx\n\n[[ ## verdict ## ]]\n70").verdict == 70.0
     assert judge.read("I give it 60").verdict == 60.0  # as the text asks
-
-
-def test_it_becomes_a_signature_with_the_same_words(judgecal: Run, workspace: Workspace) -> None:
-    body = 'Say "yes" or \\no\\ for """{answer}"""\n\n  to {{ policy }}\n'
-    name = written(workspace, body, "binary", "last word")
-    ran = judgecal("signature", "new", "mine", "--prompt", name)
-    assert ran.code == 0 and "fill in" not in ran.out
-    made, prompt = (load_signature(each, workspace=workspace) for each in ("mine", name))
-    assert made.inputs == ("answer", "policy") and str(made.scale) == "binary"
-    assert made.cls.instructions == prompt.cls.instructions
-    assert judgecal("signature", "new", "x", "--prompt", name, "--scale", "binary").code == 2
-    assert judgecal("signature", "new", "x").code == 2
-    gone = judgecal("signature", "new", "x", "--prompt", "gone.md")
-    assert gone.code == 2 and "gone.md: this prompt cannot be read (No such file or directory)" in gone.err
-
-
-def test_a_template_that_nobody_filled_in_is_refused_wherever_it_would_run(
-    judgecal: Run, workspace_dir: Path
-) -> None:
-    assert judgecal("signature", "new", "mine", "--scale", "binary").code == 0
-    (workspace_dir / "suites" / "mine.toml").write_text('[judges.mine]\njudge = "mine"\n', encoding="utf-8")
-    (workspace_dir / "rows.csv").write_text("question,answer\na,b\n", encoding="utf-8")
-    for command in (
-        ("signature", "check", "mine"),
-        ("score", "--judge", "mine@embedded"),
-        ("optimize", "--signature", "mine"),
-        ("judge", "rows.csv", "--suite", "mine", "-o", "out.csv"),
-        ("answer", "--signatures", "mine"),
-    ):
-        ran = judgecal(*command)
-        assert ran.code == 2 and "still the template" in ran.err, (command, ran.err)
-    assert judgecal("signature", "list").code == 0
 
 
 def test_the_adapter_serves_plain_dspy_too(workspace: Workspace, serve: Serve) -> None:

@@ -12,18 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judgecal.cli import options as shared
-from judgecal.cli.options import (
-    Json,
-    JudgedArguments,
-    Split,
-    TableFile,
-    TrustLock,
-    argument,
-    option,
-    workspace_of,
-)
+from judgecal.cli.options import Json, JudgedArguments, Split, TrustLock, argument, option, workspace_of
 from judgecal.cli.output import print_result
-from judgecal.errors import InputError
+from judgecal.errors import InputError, refuse
 
 if TYPE_CHECKING:
     from judgecal.experiment.label_source import LabelSample, LabelSource
@@ -35,64 +26,29 @@ _TABLES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".parquet", ".x
 Full = Annotated[bool, option("Print all of it.")]
 
 
-def list_command(ctx: typer.Context, full: Full = False, json: Json = False, *, table: TableFile) -> None:
-    """List the gold sets of the workspace."""
-    table.check()
-    from judgecal.goldset import list_sets
-
-    result = list_sets(workspace_of(ctx))
-    print_result(result, json=json, full=full)
-    table.write(result, parts=True)
-
-
 def check_command(
     ctx: typer.Context,
-    gold_set: Annotated[str | None, argument("By default every set.", metavar="[SET]")] = None,
+    gold_set: Annotated[str | None, argument("By default a list of the sets.", metavar="[SET]")] = None,
     full: Full = False,
     json: Json = False,
-    *,
-    table: TableFile,
 ) -> None:
-    """Name every problem of a set, with file and line.
+    """List the gold sets, or name every problem of one, with its raters' agreement.
 
-    The exit code is 2 only where one cannot be loaded.
+    Each problem has its file and line. The exit code is 2 only where a set cannot be loaded.
     """
-    table.check()
-    from judgecal.goldset import check_set, check_sets, load_gold
-    from judgecal.report.gold import check_document
+    from judgecal.goldset import list_sets, load_gold
 
     workspace = workspace_of(ctx)
-    if gold_set is not None:
-        result = check_set(load_gold(gold_set, workspace=workspace), workspace)
-        print_result(result, check_document(result, full=full), json=json, full=full)
-        table.write(result, parts=True)
+    if gold_set is None:
+        sets = list_sets(workspace)
+        print_result(sets, json=json, full=full)
+        refuse([listed.error for listed in sets.sets if listed.error is not None])
         return
-    results = check_sets(workspace)
-    print_result(results, json=json, full=full)
-    table.write(results, parts=True)
-    if results.broken:
-        raise InputError(results.broken)
+    from judgecal.experiment.people import checked_set
+    from judgecal.report.gold import check_document
 
-
-def agreement_command(
-    ctx: typer.Context,
-    gold_set: Annotated[str, typer.Argument(metavar="SET")],
-    full: Full = False,
-    json: Json = False,
-    *,
-    table: TableFile,
-) -> None:
-    """Say how far the raters of a set agree, pair by pair.
-
-    The adjudicated label is made of their votes.
-    """
-    table.check()
-    from judgecal.experiment.people import rater_agreement
-    from judgecal.goldset import load_gold
-
-    result = rater_agreement(load_gold(gold_set, workspace=workspace_of(ctx)))
-    print_result(result, json=json, full=full)
-    table.write(result)
+    result = checked_set(load_gold(gold_set, workspace=workspace), workspace)
+    print_result(result, check_document(result, full=full), json=json, full=full)
 
 
 @dataclass(frozen=True)

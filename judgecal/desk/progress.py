@@ -1,7 +1,7 @@
 """How labelling goes: what is done, how sure a rate of these labels is, when it is enough; and what settling
 changed.
 
-The numbers are those of `gold agreement` and of a mean by group; they are looked at while labels come in, so
+The numbers are those of `gold check` and of a mean by group; they are looked at while labels come in, so
 they say when enough are there and decide nothing. Below them the documents of `gold label` and `gold
 adjudicate`.
 """

@@ -18,11 +18,12 @@ from judgecal.experiment.agreement import entry, entry_fields
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts, as_lists
 from judgecal.experiment.result import AltTestEntry, JudgeEntry, RaterEntry
 from judgecal.experiment.verdicts import Cut
-from judgecal.goldset import GoldSet
+from judgecal.goldset import GoldCheck, GoldSet, check_set
 from judgecal.records import Estimate, Item, Judgement, Result
 from judgecal.scale import Label, Scale, onto
 from judgecal.stats import agreement, cross_fitted, reliability, winning_rates
 from judgecal.stats.stand_in import StandIn, beside, stand_in
+from judgecal.workspace import Workspace
 
 EPSILONS = (0.2, 0.15, 0.1)
 """What the alternative annotator test grants a judge: in place of experts, of skilled people, of a crowd."""
@@ -212,9 +213,8 @@ class RaterAmongOthers(Result):
 
 @dataclass(frozen=True, slots=True)
 class RaterAgreement(Result):
-    """What `gold agreement` comes to: pairs of human raters, each against the others; no judge is in it."""
+    """Pairs of human raters, each against the others; no judge is in it."""
 
-    set_: str
     pairs: tuple[RaterPair, ...]
     ceiling: tuple[RaterAmongOthers, ...]
     # raters mostly asked where others differ -> how that shows; they are in the pairs alone
@@ -223,11 +223,26 @@ class RaterAgreement(Result):
     reliability: Mapping[str, Estimate]
     saw_draft: Mapping[str, int]  # rater -> labels given in sight of a machine's
     cannot_tell: Mapping[str, int]  # rater -> items of which it could not tell
-    sha256: str = field(default="", metadata={"json": False})
-    scale: str = field(default="", metadata={"json": False})
     raters: tuple[str, ...] = field(default=(), metadata={"json": False})
     labels_by: str = field(default="", metadata={"json": False})
     n_tied: int = field(default=0, metadata={"json": False})
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedSet(Result):
+    """What `gold check SET` comes to: its audit, and its raters beside each other."""
+
+    check: GoldCheck
+    raters: RaterAgreement
+
+    def as_json(self) -> dict[str, Any]:
+        """The keys of the audit, and the raters."""
+        return {**self.check.as_json(), "raters": self.raters.as_json()}
+
+
+def checked_set(gold: GoldSet, workspace: Workspace) -> CheckedSet:
+    """Audit a set, and hold its raters against each other."""
+    return CheckedSet(check_set(gold, workspace), rater_agreement(gold))
 
 
 def rater_agreement(gold: GoldSet) -> RaterAgreement:
@@ -243,15 +258,12 @@ def rater_agreement(gold: GoldSet) -> RaterAgreement:
         pairs.append(RaterPair(a, b, len(items), estimates))
     entries = rater_entries(AgreementTable(gold, gold.items), ())
     return RaterAgreement(
-        set_=gold.name,
         pairs=tuple(pairs),
         ceiling=tuple(RaterAmongOthers(entry.judge, entry.n, entry.agreement) for entry in entries),
         tie_breakers={rater: breaker.why for rater, breaker in gold.tie_breakers.items()},
         reliability=reliability(gold.peers, scale=gold.scale, groups=groups) if len(gold.peers) > 1 else {},
         saw_draft=dict(Counter(rating.rater for rating in gold.ratings if rating.saw_draft)),
         cannot_tell=gold.cannot_tell,
-        sha256=gold.sha256,
-        scale=str(gold.scale),
         raters=gold.raters,
         labels_by=gold.card.labels_by,
         n_tied=len(gold.tied),

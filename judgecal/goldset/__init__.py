@@ -1,17 +1,7 @@
 """Gold sets: load, audit, split, import, blind sheets."""
 
 from judgecal.goldset.card import Card, RaterCard, Splits
-from judgecal.goldset.check import (
-    GoldCheck,
-    GoldChecks,
-    GoldList,
-    ListedSet,
-    Problem,
-    check_gold,
-    check_set,
-    check_sets,
-    list_sets,
-)
+from judgecal.goldset.check import GoldCheck, GoldList, ListedSet, Problem, check_gold, check_set, list_sets
 from judgecal.goldset.check_texts import split_notes
 from judgecal.goldset.gold_set import (
     JUDGEMENTS,
@@ -28,9 +18,9 @@ from judgecal.goldset.write import item_row, write_gold
 from judgecal.tables.columns import GOLD, Columns
 
 __all__ = [
-    "GOLD", "JUDGEMENTS", "Card", "Columns", "Document", "GoldCheck", "GoldChecks", "GoldList", "GoldSet",
+    "GOLD", "JUDGEMENTS", "Card", "Columns", "Document", "GoldCheck", "GoldList", "GoldSet",
     "Imported", "ListedSet", "Problem", "RaterCard", "Sheets", "Splits", "check_gold",
-    "check_set", "check_sets", "common_label", "import_gold", "import_sheets", "item_row", "list_gold",
+    "check_set", "common_label", "import_gold", "import_sheets", "item_row", "list_gold",
     "list_sets", "load_gold", "read_items", "read_mapping", "require_splits",
     "split_counts", "split_notes", "unchanged_gold", "write_gold", "write_sheets",
 ]  # fmt: skip

@@ -1,14 +1,13 @@
-"""`gold list` and `gold check`: the sets of a workspace, and the audit of a set that loads: what is not wrong
-by its format, but would mislead whoever relies on it.
+"""`gold check`: the sets of a workspace, and the audit of a set that loads: what is not wrong by its format,
+but would mislead whoever relies on it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from judgecal.errors import InputError
 from judgecal.goldset import check_labels, check_texts
@@ -40,14 +39,14 @@ class ListedSet:
 
 @dataclass(frozen=True, slots=True)
 class GoldList(Result):
-    """What `gold list` comes to."""
+    """What `gold check` comes to without a name."""
 
     sets: tuple[ListedSet, ...]
 
 
 def list_sets(workspace: Workspace) -> GoldList:
     """Every set of a workspace, those that cannot be loaded too; a large one is counted and not held against
-    the format, which is what `gold check` does.
+    the format, as it is when it is named.
     """
     sets = []
     for name in list_gold(workspace):
@@ -112,7 +111,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class GoldCheck(Result):
-    """What `gold check` comes to; `tags`: items of each; `baselines`: the best constant of each metric."""
+    """The audit of a set; `tags`: items of each; `baselines`: the best constant of each metric."""
 
     set_: str
     n_items: int
@@ -125,47 +124,6 @@ class GoldCheck(Result):
     sha256: str = field(default="", metadata={"json": False})
     scale: str = field(default="", metadata={"json": False})
     n_labelled: int = field(default=0, metadata={"json": False})
-
-    def frame(self) -> Any:
-        """A `polars.DataFrame` with a row a problem: `set`, `kind`, `where`, `message`."""
-        return _problem_rows([self])
-
-
-@dataclass(frozen=True, slots=True)
-class GoldChecks(Result):
-    """The checks of all sets that load, and what is wrong with the others."""
-
-    sets: tuple[GoldCheck, ...]
-    broken: tuple[str, ...] = field(default=(), metadata={"json": False})
-
-    def frame(self) -> Any:
-        """As that of a `GoldCheck`, of all sets."""
-        return _problem_rows(self.sets)
-
-
-def _problem_rows(checks: Iterable[GoldCheck]) -> Any:
-    import polars
-
-    rows = [
-        (check.set_, problem.kind, problem.where, problem.message)
-        for check in checks
-        for problem in check.problems
-    ]
-    return polars.DataFrame(
-        rows, schema=dict.fromkeys(("set", "kind", "where", "message"), polars.String), orient="row"
-    )
-
-
-def check_sets(workspace: Workspace) -> GoldChecks:
-    """Check every set of a workspace."""
-    checks: list[GoldCheck] = []
-    broken: list[str] = []
-    for name in list_gold(workspace):
-        try:
-            checks.append(check_set(load_gold(name, workspace=workspace), workspace))
-        except InputError as error:
-            broken.extend(error.problems)
-    return GoldChecks(tuple(checks), tuple(broken))
 
 
 def check_set(gold: GoldSet, workspace: Workspace) -> GoldCheck:

@@ -1,6 +1,6 @@
-"""The documents of `gold list`, `check`, `sheet`, `import` and `agreement`.
+"""The documents of `gold check`, `sheet` and `import`.
 
-What loads scipy is imported where it is used: `gold list` does without.
+What loads scipy is imported where it is used: a list of the sets does without.
 """
 
 from __future__ import annotations
@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from judgecal.goldset import JUDGEMENTS, GoldCheck, GoldChecks, GoldList, Imported, Problem, Sheets
+from judgecal.goldset import JUDGEMENTS, GoldCheck, GoldList, Imported, Problem, Sheets
 from judgecal.goldset.gold_set import SplitCounts
 from judgecal.goldset.labels import label_text
 from judgecal.goldset.wording import grouped
 from judgecal.records import Estimate, Headline
 from judgecal.report.document import Block, Bullets, Document, Paragraph, Section, Table, section
 from judgecal.report.numbers import between, count, count_of, estimate
-from judgecal.report.wording import columns_in_words, path_from_here, sentence, sentences
+from judgecal.report.wording import columns_in_words, path_from_here, sentences
 
 if TYPE_CHECKING:
-    from judgecal.experiment.people import RaterAgreement, RaterAmongOthers
+    from judgecal.experiment.people import CheckedSet, RaterAmongOthers
 
 _SHOWN = 6  # kinds of findings in the short form
 _NAMED = 4  # raters or judges in a sentence; of more the first ones, or their number
@@ -57,36 +57,24 @@ def list_document(result: GoldList) -> Document:
 # --- check
 
 
-def check_document(result: GoldCheck, *, full: bool = False) -> Document:
-    """The counts of a set, what a constant reaches on it, and its findings; `full` prints all of them."""
-    name, findings = result.set_, [problem for problem in result.problems if problem.explained is None]
+def check_document(result: CheckedSet, *, full: bool = False) -> Document:
+    """The counts of a set, what a constant reaches on it, its findings and its raters; `full` prints all."""
+    check, raters = result.check, result.raters
+    name, findings = check.set_, [problem for problem in check.problems if problem.explained is None]
     # what a set that was looked through is for: to hold judges against its labels, once it has some
-    following = (
-        f"judgecal score --gold {name}" if result.n_labelled else f"judgecal gold sheet {name} -o sheet.csv"
-    )
-    kind, what = "sound", "nothing found but what the card explains" if result.problems else "no findings"
+    following = f"judgecal score --gold {name}"
+    if not check.n_labelled:
+        following = f"judgecal gold sheet {name} -o sheet.csv"
+    if raters.n_tied:
+        following = f"judgecal gold adjudicate {name}"
+    kind, what = "sound", "nothing found but what the card explains" if check.problems else "no findings"
     if findings:
         kind, n_kinds = "findings", len(_by_kind(findings))
         what = f"{count_of(len(findings), 'finding')} of {count_of(n_kinds, 'kind')}"
         following = following if full else f"judgecal gold check {name} --full"
-    headline = Headline(kind, f"{name} has {what}.", next=following)
-    return Document(f"Gold set {name}", _about(result), headline, [_check_section(result)])
-
-
-def checks_document(result: GoldChecks) -> Document:
-    """All sets of a workspace, one below the other."""
-    counts = {
-        checked.set_: sum(problem.explained is None for problem in checked.problems)
-        for checked in result.sets
-    }
-    n, worst = sum(counts.values()), max(result.sets, key=lambda checked: counts[checked.set_], default=None)
-    headline = Headline(
-        "findings" if n else "sound",
-        f"{count_of(len(result.sets), 'gold set')} checked: {count_of(n, 'finding')}.",
-        next=f"judgecal gold check {worst.set_} --full" if worst else "judgecal gold list",
-    )
-    sections = [_check_section(checked, Paragraph(_about(checked), short=True)) for checked in result.sets]
-    return Document("Gold sets", "", headline, sections)
+    headline = Headline(kind, f"{name} has {what}.", _people_agree(result), next=following)
+    sections = [_check_section(check), *[_raters_section(result)] * bool(raters.pairs)]
+    return Document(f"Gold set {name}", _about(check), headline, sections)
 
 
 def _about(result: GoldCheck) -> str:
@@ -96,7 +84,7 @@ def _about(result: GoldCheck) -> str:
     )
 
 
-def _check_section(result: GoldCheck, *first: Paragraph) -> Section:
+def _check_section(result: GoldCheck) -> Section:
     findings = [problem for problem in result.problems if problem.explained is None]
     explained = [problem for problem in result.problems if problem.explained is not None]
     kinds = list(_by_kind(findings).values())
@@ -113,7 +101,6 @@ def _check_section(result: GoldCheck, *first: Paragraph) -> Section:
         result.set_,
         result.set_,
         "What to know before you rely on the set.",
-        first,
         splits_table(result.splits),
         bool(result.tags) and Table(("tag", "items"), [(tag, str(n)) for tag, n in result.tags.items()]),
         Bullets(list(_baselines(result)), short=True),
@@ -229,48 +216,46 @@ def _guessed(tool: str | None) -> str:
 # --- agreement of the raters
 
 
-def agreement_document(result: RaterAgreement) -> Document:
+def _raters_section(result: CheckedSet) -> Section:
     """A line a rater: the ceiling as reports print it; a table a pair of raters, and one of all of them."""
     from judgecal.stats.stand_in import MIN_SHARED
 
-    n = len(result.raters) - len(result.tie_breakers)
-    many = [rater for rater in result.ceiling if rater.n >= MIN_SHARED]
-    few = [rater for rater in result.ceiling if rater.n < MIN_SHARED]
+    scale, raters = result.check.scale, result.raters
+    few = [rater for rater in raters.ceiling if rater.n < MIN_SHARED]
+    many = [rater for rater in raters.ceiling if rater.n >= MIN_SHARED]
     names = ", ".join(rater.rater for rater in few)
     what = f"Fewer than {MIN_SHARED} items in common, so only in the whole table (--full): {names}."
     pairs: list[Block] = []
-    for pair in result.pairs:
+    for pair in raters.pairs:
         pairs.append(Paragraph(f"{pair.a} with {pair.b}, {count_of(pair.n, 'item')} with both"))
         pairs += _estimates(pair.agreement)
-    together = {name: value for name, value in result.reliability.items() if "[" not in name}
-    raters = section(
+    n = len(raters.raters) - len(raters.tie_breakers)
+    together = {name: value for name, value in raters.reliability.items() if "[" not in name}
+    return section(
         "raters",
         "Raters",
         "How far do people agree?",
-        bool(many) and _against_others(many, result.scale, short=True),
-        bool(few) and (Paragraph(what, short=True), _against_others(few, result.scale, short=False)),
-        (Paragraph(f"{rater} is left out: {why}.", short=True) for rater, why in result.tie_breakers.items()),
+        bool(many) and _against_others(many, scale, short=True),
+        bool(few) and (Paragraph(what, short=True), _against_others(few, scale, short=False)),
+        (Paragraph(f"{rater} is left out: {why}.", short=True) for rater, why in raters.tie_breakers.items()),
         pairs,
-        bool(result.reliability)
+        bool(raters.reliability)
         and (f"all {n} raters at once (each pair's kappas: --json)", *_estimates(together)),
         (
             Paragraph(
                 f"{rater} saw a machine's label beside {n_items} items: their agreement is not independent",
                 short=True,
             )
-            for rater, n_items in result.saw_draft.items()
+            for rater, n_items in raters.saw_draft.items()
         ),
         (
             Paragraph(
                 f"{rater} could not tell on {count_of(n_items, 'item')}: no number here counts these",
                 short=True,
             )
-            for rater, n_items in result.cannot_tell.items()
+            for rater, n_items in raters.cannot_tell.items()
         ),
     )
-    headline = _agreement_headline(result, many, n)
-    about = f"{result.set_}@{result.sha256[:12]}, scale {result.scale}: how raters agree"
-    return Document(f"Gold set {result.set_}: how raters agree", about, headline, [raters])
 
 
 def _against_others(raters: Sequence[RaterAmongOthers], scale: str, *, short: bool) -> Table:
@@ -288,31 +273,27 @@ def _against_others(raters: Sequence[RaterAmongOthers], scale: str, *, short: bo
     return Table(("rater", "items", *names), rows, title=title, short=short)
 
 
-def _agreement_headline(result: RaterAgreement, many: Sequence[RaterAmongOthers], n: int) -> Headline:
-    """`many`: the raters who share enough items with others; `n`: all but those asked to settle ties."""
+def _people_agree(result: CheckedSet) -> tuple[str, ...]:
+    """How far raters who share enough items agree, in a sentence or two; empty without two of them."""
     from judgecal.stats import columns_of, metric_facts
+    from judgecal.stats.stand_in import MIN_SHARED
 
-    again = f"judgecal score --gold {result.set_}"
-    if not result.pairs:
-        sheet = f"judgecal gold sheet {result.set_} -o sheet.csv"
-        what = f"It takes two human raters, and this set has {len(result.raters)}: nothing to compare."
-        return Headline("none", what, next=sheet)
+    raters, scale = result.raters, result.check.scale
+    many = [rater for rater in raters.ceiling if rater.n >= MIN_SHARED]
     ties: tuple[str, ...] = ()
-    if result.n_tied:
-        ties = (f"They tie on {count_of(result.n_tied, 'item')}, which therefore have no gold label.",)
-        again = f"judgecal gold adjudicate {result.set_}"
-    alpha = result.reliability.get("krippendorff_alpha")
+    if raters.n_tied:
+        ties = (f"Raters tie on {count_of(raters.n_tied, 'item')}, which therefore have no gold label.",)
+    alpha = raters.reliability.get("krippendorff_alpha")
     if alpha is None or alpha.value is None or not many:
-        return Headline("raters", f"{len(result.raters)} raters rated {result.set_}.", ties, next=again)
-    leading = columns_of(many[0].agreement, result.scale)[0]
+        return ties
+    leading = columns_of(many[0].agreement, scale)[0]
     reach = between([rater.agreement[leading].value for rater in many])
-    graded = leading == "macro_agreement" and result.scale != "binary"
+    graded = leading == "macro_agreement" and scale != "binary"
     to, of = ("to", "on") if graded else ("on", "of")
-    who = "The project's raters" if result.labels_by == "project" else "People"
+    who = "The project's raters" if raters.labels_by == "project" else "People"
+    n = len(raters.raters) - len(raters.tie_breakers)
     how = f"{metric_facts(leading).name} of {n} raters; Krippendorff's alpha {estimate(alpha)}"
-    rests = f"{sentence(how)} It rests on {count_of(alpha.n, 'item')}."
-    what = f"{who} agree with each other {to} {reach} {of} {result.set_}."
-    return Headline("raters", what, (rests, *ties), next=again)
+    return (f"{who} agree with each other {to} {reach} {of} {result.check.set_} ({how}).", *ties)
 
 
 def _estimates(values: Mapping[str, Estimate]) -> list[Block]:

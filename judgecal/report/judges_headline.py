@@ -147,7 +147,7 @@ def nobody(
         which = f"--signature {name.signature} --model {name.model}"
     following = f"judgecal optimize {f'--gold {gold.set} ' * (gold.set != 'starter')}{which}"
     if gold.scale == "nominal" and not pairs and (not name or name.program):
-        following = "judgecal signature new --help"  # no shipped signature has the words of these labels
+        following = "judgecal judges"  # no shipped signature has the words of these labels
     better = f"shown to agree with {raters_in_words(gold.labels_by)[0]} better than {constant}."
     if n_judges == 1:
         return f"Do not use {pick.best} yet.", (f"It is not {better}",), following

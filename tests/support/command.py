@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.report.wording import CHIPS
-from judgecal.signatures import BLANK
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SHARED_DATA = ROOT.parent / "shared" / "data"
@@ -54,9 +53,19 @@ BASE = {"mean_agreement", "macro_agreement", "skill", "mae", "bias"}
 CLASS = {"accuracy", "kappa", "tpr", "tnr"}
 
 
-def filled_in(path: Path) -> None:
-    """Write something where the template of a signature asks for it."""
-    path.write_text(BLANK.sub("as the policy says", path.read_text(encoding="utf-8")), encoding="utf-8")
+def write_signature(workspace: Path, name: str, inputs: str, verdict: str) -> None:
+    """A signature of plain DSPy; `verdict` is the type of its verdict, of an `int` from 0 to 100."""
+    bounds = "ge=0, le=100, " if verdict == "int" else ""
+    fields = "".join(f"    {field}: str = dspy.InputField()\n" for field in inputs.split(","))
+    path = workspace / "signatures" / f"{name}.py"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(
+        f"from typing import Literal\n\nimport dspy\n\n\nclass Policy(dspy.Signature):\n"
+        f'    """Judge {inputs.rpartition(",")[2]} by what the other inputs say, as the policy says."""\n\n'
+        f"{fields}    reasoning: str = dspy.OutputField()\n"
+        f'    verdict: {verdict} = dspy.OutputField({bounds}desc="the verdict")\n',
+        encoding="utf-8",
+    )
 
 
 def fresh_workspace(folder: Path) -> Path:

@@ -316,10 +316,10 @@ score --judge correctness_v3@embedded#nothing
 scores
 report nothing
 report
-signature new x --scale 1-5
-signature new x --scale binry
-signature check nothing
-signature check
+judges nothing
+judges correctness_v3 more
+score --question q
+report starter --html
 optimize --model embeded
 optimize --optimizer labelled
 optimize --optimizer zzz
@@ -351,7 +351,7 @@ gold import nowhere.csv --as new
 gold import signatures --as new
 gold import sweep.toml --as new
 gold check startr
-gold agreement startr
+gold list
 gold sheet startr -o x.csv
 gold label startr
 gold adjudicate startr
@@ -367,11 +367,9 @@ WORLDS: dict[str, World] = {
         (
             "models",
             "judges",
-            "signature list",
-            "signature check correctness_v3 --gold starter",
-            "gold list",
+            "judges correctness_v3",
+            "gold check",
             "gold check starter",
-            "gold agreement starter",
             "score --signatures correctness_v1,correctness_v3 --name two --dry-run",
             "score --signatures correctness_v1,correctness_v3 --name two",
             "report:two",
@@ -394,7 +392,6 @@ WORLDS: dict[str, World] = {
             "gold import many.csv --as many "
             "--label ann --label bob --label cid --label dee --scale ordinal:1:5 --replace",
             "gold check many",
-            "gold agreement many",
             "gold sheet many -o sheet.csv --raters 2 --replace",
             "gold adjudicate many --dry-run",
             "score --gold many --judge token_f1@local --judge correctness_v3@embedded --name many",

@@ -78,12 +78,12 @@ READERS: dict[str, list[tuple[str, ...]]] = {
         ("migrate", "--lock", "judge.lock.json", "--to", "correctness_v1", "--dry-run"),
     ],
     "judgecal.toml": [("models",), ("score", "--limit", "5", "--models", "other", "--dry-run")],
-    "gold/starter/card.toml": [("gold", "check", "starter"), ("score", "--limit", "5"), ("gold", "list")],
+    "gold/starter/card.toml": [("gold", "check", "starter"), ("score", "--limit", "5"), ("gold", "check")],
     "gold/starter/items.jsonl": [("gold", "check", "starter"), ("score", "--limit", "5")],
-    "gold/starter/ratings.jsonl": [("gold", "check", "starter"), ("gold", "agreement", "starter")],
+    "gold/starter/ratings.jsonl": [("gold", "check", "starter"), ("gold", "check", "starter")],
     "gold/starter/documents.jsonl": [("retrieval", "--gold", "starter"), ("answer", "--dry-run")],
     "signatures/correctness_v3.py": [("score", "--limit", "5"), ("gold", "check", "starter"), ("judges",)],
-    "signatures/correctness_v1.py": [("judges",), ("signature", "list"), ("report", "sc")],
+    "signatures/correctness_v1.py": [("judges",), ("report", "sc")],
     "rows.csv": [("judge", *TABLE, "--lock", "judge.lock.json")],
 }
 
