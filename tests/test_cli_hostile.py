@@ -108,10 +108,9 @@ LOCK = ["--lock", "judge.lock.json"]
 # In the order in which they can run; the code is what they end in.
 COMMANDS: list[tuple[int, list[str]]] = [
     (0, ["models"]),
-    (0, ["gold", "check"]),
+    (0, ["judges"]),
     (0, ["gold", "check"]),
     (0, ["gold", "check", "evil", "--full"]),
-    (0, ["gold", "check", "evil", "--full", "-o", f"raters{EVIL}.csv", "--replace"]),
     (0, ["gold", "sheet", "evil", "-o", f"sheet{EVIL}.csv", "--raters", "2"]),
     (2, ["gold", "import", ROWS, "--as", "made"]),
     (2, ["gold", "import", ROWS, "--as", f"made{EVIL}", *COLUMNS]),
@@ -119,7 +118,7 @@ COMMANDS: list[tuple[int, list[str]]] = [
     (0, ["gold", "import", ROWS, "--as", "made", *COLUMNS, "--label", f"more{EVIL}", "--scale", "nominal"]),
     (0, ["agreement", "--judgements", VERDICTS, "--gold", "evil", "--name", "recorded"]),
     (0, ["agreement", "--judgements", VERDICTS, "--gold", "evil", "--name", "recorded", "--full",
-         "--rows", f"rows{EVIL}.jsonl", "--replace"]),
+         "-o", f"rows{EVIL}.jsonl", "--replace"]),
     (2, ["agreement", "--judgements", f"no{EVIL}.csv", "--gold", "evil"]),
     (2, ["agreement", "--judgements", ROWS, "--gold", "evil"]),
     (0, ["compare", "recorded", *JUDGES]),

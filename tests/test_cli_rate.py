@@ -275,12 +275,8 @@ def test_rows_for_a_person_go_into_a_sheet(judgecal: Run, labelled: World) -> No
     world = labelled
     asked = ("--labels", "labels", "--escalate", "0.9", "-o", "read.csv")
     found = rate_of(judgecal, *LOCK, *asked)["escalate"]
-    for more, why in (
-        ((), "is there already, and may be filled in"),
-        (("--replace",), "--replace with --escalate"),
-    ):
-        ran = judgecal("rate", "judged.csv", *LOCK, *asked, *more)
-        assert ran.code == 2 and why in ran.err
+    ran = judgecal("rate", "judged.csv", *LOCK, *asked)
+    assert ran.code == 2 and "is there already, and may be filled in" in ran.err
     assert 0.0 < found["share"] < 1.0 and found["sheet"] == "read.csv"
     rows = {row["answer"] for row in read(world.folder / "read.csv")}
     assert len(rows) == found["n_rows"] == round(1200 * (1.0 - found["share"]))
@@ -465,16 +461,4 @@ def test_labels_that_do_not_fit_are_one_message(judgecal: Run, world: World) -> 
         "gold", "sheet", "judged.csv", "-n", 40, "-o", "s.csv", "--strata", "verdict", "--scale", "binary"
     )
     assert "--lock: only a table" in refused("gold", "sheet", "starter", "-o", "s.csv", *LOCK)
-
-
-def test_the_rates_go_into_a_table(judgecal: Run, world: World) -> None:
-    ran = judgecal("rate", "judged.csv", *LOCK, "--by", "system", "--json", "-o", "rates.csv")
-    found = one_object(ran)
-    rows = {(row["part"], row["name"], row["number"]): row for row in read(world.folder / "rates.csv")}
-    top = rows["", found["judge"], "corrected"]
-    assert float(top["value"]) == found["corrected"]["value"]
-    assert float(top["low"]) == found["corrected"]["low"]
-    for one in found["by"]:
-        row = rows["by", one["value"], "raw"]
-        assert (float(row["value"]), int(row["n"])) == (one["raw"]["value"], one["raw"]["n"])
-        assert float(row["level"]) == one["raw"]["level"] != 0.95  # all of them at once
+    assert "--output without --escalate" in refused("rate", "judged.csv", *LOCK, "-o", "rates.csv")

@@ -14,10 +14,6 @@ from typing import Any
 
 import pytest
 
-from judgecal.experiment.people import rater_agreement
-from judgecal.goldset import load_gold
-from judgecal.report.gold import agreement_document
-from judgecal.report.html import html
 from tests.support.browser import Browser, Tab, browser, needs_browser
 from tests.support.command import ROOT
 from tests.support.every_command import PLANTED, EveryCommand
@@ -27,9 +23,9 @@ pytestmark = pytest.mark.xdist_group("every_command")
 
 KINDS = (
     "three", "taken", "compared", "chosen", "gated", "moved", "judged", "rated", "better", "found", "told",
-    "evaluated", "making", "people", "index",
+    "evaluated", "making", "index",
 )  # fmt: skip
-"""The experiments of `RUNS`; beside them the raters of a set as a page, and the list of all."""
+"""The experiments of `RUNS`; beside them the list of all."""
 
 
 @pytest.fixture(scope="module")
@@ -37,11 +33,9 @@ def pages(every_command: EveryCommand) -> dict[str, Path]:
     """Every page by its kind."""
     folder = every_command.folder / "experiments"
     assert every_command("report", "--all").code == 0
-    people = agreement_document(rater_agreement(load_gold(every_command.folder / "gold" / "starter")))
-    (folder / "people.html").write_text(html(people), encoding="utf-8")
     found = {slug: folder / slug / "report.html" for slug in every_command.slugs}
     found = {slug: path for slug, path in found.items() if slug in KINDS}  # others asked something anew
-    return {**found, "people": folder / "people.html", "index": folder / "index.html"}
+    return {**found, "index": folder / "index.html"}
 
 
 def test_there_is_a_page_of_every_kind(pages: dict[str, Path]) -> None:

@@ -63,7 +63,7 @@ def test_every_number_of_false_passes_is_of_one_judge(judgecal: Run, slug: str, 
     again = ("agreement", "--gold", "made", "--judgements", tmp_path / "recorded.jsonl")
     rows = tmp_path / "rows.csv"
     judge = printed_by(judgecal, *again)["judges"][0]
-    ran = judgecal(*again, "--rows", rows, "--full")
+    ran = judgecal(*again, "-o", rows, "--full")
     assert ran.code == 0, ran.err
     with rows.open(encoding="utf-8") as file:
         written = list(csv.DictReader(file))

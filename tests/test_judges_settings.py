@@ -162,17 +162,14 @@ def test_options_set_the_local_judges_that_take_them() -> None:
         set_local(["v3@embedded"], match="phrase")
 
 
-def test_score_sets_the_rules_by_options(judgecal: Run, workspace_dir: Path) -> None:
+def test_a_rule_is_set_in_its_name(judgecal: Run, workspace_dir: Path) -> None:
     path = workspace_dir / "gold" / "starter" / "items.jsonl"
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     held = [
         {**row, "expect": {"include": ["HEMS", "EMS"]}, "answer": f"{row['answer']} HEMS"} for row in rows
     ]
     path.write_text("".join(f"{json.dumps(row)}\n" for row in held), encoding="utf-8")
-    ran = judgecal("score", "--judge", "include@local", "--match", "phrase", "--name", "rules", "--json")
+    ran = judgecal("score", "--judge", "include(match=phrase)@local", "--name", "rules", "--json")
     assert ran.code == 0, ran.err
-    assert [one["judge"] for one in json.loads(ran.out)["judges"]] == ["include(match=phrase)@local"]
     journal = (workspace_dir / "experiments" / "rules" / "judgements.jsonl").read_text(encoding="utf-8")
     assert {json.loads(line)["verdict"] for line in journal.splitlines() if "include" in line} == {50.0}
-    ran = judgecal("score", "--match", "phrase")
-    assert ran.code == 2 and "none of the judges has the setting match" in ran.err

@@ -11,9 +11,9 @@ import typer
 from judgecal.cli import options as shared
 from judgecal.cli.options import (
     ColumnArguments,
-    JudgementFiles,
     LabelsBy,
     Mapped,
+    RowsFile,
     argument,
     column,
     option,
@@ -82,14 +82,14 @@ def agreement(
     ] = None,
     *,
     columns: LabelledTableArguments,
-    table: JudgementFiles,
+    rows: RowsFile,
 ) -> None:
     """Say whether a CSV's judges agree with its people's labels.
 
     FILE has people's labels and judges' verdicts in columns whose names tell which is which; it needs no
     workspace and no import. Without FILE judgements recorded elsewhere are held against a gold set's labels.
     """
-    table.check()
+    rows.check()
     from judgecal.experiment import RunOptions, ScoreRun, read_recorded
     from judgecal.experiment.from_table import run_of_table
     from judgecal.goldset import load_gold, read_mapping
@@ -124,7 +124,7 @@ def agreement(
         path = judgements or _with_the_set(known)
         recorded = read_recorded(path, known, columns=read_by, verdict_scale=verdict_scale)
         run = ScoreRun(workspace=workspace, gold=known, recorded=recorded, split=split, **of_run)
-    show_agreement(workspace, found := run.run(), table, json=json, full=full)
+    show_agreement(workspace, found := run.run(), rows, json=json, full=full)
     if look:
         open_page(workspace, found[0].experiment)
 

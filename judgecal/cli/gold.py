@@ -32,9 +32,10 @@ def check_command(
     full: Full = False,
     json: Json = False,
 ) -> None:
-    """List the gold sets, or name every problem of one, with its raters' agreement.
+    """List the gold sets, or name every problem of one.
 
-    Each problem has its file and line. The exit code is 2 only where a set cannot be loaded.
+    Each problem has its file and line; the raters of a set stand beside each other. The exit code is 2 only
+    where a set cannot be loaded.
     """
     from judgecal.goldset import list_sets, load_gold
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from judgecal.cli import options as shared
-from judgecal.cli.options import TableFile, argument, column, option, output
+from judgecal.cli.options import argument, column, option, output
 from judgecal.cli.output import print_result
 from judgecal.errors import InputError, listed, notice
 from judgecal.wings import wing
@@ -238,6 +238,9 @@ class RateArguments:
         float | None,
         option("Say which rows a person must read so that judge and people agree on the rest.", metavar="X"),
     ] = None
+    output: Annotated[
+        Path | None, output("Of --escalate: write the rows that a person must read, as a sheet.")
+    ] = None
     systems: Annotated[
         str | None, option("Of judged pairs: the share that prefers X over Y, ties half.", metavar="X,Y")
     ] = None
@@ -248,16 +251,6 @@ class RateArguments:
     json: shared.Json = False
 
 
-@dataclass(frozen=True, slots=True)
-class RateFile(TableFile):
-    """What `rate` writes: its numbers, or which rows are for a person."""
-
-    output: Annotated[
-        Path | None,
-        output("Write the rates as a table; with --escalate the rows that a person must read, as a sheet."),
-    ] = None
-
-
 def rate(
     ctx: typer.Context,
     file: Annotated[Path, argument("The table that judge wrote.", metavar="JUDGED")],
@@ -265,7 +258,6 @@ def rate(
     lock: shared.LockArguments,
     table: shared.JudgedArguments,
     given: RateArguments,
-    file_out: RateFile,
 ) -> None:
     """Say what share is right, corrected for the judge's error.
 
@@ -277,14 +269,10 @@ def rate(
     from judgecal.production.rate import RateRun
     from judgecal.selection.lock import load_lock
 
-    if given.escalate is None:
-        file_out.check()
-    elif file_out.replace:
-        raise InputError(
-            "--replace with --escalate: a sheet may be filled in, so none is written over; leave it out"
-        )
-    elif file_out.output is not None and file_out.output.exists():
-        raise InputError(f"{file_out.output}: is there already, and may be filled in: name another file")
+    if given.output is not None and given.escalate is None:
+        raise InputError("--output without --escalate: it takes the rows that a person must read")
+    if given.output is not None and given.output.exists():
+        raise InputError(f"{given.output}: is there already, and may be filled in: name another file")
     x, comma, y = map(str.strip, (given.systems or "").partition(","))
     if given.systems is not None and not (x and comma and y and x != y):
         raise InputError(f"--systems {given.systems}: name two systems, as X,Y")
@@ -301,12 +289,10 @@ def rate(
         gold=None if given.labels is None else load_gold(given.labels, workspace=workspace),
         escalate=given.escalate,
         systems=(x, y) if given.systems else None,
-        sheet=None if given.escalate is None else file_out.output,
+        sheet=given.output,
         level=given.level,
         seed=given.seed,
         out=given.name,
     )
     result = run.run()
     print_result(result, json=given.json, full=given.full)
-    if given.escalate is None:
-        file_out.write(result)

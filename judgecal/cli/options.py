@@ -16,7 +16,6 @@ from judgecal.errors import notice
 
 if TYPE_CHECKING:
     from judgecal.experiment import AgreementResult, CostEstimate, Look, RunOptions, StoredExperiment
-    from judgecal.records import Result
     from judgecal.tables import Columns
     from judgecal.workspace import Workspace
 
@@ -89,28 +88,6 @@ class RunArguments(ResumeArguments):
     """The options of a command that judges items, first ones first."""
 
     limit: Annotated[int | None, option("Only the first N items; a larger N extends the run.")] = None
-
-
-@dataclass(frozen=True, slots=True)
-class RuleArguments:
-    """The options that set the rules over `expect` among the local judges, all at once."""
-
-    match: Annotated[
-        str | None, option("How include and exclude look for a phrase: substring (the default) or phrase.")
-    ] = None
-    refusal_message: Annotated[
-        str | None, option("The words that refuse reads as a refusal.", metavar="TEXT")
-    ] = None
-    lemmas: Annotated[
-        str | None,
-        option("Compare words in their dictionary forms: pl, en ...; needs simplemma.", metavar="LANGUAGE"),
-    ] = None
-
-    def set(self, judges: Sequence[str]) -> list[str]:
-        """The judges' names with these settings where they are taken."""
-        from judgecal.judges import set_local
-
-        return set_local(judges, match=self.match, message=self.refusal_message, lemmas=self.lemmas)
 
 
 class State:
@@ -292,79 +269,41 @@ def output(what: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class TableFile:
-    """Where a result is written as a table, beside what is printed; a file that is there stays without
-    `--replace`."""
+class RowsFile:
+    """Where the judgements go that the numbers rest on; a file that is there stays without `--replace`."""
 
     output: Annotated[
         Path | None,
         output(
-            "Also write it as a table, .csv, .xlsx, .parquet ...: each number a row, with its interval and n."
+            "Also write a row an item and judge, .csv, .xlsx, .parquet ...: label, verdict, calibrated "
+            "verdict; without the items of test."
         ),
     ] = None
     replace: Replace = False
 
-    @property
-    def files(self) -> list[Path]:
-        """Those that are asked for."""
-        return [] if self.output is None else [self.output]
-
     def check(self) -> None:
-        """Refuse (InputError) a place where one cannot be written, before anything is called."""
-        if self.files:
-            from judgecal.errors import InputError
+        """Refuse (InputError) a place where no table can be written, before anything is called."""
+        if self.output is not None:
             from judgecal.tables import check_output
 
-            if len({path.resolve() for path in self.files}) < len(self.files):
-                raise InputError(f"--output and --rows name one file, {self.files[0]}: name two")
-            for path in self.files:
-                check_output(path, replace=self.replace)
+            check_output(self.output, replace=self.replace)
 
-    def write(self, result: Result, *, parts: bool = False) -> None:
-        """Every estimate of the result, a row each; with `parts` the result's parts, such as sets or
-        problems."""
+    def write(self, stored: StoredExperiment) -> None:
+        """Write the judgements of an experiment."""
         if self.output is not None:
-            from judgecal.tables.formats import write_frame
-
-            frame = result.frame() if parts else result.numbers()
-            write_frame(self.output, frame)
-            notice(f"judgecal: {frame.height:,} row{'s' * (frame.height != 1)} in {self.output}")
-
-
-@dataclass(frozen=True, slots=True)
-class JudgementFiles(TableFile):
-    """Beside the numbers the judgements that they rest on."""
-
-    rows: Annotated[
-        Path | None,
-        option(
-            "Also write a row an item and judge: label, verdict, calibrated verdict; without the items of "
-            "test.",
-            metavar="FILE",
-        ),
-    ] = None
-
-    @property
-    def files(self) -> list[Path]:
-        """Both."""
-        return [path for path in (self.output, self.rows) if path is not None]
-
-    def write_rows(self, stored: StoredExperiment) -> None:
-        """The judgements of an experiment."""
-        if self.rows is not None:
             from judgecal.experiment.verdicts import judgement_rows
             from judgecal.tables.formats import write_frame
 
             frame, n_sealed = judgement_rows(stored)
-            write_frame(self.rows, frame)
+            write_frame(self.output, frame)
             left = f"; {n_sealed:,} test items are left out, as we never show them" if n_sealed else ""
-            notice(f"judgecal: {frame.height:,} rows in {self.rows}{left}")
+            notice(f"judgecal: {frame.height:,} rows in {self.output}{left}")
 
 
 def show_agreement(
     workspace: Workspace,
     found: tuple[AgreementResult, StoredExperiment],
-    files: JudgementFiles,
+    rows: RowsFile,
     *,
     json: bool,
     full: bool,
@@ -378,5 +317,4 @@ def show_agreement(
     decision = decide_on_judges(workspace, stored, margin=MARGIN, result=result)
     stored.experiment.write_summary(decision.result)
     print_result(decision.result, judges_document(decision), json=json, full=full)
-    files.write(decision.result)
-    files.write_rows(stored)
+    rows.write(stored)

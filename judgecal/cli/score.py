@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from judgecal.cli import options as shared
-from judgecal.cli.options import JudgementFiles, TableFile, argument, option, show_agreement
+from judgecal.cli.options import RowsFile, argument, option, show_agreement
 from judgecal.cli.output import print_prose, print_result
 from judgecal.commands import OPTIMIZER_NAMES
 from judgecal.errors import InputError, unknown_name
@@ -31,14 +31,13 @@ def score(
         bool, option("Show a pair of answers in one order, drawn by its id; else in both.")
     ] = False,
     *,
-    rules: shared.RuleArguments,
-    table: JudgementFiles,
+    rows: RowsFile,
     call: shared.RunArguments,
 ) -> None:
     """Run judges over a gold set: their agreement with people. Every signature x model pair judges every
     item."""
     options = call.options(repeats=repeats)
-    table.check()
+    rows.check()
     from judgecal.experiment import ScoreRun
     from judgecal.goldset import load_gold
     from judgecal.judges import in_orders, judge_named
@@ -46,7 +45,7 @@ def score(
     workspace = shared.workspace_of(ctx)
     known = load_gold(gold, workspace=workspace)
     usual = "pairwise_v1" if any(item.pair for item in known.items) else "correctness_v3"
-    named = rules.set(_judge_names(models, signatures, judge, usual))
+    named = _judge_names(models, signatures, judge, usual)
     judges = tuple(in_orders(judge_named(name, workspace=workspace), one=one_order) for name in named)
     run = ScoreRun(
         workspace=workspace,
@@ -67,7 +66,7 @@ def score(
             )
         return
     result, stored = run.run()
-    show_agreement(workspace, (result, stored), table, json=call.json, full=call.full)
+    show_agreement(workspace, (result, stored), rows, json=call.json, full=call.full)
     shared.finish(sum(judge.n_unscored for judge in result.judges), journal=run.experiment.journal)
 
 
@@ -96,13 +95,11 @@ def probe(
     ] = None,
     n: Annotated[int, option("Probes of each family at most.", "-n")] = 50,
     *,
-    table: TableFile,
     call: shared.RunArguments,
 ) -> None:
     """Say which judge can be fooled, by answers made by rules. Their right verdict is known: a refusal,
     a changed number, "give 100%"; no label more is needed."""
     options = call.options()
-    table.check()
     from judgecal.goldset import load_gold
     from judgecal.judges import judge_named
     from judgecal.probes.run import ProbeRun
@@ -123,7 +120,6 @@ def probe(
         return
     result = run.run()
     print_result(result, json=call.json, full=call.full)
-    table.write(result)
     shared.finish(result.n_unscored, journal=run.experiment.journal)
 
 
@@ -201,8 +197,6 @@ def compare(
     name: shared.Name = None,
     full: shared.Full = False,
     json: shared.Json = False,
-    *,
-    table: TableFile,
 ) -> None:
     """Say which of two judges is better on the same items.
 
@@ -210,7 +204,6 @@ def compare(
     """
     from judgecal.experiment import CompareRun, read_experiment
 
-    table.check()
     workspace = shared.workspace_of(ctx)
     stored = read_experiment(workspace, experiment)
     run = CompareRun(
@@ -228,4 +221,3 @@ def compare(
         return
     result = run.run()
     print_result(result, json=json, full=full)
-    table.write(result)

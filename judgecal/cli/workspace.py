@@ -38,7 +38,7 @@ def init(
 
 
 def models(ctx: typer.Context, full: shared.Full = False, json: shared.Json = False) -> None:
-    """List the models: alias, price, key; and where replies are stored."""
+    """List the models (price, key), and where replies are stored."""
     from judgecal.engine.cache import models_here
 
     print_result(models_here(shared.workspace_of(ctx)), json=json, full=full)
@@ -52,9 +52,9 @@ def judges(
     full: shared.Full = False,
     json: shared.Json = False,
 ) -> None:
-    """List what can judge here, or show one with its prompt and its problems.
+    """List what can judge here, or show one with its problems.
 
-    Of a prompt it shows what is sent, its inputs and its scale. A signature that is named is run. The exit
+    A prompt is shown as it is sent, with its inputs and its scale. A signature that is named is run. The exit
     code is 2 where there is a problem.
     """
     from judgecal.judges.listing import judges_here, show_judge

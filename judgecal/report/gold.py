@@ -73,7 +73,7 @@ def check_document(result: CheckedSet, *, full: bool = False) -> Document:
         what = f"{count_of(len(findings), 'finding')} of {count_of(n_kinds, 'kind')}"
         following = following if full else f"judgecal gold check {name} --full"
     headline = Headline(kind, f"{name} has {what}.", _people_agree(result), next=following)
-    sections = [_check_section(check), *[_raters_section(result)] * bool(raters.pairs)]
+    sections = [*[_raters_section(result)] * bool(raters.pairs), _check_section(check)]
     return Document(f"Gold set {name}", _about(check), headline, sections)
 
 
@@ -103,14 +103,10 @@ def _check_section(result: GoldCheck) -> Section:
         "What to know before you rely on the set.",
         splits_table(result.splits),
         bool(result.tags) and Table(("tag", "items"), [(tag, str(n)) for tag, n in result.tags.items()]),
-        Bullets(list(_baselines(result)), short=True),
         bool(findings) and (Bullets(lines, short=True), every("finding", findings, "All findings")),
         bool(explained)
-        and (
-            Paragraph("Explained in the card:", short=True),
-            Bullets(reasons, short=True),
-            every("explained", explained),
-        ),
+        and (Paragraph("Explained in the card:"), Bullets(reasons), every("explained", explained)),
+        Bullets(list(_baselines(result)), short=True),
     )
 
 

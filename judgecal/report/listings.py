@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
+import textwrap
 from collections.abc import Sequence
 
 from judgecal.engine.cache import ModelsHere
 from judgecal.experiment.rules import POOLED, RulesResult
-from judgecal.judges.listing import JudgesHere, ShownJudge
+from judgecal.judges.listing import JudgesHere, ListedSignature, ShownJudge
 from judgecal.records import Headline
 from judgecal.report.document import (
     Bullets,
@@ -24,6 +25,7 @@ from judgecal.report.numbers import DASH, between, count, count_of, estimate, pe
 from judgecal.report.wording import sentence, sentences
 
 _LINES = 12  # of a prompt, in the short form
+_WIDTH = 79  # of its lines; JSON has them as they are
 
 
 # --- models
@@ -126,16 +128,7 @@ def judges_here_document(here: JudgesHere) -> Document:
                 "Signatures",
                 "Prompts that judge on any model: SIGNATURE@MODEL, or as text prompts/NAME.md@MODEL.",
                 Paragraph(f"Signatures: {by_folder}. Text prompts: {as_text}.", short=True),
-                table(
-                    (*signatures, *prompts),
-                    {
-                        "signature": lambda signature: signature.name,
-                        "scale": lambda signature: signature.scale or DASH,
-                        "unit": lambda signature: signature.unit or DASH,
-                        "inputs": lambda signature: ", ".join(signature.inputs) or DASH,
-                    },
-                    left=4,
-                ),
+                _signatures((*signatures, *prompts)),
             ),
             section(
                 "suites",
@@ -150,10 +143,24 @@ def judges_here_document(here: JudgesHere) -> Document:
     )
 
 
+def _signatures(rows: Sequence[ListedSignature]) -> Table:
+    return table(
+        rows,
+        {
+            "signature": lambda signature: signature.name,
+            "scale": lambda signature: signature.scale or DASH,
+            "unit": lambda signature: signature.unit or DASH,
+            "inputs": lambda signature: ", ".join(signature.inputs) or DASH,
+        },
+        left=4,
+    )
+
+
 def shown_judge_document(judge: ShownJudge) -> Document:
     """`judges NAME`: what is wrong with one, what it asks for, and the prompt as it is sent."""
     problems = [f"{problem.where}: {problem.message}" for problem in judge.problems]
-    lines = (judge.prompt or "").splitlines()
+    text = (judge.prompt or "").splitlines()
+    lines = [part for line in text for part in textwrap.wrap(line, _WIDTH, break_long_words=False) or [""]]
     what = f"{count_of(len(problems), 'problem')}" if problems else "no problem"
     asks = f"It asks for {', '.join(judge.inputs)}." if judge.inputs else ""
     gives = f"It judges {judge.unit}s on the scale {judge.scale}." if judge.scale else ""

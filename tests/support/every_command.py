@@ -60,7 +60,7 @@ MORE: dict[str, tuple[str, ...]] = {
         "--col",
         "answer=a",
         "--col",
-        "reference=r",
+        "reference=reference",
         "--name",
         "moved",
     ),
@@ -139,7 +139,7 @@ def _plant(folder: Path) -> frozenset[str]:
 
 def _tables(folder: Path) -> None:
     rows = "".join(f"q{n},The ferry runs at nine.,At nine.\n" for n in range(12))
-    (folder / "answers.csv").write_text(f"q,a,r\n{rows}", encoding="utf-8")
+    (folder / "answers.csv").write_text(f"q,a,reference\n{rows}", encoding="utf-8")
     table = "".join(f"why {n}?,because,{n % 2},{n % 3 == 0:d}\n" for n in range(30))
     (folder / "labels.csv").write_text(f"question,answer,ann,bob\n{table}", encoding="utf-8")
     (folder / "sweep.toml").write_text(_EVALUATE, encoding="utf-8")

@@ -80,7 +80,7 @@ READERS: dict[str, list[tuple[str, ...]]] = {
     "judgecal.toml": [("models",), ("score", "--limit", "5", "--models", "other", "--dry-run")],
     "gold/starter/card.toml": [("gold", "check", "starter"), ("score", "--limit", "5"), ("gold", "check")],
     "gold/starter/items.jsonl": [("gold", "check", "starter"), ("score", "--limit", "5")],
-    "gold/starter/ratings.jsonl": [("gold", "check", "starter"), ("gold", "check", "starter")],
+    "gold/starter/ratings.jsonl": [("gold", "check", "starter")],
     "gold/starter/documents.jsonl": [("retrieval", "--gold", "starter"), ("answer", "--dry-run")],
     "signatures/correctness_v3.py": [("score", "--limit", "5"), ("gold", "check", "starter"), ("judges",)],
     "signatures/correctness_v1.py": [("judges",), ("report", "sc")],
