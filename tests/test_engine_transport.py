@@ -270,7 +270,7 @@ def test_tokens_that_are_not_told_are_not_known(
 
 def test_connections_are_kept_and_no_number_of_calls_is_held_back(serve: Serve) -> None:
     server = serve(lambda _: "85")
-    server.latency_s = 0.3
+    server.latency_s = 1.0
     rows = judged(ModelSpec("m", "openai/m", api_base=server.api_base, max_concurrency=150), 150)
     assert {row.verdict for row in rows} == {85.0}
     assert server.most_at_once > 100

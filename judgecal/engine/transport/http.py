@@ -1,27 +1,28 @@
-"""Calls over HTTP: keep-alive, a connection for each call in flight.
+"""Calls over HTTP by aiohttp: keep-alive, a connection for each call in flight.
 
-How a kind of server is spoken to is its wire format, which the provider's row in `models` names.
+How a kind of server is spoken to is its wire format, which the provider's row in `models` names. No redirect
+is followed: a key, and the texts, stay with the server that the user named.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import math
+import re
 import ssl
 import urllib.request
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import aiohttp
 import orjson
 from yarl import URL
 
 from judgecal._version import __version__
 from judgecal.engine.calls import CallFailed, Message, Reply, ReplySchema, too_large, unreadable
 from judgecal.engine.transport.chances import MOST_BYTES, TokenChances
-from judgecal.engine.transport.connections import Connections, NotConnected
 from judgecal.engine.transport.provider_errors import error_inside, error_of, excerpt
 from judgecal.engine.transport.redaction import one_line, secrets_of
 from judgecal.engine.transport.wires import WIRES
@@ -35,6 +36,7 @@ _HEADERS = {
     "user-agent": f"judgecal/{__version__}",
 }
 _MOST_DIGITS = 400  # of a whole number
+_UNREADABLE = re.compile(r"Can not decode content-encoding: ([\w ()]+)")
 _PLACE = "<judgecal: the text of the last message>"
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -55,7 +57,7 @@ class HttpTransport:
         self._url = _checked(self._wire.url, f"model {spec.alias}: api_base")
         self._proxy = proxy_for(self._url)
         self._secrets = secrets_of(spec)
-        self._connections: Connections | None = None
+        self._session: aiohttp.ClientSession | None = None
         self._shared: tuple[object, ...] = ()
         self._around: tuple[str, str] | None = None
 
@@ -71,10 +73,9 @@ class HttpTransport:
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._connections:
-            self._connections.close()
-            self._connections = None
-            await asyncio.sleep(0)  # the loop is told of it in its next turn
+        if self._session:
+            await self._session.close()
+            self._session = None
 
     async def send(
         self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None = None
@@ -84,12 +85,11 @@ class HttpTransport:
 
     async def _sent(self, messages: Sequence[Message], schema: ReplySchema | None, top: int) -> Reply:
         body = self.encoded(messages, schema, top)
-        connections = self._connections or self._opened()
         try:
-            status, headers, answer = await connections.post(body, timeout=self._spec.timeout)
+            status, headers, answer = await self._post(body)
         except TimeoutError:
             raise CallFailed("timeout", f"no reply within {self._spec.timeout:g} s", retry=True) from None
-        except OSError as error:
+        except (aiohttp.ClientError, OSError) as error:
             raise self._lost(error) from error
         try:
             if not 200 <= status < 300:
@@ -131,19 +131,45 @@ class HttpTransport:
         before, mark, after = _encode(self._wire.payload(probe, schema)).partition(_encode(_PLACE))
         return (before, after) if mark and _PLACE not in before + after else None
 
-    def _opened(self) -> Connections:
-        headers = {**_HEADERS, **self._wire.headers}
-        most = self._wire.most_bytes
-        self._connections = Connections(self._url, headers, proxy=self._proxy, most_bytes=most)
-        return self._connections
+    def _opened(self) -> aiohttp.ClientSession:
+        # The scheduler says how many calls are in flight. No cookie: a call must not change the next one. Not
+        # `trust_env`, whose proxies `proxy_for` names: it would send what .netrc holds as well.
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, ssl=self._tls()),
+            headers={**_HEADERS, **self._wire.headers},
+            timeout=aiohttp.ClientTimeout(total=self._spec.timeout),
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
+        return self._session
 
-    def _lost(self, error: OSError) -> CallFailed:
+    def _tls(self) -> ssl.SSLContext | bool:
+        """The certificates that SSL_CERT_FILE names now, not when aiohttp was imported."""
+        schemes = (self._url.scheme, self._proxy.scheme if self._proxy else "")
+        return ssl.create_default_context() if "https" in schemes else True
+
+    async def _post(self, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
+        """Send a body once. Return status, headers and decompressed body, of a large one the beginning."""
+        session = self._session or self._opened()
+        async with session.post(self._url, data=body, proxy=self._proxy, allow_redirects=False) as response:
+            parts, size = [], 0
+            while part := await response.content.readany():
+                parts.append(part)
+                size += len(part)
+                if size > self._wire.most_bytes:
+                    response.close()
+                    break
+            return response.status, response.headers, b"".join(parts)
+
+    def _lost(self, error: Exception) -> CallFailed:
+        if encoding := _UNREADABLE.search(str(error)):
+            text = one_line(f"the server's answer cannot be decompressed: {encoding[1]}", self._secrets)
+            return CallFailed("server", text, retry=True, billed=True)
         # A certificate that is not trusted now will not be in a minute.
-        lasting = isinstance(error, ssl.SSLCertVerificationError)
-        text = one_line(str(error) or type(error).__name__, self._secrets)
+        lasting = isinstance(error, aiohttp.ClientConnectorCertificateError)
         # Where no connection came about nothing was sent, so nothing was billed.
-        billed = not (lasting or isinstance(error, NotConnected))
-        return CallFailed("transport", text, retry=not lasting, billed=billed)
+        unsent = isinstance(error, (aiohttp.ClientConnectorError, aiohttp.ClientHttpProxyError))
+        text = one_line(_connection_problem(error), self._secrets)
+        return CallFailed("transport", text, retry=not lasting, billed=not unsent)
 
     def _read(self, answer: bytes, messages: Sequence[Message]) -> Reply:
         if len(answer) > self._wire.most_bytes:
@@ -186,6 +212,21 @@ def _decoded(answer: bytes) -> Any:
         return json.loads(
             answer, parse_int=lambda digits: int(digits) if len(digits) < _MOST_DIGITS else math.inf
         )
+
+
+def _connection_problem(error: Exception) -> str:
+    """Why a call was lost on its way."""
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return str(error.certificate_error)
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return f"cannot connect to {error.host}:{error.port}: {error.os_error}"
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        return f"cannot connect: the proxy answers with HTTP {error.status}"
+    if isinstance(error, aiohttp.ClientResponseError):
+        return "the server's answer is not HTTP/1.1"
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return "the connection was lost in the middle of the answer"
+    return str(error) or type(error).__name__
 
 
 def _checked(address: str, what: str) -> URL:
