@@ -151,6 +151,8 @@ def test_all_that_is_wrong_is_said_at_once(judgecal: Run, lock: Path) -> None:
         refused = judgecal("judge", given, *OPTIONS, "-o", "new")
         assert refused.code == 2 and problem in " ".join(refused.err.split()) and ":pass" not in refused.err
     assert judgecal("judge", "in/part-*.csv", *OPTIONS, "-o", "out", "--replace").code == 0
+    assert judgecal("judge", "in/part-0.csv", *OPTIONS, "-o", "one/").code == 0
+    assert read(Path("one/part-0.csv")) == read(Path("out/part-0.csv"))
 
 
 def test_one_message_where_the_engine_does_not_fit(

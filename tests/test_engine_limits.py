@@ -55,6 +55,11 @@ def test_never_more_at_once_than_there_are_calls() -> None:
     assert (Limiter(100, total=7).at_once, Limiter(total=3).ceiling) == (7, 3)
 
 
+def test_several_processes_divide_what_one_may_have() -> None:
+    divided = [Limiter(9, processes=2), Limiter(processes=4), Limiter(1, processes=2)]
+    assert [(limiter.at_once, limiter.ceiling) for limiter in divided] == [(4, 4), (8, 256), (1, 1)]
+
+
 def test_it_stops_growing_where_more_at_once_only_wait_on_the_server(drive: Callable[..., Any]) -> None:
     # A server that does 40 at a time in 1 s: 400 at once would take 10 s each, 1,024 more than the timeout.
     server = Server(good)

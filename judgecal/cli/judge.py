@@ -105,13 +105,14 @@ def judge(
 
     Every row comes out, in order, with verdicts. Rows are read and written a few at a time, so a table may be
     larger than memory (a .json file is read whole). The same command writes over its own output, another one
-    only with --replace. Several files, an address, and --engine ray: the rows of each file go to a file of
-    its name in the folder OUT, and a file that is done is left alone.
+    only with --replace. Where OUT is a folder (DIR/), as of several files, addresses and --engine ray, the
+    rows of each file go to a file of its name there, and a file that is done is left alone.
     """
     from judgecal.errors import refuse
 
     options = call.options()
-    several = engine != LOCAL or len(files) > 1 or "://" in files[0] or "*" in files[0]
+    to_folder = output.endswith("/") or Path(output).is_dir()
+    several = to_folder or engine != LOCAL or len(files) > 1 or "://" in files[0] or "*" in files[0]
     refuse([*judges.problems(), *_misfits(engine, judges, several=several)])
     given = _Given(shared.workspace_of(ctx), files, output, options, replace, call.name)
     run = _of_files(given, judges, table, engine) if several else _here(given, judges, table)
@@ -129,8 +130,8 @@ def _misfits(engine: str, judges: Judges, *, several: bool) -> Iterator[str]:
         yield f"--engine is {LOCAL} or {RAY}, found {engine!r}"
     if several and (judges.suite or len(judges.lock or ()) > 1 or judges.columns != "plain"):
         yield (
-            f"several files, an address and --engine {RAY} take one --lock, with --columns plain: judge one "
-            "file after the other"
+            f"several files, an address, a folder as --output and --engine {RAY} take one --lock, with "
+            "--columns plain: judge one file after the other"
         )
 
 
