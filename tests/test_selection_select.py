@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import json
-import math
 import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +15,7 @@ import pytest
 
 from judgecal.cli import run
 from judgecal.errors import InputError
-from judgecal.experiment import Judgements, RunOptions, Verdicts, read_experiment
+from judgecal.experiment import Judgements
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
 from judgecal.models import ModelSpec
@@ -25,10 +23,9 @@ from judgecal.records import Failure, Judgement
 from judgecal.selection.confirm import whole_calls
 from judgecal.selection.decision import Caps, JudgeChoice, MeasuredJudge, _is_local, choose
 from judgecal.selection.lock import load_lock
-from judgecal.selection.select import SelectRun
 from judgecal.stats.simultaneous import losses_against_best
 from judgecal.workspace import Workspace, find_workspace
-from tests.benchmarks.selection import covered, simulate
+from tests.benchmarks.selection import simulate
 from tests.support.command import Run, check_estimate, fresh_workspace, one_object, tree
 from tests.support.gold import made_gold, made_items, rated
 from tests.support.http import as_answer
@@ -469,83 +466,6 @@ def test_recorded_judgements_without_test_items(judgecal: Run, recorded: str, tm
     )
     ran = judgecal("select", "dev")
     assert ran.code == 2 and "no test item to confirm on" in ran.err
-
-
-# On all labels
-
-
-def test_all_labels_choose_and_measure_at_a_level_that_allows_for_the_choice(
-    judgecal: Run, recorded: str, workspace_dir: Path
-) -> None:
-    found = selected(judgecal, recorded, "--split", "all")
-    gold = load_gold("pass", workspace=Workspace(workspace_dir, workspace_dir / "experiments"))
-    assert found["gold"]["n_items"] == found["confirmed_on"]["n_items"] == len(gold.items) == 120
-    assert found["gold"]["split"] == "all" and found["confirmed_on"]["split"] == "all"
-    assert found["chosen"] == "sharp"
-    first = 1.0 - 0.05 * 6 / math.pi**2
-    assert found["level"] == pytest.approx(first)
-    assert found["confirmed"]["accuracy"]["level"] == pytest.approx(1.0 - (1.0 - first) / 2)
-    assert found["confirmed"]["accuracy"]["n"] == 120 and found["test_looks"] == 1
-    said = (
-        "the same 40 questions chose and measured it and none are left to confirm it, so the interval "
-        "allows for the"
-    )
-    assert f"{said} choice among 2 judges" in found["why"]
-    assert found["why"][1:] in [*found["headline"]["because"], *found["headline"]["more"]][-1]
-    assert selected(judgecal, recorded, "--split", "all", "--name", "again")["test_looks"] == 1
-    open_one = selected(judgecal, recorded)  # another question to the same labels
-    assert (open_one["test_looks"], open_one["confirmed_on"]["split"]) == (2, "test")
-    assert said not in open_one["why"]
-    page = " ".join(judgecal("select", recorded, "--split", "all", "--full").out.split())
-    assert "On the items that chose it (" in page and "On test" not in page
-
-
-def test_a_lock_of_all_labels(judgecal: Run, workspace_dir: Path) -> None:
-    made = judgecal("score", "--models", "embedded", "--signatures", SIGNATURES, "--split", "all", "--json")
-    slug = str(one_object(made)["experiment"])
-    found = selected(judgecal, slug, *ANY, "--split", "all", "--local-only")
-    lock, gold = load_lock(workspace_dir / "judge.lock.json"), load_gold("starter")
-    assert lock.gold.split == "all" and lock.verdicts.keys() == gold.labels.keys()
-    assert lock.calibration is not None and lock.calibration.fitted_on == "all of starter"
-    assert lock.calibration.n == len(gold.labels) == found["confirmed"]["macro_agreement"]["n"]
-    assert (
-        lock.calibrated["macro_agreement"].value == found["confirmed_calibrated"]["macro_agreement"]["value"]
-    )
-    plan = selected(judgecal, slug, *ANY, "--split", "all", "--dry-run")
-    assert "decision 1 on the test labels" in plan["test_look"]  # the lock is no decision of its own
-    log = (workspace_dir / "experiments" / "test_looks.jsonl").read_text(encoding="utf-8")
-    assert [len(row["judges"]) for row in map(json.loads, log.splitlines()) if row["kind"] == "decision"] == [
-        3
-    ]
-
-
-def test_all_labels_choose_no_judge_that_has_seen_some(judgecal: Run, recorded: str, tmp_path: Path) -> None:
-    path = tmp_path / "rec.csv"
-    assert (
-        judgecal(
-            "agreement", "--gold", "pass", "--judgements", path, "--split", "open", "--name", "open"
-        ).code
-        == 0
-    )
-    ran = judgecal("select", "open", "--split", "all")
-    assert ran.code == 2 and "run judgecal agreement with --split all" in ran.err
-    assert judgecal("select", recorded, "--split", "dev").code == 2
-    stored = read_experiment(workspace := find_workspace(None), recorded)
-    compiled = Verdicts(
-        "correctness_v3@embedded#opt", stored.gold.scale, stored.judges[0].rows, kind="prompt"
-    )
-    stored = dataclasses.replace(stored, judges=(compiled, *stored.judges[1:]))
-    run = SelectRun(
-        workspace=workspace, stored=stored, options=RunOptions(), output=tmp_path / "l.json", on_all=True
-    )
-    with pytest.raises(InputError, match=r"embedded#opt of rec was compiled .* choose with --split open"):
-        run.check()
-
-
-def test_the_interval_of_a_judge_chosen_on_the_same_items_holds_its_worth() -> None:
-    """5 equal judges, 200 users: without allowing for the choice 95.0 and 93.8% of 400 (60 and 110
-    questions)."""
-    assert all(covered(n_groups, users=200, seed=1)[0] >= 0.95 for n_groups in (60, 110))
 
 
 # Served models

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from judgecal.workspace import Workspace
 
 _NOBODY = 1
-_SPLITS = ("open", "all")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +70,6 @@ def select(
     metric: shared.Metric = None,
     margin: Annotated[float, option("The loss against the best judge that you allow.")] = 0.03,
     output: Annotated[Path, option("Where the lock goes.", "--output", "-o")] = Path("judge.lock.json"),
-    split: Annotated[
-        str,
-        option(
-            "What chooses: open (train and dev; test confirms) or all (nothing confirms).", metavar="SPLIT"
-        ),
-    ] = "open",
     repeats: Annotated[
         int | None, option("Judgements of each test item; by default as many as the experiment made.")
     ] = None,
@@ -91,8 +84,6 @@ def select(
     from judgecal.selection.decision import repeats_of
     from judgecal.selection.select import SelectRun
 
-    if split not in _SPLITS:
-        raise InputError(f"--split is {' or '.join(_SPLITS)}, found {split!r}")
     workspace = shared.workspace_of(ctx)
     stored = read_experiment(workspace, experiment)
     options = call.options(repeats=repeats_of(stored) if repeats is None else repeats)
@@ -106,7 +97,6 @@ def select(
         output=output,
         seed=call.seed,
         replace=replace,
-        on_all=split == "all",
         out=call.name,
     )
     if call.dry_run:

@@ -41,12 +41,12 @@ _OUT = ("over the caps", "not above the floor", "below the floor", "not confirme
 
 def select_document(result: SelectResult) -> Document:
     """What a selection comes to."""
-    gold, on = result.gold, "all labelled items" if _on_all(result) else "train and dev"
+    gold = result.gold
     return stored_document(
         result,
         f"{result.experiment}: a judge chosen",
-        f"Chosen from {result.chosen_from} on {on}; {gold.in_words}. An item without a verdict counts as "
-        f"{gold.unscored_counts_as}.",
+        f"Chosen from {result.chosen_from} on train and dev; {gold.in_words}. An item without a verdict "
+        f"counts as {gold.unscored_counts_as}.",
         unread_headline(result.unread) or naming_unread(_headline(result), result.unread),
         _judges(result),
         _lock(result),
@@ -56,11 +56,6 @@ def select_document(result: SelectResult) -> Document:
             f"This selection spent {money(result.usd)} USD.",
         ),
     )
-
-
-def _on_all(result: SelectResult) -> bool:
-    """Whether the items that chose the judge measure it too."""
-    return result.confirmed_on is not None and result.confirmed_on.split == "all"
 
 
 def _headline(result: SelectResult) -> Headline:
@@ -128,8 +123,7 @@ def _reached(result: SelectResult) -> Iterator[str]:
     if on is None:
         return
     value, mapped = _confirmed(result)
-    where = "the items that chose it" if _on_all(result) else "test"
-    items = f"On {where} ({count(on.n_items)} items, {count(value.n_unscored)} unscored)"
+    items = f"On test ({count(on.n_items)} items, {count(value.n_unscored)} unscored)"
     if not _leads(result) or result.floor is None:
         yield f"{items} its {metric} is {of_metric(value, metric, result.gold.scale)}."
         return
@@ -190,7 +184,7 @@ def _judges(result: SelectResult) -> Section:
     )
     return section(
         "judges",
-        "Judges on all items" if _on_all(result) else "Judges on open items",
+        "Judges on open items",
         "We take the cheapest judge that is shown to lose less than the "
         f"margin.{bounds if result.bounds else ''}",
         judges,
@@ -223,8 +217,7 @@ def _ladder(result: SelectResult, rungs: Sequence[Rung]) -> Picture:
     if pick is not None and metric_facts(metric).direction == "more":
         foot = below(pick.best, pick.floor, always(pick.floor.judge, result.gold.scale))
         free = below(pick.judge or pick.best, pick.free, pick.free.judge) if pick.free else foot
-    on = "all" if _on_all(result) else "open"
-    ladder = Ladder(axis_of(metric), rungs, free, foot=foot.value.value if foot else None, on=on)
+    ladder = Ladder(axis_of(metric), rungs, free, foot=foot.value.value if foot else None, on="open")
     note = f"Line: {next(rung.value.level for rung in rungs):.0%} interval."
     return ladder_picture(ladder, "How far up the ladder is each judge?", note=note)
 

@@ -46,10 +46,10 @@ NOISE_FILE = "noise.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class Confirmed:
-    """What test says of a judge; where all items chose it, what they say of it."""
+    """What test says of a judge."""
 
     look: Look  # where this stands among the decisions on test
-    # the test items, at the level of the look; where all items chose, that of the choice among k
+    # the test items, at the level of the look
     table: AgreementTable
     column: Verdicts  # its judgements over test and the items that it was chosen on
     estimates: Mapping[str, Estimate]  # METRIC -> Estimate, an unscored item counted as wrong
@@ -58,10 +58,10 @@ class Confirmed:
     calibrated: Mapping[str, Estimate]  # as `estimates`, what test says through the map
 
     @classmethod
-    def on(cls, look: Look, table: AgreementTable, column: Verdicts, *, on_all: bool = False) -> Confirmed:
-        """Hold a judge on the items of a table; on all items its map is cross-fitted, as none is unseen."""
-        calibration, agreements = calibrate(table, column, everything=on_all), table.agreements(column)
-        through = agreements["calibrated"] if on_all else table.through(calibration, column)
+    def on(cls, look: Look, table: AgreementTable, column: Verdicts) -> Confirmed:
+        """Hold a judge on the items of a table."""
+        calibration, agreements = calibrate(table, column), table.agreements(column)
+        through = table.through(calibration, column)
         return cls(look, table, column, agreements["as_wrong"], agreements["agreement"], calibration, through)
 
     @property
@@ -80,18 +80,16 @@ def is_lost(row: Judgement) -> bool:
     return row.error is not None and row.error.kind in RETRIED_ON_RESUME
 
 
-def calibrate(test: AgreementTable, column: Verdicts, *, everything: bool = False) -> Calibration | None:
-    """The map of a judge, fitted on the items of train and dev that it judged, or on test too."""
+def calibrate(test: AgreementTable, column: Verdicts) -> Calibration | None:
+    """The map of a judge, fitted on the items of train and dev that it judged."""
     gold, judged = test.gold, {row.item_id for row in column.rows}
     known = tuple(
         item
         for item in gold.items
-        if item.item_id in judged
-        and item.item_id in gold.labels
-        and (everything or gold.split_of(item.group) != "test")
+        if item.item_id in judged and item.item_id in gold.labels and gold.split_of(item.group) != "test"
     )
     table = replace(test, items=known)
-    return table.calibration(column, fitted_on=f"{'all' if everything else 'train and dev'} of {gold.name}")
+    return table.calibration(column, fitted_on=f"train and dev of {gold.name}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,8 +216,7 @@ def lock_judge(
     again = Judgements(whole_items(again, judge.scale))
     calls = whole_calls(again, items)
     given = [verdict for row in calls.values() for verdict in row] or [*verdicts.values()]
-    split = "all" if any(gold.split_of(item.group) != "test" for item in test.items) else "test"
-    n_tied = len(tied_items(gold, split, test.items))
+    n_tied = len(tied_items(gold, "test", test.items))
     probes = stored_probes(workspace.experiments, gold).get(judge.fingerprint)
     footing = Footing.through(confirmed.calibration, gold.scale, item_scale(judge))
     model_id = next(iter([*model_ids(again), *model_ids(rows)]), None)
@@ -229,7 +226,7 @@ def lock_judge(
         gold=LockedGold(
             gold.name,
             gold.sha256,
-            split,
+            "test",
             str(gold.scale),
             gold.scale.pass_at,
             ties=n_tied / (n_tied + len(test.items)),

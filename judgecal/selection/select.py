@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from judgecal.engine import Budget, Journal, require_prices
-from judgecal.errors import InputError, listed, refuse, working
+from judgecal.errors import InputError, refuse, working
 from judgecal.experiment import (
     AgreementTable,
     CostEstimate,
@@ -39,7 +39,7 @@ from judgecal.experiment import (
     verdicts_sha,
     whole_items,
 )
-from judgecal.judges import Judge, JudgeName, judge_named, single_calls
+from judgecal.judges import Judge, judge_named, single_calls
 from judgecal.records import Item, Judgement
 from judgecal.selection.confirm import (
     NOISE_CALLS,
@@ -67,10 +67,8 @@ class SelectRun(SelectRequest):
         """What the lock holds beside test: the labelled items of train and dev that the judge was not trained
         on.
 
-        With a limit those that it was chosen on: each split is cut alike. None where all items chose.
+        With a limit those that it was chosen on: each split is cut alike.
         """
-        if self.on_all:
-            return ()
         if self.options.limit is not None:
             return self.choosing_items
         gold = self.stored.gold
@@ -85,31 +83,13 @@ class SelectRun(SelectRequest):
         if not 0.0 < self.margin < math.inf:
             raise InputError(f"--margin must be above 0 and finite, found {self.margin:g}")
         _ = self.experiment  # whose slug may be none
-        problems, slug = [], self.stored.experiment.slug
-        problems += [] if self.recorded else lock_problems(self.output, replace=self.replace)
-        refuse(problems)
+        refuse([] if self.recorded else lock_problems(self.output, replace=self.replace))
         metric_named(self.by, self.stored.gold.scale)
         refuse_unequal(self.stored.gold, self.stored.items, "select")
-        if self.on_all:  # refuse to choose on all labels what has not judged them all, or knows some of them
-            if self.stored.split != "all":
-                command = "agreement" if self.recorded else "score"
-                problems.append(
-                    f"{slug} holds the {self.stored.split} items: to choose on all labels, run judgecal "
-                    f"{command} with --split all"
-                )
-            prompts = [column.judge for column in self.asked_columns if column.kind == "prompt"]
-            compiled = [name for name in prompts if JudgeName.parse(name).program is not None]
-            if compiled:
-                problems.append(
-                    f"{listed(compiled)} of {slug} was compiled by an optimiser, which saw labels: "
-                    "choose with --split open, which leaves those out and confirms on test; or score "
-                    "only judges that were not compiled"
-                )
-            refuse(problems)
         if not self.choosing_items:
             raise InputError(
-                f"{slug} holds no item of train or dev to choose on: run judgecal score with --split open "
-                "(test only confirms)"
+                f"{self.stored.experiment.slug} holds no item of train or dev to choose on: run judgecal "
+                "score with --split open (test only confirms)"
             )
         _ = self.test_items
 
@@ -119,9 +99,6 @@ class SelectRun(SelectRequest):
         table = replace(self.stored.table, items=self.choosing_items, seed=self.seed)
         measured = measure(self.stored, table)
         self.caps.require_probes(measured, self.stored.gold.name)
-        if self.on_all:  # the choice is a decision on test labels itself
-            within = [judge for judge in measured if self.caps.over(judge) is None]
-            table = replace(table, level=foresee_look(**self._seen(self._verdicts(within))).level)
         shared: dict[str, Any] = {"metric": self.by, "margin": self.margin, "caps": self.caps}
         return decide(self.stored, table, measured, **shared)
 
@@ -150,7 +127,7 @@ class SelectRun(SelectRequest):
             "experiments": self.workspace.experiments,
             "gold": self.stored.gold,
             "items": self.test_items,
-            "by": f"select by {self.by}{' on all' * self.on_all}",
+            "by": f"select by {self.by}",
             "judges": judges,
         }
 
@@ -158,50 +135,33 @@ class SelectRun(SelectRequest):
         """What a judge said of test, whatever its name."""
         return verdicts_sha(self.stored.gold, self.test_items, rows)
 
-    def _verdicts(self, judges: Sequence[MeasuredJudge]) -> dict[str, str]:
-        """Fingerprint -> its verdicts on test, of some judges."""
-
-        def fingerprint(judge: MeasuredJudge) -> str:
-            if self.recorded:
-                return judge.column.rows[0].judge_fingerprint
-            return reply_fingerprint(judge_named(judge.judge, workspace=self.workspace))
-
-        return {fingerprint(judge): self._verdicts_sha(judge.column.rows) for judge in judges}
-
-    def _decided_on(self, decided: OpenChoice) -> dict[str, str]:
-        """The judges that a look decides on: the chosen one, or on all items all within the caps."""
-        if not self.on_all or decided.losses is None:
-            return self._verdicts([decided.chosen])
-        return self._verdicts([judge for judge in decided.measured if judge.judge in decided.losses.by_judge])
+    def _fingerprint(self, chosen: MeasuredJudge) -> str:
+        """Of the chosen judge, under which its look is logged."""
+        if self.recorded:
+            return chosen.column.rows[0].judge_fingerprint
+        return reply_fingerprint(judge_named(chosen.judge, workspace=self.workspace))
 
     def foresee(self) -> Look | None:
         """Which decision on test labels a run would take; None where nobody is chosen."""
         decided = self.decide()
         if decided.choice is None:
             return None
-        if not self.recorded:
-            self._judge(decided.chosen)
-        judges = self._decided_on(decided)
-        if not (self.recorded or self.on_all):  # what it said of test so far, which may be nothing
-            judge, rows = self._judge(decided.chosen), self._journal(decided.chosen).latest.values()
+        chosen, stored = decided.chosen, decided.chosen.column.rows
+        if not self.recorded:  # what it said of test so far, which may be nothing
+            judge, rows = self._judge(chosen), self._journal(chosen).latest.values()
             calls = judged_by(judge.name, judge.fingerprint, rows, self.options.repeats)
             stored = whole_items(calls, judge.scale)
-            judges = dict.fromkeys(judges, self._verdicts_sha(stored))
-        return foresee_look(**self._seen(judges))
+        return foresee_look(**self._seen({self._fingerprint(chosen): self._verdicts_sha(stored)}))
 
-    def _confirm(self, judges: Mapping[str, str], column: Verdicts, repeats: int) -> Confirmed:
-        """Hold the chosen judge on test, and write down the look at `judges`, which are decided on.
-
-        Where all items chose one of k judges, each of the k intervals errs in a k-th of what the decision
-        may. So the chosen one's holds, whichever that is (Bonferroni). Where calls were lost nothing is
-        decided yet: that look is logged and not counted.
-        """
+    def _confirm(self, chosen: MeasuredJudge, column: Verdicts, repeats: int) -> Confirmed:
+        """Hold the chosen judge on test, and write down the look. Where calls were lost nothing is decided
+        yet: that look is logged and not counted."""
         decides = self.recorded or not any(map(is_lost, column.rows))
         kind: Literal["decision", "report"] = "decision" if decides else "report"
+        judges = {self._fingerprint(chosen): self._verdicts_sha(column.rows)}
         look = look_at_test(**self._seen(judges), experiment=self.experiment.slug, kind=kind)
-        level = 1.0 - (1.0 - look.level) / len(judges) if self.on_all else look.level
-        table = AgreementTable(self.stored.gold, self.test_items, repeats, self.seed, level)
-        return Confirmed.on(look, table, column, on_all=self.on_all)
+        table = AgreementTable(self.stored.gold, self.test_items, repeats, self.seed, look.level)
+        return Confirmed.on(look, table, column)
 
     # --- the calls
 
@@ -242,7 +202,7 @@ class SelectRun(SelectRequest):
             result = select_result(self, decided)
         elif self.recorded:
             chosen, why = decided.chosen, "its judgements were recorded: there is no prompt to lock"
-            confirmed = self._confirm(self._decided_on(decided), chosen.column, chosen.repeats)
+            confirmed = self._confirm(chosen, chosen.column, chosen.repeats)
             result = select_result(
                 self, decided, confirmed, lock_reason=why, held=self._upheld(decided, confirmed)
             )
@@ -255,7 +215,7 @@ class SelectRun(SelectRequest):
         """Call the chosen judge on what the experiment lacks, confirm it, measure its noise, and lock it."""
         chosen, options = decided.chosen, self.options
         judge, budget = self._judge(chosen), Budget(options.budget_usd)
-        judges, test, rest = self._decided_on(decided), self.test_items, self._other_items(judge)
+        test, rest = self.test_items, self._other_items(judge)
         # all that can be wrong is said before the calls
         require_prices(models_of([judge]), options.budget_usd)
         require_keys([judge], [*test, *rest], self._journal(chosen), options)
@@ -268,9 +228,7 @@ class SelectRun(SelectRequest):
                 each = replace(options, repeats=repeats)
                 rows += run_trials([judge], items, journal=journal, options=each, budget=budget)
         column = Verdicts.from_calls(judge, Judgements(rows))
-        if not self.on_all:  # the chosen one alone is decided on, by what it says now
-            judges = dict.fromkeys(judges, self._verdicts_sha(column.rows))
-        confirmed = self._confirm(judges, column, options.repeats)
+        confirmed = self._confirm(chosen, column, options.repeats)
         if confirmed.n_lost:
             lost = f"{confirmed.n_lost} calls were lost (connection or budget)"
             why = f"{lost}: the same command makes them again, then locks"
@@ -295,8 +253,8 @@ class SelectRun(SelectRequest):
         return select_result(self, decided, confirmed, usd=budget.spent_usd, **made)
 
     def _upheld(self, decided: OpenChoice, confirmed: Confirmed) -> Upheld | None:
-        """What test says of the choice; None where all items chose, so that none is left to say anything."""
-        if self.on_all or decided.losses is None:
+        """What test says of the choice."""
+        if decided.losses is None:
             return None
         k = len(decided.losses.by_judge)
         shared: dict[str, Any] = {"metric": self.by, "n_judges": k, "caps": self.caps}
@@ -310,7 +268,6 @@ def select(
     metric: str | None = None,
     margin: float = MARGIN,
     caps: Caps | None = None,
-    on_all: bool = False,
     output: str | Path = "judge.lock.json",
     replace: bool = False,
     budget_usd: float | None = None,
@@ -328,7 +285,6 @@ def select(
         metric: by which; the leading one of the labels' scale where not given.
         margin: the loss against the best judge that is allowed.
         caps: what a judge may cost at most, and the like.
-        on_all: choose on all items, so that none confirms.
         output: where the lock goes; `replace`: also over one that is there.
         name: slug of the new experiment.
         workspace: the folder with `signatures/` and `gold/`; found as on the command line where not given.
@@ -347,7 +303,6 @@ def select(
         output=Path(output),
         seed=seed,
         replace=replace,
-        on_all=on_all,
         out=name,
     )
     return run.run()

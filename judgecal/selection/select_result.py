@@ -101,8 +101,7 @@ class SelectResult(Result):
     judges: tuple[JudgeOnOpen, ...]
     gold: GoldSummary
     # confirmed, confirmed_complete, confirmed_on: METRIC -> Estimate on test, an unscored item counted as
-    # wrong; the same of the scored ones; the test items. Empty and None where nobody was chosen. Where all
-    # items chose (the split of confirmed_on is "all"), on these, at a level that allows for the choice
+    # wrong; the same of the scored ones; the test items. Empty and None where nobody was chosen
     confirmed: Mapping[str, Estimate]
     confirmed_complete: Mapping[str, Estimate]
     confirmed_on: GoldSummary | None
@@ -113,8 +112,7 @@ class SelectResult(Result):
     lock_sha256: str | None
     lock_reason: str | None
     noise: Noise | None
-    # the map of the judge, fitted on train and dev, and as `confirmed` what test says through it; where all
-    # items chose, fitted on these, and what they say cross-fitted
+    # the map of the judge, fitted on train and dev, and as `confirmed` what test says through it
     calibration: Calibration | None
     confirmed_calibrated: Mapping[str, Estimate]
     usd: float
@@ -149,7 +147,6 @@ class SelectRequest:
     output: Path = Path("judge.lock.json")  # where the lock goes
     seed: int = 0
     replace: bool = False  # whether a lock that is there may be written over
-    on_all: bool = False  # whether all labelled items choose: then none is left to confirm on
     out: str | None = None  # the slug of its experiment; None for the usual one
 
     @cached_property
@@ -165,7 +162,6 @@ class SelectRequest:
             "caps": self.caps.config(),
             "repeats": self.options.repeats,
             "seed": self.seed,
-            **({"split": "all"} if self.on_all else {}),
         }
         return plan_experiment(self.workspace, config, out=self.out)
 
@@ -188,20 +184,14 @@ class SelectRequest:
 
     @property
     def choosing_items(self) -> tuple[Item, ...]:
-        """The items that choose: those of train and dev, or all that the experiment holds."""
-        if self.on_all:
-            return self.stored.items[: self.options.limit]
+        """The items that choose: those of train and dev."""
         return open_items(self.stored, limit=self.options.limit)
 
     @property
     def test_items(self) -> tuple[Item, ...]:
-        """The items of the confirmation: all of test; of recorded judgements those that were asked.
-
-        Where all items choose, these are they. Refused where there is none.
-        """
+        """The items of the confirmation: all of test; of recorded judgements those that were asked. Refused
+        where there is none."""
         gold = self.stored.gold
-        if self.on_all:
-            return self.choosing_items
         if not self.recorded:
             return asked_items(gold, "test", limit=self.options.limit)
         items = tuple(item for item in self.stored.items if gold.split_of(item.group) == "test")
@@ -233,8 +223,6 @@ def select_result(
     gold, refused, on_test = stored.gold, None, None if held is None else held.doubt is None
     if choice is not None and held is not None and held.refused is not None:
         refused, choice = RejectedJudge(choice.judge, held.refused), None
-    if held is None and run.on_all and confirmed:
-        on_test = False
     judges = [_judge_on_open(run, decided, judge, refused) for judge in decided.measured]
     stand_in = None
     if decided.choice is not None and len(gold.peers) > 1:  # beside people on all items, as `score` holds it
@@ -244,7 +232,7 @@ def select_result(
         n_unscored = sum(row.verdict is None for row in (*confirmed.column.rows, *noise_rows))
     caps = {name: cap for name, cap in run.caps.config().items() if cap not in (None, [], False)}
     chosen_by = model_ids(confirmed.column.rows) if confirmed and lock else []
-    slug, of_all = stored.experiment.slug, "all" if run.on_all else None
+    slug = stored.experiment.slug
     extra = {"experiment": slug, "metric": run.by, "margin": f"{run.margin:g}", **caps}
     rows = [judge.column.rows for judge in decided.measured if judge.column.rows]
     names = [f"{row.judge}[{row.judge_fingerprint[:8]}]" for row, *_ in rows]
@@ -253,7 +241,7 @@ def select_result(
         chosen_from=slug,
         chosen=choice.judge if choice else None,
         shown=bool(choice and choice.shown),
-        why=refused.why if refused else _why(run, decided, confirmed),
+        why=refused.why if refused else _why(run, decided),
         metric=run.by,
         margin=run.margin,
         within_margin=choice.within if choice else (),
@@ -263,10 +251,10 @@ def select_result(
         level=table.level,
         bounds=losses.method if losses else "",
         judges=tuple(judge for judge, _ in judges),
-        gold=summary_of_gold(table, of_all or stored.split),
+        gold=summary_of_gold(table, stored.split),
         confirmed=dict(confirmed.estimates) if confirmed else {},
         confirmed_complete=dict(confirmed.complete) if confirmed else {},
-        confirmed_on=summary_of_gold(confirmed.table, of_all or "test") if confirmed else None,
+        confirmed_on=summary_of_gold(confirmed.table, "test") if confirmed else None,
         test_looks=confirmed.look.number if confirmed else looks_so_far(run.workspace.experiments, gold),
         test_look=confirmed.look.sentence(gold.name) if confirmed and not confirmed.n_lost else None,
         reused=confirmed.look.reused if confirmed else False,
@@ -282,7 +270,7 @@ def select_result(
         notes=_notes(run, decided, chosen_by, noise_rows),
         driven=tuple(losses.driven) if losses else (),
         choice=decided.pick,
-        run_line=run_line(table, of_all or "open", names, extra),
+        run_line=run_line(table, "open", names, extra),
         stand_in=stand_in,
         unread=unread_of(stored),
         floor=constant_entry(confirmed.table if confirmed else table).as_wrong[run.by],
@@ -336,17 +324,11 @@ def _judge_on_open(
     return line, why
 
 
-def _why(run: SelectRequest, decided: OpenChoice, confirmed: Confirmed | None) -> str:
+def _why(run: SelectRequest, decided: OpenChoice) -> str:
     """Why somebody was chosen, or nobody."""
     choice, pick = decided.choice, decided.pick
     if choice is not None:
-        if not run.on_all or decided.losses is None or confirmed is None:
-            return choice.why
-        n, k = len(set(confirmed.table.groups)), len(decided.losses.by_judge)
-        return (
-            f"{choice.why}; the same {n:,} questions chose and measured it and none are left to confirm "
-            f"it, so the interval allows for the choice among {k} judge{'s' * (k != 1)}"
-        )
+        return choice.why
     if pick is None:
         within = [judge for judge in decided.measured if run.caps.over(judge) is None]
         values = [judge.entry.decided_by(run.by) for judge in within]

@@ -12,9 +12,7 @@ seen;
 Before that: what is claimed of judges in several settings, most of them with a twin of the best judge; and of
 twins that truly lose 3.1 points and say what the best one says, or nearly (`--twins`: only this). It exits 1
 where a judge is said to be within the margin that is not in more than 5% of the users of a setting, or where
-the interval of a judge that was chosen among five equal ones on the items that measure it (`--split all`)
-misses its worth as often, or where test refuses more than 3% of the honest ones among 1, 4 and 12 candidates;
-beside that, how often it sees one that falls from 0.97 to 0.75, as a judge does whose questions have leaked.
+test refuses more than 3% of the honest ones among 1, 4 and 12 candidates; beside that, how often it sees one that falls from 0.97 to 0.75, as a judge does whose questions have leaked.
 
 `--shared` is what the judges' scores have in common: judges find the same items hard. At 0.6 two of them
 differ on 0.66 of the items that two independent ones would (recorded judges: 0.40 to 0.48), at 0 they err
@@ -27,7 +25,6 @@ import itertools
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -294,32 +291,6 @@ def twins_table(bench: Bench) -> None:
         bench.line(f"| {name} | {share:.1%} | {same:.1%} |", kept=kept)
 
 
-def covered(n_groups: int, *, users: int, seed: int, k: int = 5) -> tuple[float, float]:
-    """Where all items choose among k equal judges: share of users in which the interval of the best seen
-    holds its true macro_agreement, at the level that allows for the choice; and at 0.95 as if there had been
-    none."""
-    rng, groups = np.random.default_rng(seed), np.repeat(np.arange(n_groups), PER_QUESTION)
-    levels, held = (1.0 - 0.05 / k, 0.95), np.zeros((users, 2))
-    for place in range(users):
-        gold, verdicts = user(rng, n_groups, SHARED, np.full(k, WORTH.max()))
-        ask = partial(
-            agreement, gold, scale="binary", groups=groups, metrics=["macro_agreement"], unscored="wrong"
-        )
-        best = max(verdicts, key=lambda row: ask(row)["macro_agreement"].value or 0.0)
-        for column, level in enumerate(levels):
-            found = ask(best, level=level)["macro_agreement"]
-            held[place, column] = found.low is not None and found.low <= WORTH.max() <= (found.high or 0.0)
-    return float(held[:, 0].mean()), float(held[:, 1].mean())
-
-
-def covered_table(bench: Bench) -> None:
-    """A Markdown table: the interval of the chosen judge holds its worth in 95%."""
-    bench.head("| questions | interval holds, choice allowed for | not allowed for |", "| --- " * 3 + "|")
-    for n_groups in (60, 110):
-        ours, plain = covered(n_groups, users=bench.n, seed=bench.options.seed)
-        bench.line(f"| {n_groups} | {ours:.1%} | {plain:.1%} |", kept=ours >= 0.95)
-
-
 @dataclass(frozen=True)
 class Refused:
     """Shares of users whose chosen judge test refuses: as it fell too far, or is not above the constant; and
@@ -393,7 +364,6 @@ def main() -> int:
     claims_table(bench)
     rules_table(bench)
     savings(bench)
-    covered_table(bench)
     confirmed_table(bench)
     return bench.end()
 
