@@ -129,10 +129,7 @@ def _misfits(engine: str, judges: Judges, *, several: bool) -> Iterator[str]:
     if engine not in (LOCAL, RAY):
         yield f"--engine is {LOCAL} or {RAY}, found {engine!r}"
     if several and (judges.suite or len(judges.lock or ()) > 1 or judges.columns != "plain"):
-        yield (
-            f"several files, an address, a folder as --output and --engine {RAY} take one --lock, with "
-            "--columns plain: judge one file after the other"
-        )
+        yield "several files, addresses and a folder as --output take one --lock, with --columns plain"
 
 
 def _of_files(given: _Given, judges: Judges, table: shared.ColumnArguments, engine: str) -> Any:
