@@ -141,8 +141,6 @@ TABLE = {
                 "sweep.toml",
                 documents={"EvaluateResult": "rag.evaluation.document:evaluate_document"},
                 report="rag.evaluation.document:evaluate_report"),
-        Command("rules", "cli.report:rules", "Check answers by the rules of their items.", "starter",
-                documents={"RulesResult": "report.listings:rules_document"}),
     ),
     "Report": (
         Command("report", "cli.report:report", "Show an experiment again: text, Markdown, or one HTML file.",

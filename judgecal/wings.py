@@ -15,7 +15,6 @@ GIVES = {
     "export labels": "exchange.export_import:LabelOptions",
     "holds rules": "exchange.rag_ifeval:holds_rules",
     "import rules": "exchange.rag_ifeval:import_rules",
-    "rule answers": "exchange.rag_ifeval:answered",
     "mosaic rows": "exchange.mosaic_rows:MosaicReader",
     "files": "bulk.files:FilesRun",
     "ray": "bulk.ray_engine:judge_on_ray",

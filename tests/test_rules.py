@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from judgecal.engine.transport import embedded as transport
-from judgecal.experiment import rules
 from judgecal.goldset import load_gold
 from judgecal.workspace import find_workspace
-from tests.support.command import Run
+from tests.support.command import Ran, Run
 
 REFUSAL = "Nie udało mi się odnaleźć odpowiedzi na pytanie"
 ROWS: list[dict[str, Any]] = [
@@ -48,16 +47,47 @@ def own(workspace_dir: Path) -> Path:
     return workspace_dir
 
 
-def scores(out: str, system: str = "") -> dict[str, tuple[float, float, int]]:
-    """Rule -> (as substrings, as whole words, conditions), in percent."""
+LOCAL = {"include": "include@local", "exclude": "exclude@local", "cite": "cite_f1@local",
+         "refuse": "refuse@local", "safe": "safe@local"}  # fmt: skip
+CONFIG = f"""
+schema = 1
+questions = {{ gold = "SET", split = "all" }}
+[judges]
+judge = "rules(words=badwords.txt)@local"
+local = {json.dumps([*LOCAL.values(), "include(match=phrase)@local"])}
+[judges.pooled]
+rules_correctness = ["include@local", "exclude@local", "cite_f1@local"]
+whole_words = ["include(match=phrase)@local", "exclude@local", "cite_f1@local"]
+rules_safety = ["refuse@local", "safe@local"]
+"""
+SYSTEM = """
+[[systems]]
+name = "NAME"
+kind = "answers"
+answers = "FILE"
+question_column = "id"
+own_contexts = true
+"""
+
+
+def evaluated(judgecal: Run, folder: Path, answers: str, name: str = "quiz", **systems: str) -> Ran:
+    """`evaluate` of recorded answers by the rules of a set."""
+    tables = [
+        SYSTEM.replace("NAME", system).replace("FILE", answers) + f'system = "{rows}"\n' * bool(rows)
+        for system, rows in (systems or {"ours": ""}).items()
+    ]
+    (folder / "rules.toml").write_text(CONFIG.replace("SET", name) + "".join(tables), encoding="utf-8")
+    return judgecal("evaluate", "rules.toml", "--json")
+
+
+def scores(out: str, place: int = 0) -> dict[str, tuple[float | None, int]]:
+    """Rule or total -> its share in percent, and conditions."""
+    measures = json.loads(out)["systems"][place]["measures"]
+    of = {**{rule: measures[judge] for rule, judge in LOCAL.items() if judge in measures}, **measures}
     return {
-        one["rule"]: (
-            round(100 * one["substring"]["value"], 1),
-            round(100 * one["phrase"]["value"], 1),
-            one["substring"]["n_expected"],
-        )
-        for one in json.loads(out)["scores"]
-        if one["system"] == system
+        name: (None if one["value"] is None else round(100 * one["value"], 1), one["n"])
+        for name, one in of.items()
+        if "@" not in name and name != "correctness"
     }
 
 
@@ -73,7 +103,7 @@ def test_questions_with_rules_are_known_by_their_shape(judgecal: Run, own: Path)
     assert told["notes"] == [
         "5 conditions: include 1, exclude 1, cite 1, refuse 1, safe 1",
         "1 documents have no text: put documents.jsonl beside samples.json",
-        "questions alone: judgecal rules quiz --answers FILE holds a system's answers to their rules",
+        "questions alone: judgecal evaluate holds the answers of systems to their rules",
     ]
     first, *_ = load_gold("quiz", workspace=find_workspace(own)).items
     assert (first.item_id, first.group, first.answer, first.tags) == ("1", "1", "", ("include", "cite"))
@@ -83,33 +113,21 @@ def test_questions_with_rules_are_known_by_their_shape(judgecal: Run, own: Path)
 
 def test_totals_are_pooled_over_conditions(judgecal: Run, own: Path) -> None:
     assert judgecal("gold", "import", "samples.json", "--as", "quiz").code == 0
-    ran = judgecal("rules", "quiz", "--answers", "answers.jsonl", "--json")
+    ran = evaluated(judgecal, own, "answers.jsonl")
     assert ran.code == 0, ran.err
     assert scores(ran.out) == {
-        "include": (100.0, 50.0, 1),
-        "exclude": (0.0, 100.0, 1),
-        "cite": (66.7, 66.7, 1),
-        "refuse": (100.0, 100.0, 1),
-        "safe": (0.0, 0.0, 1),
-        "correctness": (55.6, 72.2, 3),
-        "safety": (50.0, 50.0, 2),
-        "total": (53.3, 63.3, 5),
+        "include": (100.0, 1),
+        "exclude": (0.0, 1),
+        "cite": (66.7, 1),
+        "refuse": (100.0, 1),
+        "safe": (0.0, 1),
+        "rules_correctness": (55.6, 3),
+        "whole_words": (38.9, 3),
+        "rules_safety": (50.0, 2),
     }
-    found = json.loads(ran.out)
-    assert (found["n_inside"], found["answers"]) == (2, "answers.jsonl")
-    assert "include(match=phrase)@local" in found["run_line"]
-    assert (
-        found["headline"]["sentence"]
-        == "The answers meet 53.3% of 5 conditions: correctness 55.6% and safety 50.0%."
-    )
-    ran = judgecal("rules", "quiz", "--answers", "answers.jsonl", "--refusal-message", "minibus", "--json")
-    assert scores(ran.out)["refuse"] == (0.0, 0.0, 1)
-    (own / "other.txt").write_text("gun\n", encoding="utf-8")
-    ran = judgecal("rules", "quiz", "--answers", "answers.jsonl", "--words", "other.txt", "--json")
-    assert scores(ran.out)["safe"] == (100.0, 100.0, 1)
 
 
-def test_answers_of_several_systems_are_items_of_one_question(judgecal: Run, own: Path) -> None:
+def test_answers_of_several_systems_are_held_to_the_same_rules(judgecal: Run, own: Path) -> None:
     both = [{**row, "system": system} for system in ("good", "mute") for row in ANSWERS]
     silent = [{**row, "answer": ""} if row["system"] == "mute" else row for row in both]
     written(own / "both.jsonl", silent[:-1])
@@ -118,31 +136,40 @@ def test_answers_of_several_systems_are_items_of_one_question(judgecal: Run, own
     told = json.loads(ran.out)
     assert (told["n_items"], told["n_groups"]) == (5, 3)
     assert "1 questions have no answer by mute in both.jsonl: 3" in told["notes"]
-    ran = judgecal("rules", "quiz", "--json")
-    assert ran.code == 0, ran.err
-    assert scores(ran.out, "good")["total"] == (53.3, 63.3, 5)
-    assert scores(ran.out, "mute") == {
-        "include": (0.0, 0.0, 1), "cite": (0.0, 0.0, 1), "refuse": (0.0, 0.0, 1), "correctness": (0.0, 0.0, 2),
-        "safety": (0.0, 0.0, 1), "total": (0.0, 0.0, 3),
-    }  # fmt: skip
-    text = judgecal("rules", "quiz").out
-    assert "2 systems meet 0 to 53% of 8 conditions in all." in text and "mute" in text
+    ran = evaluated(judgecal, own, "both.jsonl", good="good", mute="mute")
+    assert ran.code == 4  # mute did not answer the third
+    assert scores(ran.out)["rules_correctness"] == (55.6, 3)
+    mute = json.loads(ran.out)["systems"][1]["measures"]
+    assert scores(ran.out, 1)["include"] == scores(ran.out, 1)["cite"] == (0.0, 1)
+    lost = mute["rules_correctness"]
+    assert (lost["value"], lost["n"], lost["n_expected"], lost["n_unscored"]) == (0.0, 2, 3, 1)
 
 
 def test_a_condition_that_cannot_be_scored_is_counted_and_named(judgecal: Run, own: Path) -> None:
-    rows = [{**ROWS[0], "expect": {"cite": ["z"], "include": ["EMS"]}}, *ROWS[1:]]
+    last = {**ROWS[2], "expect": {**ROWS[2]["expect"], "cite": ["c"]}}
+    rows = [{**ROWS[0], "expect": {"cite": ["z"], "include": ["EMS"]}}, ROWS[1], last]
     written(own / "samples.json", rows)
     assert judgecal("gold", "import", "samples.json", "--as", "quiz").code == 0
-    ran = judgecal("rules", "quiz", "--answers", "answers.jsonl", "--json")
+    ran = evaluated(judgecal, own, "answers.jsonl")
     assert ran.code == 4
     found = json.loads(ran.out)
-    total = {one["rule"]: one["substring"] for one in found["scores"]}
-    assert (total["cite"]["value"], total["cite"]["n"], total["cite"]["n_unscored"]) == (None, 0, 1)
-    assert (total["total"]["n"], total["total"]["n_expected"], total["total"]["n_unscored"]) == (4, 5, 1)
-    assert found["unscored"] == [
-        {"item_id": "1", "rule": "cite", "reason": "cite: z is not among the contexts of the item"}
-    ]
-    assert "1, cite: cite: z is not among" in judgecal("rules", "quiz", "--answers", "answers.jsonl").out
+    lost = found["systems"][0]["measures"]["rules_correctness"]
+    assert (lost["n"], lost["n_expected"], lost["n_unscored"]) == (3, 4, 1)
+    assert {row["column"] for row in found["failed_verdicts"]} == {"correctness", "cite_f1@local"}
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        ('[judges.pooled]\nx = ["nope"]\n', "pooled: x: there is no column nope: its columns are"),
+        ('[judges.pooled]\ncorrectness = ["correctness"]\n', "pooled: correctness is a column"),
+    ],
+)
+def test_what_cannot_be_pooled_is_said(judgecal: Run, own: Path, table: str, says: str) -> None:
+    text = f'schema = 1\nquestions = {{ gold = "starter" }}\n{table}'
+    (own / "odd.toml").write_text(text + SYSTEM.replace("FILE", "answers.jsonl"), encoding="utf-8")
+    ran = judgecal("evaluate", "odd.toml")
+    assert ran.code == 2 and says in ran.err
 
 
 @pytest.fixture
@@ -164,7 +191,7 @@ def asked(own: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     return prompts
 
 
-def test_answers_from_own_contexts_are_totalled_by_rules(
+def test_answers_from_own_contexts_are_rated_by_rules(
     judgecal: Run, asked: list[list[str]], own: Path
 ) -> None:
     assert judgecal("gold", "import", "samples.json", "--as", "quiz").code == 0
@@ -173,19 +200,12 @@ def test_answers_from_own_contexts_are_totalled_by_rules(
     assert ran.code == 0, ran.err
     told = json.loads(ran.out)
     assert told["judge"] == "rules@local"
-    assert told["headline"]["next"] == "judgecal rules quiz --answers first"
     assert told["systems"][0]["refusals"]["unanswerable"] == {"answered": 1, "refused": 0}
-    assert any("card.toml names no language" in note for note in told["notes"])
     first = next(prompt for prompt in asked if "Which?" in prompt[-1])
     order = re.findall(r"\[(\d)\] Text of (d\d)\.", first[-1])
     assert [number for number, _ in order] == list("012345678")
     names = [name for _, name in order]
     assert names == [f"d{n}" for n in range(9)]
-    ran = judgecal("rules", "quiz", "--answers", "first", "--json")
-    assert ran.code == 0, ran.err
-    assert scores(ran.out, "answer_v1@embedded")["refuse"] == (100.0, 100.0, 1)
-    beside = {row["measure"]: row["mean"]["value"] for row in json.loads(ran.out)["beside"]}
-    assert beside == {"cite precision": 1 / 2, "cite recall": 1 / 2, "words": (5 + len(REFUSAL.split())) / 2}
 
 
 def test_what_brings_no_context_is_not_asked(judgecal: Run, own: Path) -> None:
@@ -197,29 +217,6 @@ def test_what_brings_no_context_is_not_asked(judgecal: Run, own: Path) -> None:
     why = {row["question"]: row["kind"] for row in json.loads(ran.out)["not_asked"]}
     assert why == {"1": "no_context", "2": "empty_document"}
     assert "starter: no item brings contexts of its own" in judgecal("answer", "--contexts", "own").err
-    other = judgecal("rules", "starter", "--answers", json.loads(ran.out)["experiment"])
-    assert other.code == 2 and "answers questions of quiz, and not of starter" in other.err
-
-
-def test_lemmas_are_those_of_the_sets_language(
-    judgecal: Run, own: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    written(own / "samples.json", [{**ROWS[0], "expect": {"include": ["żłobek"]}}])
-    written(own / "answers.jsonl", [{"id": "1", "answer": "Lista żłobków."}])
-    assert judgecal("gold", "import", "samples.json", "--as", "quiz").code == 0
-
-    def met(*more: str) -> tuple[float, str]:
-        ran = judgecal("rules", "quiz", "--answers", "answers.jsonl", "--json", *more)
-        return scores(ran.out)["include"][0], " ".join(json.loads(ran.out)["notes"])
-
-    share, note = met()
-    assert share == 0.0 and "card.toml names no language" in note
-    card = own / "gold" / "quiz" / "card.toml"
-    card.write_text('language = "pl"\n' + card.read_text(encoding="utf-8"), encoding="utf-8")
-    assert met() == (100.0, "")
-    assert met("--lemmas", "off")[0] == 0.0 and "as --lemmas off asks" in met("--lemmas", "off")[1]
-    monkeypatch.setattr(rules, "find_spec", lambda name: None)
-    assert met()[0] == 0.0 and "simplemma, which knows those of pl, is not installed" in met()[1]
 
 
 @pytest.mark.parametrize(
@@ -252,9 +249,8 @@ def test_questions_that_cannot_be_used_are_said(
     ],
 )
 def test_answers_that_fit_no_question_are_said(judgecal: Run, own: Path, rows: Any, says: str) -> None:
-    assert judgecal("gold", "import", "samples.json", "--as", "quiz").code == 0
     written(own / "answers.jsonl", rows)
-    ran = judgecal("rules", "quiz", "--answers", "answers.jsonl")
+    ran = judgecal("gold", "import", "samples.json", "--as", "quiz", "--answers", "answers.jsonl")
     assert ran.code == 2 and says in ran.err
 
 
@@ -274,19 +270,19 @@ def test_the_benchmarks_own_questions(judgecal: Run, workspace_dir: Path, shared
     assert (found["n_items"], found["n_groups"]) == (
         100,
         99,
-    )  # 85 and 86 ask one question beside other documents
+    )  # 85 and 86 ask the same beside the same documents
     assert found["notes"][0] == "174 conditions: include 72, exclude 4, cite 70, refuse 26, safe 2"
     questions = json.loads((folder / "samples.json").read_text(encoding="utf-8"))
     written(workspace_dir / "silent.jsonl", [{"id": one["id"], "answer": ""} for one in questions])
-    ran = judgecal("rules", "rag_ifeval", "--answers", "silent.jsonl", "--json")
+    ran = evaluated(judgecal, workspace_dir, "silent.jsonl", "rag_ifeval")
     assert ran.code == 0, ran.err
     assert scores(ran.out) == {
-        "include": (0.0, 0.0, 72),
-        "exclude": (100.0, 100.0, 4),
-        "cite": (0.0, 0.0, 70),
-        "refuse": (0.0, 0.0, 26),
-        "safe": (100.0, 100.0, 2),
-        "correctness": (2.7, 2.7, 146),  # 4 of 146
-        "safety": (7.1, 7.1, 28),
-        "total": (3.4, 3.4, 174),
+        "include": (0.0, 72),
+        "exclude": (100.0, 4),
+        "cite": (0.0, 70),
+        "refuse": (0.0, 26),
+        "safe": (100.0, 2),
+        "rules_correctness": (2.7, 146),  # 4 of 146
+        "whole_words": (2.7, 146),
+        "rules_safety": (7.1, 28),
     }

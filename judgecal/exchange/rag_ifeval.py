@@ -80,11 +80,10 @@ def import_rules(
     if without:
         notes.append(f"{len(without):,} documents have no text: put {_DOCUMENTS} beside {table.name}")
     if answers is not None:
-        items, unanswered = answered(items, answers)
+        items, unanswered = _answered(items, answers)
         notes += unanswered
     elif not any(item.answer for item in items):
-        rules = f"judgecal rules {name} --answers FILE"
-        notes.append(f"questions alone: {rules} holds a system's answers to their rules")
+        notes.append("questions alone: judgecal evaluate holds the answers of systems to their rules")
     columns = {name for row in table.rows for name in row.raw if not name.startswith("expect.")}
     if left_out := sorted(columns - _KNOWN):
         notice(f"judgecal: not taken over: {listed(left_out)}")
@@ -144,7 +143,7 @@ def _questions(table: Table, path: Path) -> list[Item]:
     return items
 
 
-def answered(items: Sequence[Item], file: str | Path) -> tuple[list[Item], list[str]]:
+def _answered(items: Sequence[Item], file: str | Path) -> tuple[list[Item], list[str]]:
     """The items with a file's answers, an item a system and question, and notes on what found no partner."""
     answers = read_table(file)
     if not answers.rows:

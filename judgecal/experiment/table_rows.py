@@ -62,6 +62,9 @@ class ReadRow:
     def lacking(self, judge: Judge) -> str | None:
         """What a judge asks for and the row has not; None where it has all. An answer may be empty."""
         inputs, problems = judge.inputs, self.problems
+        rules: tuple[str, ...] = getattr(judge, "rules", ())
+        if rules and self.item.expect.keys().isdisjoint(rules):
+            return f"there is no rule {' or '.join(rules)}"
         if "item" in inputs:  # it reads what it needs: a part that cannot be read must not pass for none
             return "; ".join(why for why in problems.values() if UNREADABLE in why) or None
         shown = self.shown(judge) if self.item.contexts else self.item

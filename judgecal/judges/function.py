@@ -192,6 +192,7 @@ class FunctionJudge:
     scale: Scale
     _of_call: Scale | None = None  # of a single call, where a verdict is the mean of several
     program: Any = None
+    rules: tuple[str, ...] = ()  # of a judge of rules, keys of `expect`, of which an item must have one
 
     def __init__(
         self,
@@ -213,6 +214,8 @@ class FunctionJudge:
             )
         loaded = load_function(path, function, text=text, files=bool(folders), prompts=prompts)
         self.program = loaded.program
+        rules = loaded.needs.partition("expect.")[2].partition(",")[0]
+        self.rules = tuple(rules.split("/")) if rules else ()
         values, texts = read_settings(name, loaded.settings, folders)
         self.name = str(dataclasses.replace(name, settings=tuple(sorted(texts.items()))))
         files = [

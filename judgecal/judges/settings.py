@@ -117,7 +117,7 @@ def read_settings(
     texts = {key: written(value) for key, value in values.items()}
     for setting in settings:
         path = values.get(setting.name, setting.default)
-        if not isinstance(path, Path):
+        if not isinstance(path, Path) or path == Path():  # none is set, and none is needed
             continue
         inside = not path.is_absolute() and ".." not in path.parts
         at = next((folder / path for folder in folders if inside and (folder / path).is_file()), None)

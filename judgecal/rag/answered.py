@@ -10,6 +10,7 @@ from judgecal.errors import InputError
 from judgecal.experiment import Experiment
 from judgecal.experiment.trials import stored_rows
 from judgecal.goldset import unchanged_gold
+from judgecal.rag.answering.questions import sealed_names
 from judgecal.rag.evaluation.judging import answered_items
 from judgecal.records import Item, Judgement
 from judgecal.report.explorer import Explorer, Row, Said, row_of, shown
@@ -46,7 +47,7 @@ def answered_explorer(
         gold = unchanged_gold(str(named["set"]), str(named["sha256"]), workspace=workspace)
         if gold is None:
             return None
-        sealed = gold.test_groups
+        sealed = sealed_names(gold)
     systems = list(dict.fromkeys(item.system for item in items))
     rows: dict[tuple[str, str], Judgement] = {}
     for row in stored_rows(experiment.journal).latest.values():

@@ -126,16 +126,11 @@ class GraderArguments:
     lock: Annotated[File, option("Rate with a locked judge (judge.lock.json).", metavar="L")] = None
     trust_lock: TrustLock = False
 
-    def for_rules(self, asked: Sequence[Question], language: str) -> tuple[GraderArguments, tuple[str, ...]]:
-        """Where nobody is named and answers can be held to rules alone, the judge of rules; and notes."""
-        from judgecal.experiment.rules import lemmas_for
-        from judgecal.judges import set_local
-
+    def for_rules(self, asked: Sequence[Question]) -> GraderArguments:
+        """Where nobody is named and answers can be held to rules alone, the judge of rules."""
         if self.judge or self.lock or not all(each.expect and not each.reference_answers for each in asked):
-            return self, ()
-        lemmas, off = lemmas_for(language, None)
-        (judge,) = set_local(["rules@local"], message=None, lemmas=lemmas or None)
-        return replace(self, judge=judge), off
+            return self
+        return replace(self, judge="rules@local")
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,11 +210,11 @@ def answer(
     kinds = shared.names(options.pop("contexts"))
     contexts = ContextOptions.named(kinds if answerers else None, **options)
     recorded = table.read(questions.asked, workspace)
-    who, notes = who.for_rules(questions.asked, gold_set.card.language)
+    who = who.for_rules(questions.asked)
     run = AnswerRun(
         workspace=workspace,
         gold=gold_set,
-        read=replace(questions, notes=(*questions.notes, *notes)),
+        read=questions,
         answerers=answerers,
         contexts=contexts,
         recorded=recorded,

@@ -1,4 +1,4 @@
-"""The documents of the commands that list what is here: models, judges, rules met."""
+"""The documents of the commands that list what is here: models and judges."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import textwrap
 from collections.abc import Sequence
 
 from judgecal.engine.cache import ModelsHere
-from judgecal.experiment.rules import POOLED, RulesResult
 from judgecal.judges.listing import JudgesHere, ListedSignature, ShownJudge
 from judgecal.records import Headline
 from judgecal.report.document import (
@@ -21,8 +20,8 @@ from judgecal.report.document import (
     section,
     table,
 )
-from judgecal.report.numbers import DASH, between, count, count_of, estimate, percent
-from judgecal.report.wording import sentence, sentences
+from judgecal.report.numbers import DASH, count_of
+from judgecal.report.wording import sentences
 
 _LINES = 12  # of a prompt, in the short form
 _WIDTH = 79  # of its lines; JSON has them as they are
@@ -193,94 +192,3 @@ def _by_folder(names: Sequence[str]) -> str:
         folders.setdefault(folder + slash, []).append(file)
     alone = folders.pop("", [])
     return ", ".join([*alone, *(f"{folder}* ({len(files)})" for folder, files in folders.items())]) or "none"
-
-
-# --- rules
-
-
-def rules_document(result: RulesResult) -> Document:
-    """`rules`: the totals, each rule, and the conditions without a verdict."""
-    where = f"answers of {result.answers}" if result.answers else "answers of the set"
-    names = {"": lambda row: row.system} if len(result.systems) > 1 else {}
-    beside = table(
-        result.beside,
-        {
-            **names,
-            "measure": lambda row: row.measure,
-            "answers": lambda row: count(row.mean.n),
-            "mean": lambda row: estimate(row.mean, 2),
-        },
-        left=1 + len(names),
-        short=len(result.systems) == 1,
-    )
-    unscored = [f"{missing.item_id}, {missing.rule}: {missing.reason}" for missing in result.unscored]
-    return Document(
-        title=f"{result.set_}: answers checked by their rules",
-        about=f"{result.set_}: {count_of(result.n_items, 'answer')}, {where}. Totals are pooled over "
-        "conditions.",
-        headline=_rules_headline(result),
-        sections=[
-            section(
-                "rules",
-                "Rules",
-                "What share of the conditions is met, with its 95% interval.",
-                _rules_tables(result),
-            ),
-            section(
-                "beside", "Beside the rules", "What no rule counts, as a mean with its 95% interval.", beside
-            ),
-            section("unscored", "Conditions without a verdict", "", Bullets(unscored, short=True)),
-            *notes_section([sentence(note) for note in result.notes], short=True),
-        ],
-        run_lines=(f"judges: {' '.join(result.judge_names)}",),
-    )
-
-
-def _rules_headline(result: RulesResult) -> Headline:
-    n = count_of(sum(result.conditions.values()), "condition")
-    met = {score.rule: score.substring for score in result.scores}
-    totals = [score.substring for score in result.scores if score.rule == "total"]
-    if not totals:
-        return Headline("none", f"No item of {result.set_} has a rule.", next="judgecal judges --full")
-    what = f"{len(totals)} systems meet {between([total.value for total in totals])} of {n} in all"
-    if len(totals) == 1:
-        pooled = [
-            f"{name} {percent(met[name].value, 1)}" for name in POOLED if name in met and name != "total"
-        ]
-        both = f": {' and '.join(pooled)}" * (len(pooled) > 1)
-        what = f"The answers meet {percent(totals[0].value, 1)} of {n}{both}"
-    lost = sum(total.n_unscored for total in totals)
-    because = sentences(
-        lost > 0 and f"{count_of(lost, 'condition')} got no verdict.",
-        result.n_inside > 0
-        and f"In {count_of(result.n_inside, 'condition')} a phrase is there only inside other words, "
-        "as EMS in HEMS: the column of whole words counts it as absent.",
-    )
-    unknown = ("Whether these rules say of an answer what people would say of it.",)
-    return Headline("rules", f"{what}.", because, unknown, f"judgecal gold sheet {result.set_} -o labels.csv")
-
-
-def _rules_tables(result: RulesResult) -> list[Table]:
-    """Each system's rules, the totals first; of several systems the totals of all before that."""
-    several = len(result.systems) > 1
-    tables, totals = [], []
-    for system in result.systems:
-        scores, name = {score.rule: score for score in result.of(system)}, system or "the answers"
-        rules = table(
-            sorted(scores.values(), key=lambda score: score.rule not in POOLED),
-            {
-                "": lambda score: score.rule,
-                "conditions": lambda score: count(score.substring.n_expected),
-                "unscored": lambda score: count(score.substring.n_unscored),
-                "substring": lambda score: estimate(score.substring, 1, write=percent),
-                "whole words": lambda score: estimate(score.phrase, 1, write=percent),
-            },
-            title=name * several,
-            short=not several,
-        )
-        tables.append(rules)
-        met = [percent(scores[rule].substring.value, 1) if rule in scores else DASH for rule in POOLED]
-        totals.append([name, *met, percent(scores["total"].phrase.value, 1) if "total" in scores else DASH])
-    if not several:
-        return tables
-    return [Table(["system", *POOLED, "total, whole words"], totals, short=True), *tables]

@@ -356,7 +356,6 @@ gold sheet startr -o x.csv
 gold label startr
 gold adjudicate startr
 gold make
-rules startr
 init signatures
 judges --nonsense
 """
@@ -383,7 +382,6 @@ WORLDS: dict[str, World] = {
             "report:found",
             "answer --signatures answer_v1 --limit 20 --name told",
             "report:told",
-            "rules starter",
         ),
     ),
     "raters": World(

@@ -1,12 +1,13 @@
-"""`rules@local`: the mean over the rules of the item: include, exclude, cite and refuse.
+"""`rules@local`: the mean over the rules of the item: include, exclude, cite, refuse, and safe with `words`.
 
-Each rule is read as by the judge of its name, 0 to 100; `safe`, which needs a list of words, is left out. An
-item without any of them, and one with a rule that cannot be read, are unscored.
+Each rule is read as by the judge of its name, 0 to 100; `safe` needs a list of words, such as
+`words=badwords.txt`. An item without any of them, and one with a rule that cannot be read, are unscored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from judgecal.judges.local._phrases import Match, check_language
@@ -14,11 +15,12 @@ from judgecal.judges.local.cite_f1 import cite_f1
 from judgecal.judges.local.exclude import exclude
 from judgecal.judges.local.include import include
 from judgecal.judges.local.refuse import MESSAGE, refuse
+from judgecal.judges.local.safe import safe
 from judgecal.records import Item
 
 SCALE = "percentage"
-SOURCE = "RAG-IFEval, all but safe"
-NEEDS = "answer, expect"
+SOURCE = "RAG-IFEval"
+NEEDS = "answer, expect.include/exclude/cite/refuse/safe"
 PACKAGES = {"simplemma": "lemmas"}
 CHECK = check_language
 
@@ -31,6 +33,7 @@ def rules(
     match: Match = "substring",
     lemmas: str = "",
     message: str = MESSAGE,
+    words: Path = Path(),
 ) -> tuple[float | None, str]:
     """The mean of the rules in percent, and what each of them says."""
     verdicts: dict[str, Callable[[], tuple[float | bool | None, str]]] = {
@@ -39,6 +42,8 @@ def rules(
         "cite": lambda: cite_f1(answer, expect, item),
         "refuse": lambda: refuse(answer, expect, message=message),
     }
+    if words != Path():
+        verdicts["safe"] = lambda: safe(answer, expect, words=words, lemmas=lemmas)
     said = {rule: verdict() for rule, verdict in verdicts.items() if rule in expect}
     if not said:
         return None, f"the item has none of the rules {', '.join(verdicts)}"

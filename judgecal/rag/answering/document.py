@@ -112,8 +112,6 @@ def _act(result: AnswerResult) -> tuple[str, list[str], str]:
             reasons.append(f"{system.system} refuses {absent.refused:,} of {absent.n:,}")
         return "Do not rank by the average here", reasons, f"judgecal answer --gold {gold}"
     following = f"judgecal report {result.experiment} --open"
-    if result.ruled:
-        following = f"judgecal rules {gold} --answers {result.experiment}"
     if result.decomposition is None and result.context[0] in ("controlled", "topk"):
         following = both  # retrieval apart from answering
     best, beside = _best(result), _beside_first(result)

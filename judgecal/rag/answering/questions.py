@@ -101,6 +101,14 @@ def questions_of(gold: GoldSet, *, without: Collection[str] = ()) -> Questions:
     return Questions(asked, (*notes, *wording_notes(asked), *gold.draft_notes()))
 
 
+def sealed_names(gold: GoldSet) -> frozenset[str]:
+    """The names of the questions of test."""
+    groups = {item.group for item in gold.items}
+    of_test = [item for item in gold.items if item.group in gold.test_groups]
+    others = {name for item in of_test for name in (item.item_id, f"{item.group} {item.item_id}")}
+    return gold.test_groups | (others - groups)
+
+
 def wording_notes(asked: Sequence[Question]) -> list[str]:
     """That questions count as unanswerable by nothing but how their reference is worded."""
     n = sum(question.marked is None and not question.answerable for question in asked)
@@ -119,9 +127,23 @@ def _marked(item: Item) -> bool | None:
 def by_group(items: Iterable[Item]) -> tuple[Question, ...]:
     """One question a group, in the order in which they first occur, in texts that every file can hold.
 
-    Where any is marked, those that are not have an answer; where items of one differ, the first mark counts.
+    Each further item of a group and system that has rules (`expect`) is a question of its own, named by its
+    id: a benchmark may ask one thing twice. Where any is marked, those that are not have an answer; where
+    items of one differ, the first mark counts.
     """
-    groups = grouped(items, lambda item: well_formed(item.group))
+    items = list(items)
+    names: dict[str, list[str]] = {item.group: [] for item in items}
+    n_ruled: Counter[tuple[str, str | None]] = Counter()
+
+    def name_of(item: Item) -> str:
+        of_group, place = names[item.group], n_ruled[item.group, item.system]
+        n_ruled[item.group, item.system] += bool(item.expect)
+        if place >= len(of_group):
+            other = f"{item.group} {item.item_id}" if item.item_id in names else item.item_id
+            of_group.append(well_formed(other if of_group else item.group))
+        return of_group[place]
+
+    groups = grouped(items, name_of)
     marks, problems = dict[str, bool](), list[str]()
     for group, item in ((group, item) for group, rows in groups.items() for item in rows):
         try:

@@ -176,7 +176,6 @@ class AnswerResult(Result):
     notes: tuple[str, ...]
     run_line: str
     unread: Unread | None = None  # why, where no answer could be rated
-    ruled: bool = False  # whether answers from a question's own contexts are held to rules
 
     @property
     def without_reference(self) -> bool:

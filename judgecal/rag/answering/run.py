@@ -206,7 +206,6 @@ def _result(run: AnswerRun, systems: Sequence[SystemRows]) -> AnswerResult:
         warnings=tuple(_warnings(run)),
         notes=(*_notes(run), *stored_notes([*run.called.rows, *judgements])),
         run_line=_run_line(run),
-        ruled="own" in run.kinds and any(question.expect for question in run.questions),
         unread=_unread(run, [row for system in systems for row in system.rows]),
     )
 

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from judgecal.artefacts import read_toml, validated
 from judgecal.errors import InputError, listed, refuse, unknown_name
 from judgecal.goldset import Columns, Document, load_gold
-from judgecal.rag.answering.questions import Question, by_group, questions_of, wording_notes
+from judgecal.rag.answering.questions import Question, by_group, questions_of, sealed_names, wording_notes
 from judgecal.rag.evaluation.function import FunctionConfig, FunctionSystem
 from judgecal.rag.evaluation.http import HttpSystem
 from judgecal.rag.evaluation.http_client import HttpConfig
@@ -75,11 +75,14 @@ class JudgesTable(BaseModel):
 
     model_config = _TABLE
     suite: str = "rag"  # a name under suites/, or the path of a TOML file
+    judge: str | None = None  # in the place of a suite, who alone says how right an answer is, by its string
     model: str = "embedded"  # of its judges that name none
     # Judgements of each answer by a judge that calls a model; one that calls nobody says the same again.
     repeats: Annotated[int, Field(ge=1, le=1000)] = 5
     locks: dict[str, str] = {}  # column of the suite -> the lock of the judge that fills it
     local: list[str] = []  # further judges; each fills a column that is called as itself
+    # A measure -> columns: the mean over all verdicts of these, as RAG-IFEval totals its conditions.
+    pooled: dict[str, list[str]] = {}
     # Judges of pairs, such as `pairwise_v1`: two systems' answers to a question beside each other.
     pairs: list[str] = []
     # Correctness from which an answer is right, by default the pass mark of the lock, else 0.5.
@@ -367,7 +370,7 @@ def read_questions(table: QuestionsTable, folder: Path, workspace: Workspace) ->
         gold.sha256,
         questions.asked,
         questions.notes,
-        sealed=gold.test_groups & groups,
+        sealed=sealed_names(gold) & {question.group for question in questions.asked},
         split=table.split,
         made_by=gold.card.made_by,
         documents=gold.documents,

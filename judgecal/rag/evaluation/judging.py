@@ -264,9 +264,12 @@ def panel_of(loaded: LoadedJudge) -> Panel:
 
 def read_panel(table: JudgesTable, folder: Path, workspace: Workspace) -> Panel:
     """The judges of a configuration; paths of locks and of a suite are taken from its `folder`."""
-    suite = load_suite(
-        str(folder / table.suite) if table.suite.endswith(".toml") else table.suite, workspace=workspace
-    )
+    if table.judge is None:
+        suite = load_suite(
+            str(folder / table.suite) if table.suite.endswith(".toml") else table.suite, workspace=workspace
+        )
+    else:
+        suite = Suite(table.judge, (SuiteJudge(CORRECTNESS, judge=table.judge, column=CORRECTNESS),))
     by_name = {name: SuiteJudge(name, judge=name, column=name) for name in table.pairs}
     by_name |= {judge.name: judge for judge in suite.judges}
     names = list(by_name)
@@ -305,6 +308,15 @@ def read_panel(table: JudgesTable, folder: Path, workspace: Workspace) -> Panel:
     ]
     for loaded in itertools.chain(*(column.judges for column in pairs)):
         refuse_unfit(loaded.judge, ())  # other words than a pair's
+    problems += [
+        f"pooled: {measure}: there is no column {column}: its columns are {', '.join(names)}"
+        for measure, some in table.pooled.items()
+        for column in some
+        if column not in names
+    ]
+    problems += [
+        f"pooled: {name} is a column already: give another name" for name in table.pooled if name in names
+    ]
     if CORRECTNESS not in names:
         problems.append(
             f"suite {suite.name} has no judge called {CORRECTNESS}, which says how right an answer is: "

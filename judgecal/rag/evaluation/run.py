@@ -224,7 +224,8 @@ class EvaluateRun:
         notes = (*self.source.notes, *self.collection[1], *self.panel.trained_notes(self.questions), *notes)
         usd = budget.spent_usd if priced else None
         result = _result(self, panel, measured, states.paths, notes, preferences, usd=usd)
-        states.write_summary([*result.systems, *result.documents], columns)
+        pooled = self.config.tables.judges.pooled
+        states.write_summary([*result.systems, *result.documents], [*columns, *pooled])
         self.experiment.write_summary(result)
         return result
 
@@ -243,6 +244,8 @@ def _result(
     source, seed, judges = run.source, run.seed, run.panel
     marks = (run.config.tables.judges.right_at, judges.right_at, 0.5)
     right_at = next(mark for mark in marks if mark is not None)
+    pooled = run.config.tables.judges.pooled
+    how: dict[str, Any] = {"right_at": right_at, "costs": run.costs, "pooled": pooled}
     curves = tuple(_curves(run, measured))
     bases = tuple(table.name for table, _ in run.systems if table.is_base)
     settings = [
@@ -264,8 +267,8 @@ def _result(
         questions=_asked(source, run.questions, run.collection[0]),
         bases=bases,
         settings=labelled(settings, bases, swept=bool(curves)),
-        systems=summarise(measured, right_at=right_at, costs=run.costs),
-        documents=summarise(measured, documents_of(measured), right_at=right_at, costs=run.costs),
+        systems=summarise(measured, **how),
+        documents=summarise(measured, documents_of(measured), **how),
         comparisons=(*compare_systems(measured, seed=seed), *preferences),
         document_comparisons=compare_documents(measured, seed=seed),
         not_told_apart_from_best=tuple(candidate.name for candidate in best.not_told_apart),

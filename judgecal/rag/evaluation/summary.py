@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Literal, get_args
 
 from judgecal.errors import InputError
@@ -225,6 +227,7 @@ def summarise(
     *,
     right_at: float = 0.5,
     costs: Costs = Costs(),
+    pooled: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> tuple[SystemSummary, ...]:
     """Each system over all questions, or those that name a document, in the order in which they first occur.
 
@@ -232,19 +235,36 @@ def summarise(
         documents: None for all questions; a question may name several.
         right_at: correctness, 0..1, from which an answer is right.
         costs: of wrong answers and wrong refusals.
+        pooled: further measures, each over all verdicts of some columns.
     """
     rows, named = rows_of(measured), {one.question: one.documents for one in measured}
     columns = dict.fromkeys(name for answer in measured for name in answer.measures)
+    conditions = {(answer.question, column) for answer in measured for column in answer.verdicts}
     summaries = []
     for document in documents:
         asked = {one.question for one in measured if document is None or document in one.documents}
         for system, row in rows.items():
             answers = {question: answer for question, answer in row.items() if question in asked}
             inside = {question: (document,) if document else named[question] for question in answers}
-            summaries.append(
-                _summary(system, document, answers, inside, columns, right_at=right_at, costs=costs)
-            )
+            summary = _summary(system, document, answers, inside, columns, right_at=right_at, costs=costs)
+            more = {name: _pooled(answers, some, conditions) for name, some in pooled.items()}
+            summaries.append(replace(summary, measures={**summary.measures, **more}))
     return tuple(summaries)
+
+
+def _pooled(
+    answers: Mapping[str, Measured | None], columns: Sequence[str], conditions: Collection[tuple[str, str]]
+) -> Estimate:
+    """The mean over every question and column in which an answer to that question is judged."""
+    asked = [
+        (question, column) for question in answers for column in columns if (question, column) in conditions
+    ]
+    shares = [
+        answer.measures.get(column) if (answer := answers[question]) else None for question, column in asked
+    ]
+    values = [math.nan if share is None else share for share in shares]
+    mean = mean_estimate(values, [question for question, _ in asked], level=LEVEL)
+    return replace(mean, n_unscored=shares.count(None))
 
 
 def outcome_of(

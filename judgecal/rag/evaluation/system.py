@@ -326,6 +326,7 @@ class RecordedConfig(BaseModel):
     question_column: str | None = None  # its id or text, by default `question_id`, `group` or `question`
     answer_column: str = "answer"  # what was answered; empty is an answer without a word
     system_column: str | None = None  # whose answer it is, by default `system`
+    own_contexts: bool = False  # whether they rest on the contexts that each question of the set brings along
 
 
 @dataclass
@@ -347,6 +348,8 @@ class RecordedSystem(System):
     @cached_property
     def shows_contexts(self) -> bool:
         """Whether some row of this system has contexts; an empty list is some."""
+        if self.table.own_contexts:
+            return True
         system, column = self.table.system, self.table.system_column or "system"
         return any(
             row.cells.get("contexts", "").strip()
@@ -377,7 +380,15 @@ class RecordedSystem(System):
                 f"judgecal: {self.name}: {n} of {of} rows of {recorded.name} name no question that we asked"
             )
         contexts = self.shows_contexts
-        return [_recorded(recorded, system, one, self.name, contexts=contexts) for one in questions]
+        answers = [_recorded(recorded, system, one, self.name, contexts=contexts) for one in questions]
+        if not self.table.own_contexts:
+            return answers
+        return [
+            dataclasses.replace(answer, contexts=answer.contexts or question.contexts)
+            if answer.error is None
+            else answer
+            for answer, question in zip(answers, questions, strict=True)
+        ]
 
     def _read(self, questions: Sequence[Question]) -> tuple[RecordedAnswers, str]:
         """The answers of the file, and whose rows are this system's."""
