@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from judgecal.errors import InputError, JudgecalError
+from judgecal.errors import InputError, JudgecalError, listed, unknown_name
 
 _LONGEST_IN_DRAFT = 200  # characters of a file's name, as file systems take 255 bytes
 CONFIG_TABLES = ("schema", "models", "columns")
@@ -57,6 +57,31 @@ class Workspace:
     def gold(self) -> Path:
         """The folder of the gold sets."""
         return self.root / "gold"
+
+    @property
+    def gold_sets(self) -> list[str]:
+        """The names of the gold sets, sorted: the folders of `gold/` that hold a card or items."""
+        if not self.gold.is_dir():
+            return []
+        folders = (folder for folder in self.gold.iterdir() if not folder.name.startswith("."))
+        return sorted(folder.name for folder in folders if is_gold_set(folder))
+
+    def find_gold(self, name: str) -> Path:
+        """The folder of a gold set, by its name or its path; InputError: there is none."""
+        names, folder = self.gold_sets, Path(name)
+        if name in names:
+            return self.gold / name
+        if not folder.is_dir():
+            raise unknown_name("gold set", name, names)
+        return folder
+
+    def find_experiment(self, name: str) -> Path:
+        """The folder of an experiment, by its slug or its path; InputError: there is none."""
+        made = {path.parent.name: path.parent for path in self.experiments.glob("*/experiment.toml")}
+        folder = made.get(name, Path(name))
+        if not (folder / "experiment.toml").exists():
+            raise unknown_name("experiment", name, sorted(made))
+        return folder
 
     @property
     def config_file(self) -> Path:
@@ -120,6 +145,25 @@ def init_workspace(target: Path) -> Workspace:
     (target / "experiments").mkdir()
     (target / "experiments" / "README.md").write_text(_EXPERIMENTS_README, encoding="utf-8")
     return Workspace(target, target / "experiments")
+
+
+def is_gold_set(folder: Path) -> bool:
+    """Whether a folder holds a card or items."""
+    return (folder / "card.toml").is_file() or (folder / "items.jsonl").is_file()
+
+
+def no_such_file(path: Path) -> InputError:
+    """The error for a table that is not there."""
+    return InputError(f"{shown(path)}: there is no such file")
+
+
+def no_such_lock(path: Path) -> InputError:
+    """The error for a lock that is not there, with those beside its place."""
+    locks = sorted(
+        str(path.with_name(file.name)) for file in path.parent.glob("*.lock.json") if file.is_file()
+    )
+    there = f"did you mean {listed(locks)}?" if locks else "judgecal select writes one"
+    return InputError(f"{path}: there is no lock here; {there}")
 
 
 def shown(path: Path) -> str:

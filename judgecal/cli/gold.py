@@ -142,7 +142,6 @@ def sheet_command(
 
     Their rows are shuffled; `gold import --sheet` reads them back.
     """
-    from judgecal.goldset import list_gold
     from judgecal.report.gold import sheets_document
 
     workspace = workspace_of(ctx)
@@ -150,7 +149,7 @@ def sheet_command(
         raise InputError(
             "--ties are all the items on which raters tie, --strata draws others: give one of the two"
         )
-    if is_table(source, list_gold(workspace)):
+    if is_table(source, workspace.gold_sets):
         if sheet.ties:
             raise InputError(f"--ties: raters tie on items of a gold set, and {source!r} is a file")
         result, to = _table_sheet(source, sheet, table, workspace)

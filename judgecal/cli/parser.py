@@ -13,7 +13,7 @@ import inspect
 import io
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, get_args, get_type_hints
@@ -26,6 +26,7 @@ from judgecal.cli.output import print_text
 from judgecal.cli.streams import at_work, uncoloured
 from judgecal.commands import COMMANDS, GROUPS, TABLE, Command, load
 from judgecal.errors import UNSEEN
+from judgecal.workspace import find_workspace, no_such_file, no_such_lock
 
 _WIDTH = 72  # of an example's line
 _METAVARS = {int: "N", float: "X", str: "TEXT", Path: "FILE"}
@@ -125,6 +126,38 @@ def _example(command: Command) -> str:
     return "\b\nExample:\n  " + " \\\n  ".join(lines)
 
 
+_ADDRESS = re.compile(r"\w[\w+.-]+:|[*?\[]")  # hf:org/name, s3://bucket, part-*.csv
+
+
+def refuse_absent(values: Mapping[str, Any]) -> None:
+    """Refuse an experiment, a gold set, a lock or a table that is not there, before anything is imported.
+
+    `values` are the parameters of a command by their names.
+    """
+    if "ctx" not in values:
+        return
+    workspace = find_workspace(values["ctx"].obj.workspace)
+    locks, tables = (_listed(values.get(name)) for name in ("lock", "files" if "files" in values else "file"))
+    for path in map(Path, locks):
+        if not path.exists():
+            raise no_such_lock(path)
+    source = values.get("source")
+    if source is not None and Path(source).suffix and source not in workspace.gold_sets:
+        tables = [*tables, source] if not (workspace.experiments / source).exists() else tables
+    for table in tables:
+        if not (_ADDRESS.match(str(table)) or Path(table).exists()):
+            raise no_such_file(Path(table))
+    experiment, gold = values.get("experiment"), values.get("gold") or values.get("gold_set")
+    if experiment is not None and not Path(experiment).is_file():
+        workspace.find_experiment(experiment)
+    if gold is not None:
+        workspace.find_gold(gold)
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [] if value is None else [value]
+
+
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
     """A command whose parameters that are dataclasses stand on the command line as their fields' options.
 
@@ -140,6 +173,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def call(**values: Any) -> None:
+        refuse_absent(values)
         serves = "no_open" in values  # a page, and waits for people
         for name, group in groups.items():
             fields = [field.name for field in dataclasses.fields(group)]

@@ -198,11 +198,10 @@ class _Wanted:
     def task(self, raters: Sequence[str]) -> Labelling:
         """What is to be labelled, by whom."""
         from judgecal.desk.desk import Labelling
-        from judgecal.goldset import list_gold
 
         how, drafts, since = self.how, None, None
         only_some = how.flagged is not None or how.following in ("ties", "disagreements")
-        if is_table(self.source, list_gold(self.workspace)):
+        if is_table(self.source, self.workspace.gold_sets):
             if how.draft or only_some:
                 raise InputError(
                     "--draft, --flagged, ties and disagreements are of a set or an experiment, not a file"
@@ -299,9 +298,9 @@ class _Wanted:
 
     def _there(self, name: str) -> GoldSet | None:
         """The set of a name, where an earlier draw has made it."""
-        from judgecal.goldset import list_gold, load_gold
+        from judgecal.goldset import load_gold
 
-        there = name in list_gold(self.workspace)
+        there = name in self.workspace.gold_sets
         return load_gold(name, workspace=self.workspace, labelling=True) if there else None
 
     def _written(self, drawing: LabelSample) -> GoldSet:

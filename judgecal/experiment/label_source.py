@@ -13,7 +13,7 @@ from judgecal.experiment.judgements import judged_by
 from judgecal.experiment.rows import LEAST_DRAWN, ROWS, kept_rows
 from judgecal.experiment.stored import find_experiment
 from judgecal.experiment.trials import stored_rows
-from judgecal.goldset import Card, GoldSet, list_gold, load_gold, write_gold
+from judgecal.goldset import Card, GoldSet, load_gold, write_gold
 from judgecal.goldset.draw import draw
 from judgecal.goldset.load import read_items
 from judgecal.goldset.write import name_problems
@@ -51,7 +51,7 @@ def find_source(
     """
     folders = [workspace.experiments / name, Path(name)]
     folder = next((folder for folder in folders if (folder / "experiment.toml").is_file()), None)
-    sets = list_gold(workspace)
+    sets = workspace.gold_sets
     if name in sets or folder is None:
         if name not in sets and not Path(name).is_dir():
             made = sorted(path.parent.name for path in workspace.experiments.glob("*/experiment.toml"))
@@ -149,7 +149,7 @@ def draw_of(
     """
     if n is None:
         raise InputError("--strata draws: say how many items by -n")
-    if source in list_gold(workspace):
+    if source in workspace.gold_sets:
         raise InputError(
             f"--strata draws where the judges of an experiment differ, and {source!r} is a gold set"
         )

@@ -11,10 +11,9 @@ import shlex
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from judgecal.artefacts import read_json
-from judgecal.errors import InputError, unknown_name, working
+from judgecal.errors import InputError, working
 from judgecal.experiment.agreement import StoredExperiment
 from judgecal.experiment.agreement_table import Verdicts
 from judgecal.experiment.folder import GOLD_FOLDER, Experiment, kept_judges, read_config
@@ -36,10 +35,7 @@ _READ = ("score", "agreement", "optimize")
 
 def find_experiment(workspace: Workspace, name: str) -> Experiment:
     """An experiment by its slug, or by the path of its folder."""
-    by_name = {path.parent.name: path.parent for path in workspace.experiments.glob("*/experiment.toml")}
-    folder = by_name.get(name, Path(name))
-    if not (folder / "experiment.toml").exists():
-        raise unknown_name("experiment", name, sorted(by_name))
+    folder = workspace.find_experiment(name)
     return Experiment(folder, read_config(folder))
 
 

@@ -12,7 +12,7 @@ from judgecal.goldset.gold_set import (
     split_counts,
 )
 from judgecal.goldset.imports import Imported, import_gold, read_mapping
-from judgecal.goldset.load import list_gold, load_gold, read_items, unchanged_gold
+from judgecal.goldset.load import load_gold, read_items, unchanged_gold
 from judgecal.goldset.sheet import Sheets, import_sheets, write_sheets
 from judgecal.goldset.write import item_row, write_gold
 from judgecal.tables.columns import GOLD, Columns
@@ -20,7 +20,7 @@ from judgecal.tables.columns import GOLD, Columns
 __all__ = [
     "GOLD", "JUDGEMENTS", "Card", "Columns", "Document", "GoldCheck", "GoldList", "GoldSet",
     "Imported", "ListedSet", "Problem", "RaterCard", "Sheets", "Splits", "check_gold",
-    "check_set", "common_label", "import_gold", "import_sheets", "item_row", "list_gold",
+    "check_set", "common_label", "import_gold", "import_sheets", "item_row",
     "list_sets", "load_gold", "read_items", "read_mapping", "require_splits",
     "split_counts", "split_notes", "unchanged_gold", "write_gold", "write_sheets",
 ]  # fmt: skip

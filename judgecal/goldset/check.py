@@ -15,7 +15,7 @@ from judgecal.goldset.card import try_card
 from judgecal.goldset.check_labels import Baseline, baselines
 from judgecal.goldset.gold_set import CARD, ITEMS, RATINGS, Findings, GoldSet, SplitCounts, split_counts
 from judgecal.goldset.labels import NARROW
-from judgecal.goldset.load import list_gold, load_gold
+from judgecal.goldset.load import load_gold
 from judgecal.records import Result
 from judgecal.tables import GOLD
 from judgecal.workspace import Workspace
@@ -49,7 +49,7 @@ def list_sets(workspace: Workspace) -> GoldList:
     the format, as it is when it is named.
     """
     sets = []
-    for name in list_gold(workspace):
+    for name in workspace.gold_sets:
         folder = workspace.gold / name
         rows = [path for path in (folder / ITEMS, folder / RATINGS) if path.is_file()]
         large = sum(path.stat().st_size for path in rows) > _COUNTED

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.artefacts import check_keys
-from judgecal.errors import InputError, unknown_name, working
+from judgecal.errors import InputError, working
 from judgecal.goldset.card import try_card
 from judgecal.goldset.gold_set import CARD, DOCUMENTS, ITEMS, RATINGS, Document, GoldSet
 from judgecal.goldset.labels import unexplained
@@ -19,7 +19,7 @@ from judgecal.scale import Scale
 from judgecal.tables import decode, json_lines, read_bytes
 from judgecal.tables.json_files import JsonLines
 from judgecal.tables.text import byte_lines
-from judgecal.workspace import Workspace, find_workspace, shown
+from judgecal.workspace import Workspace, find_workspace, is_gold_set, shown
 
 _ITEM_KEYS = frozenset({
     "item_id", "group", "question", "answer", "reference_answer", "system", "reference_documents",
@@ -240,18 +240,6 @@ def read_rating(
     return Rating(item_id, rater, read, note, saw_draft, reason, rubric, left)
 
 
-def list_gold(workspace: Workspace) -> list[str]:
-    """The names of the sets in a workspace, sorted: the folders of `gold/` that hold a card or items."""
-    if not workspace.gold.is_dir():
-        return []
-    folders = (folder for folder in workspace.gold.iterdir() if not folder.name.startswith("."))
-    return sorted(folder.name for folder in folders if _is_set(folder))
-
-
-def _is_set(folder: Path) -> bool:
-    return (folder / CARD).is_file() or (folder / ITEMS).is_file()
-
-
 def load_gold(
     name_or_path: str | Path, *, workspace: Workspace | None = None, labelling: bool = False
 ) -> GoldSet:
@@ -266,12 +254,8 @@ def load_gold(
     InputError: there is no such set, or it has problems: every one of them is listed, with file and line.
     """
     place = workspace or find_workspace()
-    names, folder = list_gold(place), Path(name_or_path)
-    if str(name_or_path) in names:
-        folder = place.gold / name_or_path
-    elif not folder.is_dir():
-        raise unknown_name("gold set", str(name_or_path), names)
-    elif not _is_set(folder):
+    folder = place.find_gold(str(name_or_path))
+    if not is_gold_set(folder):
         raise InputError(f"{shown(folder)}: is not a gold set: there is neither {CARD} nor {ITEMS} in it")
     card, problems = try_card(folder / CARD)
     name = folder.absolute().name

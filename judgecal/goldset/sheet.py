@@ -22,7 +22,7 @@ from judgecal.goldset.card import UNKNOWN_LICENCE, Card, RaterCard
 from judgecal.goldset.gold_set import GoldSet
 from judgecal.goldset.imports import LISTED, Imported
 from judgecal.goldset.labels import LabelMap, label_text, map_for, missing_notes, read_label, says_nothing
-from judgecal.goldset.load import list_gold, load_gold
+from judgecal.goldset.load import load_gold
 from judgecal.goldset.pairs import PAIR_LABELS, by_side, left_of
 from judgecal.goldset.write import add_ratings, name_problems, write_gold
 from judgecal.records import CANNOT_TELL, Context, Item, Pair, Rating, Result
@@ -219,7 +219,7 @@ def import_sheets(
     problem with file and line; then nothing has been written.
     """
     workspace.require_writable("gold import")
-    there = name in list_gold(workspace)
+    there = name in workspace.gold_sets
     problems = _option_problems(there, name, workspace=workspace, scale=scale, pass_at=pass_at)
     sheets: list[tuple[str, Table]] = []
     for file in files:
@@ -327,7 +327,7 @@ def _option_problems(
         return [f"--scale and --pass-at belong to a new set; gold set {name!r} has its own: leave them out"]
     problems = name_problems(name, workspace=workspace, replace=False)
     if scale is None:
-        known = ", ".join(list_gold(workspace)) or "none"
+        known = ", ".join(workspace.gold_sets) or "none"
         problems.append(
             f"there is no gold set {name!r} (known: {known}): name the set that the sheets came from, or "
             "give --scale to make a new one of their items"

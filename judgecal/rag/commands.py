@@ -312,13 +312,13 @@ def make(
     Each answer has the words of its document that bear it out. Rules and critics turn drafts down; the rest
     waits for people to accept it. The same command goes on after an interruption and pays for nothing twice.
     """
-    from judgecal.goldset import list_gold, load_gold
+    from judgecal.goldset import load_gold
     from judgecal.rag.evaluation.make_document import make_document
     from judgecal.rag.evaluation.make_questions import MakeRun
     from judgecal.rag.retrieval import collection_of_files, collection_of_gold
 
     workspace = shared.workspace_of(ctx)
-    known, path = list_gold(workspace), Path(what.documents)
+    known, path = workspace.gold_sets, Path(what.documents)
     if what.documents in known:
         collection = collection_of_gold(load_gold(what.documents, workspace=workspace))
     elif not path.exists():

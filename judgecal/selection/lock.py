@@ -29,7 +29,7 @@ from pydantic import ConfigDict
 
 from judgecal._version import __version__
 from judgecal.artefacts import SCHEMA, check_schema, read_json, validated
-from judgecal.errors import InputError, listed, notice
+from judgecal.errors import InputError, notice
 from judgecal.goldset import GoldSet
 from judgecal.judges import Judge, JudgeName, PromptJudge, PythonJudge, in_orders, judge_named, program_of
 from judgecal.models import ModelSpec, load_catalogue
@@ -38,7 +38,7 @@ from judgecal.records import Estimate, Judgement, as_plain, digest
 from judgecal.scale import Label, Scale
 from judgecal.signatures import read_source, source_file
 from judgecal.stats import Calibration
-from judgecal.workspace import Workspace, name_problem, shown, write_text
+from judgecal.workspace import Workspace, name_problem, no_such_lock, shown, write_text
 
 _SHA = "sha256"
 _NOT_OF_THE_ANSWER = ("id", "api_base", "input_usd_per_1m", "output_usd_per_1m")
@@ -362,10 +362,9 @@ def lock_problems(path: Path, *, replace: bool) -> list[str]:
 
 def load_lock(path: Path) -> Lock:
     """Read a lock; refused where its content is not what was locked, or the file no lock of this schema."""
-    locks = (file.name for file in path.parent.glob("*.lock.json") if file.is_file())
-    near = listed(sorted(str(path.with_name(name)) for name in locks))
-    there = f"did you mean {near}?" if near else "judgecal select writes one"
-    table = read_json(path, absent=f"there is no lock here; {there}")
+    if not path.exists():
+        raise no_such_lock(path)
+    table = read_json(path, absent="there is no lock here")
     check_schema(table, str(path))
     content = {key: value for key, value in table.items() if key != _SHA}
     lock = validated(Lock, content, str(path))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from judgecal.errors import InputError
-from judgecal.workspace import shown
+from judgecal.workspace import no_such_file, shown
 
 UTF_8 = "utf-8-sig"
 """With or without a byte order mark; what is taken until a byte says otherwise."""
@@ -126,7 +126,7 @@ def unreadable(path: Path, error: Exception) -> InputError:
             f"{shown(path)}: not a whole gzip file ({error}): pack it again, or give it unpacked"
         )
     if isinstance(error, FileNotFoundError):
-        return InputError(f"{shown(path)}: there is no such file")
+        return no_such_file(path)
     if isinstance(error, IsADirectoryError):
         return InputError(f"{shown(path)}: is a folder: name a file in it")
     why = error.strerror if isinstance(error, OSError) else error
