@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -232,19 +232,17 @@ def _imported(
         of_rules: Imported = wing("import rules")(files, answers=table.answers, **into)
         return of_rules
     table.require(files, workspace)
-    with _rows_read() as progress:
-        return import_gold(
-            files[0],
-            columns=table.columns(workspace),
-            scale=table.scale,
-            pass_at=table.pass_at,
-            mapping=read_mapping(table.mapping or ()),
-            encoding=table.encoding,
-            force=how.force,
-            labels_by=table.labels_by,
-            progress=progress,
-            **into,
-        )
+    return import_gold(
+        files[0],
+        columns=table.columns(workspace),
+        scale=table.scale,
+        pass_at=table.pass_at,
+        mapping=read_mapping(table.mapping or ()),
+        encoding=table.encoding,
+        force=how.force,
+        labels_by=table.labels_by,
+        **into,
+    )
 
 
 def _columns(file: str, table: ImportArguments) -> str:
@@ -260,22 +258,3 @@ def _header(file: str, table: ImportArguments) -> tuple[str, ...]:
     with contextlib.suppress(InputError):
         return open_table(file, table.encoding).columns
     return ()
-
-
-@contextlib.contextmanager
-def _rows_read() -> Iterator[Callable[[int, int], None]]:
-    """What shows on stderr how many rows of how many have been read, where that takes long."""
-    from judgecal.engine import Progress
-
-    shown: dict[int, Progress] = {}  # by the number of the table's rows
-
-    def show(done: int, total: int) -> None:
-        progress = shown.setdefault(total, Progress("Reading the rows", total))
-        progress.done = done
-        progress.show()
-
-    try:
-        yield show
-    finally:
-        for progress in shown.values():
-            progress.close()

@@ -82,7 +82,7 @@ def import_export(
     card, kept = keep_card(fresh, workspace.gold / name / CARD, labels_by=labels.labels_by)
     gold = write_gold(
         card,
-        map(_loadable, export.items.values()),
+        [*map(_loadable, export.items.values())],
         people.ratings,
         workspace=workspace,
         replace=replace,

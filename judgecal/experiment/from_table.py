@@ -67,7 +67,7 @@ def run_of_table(
         scratch = Workspace(Path(root), Path(root))
         of_import |= {"splits": _OPEN, "quiet": True}
         try:
-            made = import_gold(file, name=name, columns=columns, workspace=scratch, **of_import)
+            made = import_gold(table, name=name, columns=columns, workspace=scratch, **of_import)
         except InputError as error:  # --force is an option of imports alone
             without = (problem.replace(_FORCE, "") for problem in error.problems)
             raise InputError(without) from None

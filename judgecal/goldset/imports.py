@@ -4,31 +4,29 @@ and every problem in one message.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
 import re
 import shlex
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from judgecal.errors import InputError, listed, notice, refuse
 from judgecal.goldset.card import CARD_KEPT, UNKNOWN_LICENCE, Card, Splits, read_card
 from judgecal.goldset.gold_set import CARD, GoldSet, SplitCounts, split_counts
-from judgecal.goldset.import_tables import Progress, Stream, attempt, open_stream
 from judgecal.goldset.labels import LabelMap, beside_verdicts, percent, says_nothing, scale_told, typed
-from judgecal.goldset.load import content_sha, load_gold
+from judgecal.goldset.load import load_gold
 from judgecal.goldset.pairs import pairs_told
-from judgecal.goldset.reading import ImportSession
-from judgecal.goldset.write import drafting, name_problems
+from judgecal.goldset.reading import TableItems
+from judgecal.goldset.write import name_problems, write_gold
 from judgecal.records import Result
 from judgecal.scale import Scale
-from judgecal.tables import Source
+from judgecal.tables import Table, read_table
 from judgecal.tables.columns import GOLD, PARTS, Columns, left_out
 from judgecal.tables.parquet import FrameSource
 from judgecal.workspace import Workspace, find_workspace
@@ -36,6 +34,7 @@ from judgecal.workspace import Workspace, find_workspace
 _NAMED = 20  # columns that are not taken over are named, the rest is counted
 LISTED = 50
 """How many problems of one file are printed; the rest is counted."""
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +115,7 @@ class Imported(Result):
 
 
 def import_gold(
-    file: str | Path | Source,
+    file: str | Path | Table,
     *,
     name: str,
     columns: Columns,
@@ -128,105 +127,111 @@ def import_gold(
     replace: bool = False,
     force: bool = False,
     labels_by: str | None = None,
-    progress: Progress | None = None,
     quiet: bool = False,
     splits: Splits | None = None,
+    command: str | None = None,
 ) -> Imported:
-    """Read a table (a file, rows, or `hf:org/name[:split]`) and write it to `gold/<name>`.
+    """Read a table (a file, `hf:org/name[:split]`, or one that was read) and write it to `gold/<name>`.
 
     Without a label column the set waits for labels. `encoding` is of separated text; by default its file
-    tells it. The scale `fraction` is 0..1 and stored
-    as a percentage; its `pass_at` is read so too. `mapping` rewrites label cells before the scale reads them;
-    an empty text makes a missing rating. Without a scale the labels tell it. `replace` keeps a replaced set's
-    splits, licence and what its card says of its raters: no question moves to another split because a set
-    grew. `force` takes labels that use a small part of the scale, `labels_by` is people or project; `quiet`
-    names no column that is left on stderr.
-    InputError lists the first `LISTED` problems; then nothing has been written. Rows are written as they are
-    read; only a JSON array and a data set of the Hub are held whole.
+    tells it. The scale `fraction` is 0..1 and stored as a percentage; its `pass_at` is read so too. `mapping`
+    rewrites label cells before the scale reads them; an empty text makes a missing rating. Without a scale
+    the labels tell it. `replace` keeps a replaced set's splits, licence and what its card says of its raters:
+    no question moves to another split because a set grew. `force` takes labels that use a small part of the
+    scale, `labels_by` is people or project; `quiet` names no column that is left on stderr; `command` is what
+    the card says of how it was made, by default the command line.
+    InputError lists the first `LISTED` problems; then nothing has been written.
     """
     workspace.require_writable("gold import")
-    mapping, old_card = LabelMap(mapping or {}), workspace.gold / name / CARD
+    maps, told = LabelMap(mapping or {}), list[str]()
     problems = name_problems(name, workspace=workspace, replace=replace)
-    found = attempt(lambda: open_stream(file, columns, encoding, progress), problems)
-    how = list[str]()
-    pairs = found is not None and found[1].pairs and scale == "nominal"
-    if (scale is None or pairs) and found is not None and not problems:
-        scale, mapping, how = _told(*open_stream(file, columns, encoding, None), mapping)
+    read = attempt(lambda: _read(file, columns, name, encoding), problems)
+    if read is not None and not problems and (scale is None or (read.columns.pairs and scale == "nominal")):
+        scale, maps, told = attempt(lambda: _told(read, maps), problems) or (None, maps, told)
     labels = None if scale is None else attempt(partial(labels_scale, scale, pass_at), problems)
-    if found is None or labels is None:
-        raise InputError(problems)
-    table, resolved = found
-    splits = splits or Splits()
-    with contextlib.suppress(InputError):  # then nothing of it is kept, as `keep_card` says
-        splits = read_card(old_card).splits if not problems and old_card.exists() else splits
-    with contextlib.ExitStack() as stack:
-        draft = None if problems else stack.enter_context(drafting(name, workspace=workspace))
-        session = ImportSession(table, resolved, Card(name, labels, splits=splits), LabelMap(mapping), draft)
-        session.read(force=force)
-        refuse(problems + session.problems, most=LISTED)
-        assert draft is not None
-        maps = [part for cell, to in mapping.items() for part in ("--map", f"{cell}={to}")]
-        mark = ["--scale", str(scale), *([] if pass_at is None else ["--pass-at", f"{pass_at:g}"])]
-        who = ["--labels-by", labels_by] if labels_by else []
-        coded = [] if encoding is None else ["--encoding", encoding]
-        more = shlex.join([*maps, *mark, *coded, *["--force"] * force, *who])
-        words = ["judgecal", "gold", "import", table.name, "--as", name]
-        start = "judgecal.GoldSet.from_frame" if isinstance(file, Source) else shlex.join(words)
-        card = session.card(f"{start} {columns.options()} {more}")
-        card, kept = keep_card(card, old_card, labels_by=labels_by)
-        draft.complete(card, readme=readme_of(card.name))
-    unused = left_out(table.columns, *resolved.names)
+    if read is None or labels is None:
+        raise InputError([*problems, *(read.problems if read else ())])
+    read.rate(labels, maps, force=force)
+    refuse(problems + read.problems, most=LISTED)
+    table = read.table
+    typed_options = [part for cell, to in maps.items() for part in ("--map", f"{cell}={to}")]
+    typed_options += ["--scale", str(scale), *([] if pass_at is None else ["--pass-at", f"{pass_at:g}"])]
+    typed_options += [] if encoding is None else ["--encoding", encoding]
+    typed_options += [*["--force"] * force, *(["--labels-by", labels_by] if labels_by else [])]
+    words = command or shlex.join(["judgecal", "gold", "import", table.name, "--as", name])
+    made_by = f"{words} {columns.options()} {shlex.join(typed_options)}"
+    card = read.card(labels, made_by, splits or Splits())
+    card, kept = keep_card(card, workspace.gold / name / CARD, labels_by=labels_by)
+    gold = write_gold(
+        card,
+        read.items,
+        read.ratings.values(),
+        workspace=workspace,
+        replace=replace,
+        readme=readme_of(name),
+        judgements=read.judgements,
+        check=False,
+    )
+    unused = left_out(table.columns, *read.columns.names)
     if unused and not quiet:
         takes = "--col contexts=, --col tag= and --col NAME= take columns"
         notice(f"judgecal: not taken over: {listed(unused, _NAMED)} ({takes})")
-    counts, folder = session.counts(), workspace.gold / card.name
-    missing = unlabelled(name, counts["n_items"], counts["n_labelled"], counts["n_ratings"])
-    return Imported(
-        card.name,
-        content_sha(folder),
-        n_rows=table.source.n_rows,
-        judges=dict(sorted(session.judges.items())),
-        skipped={why: n for why, n in table.skipped.items() if n},
-        path=folder,
-        scale=str(card.scale),
-        columns=resolved.taken(),
-        left_out=tuple(unused),
-        notes=(*table.notes, *how, *session.notes(), *kept, *missing),
-        **counts,
+    missing = unlabelled(name, len(gold.items), len(gold.labels), len(gold.ratings))
+    imported = Imported.of(
+        gold,
+        n_rows=table.n_rows,
+        skipped={"without any content": table.n_empty},
+        notes=(*table.notes, *told, *read.notes, *kept, *missing),
+        judges=Counter(row["judge"] for row in read.judgements),
+        left_out=unused,
     )
+    raters = {**dict.fromkeys(read.without_label, 0), **imported.raters}
+    return dataclasses.replace(imported, raters=raters, columns=read.columns.taken())
 
 
-def _told(
-    table: Stream, columns: Columns, mapping: Mapping[str, str]
-) -> tuple[str, Mapping[str, str], list[str]]:
+def _read(file: str | Path | Table, columns: Columns, name: str, encoding: str | None) -> TableItems:
+    """The items of a table, with its columns resolved; InputError lists what makes no sense."""
+    problems: list[str] = []
+    table = file if isinstance(file, Table) else attempt(lambda: read_table(file, encoding), problems)
+    if table is None:
+        raise InputError([*([] if columns.usual else columns.problems()), *problems])
+    columns = columns.resolved(table.columns, None if isinstance(file, Table) else Path(file))
+    refuse([*columns.problems(), *table.missing(*columns.names)])
+    return TableItems(table, columns, name)
+
+
+def attempt(step: Callable[[], _T], problems: list[str]) -> _T | None:
+    """What a step comes to; None where it refuses its input, with its problems among the others."""
+    try:
+        return step()
+    except InputError as error:
+        problems.extend(error.problems)
+        return None
+
+
+def _told(read: TableItems, mapping: LabelMap) -> tuple[str, LabelMap, list[str]]:
     """The scale that the labels of a table show, the mapping with what cells stand for on it, and how it was
-    told.
-
-    Reads all rows; InputError: they show none.
+    told; InputError: they show none.
     """
-    names = dict.fromkeys((*columns.labels, *([columns.gold_label] if columns.gold_label else [])))
-    by_column: dict[str, set[str]] = {name: set() for name in (*names, *columns.verdicts)}
-    for row in table.rows:
-        for name, there in by_column.items():
-            there.add(row.cells.get(name, "").strip())
-    held = {cell for name in names for cell in by_column[name]}
+    columns, held, verdicts = read.columns, read.label_texts, read.verdict_texts
     cells = [cell for cell in (mapping.get(cell, cell).strip() for cell in sorted(held)) if cell]
     cells = [cell for cell in cells if not says_nothing(cell, Scale.parse("nominal"))]
     if columns.pairs:
-        scale, words, why = pairs_told(cells, set().union(*by_column.values()) - held)
+        scale, words, why = pairs_told(cells, set().union(*verdicts.values()) - held)
     else:
         scale, words, why = scale_told([typed(cell) for cell in cells])
-    for name in columns.verdicts if scale and scale.startswith("ordinal") else ():
-        scale = beside_verdicts(str(scale), by_column[name])
+    for texts in verdicts.values() if scale and scale.startswith("ordinal") else ():
+        scale = beside_verdicts(str(scale), texts)
     if scale is None:
         option = "--map, or the --scale of grades" if columns.pairs else "--scale"
         what = f"the labels show no scale ({why}): give {option}"
         if not cells:
             what = "no column of labels has any: name it, --label, or give the --scale that they will have"
-        raise InputError(f"{table.top}: {what}")
-    said = {cell: mapping.get(cell, cell) for cell in sorted(set().union(*by_column.values()))}
-    by_cell = {cell: word for cell, to in said.items() if (word := words.get(to.casefold(), cell)) != cell}
-    return scale, {**mapping, **by_cell}, [f"the labels show the scale {scale}: {why} (--scale says another)"]
+        raise InputError(f"{read.table.top}: {what}")
+    stated = {cell: mapping.get(cell, cell) for cell in sorted(held.union(*verdicts.values()))}
+    by_cell = {cell: word for cell, to in stated.items() if (word := words.get(to.casefold(), cell)) != cell}
+    told = f"the labels show the scale {scale}: {why} (--scale says another)"
+    return scale, LabelMap({**mapping, **by_cell}), [told]
 
 
 def gold_of_frame(frame: object, *, name: str, save: bool, **options: Any) -> GoldSet:
@@ -238,7 +243,14 @@ def gold_of_frame(frame: object, *, name: str, save: bool, **options: Any) -> Go
     with tempfile.TemporaryDirectory(prefix="judgecal-") as root:
         place = find_workspace() if save else Workspace(Path(root), Path(root) / "experiments")
         try:
-            made = import_gold(FrameSource(frame), name=name, workspace=place, quiet=True, **options)
+            made = import_gold(
+                FrameSource(frame).table(),
+                name=name,
+                workspace=place,
+                quiet=True,
+                command="judgecal.GoldSet.from_frame",
+                **options,
+            )
         except InputError as error:
             raise InputError(_in_python(problem) for problem in error.problems) from None
         unused = [f"not taken over: {listed(made.left_out, _NAMED)}"] * bool(made.left_out)

@@ -12,15 +12,16 @@ import secrets
 import shutil
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from dataclasses import replace as replace_fields
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from filelock import FileLock, Timeout
 
 from judgecal.errors import BusyError, InputError, notice, refuse
-from judgecal.goldset.card import Card, card_text, plain_label, read_card
+from judgecal.goldset.card import Card, card_text, plain_label
 from judgecal.goldset.gold_set import (
     CARD,
     DOCUMENTS,
@@ -99,16 +100,18 @@ def name_problems(name: str, *, workspace: Workspace, replace: bool) -> list[str
 
 def write_gold(
     card: Card,
-    items: Iterable[Item],
-    ratings: Iterable[Rating],
+    items: Collection[Item],
+    ratings: Collection[Rating],
     *,
     workspace: Workspace,
-    documents: Iterable[Document] = (),
+    documents: Collection[Document] = (),
     replace: bool = False,
     readme: str = "",
     judgements: Sequence[Mapping[str, Any]] = (),
+    check: bool = True,
 ) -> GoldSet:
-    """Write a set to `gold/<card.name>` and load it back.
+    """Write a set to `gold/<card.name>` and load it back, unless its rows were held against the format before
+    (`check=False`).
 
     The new set is complete, and read back without a problem, before it takes its place. What a replaced set
     holds beside its card, items and ratings (a README, a rubric, documents where no new ones are given) is
@@ -119,72 +122,26 @@ def write_gold(
     """
     workspace.require_writable("gold import")
     refuse(name_problems(card.name, workspace=workspace, replace=replace))
-    with drafting(card.name, workspace=workspace) as draft:
-        for item in items:
-            draft.add_item(item_row(item))
-        for rating in ratings:
-            draft.add_rating(rating)
-        draft.complete(card, documents=documents, judgements=judgements, readme=readme)
-        load_gold(draft.folder, workspace=workspace)
-    return load_gold(card.name, workspace=workspace)
-
-
-class Draft:
-    """A set as it is written, row by row, into a folder beside its place; no row is held."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._items, self._ratings = (
-            (folder / name).open("w", encoding="utf-8", newline="\n") for name in (ITEMS, RATINGS)
-        )
-        self._judgements: TextIO | None = None
-
-    def add_item(self, row: Mapping[str, Any]) -> None:
-        """Write a line of items.jsonl."""
-        self._items.write(f"{json_line(row)}\n")
-
-    def add_rating(self, rating: Rating) -> None:
-        """Write a line of ratings.jsonl."""
-        self._ratings.write(f"{json_line(rating_row(rating))}\n")
-
-    def add_judgement(self, row: Mapping[str, Any]) -> None:
-        """Write a line of judgements.jsonl."""
-        if self._judgements is None:
-            self._judgements = (self.folder / JUDGEMENTS).open("w", encoding="utf-8", newline="\n")
-        self._judgements.write(f"{json_line(row)}\n")
-
-    def complete(
-        self,
-        card: Card,
-        *,
-        documents: Iterable[Document] = (),
-        judgements: Iterable[Mapping[str, Any]] = (),
-        readme: str = "",
-    ) -> None:
-        """Write what stands beside the rows; documents and a README stay where none are given."""
-        self.close()
-        # Half a surrogate pair has no place in TOML; a rater of such a name is shown with a question mark.
-        (self.folder / CARD).write_text(card_text(card), encoding="utf-8", errors="replace", newline="\n")
-        read_card(self.folder / CARD)
+    with _drafting(card.name, workspace=workspace) as folder:
         texts = [_without_empty(asdict(document)) for document in documents]
-        for name, rows in ((DOCUMENTS, texts), (JUDGEMENTS, list(judgements))):
-            if rows:
-                write_json_lines(self.folder / name, rows)
-        if readme and not (self.folder / "README.md").exists():
-            (self.folder / "README.md").write_text(readme, encoding="utf-8", newline="\n")
-
-    def close(self) -> None:
-        """End the files of the rows, which are on the disk then."""
-        for file in (self._items, self._ratings, self._judgements):
-            if file is not None and not file.closed:
-                file.flush()
-                os.fsync(file.fileno())
-                file.close()
+        files = ((ITEMS, map(item_row, items)), (RATINGS, map(rating_row, ratings)))
+        beside = ((DOCUMENTS, texts), (JUDGEMENTS, judgements))
+        for file, rows in (*files, *((file, rows) for file, rows in beside if rows)):
+            write_json_lines(folder / file, rows)
+        # Half a surrogate pair has no place in TOML; a rater of such a name is shown with a question mark.
+        (folder / CARD).write_text(card_text(card), encoding="utf-8", errors="replace", newline="\n")
+        if readme and not (folder / "README.md").exists():
+            (folder / "README.md").write_text(readme, encoding="utf-8", newline="\n")
+        checked = load_gold(folder, workspace=workspace) if check else None
+    place = workspace.gold / card.name
+    if checked is not None:
+        return replace_fields(checked, path=place)
+    return GoldSet(card.name, place, card, tuple(items), tuple(ratings), tuple(documents), content_sha(place))
 
 
 @contextlib.contextmanager
-def drafting(name: str, *, workspace: Workspace) -> Iterator[Draft]:
-    """A draft of a set, which takes its place, whole, when the block ends without an exception; else nothing
+def _drafting(name: str, *, workspace: Workspace) -> Iterator[Path]:
+    """A folder for a set, which takes the set's place when the block ends without an exception; else nothing
     is left of it. What a set of that name holds beside its card, items, ratings and judgements is in it
     already.
     """
@@ -203,8 +160,7 @@ def drafting(name: str, *, workspace: Workspace) -> Iterator[Draft]:
                 shutil.copytree(source, fresh / source.name)
             elif source.name not in (CARD, ITEMS, RATINGS, JUDGEMENTS, LABELS_LOCK):
                 shutil.copy2(source, fresh / source.name)
-        with contextlib.closing(Draft(fresh)) as draft:
-            yield draft
+        yield fresh
         if (target / JUDGEMENTS).exists() and not (fresh / JUDGEMENTS).exists():
             notice(
                 f"judgecal: {shown(target / JUDGEMENTS)}: left out, as it belongs to the items of the "

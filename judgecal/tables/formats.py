@@ -134,7 +134,7 @@ def open_source(path: Path) -> FileSource:
     return opener(path)
 
 
-def read_table(path: str | Path) -> Table:
+def read_table(path: str | Path, encoding: str | None = None) -> Table:
     """Read a table whole: a file, or a data set at an address such as `hf:org/name[:split]`.
 
     - .csv, .tsv, .tab: UTF-8 with a header line and cells quoted with `"`; a quoted cell may hold line ends.
@@ -149,7 +149,7 @@ def read_table(path: str | Path) -> Table:
     Rows without any content are passed over.
     """
     with working(f"Reading {path}"):
-        return open_table(path).table()
+        return open_table(path, encoding).table()
 
 
 def check_output(path: Path, source: Path | None = None, n_rows: int = 0, *, replace: bool = True) -> None:

@@ -99,7 +99,11 @@ class RowLocator:
 
     def at(self, row: Row) -> str:
         """`file:line` of a row, or `file:row N`."""
-        return f"{self.where}:{row.line}" if self.unit == "line" else f"{self.where}:row {row.line}"
+        return self.place(row.line)
+
+    def place(self, row: int) -> str:
+        """The same of a row by its number."""
+        return f"{self.where}:{row}" if self.unit == "line" else f"{self.where}:row {row}"
 
     @property
     def header(self) -> str:
