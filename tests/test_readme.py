@@ -53,7 +53,10 @@ def test_the_reference_is_the_codes_own(page: Path) -> None:
 
 def test_every_key_of_evaluates_file_says_what_it_is() -> None:
     rows = _read(DOCS / "reference" / "evaluate.md").splitlines()
-    assert "| `top_n` | whole number from 1 up to 10,000 | `3` | chunks that the answerer is given |" in rows
+    assert (
+        "| `top_n` | whole number from 1 up to 10,000 | `3` | chunks, or documents, that the answerer is given |"
+        in rows
+    )
     assert "| `gold` | text |  | a set under gold/, or its path; else give `file` |" in rows
 
     class Table(BaseModel):

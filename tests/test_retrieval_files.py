@@ -203,13 +203,3 @@ def test_a_gold_set_gives_one_question_a_group(workspace_dir: Path) -> None:
     assert result.n_without_reference == len(found.questions) - len(named)
     assert result.n_documents == len(gold.documents)
     assert gold.sha256[:12] in result.run_line
-
-
-def test_a_text_file_alone_is_a_document_unless_its_first_line_names_columns(tmp_path: Path) -> None:
-    (tmp_path / "ferry.txt").write_text(
-        'The "ferry" leaves at nine, it is said.\nNobody knows the text of its id.\n'
-    )
-    (tmp_path / "table.txt").write_text("doc_id,text\nd1,The moon is round.\n")
-    for name, expected in (("ferry.txt", ["ferry"]), ("table.txt", ["d1"])):
-        found = collection_of_files(tmp_path / name, None)
-        assert [one.document_id for one in found.documents or ()] == expected

@@ -21,7 +21,7 @@ from judgecal.rag.retrieval import (
     read_run,
 )
 from judgecal.rag.retrieval.ranking import by_run, cuts, histogram
-from judgecal.rag.retrieval.result import Ties, windows
+from judgecal.rag.retrieval.result import windows
 from judgecal.stats.intervals import mean_estimate
 
 
@@ -156,7 +156,7 @@ def test_ties_go_by_the_corpus_and_are_told() -> None:
     tested = measure_retrieval(asked, RetrievalOptions(k=3))
     # q3 shares no word with anything: all five score 0, and "more" is the fourth of them.
     assert [(row.rank, row.ties) for row in tested.ranks] == [(2, 1), (1, 0), (4, 4)]
-    assert tested.ties == Ties(2, 1)
+    assert (tested.n_tied, tested.n_tied_in_first_k) == (2, 1)
     assert any("2 documents share their text" in note for note in tested.notes)
 
 

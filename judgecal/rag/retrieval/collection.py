@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,7 +29,6 @@ _QUESTION_ID = ("question_id", "query_id", "qid", "_id", "id")
 _QUESTION = ("question", "query", "text")
 _REFERENCE = ("reference_documents", "document_id", "doc_id", "docid")
 _USUAL = Columns()
-_HEADER = 10_000  # characters of a first line
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +190,7 @@ def _documents(path: Path, columns: Columns, pile: _Pile, notes: list[str]) -> t
     rows: Iterable[_Placed]
     if path.is_dir():
         rows = _folder(path, notes)
-    elif path.suffix.lower() in _ENDINGS and not _is_table(path, columns):
+    elif path.suffix.lower() in _ENDINGS:
         rows = [_file(path)]
     else:
         rows = _table_of_documents(path, columns, pile.problems)
@@ -202,16 +200,6 @@ def _documents(path: Path, columns: Columns, pile: _Pile, notes: list[str]) -> t
     if not documents:
         raise InputError("; ".join([f"{shown(path)}: holds no documents", *notes]))
     return documents
-
-
-def _is_table(path: Path, columns: Columns) -> bool:
-    """Whether a file with a document's ending is a table: a text whose first line names an id and a text."""
-    if path.suffix.lower() != ".txt":
-        return False
-    with path.open(encoding="utf-8", errors="replace") as file:
-        first = set(re.findall(r"\w+", file.readline(_HEADER)))
-    named = columns.document is not None or columns.text is not None
-    return named or bool(first & set(_DOCUMENT_ID) and first & set(_TEXT))
 
 
 def _file(path: Path) -> _Placed:

@@ -113,12 +113,12 @@ def _headline(result: RetrievalResult) -> Headline:
 
 
 def _ranks(result: RetrievalResult) -> Section:
-    total, ties = sum(bin_.n for bin_ in result.histogram), result.ties
+    total = sum(bin_.n for bin_ in result.histogram)
     text = f"Where the best reference document of {total:,} questions stands."
-    if ties.n_questions:
+    if result.n_tied:
         text += (
-            f" For {ties.n_questions:,} of them other documents have the same score "
-            f"({ties.n_in_first_k:,} within the first {result.k}): their order is arbitrary."
+            f" For {result.n_tied:,} of them other documents have the same score "
+            f"({result.n_tied_in_first_k:,} within the first {result.k}): their order is arbitrary."
         )
     caption = (
         "Do you need a better order or a better index? A reranker or a larger k can win what ranks just "

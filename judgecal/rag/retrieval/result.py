@@ -43,14 +43,6 @@ class RetrievalOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Ties:
-    """Questions whose best reference document shares its score with others."""
-
-    n_questions: int
-    n_in_first_k: int
-
-
-@dataclass(frozen=True, slots=True)
 class HandOn:
     """What handing on the first k documents gives and costs."""
 
@@ -116,7 +108,8 @@ class RetrievalResult(Result):
     judged: Mapping[str, Estimate] | None  # the share of the first that qrels judge; None without qrels
     one_reference: bool  # no question names several reference documents
     histogram: tuple[RankBin, ...]
-    ties: Ties
+    n_tied: int  # questions whose best reference document shares its score with others
+    n_tied_in_first_k: int
     hand_on: tuple[HandOn, ...]
     tokens_by: str
     windows: tuple[Window, ...]
@@ -220,7 +213,8 @@ def _result(
         judged=by_depth(ranking.judged) if collection.graded else None,
         one_reference=bool(ranking.n_references.max() == 1),
         histogram=histogram(rank[scored], k),
-        ties=Ties(int(tied.sum()), int((tied & (rank <= k)).sum())),
+        n_tied=int(tied.sum()),
+        n_tied_in_first_k=int((tied & (rank <= k)).sum()),
         hand_on=_hand_on(ranking, mean, lengths, k),
         tokens_by=options.tokenizer,
         windows=windows(ranking.reference_score(k), options.window),
