@@ -56,7 +56,7 @@ TABLE = {
                 "List the models (price, key), and where replies are stored.",
                 documents={"ModelsHere": "report.listings:models_document"}),
         Command("judges", "cli.workspace:judges",
-                "List what can judge here, or show one with its problems.",
+                "List signatures, rules and suites, or check one of them.",
                 "correctness_v3",
                 documents={"JudgesHere": "report.listings:judges_here_document",
                            "ShownJudge": "report.listings:shown_judge_document"}),

@@ -13,8 +13,9 @@ import sys
 import pytest
 
 import judgecal as package
-from judgecal.cli.parser import _FIRST, loaded
+from judgecal.cli.parser import loaded
 from judgecal.commands import COMMANDS, GROUPS, TABLE, load
+from tests.support.command import Run
 from tests.support.every_command import RUNS
 
 HEAVY = ("dspy", "litellm", "sklearn", "datasets", "polars", "numpy", "scipy", "asyncio", "rich")
@@ -87,19 +88,50 @@ def test_every_help_fits_and_ends_with_the_example_that_the_tests_run(helps: dic
             assert RUNS[name][: len(example)] == tuple(example)
 
 
-def test_many_options_stand_in_groups_the_first_ones_first(helps: dict[str, str]) -> None:
-    for name in ("gold import", "gold label"):
-        options = [one for one in loaded(name).params if one.param_type_name == "option"]
-        titles = re.findall(r"^(\w[\w ]+):$", helps[name], re.MULTILINE)
-        assert titles.count("Options") == 1 and "Output" in titles and len(set(titles)) == len(titles), name
-        listed = re.findall(r"^  (?:-\w, )?(--?[\w-]+)", helps[name], re.MULTILINE)
-        assert {max(one.opts, key=len) for one in options} <= set(listed) and len(options) + 1 == len(
-            set(listed)
-        ), name
-        first = helps[name].partition("\nOptions:\n")[2].partition("\n\n")[0]
-        assert len(re.findall(r"^  -", first, re.MULTILINE)) <= 13, name
-    for name, first_names in _FIRST.items():
-        assert set(first_names.split()) <= {one.name for one in loaded(name).params}, name
+def test_the_surface_is_22_commands_with_at_most_20_options_and_300_in_all() -> None:
+    options = {
+        name: [param for param in loaded(name).params if param.param_type_name == "option"]
+        for name in COMMANDS
+    }
+    counts = {name: sum(param.name != "help" for param in params) for name, params in options.items()}
+    assert len(COMMANDS) == 22
+    assert {name: count for name, count in counts.items() if count > 20} == {}
+    assert sum(counts.values()) <= 300
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("judge a.csv --question q", "write --col question=q"),
+        ("gold import a.csv --gold-label g", "write --col gold=g"),
+        ("retrieval --text-column 'a b'", "write --col text='a b'"),
+        ("answer --context=c", "write --col contexts=c"),
+        ("report three --html", "write --format html"),
+        ("score --dev", "write --split dev"),
+        ("optimize --gepa", "write --optimizer gepa"),
+        ("score --judges a", "write --judge"),
+        ("score --batch", "judgecal score --help lists its options"),
+        ("gold list", "type judgecal gold check"),
+        ("gold agreement starter", "type judgecal gold check"),
+        ("import a.csv", "type judgecal gold import"),
+        ("signature check a", "type judgecal judges"),
+        ("cache path", "type judgecal models"),
+        ("compair a", "type judgecal compare"),
+        ("nonsense", "judgecal --help lists all"),
+    ],
+)
+def test_what_does_not_exist_is_answered_with_what_to_type(judgecal: Run, typed: str, meant: str) -> None:
+    ran = judgecal(*shlex.split(typed))
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1) and ran.err.endswith(f": {meant}\n"), (
+        ran.err
+    )
+
+
+def test_every_option_that_does_not_exist_is_named(judgecal: Run) -> None:
+    ran = judgecal("judge", "a.csv", "--question", "q", "-o", "b.csv", "--ray", "--answer=a")
+    assert ran.code == 2 and [line.rpartition(": ")[2] for line in ran.err.splitlines()] == [
+        "write --col question=q", "write --engine ray", "write --col answer=a",
+    ]  # fmt: skip
 
 
 def test_help_is_quick() -> None:

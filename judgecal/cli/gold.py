@@ -34,8 +34,8 @@ def check_command(
 ) -> None:
     """List the gold sets, or name every problem of one.
 
-    Each problem has its file and line; the raters of a set stand beside each other. The exit code is 2 only
-    where a set cannot be loaded.
+    Each problem has its file and line, and the agreement of the raters stands beside them. The exit code is 2
+    only where a set cannot be loaded.
     """
     from judgecal.goldset import list_sets, load_gold
 

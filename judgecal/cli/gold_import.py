@@ -187,8 +187,9 @@ def import_command(
 ) -> None:
     """Make a gold set from a table or another tool's export.
 
-    The table holds people's labels; filled sheets of `gold sheet` are added to their set with --sheet.
-    Nothing is written unless all of it is right. Without a label the set waits for labels (gold sheet).
+    The table holds people's labels; hf:ORG/NAME is fetched from the Hugging Face Hub. Filled sheets of `gold
+    sheet` are added to their set with --sheet. Nothing is written unless all of it is right. Without a label
+    the set waits for labels (gold sheet).
     """
     from judgecal.report.gold import import_document
 

@@ -38,8 +38,8 @@ class Judges:
     columns: Annotated[
         str,
         option(
-            "plain (the column options say what is what), mosaic or mlflow (their own names, in and out).",
-            metavar="NAMES",
+            "plain: --col says what is what; mosaic or mlflow: their own names, in and out.",
+            metavar="plain|mosaic|mlflow",
         ),
     ] = "plain"
     model: Annotated[
@@ -93,8 +93,7 @@ def judge(
     ],
     replace: shared.Replace = False,
     engine: Annotated[
-        str,
-        option("local: here, one file after the other. ray: a file each by Ray's workers.", metavar="ENGINE"),
+        str, option("Here, one file after the other, or a file each by Ray's workers.", metavar="local|ray")
     ] = LOCAL,
     *,
     judges: Judges,
@@ -260,7 +259,7 @@ def rate(
     """Say what share is right, corrected for the judge's error.
 
     Calls no model. With labels drawn from the same rows the number rests on them; without, on the error rates
-    of the lock.
+    of the lock. It plans, too: how many more labels would halve the interval.
     """
     from judgecal.errors import InputError
     from judgecal.goldset import load_gold

@@ -41,7 +41,7 @@ Seed = Annotated[int, option("Seed of every draw.", min=0)]
 Name = Annotated[str | None, option("Slug of the experiment, instead of <command>-<set>-<hash>.")]
 Metric = Annotated[str | None, option("The metric; macro_agreement by default, accuracy on nominal labels.")]
 Repeats = Annotated[int, option("Judgements of each item by each judge.")]
-Split = Annotated[str, option("open, train, dev, test or all.")]
+Split = Annotated[str, option("Which items.", metavar="open|train|dev|test|all")]
 ExperimentName = Annotated[str, argument("Slug or path of an experiment.", metavar="EXPERIMENT")]
 
 

@@ -13,7 +13,7 @@ import inspect
 import io
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, get_args, get_type_hints
@@ -22,6 +22,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.models import OptionInfo, ParameterInfo
 
+from judgecal.cli.hints import unknown_command, unknown_options
 from judgecal.cli.output import print_text
 from judgecal.cli.streams import at_work, uncoloured
 from judgecal.commands import COMMANDS, GROUPS, TABLE, Command, load
@@ -30,6 +31,17 @@ from judgecal.workspace import find_workspace, no_such_file, no_such_lock
 
 _WIDTH = 72  # of an example's line
 _METAVARS = {int: "N", float: "X", str: "TEXT", Path: "FILE"}
+
+
+@contextlib.contextmanager
+def _options_explained(command: Any, ctx: Any, args: Sequence[str]) -> Iterator[None]:
+    given = list(args)  # the parser takes words away
+    try:
+        yield
+    except Exception as error:
+        if type(error).__name__ != "NoSuchOption":  # of the parser that typer carries within it
+            raise
+        raise unknown_options(command, ctx.command_path.partition(" ")[2], given) from None
 
 
 class CommandGroup(TyperGroup):
@@ -43,6 +55,17 @@ class CommandGroup(TyperGroup):
         shape: dict[str, Any] = {"no_args_is_help": True, "rich_markup_mode": None, **more}
         super().__init__(name=name, **{**shape, "commands": commands})
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the words behind the program or the group."""
+        with _options_explained(self, ctx, args):
+            return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that is named."""
+        if args[0] not in self.commands and not args[0].startswith("-"):
+            raise unknown_command("" if ctx.parent is None else str(self.name), args[0], loaded)
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
         """Write a section for each part of the table, or the one of a group."""
         parts: dict[str, Sequence[Command]] = dict(TABLE)
@@ -55,43 +78,13 @@ class CommandGroup(TyperGroup):
                 formatter.write_dl([(names[row].ljust(width), row.line) for row in rows])
 
 
-_MANY = 24  # options; more are in groups on the help
-_FIRST = {
-    "gold import": "name col label verdict scale mapping labels_by dry_run tool sheet replace",
-    "gold label": "raters overlap following limit split named",
-    "gold sheet": "output raters limit strata split",
-    "agreement": "label verdict scale labels_by gold look name json",
-    "migrate": "to lock on labels output margin",
-    "judge": "output lock suite columns model engine replace dry_run",
-    "answer": "models signatures gold judge lock contexts dry_run",
-}
-"""Command -> the parameters that most people need first; of another command all that are in no group."""
-_CALLS = "budget_usd dry_run limit repeats no_cache retry_unscored one_order"
-_OUTPUT = "output replace rows name seed full json look"
-_TITLES = ("Arguments", "Options", "Columns of the table", "Further options", "Calls and cost", "Output")
+class CommandLine(TyperCommand):
+    """A command that answers an option which it does not have with what to type."""
 
-
-class GroupedHelp(TyperCommand):
-    """A command whose help has many options in groups, those that most people need first."""
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the arguments, then the options, in groups where they are many."""
-        sections: dict[str, list[tuple[str, str]]] = {title: [] for title in _TITLES}
-        parameters, first = self.get_params(ctx), _FIRST.get(ctx.command_path.partition(" ")[2], "").split()
-        many = sum(one.param_type_name == "option" for one in parameters) > _MANY
-        for one in parameters:
-            title = "Arguments" if one.param_type_name == "argument" else "Options"
-            if title == "Options" and many and one.name not in (*first, "help") and not one.required:
-                of_table = one.metavar in ("COL", "NAME=COL") or one.name == "reference_separator"
-                title = "Columns of the table" if of_table else "Further options" if first else title
-                title = "Calls and cost" if one.name in _CALLS.split() else title
-                title = "Output" if one.name in _OUTPUT.split() else title
-            if record := one.get_help_record(ctx):
-                sections[title].append(record)
-        for title, rows in sections.items():
-            if rows:
-                with formatter.section(title):
-                    formatter.write_dl(rows)
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the words behind the command."""
+        with _options_explained(self, ctx, args):
+            return super().parse_args(ctx, args)
 
 
 class _NotLoaded(TyperCommand):
@@ -111,7 +104,7 @@ def loaded(name: str) -> Any:
     """The command of a name with its options."""
     made = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     command = COMMANDS[name]
-    made.command(command.word, cls=GroupedHelp, epilog=_example(command))(grouped(load(command.function)))
+    made.command(command.word, cls=CommandLine, epilog=_example(command))(grouped(load(command.function)))
     return typer.main.get_command(made)
 
 

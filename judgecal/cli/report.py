@@ -37,6 +37,7 @@ def report(
         option(
             "text: the terminal's table; md: short, for a pull request; html: one self-contained file.",
             "--format",
+            metavar="text|md|html",
         ),
     ] = Format.TEXT,
     every: Annotated[

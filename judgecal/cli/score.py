@@ -128,7 +128,7 @@ def optimize(
     model: Annotated[str, option("Model alias or litellm id.")] = "embedded",
     signature: Annotated[str, option("The judge's signature.")] = "correctness_v3",
     optimizer: Annotated[
-        str, option("auto, labeled, fewshot, mipro, gepa, simba, copro, or as DSPy calls them.")
+        str, option("Or as DSPy calls it.", metavar="auto|labeled|fewshot|mipro|gepa|simba|copro")
     ] = "auto",
     reflection_model: Annotated[
         str | None,

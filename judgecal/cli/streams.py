@@ -7,7 +7,6 @@ decided still says so by its exit code.
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 import errno
 import io
@@ -17,7 +16,6 @@ import shutil
 import sys
 import threading
 import time
-import unicodedata
 from collections.abc import Iterator
 from typing import Any, TextIO
 
@@ -30,37 +28,6 @@ _TURN = threading.RLock()
 """Who writes on a stream; the line that is redrawn has a thread of its own."""
 
 _COLOURS = re.compile(r"(\x1b\[[0-9;]*m)")
-_PLAINER = {
-    "\u00a0": " ",
-    "·": "-",
-    "×": "x",
-    "‐": "-",
-    "‑": "-",
-    "–": "-",
-    "—": "-",
-    "‘": "'",
-    "’": "'",
-    "“": '"',
-    "”": '"',
-    "•": "*",
-    "●": "*",
-    "○": "o",
-    "◐": "o",
-    "△": "!",
-    "✓": "+",
-    "✕": "x",
-    "━": "=",
-    "─": "-",
-    "░": ".",
-    "▒": ":",
-    "…": "...",
-    "→": "->",
-    "−": "-",
-    "≈": "~",
-    "≠": "!=",
-    "≤": "<=",
-    "≥": ">=",
-}
 _READER_GONE = (
     errno.EPIPE,
     errno.ECONNRESET,
@@ -164,32 +131,8 @@ class SafeStream(io.TextIOBase):
 
 
 def encodable(text: str, encoding: str) -> str:
-    """A text with what an encoding lacks in other words: "x" for "×", "e" for "é", the code of what has no
-    kin."""
-    try:
-        text.encode(encoding)
-    except UnicodeEncodeError:
-        return text.encode(encoding, "judgecal.plainer").decode(encoding)
-    return text
-
-
-def _plainer(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    return "".join(map(_kin, error.object[error.start : error.end])), error.end
-
-
-def _kin(char: str) -> str:
-    if char in _PLAINER:
-        return _PLAINER[char]
-    code = ord(char)
-    if 0x2400 <= code <= 0x2421:  # a picture of a control character, as `visible` puts it
-        return f"[U+{0x7F if code == 0x2421 else code - 0x2400:04X}]"
-    plain = unicodedata.normalize("NFKD", char).encode("ascii", "ignore").decode()
-    return plain or f"[U+{code:04X}]"
-
-
-codecs.register_error("judgecal.plainer", _plainer)
+    """A text with the codes of the characters that an encoding lacks: `\\xd7` for a times sign."""
+    return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 @contextlib.contextmanager

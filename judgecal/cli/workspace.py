@@ -38,7 +38,10 @@ def init(
 
 
 def models(ctx: typer.Context, full: shared.Full = False, json: shared.Json = False) -> None:
-    """List the models (price, key), and where replies are stored."""
+    """List the models (price, key), and where replies are stored.
+
+    That folder is the cache of all workspaces: who deletes it pays for the same calls again.
+    """
     from judgecal.engine.cache import models_here
 
     print_result(models_here(shared.workspace_of(ctx)), json=json, full=full)
@@ -52,7 +55,7 @@ def judges(
     full: shared.Full = False,
     json: shared.Json = False,
 ) -> None:
-    """List what can judge here, or show one with its problems.
+    """List signatures, rules and suites, or check one of them.
 
     A prompt is shown as it is sent, with its inputs and its scale. A signature that is named is run. The exit
     code is 2 where there is a problem.
