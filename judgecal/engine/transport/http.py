@@ -150,7 +150,9 @@ class HttpTransport:
     async def _post(self, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
         """Send a body once. Return status, headers and decompressed body, of a large one the beginning."""
         session = self._session or self._opened()
-        async with session.post(self._url, data=aiohttp.BytesPayload(body), proxy=self._proxy, allow_redirects=False) as response:
+        async with session.post(
+            self._url, data=aiohttp.BytesPayload(body), proxy=self._proxy, allow_redirects=False
+        ) as response:
             parts, size = [], 0
             while part := await response.content.readany():
                 parts.append(part)

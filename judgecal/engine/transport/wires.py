@@ -314,7 +314,7 @@ def vectors_reply(data: Mapping[str, Any], n: int, spec: ModelSpec) -> Reply:
 
 
 def vectors_in(text: str) -> Vectors:
-    """The vectors of a reply's text, each of length 1.
+    """The vectors of a reply's text.
 
     Raises:
         ValueError: there is none, they have different lengths, or hold what is not a finite number or nothing
@@ -328,11 +328,10 @@ def vectors_in(text: str) -> Vectors:
     if not rows[0].size or len({len(row) for row in rows}) > 1:
         raise ValueError("vectors of different lengths, or of none")
     vectors = np.stack(rows)
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    norms = np.linalg.norm(vectors, axis=1)
     if not np.isfinite(norms).all() or not norms.all():
         raise ValueError("a vector without a direction: it holds no finite numbers, or nothing but 0")
-    unit: Vectors = vectors / norms
-    return unit
+    return vectors
 
 
 def scores_reply(data: Mapping[str, Any], n: int, spec: ModelSpec) -> Reply:

@@ -204,16 +204,18 @@ class Bm25Index(Index):
 
 
 class DenseIndex(Index):
-    """Vectors of texts, searched by the cosine with the vector of a query; all of length 1."""
+    """Vectors of texts, searched by the cosine with the vector of a query."""
 
     def __init__(self, vectors: Vectors, query: Callable[[str], Vectors]) -> None:
+        from sklearn.preprocessing import normalize  # here, as no search is to be timed with its loading
+
         self.dimensions = int(vectors.shape[1])
-        self._vectors, self._query = vectors, query
+        self._unit, self._query = normalize, query
+        self._vectors: Vectors = normalize(vectors)
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
-        products = [self._vectors @ self._query(text) for text in queries]
-        shape = (len(queries), len(self._vectors))
-        cosines = np.round(np.array(products, dtype=np.float64).reshape(shape), _DIGITS)
+        asked = self._unit(np.stack([self._query(text) for text in queries]))
+        cosines = np.round((asked @ self._vectors.T).astype(np.float64), _DIGITS)
         cosines += 0.0  # makes one zero of both
         chunks = top(cosines, k)
         return Hits(chunks, np.take_along_axis(cosines, chunks, axis=1))
