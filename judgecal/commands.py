@@ -79,8 +79,6 @@ TABLE = {
                 "Write blind sheets for people to label in a spreadsheet.", "my-set -o sheet.csv"),
         Command("gold label", "desk.command:label_command",
                 "Label in the browser, on a page of this machine.", "my-set --raters ann,bob"),
-        Command("gold adjudicate", "desk.command:adjudicate_command",
-                "Settle the items on which raters differ.", "my-set"),
     ),
     "Judge": (
         Command("score", "cli.score:score", "Run judges over a gold set: their agreement with people.",

@@ -348,20 +348,18 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """One human row. `saw_draft`: the rater was shown a machine's label; `reason` is the rater's own.
+    """One human row: a label, with a note and a reason of the rater's own.
 
     `label` is None where the rater could not tell, and then `reason` is `CANNOT_TELL`: counted, and never a
-    label. `rubric_sha256` is of the instructions that the rater had in sight, where that is known. Of a pair
-    `label` is of the item's own A and B, and `shown_left` which of them stood on the left, where known.
+    label. Of a pair `label` is of the item's own A and B, and `shown_left` which of them stood on the left,
+    where that is known.
     """
 
     item_id: str
     rater: str
     label: Label | None
     note: str | None = None
-    saw_draft: bool = False
     reason: str | None = None
-    rubric_sha256: str | None = None
     shown_left: Literal["A", "B"] | None = None
 
 

@@ -96,15 +96,7 @@ def test_agreement_pairs_people_and_never_gold(place: Path) -> None:
     pytest.importorskip("judgecal.stats", reason="the statistics are not there yet")
     import_set(place)
     found = result(place, "agreement", "new")
-    assert list(found)[2:] == [
-        "set",
-        "pairs",
-        "ceiling",
-        "tie_breakers",
-        "reliability",
-        "saw_draft",
-        "cannot_tell",
-    ]
+    assert list(found)[2:] == ["set", "pairs", "ceiling", "tie_breakers", "reliability", "cannot_tell"]
     # x is 1 on the odd of 0..59 and y differs on the 12 that 5 divides, 6 of them odd: of the 120 ratings 60
     # are 1.
     # Observed disagreement 24 / 120, expected 2 * 60 * 60 / (120 * 119).

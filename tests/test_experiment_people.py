@@ -218,7 +218,7 @@ def test_people_and_judge_stand_in_one_sentence_on_the_same_items(
     ties = "The 33 of 120 answers (28%) on which raters tie count only where raters are held beside raters."
     assert ties in reached
     assert "33 of 120 answers (28%) on which raters tie, the harder ones" in headline["unknown"][0]
-    assert headline["next"] == "judgecal gold adjudicate made"
+    assert headline["next"] == "judgecal gold label made --adjudicate"
 
 
 def test_ties_go_to_another_rater_and_come_back(judgecal: Run, workspace_dir: Path) -> None:

@@ -38,7 +38,7 @@ def test_from_the_tools_file_to_agreement(judgecal: Run, tool: str, files: list[
     assert found["tool"] == tool and found["n_items"]
     assert set(found["unscored"]) == set(found["judges"])
     if found["raters"] and not found["n_labelled"]:
-        assert found["headline"]["next"] == "judgecal gold adjudicate brought"
+        assert found["headline"]["next"] == "judgecal gold label brought --adjudicate"
     elif found["raters"] and found["judges"]:
         assert found["headline"]["next"] == "judgecal agreement --gold brought"
         if (tool, len(files) > 1) in AGREED:

@@ -41,7 +41,7 @@ ITEMS: list[dict[str, Any]] = [
 ]
 RATINGS: list[dict[str, Any]] = [
     {"item_id": "a", "rater": "ann", "label": 100},
-    {"item_id": "b", "rater": "ann", "label": 0, "note": "empty", "saw_draft": True},
+    {"item_id": "b", "rater": "ann", "label": 0, "note": "empty"},
 ]
 
 
@@ -88,7 +88,7 @@ def test_a_good_set_has_everything(tmp_path: Path) -> None:
     assert gold.items[0].reference_answers == ("x", "y")
     assert gold.items[1].group == "Q2?" and gold.items[1].answer == ""
     assert gold.labels == {"a": 100.0, "b": 0.0}
-    assert gold.ratings[1].saw_draft and gold.ratings[1].note == "empty"
+    assert gold.ratings[1].note == "empty"
     assert gold.documents[0].title == "T"
     assert [gold.lines["items.jsonl", name] for name in ("a", "b")] == [1, 2]
 
@@ -167,7 +167,6 @@ def test_a_bad_field_of_an_item(tmp_path: Path, change: dict[str, Any], message:
         ({"label": True}, "label outside the scale percentage: True is not a number"),
         ({"label": 10**400}, "label outside the scale percentage"),
         ({"rater": ""}, "rater is empty: fill it in"),
-        ({"saw_draft": "yes"}, "saw_draft must be true or false, found 'yes'"),
         ({"note": 3}, "note must be text, found 3"),
         ({"rating": 3}, "unknown key 'rating'"),
     ],

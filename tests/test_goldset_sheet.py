@@ -254,7 +254,6 @@ def test_the_round_trip(gold: GoldSet, place: Workspace, tmp_path: Path, delimit
     assert (gold.path / "ratings.jsonl").read_text(encoding="utf-8").startswith(before)
     noted = [rating for rating in done.gold.ratings if rating.note]
     assert [(rating.item_id, rating.note) for rating in noted] == [("it-001", "=odd")] * 2
-    assert not any(rating.saw_draft for rating in done.gold.ratings)
     assert "'ben' left 1 items without a label" in done.notes
     assert any("[raters.cleo]" in note for note in done.notes)
 
@@ -433,34 +432,17 @@ def test_from_the_command_line(judgecal: Callable[..., Any], tmp_path: Path) -> 
     found = json.loads(judgecal("gold", "check", "starter", "--json").out)["raters"]
     (pair,) = [pair for pair in found["pairs"] if (pair["a"], pair["b"]) == ("s-1", "s-2")]
     assert pair["n"] == 20 and pair["agreement"]["mean_agreement"]["n"] == 20
-    assert found["saw_draft"] == {}
     refused = judgecal("gold", "import", *files, "--sheet", "--as", "starter", "--col", "item=id")
     assert refused.code == 2 and "--col item=id with --sheet: a sheet's columns are known" in refused.err
 
 
-def test_a_draft_of_an_experiment(judgecal: Callable[..., Any], tmp_path: Path) -> None:
+def test_items_of_an_experiment(judgecal: Callable[..., Any], tmp_path: Path) -> None:
     done = judgecal("score", "--split", "dev", "--json")
     assert done.code == 0, done.err
-    slug = json.loads(done.out)["experiment"]
-    plain, drafted = tmp_path / "plain.csv", tmp_path / "drafted.csv"
-    assert judgecal("gold", "sheet", slug, "-o", plain).code == 0
-    shown = judgecal("gold", "sheet", slug, "-o", drafted, "--draft")
-    assert shown.code == 0 and "correctness_v3@embedded" in shown.out
-    rows = [
-        json.loads(line)
-        for line in (Path("experiments") / slug / "judgements.jsonl").read_text().splitlines()
-    ]
-    verdicts = {row["item_id"]: f"{row['verdict']:g}" for row in rows}
-    assert {row["item_id"]: row["draft"] for row in read(drafted)} == verdicts
-    assert {row["item_id"] for row in read(plain)} == set(verdicts) and "draft" not in read(plain)[0]
-    for file in (plain, drafted):
-        fill_by_column(file, "100")
-    assert judgecal("gold", "import", plain, drafted, "--sheet", "--as", "starter").code == 0
-    ratings = [json.loads(line) for line in Path("gold/starter/ratings.jsonl").read_text().splitlines()]
-    saw = {row["rater"]: row.get("saw_draft", False) for row in ratings}
-    assert saw["drafted"] is True and saw["plain"] is False
-    agreement = judgecal("gold", "check", "starter")
-    assert f"drafted saw a machine's label beside {len(verdicts)} items" in agreement.out
+    slug, sheet = json.loads(done.out)["experiment"], tmp_path / "plain.csv"
+    assert judgecal("gold", "sheet", slug, "-o", sheet).code == 0
+    lines = (Path("experiments") / slug / "judgements.jsonl").read_text().splitlines()
+    assert {row["item_id"] for row in read(sheet)} == {json.loads(line)["item_id"] for line in lines}
 
 
 def test_answers_of_a_system_become_a_labelled_set(judgecal: Callable[..., Any], tmp_path: Path) -> None:
@@ -483,7 +465,6 @@ def test_answers_of_a_system_become_a_labelled_set(judgecal: Callable[..., Any],
     ("words", "message"),
     [
         (("sheet", "nothing", "-o", "x.csv"), "unknown gold set or experiment 'nothing'"),
-        (("sheet", "starter", "-o", "x.csv", "--draft"), "is a gold set: name an experiment"),
         (("sheet", "starter", "-o", "x.csv", "--split", "tets"), "unknown split 'tets'"),
         (("import", "x.csv", "--as", "n", "--sheet", "--label", "a", "--map", "a=b"), "--label with --sheet"),
         (("import", "x.csv", "y.csv", "--as", "n", "--col", "question=q"), "x.csv: there is no such file"),

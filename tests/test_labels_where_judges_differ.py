@@ -255,7 +255,7 @@ def test_what_a_draw_still_lacks_is_the_next_command() -> None:
     assert (following(None) or "").startswith("judgecal gold sheet c --strata disagreement -n 300 -o")
     half = drawn_set(rows, lambda item: by_old(item) if int(item.item_id[1:]) % 3 else None)
     assert following(half) == "judgecal gold label drawn"
-    assert following(drawn_set(rows, by_old, twice=True)) == "judgecal gold adjudicate drawn"
+    assert following(drawn_set(rows, by_old, twice=True)) == "judgecal gold label drawn --adjudicate"
     assert (following(drawn_set(rows, by_old)) or "").endswith("-n 100 --labels drawn -o drawn-300.csv")
 
 

@@ -12,18 +12,7 @@ import pytest
 from judgecal.commands import COMMANDS
 from tests.support.every_command import EveryCommand
 
-PREVIEWED = (
-    "gold adjudicate",
-    "gold label",
-    "answer",
-    "evaluate",
-    "gate",
-    "judge",
-    "migrate",
-    "optimize",
-    "score",
-    "select",
-)
+PREVIEWED = ("gold label", "answer", "evaluate", "gate", "judge", "migrate", "optimize", "score", "select")
 """They call models or wait for people: run with --dry-run."""
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import multiprocessing
 import os
@@ -15,7 +14,6 @@ from typing import Any
 import pytest
 
 from judgecal.desk.desk import Refusal
-from judgecal.engine.log import now
 from judgecal.errors import BusyError, InputError
 from judgecal.goldset import load_gold
 from judgecal.goldset.write import RatingsFile
@@ -28,7 +26,7 @@ PERCENT = 'kind = "percentage"\nmin = 0\nmax = 100\nstep = 5'
 
 
 def label(desk: Any, rater: str, shown: dict[str, Any], said: str | None, **more: Any) -> dict[str, Any]:
-    sent = {"item": shown["item"]["key"], "turn": shown["item"]["turn"], "label": said, **more}
+    sent = {"item": shown["item"]["key"], "label": said, **more}
     return act(desk, rater, "label", **sent)
 
 
@@ -37,16 +35,14 @@ def test_labels_notes_and_cannot_tell_land_in_the_set(tmp_path: Path) -> None:
     (folder / "RUBRIC.md").write_text("Be fair.\n", encoding="utf-8")
     card = (folder / "card.toml").read_text(encoding="utf-8")
     (folder / "card.toml").write_text(f'rubric = "RUBRIC.md"\n{card}', encoding="utf-8")
-    with desk_of(folder, order="in-order") as desk:
+    with desk_of(folder, shuffled=False) as desk:
         shown = act(desk, "ann", "next")
-        assert shown["done"] == 0 and shown["left"] == 2 and not shown["undo"]
+        assert shown["done"] == 0 and shown["left"] == shown["all"] == 2
         shown = label(desk, "ann", shown, "yes", note=" short ")
         (row,) = ratings(folder)
-        sha = hashlib.sha256(b"Be fair.\n").hexdigest()
-        given = {"item_id": "i000-full", "rater": "ann", "label": 1, "note": "short"}
-        assert row == {**given, "rubric_sha256": sha}
+        assert row == {"item_id": "i000-full", "rater": "ann", "label": 1, "note": "short"}
         (line,) = journal(folder)
-        assert line["rubric_sha256"] == sha and line["seconds"] >= 0.0 and line["at"] > "2020"
+        assert line.items() > row.items() and line["at"] > "2020" and desk.rubric == "Be fair.\n"
         shown = label(desk, "ann", shown, None, reason="cannot tell")
         assert shown["item"] is None and shown["left"] == 0
     gold = load_gold(folder)
@@ -62,17 +58,6 @@ def test_what_is_sent_is_blind(tmp_path: Path) -> None:
     assert not [word for word in ("i000", "gpt-9", "wrong", "doc-7", "g000") if word in sent]
 
 
-def test_a_draft_marks_the_label(tmp_path: Path) -> None:
-    folder = waiting(tmp_path / "set", 6)
-    with desk_of(folder, order="in-order", drafts={"i000-full": 1.0}) as desk:
-        shown = act(desk, "ann", "next")
-        assert shown["item"]["draft"] == "1"
-        shown = label(desk, "ann", shown, "no")
-        assert "draft" not in shown["item"]
-        label(desk, "ann", shown, "no")
-    assert [row.get("saw_draft", False) for row in ratings(folder)] == [True, False]
-
-
 @pytest.mark.parametrize(
     ("sent", "status", "why"),
     [
@@ -85,7 +70,6 @@ def test_a_draft_marks_the_label(tmp_path: Path) -> None:
         ({"label": "yes", "note": "x" * 4_001}, 422, "4,000"),
         ({"item": "../../etc/passwd", "label": "yes"}, 404, "is not here"),
         ({"item": "i000-full", "label": "yes"}, 404, "is not here"),
-        ({"turn": 3, "label": "yes"}, 404, "is not here"),
     ],
 )
 def test_what_cannot_be_is_refused_and_nothing_is_written(
@@ -100,11 +84,9 @@ def test_what_cannot_be_is_refused_and_nothing_is_written(
     assert ratings(folder) == journal(folder) == []
 
 
-def test_undo_and_going_back(tmp_path: Path) -> None:
+def test_going_back_and_changing_a_label(tmp_path: Path) -> None:
     folder = waiting(tmp_path / "set", 12, scale=PERCENT)
-    with desk_of(folder, order="in-order") as desk:
-        with pytest.raises(Refusal, match="nothing to take back"):
-            act(desk, "ann", "undo")
+    with desk_of(folder, shuffled=False) as desk:
         first = act(desk, "ann", "next")
         second = label(desk, "ann", first, "75", note="near")
         third = label(desk, "ann", second, "20")
@@ -118,21 +100,15 @@ def test_undo_and_going_back(tmp_path: Path) -> None:
         assert again["item"]["key"] == third["item"]["key"]
         given = [(row["item_id"], row["label"]) for row in ratings(folder)]
         assert given == [("i001-full", 20), ("i000-full", 80)]
-        undone = act(desk, "ann", "undo")
-        assert undone["item"]["mine"]["said"] == "75" and load_gold(folder).labels["i000-full"] == 75.0
-        undone = act(desk, "ann", "undo")
-        assert undone["item"]["key"] == second["item"]["key"] and "mine" not in undone["item"]
-        assert act(desk, "ann", "next")["item"]["key"] == second["item"]["key"]
-    with desk_of(folder, order="in-order") as desk:  # and after a break
-        act(desk, "ann", "undo")
-    assert ratings(folder) == []
-    undone = [line.get("undone", False) for line in journal(folder) if "item_id" in line]
-    assert undone == [False] * 3 + [True] * 3
+    with desk_of(folder, shuffled=False) as desk:  # and after a break
+        shown = act(desk, "ann", "next")
+        back = act(desk, "ann", "step", item=shown["item"]["key"], by=-1)
+        assert back["item"]["mine"]["said"] == "80" and shown["done"] == 2
 
 
 def test_two_windows_of_one_rater_lose_and_double_nothing(tmp_path: Path) -> None:
     folder = waiting(tmp_path / "set", 6)
-    with desk_of(folder, order="in-order") as desk:
+    with desk_of(folder, shuffled=False) as desk:
         one, two = act(desk, "ann", "next"), act(desk, "ann", "next")
         assert one == two
         label(desk, "ann", one, "yes")
@@ -179,11 +155,11 @@ def test_a_write_of_somebody_else_takes_no_label_away(tmp_path: Path) -> None:
 
 
 def test_a_sheet_of_the_same_rater_is_not_written_over(tmp_path: Path) -> None:
-    """It came while the page showed its item, and once more before a label was taken back."""
+    """It came while the page showed its item."""
     folder = waiting(tmp_path / "set", 9)
     path = folder / "ratings.jsonl"
     row = '{"item_id": "i000-full", "rater": "ann", "label": 0, "note": "of the sheet"}\n'
-    with desk_of(folder, order="in-order") as desk:
+    with desk_of(folder, shuffled=False) as desk:
         shown = act(desk, "ann", "next")
         path.write_text(row, encoding="utf-8")
         with pytest.raises(Refusal, match="a sheet: 0") as refused:
@@ -192,14 +168,7 @@ def test_a_sheet_of_the_same_rater_is_not_written_over(tmp_path: Path) -> None:
         shown = act(desk, "ann", "next")
         assert shown["done"] == 1 and "mine" not in shown["item"]
         label(desk, "ann", shown, "yes")
-        path.write_text(row + row.replace("i000", "i001"), encoding="utf-8")
-        with pytest.raises(Refusal, match="a sheet: 0"):
-            act(desk, "ann", "undo")
-        with pytest.raises(Refusal, match="nothing to take back"):
-            act(desk, "ann", "undo")
-    assert [(one["item_id"], one["note"]) for one in ratings(folder)] == [
-        ("i000-full", "of the sheet"), ("i001-full", "of the sheet")
-    ]  # fmt: skip
+    assert [(one["item_id"], one["label"]) for one in ratings(folder)] == [("i000-full", 0), ("i001-full", 1)]
 
 
 def test_a_set_that_somebody_broke_is_said_and_the_label_comes_once_it_is_mended(tmp_path: Path) -> None:
@@ -260,7 +229,7 @@ def test_a_label_goes_to_no_item_that_took_the_place_of_another(tmp_path: Path) 
     """Somebody wrote other items while the page was open; and an act of before is none on another text."""
     folder = waiting(tmp_path / "set", 6)
     text = (folder / "items.jsonl").read_text(encoding="utf-8")
-    with pytest.raises(InputError, match="items have changed"), desk_of(folder, order="in-order") as desk:
+    with pytest.raises(InputError, match="items have changed"), desk_of(folder, shuffled=False) as desk:
         first = act(desk, "ann", "next")
         shown = label(desk, "ann", first, "yes")
         other = text.replace(first["item"]["question"], "Why?", 1)
@@ -269,12 +238,10 @@ def test_a_label_goes_to_no_item_that_took_the_place_of_another(tmp_path: Path) 
             label(desk, "ann", shown, "no")
         assert len(ratings(folder)) == 1
     (folder / "ratings.jsonl").write_text("", encoding="utf-8")
-    with desk_of(folder, order="in-order") as desk:
+    with desk_of(folder, shuffled=False) as desk:
         shown = act(desk, "ann", "next")
         assert shown["done"] == 0 and shown["item"]["question"] == "Why?"
         assert ratings(folder) == []
-        with pytest.raises(Refusal, match="nothing to take back"):
-            act(desk, "ann", "undo")
 
 
 def test_a_set_that_people_label_is_not_replaced(judgecal: Run, workspace_dir: Path) -> None:
@@ -332,47 +299,13 @@ def test_a_disk_that_takes_half_a_line_leaves_the_ratings_as_they_were(tmp_path:
     assert [row["label"] for row in ratings(folder)] == [1, 0]
 
 
-def test_items_that_are_flagged_are_labelled_anew(tmp_path: Path) -> None:
-    """One that is confirmed is not asked again either."""
-    folder = waiting(tmp_path / "set", 6)
-    with desk_of(folder, order="in-order") as desk:
-        label(desk, "ann", act(desk, "ann", "next"), "yes")
-    since = now("milliseconds")
-    for done in (1, 2):
-        with desk_of(folder, order="in-order", since=since) as desk:
-            shown = act(desk, "ann", "next")
-            assert shown["done"] == done - 1
-            assert label(desk, "ann", shown, "yes")["done"] == done
-    assert len(ratings(folder)) == 2
-    with desk_of(folder, order="in-order", since="2099-01-01") as desk:
-        shown = act(desk, "ann", "next")
-        assert shown["done"] == 0 and "mine" not in shown["item"]
-        label(desk, "ann", shown, "no")
-    assert [row["label"] for row in ratings(folder)] == [1, 0]
-
-
-def test_a_second_look_is_no_rating_of_the_set(tmp_path: Path) -> None:
-    folder = waiting(tmp_path / "set", 12)
-    with desk_of(folder, second=2) as desk:
-        shown = act(desk, "ann", "next")
-        while shown["item"]["turn"] == 1:
-            shown = label(desk, "ann", shown, "yes")
-        assert "mine" not in shown["item"]
-        shown = label(desk, "ann", shown, "no")
-        assert desk.timing().second_looks == {"ann": (1, 0)}
-        act(desk, "ann", "undo")
-        assert desk.timing().second_looks == {}
-    assert len(ratings(folder)) == 12 and {row["label"] for row in ratings(folder)} == {1}
-
-
-ACT = '{"item_id": "i000-full", "rater": "ann", "label": 1, "turn": 1, "at": "2026-01-01", "item_sha": "x"}'
+ACT = '{"item_id": "i000-full", "rater": "ann", "label": 1, "at": "2026-01-01", "item_sha": "x"}'
 NO_ACTS = {
     "off the scale": ACT.replace('"label": 1', '"label": "zz"'), "a list": ACT.replace('"label": 1', '"label": [1]'),
     "too high": ACT.replace('"label": 1', '"label": 500'), "infinite": ACT.replace('"label": 1', '"label": 1e999'),
     "digits": ACT.replace('"label": 1', f'"label": {"9" * 400}'), "no label": ACT.replace('"label": 1, ', ""),
     "note": ACT.replace("}", ', "note": [1]}'), "reason": ACT.replace("}", ', "reason": 3}'),
-    "seconds": ACT.replace("}", ', "seconds": "x"}'), "negative": ACT.replace("}", ', "seconds": -1}'),
-    "turn": ACT.replace('"turn": 1', '"turn": 3'), "at": ACT.replace('"2026-01-01"', "7"),
+    "seconds": ACT.replace("}", ', "seconds": 3}'), "at": ACT.replace('"2026-01-01"', "7"),
     "key": ACT.replace("}", ', "x": 1}'),
     "rater": ACT.replace('"ann"', "null"), "twice": ACT.replace("}", ', "label": 0}'),
     "half": ACT.replace("ann", "\\ud83d"),

@@ -48,9 +48,9 @@ def half_way(seed: int) -> tuple[float, float, float, float]:
         rater = turns.choice(("ann", "bob", "bob"))
         found = queue.next(rater)
         assert found is not None
-        queue.label(rater, found.item_id)
-        labelled.add(found.item_id)
-        ratings.append(Rating(found.item_id, rater, float(right[int(found.item_id)])))
+        queue.label(rater, found)
+        labelled.add(found)
+        ratings.append(Rating(found, rater, float(right[int(found)])))
     card = Card("drawn", Scale.parse("binary"), sampling="stratified")
     gold = GoldSet("drawn", Path(), card, tuple(items), tuple(ratings), (), "")
     table: JudgedTable = Places()  # type: ignore[assignment]

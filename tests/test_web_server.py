@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-import tomllib
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from judgecal.desk.command import _notes
-from judgecal.desk.server import Address, DeskServer
+from judgecal.desk.server import DeskServer
 from judgecal.goldset import load_gold
 from tests.support.command import Run, tree
 from tests.support.desk import desk_of, ratings, waiting
@@ -30,7 +28,7 @@ def asked(
 
     async def run() -> None:
         with desk_of(folder, how.pop("raters", ("ann", "bob")), **how) as desk:
-            server, ready = DeskServer(desk, Address(host)), asyncio.Event()
+            server, ready = DeskServer(desk, host), asyncio.Event()
             serving = asyncio.create_task(server.serve(lambda _: ready.set()))
             await asyncio.wait_for(ready.wait(), 20)
             async with aiohttp.ClientSession(trust_env=False) as session:
@@ -47,7 +45,7 @@ def asked(
                     given = {"Judgecal-Rater": rater, "Judgecal-Token": token}
                     data = sent if isinstance(sent, bytes) else json.dumps(sent or {}).encode()
                     own = {"Content-Type": "application/json", **given, **headers}
-                    url = f"http://127.0.0.1:{server.address.port}/act/{verb}"
+                    url = f"http://127.0.0.1:{server.port}/act/{verb}"
                     async with session.post(url, data=data, headers=own) as reply:
                         return reply.status, await reply.json(content_type=None), reply.headers
 
@@ -71,14 +69,10 @@ def test_a_label_over_http(tmp_path: Path) -> None:
         first = told["item"]["key"]
         status, told, _ = await ask("label", {"item": first, "label": "yes"})
         assert status == 200 and told["done"] == 1
-        _, numbers, _ = await ask("progress")
-        assert numbers["lines"][0] == ["All raters together", "1 of 4 items"] and not numbers["elsewhere"]
-        assert [name for name, _ in numbers["lines"][1:]] == ["Your time an item"]
-        _, numbers, _ = await ask("progress", {"item": first})
-        assert (numbers["done"], numbers["left"], numbers["elsewhere"]) == (1, 3, True)
-        server.show_rates = True
-        _, numbers, _ = await ask("progress")
-        assert ["Agreement of raters", "too early: 0 of 20 items that two have labelled"] in numbers["lines"]
+        _, counts, _ = await ask("counts")
+        assert (counts["all_done"], counts["all"], counts["elsewhere"]) == (1, 4, False)
+        _, counts, _ = await ask("counts", {"item": first})
+        assert (counts["done"], counts["left"], counts["elsewhere"]) == (1, 3, True)
 
     asked(folder, body)
     assert [row["label"] for row in ratings(folder)] == [1]
@@ -90,7 +84,7 @@ def test_who_has_no_business_here_is_refused_and_nothing_is_written(tmp_path: Pa
 
     async def body(server: DeskServer, ask: Ask) -> None:
         _, told, _ = await ask("next")
-        good, port = {"item": told["item"]["key"], "label": "yes"}, server.address.port
+        good, port = {"item": told["item"]["key"], "label": "yes"}, server.port
         refused: list[dict[str, Any]] = [
             *({"Host": host} for host in ("evil.example", f"evil.example:{port}", f"127.0.0.1:{port + 1}")),
             *({"Host": f"10.0.0.7:{port}"}, {"Origin": "http://evil.example"}, {"Origin": "null"}),
@@ -123,7 +117,7 @@ def test_the_page_holds_nothing_of_the_set_and_lists_nothing(tmp_path: Path) -> 
     folder = waiting(tmp_path / "secretset", 4)
 
     async def body(server: DeskServer, ask: Ask) -> None:
-        base = f"http://127.0.0.1:{server.address.port}"
+        base = f"http://127.0.0.1:{server.port}"
         async with aiohttp.ClientSession(trust_env=False) as session:
             async with session.get(f"{base}/") as reply:
                 text, headers = await reply.text(), reply.headers
@@ -154,7 +148,7 @@ def test_served_to_others_addresses_in_numbers_are_ours_and_names_are_not(tmp_pa
     """A name that somebody bent to this address is a name; an address in numbers cannot be bent."""
 
     async def body(server: DeskServer, ask: Ask) -> None:
-        port = server.address.port
+        port = server.port
         assert (await ask("next", Host=f"10.0.0.7:{port}"))[0] == 200
         assert (await ask("next", Host=f"evil.example:{port}"))[0] == 403
         assert (await ask("next", Host=f"10.0.0.7:{port}", token="no"))[0] == 403
@@ -164,11 +158,11 @@ def test_served_to_others_addresses_in_numbers_are_ours_and_names_are_not(tmp_pa
 
 def test_the_usual_port_is_left_out_by_browsers(tmp_path: Path) -> None:
     with desk_of(waiting(tmp_path / "set", 2)) as desk:
-        server = DeskServer(desk, Address("127.0.0.1", 80))
+        server = DeskServer(desk, "127.0.0.1", 80)
         server._hosts = frozenset({"127.0.0.1:80", "[::1]:80"})
         assert server._is_ours("127.0.0.1") and server._is_ours("[::1]")
         assert not server._is_ours("evil.example")
-        server.address = Address("0.0.0.0", 80)
+        server.host = "0.0.0.0"
         assert server._is_ours("10.0.0.7") and not server._is_ours("10.0.0.7:81")
 
 
@@ -183,10 +177,12 @@ def test_it_ends_once_all_are_through(tmp_path: Path) -> None:
     asked(waiting(tmp_path / "set", 4), body)
 
 
-def test_it_ends_where_nobody_acts(tmp_path: Path) -> None:
+def test_it_ends_where_nobody_acts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judgecal.desk.server._IDLE_S", 0.2)
+
     async def run() -> None:
         with desk_of(waiting(tmp_path / "set", 4)) as desk:
-            await asyncio.wait_for(DeskServer(desk, Address(idle_s=0.2)).serve(lambda _: None), 10)
+            await asyncio.wait_for(DeskServer(desk).serve(lambda _: None), 10)
 
     asyncio.run(run())
 
@@ -197,8 +193,8 @@ def test_it_ends_although_a_request_never_comes_through(
     monkeypatch.setattr("judgecal.desk.server._LAST_S", 0.3)
 
     async def body(server: DeskServer, ask: Ask) -> None:
-        _, writer = await asyncio.open_connection("127.0.0.1", server.address.port)
-        port = server.address.port
+        _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        port = server.port
         sent = {"Host": f"127.0.0.1:{port}", "Content-Type": "application/json", "Content-Length": "9"}
         sent |= {"Judgecal-Rater": "ann", "Judgecal-Token": server.tokens["ann"]}
         head = "".join(f"{name}: {value}\r\n" for name, value in sent.items())
@@ -240,25 +236,9 @@ def test_nothing_left_ends_at_once(judgecal: Run, workspace_dir: Path) -> None:
     assert ran.out.rstrip().endswith("next: judgecal score --gold made")
 
 
-def test_a_rater_of_any_name_can_be_put_into_the_card(tmp_path: Path) -> None:
-    with desk_of(waiting(tmp_path / "set", 2), ('an "n', "bob")) as desk:
-        desk.queue.label('an "n', desk.task.items[0].item_id)
-        (note,) = _notes(desk)
-    line = note.partition(" is: ")[2].replace(" who = ...", "\nwho = 'a colleague'")
-    assert tomllib.loads(line) == {"raters": {'an "n': {"who": "a colleague"}}}
-
-
-def test_a_draw_is_not_labelled_in_its_order(judgecal: Run, workspace_dir: Path) -> None:
-    """Whoever stops early would leave labels of the first rows, which `rate` would take for a draw."""
-    waiting(workspace_dir / "gold" / "drawn", 12, texts={"inclusion_probability": 0.2})
-    assert judgecal("gold", "label", "drawn", "--dry-run").code == 0
-    ran = judgecal("gold", "label", "drawn", "--next", "in-order", "--dry-run")
-    assert ran.code == 2 and "'drawn' is a draw" in ran.err
-
-
 def test_the_command_that_goes_on_is_the_same_one(judgecal: Run, workspace_dir: Path) -> None:
-    words = ("gold", "label", "starter", "--raters", "ann,bob", "--overlap", "0.5", "--second-look", "3")
-    words += ("-n", "40", "--split", "dev", "--seed", "7", "--next", "in-order", "--half-width", "0.1")
+    words = ("gold", "label", "starter", "--raters", "ann,bob", "--overlap", "0.5")
+    words += ("-n", "40", "--split", "dev", "--seed", "7")
     ran = judgecal(*words, "--dry-run", "--json")
     typed = json.loads(ran.out)["headline"]["next"].split()
     assert sorted(typed) == sorted(["judgecal", *words])
@@ -271,50 +251,23 @@ def test_the_command_that_goes_on_is_the_same_one(judgecal: Run, workspace_dir: 
 
 
 def test_wrong_options_are_one_message(judgecal: Run, workspace_dir: Path) -> None:
-    ran = judgecal("gold", "label", "starter", "--raters", "gold,a\x1bb", "--next", "fastest")
+    ran = judgecal("gold", "label", "starter", "--raters", "gold,a\x1bb")
     assert ran.code == 2 and ran.err.count("judgecal: ") == 1
-    assert "adjudicated label" in ran.err and "no name has" in ran.err and "in-order, random" in ran.err
-    assert judgecal("gold", "label", "starter", "--next", "strata", "--dry-run").code == 2
+    assert "adjudicated label" in ran.err and "no name has" in ran.err
+    ran = judgecal("gold", "label", "starter", "--adjudicate", "--raters", "ann", "--split", "dev")
+    assert ran.code == 2 and "--raters, --split with --adjudicate" in ran.err
     assert judgecal("gold", "label", "starter", "--lock", "x").code == 2
     assert not (workspace_dir / "gold" / "starter" / "labels.jsonl").exists()
 
 
-def test_only_ties_and_disagreements(judgecal: Run, workspace_dir: Path) -> None:
+def test_only_what_raters_differ_on_is_adjudicated(judgecal: Run, workspace_dir: Path) -> None:
     made = made_items(4)
     labels = [(row["item_id"], who, 1) for row in made for who in ("ann", "bob")]
     labels[1] = (made[0]["item_id"], "bob", 0)
     made_gold(workspace_dir / "gold" / "made", made, labels, scale='kind = "binary"')
-    for order in ("ties", "disagreements"):
-        ran = judgecal("gold", "label", "made", "--raters", "carol", "--next", order, "--dry-run")
-        assert ran.code == 0 and ran.out.startswith("0 of 1 item of made have a label"), ran.err
-    ran = judgecal("gold", "adjudicate", "made", "--dry-run", "--json")
-    found = json.loads(ran.out)
-    assert (found["n_differ"], found["n_left"]) == (1, 1)
-    assert found["headline"]["next"] == "judgecal gold adjudicate made"
-
-
-def test_what_a_report_flags_is_read(judgecal: Run, workspace_dir: Path) -> None:
-    made = made_items(4)
-    made_gold(workspace_dir / "gold" / "made", made, [(row["item_id"], "ann", 50) for row in made])
-    one = workspace_dir / "items.csv"
-    one.write_text(
-        '\ufeff"item_id","question","flag"\r\n"i000-full","q","label looks wrong; judge is wrong"\r\n'
-        '"i000-half","q","judge is wrong"\r\n"i001-full","q","label looks wrong"\r\n',
-        encoding="utf-8",
-    )
-    ran = judgecal("gold", "label", "made", "--raters", "bob", "--flagged", one, "--dry-run")
-    assert ran.code == 0 and ran.out.startswith("0 of 2 items of made have a label"), ran.err
-    utf_16 = workspace_dir / "saved.txt"
-    utf_16.write_text("file:///x/report.html#flag=i000-none\n", encoding="utf-16")
-    ran = judgecal("gold", "label", "made", "--raters", "bob", "--flagged", utf_16, "--dry-run")
-    assert ran.code == 2 and "saved.txt" in ran.err
-    link = workspace_dir / "link.txt"
-    link.write_text("file:///x/report.html#item=i000-none&flag=i000-none&wrong=i001-full\n", encoding="utf-8")
-    ran = judgecal("gold", "label", "made", "--raters", "bob", "--flagged", link, "--dry-run")
-    assert ran.code == 0 and ran.out.startswith("0 of 1 item of made have a label"), ran.err
-    link.write_text("file:///x/report.html#flag=../../x\n", encoding="utf-8")
-    ran = judgecal("gold", "label", "made", "--flagged", link, "--dry-run")
-    assert ran.code == 2 and "not an item of gold set" in ran.err
+    found = json.loads(judgecal("gold", "label", "made", "--adjudicate", "--dry-run", "--json").out)
+    assert (found["n_items"], found["n_labelled"], found["raters"]["gold"]["left"]) == (1, 0, 1)
+    assert found["headline"]["next"] == "judgecal gold label made --adjudicate"
 
 
 def test_rows_of_a_file_make_a_set_that_the_same_command_goes_on_with(

@@ -60,9 +60,6 @@ class SheetArguments:
         Path, option("The sheet, .csv or .xlsx; never overwritten.", "-o", "--output", metavar="FILE")
     ]
     raters: Annotated[int, option("Sheets, each in another order: FILE-1, FILE-2 ...", metavar="N")] = 1
-    draft: Annotated[
-        bool, option("Show the verdict of the experiment's first judge; by default none is shown.")
-    ] = False
     seed: Annotated[int, option("Seed of the order and of the draw.", min=0)] = 0
     split: Split = "all"
     limit: Annotated[
@@ -189,7 +186,7 @@ def _set_sheet(
     from judgecal.experiment.label_source import draw_of, find_source
     from judgecal.goldset import write_sheets
 
-    found = find_source(source, workspace, draft=sheet.draft, rows=sheet.strata is not None)
+    found = find_source(source, workspace, rows=sheet.strata is not None)
     gold, to = (
         found.gold,
         found.to if found.to == found.gold.name else f"{found.to} --scale {found.gold.scale}",
@@ -209,22 +206,11 @@ def _set_sheet(
         drawn = draw_of(source, gold, items, workspace, n=limit, name=name, seed=sheet.seed, labels=labels)
         items, notes, limit, name, to = drawn.items, drawn.notes, None, drawn.card.name, drawn.card.name
     result = write_sheets(
-        items,
-        sheet.output,
-        name=name,
-        limit=limit,
-        raters=sheet.raters,
-        seed=sheet.seed,
-        drafts=found.drafts if sheet.draft else None,
-        scale=gold.scale,
+        items, sheet.output, name=name, limit=limit, raters=sheet.raters, seed=sheet.seed, scale=gold.scale
     )
     if drawn is not None:
         drawn.write(workspace)
-    draft = (
-        f"the column draft shows the verdicts of {found.judge}: leave it in, so that we can mark labels "
-        "given beside it (saw_draft): they are not independent"
-    )
-    notes = (*result.notes, *notes, *_instructions(gold, sheet.output), *([draft] if sheet.draft else []))
+    notes = (*result.notes, *notes, *_instructions(gold, sheet.output))
     return dataclasses.replace(result, notes=notes), to
 
 

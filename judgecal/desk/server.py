@@ -10,40 +10,32 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import hmac
-import importlib
 import ipaddress
 import json
 import secrets
-import signal
 import socket
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote, unquote
 
 from aiohttp import web
 
 from judgecal.desk.desk import Desk, Refusal
 from judgecal.errors import InputError, notice, visible
-from judgecal.goldset import Card, GoldSet
+from judgecal.goldset import Card
 from judgecal.goldset.card import plain_label
-from judgecal.records import as_plain
 from judgecal.report.html import rendered
-from judgecal.report.numbers import count_of, estimate, percent
 from judgecal.scale import Label, Scale
-
-if TYPE_CHECKING:  # the statistics are loaded once the page is there
-    from judgecal.desk.progress import LabelProgress
 
 _MOST_BYTES = 64 * 1024  # of a request; a label with its note is far below
 _LONGEST_BODY_S = 10.0  # who sends an act more slowly would hold up the end
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _LAST_S = 5.0  # for what is on its way to the disk when the end comes
-_QUICK_S = 0.3  # a count of the progress that takes longer is kept for ten times as long
-_ACTS = ("next", "label", "undo", "step")
+_IDLE_S = 7_200.0  # without an act the page ends
+_ACTS = ("next", "label", "step")
 _POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 _HEADERS = {
     "Content-Security-Policy": _POLICY,
@@ -57,27 +49,14 @@ _HEADERS = {
 """What every reply carries: none of it is kept, framed, or taken for something else."""
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where the page is served and for how long: port 0 takes a free one, `idle_s` ends it without an act."""
-
-    host: str = "127.0.0.1"
-    port: int = 0
-    idle_s: float = 7_200.0
-
-
 @dataclass
 class DeskServer:
-    """The page of one desk."""
+    """The page of one desk, on `host`; port 0 takes a free one."""
 
     desk: Desk
-    address: Address = field(default_factory=Address)
-    target: float = 0.05  # this and the next as `label_progress` takes them
-    judge_leaves: float = 1.0
-    show_rates: bool = False  # whether raters see what was said so far, which may sway them
-    following: Callable[[DeskServer], str] = lambda _: (
-        ""
-    )  # tells the command that is typed when all are through
+    host: str = "127.0.0.1"
+    port: int = 0
+    following: Callable[[], str] = lambda: ""  # returns the command to type when all raters are through
     tokens: Mapping[str, str] = field(init=False)  # by rater; made anew for every start
 
     def __post_init__(self) -> None:
@@ -86,9 +65,6 @@ class DeskServer:
         self._last_act = time.monotonic()
         self._ends = asyncio.Event()
         self._finished: set[str] = set()
-        self._progress: LabelProgress | None = None
-        self._counting = asyncio.Lock()
-        self._fresh_until = 0.0  # when the progress is to be counted anew
 
     # --- what is asked for
 
@@ -120,7 +96,7 @@ class DeskServer:
         if host.lower() in self._hosts:
             return True
         name, _, port = host.rpartition(":")
-        if self.address.host in _LOOPBACK or port != str(self.address.port):
+        if self.host in _LOOPBACK or port != str(self.port):
             return False
         with contextlib.suppress(ValueError):
             return bool(ipaddress.ip_address(name.strip("[]")))
@@ -141,9 +117,8 @@ class DeskServer:
                 403, "This link is wrong or from an earlier start: open the link that was printed for you."
             )
         sent = await _sent(request)
-        if verb == "progress":
-            numbers = await self._numbers(rater)
-            return _json({**numbers, **self.desk.counts(rater, sent)})
+        if verb == "counts":
+            return _json(self.desk.counts(rater, sent))
         self._last_act = time.monotonic()
         if verb == "open":  # what a page is drawn by, once
             task, scale = self.desk.task, self.desk.task.gold.scale
@@ -151,7 +126,7 @@ class DeskServer:
             setup = {
                 "rater": visible(rater),
                 "set": visible(task.gold.name),
-                "choices": [dataclasses.asdict(choice) for choice in choices_of(task.gold.card, sides=sides)],
+                "choices": choices_of(task.gold.card, sides=sides),
                 "typed": None if sides else typed_of(scale),
                 "pass_at": scale.pass_at if scale.graded else None,
                 "rubric": self.desk.rubric,
@@ -163,31 +138,11 @@ class DeskServer:
             others = sorted(set(self.desk.task.raters) - self._finished)
             if not others:  # all are through, so the command ends
                 asyncio.get_running_loop().call_later(0.5, self.end)  # the reply goes out first
-            return _json({"next": visible(self.following(self)), "others": others})
+            return _json({"next": visible(self.following()), "others": others})
         if verb not in _ACTS:
             raise Refusal(404, "There is nothing here.")
         self._finished.discard(rater)
         return _json(await self.desk.act(rater, verb, sent))
-
-    async def _numbers(self, rater: str) -> dict[str, Any]:
-        """The progress in words, counted off the loop: anew each time, but for a set that takes long."""
-        async with self._counting:
-            await asyncio.to_thread(importlib.import_module, "judgecal.desk.progress")  # seconds, once
-            started = time.monotonic()
-            if self._progress is None or started > self._fresh_until:
-                self._progress = await asyncio.to_thread(self.progress, self.desk.seen())
-                took = time.monotonic() - started
-                self._fresh_until = time.monotonic() + (10.0 * took if took > _QUICK_S else 0.0)
-        return progress_words(self._progress, rater, self.desk.n_seen_to, rates=self.show_rates)
-
-    def progress(self, seen: GoldSet | None = None) -> LabelProgress:
-        """How labelling goes."""
-        from judgecal.desk.progress import label_progress
-
-        task, gold, timing = self.desk.task, seen or self.desk.seen(), self.desk.timing()
-        return label_progress(
-            gold, task.items, task.raters, timing=timing, target=self.target, judge_leaves=self.judge_leaves
-        )
 
     # --- serving
 
@@ -203,26 +158,23 @@ class DeskServer:
         app.router.add_post("/act/{verb}", self._act)
         runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=_LAST_S)
         await runner.setup()
-        host = self.address.host
         try:
             try:
-                await web.TCPSite(runner, host, self.address.port).start()
+                await web.TCPSite(runner, self.host, self.port).start()
             except OSError as error:
-                where = f"{host}:{self.address.port}"
+                where = f"{self.host}:{self.port}"
                 raise InputError(f"--host, --port: {where} cannot be listened at: {error.strerror}") from None
-            self.address = dataclasses.replace(self.address, port=runner.addresses[0][1])
-            others = () if host in _LOOPBACK else (host, socket.gethostname(), socket.getfqdn())
-            self._hosts = frozenset(f"{name.lower()}:{self.address.port}" for name in (*_LOOPBACK, *others))
-            with _ended_by_signals(self._ends):
-                opened(self.links())
-                while not self._ends.is_set():
-                    left = self.address.idle_s - (time.monotonic() - self._last_act)
-                    if left <= 0.0:
-                        nobody = f"nobody did anything for {self.address.idle_s / 60.0:g} minutes"
-                        notice(f"judgecal: {nobody}, so the page has ended")
-                        break
-                    with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(self._ends.wait(), min(left, 60.0))
+            self.port = runner.addresses[0][1]
+            others = () if self.host in _LOOPBACK else (self.host, socket.gethostname(), socket.getfqdn())
+            self._hosts = frozenset(f"{name.lower()}:{self.port}" for name in (*_LOOPBACK, *others))
+            opened(self.links())
+            while not self._ends.is_set():
+                left = _IDLE_S - (time.monotonic() - self._last_act)
+                if left <= 0.0:
+                    notice("judgecal: nobody did anything for two hours, so the page has ended")
+                    break
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._ends.wait(), min(left, 60.0))
         finally:
             await runner.cleanup()
 
@@ -232,27 +184,10 @@ class DeskServer:
 
     def links(self) -> dict[str, str]:
         """The link of each rater; what stands behind # never leaves the browser by itself."""
-        host = self.address.host if self.address.host not in ("0.0.0.0", "::") else socket.gethostname()
+        host = self.host if self.host not in ("0.0.0.0", "::") else socket.gethostname()
         host = f"[{host}]" if ":" in host else host
-        place = f"http://{host}:{self.address.port}/"
+        place = f"http://{host}:{self.port}/"
         return {rater: f"{place}#{quote(rater, safe='')}.{token}" for rater, token in self.tokens.items()}
-
-
-@contextlib.contextmanager
-def _ended_by_signals(ends: asyncio.Event) -> Iterator[None]:
-    """Ctrl-C and a plain kill end the serving in good order."""
-    loop = asyncio.get_running_loop()
-    caught = []
-    for number in (signal.SIGINT, signal.SIGTERM):
-        # Windows, and another thread
-        with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
-            loop.add_signal_handler(number, ends.set)
-            caught.append(number)
-    try:
-        yield
-    finally:
-        for number in caught:
-            loop.remove_signal_handler(number)
 
 
 async def _sent(request: web.Request) -> dict[str, Any]:
@@ -272,7 +207,7 @@ async def _sent(request: web.Request) -> dict[str, Any]:
 
 def _json(value: Mapping[str, Any], status: int = 200) -> web.Response:
     # half a character goes as its escape
-    text = json.dumps(as_plain(value), ensure_ascii=True, allow_nan=False)
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False)
     return web.Response(text=text, status=status, content_type="application/json")
 
 
@@ -282,18 +217,11 @@ _MOST_BUTTONS = 11
 _FIFTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A button: the label as it is sent, its name, what the card says that it means, its keys."""
+def choices_of(card: Card, *, sides: bool = False) -> list[dict[str, str]]:
+    """Return the buttons, lowest label first; yes stands before no. `sides`: those of a pair.
 
-    said: str
-    name: str
-    meaning: str = ""
-    key: str = ""
-
-
-def choices_of(card: Card, *, sides: bool = False) -> list[Choice]:
-    """The buttons, lowest label first; yes stands before no. `sides`: those of a pair."""
+    A button has the label as it is sent (`said`), its name, its meaning by the card, and its keys.
+    """
     scale, grades, names = card.scale, _grades(card.scale), dict[Label, str]()
     meanings = {scale.read(label): meaning for label, meaning in card.anchors.items()}
     if scale.kind == "binary":
@@ -309,19 +237,20 @@ def choices_of(card: Card, *, sides: bool = False) -> list[Choice]:
             names = {"left": "Left is better", "tie": "Tie", "right": "Right is better"}
             labels = [name for name in names if name != "tie" or "tie" in labels or not labels]
         if scale.kind != "nominal":
-            fifths = [scale.low + part * scale.span for part in _FIFTHS]
-            if scale.step is not None:
-                fifths = [
-                    scale.low + round((label - scale.low) / scale.step) * scale.step for label in fifths
-                ]
+            step = scale.step or scale.span / 4.0
+            fifths = [scale.low + round(part * scale.span / step) * step for part in _FIFTHS]
             anchored = sorted(float(label) for label in meanings)
             labels = anchored if len(anchored) > 2 else fifths
         keys = {label: str(place) if place < 10 else "" for place, label in enumerate(labels, start=1)}
-    choices = []
-    for label, key in keys.items():
-        said = str(plain_label(label))
-        choices.append(Choice(said, visible(names.get(label, said)), visible(meanings.get(label, "")), key))
-    return choices
+    return [
+        {
+            "said": (said := str(plain_label(label))),
+            "name": visible(names.get(label, said)),
+            "meaning": visible(meanings.get(label, "")),
+            "key": key,
+        }
+        for label, key in keys.items()
+    ]
 
 
 def typed_of(scale: Scale) -> dict[str, Any] | None:
@@ -339,56 +268,3 @@ def _grades(scale: Scale) -> list[float] | None:
         return None
     n = round(scale.span / scale.step) + 1
     return [round(scale.low + place * scale.step, 9) for place in range(n)] if n <= _MOST_BUTTONS else None
-
-
-# --- the progress in words
-
-
-def progress_words(progress: LabelProgress, rater: str, n_seen_to: int, *, rates: bool) -> dict[str, Any]:
-    """The progress as a rater's page says it: names, and what stands beside them.
-
-    Args:
-        n_seen_to: items that somebody has labelled, or could not tell, by now.
-        rates: whether what the labels come to is said too.
-    """
-    from judgecal.desk.progress import OVERLAP_LEAST
-
-    mine, total, rate = progress.raters[rater], sum(progress.classes.values()), progress.rate
-    whose = "All raters together" if len(progress.raters) > 1 else "Done"
-    lines: list[tuple[str, str]] = [(whose, f"{n_seen_to:,} of {progress.n_items:,} items")]
-    if mine.seconds is not None:
-        lines.append(("Your time an item", f"{mine.seconds:.0f} s (median)"))
-    if mine.cannot_tell:
-        lines.append(("You could not tell", f"{mine.cannot_tell:,}"))
-    if mine.second_looks:
-        lines.append(("Your second looks", f"{mine.same} of {mine.second_looks} said the same"))
-    if total and rates:
-        shares = ", ".join(f"{visible(name)} {percent(n / total)}" for name, n in progress.classes.items())
-        lines.append(("Share of each label", shares))
-    if len(progress.raters) > 1 and rates:
-        alpha, n = progress.agreement, progress.n_overlap
-        agreement = f"too early: {n} of {OVERLAP_LEAST} items that two have labelled"
-        if alpha is not None:
-            why = f"; {alpha.reason}" if alpha.reason else ""
-            agreement = f"alpha {estimate(alpha, 2)} on {n} items{why}"
-        lines.append(("Agreement of raters", agreement))
-    if rate is not None and rate.value is not None and rates:
-        half = "too early"
-        if progress.half_width is not None and progress.half_width_more is not None:
-            now, later = (
-                f"±{100.0 * width:.1f}" for width in (progress.half_width, progress.half_width_more)
-            )
-            after = f", {later} after {count_of(progress.n_more, 'label')} more" if progress.n_more else ""
-            half = f"{now} points now{after}"
-        lines += [("Rate", f"{percent(rate.value)} ({progress.rate_of})"), ("Half of its interval", half)]
-    advice = ""
-    if progress.enough and progress.n_labelled < progress.n_items:
-        known = f"The rate is known to ±{100.0 * progress.target:g} points"
-        advice = f"{known}, as was asked for: you may stop here."
-    return {"lines": lines, "enough": progress.enough, "advice": advice}
-
-
-def links_in_words(links: Mapping[str, str]) -> Sequence[str]:
-    """A line a rater."""
-    width = max(map(len, links))
-    return [f"  {rater:{width}}  {link}" for rater, link in links.items()]

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from judgecal.errors import InputError, refuse, unknown_name
 from judgecal.experiment.folder import read_config
-from judgecal.experiment.judgements import judged_by
 from judgecal.experiment.rows import LEAST_DRAWN, ROWS, kept_rows
 from judgecal.experiment.stored import find_experiment
 from judgecal.experiment.trials import stored_rows
@@ -18,36 +17,26 @@ from judgecal.goldset.draw import draw
 from judgecal.goldset.load import read_items
 from judgecal.goldset.write import name_problems
 from judgecal.records import Item
-from judgecal.scale import Label
 from judgecal.wings import wing
 from judgecal.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
 class LabelSource:
-    """Items with the set that their questions are of; of an experiment a judge's verdicts too."""
+    """Items with the set that their questions are of."""
 
     gold: GoldSet
     items: tuple[Item, ...]
     to: str  # the set that the labels go into: `gold`, or a new one where the answers are an answerer's
-    judge: str | None = None
-    drafts: dict[str, Label | None] | None = None
 
 
 def find_source(
-    name: str,
-    workspace: Workspace,
-    *,
-    draft: bool,
-    judge: str | None = None,
-    labelling: bool = False,
-    rows: bool = False,
+    name: str, workspace: Workspace, *, labelling: bool = False, rows: bool = False
 ) -> LabelSource:
-    """The set or the experiment of a name, a set first; of an experiment the items that its judges were asked
-    of, as they are in the set today.
+    """Find the set or the experiment of a name, a set first.
 
-    With `rows` the rows without labels that it kept, where it kept some. With `draft` there must be verdicts
-    to show: those of `judge`, or of the first one.
+    Of an experiment the items are those that its judges judged, as they are in the set today; with `rows` the
+    rows without labels that it kept, where it kept some.
     """
     folders = [workspace.experiments / name, Path(name)]
     folder = next((folder for folder in folders if (folder / "experiment.toml").is_file()), None)
@@ -57,12 +46,9 @@ def find_source(
             made = sorted(path.parent.name for path in workspace.experiments.glob("*/experiment.toml"))
             raise unknown_name("gold set or experiment", name, [*sets, *made])
         gold = load_gold(name, workspace=workspace, labelling=labelling)
-        if draft:
-            shows = f"--draft shows a judge's verdicts, and {name!r} is a gold set"
-            raise InputError(f"{shows}: name an experiment")
         return LabelSource(gold, gold.items, gold.name)
     config = read_config(folder)
-    set_name, command = config.get("gold", {}).get("set"), config.get("command")
+    set_name = config.get("gold", {}).get("set")
     if not isinstance(set_name, str):
         raise InputError(f"{folder}: its experiment.toml names no gold set, so it has no items for a sheet")
     if "table" in config:
@@ -71,31 +57,15 @@ def find_source(
     gold = load_gold(set_name, workspace=workspace)
     if rows and (folder / ROWS).is_file():
         return LabelSource(gold, read_items(folder / ROWS), gold.name)
-    journal = list(stored_rows(folder / "judgements.jsonl").latest.values())
-    # the first judge asked for; of recorded judgements the first one recorded
-    first, judges = journal[0].judge if journal else "", config.get("judges")
-    if command != "agreement" and isinstance(judges, list) and judges and isinstance(judges[0], dict):
-        first = str(judges[0].get("judge"))
-    if command in ("answer", "evaluate"):  # new items, which labels make a gold set of
-        judge = str(config["judge"]["judge"]) if "judge" in config else first
-        drafts = {row.item_id: row.verdict for row in journal if row.judge == judge}
-        return LabelSource(gold, wing("answered items")(folder), folder.name, judge, drafts)
-    judged = {(row.item_id, row.item_sha) for row in journal}
+    if config.get("command") in ("answer", "evaluate"):  # new items, which labels make a gold set of
+        return LabelSource(gold, wing("answered items")(folder), folder.name)
+    judged = {(row.item_id, row.item_sha) for row in stored_rows(folder / "judgements.jsonl").latest.values()}
     items = tuple(item for item in gold.items if (item.item_id, item.sha) in judged)
     if not items:
         raise InputError(
             f"{folder}: its journal holds no judgement of an item of gold set {set_name!r} as it is today"
         )
-    prints: dict[str, str] = {
-        one["judge"]: one["fingerprint"] for one in judges or () if isinstance(one, dict)
-    }
-    known = list(dict.fromkeys((*prints, *(row.judge for row in journal))))
-    if judge is not None and judge not in known:
-        raise unknown_name("judge", judge, known)
-    judge = judge or first
-    mine = judged_by(judge, prints[judge], journal) if judge in prints else journal
-    drafts = {row.item_id: row.verdict for row in reversed(mine) if row.judge == judge}
-    return LabelSource(gold, items, gold.name, judge, drafts)
+    return LabelSource(gold, items, gold.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ not the item has a gold label. Raters who were mostly asked to break ties stand 
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -221,7 +220,6 @@ class RaterAgreement(Result):
     tie_breakers: Mapping[str, str]
     # the others at once, each pair's kappas too; empty without two of them
     reliability: Mapping[str, Estimate]
-    saw_draft: Mapping[str, int]  # rater -> labels given in sight of a machine's
     cannot_tell: Mapping[str, int]  # rater -> items of which it could not tell
     raters: tuple[str, ...] = field(default=(), metadata={"json": False})
     labels_by: str = field(default="", metadata={"json": False})
@@ -262,7 +260,6 @@ def rater_agreement(gold: GoldSet) -> RaterAgreement:
         ceiling=tuple(RaterAmongOthers(entry.judge, entry.n, entry.agreement) for entry in entries),
         tie_breakers={rater: breaker.why for rater, breaker in gold.tie_breakers.items()},
         reliability=reliability(gold.peers, scale=gold.scale, groups=groups) if len(gold.peers) > 1 else {},
-        saw_draft=dict(Counter(rating.rater for rating in gold.ratings if rating.saw_draft)),
         cannot_tell=gold.cannot_tell,
         raters=gold.raters,
         labels_by=gold.card.labels_by,

@@ -98,7 +98,7 @@ def sheet_command(experiment: str, on: OnRows) -> str | None:
     if on.more is None:
         return None
     if on.n_tied:
-        return f"judgecal gold adjudicate {on.labels}"
+        return f"judgecal gold label {on.labels} --adjudicate"
     if on.n_waiting:
         return f"judgecal gold label {on.labels}"
     extends, to = "", "labels"

@@ -28,9 +28,7 @@ _ITEM_KEYS = frozenset({
 })  # fmt: skip
 _TURN_KEYS = frozenset({"role", "content"})
 _CONTEXT_KEYS = frozenset({"document_id", "text", "score"})
-_RATING_KEYS = frozenset(
-    {"item_id", "rater", "label", "note", "saw_draft", "reason", "rubric_sha256", "shown_left"}
-)
+_RATING_KEYS = frozenset({"item_id", "rater", "label", "note", "reason", "shown_left"})
 _DOCUMENT_KEYS = frozenset({"document_id", "title", "text"})
 # What items are counted and found by: these end up in files and on pages as they are.
 _NAMES = frozenset(
@@ -214,8 +212,7 @@ def read_rating(
     """
     row = _Row(values, where, _RATING_KEYS, problems)
     item_id, rater, label = row.required("item_id"), row.required("rater"), values.get("label")
-    note, saw_draft = row.optional("note"), row.optional("saw_draft", "true or false") is True
-    reason, rubric = row.optional("reason"), row.optional("rubric_sha256")
+    note, reason = row.optional("note"), row.optional("reason")
     unclear, read, left = reason == CANNOT_TELL, None, row.optional("shown_left")
     if left not in (None, "A", "B"):
         row.fail(f"shown_left must be A or B, found {_quoted(left)}")
@@ -237,7 +234,7 @@ def read_rating(
         except (ValueError, OverflowError) as error:
             row.fail(f"label outside the scale {scale}: {error}")
             return None
-    return Rating(item_id, rater, read, note, saw_draft, reason, rubric, left)
+    return Rating(item_id, rater, read, note, reason, left)
 
 
 def load_gold(

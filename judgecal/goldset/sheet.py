@@ -21,12 +21,12 @@ from judgecal.errors import InputError, refuse, unknown_name
 from judgecal.goldset.card import UNKNOWN_LICENCE, Card, RaterCard
 from judgecal.goldset.gold_set import GoldSet
 from judgecal.goldset.imports import LISTED, Imported
-from judgecal.goldset.labels import LabelMap, label_text, map_for, missing_notes, read_label, says_nothing
+from judgecal.goldset.labels import LabelMap, map_for, missing_notes, read_label, says_nothing
 from judgecal.goldset.load import load_gold
 from judgecal.goldset.pairs import PAIR_LABELS, by_side, left_of
 from judgecal.goldset.write import add_ratings, name_problems, write_gold
 from judgecal.records import CANNOT_TELL, Context, Item, Pair, Rating, Result
-from judgecal.scale import Label, Scale
+from judgecal.scale import Scale
 from judgecal.tables import (
     CELL_LIMIT,
     Form,
@@ -38,15 +38,14 @@ from judgecal.tables import (
     undo,
     write_form,
 )
-from judgecal.tables.cells import is_number
 from judgecal.workspace import Workspace, shown
 
 _ITEM, _QUESTION, _REFERENCE, _ANSWER = "item_id", "question", "reference_answer", "answer"
 _LEFT, _RIGHT = "answer_left", "answer_right"
-_CONTEXTS, _LABEL, _NOTE, _DRAFT = "contexts", "label", "note", "draft"
+_CONTEXTS, _LABEL, _NOTE = "contexts", "label", "note"
 _FIELD = "field "
 """What stands before the name of an item's field in the name of its column."""
-_WIDTHS = {_ITEM: 16, _ANSWER: 60, _LEFT: 60, _RIGHT: 60, _CONTEXTS: 60, _DRAFT: 12, _LABEL: 14, _NOTE: 30}
+_WIDTHS = {_ITEM: 16, _ANSWER: 60, _LEFT: 60, _RIGHT: 60, _CONTEXTS: 60, _LABEL: 14, _NOTE: 30}
 """Characters of a workbook's columns."""
 _MOST_CHOICES = 20
 _BETWEEN = "\n\n--- next context ---\n\n"
@@ -80,7 +79,6 @@ def write_sheets(
     raters: int = 1,
     seed: int = 0,
     limit: int | None = None,
-    drafts: Mapping[str, Label | None] | None = None,
     scale: Scale | None = None,
 ) -> Sheets:
     """Write blind sheets of items, by the path's ending as .csv (UTF-8 with a byte order mark, commas, every
@@ -88,10 +86,9 @@ def write_sheets(
     these are few.
 
     With several raters `-1`, `-2` ... goes before the ending, and each sheet has the same items in another
-    order. `seed` is of the draw (of `limit` items; None takes all) and of the orders. `drafts` (item id -> a
-    machine's verdict) is shown in a column `draft`; None shows none. InputError: nothing is to be labelled, a
-    number is out of range, the ending is another, or a sheet is there already (it may be filled in); then
-    nothing has been written.
+    order. `seed` is of the draw (of `limit` items; None takes all) and of the orders. InputError: nothing is
+    to be labelled, a number is out of range, the ending is another, or a sheet is there already (it may be
+    filled in); then nothing has been written.
     """
     numbers = range(1, raters + 1)
     paths = [path] if raters == 1 else [path.with_name(f"{path.stem}-{n}{path.suffix}") for n in numbers]
@@ -126,12 +123,11 @@ def write_sheets(
     for number, sheet in enumerate(paths, start=1):
         order = []
         for item in chosen:
-            draft, left = (drafts or {}).get(item.item_id), left_of(item, scale, f"{seed}:{number}")
-            cells = {_ITEM: code_of(item) if coded else item.item_id, **_texts(item, left)}
-            order.append(cells | {_DRAFT: "" if draft is None else by_side(label_text(draft), left)})
+            texts = _texts(item, left_of(item, scale, f"{seed}:{number}"))
+            order.append({_ITEM: code_of(item) if coded else item.item_id, **texts})
         random.Random(f"{seed}:order:{number}").shuffle(order)
         fields = dict.fromkeys(name for cells in order for name in cells if name.startswith(_FIELD))
-        header = [*columns, *fields, *[_DRAFT] * (drafts is not None), _LABEL, _NOTE]
+        header = [*columns, *fields, _LABEL, _NOTE]
         sheet.parent.mkdir(parents=True, exist_ok=True)
         _write(sheet, header, [[cells.get(column, "") for column in header] for cells in order], scale)
     return Sheets(name, tuple(map(str, paths)), len(chosen), coded, tuple(_notes(chosen, coded=coded)))
@@ -150,10 +146,7 @@ def _write(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]], sca
         writer = csv.writer(file, lineterminator="\r\n")
         writer.writerow(header)
         for row in rows:
-            cells = zip(header, row, strict=True)
-            writer.writerow(
-                text if column == _DRAFT and is_number(text) else defuse(text) for column, text in cells
-            )
+            writer.writerow(map(defuse, row))
 
 
 def code_of(item: Item) -> str:
@@ -314,7 +307,7 @@ def _read_rows(
                 problems.append(f"{where}: column {_LABEL}: {error}: {mend}")
                 continue
             note, reason = cells.get(_NOTE, "").strip() or None, CANNOT_TELL if unclear else None
-            ratings[key] = Rating(*key, label, note, _DRAFT in cells, reason, shown_left=sided)
+            ratings[key] = Rating(*key, label, note, reason, sided or None)
     return ratings, empty, missing
 
 

@@ -71,9 +71,7 @@ def rating_row(rating: Rating) -> dict[str, Any]:
     return {"item_id": rating.item_id, "rater": rating.rater} | _without_empty({
         "label": None if rating.label is None else plain_label(rating.label),
         "note": rating.note,
-        "saw_draft": rating.saw_draft or None,
         "reason": rating.reason,
-        "rubric_sha256": rating.rubric_sha256,
         "shown_left": rating.shown_left,
     })  # fmt: skip
 
@@ -189,9 +187,7 @@ def _refuse_while_labelled(folder: Path) -> None:
         with FileLock(lock, timeout=0) if lock.exists() else contextlib.nullcontext():
             pass
     except Timeout:
-        raise BusyError(
-            f"{shown(folder)}: people are labelling it: end judgecal gold label or adjudicate first"
-        ) from None
+        raise BusyError(f"{shown(folder)}: people are labelling it: end judgecal gold label first") from None
 
 
 def add_ratings(
@@ -200,7 +196,7 @@ def add_ratings(
     """Add ratings to a set of the workspace and load it back; its other files and its other lines stay as
     they are.
 
-    A rating that is there already with the same label, note and draft is passed over. InputError: a rater
+    A rating that is there already with the same label and note is passed over. InputError: a rater
     rated some of these items otherwise, without `replace`; or the set has changed since it was loaded. Then
     nothing has been written.
     """

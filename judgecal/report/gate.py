@@ -212,7 +212,7 @@ def _gate_headline(result: GateResult) -> Headline:
 def _more_labels(gold: GoldSummary) -> str:
     """The cheapest way to more labels: those that ties hold up, else a sheet."""
     return (
-        f"judgecal gold adjudicate {gold.set}"
+        f"judgecal gold label {gold.set} --adjudicate"
         if gold.n_tied
         else f"judgecal gold sheet {gold.set} -o sheet.csv"
     )

@@ -157,7 +157,7 @@ def import_document(result: Imported, *, guessed: str | None = None) -> Document
     if not result.n_ratings:
         following = f"judgecal gold sheet {result.set_} -o labels.csv"
     elif not result.n_labelled:  # people tie everywhere
-        following = f"judgecal gold adjudicate {result.set_}"
+        following = f"judgecal gold label {result.set_} --adjudicate"
     elif result.judges or (result.path / JUDGEMENTS).is_file():  # with the items that a sheet's labels are of
         following = f"judgecal agreement --gold {result.set_}"
     judged = [
@@ -237,13 +237,6 @@ def _raters_section(result: CheckedSet) -> Section:
         pairs,
         bool(raters.reliability)
         and (f"all {n} raters at once (each pair's kappas: --json)", *_estimates(together)),
-        (
-            Paragraph(
-                f"{rater} saw a machine's label beside {n_items} items: their agreement is not independent",
-                short=True,
-            )
-            for rater, n_items in raters.saw_draft.items()
-        ),
         (
             Paragraph(
                 f"{rater} could not tell on {count_of(n_items, 'item')}: no number here counts these",

@@ -46,7 +46,7 @@ def judges_headline(decision: JudgesDecision) -> Headline:
     sheet = f"judgecal gold sheet {gold.set} --ties -o ties.csv"
     what = f"How judges do on the {gold.ties_in_words}, the harder ones: {sheet} sends them to another rater."
     many = decision.basis.may_choose and gold.n_tied >= _MANY_TIES * (gold.n_items + gold.n_tied)
-    settle = f"judgecal gold adjudicate {gold.set}" if many else headline.next
+    settle = f"judgecal gold label {gold.set} --adjudicate" if many else headline.next
     return replace(headline, unknown=(what, *headline.unknown), next=settle)
 
 

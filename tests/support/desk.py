@@ -55,7 +55,7 @@ def journal(folder: Path) -> list[dict[str, Any]]:
 
 @dataclass
 class Served:
-    """`judgecal gold label` or `adjudicate` in a process of its own."""
+    """`judgecal gold label` in a process of its own."""
 
     process: subprocess.Popen[str]
     links: dict[str, str]

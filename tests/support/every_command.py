@@ -45,7 +45,6 @@ def short(question):
 MORE: dict[str, tuple[str, ...]] = {
     "gold make": ("--name", "making"),
     "gold label": ("--overlap", "1"),  # every item is labelled, so that nothing is served
-    "gold adjudicate": ("--dry-run",),
     "score": ("--split", "all"),
     "agreement": ("--name", "taken"),
     "optimize": ("--limit", "40", "--name", "better"),

@@ -354,7 +354,7 @@ gold check startr
 gold list
 gold sheet startr -o x.csv
 gold label startr
-gold adjudicate startr
+gold label startr --adjudicate
 gold make
 init signatures
 judges --nonsense
@@ -391,7 +391,7 @@ WORLDS: dict[str, World] = {
             "--label ann --label bob --label cid --label dee --scale ordinal:1:5 --replace",
             "gold check many",
             "gold sheet many -o sheet.csv --raters 2 --replace",
-            "gold adjudicate many --dry-run",
+            "gold label many --adjudicate --dry-run",
             "score --gold many --judge token_f1@local --judge correctness_v3@embedded --name many",
             "report:many",
             "select many --name taken",

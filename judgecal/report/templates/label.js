@@ -3,7 +3,7 @@
 (() => {
   const LONG = 900; // characters of a context or a field from which on it is folded
   const ENDLESS = 6000; // characters of any text that are drawn before the rest is asked for
-  const EVERY_MS = 4000; // between two looks at the numbers
+  const EVERY_MS = 4000; // between two looks at the counts
   const CANNOT = "cannot tell";
   const at = (id) => document.getElementById(id);
   const fragment = location.hash.slice(1);
@@ -86,7 +86,6 @@
     for (const [name, text] of item.fields || []) sections.push(section(name, folded(name, text, marks)));
     const contexts = (item.contexts || []).map((text, place) => folded(`Context ${place + 1}`, text, marks));
     if (contexts.length) sections.push(section(`Context${contexts.length > 1 ? `s (${contexts.length})` : ""}`, ...contexts));
-    if (item.draft !== undefined) sections.push(section("Draft by a machine; say what you think yourself", written(name(item.draft), null)));
     if (item.opinions) sections.push(section("What raters said", make("ul", "", { class: "opinions" },
       ...item.opinions.map(([said, note]) => make("li", note ? `${name(said)}: ${note}` : name(said), { dir: "auto" })))));
     at("texts").replaceChildren(...sections);
@@ -129,7 +128,7 @@
     if (setup.adjudicates) at("asked").textContent = "The label that settles it";
     at("rubric").hidden = !setup.rubric;
     at("rubric-text").textContent = setup.rubric.replace(/([^\n|])\n(?=[^\n|#*\s\d-])/g, "$1 "); // lines of a paragraph
-    for (const id of ["rubric", "numbers"]) at(id).open = matchMedia("(min-width: 56rem)").matches;
+    at("rubric").open = matchMedia("(min-width: 56rem)").matches;
   };
   const save = () => doing(async () => {
     if (!item) return;
@@ -140,27 +139,26 @@
       throw new Error("Say why: others will see the reason beside your label.");
     }
     const label = picked === CANNOT ? null : picked;
-    const sent = { item: item.key, turn: item.turn, label, before: item.mine ? item.mine.said : null };
+    const sent = { item: item.key, label, before: item.mine ? item.mine.said : null };
     if (label === null) sent.reason = CANNOT;
     if (setup.adjudicates && label !== null) sent.reason = note; else sent.note = note;
     show(await ask("label", sent), "Saved. ");
   });
-  const undo = () => doing(async () => show(await ask("undo"), "Taken back. "));
-  const step = (by) => doing(async () => show(await ask("step", { item: item && item.key, turn: item ? item.turn : 1, by })));
+  const step = (by) => doing(async () => show(await ask("step", { item: item && item.key, by })));
 
   // --- showing
   const counts = (told) => {
-    at("undo").disabled = !told.undo;
     at("back").disabled = !told.done;
     at("bar").max = told.done + told.left || 1;
     at("bar").value = told.done;
+    at("together").textContent = `All raters together: ${count(told.all_done)} of ${count(told.all)} items`;
     if (!item) return;
-    const place = item.mine ? "labelled before" : item.turn === 2 ? "once more" : `${count(told.done + 1)} of ${count(told.done + told.left)}`;
+    const place = item.mine ? "labelled before" : `${count(told.done + 1)} of ${count(told.done + told.left)}`;
     at("where").textContent = `Item ${place}`;
   };
   const show = (told, first = "") => {
     item = told.item;
-    numbers();
+    recount();
     if (!item) { counts(told); return end(told); }
     for (const id of ["choices", "save"]) at(id).hidden = false;
     counts(told);
@@ -189,23 +187,21 @@
     }));
     at("texts").replaceChildren(make("div", "", { class: "end" },
       ...(told.left ? [make("p", "→ looks whether any of it has become free.")] : []),
-      make("p", `You labelled ${count(told.done)} items. Each label is on the disk. u takes the last one back, ← shows what you labelled.`), finish));
+      make("p", `You labelled ${count(told.done)} items. Each label is on the disk. ← shows what you labelled.`), finish));
     for (const id of ["choices", "save"]) at(id).hidden = true;
     at("status").textContent = "Nothing is left for you.";
     at("where").focus({ preventScroll: true });
   };
-  const numbers = async () => {
+  const recount = async () => {
     counted = performance.now();
     if (document.hidden || ended) return;
     const shown = item, look = ++looks;
     let told;
-    try { told = await ask("progress", { item: item && item.key }); } catch { return; } // the next act says it
+    try { told = await ask("counts", { item: item && item.key }); } catch { return; } // the next act says it
     if (busy || item !== shown || look !== looks) return; // an act has told more meanwhile
     const untouched = chosen() === undefined && !at("typed").value && !at("note").value;
-    if (item && !item.mine && item.turn === 1 && told.elsewhere && untouched) return doing(async () => show(await ask("next"))); // another tab
+    if (item && !item.mine && told.elsewhere && untouched) return doing(async () => show(await ask("next"))); // another tab
     counts(told);
-    at("lines").replaceChildren(...told.lines.flatMap(([title, text]) => [make("dt", title), make("dd", text)]));
-    at("advice").textContent = told.advice;
   };
 
   // --- keys
@@ -225,7 +221,7 @@
   };
   const type = (first) => { if (setup.typed) { choose(undefined); at("typed").value = first; at("typed").focus(); } };
   const KEYS = {
-    u: undo, m: mark, o: fold, a: toggleQuick, ArrowLeft: () => step(-1), ArrowRight: () => step(1),
+    m: mark, o: fold, a: toggleQuick, ArrowLeft: () => step(-1), ArrowRight: () => step(1),
     "+": () => shift(1), "-": () => shift(-1), w: () => at("note").focus(), t: () => type(""), d: () => pick(CANNOT), "?": () => at("help").showModal(),
   };
   document.addEventListener("keydown", (event) => {
@@ -242,12 +238,11 @@
     event.preventDefault();
   });
   at("answer").addEventListener("submit", (event) => { event.preventDefault(); save(); });
-  at("undo").addEventListener("click", undo);
   at("back").addEventListener("click", () => step(-1));
   at("marks").addEventListener("click", mark);
   at("keys").addEventListener("click", () => at("help").showModal());
-  document.addEventListener("visibilitychange", () => { if (setup) numbers(); });
-  setInterval(() => { if (setup && performance.now() - counted > EVERY_MS) numbers(); }, 2000);
+  document.addEventListener("visibilitychange", () => { if (setup) recount(); });
+  setInterval(() => { if (setup && performance.now() - counted > EVERY_MS) recount(); }, 2000);
 
   doing(async () => {
     const told = await ask("open");
