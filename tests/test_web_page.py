@@ -99,7 +99,7 @@ def test_forty_items_by_keys_alone(
             desk.address[:-1], f"{desk.address}act"
         }  # fmt: skip
         code, out, err = desk.ended()
-    assert code == 0 and out.splitlines()[0] == "40 of 40 items of small have a label.", (out, err)
+    assert code == 0 and out.splitlines()[0] == "40 of 40 items of small are labelled.", (out, err)
     assert out.rstrip().endswith("next: judgecal gold label small --adjudicate")
     _adjudicates(chromium, workspace_dir, folder)
     monkeypatch.chdir(workspace_dir)
@@ -206,7 +206,7 @@ def test_numbers_are_typed_or_chosen(chromium: Browser, workspace_dir: Path) -> 
         tab.until(f"{WHERE} != {json.dumps(before)}")
         assert ratings(folder)[-1]["label"] == 100
         code, out, _ = desk.interrupt()
-    assert code == 0 and out.startswith("3 of 5 items of percent have a label.")
+    assert code == 0 and out.startswith("3 of 5 items of percent are labelled.")
 
 
 def axe() -> str:

@@ -232,7 +232,7 @@ def test_nothing_left_ends_at_once(judgecal: Run, workspace_dir: Path) -> None:
     made = made_items(5)
     made_gold(workspace_dir / "gold" / "made", made, [(row["item_id"], "ann", 50) for row in made])
     ran = judgecal("gold", "label", "made", "--raters", "ann")
-    assert ran.code == 0 and ran.out.startswith("15 of 15 items of made have a label.")
+    assert ran.code == 0 and ran.out.startswith("15 of 15 items of made are labelled.")
     assert ran.out.rstrip().endswith("next: judgecal score --gold made")
 
 
@@ -253,7 +253,7 @@ def test_the_command_that_goes_on_is_the_same_one(judgecal: Run, workspace_dir: 
 def test_wrong_options_are_one_message(judgecal: Run, workspace_dir: Path) -> None:
     ran = judgecal("gold", "label", "starter", "--raters", "gold,a\x1bb")
     assert ran.code == 2 and ran.err.count("judgecal: ") == 1
-    assert "adjudicated label" in ran.err and "no name has" in ran.err
+    assert "'gold', 'a" in ran.err and "adjudicated label" in ran.err
     ran = judgecal("gold", "label", "starter", "--adjudicate", "--raters", "ann", "--split", "dev")
     assert ran.code == 2 and "--raters, --split with --adjudicate" in ran.err
     assert judgecal("gold", "label", "starter", "--lock", "x").code == 2

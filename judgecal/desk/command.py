@@ -16,7 +16,7 @@ import typer
 from judgecal.cli.gold import TableArguments, is_table
 from judgecal.cli.options import Full, Json, Split, argument, names, option, typed_command, workspace_of
 from judgecal.cli.output import print_result
-from judgecal.errors import InputError, notice, refuse
+from judgecal.errors import InputError, notice, visible
 
 if TYPE_CHECKING:
     from judgecal.desk.desk import Labelling
@@ -143,12 +143,15 @@ def _labelling(
     source: str, page: LabelArguments, table: TableArguments, workspace: Workspace, *, dry_run: bool
 ) -> Labelling:
     """The items of a set, an experiment or a table, for these raters."""
-    from judgecal.desk.desk import Labelling, rater_problems
-    from judgecal.goldset import list_gold
+    from judgecal.desk.desk import Labelling
+    from judgecal.goldset import GOLD, list_gold
 
-    raters = names("rater-1" if page.raters is None else page.raters)
-    refuse(rater_problems(raters))
-    limit = page.limit
+    raters, limit = names("rater-1" if page.raters is None else page.raters), page.limit
+    odd = [rater for rater in raters if rater == GOLD or visible(rater) != rater or len(rater) > 80]
+    if odd or not raters:
+        named = ", ".join(repr(visible(rater)[:80]) for rater in odd) or "nobody"
+        rule = f"{GOLD!r} is the adjudicated label (--adjudicate), and a name holds nothing that is not seen"
+        raise InputError(f"--raters names {named}: give names such as --raters ann,bob; {rule}")
     if is_table(source, list_gold(workspace)):
         gold = _of_table(Path(source), page, table, workspace, dry_run=dry_run)
         items: Sequence[Item] = gold.items

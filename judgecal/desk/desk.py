@@ -16,7 +16,7 @@ from judgecal.desk.label_journal import LabelEntry, LabelJournal
 from judgecal.desk.label_queue import LabelQueue
 from judgecal.engine.log import now
 from judgecal.errors import JudgecalError, visible
-from judgecal.goldset import GOLD, GoldSet
+from judgecal.goldset import GoldSet
 from judgecal.goldset.card import plain_label
 from judgecal.goldset.labels import read_label
 from judgecal.goldset.pairs import by_side, left_of
@@ -66,6 +66,16 @@ class Labelling:
         return queue
 
 
+@dataclass(eq=False)
+class _Act:
+    """A label on its way to the disk, and the rating that it replaces."""
+
+    entry: LabelEntry
+    before: Rating | None
+    over: bool = False
+    refusal: Refusal | None = None
+
+
 class Desk:
     """The desk of one set, from opening to closing.
 
@@ -92,6 +102,7 @@ class Desk:
         changed = {key for key, act in self.journal.last.items() if not _is_of(act, self._items)}
         self.queue = task.queue([key for key in self.file.ratings if key not in changed])
         self.rubric = _rubric(task.gold)
+        self._waiting: list[_Act] = []
         self._writing = asyncio.Lock()
         self._behind: dict[RatingKey, Rating] = {}  # in the journal, and not yet in the ratings
 
@@ -175,26 +186,34 @@ class Desk:
     async def _commit(self, rating: Rating, before: Rating | None) -> None:
         """Return once the rating that replaces `before` is on disk."""
         entry = LabelEntry(rating, now("milliseconds"), self._items[rating.item_id].sha)
-        async with self._writing:
-            try:
-                other = await asyncio.to_thread(self._write, entry, before)
-            except (OSError, JudgecalError) as error:
-                raise Refusal(507, f"This label is not saved: {visible(str(error))}") from None
-        self.queue.label(rating.rater, rating.item_id)
-        if other is not None:
-            raise _elsewhere(other)
+        self._waiting.append(act := _Act(entry, before))
+        async with self._writing:  # acts that come at once share one trip to the disk
+            if not act.over:
+                batch, self._waiting = self._waiting, []
+                try:
+                    await asyncio.to_thread(self._write, batch)
+                except (OSError, JudgecalError) as error:
+                    for each in batch:
+                        each.refusal = Refusal(507, f"This label is not saved: {visible(str(error))}")
+                for each in batch:
+                    each.over = True
+        if act.refusal is None or act.refusal.status == 409:  # the item has a label, of here or of elsewhere
+            self.queue.label(rating.rater, rating.item_id)
+        if act.refusal is not None:
+            raise act.refusal
 
-    def _write(self, entry: LabelEntry, before: Rating | None) -> Rating | None:
-        """Write an act, unless the rater labelled the item elsewhere meanwhile: return that rating."""
+    def _write(self, acts: Sequence[_Act]) -> None:
+        """Write acts, but for those whose item the rater labelled elsewhere meanwhile."""
         self._restore()
-        other = self.file.ratings.get(entry.key)
-        if other is not None and other not in (before, entry.rating):
-            return other
-        self.journal.append(entry)
-        self._behind[entry.key] = entry.rating
+        for act in acts:
+            other = self.file.ratings.get(act.entry.key)
+            if other is not None and other not in (act.before, act.entry.rating):
+                act.refusal = _elsewhere(other)
+        entries = [act.entry for act in acts if act.refusal is None]
+        self.journal.append(entries)
+        self._behind |= {entry.key: entry.rating for entry in entries}
         self.file.put(self._behind)
         self._behind = {}
-        return None
 
     def _restore(self) -> None:
         """Put back what somebody else's write has taken out: it was read before a label of ours was there."""
@@ -264,15 +283,3 @@ def _rubric(gold: GoldSet) -> str:
     if not gold.card.rubric or not path.is_relative_to(gold.path.resolve()) or not path.is_file():
         return ""
     return visible(path.read_bytes().decode("utf-8", "replace"))
-
-
-def rater_problems(raters: Sequence[str]) -> list[str]:
-    """Return why these are no names of raters, if they are not."""
-    problems = [] if raters else ["--raters names nobody: give names such as --raters ann,bob"]
-    if GOLD in raters:
-        problems.append(f"--raters: {GOLD!r} is the adjudicated label (--adjudicate): choose another name")
-    for rater in raters:
-        if visible(rater) != rater or len(rater) > 80 or "\n" in rater:
-            what = f"--raters: {visible(rater)[:80]!r} holds characters that no name has, or too many"
-            problems.append(what)
-    return problems

@@ -7,6 +7,7 @@ It stands beside the set's `ratings.jsonl`, which holds what is in force. The ne
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -120,14 +121,15 @@ class LabelJournal:
         self._log.close()
         self._lock.release()
 
-    def append(self, entry: LabelEntry) -> None:
-        """Add an act; it is on disk when the call returns.
+    def append(self, entries: Sequence[LabelEntry]) -> None:
+        """Add acts; they are on disk when the call returns.
 
         Raises:
-            OSError: the disk is full, say; then no part of it is in the file.
+            OSError: the disk is full, say; then no part of them is in the file.
         """
-        self._write({**rating_row(entry.rating), "at": entry.at, "item_sha": entry.item_sha})
-        self.unsaved.append(entry)
+        rows = ({**rating_row(one.rating), "at": one.at, "item_sha": one.item_sha} for one in entries)
+        self._write(*rows)
+        self.unsaved += entries
 
     def save(self) -> None:
         """Note that `ratings.jsonl` has them all; nothing is written where it had them before."""
@@ -135,7 +137,7 @@ class LabelJournal:
             self._write(_SAVED)
             self.unsaved = []
 
-    def _write(self, row: dict[str, Any]) -> None:
+    def _write(self, *rows: dict[str, Any]) -> None:
         if not self._log.is_open:  # the file is made with the first act
             self._log.open(lock=False)
-        self._log.append(json_line(row).encode())
+        self._log.append(*(json_line(row).encode() for row in rows))

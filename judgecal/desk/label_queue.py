@@ -38,11 +38,10 @@ class LabelQueue:
         seed: int = 0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.raters, self._clock = tuple(raters), clock
+        self.raters, self._items, self._clock = tuple(raters), frozenset(items), clock
         base = list(items)
         if shuffled:
             random.Random(f"{seed}:items").shuffle(base)
-        self._items = frozenset(base)
         # The items that all raters label are spread evenly, as many as the share says.
         share = 1.0 if len(self.raters) == 1 else overlap
         falls = [int(place * share + 1e-9) for place in range(len(base) + 1)]
@@ -50,19 +49,16 @@ class LabelQueue:
             item for item, before, after in zip(base, falls, falls[1:], strict=False) if after > before
         )
         self._orders = {rater: _own_order(base, rater, seed) if shuffled else base for rater in self.raters}
-        self._front = dict.fromkeys(self.raters, 0)  # everything before it is done, for this rater
         # in the order of labelling
         self.done: dict[str, dict[str, None]] = {rater: {} for rater in self.raters}
         self._single: dict[str, str] = {}  # item that one rater labels -> the rater
-        self._n_shared = dict.fromkeys(self.raters, 0)
         self._claims: dict[str, tuple[str, float]] = {}
 
     def label(self, rater: str, item_id: str) -> None:
         """Note that a rater has labelled an item, again or for the first time; other ids are passed over."""
         self._claims.pop(rater, None)
-        if item_id in self._items and item_id not in self.done[rater]:
-            self.done[rater][item_id] = None
-            self._n_shared[rater] += item_id in self.shared
+        if item_id in self._items:
+            self.done[rater].setdefault(item_id)
             if item_id not in self.shared:
                 self._single.setdefault(item_id, rater)
 
@@ -75,11 +71,7 @@ class LabelQueue:
         if held is not None and self._open(held, rater):
             return held
         others = {self._held(other) for other in self.raters if other != rater}
-        order, front = self._orders[rater], self._front[rater]
-        while front < len(order) and not self._open(order[front], rater):
-            front += 1
-        self._front[rater] = front
-        for item_id in order[front:]:
+        for item_id in self._orders[rater]:
             if self._open(item_id, rater) and (item_id in self.shared or item_id not in others):
                 self._claims[rater] = (item_id, self._clock())
                 return item_id
@@ -87,7 +79,7 @@ class LabelQueue:
 
     def left(self, rater: str) -> int:
         """Return how many items a rater may still be shown."""
-        return len(self._items) - self._n_shared[rater] - len(self._single)
+        return sum(self._open(item_id, rater) for item_id in self._items)
 
     @property
     def n_labelled(self) -> int:

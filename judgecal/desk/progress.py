@@ -82,31 +82,25 @@ def label_document(
         following: the command that uses the labels, where nothing is to be settled first.
         again: the command that goes on with the labelling.
     """
-    n_differ = len(contested(gold))
     rows = [
         (rater, count(given.n), count(given.cannot_tell), count(given.left))
         for rater, given in result.raters.items()
     ]
     table = Table(("rater", "labels", "cannot tell", "left"), rows, short=True)
-    name, left = result.set_, any(given.left for given in result.raters.values())
-    of = f"on which raters of {name} differ" if adjudicates else f"of {name}"
-    because: tuple[str, ...] = ()
-    if n_differ and not adjudicates and result.n_labelled:
-        because = (f"Raters differ on {count_of(n_differ, 'item')}, and nobody has settled them.",)
-        following = f"judgecal gold label {name} --adjudicate"
-    elif left and result.n_labelled:
-        because = ("The same command goes on where this ended.",)
-        following = again if adjudicates else following
-    verb = "is settled" if adjudicates else "has a label"
-    if result.n_labelled != 1:
-        verb = "are settled" if adjudicates else "have a label"
-    sentence = f"{count(result.n_labelled)} of {count_of(result.n_items, 'item')} {of} {verb}."
-    kind = "labelled" if result.n_labelled else "waits for labels"
+    section = Section("labels", "Labels", "", [table])
+    name, n_differ = result.set_, 0 if adjudicates else len(contested(gold))
+    of, verb = (f"on which raters of {name} differ", "settled") if adjudicates else (f"of {name}", "labelled")
+    sentence = f"{count(result.n_labelled)} of {count_of(result.n_items, 'item')} {of} are {verb}."
+    kind, because, goes_on = "labelled", "", adjudicates and result.raters[GOLD].left
     if not result.n_items:
         kind, sentence = "none", f"There is no item {of}."
     elif not result.n_labelled:
-        following = again
-        sentence = sentence if adjudicates else f"{sentence[:-1]}: the rest wait for people."
-    headline = Headline(kind, sentence, because, next=following)
-    about = f"{name}, scale {result.scale}"
-    return Document(f"Labels of {name}", about, headline, [Section("labels", "Labels", "", [table])])
+        kind, goes_on = "waits for labels", True
+    elif n_differ:
+        because = f"Raters differ on {count_of(n_differ, 'item')}, and nobody has settled them."
+        following = f"judgecal gold label {name} --adjudicate"
+    elif any(given.left for given in result.raters.values()):
+        because = "The same command goes on where this ended."
+    following = again if goes_on else following
+    headline = Headline(kind, sentence, tuple(filter(None, [because])), next=following)
+    return Document(f"Labels of {name}", f"{name}, scale {result.scale}", headline, [section])

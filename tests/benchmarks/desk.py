@@ -89,7 +89,7 @@ def at_once(folder: Path) -> bool:
             told = await ask(session, desk, rater, "label", item=told["item"]["key"], label="yes")
             times.append(time.perf_counter() - started)
             if len(times) % 200 == 0:
-                await ask(session, desk, rater, "progress")
+                await ask(session, desk, rater, "counts")
 
     async def everybody(desk: Served) -> None:
         async with aiohttp.ClientSession(trust_env=False) as session:
