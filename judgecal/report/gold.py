@@ -66,7 +66,7 @@ def check_document(result: CheckedSet, *, full: bool = False) -> Document:
     if not check.n_labelled:
         following = f"judgecal gold sheet {name} -o sheet.csv"
     if raters.n_tied:
-        following = f"judgecal gold adjudicate {name}"
+        following = f"judgecal gold label {name} --adjudicate"
     kind, what = "sound", "nothing found but what the card explains" if check.problems else "no findings"
     if findings:
         kind, n_kinds = "findings", len(_by_kind(findings))
