@@ -144,7 +144,7 @@ def _labelling(
 ) -> Labelling:
     """The items of a set, an experiment or a table, for these raters."""
     from judgecal.desk.desk import Labelling
-    from judgecal.goldset import GOLD, list_gold
+    from judgecal.goldset import GOLD
 
     raters, limit = names("rater-1" if page.raters is None else page.raters), page.limit
     odd = [rater for rater in raters if rater == GOLD or visible(rater) != rater or len(rater) > 80]
@@ -152,7 +152,7 @@ def _labelling(
         named = ", ".join(repr(visible(rater)[:80]) for rater in odd) or "nobody"
         rule = f"{GOLD!r} is the adjudicated label (--adjudicate), and a name holds nothing that is not seen"
         raise InputError(f"--raters names {named}: give names such as --raters ann,bob; {rule}")
-    if is_table(source, list_gold(workspace)):
+    if is_table(source, workspace.gold_sets):
         gold = _of_table(Path(source), page, table, workspace, dry_run=dry_run)
         items: Sequence[Item] = gold.items
         limit = None  # the draw has taken so many
@@ -204,9 +204,9 @@ def _of_set(source: str, workspace: Workspace, *, dry_run: bool) -> tuple[GoldSe
 
 def _stored(name: str, workspace: Workspace) -> GoldSet | None:
     """The set of a name, where an earlier draw has made it."""
-    from judgecal.goldset import list_gold, load_gold
+    from judgecal.goldset import load_gold
 
-    return load_gold(name, workspace=workspace, labelling=True) if name in list_gold(workspace) else None
+    return load_gold(name, workspace=workspace, labelling=True) if name in workspace.gold_sets else None
 
 
 def _written(drawing: LabelSample, workspace: Workspace, *, dry_run: bool) -> GoldSet:
