@@ -302,7 +302,7 @@ class MakeArguments:
 
 def make(
     ctx: typer.Context,
-    gold_set: Annotated[str, option("The name of the set.", "--as", metavar="SET")],
+    new_set: Annotated[str, option("The name of the set.", "--as", metavar="SET")],
     *,
     what: MakeArguments,
     call: shared.ResumeArguments,
@@ -327,7 +327,7 @@ def make(
         collection = collection_of_files(path, None)
     run = MakeRun(
         workspace=workspace,
-        name=gold_set,
+        name=new_set,
         collection=collection,
         n=what.n,
         kinds=tuple(shared.names(what.kinds)),
