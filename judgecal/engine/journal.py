@@ -76,11 +76,12 @@ class Journal:
         if self._log is not None:
             self._log.close()
 
-    def append(self, judgement: Judgement) -> None:
-        """Add one row, as `Log.append`."""
-        if self._log is not None:
-            self._log.append(judgement)
-        self.latest[judgement.key] = judgement
+    def append(self, *judgements: Judgement) -> None:
+        """Add rows, all or none, as `Log.append`."""
+        if self._log is not None and judgements:
+            self._log.append(*judgements)
+        for judgement in judgements:
+            self.latest[judgement.key] = judgement
 
     def settled(self, key: Key, *, retry_unscored: bool) -> Judgement | None:
         """The row that makes another call needless, or None where the call is due.

@@ -17,10 +17,10 @@ from typing import Any
 
 from judgecal.errors import InputError
 from judgecal.experiment.folder import GOLD_FOLDER, open_experiment
-from judgecal.experiment.recorded import Recorded, read_recorded
+from judgecal.experiment.recorded import Recorded, recorded_in_table
 from judgecal.experiment.score import ScoreRun
 from judgecal.experiment.summary import check_judge
-from judgecal.goldset import JUDGEMENTS, Columns, GoldSet, Splits, import_gold, load_gold
+from judgecal.goldset import Columns, GoldSet, Imported, Splits, import_gold
 from judgecal.goldset.labels import label_text
 from judgecal.judges import Judge, judge_named
 from judgecal.tables import Table, read_table
@@ -79,7 +79,7 @@ def run_of_table(
                 f"{ {'1': 'yes', '0': 'no'}[what] if binary else what }, so that whoever always says that is "
                 "right: add answers that people label otherwise"
             )
-        recorded = _recorded(gold, file, table, verdict_scale) if columns.verdicts else None
+        recorded = _recorded(made, file, table, verdict_scale) if columns.verdicts else None
         typed = shlex.join(["judgecal", "gold", "import", file.name, "--as", name])
         config = {
             "file": str(file),
@@ -96,14 +96,16 @@ def run_of_table(
         open_experiment(made_run.experiment)
         kept = made_run.experiment.folder / GOLD_FOLDER / name
         if not kept.is_dir():
-            shutil.copytree(made.path, kept)
-    return dataclasses.replace(made_run, gold=load_gold(kept))
+            kept.parent.mkdir(exist_ok=True)
+            shutil.move(made.path, kept)
+    return dataclasses.replace(made_run, gold=dataclasses.replace(gold, path=kept))
 
 
-def _recorded(gold: GoldSet, file: Path, table: Table, scale: str | None) -> Recorded:
+def _recorded(made: Imported, file: Path, table: Table, scale: str | None) -> Recorded:
     """The verdicts of the table's columns; InputError: one of them holds none."""
-    found = read_recorded(gold.path / JUDGEMENTS, gold, verdict_scale=scale, where=table.where)
-    for column in found.columns:
+    gold, about = made.gold, {"file": file.name, "where": table.where}
+    recorded = recorded_in_table(gold, made.judgements, scale=scale, **about)
+    for column in recorded.columns:
         if all(row.verdict is None for row in column.rows):
             cells = sorted({row.cells[column.judge] for row in table.rows} - {""})
             raise InputError(
@@ -112,7 +114,7 @@ def _recorded(gold: GoldSet, file: Path, table: Table, scale: str | None) -> Rec
                 "what its words mean; where judges stand one below the other, import the labels and give the "
                 "verdicts as --judgements FILE"
             )
-    return dataclasses.replace(found, name=file.name, config={**found.config, "file": file.name})
+    return recorded
 
 
 def _free_judges(gold: GoldSet, workspace: Workspace) -> list[Judge]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -20,7 +21,7 @@ from judgecal.judges import RecordedJudge
 from judgecal.records import ITEM_UNIT, ORDERS, PAIR_UNIT, ErrorKind, Failure, Item, Judgement
 from judgecal.scale import Scale
 from judgecal.signatures import CHUNK
-from judgecal.tables import Columns, Row, Table, read_table
+from judgecal.tables import Columns, Row, Table, json_line, read_table
 
 _UNIT = re.compile(rf"{ITEM_UNIT}|{CHUNK}:\d+|{PAIR_UNIT} ({'|'.join(ORDERS)})", re.ASCII)
 _NO_AMOUNT = -1.0
@@ -182,23 +183,8 @@ def _column(
             problems.append(f"{table.at(row)}: {judged_twice(judge, key[0], first)}")
         seen.setdefault(key, row.line)
     refuse(problems, most=50)
-    read_as, where = named, f"judgecal: {table.where}"
-    if read_as is None:
-        read_as = verdict_scale(people, (row.cells[verdict_column] for _, row in rows))
-        if read_as.from_fraction:
-            notice(f"{where}: all verdicts of {judge} lie in 0..1: we read them as fractions of 1")
-        elif read_as.kind in ("ordinal", "points") and (read_as.low, read_as.high) != (
-            people.low,
-            people.high,
-        ):
-            notice(
-                f"{where}: we read {judge} on {read_as}, which its verdicts fit (--verdict-scale overrides)"
-            )
-    scale = read_as
-    if read_as.from_fraction:
-        scale = Scale.parse("percentage")
-    elif (scale.kind, scale.low, scale.high) == (people.kind, people.low, people.high):
-        scale = people  # but for its steps
+    cells = (row.cells[verdict_column] for _, row in rows)
+    read_as, scale = _scales(judge, cells, people, named, table.where)
     unit = next((re.split(r"\W", unit)[0] for _, _, unit in seen), ITEM_UNIT)
     recorded = RecordedJudge(judge, scale, recorded_fingerprint(sha256, judge), unit=unit)
     refuse_unfit(recorded, [item for item, _ in rows])
@@ -227,6 +213,75 @@ def _column(
             )
         )
     return Verdicts.from_calls(recorded, judgements)
+
+
+def _scales(
+    judge: str, cells: Iterable[str], people: Scale, named: Scale | None, where: str
+) -> tuple[Scale, Scale]:
+    """The scale that a judge's cells are read on, and that of its verdicts; what was told by them is said."""
+    read_as = named or verdict_scale(people, cells)
+    if named is None and read_as.from_fraction:
+        notice(f"judgecal: {where}: all verdicts of {judge} lie in 0..1: we read them as fractions of 1")
+    elif named is None and read_as.kind in ("ordinal", "points"):
+        fits = f"we read {judge} on {read_as}, which its verdicts fit (--verdict-scale overrides)"
+        notice(*([f"judgecal: {where}: {fits}"] * ((read_as.low, read_as.high) != (people.low, people.high))))
+    if read_as.from_fraction:
+        return read_as, Scale.parse("percentage")
+    if (read_as.kind, read_as.low, read_as.high) == (people.kind, people.low, people.high):
+        return read_as, people  # but for its steps
+    return read_as, read_as
+
+
+def recorded_in_table(
+    gold: GoldSet, judgements: Sequence[Mapping[str, Any]], *, file: str, where: str, scale: str | None
+) -> Recorded:
+    """The judges whose verdicts stand in columns of a table that people's labels stand in too.
+
+    Args:
+        judgements: {item_id, judge, verdict} of the table's rows, the verdict as a text or a number.
+        file: the table's name; `where` is what messages call it.
+        scale: of all verdicts; by default told by them (`read_recorded`).
+    """
+    named = None if scale is None else Scale.parse(scale)
+    items = {item.item_id: item for item in gold.items}
+    by_judge: dict[str, dict[str, str]] = {}
+    problems, at, columns = list[str](), now(), list[Verdicts]()
+    for row in judgements:
+        cells, verdict = by_judge.setdefault(row["judge"], {}), row["verdict"]
+        if row["item_id"] in cells:
+            problems.append(f"{where}: {judged_twice(row['judge'], row['item_id'], 'another row')}")
+        cells[row["item_id"]] = (
+            verdict if isinstance(verdict, str) else "" if verdict is None else json.dumps(verdict)
+        )
+    refuse(problems, most=50)
+    sha256 = hashlib.sha256("".join(f"{json_line(row)}\n" for row in judgements).encode()).hexdigest()
+    for judge, cells in by_judge.items():
+        read_as, own_scale = _scales(judge, cells.values(), gold.scale, named, where)
+        recorded = RecordedJudge(judge, own_scale, recorded_fingerprint(sha256, judge), unit=ITEM_UNIT)
+        refuse_unfit(recorded, gold.items)
+        rows = []
+        for item_id, cell in cells.items():
+            verdict, failure = read_verdict(read_as, cell)
+            raw = cell if failure else None
+            rows.append(
+                Judgement(
+                    item_id,
+                    items[item_id].sha,
+                    judge,
+                    recorded.fingerprint,
+                    0,
+                    verdict,
+                    "",
+                    raw,
+                    failure,
+                    at=at,
+                )
+            )
+        columns.append(Verdicts.from_calls(recorded, rows))
+    config: dict[str, Any] = {"file": file, "sha256": sha256, "judge_column": None}
+    config |= {"verdict": "verdict", "item": "item_id"} | ({} if scale is None else {"verdict_scale": scale})
+    scales = {column.judge: str(column.scale) for column in columns if str(column.scale) != str(gold.scale)}
+    return Recorded(file, tuple(columns), {**config, "scales": scales} if scales else config, ())
 
 
 def _failure(row: Row) -> Failure | None:

@@ -142,9 +142,8 @@ class ScoreRun:
         keep_judges(experiment, self.judges)
         with open_journal(experiment.journal, options) as journal:
             columns = list(self.recorded.columns) if self.recorded else []
-            for row in (row for column in columns for row in column.rows):
-                if row.key not in journal.latest:
-                    journal.append(row)
+            rows = (row for column in columns for row in column.rows)
+            journal.append(*(row for row in rows if row.key not in journal.latest))
             budget = Budget(options.budget_usd)
             judged = [
                 run_trials(self.judges, items, journal=journal, options=how, budget=budget)

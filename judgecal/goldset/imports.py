@@ -10,7 +10,7 @@ import re
 import shlex
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -68,11 +68,16 @@ class Imported(Result):
     left_out: tuple[str, ...] = ()
     tool: str | None = None
     unscored: Mapping[str, int] = field(default_factory=dict)
+    # of a table: the set as it was written, and what judges said in the table's columns
+    written: GoldSet | None = field(default=None, metadata={"json": False}, repr=False, compare=False)
+    judgements: Sequence[Mapping[str, Any]] = field(
+        default=(), metadata={"json": False}, repr=False, compare=False
+    )
 
     @property
     def gold(self) -> GoldSet:
-        """The set, read from its files each time that it is asked for."""
-        return load_gold(self.path)
+        """The set; of an export read from its files each time that it is asked for."""
+        return self.written or load_gold(self.path)
 
     @property
     def people(self) -> tuple[str, ...]:
@@ -186,7 +191,12 @@ def import_gold(
         left_out=unused,
     )
     raters = {**dict.fromkeys(read.without_label, 0), **imported.raters}
-    return dataclasses.replace(imported, raters=raters, columns=read.columns.taken())
+    of_table: dict[str, Any] = {
+        "written": gold,
+        "judgements": read.judgements,
+        "columns": read.columns.taken(),
+    }
+    return dataclasses.replace(imported, raters=raters, **of_table)
 
 
 def _read(file: str | Path | Table, columns: Columns, name: str, encoding: str | None) -> TableItems:
