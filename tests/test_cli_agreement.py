@@ -188,7 +188,6 @@ NO_ITEM_COLUMN = "unknown column 'item_id': did you mean item?"
         (ALONE, [("nowhere", "yes")], (), ["no value of column item_id is an item of gold set pass"]),
         (ALONE, [], (), ["holds no rows"]),
         (ALONE, [FULL[::2]], ("--split", "tset"), ["unknown split 'tset': did you mean test"]),
-        (ALONE, [FULL[::2]], ("--limit", "0"), ["--limit must be at least 1"]),
     ],
 )
 def test_files_that_cannot_be_read(

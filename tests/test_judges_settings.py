@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.judges import JudgeName, PythonJudge, judge_named, set_local
+from judgecal.judges import JudgeName, PythonJudge, judge_named
 from judgecal.judges.function import load_function
 from judgecal.records import Item
 from judgecal.workspace import Workspace, find_workspace
@@ -150,16 +150,6 @@ def test_a_locked_judge_with_settings_is_held_against_its_lock_before_it_is_run(
     (workspace.root / "checks.py").write_text("1 / 0\n", encoding="utf-8")
     with pytest.raises(InputError, match="its code has changed since it was locked"):
         PythonJudge(name, workspace=workspace, locked=judge.fingerprint)
-
-
-def test_options_set_the_local_judges_that_take_them() -> None:
-    judges = ["include@local", "exclude(match=substring)@local", "refuse@local", "v3@embedded"]
-    assert set_local(judges) == judges
-    assert set_local(judges, match="phrase", message="No.", lemmas=None) == [
-        "include(match=phrase)@local", "exclude(match=substring)@local", "refuse(message=No.)@local", "v3@embedded",
-    ]  # fmt: skip
-    with pytest.raises(InputError, match="none of the judges has the setting match"):
-        set_local(["v3@embedded"], match="phrase")
 
 
 def test_a_rule_is_set_in_its_name(judgecal: Run, workspace_dir: Path) -> None:

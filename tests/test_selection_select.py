@@ -144,10 +144,9 @@ def test_where_the_cheap_one_is_not_shown_good_enough_the_best_is_taken(
         (Caps(usd_per_1k=0.5), {"usd_per_1k": None}, "nobody knows its cost"),
         (Caps(p95_s=0.5), {}, "p95 latency is 1 s"),
         (Caps(p95_s=0.5), {"p95_s": None}, "nobody knows its p95 latency"),
-        (Caps(unscored=0.01), {"n_unscored": 2}, "2 of 100 (2.0%) judgements have no verdict"),
         (Caps(local_only=True), {}, "not on this machine"),
         (Caps(local_only=True), {"provider": None, "local": None}, "we do not know its provider"),
-        (Caps(1.0, 1.0, 0.02), {"n_unscored": 2}, None),
+        (Caps(1.0, 1.0), {"n_unscored": 2}, None),
         (Caps(), {"usd_per_1k": None, "p95_s": None, "provider": None}, None),
     ],
 )
@@ -177,8 +176,8 @@ def test_a_run_that_lets_the_unconfirmed_through_says_so() -> None:
 
 def test_caps_that_are_none_are_refused_together() -> None:
     with pytest.raises(InputError) as caught:
-        Caps(usd_per_1k=-1.0, p95_s=-1.0, unscored=1.5).check()
-    assert len(caught.value.problems) == 3
+        Caps(usd_per_1k=-1.0, p95_s=-1.0).check()
+    assert len(caught.value.problems) == 2
 
 
 @pytest.mark.parametrize(("n_groups", "most"), [(110, 0.06), (300, 0.02)])
@@ -287,7 +286,6 @@ def test_nobody_within_the_caps(judgecal: Run, scored: str, workspace_dir: Path)
         (("--metric", "macro_agreemnt"), "did you mean macro_agreement"),
         (("--metric", "bias"), "ranks nobody"),
         (("-o", "gold"), "is a folder"),
-        (("--max-unscored", "2"), "a share from 0 to 1"),
     ],
 )
 def test_what_cannot_be_done_is_told_before_anything(

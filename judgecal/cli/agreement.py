@@ -43,6 +43,7 @@ class LabelledTableArguments(ColumnArguments):
     ] = None
     mapping: Mapped = None
     labels_by: LabelsBy = None
+    encoding: Annotated[str | None, option("Of separated text; by default told by the file.")] = None
 
     def columns(self, workspace: Workspace, **more: Any) -> Columns:
         """The columns, with those of labels and verdicts."""
@@ -71,7 +72,6 @@ def agreement(
         option("A judge beside them that calls nobody, faithfulness_overlap@local; repeatable."),
     ] = None,
     split: shared.Split = "all",
-    limit: Annotated[int | None, option("Only the first N items.")] = None,
     seed: shared.Seed = 0,
     name: shared.Name = None,
     full: shared.Full = False,
@@ -96,17 +96,16 @@ def agreement(
     from judgecal.judges import judge_named
     from judgecal.tables import read_columns
 
-    options = RunOptions(limit=limit)
-    options.check()
     workspace = shared.workspace_of(ctx)
     beside = tuple(judge_named(string, workspace=workspace) for string in dict.fromkeys(judge or ()))
-    of_run: dict[str, Any] = {"judges": beside, "options": options, "seed": seed, "out": name}
+    of_run: dict[str, Any] = {"judges": beside, "options": RunOptions(), "seed": seed, "out": name}
     of_sets = {"--gold": gold, "--judgements": judgements}
     if file is not None:
         if given := [option for option, value in of_sets.items() if value] + ["--split"] * (split != "all"):
             raise InputError(f"{', '.join(given)} with {file}: a table has no gold set; leave one out")
         mapping = read_mapping(columns.mapping or ())
         of_run |= {"mapping": mapping, "scale": columns.scale, "labels_by": columns.labels_by}
+        of_run |= {"encoding": columns.encoding}
         run = run_of_table(workspace, file, columns.columns(workspace), verdict_scale=verdict_scale, **of_run)
     else:
         given = [

@@ -28,9 +28,6 @@ class CapArguments:
 
     max_usd_per_1k: Annotated[float | None, option("Cost of 1,000 judgements at most.")] = None
     max_p95_s: Annotated[float | None, option("Seconds within which 95% of the calls come back.")] = None
-    max_unscored: Annotated[
-        float | None, option("Share of judgements without a verdict, 0..1.", metavar="SHARE")
-    ] = None
     local_only: Annotated[bool, option("Only models that run on this machine.")] = False
     max_broken: Annotated[
         list[str] | None,
@@ -50,7 +47,7 @@ class CapArguments:
         """As the selection takes them."""
         from judgecal.selection.decision import Caps
 
-        most = (self.max_usd_per_1k, self.max_p95_s, self.max_unscored)
+        most = (self.max_usd_per_1k, self.max_p95_s)
         broken = dict[str, float]()
         for given in self.max_broken or ():
             family, _, percent = given.partition("=")

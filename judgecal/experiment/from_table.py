@@ -46,6 +46,7 @@ def run_of_table(
     mapping: Mapping[str, str] | None = None,
     verdict_scale: str | None = None,
     labels_by: str | None = None,
+    encoding: str | None = None,
     judges: tuple[Judge, ...] = (),
     **run: Any,
 ) -> ScoreRun:
@@ -54,7 +55,7 @@ def run_of_table(
     Its rows are in the experiment's folder. What `columns` leaves open the names tell; `scale` and `mapping`
     are those of `import_gold`, `judges` stand beside the table's own and call nobody, `run` as `ScoreRun`.
     """
-    table = read_table(file)
+    table = read_table(file, encoding)
     columns = guessed(columns, table)
     if not (columns.verdicts or columns.answer or columns.pairs):
         raise InputError(
@@ -65,7 +66,7 @@ def run_of_table(
     name = _NO_NAME.sub("-", file.stem).strip("-") or "table"
     with tempfile.TemporaryDirectory(prefix="judgecal-") as root:
         scratch = Workspace(Path(root), Path(root))
-        of_import |= {"splits": _OPEN, "quiet": True}
+        of_import |= {"splits": _OPEN, "quiet": True, "encoding": encoding}
         try:
             made = import_gold(table, name=name, columns=columns, workspace=scratch, **of_import)
         except InputError as error:  # --force is an option of imports alone

@@ -18,7 +18,6 @@ from judgecal.judges.function import (
     PythonJudge,
     is_program,
     local_judges,
-    set_local,
 )
 from judgecal.judges.protocol import (
     Caller,
@@ -54,7 +53,7 @@ __all__ = [
     "JudgeKind", "JudgeName", "LocalJudge", "ProgramFile", "PromptJudge", "PythonJudge", "RecordedJudge",
     "Respondent", "calls_a_model", "decides_itself", "in_orders", "item_inputs", "judge_named",
     "lacking_inputs", "load_program", "local_judges", "program_of", "read_reply", "reply_fields",
-    "save_program", "set_local", "single_calls", "units_of",
+    "save_program", "single_calls", "units_of",
 ]  # fmt: skip
 
 

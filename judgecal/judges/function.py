@@ -423,28 +423,6 @@ def load_local(name: str) -> LoadedFunction:
     return load_function(path, name, text=read_source(path), files=True)
 
 
-def set_local(judges: Sequence[str], **settings: str | None) -> list[str]:
-    """The names of judges, with settings in those local ones that take them and do not say otherwise.
-
-    A setting of None sets nothing.
-    """
-    names = [JudgeName.parse(judge) for judge in judges]
-    known = [
-        {setting.name for setting in load_local(name.signature).settings}
-        if name.kind == "local" and name.signature in local_judges()
-        else set()
-        for name in names
-    ]
-    for key, value in settings.items():
-        takers = [place for place, keys in enumerate(known) if key in keys]
-        if value is not None and not takers:
-            raise InputError(f"{key} = {value}: none of the judges has the setting {key}: leave it out")
-        for place in takers if value is not None else ():
-            given = {key: str(value), **dict(names[place].settings)}
-            names[place] = dataclasses.replace(names[place], settings=tuple(sorted(given.items())))
-    return [str(name) for name in names]
-
-
 def _local_file(name: str) -> Path:
     """The file of a local judge; `hallucination` is short for `hallucination_overlap`."""
     if f"{name}_overlap" in local_judges():

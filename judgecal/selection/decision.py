@@ -91,27 +91,24 @@ class Caps:
 
     usd_per_1k: float | None = None  # dollars for a thousand judgements
     p95_s: float | None = None
-    unscored: float | None = None  # share of judgements without a verdict, 0..1
     local_only: bool = False  # only models that run on this machine
     allow_below_floor: bool = False  # also a judge not shown to beat the best constant, or on test does not
     allow_unconfirmed: bool = False  # also one that on test falls further than chance and the choice explain
     broken: Mapping[str, float] = field(default_factory=dict)  # family of probes -> share broken, 0..1
 
     def check(self) -> None:
-        problems = [
-            f"{option} must be 0 or more and finite, found {value:g}"
-            for option, value in (("--max-usd-per-1k", self.usd_per_1k), ("--max-p95-s", self.p95_s))
-            if value is not None and not 0.0 <= value < math.inf
-        ]
-        if self.unscored is not None and not 0.0 <= self.unscored <= 1.0:
-            problems.append(f"--max-unscored is a share from 0 to 1, found {self.unscored:g}")
-        refuse(problems)
+        refuse(
+            [
+                f"{option} must be 0 or more and finite, found {value:g}"
+                for option, value in (("--max-usd-per-1k", self.usd_per_1k), ("--max-p95-s", self.p95_s))
+                if value is not None and not 0.0 <= value < math.inf
+            ]
+        )
 
     def config(self) -> dict[str, Any]:
         return {
             "max_usd_per_1k": self.usd_per_1k,
             "max_p95_s": self.p95_s,
-            "max_unscored": self.unscored,
             "local_only": self.local_only,
             "allow_below_floor": self.allow_below_floor,
             **({"allow_unconfirmed": True} if self.allow_unconfirmed else {}),
@@ -133,9 +130,6 @@ class Caps:
                 reasons.append(f"nobody knows its {what}, and the cap is {cap:g} {unit}")
             elif cap is not None and value is not None and value > cap:
                 reasons.append(f"its {what} is {value:.4g} {unit}, and the cap is {cap:g}")
-        if self.unscored is not None and entry.n_unscored > self.unscored * entry.n_expected:
-            share = f"{entry.n_unscored} of {entry.n_expected} ({entry.n_unscored / entry.n_expected:.1%})"
-            reasons.append(f"{share} judgements have no verdict, and the cap is {self.unscored:.1%}")
         if self.local_only and provider is None:
             reasons.append("it was recorded, so we do not know its provider")
         elif self.local_only and not judge.local:
