@@ -195,12 +195,13 @@ def test_answers_from_own_contexts_are_rated_by_rules(
     judgecal: Run, asked: list[list[str]], own: Path
 ) -> None:
     assert judgecal("gold", "import", "samples.json", "--as", "quiz").code == 0
-    words = ["answer", "--gold", "quiz", "--contexts", "own", "--name", "first"]
+    words = ["answer", "--gold", "quiz", "--contexts", "own", "--judge", "rules@local"]
     ran = judgecal(*words, "--json")
     assert ran.code == 0, ran.err
     told = json.loads(ran.out)
-    assert told["judge"] == "rules@local"
-    assert told["systems"][0]["refusals"]["unanswerable"] == {"answered": 1, "refused": 0}
+    assert [judge["judge"] for judge in told["judges"]] == ["rules@local"]
+    (one,) = told["systems"]
+    assert (one["n"], one["points"]["max"]) == (2, 100.0)
     first = next(prompt for prompt in asked if "Which?" in prompt[-1])
     order = re.findall(r"\[(\d)\] Text of (d\d)\.", first[-1])
     assert [number for number, _ in order] == list("012345678")
@@ -212,11 +213,10 @@ def test_what_brings_no_context_is_not_asked(judgecal: Run, own: Path) -> None:
     written(own / "samples.json", [{**ROWS[0], "context": []}, ROWS[1]])
     written(own / "documents.jsonl", [{"id": "b", "contents": "Text."}])
     assert judgecal("gold", "import", "samples.json", "--as", "quiz").code == 0
-    ran = judgecal("answer", "--gold", "quiz", "--contexts", "own", "--json")
+    ran = judgecal("answer", "--gold", "quiz", "--contexts", "own", "--judge", "rules@local", "--json")
     assert ran.code == 4
-    why = {row["question"]: row["kind"] for row in json.loads(ran.out)["not_asked"]}
-    assert why == {"1": "no_context", "2": "empty_document"}
-    assert "starter: no item brings contexts of its own" in judgecal("answer", "--contexts", "own").err
+    assert sum(row["n"] for row in json.loads(ran.out)["failures"]) == 2
+    assert "no question brings contexts of its own" in judgecal("answer", "--contexts", "own").err
 
 
 @pytest.mark.parametrize(

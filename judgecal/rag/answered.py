@@ -15,7 +15,6 @@ from judgecal.rag.evaluation.judging import answered_items
 from judgecal.records import Item, Judgement
 from judgecal.report.explorer import Explorer, Row, Said, row_of, shown
 from judgecal.report.numbers import count, percent
-from judgecal.stats import Calibration
 from judgecal.workspace import Workspace
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
@@ -27,16 +26,14 @@ def answered_explorer(
     judges: Mapping[str, str],
     states: Mapping[str, Mapping[str, Any]] = _NONE,
     chips: Mapping[str, str] = _NONE,
-    maps: Mapping[str, Calibration] = _NONE,
 ) -> Explorer | None:
     """Every open answer, the lowest by the first judge first; None where they or their set are gone.
 
     Args:
         judges: column -> the judge that fills it.
         states: answer -> its row of state 3, with the share of each column and `marks`; where there is none,
-            verdicts stand as the judge gave them, or through the map.
+            verdicts stand as the judge gave them.
         chips: mark -> what its filter is called.
-        maps: column -> from verdicts to shares, where its judge has a lock with one.
     """
     named, sealed = experiment.config.get("gold"), frozenset[str]()
     try:
@@ -58,8 +55,6 @@ def answered_explorer(
         if row is None:
             return None
         given, share = shown(row.verdict, binary=False), state.get(f"{column}_share")
-        if share is None and column in maps:
-            share = maps[column].apply(row.verdict)
         verdict, raw = (given, "") if share is None else (percent(share), given)
         error = f"unscored: {row.error.kind if row.error else 'parse'}" * (row.verdict is None)
         return Said(verdict, raw, error, row.reasoning, row.raw_reply or "")

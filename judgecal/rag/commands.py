@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json as json_module
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +15,8 @@ from judgecal.cli.output import print_result
 from judgecal.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
-    from judgecal.rag.answering.questions import Question, RecordedAnswers
+    from judgecal.experiment import RunOptions
+    from judgecal.rag.evaluation.config import ReadConfig
     from judgecal.rag.retrieval import Collection
     from judgecal.workspace import Workspace
 
@@ -126,12 +125,6 @@ class GraderArguments:
     lock: Annotated[File, option("Rate with a locked judge (judge.lock.json).", metavar="L")] = None
     trust_lock: TrustLock = False
 
-    def for_rules(self, asked: Sequence[Question]) -> GraderArguments:
-        """Where nobody is named and answers can be held to rules alone, the judge of rules."""
-        if self.judge or self.lock or not all(each.expect and not each.reference_answers for each in asked):
-            return self
-        return replace(self, judge="rules@local")
-
 
 @dataclass(frozen=True, slots=True)
 class ContextArguments:
@@ -159,26 +152,13 @@ class RecordedArguments:
         list[str] | None, columns_option("of --answers question (the id or the text), answer and system")
     ] = None
 
-    def read(self, asked: Sequence[Question], workspace: Workspace) -> RecordedAnswers | None:
-        """Those that are given."""
-        from judgecal.rag.answering.questions import read_answers
-        from judgecal.tables import read_columns, read_table
-
-        if self.answers is None:
-            return None
-        parts, table = ("question", "answer", "system"), read_table(self.answers)
-        columns = read_columns(self.col or (), takes=parts, inputs=(), workspace=workspace)
-        named = columns.resolved(table.columns, only=())
-        columns_of = (named.question, named.answer or "answer", named.system)
-        return read_answers(self.answers, asked, *columns_of, table=table)
-
 
 def answer(
     ctx: typer.Context,
     models: Annotated[Name, option("Models, separated by commas.")] = None,
     signatures: Annotated[Name, option("Answerers' signatures, separated by commas.")] = None,
     gold: shared.GoldName = "starter",
-    repeats: Annotated[int, option("Answers to each question by each system.")] = 1,
+    repeats: Annotated[int, option("Judgements of each answer by a judge that calls a model.")] = 1,
     *,
     who: GraderArguments,
     how: ContextArguments,
@@ -187,54 +167,37 @@ def answer(
 ) -> None:
     """Test the answerer alone, with the right document in hand. Each signature x model pair answers, a judge
     rates."""
-    from judgecal.goldset import load_gold
-    from judgecal.rag.answering.answerer import Answerer, choose_grader
-    from judgecal.rag.answering.contexts import ANSWERS_FILE, ContextOptions
-    from judgecal.rag.answering.questions import questions_of
-    from judgecal.rag.answering.run import AnswerRun
+    from judgecal.rag.answering.config import AnswerOptions, answer_config
+    from judgecal.tables import read_columns
 
-    workspace = shared.workspace_of(ctx)
-    gold_set = load_gold(gold, workspace=workspace)
-    questions = questions_of(gold_set)
-    answerers = tuple[Answerer, ...]()
-    if table.answers is None or models or signatures:
-        pairs = shared.names(signatures or "answer_v1"), shared.names(models or "embedded")
-        answerers = tuple(
-            Answerer(f"{a}@{model}", workspace=workspace) for a in pairs[0] for model in pairs[1]
+    workspace, options = shared.workspace_of(ctx), call.options(repeats=repeats)
+    called = table.answers is None or models or signatures
+    given = {"models": models, "signatures": signatures, "gold": gold, "repeats": repeats, **asdict(how)}
+    given |= {"judge": who.judge, "lock": who.lock, "answers": table.answers}
+    given |= {"seed": call.seed, "limit": call.limit}
+    words = list[str]()  # what runs it again
+    for name, value in given.items():
+        flag = "-k" if name == "k" else f"--{name.replace('_', '-')}"
+        if value is not None and value is not False:
+            words += [flag] if value is True else [flag, str(value)]
+    for column in table.col or ():
+        words += ["--col", column]
+    parts = ("question", "answer", "system")
+    contexts = asdict(how) | {"contexts": shared.names(how.contexts)}
+    config = answer_config(
+        AnswerOptions(
+            command=tuple(words),
+            gold=gold,
+            signatures=shared.names(signatures or "answer_v1") if called else [],
+            models=shared.names(models or "embedded") if called else [],
+            repeats=repeats,
+            answers=table.answers,
+            columns=read_columns(table.col or (), takes=parts, inputs=(), workspace=workspace),
+            **contexts,
+            **asdict(who),
         )
-        if not answerers:
-            raise InputError(
-                "no answerer is named: give --models A,B and --signatures S,T, or --answers FILE"
-            )
-    options = asdict(how)
-    kinds = shared.names(options.pop("contexts"))
-    contexts = ContextOptions.named(kinds if answerers else None, **options)
-    recorded = table.read(questions.asked, workspace)
-    who = who.for_rules(questions.asked)
-    run = AnswerRun(
-        workspace=workspace,
-        gold=gold_set,
-        read=questions,
-        answerers=answerers,
-        contexts=contexts,
-        recorded=recorded,
-        grader=choose_grader(who.judge, who.lock, workspace=workspace, trust_lock=who.trust_lock),
-        options=call.options(repeats=repeats),
-        seed=call.seed,
-        out=call.name,
     )
-    if call.dry_run:
-        shared.show_plan(run.preview(), json=call.json)
-        return
-    result = run.run()
-    print_result(result, json=call.json, full=call.full)
-    kinds_of_failure = sum((Counter(system.unscored) for system in result.systems), Counter[str]())
-    why = ", ".join(f"{count} {kind}" for kind, count in kinds_of_failure.items())
-    shared.finish(
-        result.n_unscored,
-        f"{result.n_unscored} of {result.n_expected} answers have no rating ({why}); "
-        f"{run.experiment.folder / ANSWERS_FILE} and {run.experiment.journal.name} hold why",
-    )
+    _evaluate(workspace, config, options, call)
 
 
 def evaluate(
@@ -256,17 +219,20 @@ def evaluate(
     again.
     """
     from judgecal.rag.evaluation.config import read_evaluate_config
+
+    options = call.options(repeats=1 if repeats is None else repeats)
+    more = {"repeats": repeats, "wrong_costs": wrong_costs, "refusal_costs": refusal_costs}
+    _evaluate(shared.workspace_of(ctx), read_evaluate_config(config), options, call, **more)
+
+
+def _evaluate(
+    workspace: Workspace, config: ReadConfig, options: RunOptions, call: shared.RunArguments, **more: Any
+) -> None:
+    """Run a configuration, or show what it would call, and print what it came to."""
     from judgecal.rag.evaluation.run import EvaluateRun
 
     run = EvaluateRun(
-        workspace=shared.workspace_of(ctx),
-        config=read_evaluate_config(config),
-        options=call.options(repeats=1 if repeats is None else repeats),
-        repeats=repeats,
-        wrong_costs=wrong_costs,
-        refusal_costs=refusal_costs,
-        seed=call.seed,
-        out=call.name,
+        workspace=workspace, config=config, options=options, seed=call.seed, out=call.name, **more
     )
     if call.dry_run:
         shared.show_plan(run.preview(), json=call.json)

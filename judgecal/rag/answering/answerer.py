@@ -1,31 +1,25 @@
-"""Who answers, an `answer_*` signature + model asked as a judge is; and who grades the answers."""
+"""Who answers: an `answer_*` signature + model, asked as a judge is."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from judgecal.engine import Message, ParsedReply
 from judgecal.errors import InputError, refuse
-from judgecal.judges import Judge, JudgeAdapter, JudgeName, item_inputs, judge_named, reply_fields
+from judgecal.judges import JudgeAdapter, JudgeName, item_inputs, reply_fields
 from judgecal.judges.chat import reply_schema
 from judgecal.judges.reply import after_thoughts
 from judgecal.models import load_catalogue
 from judgecal.models.embedded import VERSION
-from judgecal.production.suite import LoadedJudge
-from judgecal.rag.evaluation.summary import CORRECTNESS
 from judgecal.records import ITEM_UNIT, Failure, Item, digest
-from judgecal.selection.lock import load_lock
 from judgecal.signatures import load_signature
-from judgecal.stats import Calibration
 from judgecal.workspace import Workspace
 
 _INPUTS = ("question", "context", "contexts")
 _REFUSE = "If the contexts do not hold the answer, reply with exactly these words and no others:"
-_DEFAULT_JUDGE = "correctness_v3@embedded"
 
 
 class Writer:
@@ -147,85 +141,3 @@ class Answerer(Writer):
             return ParsedReply(None, failure=fields)
         others = [fields[name] for name in self.texts if name != self.field and name in fields]
         return ParsedReply(fields[self.field], "\n".join(others))
-
-    def check_items(self, items: Sequence[Item]) -> None:
-        """Refuse documents that the prompt has no place for."""
-        if not self.reads_contexts and any(item.contexts for item in items):
-            raise InputError(
-                f"signature {self.signature.name} has no input context or contexts, so that no document "
-                f"would reach {self.name}: give it one, or use --contexts none"
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class GradedBy:
-    """Who graded, as the result names it."""
-
-    described: str  # its string, or the lock that it comes from
-    locked_on: str | None  # the gold set; None where it was not locked
-    fingerprint: str
-    band: float | None = None  # half the width of its own uncertainty in percentage points, where known
-    band_from: str | None = None  # what the band is, in words
-    calibration: Calibration | None = None  # its lock's map, from verdicts to shares of the people's scale
-
-
-@dataclass(frozen=True, slots=True)
-class Grader:
-    """A judge in the role of the grader of answers, by the map of its lock where it has one."""
-
-    loaded: LoadedJudge
-    about: GradedBy
-
-    @property
-    def judge(self) -> Judge:
-        return self.loaded.judge
-
-    def __post_init__(self) -> None:
-        if not self.judge.scale.numeric:
-            unfit = "gives words without an order, and we rate an answer in percent"
-            raise InputError(f"{self.judge.name} {unfit}: use another")
-
-    def warnings(self, answerers: Sequence[Answerer], groups: Collection[str]) -> list[str]:
-        """What stands against its grading these answerers' answers to these questions."""
-        notes, model, trained = [], self.judge.model, self.judge.trained_on & set(groups)
-        if self.about.locked_on is None:
-            unknown = "nobody here knows how far its ratings agree with people's"
-            notes.append(f"{self.about.described} was not locked on a gold set: {unknown}")
-        if model is not None and any(answerer.model.id == model.id for answerer in answerers):
-            notes.append(
-                f"model {model.alias} answers and rates its own answers, and judges favour their own"
-            )
-        if trained:
-            of = f"labels of {len(trained)} of these questions"
-            notes.append(f"{self.judge.name} was trained on {of}: it may know them")
-        return notes
-
-
-def choose_grader(
-    judge: str | None, lock: Path | None, *, workspace: Workspace, trust_lock: bool = False
-) -> Grader:
-    """Who grades: a named judge (`correctness_v3@embedded` where none is), or the judge of a lock.
-
-    The band of a lock's judge is what its bias on test may be; `trust_lock` is as `Lock.runnable` has it.
-    """
-    if lock is None:
-        named = judge_named(judge or _DEFAULT_JUDGE, workspace=workspace)
-        if named.unit != ITEM_UNIT:
-            raise InputError(f"{named.name} judges single contexts, and we rate whole answers")
-        return Grader(LoadedJudge.unlocked(CORRECTNESS, named), GradedBy(named.name, None, named.fingerprint))
-    if judge is not None:
-        raise InputError(f"--lock {lock} and --judge {judge} both name who rates: give one of them")
-    locked = load_lock(lock)
-    loaded = LoadedJudge.locked(CORRECTNESS, lock, workspace, trust_lock=trust_lock)
-    gold, bias, rule = locked.gold, locked.applied.get("bias"), loaded.rule
-    people = rule.common if rule.calibration is None else rule.people
-    band, to_shares = None, rule.calibration
-    if to_shares is not None:
-        shares = tuple((label - people.low) / people.span for label in to_shares.values)
-        to_shares = replace(to_shares, values=shares)
-    if bias is not None and bias.low is not None and bias.high is not None:
-        band = 100.0 * max(abs(bias.low), abs(bias.high)) / people.span
-    band_from = f"the farther end of its bias on the test items of {gold.set}"
-    described = f"{locked.judge} ({lock.name})"
-    by = GradedBy(described, gold.set, loaded.judge.fingerprint, band, band_from, to_shares)
-    return Grader(loaded, by)

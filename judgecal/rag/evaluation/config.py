@@ -154,9 +154,10 @@ class SystemTable:
 
 @dataclass(frozen=True, slots=True)
 class ReadConfig:
-    """A configuration that holds no mistake that its text shows."""
+    """A configuration that holds no mistake that its text shows: a file, or made by `answer` in memory."""
 
-    path: Path  # paths in the file are taken from its folder
+    command: tuple[str, ...]  # the words that run it: `evaluate FILE`, or `answer` with its options
+    folder: Path  # from where paths in it are taken
     tables: EvaluateConfig
     systems: tuple[SystemTable, ...]
 
@@ -186,7 +187,7 @@ def read_evaluate_config(path: Path) -> ReadConfig:
     ]
     refuse(list(dict.fromkeys(problems)))
     assert tables is not None
-    return ReadConfig(path, tables, tuple(systems))
+    return ReadConfig(("evaluate", where), path.parent, tables, tuple(systems))
 
 
 def _read_systems(
@@ -339,7 +340,7 @@ def system_of(
     if table.kind == "http":
         return HttpSystem(name, options, documents)
     if table.kind == "python":
-        return FunctionSystem(name, options, (config.path.parent, workspace.root, Path()))
+        return FunctionSystem(name, options, (config.folder, workspace.root, Path()))
     return RecordedSystem(name, options)
 
 

@@ -74,6 +74,7 @@ def evaluate_document(result: EvaluateResult) -> Document:
         sections=[
             _outcomes(result),
             _systems(result),
+            *filter(None, [_contexts(result)]),
             *curves_section(result),
             *sections_behind(result),
             *notes_section(notes, short=True),
@@ -184,6 +185,15 @@ def _decided(result: EvaluateResult) -> tuple[str, ...]:
     if best.n_questions < _FEWEST:
         asked = numbers.count_of(best.n_questions, "question")
         return "too few", "Too few questions to decide anything.", f"{asked}, and {_FEWEST} are the least."
+    if any(setting.withholds for setting in result.settings):
+        right = [f"{one.system}: {one.outcomes.right_refusal.count:,}" for one in result.systems]
+        why = "The reference document was left out, so a refusal is right."
+        return (
+            "cannot tell",
+            "Do not rank by the total here.",
+            why,
+            f"Right refusals: {', '.join(right[:_NAMED])}.",
+        )
     if n == 1:
         return "measured", f"{first} reaches {total}.", "No other system was held against it."
     if best.best is not None:
@@ -327,11 +337,7 @@ def _facts(result: EvaluateResult) -> Iterator[Fact]:
         return
     for pair in result.comparisons:
         if pair.judge is None and {pair.a, pair.b} == {highest.system, best.runner_up}:
-            lead = pair.difference
-            if pair.a != highest.system:  # a difference the other way round
-                ends = (lead.value, lead.high, lead.low)
-                value, low, high = (None if end is None else -end for end in ends)
-                lead = dataclasses.replace(lead, value=value, low=low, high=high)
+            lead = pair.difference if pair.a == highest.system else turned(pair.difference)
             runner_up = result.labels[str(best.runner_up)]
             yield Fact(numbers.difference(lead, 2), f"over the runner-up, {runner_up}.")
     if highest.usd_per_1k is not None:
@@ -375,6 +381,49 @@ def _outcomes(result: EvaluateResult) -> Section:
         short=True,
     )
     return Section("outcomes", "Answerable and answered", caption, [shares])
+
+
+_KINDS = {"controlled": "controlled", "topk": "retrieved", "own": "its own", "none": "closed book"}
+
+
+def _contexts(result: EvaluateResult) -> Section | None:
+    """One answerer with several kinds of contexts: what retrieval costs; None where none has several."""
+    kinds: dict[str, dict[str, str]] = {}
+    for setting in result.settings:
+        if setting.contexts:
+            kinds.setdefault(setting.table, {})[setting.contexts] = setting.system
+    kinds = {name: systems for name, systems in kinds.items() if len(systems) > 1}
+    if not kinds:
+        return None
+    totals = {system.system: numbers.estimate(system.total, 2) for system in result.systems}
+    pairs = {(pair.a, pair.b): pair.difference for pair in result.comparisons if pair.judge is None}
+
+    def costs(systems: dict[str, str]) -> str:
+        """The controlled total less the retrieved one, paired by question."""
+        a, b = systems.get("controlled", ""), systems.get("topk", "")
+        difference = pairs.get((a, b)) or (turned(pairs[b, a]) if (b, a) in pairs else None)
+        return numbers.DASH if difference is None else numbers.difference(difference, 2)
+
+    there = [kind for kind in _KINDS if any(kind in systems for systems in kinds.values())]
+    rows = [
+        [name, *(totals.get(systems.get(kind, ""), numbers.DASH) for kind in there), costs(systems)]
+        for name, systems in kinds.items()
+    ]
+    caption = (
+        "Fix the retriever or the answerer? Total with the right document in hand (controlled), with the "
+        "documents that BM25 ranks first (retrieved), and with none (closed book: what it knows by heart). "
+        "Retrieval costs the controlled total less the retrieved one, paired by question; what is missing to "
+        "1 with the right document in hand is lost by the answerer."
+    )
+    header = ["answerer", *(_KINDS[kind] for kind in there), "retrieval costs"]
+    return Section("contexts", "Where the points go", caption, [Table(header, rows, short=True)])
+
+
+def turned(estimate: Estimate) -> Estimate:
+    """A difference the other way round."""
+    ends = (estimate.value, estimate.high, estimate.low)
+    value, low, high = (None if end is None else -end for end in ends)
+    return dataclasses.replace(estimate, value=value, low=low, high=high)
 
 
 def _totals(result: EvaluateResult, behind: Table) -> Picture:

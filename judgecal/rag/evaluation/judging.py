@@ -1,4 +1,4 @@
-"""Systems answer questions, and suites, locks and local judges rate the answers: `evaluate` and `answer`.
+"""Systems answer questions, and suites, locks and local judges rate the answers.
 
 Each answer and each verdict is had once, whatever interrupts the run: the systems' journals, the journal of
 judgements and `items.jsonl` are in the experiment's folder.
@@ -61,7 +61,7 @@ from judgecal.rag.evaluation.summary import (
     mean_of,
 )
 from judgecal.rag.evaluation.system import Asking, System, SystemAnswer
-from judgecal.records import PAIR_UNIT, PREFERS_A, Item, Pair
+from judgecal.records import ITEM_UNIT, PAIR_UNIT, PREFERS_A, Item, Pair
 from judgecal.scale import Label, Scale
 from judgecal.tables import write_json_lines
 from judgecal.workspace import Workspace, shown
@@ -99,7 +99,6 @@ class Panel:
     suite: str
     columns: tuple[SuiteColumn, ...]  # `correctness` among them
     repeats: int  # of judges that call a model
-    label: str = ""  # what progress shows instead of the suite's name
     pairs: tuple[SuiteColumn, ...] = ()  # of judges of pairs
 
     @property
@@ -256,12 +255,6 @@ def _share(label: Label | None, scale: Scale) -> float | None:
     return None if label is None else (float(label) - scale.low) / scale.span
 
 
-def panel_of(loaded: LoadedJudge) -> Panel:
-    """A judge that alone rates how right an answer is, once."""
-    name = loaded.judge.name
-    return Panel(name, (SuiteColumn(CORRECTNESS, "rating", (loaded,)),), 1, label=f"rating by {name}")
-
-
 def read_panel(table: JudgesTable, folder: Path, workspace: Workspace) -> Panel:
     """The judges of a configuration; paths of locks and of a suite are taken from its `folder`."""
     if table.judge is None:
@@ -317,6 +310,11 @@ def read_panel(table: JudgesTable, folder: Path, workspace: Workspace) -> Panel:
     problems += [
         f"pooled: {name} is a column already: give another name" for name in table.pooled if name in names
     ]
+    problems += [
+        f"{column.judges[0].judge.name} judges single contexts, and correctness is of whole answers"
+        for column in columns
+        if column.name == CORRECTNESS and column.judges[0].judge.unit != ITEM_UNIT
+    ]
     if CORRECTNESS not in names:
         problems.append(
             f"suite {suite.name} has no judge called {CORRECTNESS}, which says how right an answer is: "
@@ -337,8 +335,8 @@ def answered_items(folder: Path) -> tuple[Item, ...]:
     path = folder / ITEMS_FILE
     if not path.is_file():
         raise InputError(
-            f"{shown(folder)}: holds no answers ({ITEMS_FILE}): give an experiment of `judgecal answer`; "
-            "the same command finishes an interrupted run"
+            f"{shown(folder)}: holds no answers ({ITEMS_FILE}): give an experiment of `judgecal answer` or "
+            "`evaluate`; the same command finishes an interrupted run"
         )
     return read_items(path)
 
@@ -349,15 +347,18 @@ class SystemRun:
 
     experiment: Experiment
     questions: Sequence[Question]
-    systems: Sequence[tuple[System, Path]]  # its journals' folder; one may answer under several names
+    systems: Sequence[tuple[System, Path]]  # each with the folder of its journals
     panel: Panel
     options: RunOptions
-    live: bool  # systems are asked live, and once, whatever the options say: how long they take is measured
     # The answers that may come, for a preview: likely ones, or, given True, as long as may be.
     guess: Callable[[bool], Iterable[SystemAnswer]]
     refusals: Mapping[str, str] = field(
         default_factory=dict
     )  # system -> the words it was told to refuse with
+
+    @cached_property
+    def _withholding(self) -> frozenset[str]:
+        return frozenset(system.name for system, _ in self.systems if system.withholds)
 
     @cached_property
     def _by_group(self) -> dict[str, Question]:
@@ -370,8 +371,7 @@ class SystemRun:
         require_prices([*models, *judges], self.options.budget_usd)
 
     def _asking(self, folder: Path, budget: Budget) -> Asking:
-        options = replace(self.options, limit=None)
-        return Asking(folder, replace(options, repeats=1) if self.live else options, budget)
+        return Asking(folder, replace(self.options, limit=None, repeats=1), budget)
 
     def preview(self) -> CostEstimate:
         """What a run would call; nothing is written. Answers that are not there yet are guessed."""
@@ -435,7 +435,7 @@ class SystemRun:
         with open_journal(self.experiment.journal, self.options) as journal:
             if rows:
                 due = running.due(asked, journal, self.options)
-                judge_to_journal(due, budget=budget, label=panel.label or f"suite {panel.suite}")
+                judge_to_journal(due, budget=budget, label=f"suite {panel.suite}")
             for answer in answers:
                 verdicts = running.verdicts(rows[answer.item_id], journal) if answer.item_id in rows else {}
                 measured.append(self._measured(answer, panel, verdicts))
@@ -451,6 +451,7 @@ class SystemRun:
 
     def _measured(self, answer: SystemAnswer, panel: Panel, verdicts: dict[str, Verdicts]) -> Measured:
         question, names = self._by_group[answer.question], [column.name for column in panel.columns]
+        answerable = question.answerable and answer.system not in self._withholding
         shares = {name: verdicts[name].share if name in verdicts else None for name in names}
         answered: bool | None = None
         if answer.answer is not None:
@@ -460,13 +461,13 @@ class SystemRun:
                 else float(not refuses(answer.answer, self.refusals.get(answer.system)))
             )
             answered = None if share is None else share >= 0.5
-            if CORRECTNESS not in verdicts and not question.answerable:
+            if CORRECTNESS not in verdicts and not answerable:
                 shares[CORRECTNESS] = 0.0  # without a reference: whatever it says, there is nothing to say
         return Measured(
             system=answer.system,
             question=question.group,
             documents=question.reference_documents,
-            answerable=question.answerable,
+            answerable=answerable,
             is_complex=complexity_of(question.question) == "complex",
             given=answer,
             answered=answered,

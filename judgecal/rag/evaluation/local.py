@@ -26,6 +26,7 @@ from judgecal.goldset import Document
 from judgecal.judges import Respondent
 from judgecal.models import ModelSpec
 from judgecal.rag.answering.answerer import Answerer
+from judgecal.rag.answering.contexts import ContextConfig, serve
 from judgecal.rag.answering.questions import Question
 from judgecal.rag.evaluation.local_search import (
     Embedder,
@@ -90,6 +91,7 @@ class LocalConfig(BaseModel):
     """The table of a local pipeline."""
 
     model_config = _TABLE
+    contexts: ContextConfig = ContextConfig()  # what is handed over instead of what the index finds
     chunk: ChunkConfig = ChunkConfig()  # how documents are cut: whole sentences up to a size
     index: str = "bm25"  # `bm25`, or `embed:MODEL`, an alias or a litellm id
     tokenizer: str = "words"  # which words `bm25` sees: `words`, `split` or `stem:LANGUAGE`
@@ -119,6 +121,7 @@ class LocalConfig(BaseModel):
                 check()
             except InputError as error:
                 yield from error.problems
+        yield from self.contexts.problems()
         if self.reranks and self.top_n > self.top_k:
             yield (
                 "top_n must not be above top_k, which the reranker chooses from: "
@@ -142,7 +145,15 @@ class LocalSystem(System):
     documents: Callable[[], Sequence[Document]]  # the texts that are searched
     workspace: Workspace  # where signatures and model aliases are found
 
-    shows_contexts = True
+    @property
+    def shows_contexts(self) -> bool:
+        """Whether answers rest on any: not closed book."""
+        return self.table.contexts.kind != "none"
+
+    @property
+    def withholds(self) -> bool:
+        """Whether no answer stands in what is handed over, so that a refusal is right."""
+        return self.table.contexts.without_reference
 
     # --- who is called
 
@@ -168,20 +179,22 @@ class LocalSystem(System):
         return models_of(respondent for respondent in called if respondent is not None)
 
     def check(self, questions: Sequence[Question]) -> list[str]:
-        problems = list(self.table.problems())
-        if not any(document.text.strip() for document in self.documents()):
+        problems, kind = list(self.table.problems()), self.table.contexts.kind
+        if kind not in ("none", "own") and not any(document.text.strip() for document in self.documents()):
             problems.append(
                 "there is no document with a text to search: give [documents] path, or a set that has some"
             )
+        if kind == "own" and not any(question.contexts for question in questions):
+            problems.append("no question brings contexts of its own: leave contexts own out")
         for called in ("answerer", "reranker", "embedder"):
             try:
                 respondent: Respondent | None = getattr(self, called)
                 if called == "answerer":
                     signature, model = self.answerer.signature, self.answerer.model
-                    if not self.answerer.reads_contexts:
+                    if kind != "none" and not self.answerer.reads_contexts:
                         problems.append(
-                            f"signature {signature.name} has no input context, so that no chunk would reach "
-                            "it"
+                            f"signature {signature.name} has no input context or contexts, so that no "
+                            "document would reach it: give it one, or use contexts none"
                         )
                     if self.table.answerer.temperature is not None and model.sent_temperature is None:
                         problems.append(
@@ -201,11 +214,19 @@ class LocalSystem(System):
 
     def _decides_contexts(self) -> dict[str, Any]:
         table, reranker = self.table, self.reranker
+        if self._chosen:
+            decides = {**table.contexts.decides(), "tokenizer": table.tokenizer}
+            return {"contexts": decides, "documents": self._searched["documents"]}
         decides = {**self._searched, "strategy": table.strategy, "top_n": table.top_n}
         if reranker:
             by = {"name": reranker.name, "fingerprint": reranker.fingerprint}
             decides |= {"top_k": table.top_k, "reranker": by}
         return decides
+
+    @property
+    def _chosen(self) -> bool:
+        """Whether contexts are chosen by a rule, and not searched for."""
+        return self.table.contexts.kind != "search"
 
     @cached_property
     def _searched(self) -> dict[str, Any]:
@@ -227,7 +248,7 @@ class LocalSystem(System):
 
     def preview(self, questions: Sequence[Question], asking: Asking) -> CostEstimate:
         """What `answer` would call now; before a search, what would be found is known from BM25."""
-        with_contexts = self._journal(asking).settled(questions)
+        with_contexts = self._served(questions) or self._journal(asking).settled(questions)
         due = [question for question in questions if question.group not in with_contexts]
         estimates = list[CostEstimate]()
         if due:
@@ -237,12 +258,7 @@ class LocalSystem(System):
         return together(estimates)
 
     def answer(self, questions: Sequence[Question], asking: Asking) -> list[SystemAnswer]:
-        with self._journal(asking).open() as journal:
-            with_contexts = journal.settled(questions)
-            due = [question for question in questions if question.group not in with_contexts]
-            with_contexts |= self._rows(due, self._search(due, asking) if due else ())
-            for question in due:
-                journal.add(question, with_contexts[question.group])
+        with_contexts = self._served(questions) or self._searched_for(questions, asking)
         items = _items(questions, with_contexts)
         rows = call(self.answerer, items, asking, REPLIES_FILE, label=self.name)
         replies = {row.item_id: row for row in rows}
@@ -263,6 +279,28 @@ class LocalSystem(System):
                 )
             answers.append(answer)
         return answers
+
+    def _served(self, questions: Sequence[Question]) -> dict[str, SystemAnswer]:
+        """By group, the contexts that are chosen by a rule, as answers that are not there yet."""
+        if not self._chosen:
+            return {}
+        served = serve(questions, self.documents(), self.table.contexts, self.table.tokenizer)
+        answer = SystemAnswer(self.name, "", "", latency_s=0.0, cost_usd=0.0)
+        return {
+            group: dataclasses.replace(answer, question=group, contexts=given.contexts)
+            if given.problem is None
+            else SystemAnswer(self.name, group, None, error=Failure("refused", f"not asked: {given.problem}"))
+            for group, given in served.items()
+        }
+
+    def _searched_for(self, questions: Sequence[Question], asking: Asking) -> dict[str, SystemAnswer]:
+        with self._journal(asking).open() as journal:
+            with_contexts = journal.settled(questions)
+            due = [question for question in questions if question.group not in with_contexts]
+            with_contexts |= self._rows(due, self._search(due, asking) if due else ())
+            for question in due:
+                journal.add(question, with_contexts[question.group])
+        return with_contexts
 
     def _journal(self, asking: Asking) -> AnswerJournal:
         """What was found for each question: contexts, or why there are none."""

@@ -1,4 +1,4 @@
-"""What `evaluate` comes to: the systems, what sets them apart; and the four states of it as files.
+"""What `evaluate` and `answer` come to: the systems, what sets them apart; the four states as files.
 
 A state is a Parquet and a CSV file, each written whole when it is reached. Texts of test questions, and what
 was answered to them, stand in none of them: these rows are `sealed` and counted.
@@ -64,6 +64,8 @@ class SystemSetting:
     kind: str  # local, http, python or answers
     settings: Mapping[str, Setting]  # its factors with their values
     shows_contexts: bool  # where not, what rests on contexts is not measured
+    contexts: str = ""  # of a local system whose contexts are chosen by a rule: which kind
+    withholds: bool = False  # whether the reference documents are left out: a refusal is right
     label: str = ""  # how pages call it: in a sweep by what sets it apart, `top_n=3`; else its name
 
 
@@ -123,7 +125,7 @@ class FailedVerdicts:
 
 @dataclass(frozen=True, slots=True)
 class EvaluateResult(Result):
-    """What `evaluate` came to."""
+    """What `evaluate`, or `answer`, came to."""
 
     experiment: str
     states: States
@@ -257,7 +259,8 @@ class StateFiles:
             correctness = (
                 -1.0 if answer.answered is False else answer.correctness if answer.answered else None
             )
-            row = self._answer(answer.given) | _row(VERDICT_COLUMNS, answer, correctness=correctness)
+            row = self._answer(answer.given) | {"answerable": answer.answerable}
+            row |= _row(VERDICT_COLUMNS, answer, correctness=correctness)
             for column in columns:
                 row[f"{column}_share"] = answer.measures.get(column)
                 if column in answer.verdicts:

@@ -1,4 +1,4 @@
-"""`evaluate`: systems x questions x judges, from the configuration to the result."""
+"""`evaluate` and `answer`: systems x questions x judges, from the configuration to the result."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ from judgecal.rag.evaluation.result import (
 from judgecal.rag.evaluation.summary import LEVEL, Costs, Measured, by_tag, documents_of, summarise
 from judgecal.rag.evaluation.system import Setting, System, SystemAnswer
 from judgecal.records import Context, digest
-from judgecal.workspace import Workspace, find_workspace, shown
+from judgecal.workspace import Workspace, find_workspace
 
 _F = TypeVar("_F")
 _LIKELY, _MOST = 2_000, 20_000
@@ -79,7 +79,7 @@ class EvaluateRun:
     @property
     def _folder(self) -> Path:
         """From where paths of the configuration are taken."""
-        return self.config.path.parent
+        return self.config.folder
 
     @cached_property
     def source(self) -> QuestionSource:
@@ -123,7 +123,7 @@ class EvaluateRun:
         """Where answers, verdicts and result go; limit, repeats, costs and pass mark are no part of it."""
         source = self.source
         config: dict[str, Any] = {
-            "command": "evaluate",
+            "command": self.config.command[0],
             **({} if source.split is None else {"gold": {"set": source.name, "sha256": source.sha256}}),
             "suite": self.panel.suite,
             "questions": {"name": source.name, "sha256": source.sha256, "split": source.split},
@@ -152,7 +152,6 @@ class EvaluateRun:
             systems,
             self.panel,
             self.options,
-            live=True,
             guess=self._guess,
             refusals={name: who.refusal_message for name, who in told.items() if who.refusal_message},
         )
@@ -221,7 +220,16 @@ class EvaluateRun:
         models = [judge.judge.model for judge in self.panel.members if judge.judge.model is not None]
         unknown = any(one.given.prompt_tokens is not None and one.given.cost_usd is None for one in measured)
         priced = not unknown and all(model.priced for model in models)
-        notes = (*self.source.notes, *self.collection[1], *self.panel.trained_notes(self.questions), *notes)
+        own = {one.id for _, system in self.systems for one in system.models()} & {one.id for one in models}
+        favour = "answers and rates its own answers, and judges favour their own"
+        rated = [f"model {name} {favour}" for name in sorted(own)]
+        notes = (
+            *rated,
+            *self.source.notes,
+            *self.collection[1],
+            *self.panel.trained_notes(self.questions),
+            *notes,
+        )
         usd = budget.spent_usd if priced else None
         result = _result(self, panel, measured, states.paths, notes, preferences, usd=usd)
         pooled = self.config.tables.judges.pooled
@@ -249,7 +257,15 @@ def _result(
     curves = tuple(_curves(run, measured))
     bases = tuple(table.name for table, _ in run.systems if table.is_base)
     settings = [
-        SystemSetting(table.name, table.table, table.kind, table.settings, system.shows_contexts)
+        SystemSetting(
+            table.name,
+            table.table,
+            table.kind,
+            table.settings,
+            system.shows_contexts,
+            contexts=_contexts_of(table),
+            withholds=system.withholds,
+        )
         for table, system in run.systems
     ]
     best = best_of(values_of(measured), seed=seed)
@@ -260,7 +276,7 @@ def _result(
         f"judges:{','.join(full_name(one.judge) for one in judges.members)}|repeats:{judges.repeats}|"
         f"level:{LEVEL:g}|seed:{seed}|version:{__version__}"
     )
-    again = ["judgecal", "evaluate", shown(run.config.path), *(["--name", run.out] if run.out else [])]
+    again = ["judgecal", *run.config.command, *(["--name", run.out] if run.out else [])]
     return EvaluateResult(
         experiment=run.experiment.slug,
         states=states,
@@ -302,6 +318,12 @@ def _result(
         run_line=run_line,
         again=shlex.join([*again, "--retry-unscored"]),
     )
+
+
+def _contexts_of(table: SystemTable) -> str:
+    """The kind of contexts that a local system is given by a rule; empty for all that search."""
+    kind: str = table.options.contexts.kind if table.kind == "local" else "search"
+    return "" if kind == "search" else kind
 
 
 def _curves(run: EvaluateRun, measured: Sequence[Measured]) -> Iterator[FactorCurve]:

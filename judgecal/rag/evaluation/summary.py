@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from judgecal.errors import InputError
 from judgecal.rag.answering.questions import Question
@@ -24,8 +24,8 @@ BEST = 100.0
 MEAN = "mean_agreement"
 LEVEL = 0.95
 """Nominal coverage of every interval here."""
-Points = Sequence[float | Sequence[float | None] | None]
-"""Of each question in points of 100, or of each repeat of it; None where unscored."""
+Points = Sequence[float | None]
+"""Of each question in points of 100; None where unscored."""
 Unscored = Literal["drop", "wrong"]
 
 
@@ -88,12 +88,6 @@ class Measured:
         """Correctness in percent, whether or not it answered."""
         return None if self.correctness is None else round(100.0 * self.correctness, 9)
 
-    @property
-    def rating(self) -> Judgement | None:
-        """The judgement that correctness rests on, the first of several."""
-        verdicts = self.verdicts.get(CORRECTNESS)
-        return verdicts.rows[0] if verdicts is not None and verdicts.rows else None
-
 
 def mean_of(values: Sequence[float | None]) -> float | None:
     """The mean of those that are there; None where none is."""
@@ -150,6 +144,19 @@ class Seconds:
 
 
 @dataclass(frozen=True, slots=True)
+class PointRange:
+    """The correctness of the answers that have one, refusals among them, in percent; None where none has."""
+
+    count: int
+    min: float | None
+    max: float | None
+    average: float | None
+    p50: float | None
+    p90: float | None
+    p95: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class SystemSummary:
     """One system over all questions, or those of one document; shares 0..1, their intervals by question."""
 
@@ -168,6 +175,7 @@ class SystemSummary:
     total_by_document: Estimate
     measures: Mapping[str, Estimate]  # each column of the suite, over the questions that have it
     outcomes: Outcomes
+    points: PointRange
     utility: Estimate  # the mean worth at the stated costs, an unscored question as a wrong answer
     latency_s: Seconds
     ttft_s: Seconds  # to the first token or byte
@@ -323,6 +331,7 @@ def _summary(
     for question, value in total.items():
         for name in named[question]:
             by_document.setdefault(name, []).append(value or 0.0)
+    points: dict[str, Any] = described([rate for answer in asked if (rate := answer.percentage) is not None])
     came = [answer for answer in asked if answer.given.answer is not None]
     given = [answer.given for answer in came]
     latency = seconds_of((answer.given.latency_s, answer.is_complex) for answer in came)
@@ -345,6 +354,7 @@ def _summary(
         outcomes=Outcomes(
             **{kind: cell(kind) for kind in get_args(OutcomeKind)}, right_at=right_at, n_unscored=n_unknown
         ),
+        points=PointRange(**points),
         utility=replace(utility, n_unscored=n_unknown),
         latency_s=latency,
         ttft_s=seconds_of((answer.given.first_s, answer.is_complex) for answer in came),

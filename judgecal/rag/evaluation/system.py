@@ -14,7 +14,7 @@ import json
 import math
 import numbers
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, get_args
@@ -62,8 +62,6 @@ class SystemAnswer:
     completion_tokens: int | None = None
     cost_usd: float | None = None  # summed over attempts, None where it is not known
     at: str = ""  # UTC, ISO 8601; "" where it is not known
-    # which of several answers to one question, from 0; journals of evaluate hold one answer each
-    repeat: int = field(default=0, metadata={"json": False})
 
     def __post_init__(self) -> None:
         """Whoever gave it, and through whichever file: texts that every file can hold."""
@@ -80,8 +78,8 @@ class SystemAnswer:
 
     @property
     def item_id(self) -> str:
-        """Of the answer as an item: `<group>::<system>`, from the second repeat on `::2` ..."""
-        return f"{self.question}::{self.system}" + (f"::{self.repeat + 1}" if self.repeat else "")
+        """Of the answer as an item: `<group>::<system>`."""
+        return f"{self.question}::{self.system}"
 
     def item(self, question: Question) -> Item:
         """The answer as judges see it and `gold sheet` draws it."""
@@ -114,6 +112,11 @@ class System(Protocol):
     """A system, made of its table in the configuration; making it calls nobody and reads no document."""
 
     name: str  # as tables show it: `NAME`, in a sweep `NAME(chunk=512, top_n=2)`
+
+    @property
+    def withholds(self) -> bool:
+        """Whether the reference documents are left out, so that a refusal is right."""
+        return False
 
     @property
     def shows_contexts(self) -> bool:
@@ -408,29 +411,6 @@ class RecordedSystem(System):
         if table.system is None and len(systems) > 1:
             raise InputError(f"{recorded.name}: holds the answers of {listed(systems)}: name one with system")
         return recorded, table.system or systems[0]
-
-
-class RecordedTable(System):
-    """The systems of a file whose answers were matched with the questions already; contexts are not read."""
-
-    shows_contexts = False
-
-    def __init__(self, recorded: RecordedAnswers) -> None:
-        self.name, self.recorded = "recorded", recorded
-
-    def config(self) -> dict[str, Any]:
-        return self.recorded.config()
-
-    def preview(self, questions: Sequence[Question], asking: Asking) -> CostEstimate:
-        return CostEstimate(0, 0, 0, 0.0)
-
-    def answer(self, questions: Sequence[Question], asking: Asking) -> list[SystemAnswer]:
-        """One answer a system and question; a question without a row is a failure."""
-        return [
-            _recorded(self.recorded, system, question, system, contexts=False)
-            for system in self.recorded.rows
-            for question in questions
-        ]
 
 
 def _recorded(
