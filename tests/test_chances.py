@@ -1,4 +1,4 @@
-"""ProbeVerdicts from the chances of tokens: which token it is, what counts, who refuses, and what graded judges
+"""Verdicts from the chances of tokens: which token it is, what counts, who refuses, and what graded judges
 make of it."""
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def test_what_cannot_be_weighted_says_so() -> None:
 
 
 def test_the_map_is_fitted_on_what_items_stand_for() -> None:
-    """ProbeVerdicts of 20 and 80 of which the drawn items say the reverse of what most items do."""
+    """Verdicts of 20 and 80 of which the drawn items say the reverse of what most items do."""
     gold = [0.0, 100.0] * 20 + [100.0, 0.0] * 30
     said = [20.0, 80.0] * 50
     weights = np.array([9.0] * 40 + [1.0] * 60)

@@ -242,7 +242,7 @@ def covered(task: tuple[str, int, str], *, data: Path, reps: int) -> tuple[int, 
 
 
 def _sampled(rng: np.random.Generator, right: Floats, rates: tuple[float, float]) -> Floats:
-    """ProbeVerdicts on answers of which some are right."""
+    """Verdicts on answers of which some are right."""
     chance = np.where(right == 1.0, rates[0], 1.0 - rates[1])
     return (rng.random(len(right)) < chance).astype(np.float64)
 

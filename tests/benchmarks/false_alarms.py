@@ -9,7 +9,7 @@ items, one
    more lenient, mirrored; `GRADED`: on graded labels, one of them rescaled) by shape and pass rate. A
    decision is wrong whichever way it goes. What `compare` refuses (a class or stratum under ten items, under
    ten questions) is left out, and its share is in brackets; a setting that is refused in more than four of
-   five samples is passed over. ProbeVerdicts of yes and no are compared as they are, which saves the time of
+   five samples is passed over. Verdicts of yes and no are compared as they are, which saves the time of
    fitting maps that change none; graded ones, which take twenty times as long, on a tenth of the samples.
 1. False alarms: two judges that are equally good at items whose labels and verdicts hang together by question
    (correlation 0.3 of the latent scores). At level 0.95 `compare` should decide in about one run of twenty,

@@ -68,7 +68,7 @@ LABELS: dict[str, tuple[str, Callable[[Floats], Floats]]] = {
 
 
 def timid(score: Floats) -> Floats:
-    """ProbeVerdicts that keep to the middle of the scale."""
+    """Verdicts that keep to the middle of the scale."""
     return np.round(100.0 * ndtr(0.5 * score), 1)
 
 

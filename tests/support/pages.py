@@ -121,7 +121,7 @@ def made_set(
 
 
 def by_kind(rows: Iterable[Mapping[str, Any]], *verdicts: Any) -> list[Any]:
-    """ProbeVerdicts of a judge that says the first of full answers, the second of half ones, the third of others."""
+    """Verdicts of a judge that says the first of full answers, the second of half ones, the third of others."""
     return [verdicts[KINDS.index(row["kind"])] for row in rows]
 
 
