@@ -231,7 +231,7 @@ def test_nothing_that_could_be_read_is_no_pass() -> None:
 
 
 def test_the_map_of_the_lock_decides_and_the_raw_verdicts_stand_beside_it() -> None:
-    """Verdicts of 100 become 60, which the map takes for 100 all the same: no loss, and yet another judge."""
+    """ProbeVerdicts of 100 become 60, which the map takes for 100 all the same: no loss, and yet another judge."""
     labels = alternating(60)
     two = two_times(labels, labels, [[min(x, 60.0)] * 2 for x in labels])
     mapped = dataclasses.replace(
@@ -408,16 +408,16 @@ def test_items_that_chose_the_judge_are_said_to_flatter_it(
     assert any("some of the items chose the judge" in note for note in notes) == flattered
 
 
-def test_other_answers_than_at_lock_time_fail(judgecal: Run, served: Served, tmp_path: Path) -> None:
+def test_other_answers_than_at_lock_time_fail(judgecal: Run, served: Served) -> None:
     served.script.change = other_way
-    ran = judgecal("gate", "--lock", served.path, "--json", "--markdown", tmp_path / "s.md")
+    ran = judgecal("gate", "--lock", served.path, "--json")
     found = one_object(ran, code=1)
     assert (found["decision"], found["repeats"], served.stub.calls) == ("fail", 2, 440)
     assert found["difference"]["high"] < 0.0 and found["difference"]["value"] < -0.03
     assert {one["item_id"] for one in found["flipped"]} <= set(served.script.verdicts)
     # Over the mark of 75 then and not now, or the other way round: v >= 75 or 100 - v >= 75.
     assert len(found["flipped"]) == sum(v >= 75 or v <= 25 for v in served.script.verdicts.values())
-    text = (tmp_path / "s.md").read_text()
+    text = judgecal("report", found["experiment"], "--format", "md").out
     assert text.startswith("**✕ fail · Stop using this judge.** ") and "correctness\\_v3\\@mine" in text
     n_sealed = sum(one["item_id"] in served.script.gold.test_ids for one in found["flipped"])
     assert re.search(rf" and \d\d more; {n_sealed} of test, which we count and never show\.", text)
@@ -443,7 +443,7 @@ def test_the_judge_s_own_noise_never_fails(judgecal: Run, served: Served) -> Non
     assert 0.02 < found["changed"]["value"] < 0.15 and found["repeats"] == served.stub.calls / 220
 
 
-def test_a_judge_of_the_same_accuracy_is_changed(judgecal: Run, served: Served, tmp_path: Path) -> None:
+def test_a_judge_of_the_same_accuracy_is_changed(judgecal: Run, served: Served) -> None:
     """Where verdict and label lie 20 apart or more, the verdict goes to the other side of its label, as far
     away."""
 
@@ -452,14 +452,14 @@ def test_a_judge_of_the_same_accuracy_is_changed(judgecal: Run, served: Served, 
         return 2 * label - verdict if 0 <= 2 * label - verdict <= 100 else verdict
 
     served.script.change = mirrored
-    ran = judgecal("gate", "--lock", served.path, "--json", "--markdown", tmp_path / "s.md")
+    ran = judgecal("gate", "--lock", served.path, "--json")
     found = one_object(ran, code=3)
     assert (found["decision"], found["headline"]["kind"]) == ("changed", "changed")
     assert found["difference"]["value"] == pytest.approx(0.0) and found["odd_one_out"]["p_at_most"] < 1e-5
     assert found["headline"]["next"].startswith(
         "judgecal score --judge correctness_v3@mine --gold starter --no-cache"
     )
-    text = (tmp_path / "s.md").read_text()
+    text = judgecal("report", found["experiment"], "--format", "md").out
     assert text.startswith("**△ changed · Another judge answers under this name.** Verdicts lie ")
     assert "odd one out: verdicts lie " in text and "another judge is shown" in text
 
@@ -468,7 +468,7 @@ HALVES = Calibration((50.0,), (0.0, 100.0), n=124, n_groups=62, fitted_on="train
 
 
 def test_the_map_of_the_lock_decides(judgecal: Run, served: Served) -> None:
-    """Verdicts move by up to 45 points, and never over the cut of the map: calibrated nothing is lost."""
+    """ProbeVerdicts move by up to 45 points, and never over the cut of the map: calibrated nothing is lost."""
     write_lock(served.path, dataclasses.replace(served.lock, calibration=HALVES))
     served.script.change = lambda item, n, verdict: 95.0 if verdict >= 50.0 else 45.0
     ran = judgecal("gate", "--lock", served.path, "--json")
@@ -512,23 +512,22 @@ def test_an_outage_is_no_failure_of_the_judge(served: Served, monkeypatch: pytes
     assert "40 of 220 calls of a pass lost their connection" in found.why
 
 
-def test_a_changed_model_is_named_first(judgecal: Run, served: Served, tmp_path: Path) -> None:
+def test_a_changed_model_is_named_first(judgecal: Run, served: Served) -> None:
     served.script.model_id = "stub-model-2026-09-09"
-    ran = judgecal("gate", "--lock", served.path, "--markdown", tmp_path / "s.md")
+    ran = judgecal("gate", "--lock", served.path, "--name", "g")
     assert ran.code == 0
     assert ran.said.startswith("Go on with this judge, under its new model id. The model changed: ")
     named = f"The model changed: the provider now answers as stub-model-2026-09-09, not {MODEL_ID}."
     assert named in " ".join(ran.out.splitlines()[:5])
-    assert "The model changed: " in (tmp_path / "s.md").read_text().splitlines()[0]
+    assert "The model changed: " in judgecal("report", "g", "--format", "md").out.splitlines()[0]
     assert gated(judgecal, served)["model_changed"] is True
 
 
-def test_neither_endpoint_nor_key_is_written(judgecal: Run, served: Served, tmp_path: Path) -> None:
+def test_neither_endpoint_nor_key_is_written(judgecal: Run, served: Served) -> None:
     served.script.change = flips(0.02)
-    ran = judgecal("gate", "--lock", served.path, "--markdown", tmp_path / "s.md")
+    ran = judgecal("gate", "--lock", served.path)
     (folder,) = experiments(served)
-    written = [*tree(folder).values(), served.path.read_bytes(), (tmp_path / "s.md").read_bytes()]
-    written.append((ran.out + ran.err).encode())
+    written = [*tree(folder).values(), served.path.read_bytes(), (ran.out + ran.err).encode()]
     address = served.stub.root.partition("//")[2]
     assert [text for text in written if KEY.encode() in text or address.encode() in text] == []
     assert served.stub.headers[0]["authorization"] == f"Bearer {KEY}"
@@ -625,11 +624,6 @@ def test_the_key_is_asked_for_before_anything_is_written(
     monkeypatch.delenv("MY_KEY")
     ran = judgecal("gate", "--lock", served.path)
     assert ran.code == 2 and "MY_KEY" in ran.err and experiments(served) == []
-
-
-def test_a_markdown_file_in_no_folder_is_refused_first(judgecal: Run, served: Served) -> None:
-    ran = judgecal("gate", "--lock", served.path, "--markdown", "nowhere/s.md")
-    assert ran.code == 2 and "--markdown nowhere/s.md" in ran.err and served.stub.calls == 0
 
 
 def test_items_without_a_locked_verdict_are_left_out_and_said(served: Served) -> None:

@@ -184,7 +184,7 @@ def _gate_headline(result: GateResult) -> Headline:
         "changed": f"judgecal score --judge {shlex.quote(result.judge)} --gold {result.gold.set} --no-cache",
     }
     changed = f"The model changed: the provider now answers as {', '.join(model.now)}, not {model.locked}."
-    rate, noise, smallest = result.flip_rate, result.noise, result.smallest_detectable
+    smallest = result.smallest_detectable
     amount = "" if smallest is None else amount_of(smallest, result.metric, result.gold.scale)
     unknown = sentences(  # what weighs most comes first
         decision == "inconclusive"
@@ -193,15 +193,6 @@ def _gate_headline(result: GateResult) -> Headline:
         bool(amount)
         and f"Whether there is a drift below {amount} of {result.metric}: these items reveal one of "
         "that size in four runs of five, a smaller one less often.",
-        bool(rate.value)
-        and rate.low is not None
-        and noise.high is not None
-        and rate.low <= noise.high
-        and "Whether the flips are more than the judge's noise at lock time: they are not shown to be.",
-        result.odd_one_out is None
-        and "Whether another judge answers: that takes three calls of an item, at lock time and now "
-        "together.",
-        model.locked is None and "Whether the provider changed the model: the lock names none.",
         result.gold.labels_by == "project" and OWN_LABELS,
         "How it judges what production sends now: these items are the ones that it was locked on.",
     )

@@ -128,9 +128,6 @@ def _lock_headline(result: JudgeResult) -> Headline:
         says, beside = "Do not use this judge.", sentence(result.warning)
     share = next(iter(words.values()), rate)
     unknown = sentences(
-        known and "What share people would pass: the rate is the judge's, and its errors are in it.",
-        bool(words)
-        and "What shares people would find: they are the judge's own, and its errors are in them.",
         share.value is not None and bool(share.reason) and f"How sure that is: {share.reason}.",
         result.n_unscored > 0
         and f"What the {unscored} unscored rows are worth: they are in no rate, and need not be like "
@@ -138,7 +135,6 @@ def _lock_headline(result: JudgeResult) -> Headline:
         len(result.systems) > 1
         and "Whether systems differ: they are shown side by side and were not compared on the same "
         "questions.",
-        "Whether the judge still judges as when it was locked: judgecal gate tells.",
         f"Whether it agrees with people on these rows as on {result.gold.set}, where it was tested: nobody "
         "labelled them.",
     )
@@ -271,12 +267,6 @@ def suite_document(result: SuiteResult) -> Document:
         },
         title="Metrics of the run",
     )
-    columns = table(
-        [(name, *pair) for name, parts in result.columns.items() for pair in parts.items()],
-        {"judge": lambda row: row[0], "part": lambda row: row[1], "column": lambda row: row[2]},
-        left=3,
-        title="Columns of the output",
-    )
     return stored_document(
         result,
         f"{result.experiment}: rows judged by a suite",
@@ -310,13 +300,7 @@ def suite_document(result: SuiteResult) -> Document:
             f"{_TRIED_AGAIN}. {result.output} has the reason of each row, by judge.",
             unscored,
         ),
-        section(
-            "names",
-            "Columns and metrics by name",
-            f"How to read {result.output}, also for a dashboard that knows these names.",
-            metrics,
-            columns,
-        ),
+        section("names", "Metrics by name", "For a dashboard that knows these names.", metrics),
         notes=_notes(result, "none"),
         short=True,
     )

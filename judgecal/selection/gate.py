@@ -455,11 +455,8 @@ def _unpaid(row: Judgement) -> bool:
 
 def _result(gate: Gate, passes: Passes, state: GateState) -> GateResult:
     lock, rule, gold, items, judge = gate.lock, gate.rule, gate.gold, gate.items, gate.judge
-    two, now, n_looks = (
-        gate.both_times(passes),
-        passes.counted,
-        looks_so_far(gate.workspace.experiments, gold),
-    )
+    two, now = gate.both_times(passes), passes.counted
+    n_looks = looks_so_far(gate.workspace.experiments, gold)
     flip_rate, changed, flipped = _flips(two, items, PassRule.of_lock(lock, two.judge), level=rule.level)
     notes = []
     if any(gold.split_of(item.group) == "test" for item in items):
@@ -478,10 +475,8 @@ def _result(gate: Gate, passes: Passes, state: GateState) -> GateResult:
         notes.append(f"{flattered}: trust the difference, as the levels flatter it")
     if lock.model is not None and lock.model_id is None:
         notes.append("the lock names no model_id, so we cannot tell whether it has changed")
-    table, column = (
-        AgreementTable(gold, items, two.passes, gate.seed, rule.level),
-        Verdicts.from_calls(judge, now),
-    )
+    table = AgreementTable(gold, items, two.passes, gate.seed, rule.level)
+    column = Verdicts.from_calls(judge, now)
     before, then = replace(table, repeats=len(two.then[0])), gate.locked_column
     locked_share, share_now = (
         sum(list(row).count(None) for row in rows) / sum(map(len, rows)) for rows in (two.then, two.now)
