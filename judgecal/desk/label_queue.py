@@ -18,14 +18,8 @@ _CLAIM_S = 300.0  # an item that a rater has before the eyes is shown to nobody 
 class LabelQueue:
     """The items that some raters are to label, and those that each of them has labelled.
 
-    Args:
-        items: their ids, in the order of the set.
-        raters: at least one.
-        overlap: the part of the items, 0..1, that every rater labels; each other item goes to the first rater
-            who comes to it.
-        shuffled: whether each rater has another order; else all see the items as they come.
-        seed: of the orders.
-        clock: seconds, for how long an item stays before a rater's eyes.
+    Of the ids `items` every rater labels the part `overlap`, 0..1; each other item goes to the first rater who
+    comes to it. `shuffled`, each rater has another order, by `seed`. `clock` gives seconds.
     """
 
     def __init__(

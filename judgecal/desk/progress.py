@@ -75,12 +75,9 @@ def contested(gold: GoldSet) -> Sequence[Item]:
 def label_document(
     result: LabelProgress, gold: GoldSet, *, adjudicates: bool, following: str, again: str
 ) -> Document:
-    """How far a labelling is.
+    """How far a labelling is; `gold` has the labels of now.
 
-    Args:
-        gold: the set with the labels of now.
-        following: the command that uses the labels, where nothing is to be settled first.
-        again: the command that goes on with the labelling.
+    `following` is the command that uses the labels, `again` the one that goes on with the labelling.
     """
     rows = [
         (rater, count(given.n), count(given.cannot_tell), count(given.left))

@@ -78,5 +78,4 @@ def answered_explorer(
         {**chips, "case:unscored": "unscored"},
         heads={"id": "item", "question": "question", "answer": "answer", "system": "system"},
         n_sealed=len(items) - len(there),
-        key=experiment.slug,
     )

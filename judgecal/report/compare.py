@@ -91,8 +91,6 @@ def compare_report(workspace: Workspace, experiment: Experiment, _margin: float)
         traits={item: [f"pair:{who}"] for item, who in pairs.items()},
         chips={f"pair:{who}": f"{who} right" for who in ("only A", "only B", "none")},
         n_sealed=len(stored.items) - len(items),
-        gold=stored.gold.name,
-        key=result.experiment,
     )
     measured = summarised_result(stored, workspace) or stored_result(stored, stored.judges, workspace)
     entries = {entry.judge: entry.decided_by(result.metric) for entry in measured.judges}

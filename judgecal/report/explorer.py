@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-import shlex
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -87,13 +86,6 @@ class Explorer(Block):
     n_sealed: int = 0  # test items, which are counted and not shown
     heads: Mapping[str, str] = field(default_factory=_ITEM.copy)  # part of a row -> its heading
     prompts: Mapping[str, str] = field(default_factory=dict)  # judge -> its prompt, where that is known
-    gold: str = ""  # the set that the labels are of
-    key: str = ""  # under which the browser keeps what was flagged: the experiment
-
-    @property
-    def relabel(self) -> str:
-        """The command that has people look at labels which look wrong again; empty without a set."""
-        return f"judgecal gold label {shlex.quote(self.gold)} --flagged flagged.csv" if self.gold else ""
 
     @property
     def sealed(self) -> str:
@@ -177,7 +169,6 @@ class Explorer(Block):
         every = [[visible(mark) for mark in row.marks] for row in rows]
         keys = dict.fromkeys(mark.partition(":")[0] + ":" for marks in every for mark in marks)
         carried = {
-            "key": self.key,
             "heads": self.heads,
             "judges": judges,
             "listed": self.listed,

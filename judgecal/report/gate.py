@@ -122,8 +122,6 @@ def _flips(
         ["locked", "now"],
         {mark: mark.replace(":", " ") for mark in marks if len(marks) <= _CHIPS},
         n_sealed=n_sealed,
-        gold=gold.name if gold else "",
-        key=result.experiment,
     )
 
 

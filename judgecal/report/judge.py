@@ -202,7 +202,6 @@ def _explorer(result: JudgeResult | SuiteResult) -> Explorer | None:
         [*judges],
         {mark: mark.partition(":")[2] for mark in verdicts if len(verdicts) <= _CHIPS * len(judges)},
         heads={"id": "line", "question": "question", "answer": "answer"},
-        key=result.experiment,
     )
 
 

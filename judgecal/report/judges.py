@@ -132,8 +132,6 @@ def _explorer(decision: JudgesDecision) -> Explorer:
         traits=decision.slices.marks if decision.slices else {},
         n_sealed=gold.n_test_items,
         prompts=decision.prompts,
-        gold=gold.set,
-        key=decision.result.experiment,
     )
 
 

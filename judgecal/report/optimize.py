@@ -123,8 +123,6 @@ def _explorer(workspace: Workspace, experiment: Experiment, result: OptimizeResu
         n_agreed=len(items) - n["better"] - n["worse"],
         others="unchanged",
         n_sealed=len(gold.test_ids),
-        gold=gold.name,
-        key=result.experiment,
     )
 
 

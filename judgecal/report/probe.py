@@ -116,7 +116,6 @@ def _explorer(result: ProbeResult, worst: ProbedJudge) -> Explorer:
         n_agreed=sum(map(len, quiet)),
         others="probes that hold",
         heads={"id": "probe", "question": "question", "answer": "answer, changed", "label": "must"},
-        key=result.experiment,
     )
 
 

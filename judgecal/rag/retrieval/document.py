@@ -48,9 +48,7 @@ def retrieval_report(workspace: Workspace, experiment: Experiment, _margin: floa
         return Row(worst.question_id, worst.question, first, further=further, label=rank)
 
     rows, title = [row(worst) for worst in result.worst], "questions whose passage came last"
-    explorer = Explorer(
-        f"{len(rows)} {title}", rows, heads=_HEADS, n_sealed=result.n_test_questions, key=result.experiment
-    )
+    explorer = Explorer(f"{len(rows)} {title}", rows, heads=_HEADS, n_sealed=result.n_test_questions)
     return replace(retrieval_document(result), explorer=explorer if rows else None)
 
 

@@ -1,13 +1,13 @@
 "use strict";
 // The explorer: filters, sorts, opens and exports the items that the page carries. Their texts only ever become
-// textContent. What is chosen stands in the address behind #, so that a link opens the same item in the same list;
-// what is flagged is kept by the browser too. Whatever has data-show filters to the rows with its marks, one a line.
+// textContent. What is chosen stands in the address behind #, so that a link opens the same item in the same list.
+// Whatever has data-show filters to the rows with its marks, one a line.
 (async () => {
   const store = document.getElementById("items");
   if (!store) return;
   const bytes = Uint8Array.from(atob(store.textContent.trim()), (one) => one.charCodeAt(0));
   const unpacked = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  const { key, heads, judges, listed, loud, chips: named, marks, items } = await new Response(unpacked).json();
+  const { heads, judges, listed, loud, chips: named, marks, items } = await new Response(unpacked).json();
   const STEP = 200; // rows drawn at once
   const at = (id) => document.getElementById(id);
   const framed = location.protocol === "about:"; // in a notebook there is no address to write to
@@ -28,11 +28,8 @@
       said && { verdict: said[0], given: said[1], error: said[2], why: item.why?.[place], raw: item.raw?.[place] });
     item.marks = new Set(marks.flatMap((key) => of(key, row)));
   });
-  const FLAGS = { ...(at("flagged") && { flag: "Label looks wrong" }), ...(judges.length && { wrong: "Judge is wrong" }) };
-  const flagsOf = (item) => Object.keys(FLAGS).filter((name) => state.flags[name].has(item.id));
-  const marked = (item, mark) => (mark === "flagged" ? flagsOf(item).length > 0 : item.marks.has(mark));
-  const known = new Set([...items.flatMap((item) => [...item.marks]), ...(Object.keys(FLAGS).length ? ["flagged"] : [])]);
-  const chips = new Map([...named, ["flagged", "flagged"]].filter(([mark]) => known.has(mark)));
+  const known = new Set(items.flatMap((item) => [...item.marks]));
+  const chips = new Map([...named].filter(([mark]) => known.has(mark)));
   const wrong = (item) => item.said.filter(parts).length;
   const byId = (a, b) => a.id.localeCompare(b.id, undefined, { numeric: true });
   const orders = {
@@ -48,13 +45,6 @@
   });
 
   // --- the state, and the address that holds it
-  // Where a page may keep nothing, as in a frame or by the browser's settings, flags stand in the address alone
-  const recall = () => { try { return JSON.parse(localStorage.getItem(`judgecal ${key}`)) || {}; } catch { return {}; } };
-  const remember = () => {
-    const kept = { keys: at("keys").checked };
-    for (const name of Object.keys(FLAGS)) kept[name] = [...state.flags[name]];
-    try { localStorage.setItem(`judgecal ${key}`, JSON.stringify(kept)); } catch { /* refused */ }
-  };
   let state, found = [], drawn = STEP;
   const read = () => {
     const given = new URLSearchParams(framed ? "" : location.hash.slice(1));
@@ -64,7 +54,6 @@
       sort: one("sort") in orders ? one("sort") : "worst",
       chips: new Set(given.getAll("only").filter((mark) => known.has(mark))),
       quiet: given.has("agreed") || !loud,
-      flags: Object.fromEntries(Object.keys(FLAGS).map((name) => [name, new Set([...given.getAll(name), ...(recall()[name] || [])])])),
     };
   };
   const address = (item) => {
@@ -73,7 +62,6 @@
     if (state.sort !== "worst") told.set("sort", state.sort);
     if (state.quiet && loud) told.set("agreed", "1");
     for (const chip of state.chips) told.append("only", chip);
-    for (const [name, ids] of Object.entries(state.flags)) for (const id of ids) told.append(name, id);
     return `#${told}`;
   };
   const write = () => framed || history.replaceState(null, "", address(state.item));
@@ -84,7 +72,7 @@
     const wanted = [...state.chips];
     const judge = judges.findIndex(({ name }) => name === state.judge);
     return (state.quiet ? items : items.slice(0, loud))
-      .filter((item) => wanted.every((mark) => marked(item, mark)) && (!needle || item.words.includes(needle)) &&
+      .filter((item) => wanted.every((mark) => item.marks.has(mark)) && (!needle || item.words.includes(needle)) &&
         (!state.tag || (item.tags || []).includes(state.tag)) && (!state.system || item.system === state.system) &&
         (judge < 0 || parts(item.said[judge])))
       .sort(orders[state.sort]);
@@ -114,7 +102,6 @@
   const count = () => { // how many are left with each: what is chosen narrows the others
     const n = new Map();
     for (const item of found) for (const mark of item.marks) n.set(mark, (n.get(mark) || 0) + 1);
-    n.set("flagged", found.filter((item) => marked(item, "flagged")).length);
     for (const mark of state.chips)
       if (![...at("chips").children].some((chip) => chip.dataset.mark === mark)) chipOf(mark, mark.replace(":", ": "));
     for (const chip of at("chips").children) {
@@ -129,7 +116,6 @@
     const inside = at("rows").contains(document.activeElement);
     at("rows").replaceChildren(...found.slice(0, drawn).map(row));
     at("more").hidden = found.length <= drawn;
-    if (at("flagged")) at("flagged").hidden = !state.flags.flag?.size;
     if (inside) at("list").focus({ preventScroll: true });
     at("shown").textContent = `${found.length.toLocaleString("en")} of ${(state.quiet ? items.length : loud).toLocaleString("en")} shown`;
     at("quiet")?.setAttribute("aria-pressed", state.quiet);
@@ -178,15 +164,9 @@
     const about = [item.system && `system ${item.system}`, ...(item.tags || [])].filter(Boolean).join(" · ");
     if (about) fact("About", about);
     const link = make("a", "Link to this item", { href: address(item.id) });
-    const flags = Object.entries(FLAGS).map(([name, title]) => {
-      const button = make("button", title, { type: "button", "aria-pressed": state.flags[name].has(item.id) });
-      button.addEventListener("click", () => toggle(name, item.id));
-      return button;
-    });
-    const keys = at("keys").checked ? ` · in the list: j/k next, ${Object.keys(FLAGS).map((name) => `${name[0]} ${FLAGS[name].toLowerCase()}, `).join("")}c copy link` : "";
-    at("one").replaceChildren(head, make("p", `${where}${keys}`, { class: "meta" }),
+    at("one").replaceChildren(head, make("p", where, { class: "meta" }),
       facts, ...judges.flatMap((judge, number) => (item.said[number] ? [said(judge, item.said[number])] : [])),
-      make("p", "", { class: "btn" }, ...flags, link));
+      make("p", "", { class: "btn" }, link));
   };
   const show = (scroll) => {
     found = filtered();
@@ -204,23 +184,6 @@
   };
   const choose = (id) => { state.item = id; write(); show(true); };
   const narrow = (change) => { change(); state.item = ""; drawn = STEP; show(false); write(); };
-  const toggle = (name, id) => {
-    const ids = state.flags[name];
-    ids.delete(id) || ids.add(id);
-    remember();
-    write();
-    show(false);
-  };
-  const step = (by) => {
-    const place = found.findIndex((item) => item.id === state.item);
-    const next = found[Math.min(Math.max(place + by, 0), found.length - 1)];
-    if (next) choose(next.id);
-  };
-  const copy = async () => {
-    const link = at("one").querySelector(".btn a");
-    await navigator.clipboard?.writeText(link.href);
-    link.textContent = navigator.clipboard ? "Link copied" : "Copy this link by hand";
-  };
 
   // --- CSV of what is shown, a calibrated verdict with the raw one beside it
   // A cell that a spreadsheet would run as a formula begins with an apostrophe
@@ -228,11 +191,11 @@
   const cell = (value) => `"${safe(String(value ?? "")).replaceAll('"', '""')}"`;
   const mapped = judges.map((_, place) => items.some((item) => item.said[place]?.given));
   const csv = (rows, file) => {
-    const header = ["item_id", "question", "reference_answer", "answer", "system", "tags", "people", "flag",
+    const header = ["item_id", "question", "reference_answer", "answer", "system", "tags", "people",
       ...judges.flatMap(({ name }, place) => [name, ...(mapped[place] ? [`${name} raw verdict`] : []),
         `${name} error`, `${name} reasoning`])];
     const lines = rows.map((item) => [item.id, item.question, (item.references || []).join(" | "), item.answer,
-      item.system, (item.tags || []).join(" "), item.label, flagsOf(item).map((name) => FLAGS[name].toLowerCase()).join("; "),
+      item.system, (item.tags || []).join(" "), item.label,
       ...item.said.flatMap((one, place) => [one?.verdict, ...(mapped[place] ? [one?.given] : []), one?.error, one?.why])]);
     const words = [header, ...lines].map((line) => line.map(cell).join(",")).join("\r\n");
     const link = make("a", "", { download: file,
@@ -260,15 +223,6 @@
     at(name)?.addEventListener("input", (event) => narrow(() => { state[name] = event.target.value; }));
   at("more").addEventListener("click", () => { drawn += STEP; show(false); });
   at("csv").addEventListener("click", () => csv(found, "items.csv"));
-  at("save-flagged")?.addEventListener("click", () => csv(items.filter((item) => state.flags.flag.has(item.id)), "flagged.csv"));
-  const KEYS = { j: () => step(1), k: () => step(-1), c: copy };
-  for (const name of Object.keys(FLAGS)) KEYS[name[0]] = () => state.item && toggle(name, state.item);
-  at("list").addEventListener("keydown", (event) => {
-    if (!at("keys").checked || event.ctrlKey || event.metaKey || event.altKey || !KEYS[event.key]) return;
-    KEYS[event.key]();
-  });
-  at("keys").checked = recall().keys !== false;
-  at("keys").addEventListener("change", () => { remember(); show(false); });
 
   // --- what on the page shows rows of it
   for (const shows of document.querySelectorAll("[data-show]")) {
