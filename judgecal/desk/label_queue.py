@@ -18,8 +18,8 @@ _CLAIM_S = 300.0  # an item that a rater has before the eyes is shown to nobody 
 class LabelQueue:
     """The items that some raters are to label, and those that each of them has labelled.
 
-    Of the ids `items` every rater labels the part `overlap`, 0..1; each other item goes to the first rater who
-    comes to it. `shuffled`, each rater has another order, by `seed`. `clock` gives seconds.
+    Of the ids `items` every rater labels the part `overlap`, 0..1; each other item goes to the first rater
+    who comes to it. `shuffled`, each rater has another order, by `seed`. `clock` gives seconds.
     """
 
     def __init__(
