@@ -466,7 +466,10 @@ def test_answers_of_a_system_become_a_labelled_set(judgecal: Callable[..., Any],
     [
         (("sheet", "nothing", "-o", "x.csv"), "unknown gold set or experiment 'nothing'"),
         (("sheet", "starter", "-o", "x.csv", "--split", "tets"), "unknown split 'tets'"),
-        (("import", "x.csv", "--as", "n", "--sheet", "--label", "a", "--map", "a=b"), "--label with --sheet"),
+        (
+            ("import", "gold/README.md", "--as", "n", "--sheet", "--label", "a", "--map", "a=b"),
+            "--label with --sheet",
+        ),
         (("import", "x.csv", "y.csv", "--as", "n", "--col", "question=q"), "x.csv: there is no such file"),
         (
             ("import", "gold/starter/items.jsonl", "--as", "n"),

@@ -391,12 +391,12 @@ def test_commands_are_functions_too(workspace_dir: Path) -> None:
     rows = [{"q": f"Where is it, {n}?", "a": "In the ferry.", "r": "In the ferry."} for n in range(12)]
     (workspace_dir / "in.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     columns = package.Columns("q", "a", reference="r")
-    judged = package.judge("in.jsonl", lock="judge.lock.json", output="out.arrow", columns=columns)
-    assert (judged.n, judged.n_unscored) == (12, 0) and (workspace_dir / "out.arrow").is_file()
+    judged = package.judge("in.jsonl", lock="judge.lock.json", output="out.parquet", columns=columns)
+    assert (judged.n, judged.n_unscored) == (12, 0) and (workspace_dir / "out.parquet").is_file()
     (workspace_dir / "mine.csv").write_text("mine")
     with pytest.raises(InputError, match="is there already: add --replace"):
         package.judge("in.jsonl", lock="judge.lock.json", output="mine.csv", columns=columns)
-    rated = package.rate("out.arrow", lock="judge.lock.json", columns=package.Columns("q", "a"))
+    rated = package.rate("out.parquet", lock="judge.lock.json", columns=package.Columns("q", "a"))
     assert {"raw", "corrected"} <= set(rated.numbers()["number"])
     moved = package.migrate("judge.lock.json", "correctness_v2@embedded", limit=30)
     report = package.load_report("one")

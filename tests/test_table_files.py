@@ -1,4 +1,4 @@
-"""Results as tables: every number of the JSON object is a row, in every format; Arrow files in and out;
+"""Results as tables: every number of the JSON object is a row, in every format;
 and which column of a table is what.
 """
 
@@ -14,7 +14,7 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.goldset import load_gold
-from judgecal.tables import open_source, read_table
+from judgecal.tables import read_table
 from judgecal.tables.columns import OF_ITEMS, USUAL, Columns, beside, write_beside
 from judgecal.tables.formats import write_frame
 from tests.support.command import Run, one_object
@@ -23,7 +23,7 @@ from tests.support.every_command import PLANTED
 JUDGES = ("--judge", "token_f1@local", "--judge", "exact_match@local")
 
 
-@pytest.mark.parametrize("ending", ["csv", "tsv", "xlsx", "jsonl", "json", "parquet", "arrow", "feather"])
+@pytest.mark.parametrize("ending", ["csv", "tsv", "xlsx", "jsonl", "json", "parquet"])
 def test_in_every_format(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"out.{ending}"
     frame = pl.DataFrame({"name": ["a", "=b", None], "value": [0.5, None, 1.25], "n": [1, 2, 3]})
@@ -31,8 +31,8 @@ def test_in_every_format(tmp_path: Path, ending: str) -> None:
     rows = read_table(path).rows
     assert [row.cells["name"].lstrip("'") for row in rows] == ["a", "=b", ""]
     assert [row.cells["value"] and float(row.cells["value"]) for row in rows] == [0.5, "", 1.25]
-    if ending in ("parquet", "arrow", "feather"):
-        again = pl.read_parquet(path) if ending == "parquet" else pl.read_ipc(path)
+    if ending == "parquet":
+        again = pl.read_parquet(path)
         assert again.equals(frame)
 
 
@@ -88,41 +88,10 @@ def test_what_has_no_verdict_says_why(judgecal: Run, workspace_dir: Path) -> Non
     assert rows[few[-1]]["error"] == "absent: no judgement is recorded"
 
 
-# Arrow
-
-
-def test_arrow_keeps_types_and_is_read_as_parquet_is(tmp_path: Path) -> None:
-    frame = pl.DataFrame({
-        "q": ["ä", None, "x" * 40], "n": [1, 2, None], "x": [0.5, None, float("nan")], "b": [True, False, None],
-        "l": [["a"], [], None], "s": [{"k": 1}, {"k": None}, None],
-        "c": pl.Series(["u", "v", "u"], dtype=pl.Categorical), "p": [b"1", b"2", None],
-    })  # fmt: skip
-    frame.write_ipc(tmp_path / "t.arrow")
-    frame.write_ipc(tmp_path / "z.feather", compression="zstd")
-    frame.write_parquet(tmp_path / "t.parquet")
-    tables = [read_table(tmp_path / name) for name in ("t.parquet", "t.arrow", "z.feather")]
-    assert [row.raw for row in tables[1].rows] == [row.raw for row in tables[2].rows] == [
-        row.raw for row in tables[0].rows
-    ]  # fmt: skip
-    assert tables[1].columns == tables[0].columns and "left out p: bytes" in tables[1].notes[0]
-    pieces = [len(piece.rows) for piece in open_source(tmp_path / "t.arrow").pieces(2)]
-    assert pieces == [2]
-
-
-def test_a_broken_arrow_file_is_refused(tmp_path: Path) -> None:
-    from judgecal.errors import InputError
-
-    (tmp_path / "t.arrow").write_text("q,a\n")
-    with pytest.raises(InputError, match=r"t\.arrow: cannot be read as Arrow \("):
-        read_table(tmp_path / "t.arrow")
-
-
 def test_a_frame_of_many_rows_is_written_whole(tmp_path: Path) -> None:
     frame = pl.DataFrame({"n": range(10_000), "t": [f"row {n}" for n in range(10_000)]})
-    for ending in ("parquet", "arrow"):
-        write_frame(tmp_path / f"t.{ending}", frame)
+    write_frame(tmp_path / "t.parquet", frame)
     assert pl.read_parquet(tmp_path / "t.parquet").equals(frame)
-    assert pl.read_ipc(tmp_path / "t.arrow").equals(frame)
     write_frame(tmp_path / "none.csv", frame.head(0))
     assert (tmp_path / "none.csv").read_text() == "n,t\n"
 

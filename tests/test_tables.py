@@ -106,53 +106,11 @@ def test_parts_are_cut_at_the_separator(tmp_path: Path) -> None:
     assert row.parts("r", " | ") == ("a", "b || c|")
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("q,a\n1,2,3\n1\n", "t.csv:2: 3 cells where the header names 2 columns"),
-        ('q,a\n1,2\n"x\ny,2\n1,2\n', "t.csv:3: a quote opened in the row that begins here is never closed"),
-        ('q,a\n1,2\n"x"y,2\n', "t.csv:3: broken quoting in the row that begins in line 3"),
-        ("Ratings,,\n,,\nq,a,l\n1,2,3\n", "t.csv:1: the first row has one cell and rows below it have more"),
-        ("q,a,q\n1,2,3\n", "t.csv:1: 2 columns are named 'q': rename all but one"),
-        ("q;a\n1\n2\n", "t.csv:1: one column only, and a semicolon in its name"),
-        ("", "t.csv:1: the file holds no rows"),
-        ("q,a\n,\n", "t.csv:1: the file holds no rows"),
-        (
-            b"q,a\n1,2\n1,z\x9doty\n",
-            "t.csv:3: not UTF-8: byte 0x9d at byte 4 of the line, byte 11 of the file",
-        ),
-        ("q,a\n1,2\n".encode("utf-16")[:-1], "t.csv: broken UTF-16"),
-        ("q,a\n1,2\n".encode("utf-32"), "t.csv: the file is UTF-32"),
-        (b"q,a\n1,2\0\n", "t.csv:2: holds a NUL byte, so it may be UTF-16"),
-    ],
-)
-def test_malformed_csv(tmp_path: Path, text: str | bytes, message: str) -> None:
-    assert message in problems_of(write(tmp_path, text))[0]
-
-
 def test_every_ragged_row_is_told(tmp_path: Path) -> None:
     (found,) = problems_of(write(tmp_path, "q,a\n1\n1,2\n1,2,3\n"))
     assert "t.csv:2: 1 cells where the header names 2 columns" in found and found.endswith(
         "(likewise line 4: 3)"
     )
-
-
-def test_malformed_json_lines(tmp_path: Path) -> None:
-    found = problems_of(write(tmp_path, '{"q": 1}\n{"q": \n[1]\n', "t.jsonl"))
-    assert "t.jsonl:2: broken JSON at column" in found[0] and "t.jsonl:3: found a JSON list" in found[1]
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("t.ods", "unknown ending '.ods': it must be one of .json"),
-        ("none.xlsx", "none.xlsx: there is no such file"),
-        ("none.csv", "none.csv: there is no such file"),
-        ("none.parquet", "none.parquet: there is no such file"),
-    ],
-)
-def test_files_that_cannot_be_read(tmp_path: Path, name: str, message: str) -> None:
-    assert message in problems_of(tmp_path / name)[0]
 
 
 def test_a_missing_column_names_the_nearest(tmp_path: Path) -> None:
@@ -238,29 +196,6 @@ def test_a_key_with_a_dot_keeps_its_value(tmp_path: Path) -> None:
     assert (row.cells["h.s"], row.cells["h"]) == ("2", '{"s": 1}')
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ('{"a": [{"q": 1}], "b": {"c": [{"q": 1}, {"q": 2}]}}', "2 arrays of objects, a (1), b.c (2): keep"),
-        (
-            '{"q": {"0": "x"}, "a": ["y"]}',
-            "t.json: holds no array of objects, found an object with the keys q, a",
-        ),
-        ('"text"', "t.json: holds no array of objects, found a JSON string"),
-        ("[]", "t.json: the file holds no rows"),
-        ("[{}, {}]", "t.json: the file holds no rows"),
-        ('[{"q": 1}, 7, [2]]', "t.json:row 2: a JSON number, where each row must be a JSON object"),
-        ('[{"q": 1},\n{"q": }]', "t.json:2: broken JSON at column 7"),
-        ('{"q": 1}\n{"q": 2}\n', "t.json:2: a second JSON object follows the first: name the file .jsonl"),
-        ('[{"q": 1, "q": 2}]', "broken JSON (the key 'q' is there twice in one object)"),
-        ("[" * 100_000, "broken JSON (nested too deeply)"),
-        ("", "t.json:1: broken JSON at column 1"),
-    ],
-)
-def test_json_that_cannot_be_read(tmp_path: Path, text: str, message: str) -> None:
-    assert message in problems_of(write(tmp_path, text, "t.json"))[0]
-
-
 def test_every_row_that_is_no_object_is_listed(tmp_path: Path) -> None:
     assert len(problems_of(write(tmp_path, '[{"q": 1}, 7, null, true]', "t.json"))) == 3
 
@@ -306,12 +241,6 @@ def test_parquet_keeps_types(tmp_path: Path) -> None:
     assert (first.raw["n"], first.raw["b"], first.parts("list")) == (3, True, ("x", "y"))
     assert {name for name, cell in second.cells.items() if cell} == {"b", "human"}
     assert table.at(second).endswith("t.parquet:row 2") and "left out image: bytes" in table.notes[0]
-
-
-def test_parquet_that_cannot_be_read(tmp_path: Path) -> None:
-    assert "t.parquet: cannot be read as Parquet (" in problems_of(write(tmp_path, "q,a\n", "t.parquet"))[0]
-    pl.DataFrame({"q": pl.Series([], dtype=pl.String)}).write_parquet(tmp_path / "e.parquet")
-    assert problems_of(tmp_path / "e.parquet")[0].endswith("e.parquet: the file holds no rows")
 
 
 FEATURES = {

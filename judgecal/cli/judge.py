@@ -77,7 +77,7 @@ def judge(
     files: Annotated[
         list[str],
         argument(
-            ".csv, .tsv, .xlsx, .jsonl, .json, .parquet or .arrow; several, or by an address such as "
+            ".csv, .tsv, .xlsx, .jsonl, .json or .parquet; several, or by an address such as "
             "s3://bucket/part-*.csv.",
             metavar="FILE...",
         ),

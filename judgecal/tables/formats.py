@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from judgecal.errors import InputError, refuse, working
-from judgecal.tables.table import FileSource, Piece, Row, Source, Table
+from judgecal.tables.table import FileSource, Piece, RecordSource, Row, Source, Table
 from judgecal.tables.text import ending_of
 from judgecal.workspace import replacing, shown
 
@@ -61,7 +61,7 @@ class Output:
             if free != name:
                 notes.append(f"the table has a column {name} already: what is added is called {free}")
         if lost:
-            notes.append(f"left out {', '.join(lost)}: bytes, which only .parquet and .arrow can hold")
+            notes.append(f"left out {', '.join(lost)}: bytes, which only .parquet can hold")
         return cls(source, tuple(name for name in source.columns if name not in lost), kinds, tuple(notes))
 
 
@@ -142,7 +142,7 @@ def read_table(path: str | Path, encoding: str | None = None) -> Table:
     - .jsonl, .ndjson: each line is an object. .json: an array of objects, or an object that holds one such
       array somewhere. The columns are all the keys that occur, and the fields of nested objects by their
       dotted names; a key that a row lacks is an empty cell there, null and NaN too.
-    - .parquet, .arrow, .feather: lists and structs are lists and objects, null and NaN are empty cells,
+    - .parquet: lists and structs are lists and objects, null and NaN are empty cells,
       numbers stay numbers.
     - hf: through `datasets`; a class label is its name.
 
@@ -193,13 +193,6 @@ def writing(path: Path, output: Output, *, before: Callable[[], None] | None = N
             before()
 
 
-class _NoSource(Source):
-    """What a table stands on whose columns are all added."""
-
-    def _pieces(self) -> Iterator[Piece]:
-        return iter(())
-
-
 def write_frame(path: Path, frame: pl.DataFrame) -> None:
     """Write a frame as a table; the columns are what their types are: texts, numbers, counts and flags."""
     check_output(path, n_rows=frame.height)
@@ -207,7 +200,7 @@ def write_frame(path: Path, frame: pl.DataFrame) -> None:
     for name, dtype in frame.schema.items():
         number: Kind = "number" if dtype.is_float() else "flag" if str(dtype) == "Boolean" else "text"
         kinds[name] = "count" if dtype.is_integer() else number
-    with writing(path, Output(_NoSource(""), (), kinds)) as write:
+    with writing(path, Output(RecordSource(""), (), kinds)) as write:
         for first in range(0, frame.height, _PIECE):
             values = frame.slice(first, _PIECE).rows()
             write(Piece([Row(first + n, {}, {}) for n in range(len(values))]), values)

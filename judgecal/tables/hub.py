@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from judgecal.errors import InputError
 from judgecal.tables.formats import Format
 from judgecal.tables.parquet import frame_records, without_bytes
-from judgecal.tables.table import Piece, Source, Unit, record_row
+from judgecal.tables.table import RecordSource, Unit
 
 if TYPE_CHECKING:
     import polars as pl
@@ -49,7 +48,7 @@ class _Address:
         return f"{_HUB}{Path(self.path).name}" + (f":{self.split}" if self.split else "")
 
 
-class _HubSource(Source):
+class _HubSource(RecordSource):
     """One split of a data set; its rows are numbered from 1, and held whole.
 
     InputError: the address is none, the data set or the split cannot be had (the message lists the splits and
@@ -71,10 +70,10 @@ class _HubSource(Source):
                 )
             data = next(iter(data.values()))
         frame, self.bytes_columns = without_bytes(_named_classes(data))
-        self._rows = [record_row(number, record) for number, record in frame_records(frame)]
-        if not self._rows:
+        self._held = frame_records(frame)
+        self.survey()
+        if not self.n_rows:
             raise InputError(f"{text}: the split holds no rows")
-        self.n_rows, self.columns = len(self._rows), tuple(frame.columns)
         self.name, self.licence = address.name, _licence(address)
         folders = {part for file in data.cache_files for part in Path(file["filename"]).parts}
         commits = sorted(filter(_COMMIT.fullmatch, folders))  # where `datasets` keeps a revision
@@ -88,14 +87,6 @@ class _HubSource(Source):
             f"licence {self.licence or 'not stated'}",
         ]
         self.source = f"{self.name} ({', '.join(facts)})"
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """As `Source.fields`."""
-        return tuple(dict.fromkeys(name for row in self._rows for name in row.raw))
-
-    def _pieces(self) -> Iterator[Piece]:
-        return self._in_pieces(self._rows)
 
 
 def _parse(text: str) -> _Address:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from judgecal.errors import InputError, refuse
 from judgecal.tables.formats import Format, Output, Write
-from judgecal.tables.table import Piece, Record, RecordSource, Unit
+from judgecal.tables.table import Piece, Record, RecordFile, Unit
 from judgecal.tables.text import read_text, text_lines
 from judgecal.workspace import replacing, shown
 
@@ -89,7 +89,7 @@ _STRICT = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_refus
 _LENIENT = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_nan_is_missing)
 
 
-class _LinesSource(RecordSource):
+class _LinesSource(RecordFile):
     """A JSON object a line; blank lines are passed over."""
 
     def _records(self, problems: list[str]) -> Iterator[Record]:
@@ -104,7 +104,7 @@ class _LinesSource(RecordSource):
             yield number, record
 
 
-class _ArraySource(RecordSource):
+class _ArraySource(RecordFile):
     """An array of objects, or an object that holds one; it is held whole."""
 
     unit: Unit = "row"
@@ -116,17 +116,15 @@ class _ArraySource(RecordSource):
             counts = all(str(row.get("index")) == str(place) for place, row in enumerate(rows))
             left_out = {"index"} if counts else set()
             path = ""
-            self._array = [{name: cell for name, cell in row.items() if name not in left_out} for row in rows]
+            rows = [{name: cell for name, cell in row.items() if name not in left_out} for row in rows]
         else:
-            path, self._array = one_array(value, self.where)
+            path, rows = one_array(value, self.where)
         if path:
-            taken = f"the array {path} ({len(self._array):,} objects)"
+            taken = f"the array {path} ({len(rows):,} objects)"
             self.notes = (f"{self.where}: took {taken}",)
             self.source = f"{self.path.name}, {taken}"
-        super()._survey()
-
-    def _records(self, problems: list[str]) -> Iterator[Record]:
-        return iter(enumerate(self._array, start=1))
+        self._held = list(enumerate(rows, start=1))
+        self.survey()
 
 
 def one_array(value: Any, where: str) -> tuple[str, list[dict[str, Any]]]:

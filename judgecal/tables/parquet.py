@@ -1,22 +1,20 @@
-"""Parquet and Arrow: read a record batch at a time, and written with the types that the table's own columns
-have."""
+"""Parquet: read a record batch at a time, and written with the types that the table's own columns have; and
+the rows of frames."""
 
 from __future__ import annotations
 
 import contextlib
 import datetime
 import decimal
-import functools
 import math
-from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from judgecal.errors import InputError
 from judgecal.records import is_missing
 from judgecal.tables.formats import Format, Output, Write
-from judgecal.tables.table import FileSource, Piece, Source, Unit, record_row
+from judgecal.tables.table import FileSource, Piece, RecordSource, Unit, record_row
 
 if TYPE_CHECKING:
     import polars as pl
@@ -27,49 +25,39 @@ _BUFFER = 1 << 20  # bytes of a column read at a time; without it a whole row gr
 _ROW_GROUP = 65_536
 
 
-class _ColumnSource(FileSource):
-    """A file of columns with types: a piece has the rows as JSON values, and the record batch as it is."""
+class ParquetSource(FileSource):
+    """A Parquet file: a piece has the rows as JSON values, and the record batch as it is."""
 
     unit: Unit = "row"
-    kind = ""
-
-    @abstractmethod
-    def _head(self) -> tuple[Any, int]:
-        """The schema, and how many rows there are."""
-
-    @abstractmethod
-    def _batches(self) -> Iterator[Any]:
-        """All rows."""
 
     def _survey(self) -> None:
         import pyarrow as pa
+        import pyarrow.parquet as pq
 
         try:
-            self.schema, self.n_rows = self._head()
+            with pq.ParquetFile(self.path) as file:
+                self.schema, self.n_rows = file.schema_arrow, file.metadata.num_rows
         except (pa.ArrowException, OSError) as error:
             reason = str(error).splitlines()[0]
             raise InputError(
-                f"{self.where}: cannot be read as {self.kind} ({reason}): save the file again"
+                f"{self.where}: cannot be read as Parquet ({reason}): save the file again"
             ) from None
         self.columns = tuple(self.schema.names)
         _, self.bytes_columns = without_bytes(self.schema.empty_table())
+        texts = [field for field in self.schema if field.name not in self.bytes_columns]
+        self.fields = tuple(dict.fromkeys(name for field in texts for name in _fields(field, field.name)))
 
     def _pieces(self) -> Iterator[Piece]:
+        import pyarrow.parquet as pq
+
         first = 0
-        for batch in self._batches():
-            records = frame_records(without_bytes(batch)[0])
-            yield Piece([record_row(first + number, record) for number, record in records], batch)
-            first += len(records)
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """As `Source.fields`, told by the schema."""
-        texts = [field for field in self.schema if field.name not in self.bytes_columns]
-        return tuple(dict.fromkeys(name for field in texts for name in _fields(field, field.name)))
-
-    def has(self, name: str) -> bool:
-        """As `RowLocator.has`, told by the schema."""
-        return name in self.columns or any(name in _fields(field, field.name) for field in self.schema)
+        with pq.ParquetFile(self.path, pre_buffer=False, buffer_size=_BUFFER) as file:
+            groups = (file.metadata.row_group(place) for place in range(file.metadata.num_row_groups))
+            longest = max((group.total_byte_size // max(1, group.num_rows) for group in groups), default=0)
+            for batch in file.iter_batches(batch_size=max(1, min(_BATCH, _BATCH_BYTES // max(1, longest)))):
+                records = frame_records(without_bytes(batch)[0])
+                yield Piece([record_row(first + number, record) for number, record in records], batch)
+                first += len(records)
 
 
 def _fields(field: Any, name: str) -> Iterator[str]:
@@ -79,45 +67,6 @@ def _fields(field: Any, name: str) -> Iterator[str]:
     yield name
     for inner in field.type if pa.types.is_struct(field.type) else ():
         yield from _fields(inner, f"{name}.{inner.name}")
-
-
-class _ParquetSource(_ColumnSource):
-    kind = "Parquet"
-
-    def _head(self) -> tuple[Any, int]:
-        import pyarrow.parquet as pq
-
-        with pq.ParquetFile(self.path) as file:
-            return file.schema_arrow, file.metadata.num_rows
-
-    def _batches(self) -> Iterator[Any]:
-        import pyarrow.parquet as pq
-
-        with pq.ParquetFile(self.path, pre_buffer=False, buffer_size=_BUFFER) as file:
-            groups = (file.metadata.row_group(place) for place in range(file.metadata.num_row_groups))
-            longest = max((group.total_byte_size // max(1, group.num_rows) for group in groups), default=0)
-            yield from file.iter_batches(batch_size=max(1, min(_BATCH, _BATCH_BYTES // max(1, longest))))
-
-
-class _ArrowSource(_ColumnSource):
-    """Arrow's IPC file format, which is Feather's second version too."""
-
-    kind = "Arrow"
-
-    def _head(self) -> tuple[Any, int]:
-        import pyarrow as pa
-
-        with pa.memory_map(str(self.path)) as file, pa.ipc.open_file(file) as reader:
-            n_rows = sum(reader.get_batch(place).num_rows for place in range(reader.num_record_batches))
-            return reader.schema, n_rows
-
-    def _batches(self) -> Iterator[Any]:
-        import pyarrow as pa
-
-        with pa.memory_map(str(self.path)) as file, pa.ipc.open_file(file) as reader:
-            for place in range(reader.num_record_batches):
-                batch = reader.get_batch(place)
-                yield from (batch.slice(first, _BATCH) for first in range(0, batch.num_rows, _BATCH))
 
 
 def without_bytes(table: Any) -> tuple[pl.DataFrame, tuple[str, ...]]:
@@ -175,7 +124,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-class FrameSource(Source):
+class FrameSource(RecordSource):
     """The rows of a polars frame, or of any other with `to_dict("records")`, as pandas has it."""
 
     unit: Unit = "row"
@@ -189,22 +138,13 @@ class FrameSource(Source):
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise InputError(f"the frame has several columns {', '.join(twice)}: rename all but one")
         if hasattr(frame, "to_dicts"):
-            kept, self.bytes_columns = without_bytes(frame)
-            records = frame_records(kept)
+            stored, self.bytes_columns = without_bytes(frame)
+            self._held = frame_records(stored)
         else:
-            records = list(enumerate(map(_unboxed, frame.to_dict("records")), start=1))
-        if not records:
+            self._held = list(enumerate(map(_unboxed, frame.to_dict("records")), start=1))
+        self.survey()
+        if not self.n_rows:
             raise InputError("the frame has no rows")
-        self._rows = [record_row(number, record) for number, record in records]
-        self.columns, self.n_rows = tuple(names), len(records)
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """As `Source.fields`."""
-        return tuple(dict.fromkeys(name for row in self._rows for name in row.raw))
-
-    def _pieces(self) -> Iterator[Piece]:
-        return self._in_pieces(self._rows)
 
 
 def _unboxed(value: Any) -> Any:
@@ -218,33 +158,22 @@ def _unboxed(value: Any) -> Any:
     return plain if isinstance(plain, bool | int | float | None) else str(plain)
 
 
-def _parquet_file(draft: Path, schema: Any) -> Any:
-    import pyarrow.parquet as pq
-
-    return pq.ParquetWriter(draft, schema)
-
-
-def _arrow_file(draft: Path, schema: Any) -> Any:
-    import pyarrow as pa
-
-    return pa.ipc.new_file(str(draft), schema)
-
-
 @contextlib.contextmanager
-def _writer(draft: Path, output: Output, *, file: Callable[[Path, Any], Any]) -> Iterator[Write]:
+def _writer(draft: Path, output: Output) -> Iterator[Write]:
     """The rows a row group at a time."""
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
     types = {"text": pa.string(), "number": pa.float64(), "count": pa.int64(), "flag": pa.bool_()}
     types |= {"texts": pa.list_(pa.string()), "numbers": pa.list_(pa.float64())}
     more = pa.schema([(name, types[kind]) for name, kind in output.added.items()])
     source = output.source
-    if isinstance(source, _ColumnSource):
+    if isinstance(source, ParquetSource):
         own = source.schema
     else:
         own = pa.schema([(name, _arrow_type(source.types.get(name, set()))) for name in source.columns])
     schema = pa.schema([*own, *more], metadata=own.metadata)
-    with file(draft, schema) as out:
+    with pq.ParquetWriter(draft, schema) as out:
         waiting: list[Any] = []
 
         def flush() -> None:
@@ -287,10 +216,4 @@ def _utf8(value: Any) -> Any:
     return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
 
-FORMATS = tuple(
-    Format(name, endings, source, functools.partial(_writer, file=file), holds_bytes=True)
-    for name, endings, source, file in (
-        ("Parquet", (".parquet",), _ParquetSource, _parquet_file),
-        ("Arrow", (".arrow", ".feather"), _ArrowSource, _arrow_file),
-    )
-)
+FORMATS = (Format("Parquet", (".parquet",), ParquetSource, _writer, holds_bytes=True),)

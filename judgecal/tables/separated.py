@@ -274,7 +274,7 @@ class SeparatedSource(FileSource):
             firsts: dict[str, int] = {}
             places = [(firsts.setdefault(name, place), place) for place, name in enumerate(self._names)]
             twins = [(first, place) for first, place in places if first != place]
-            self.columns = tuple(firsts)
+            self.columns = self.fields = tuple(firsts)
             others = [what for sign, what in _SEPARATORS.items() if len(header) == 1 and sign in header[0]]
             problems += [f"{at}: one column only, and {what} in its name: quote it" for what in others[:1]]
             self._notes = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -135,7 +135,10 @@ class Table(RowLocator):
     def __init__(self, table: Source, rows: list[Row]) -> None:
         self.where, self.unit, self.columns, self.rows = table.where, table.unit, table.fields, rows
         self.name, self.source, self.licence = table.name, table.source, table.licence
-        self.notes, self.n_rows, self.n_empty = table.remarks, table.n_rows, table.n_rows - len(rows)
+        self.n_rows, self.n_empty, self.notes = table.n_rows, table.n_rows - len(rows), table.notes
+        if table.bytes_columns:
+            left_out = f"{self.where}: left out {', '.join(table.bytes_columns)}: bytes, not text"
+            self.notes = (*table.notes, left_out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +153,10 @@ class Source(RowLocator, ABC):
     """A table that is read piece by piece, as often as is asked for; it is never held whole unless it must
     be.
 
-    `where` ... `notes` are as those of `Table`; `columns` of JSON are the top-level keys that occur. A row of
-    empty cells counts in `n_rows`, a blank line does not. `types` of JSON: column -> the kinds of its values.
-    `bytes_columns`: bytes (pictures, sound), which only Parquet can hold.
+    `where` ... `notes` are as those of `Table`; `columns` of JSON are the top-level keys that occur, `fields`
+    the fields of objects in them too, by their dotted names, as rows have them. A row of empty cells counts
+    in `n_rows`, a blank line does not. `types` of JSON: field -> the kinds of its values. `bytes_columns`:
+    bytes (pictures, sound), which only Parquet can hold.
     """
 
     def __init__(self, where: str) -> None:
@@ -160,6 +164,7 @@ class Source(RowLocator, ABC):
         self.licence = ""
         self.notes: tuple[str, ...] = ()
         self.columns: tuple[str, ...] = ()
+        self.fields: tuple[str, ...] = ()
         self.n_rows = 0
         self.types: dict[str, set[str]] = {}
         self.bytes_columns: tuple[str, ...] = ()
@@ -182,30 +187,22 @@ class Source(RowLocator, ABC):
         """The file alone."""
         return self.where
 
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """The columns, and the fields of objects in them by their dotted names, as rows have them."""
-        return self.columns
+    def has(self, name: str) -> bool:
+        """As `RowLocator.has`."""
+        return name in self.fields or name in self.columns
 
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """The notes, and which columns rows have nothing of."""
-        left_out = f"{self.where}: left out {', '.join(self.bytes_columns)}: bytes, not text"
-        return (*self.notes, *[left_out] * bool(self.bytes_columns))
-
-    def filled_rows(self) -> Iterator[Row]:
-        """The rows that have any content, one at a time; a column that a row lacks is an empty cell there."""
-        empty = dict.fromkeys(self.fields, "")
+    def table(self) -> Table:
+        """The rows that have any content, all at once; a column that a row lacks is an empty cell there.
+        InputError: none.
+        """
+        empty, rows = dict.fromkeys(self.fields, ""), list[Row]()
         for piece in self.pieces():
             for row in piece.rows:
                 if any(row.cells.values()):
                     whole = len(row.cells) == len(empty)
-                    yield row if whole else Row(row.line, {**empty, **row.cells}, row.raw)
-
-    def table(self) -> Table:
-        """The rows that have any content, all at once; InputError: none."""
-        table = Table(self, list(self.filled_rows()))
-        if not table.rows:
+                    rows.append(row if whole else Row(row.line, {**empty, **row.cells}, row.raw))
+        table = Table(self, rows)
+        if not rows:
             raise InputError(f"{table.top}: the file holds no rows")
         return table
 
@@ -268,15 +265,19 @@ class FileSource(Source):
         return stat.st_size, stat.st_mtime_ns
 
 
-class RecordSource(FileSource):
-    """Rows that are records of JSON values, with or without a field. A format without lines sets `unit` to
-    "row"."""
+class RecordSource(Source):
+    """Rows that are records of JSON values, with or without a field; by default those that it holds. A format
+    without lines sets `unit` to "row".
+    """
 
-    @abstractmethod
-    def _records(self, problems: list[str]) -> Iterator[Record]:
+    _held: Sequence[Record] = ()
+
+    def _records(self, problems: list[str]) -> Iterable[Record]:
         """All records; what is wrong with the file is added to the problems."""
+        return self._held
 
-    def _survey(self) -> None:
+    def survey(self) -> None:
+        """Read all records once, and fill in what they hold; InputError lists what is wrong."""
         problems: list[str] = []
         top: dict[str, None] = {}
         for number, record in self._records(problems):
@@ -288,17 +289,15 @@ class RecordSource(FileSource):
                     kinds.add("text")  # as no column of Parquet holds it
                 elif value is not None:
                     kinds.add(_KINDS.get(type(value), "text"))
-        self.columns = tuple(top)
+        self.columns, self.fields = tuple(top), tuple(self.types)
         refuse(problems, most=50)
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """As `Source.fields`."""
-        return tuple(self.types)
 
     def _pieces(self) -> Iterator[Piece]:
         return self._in_pieces(record_row(number, record) for number, record in self._records([]))
 
-    def has(self, name: str) -> bool:
-        """As `RowLocator.has`."""
-        return name in self.types
+
+class RecordFile(RecordSource, FileSource):
+    """A file of records."""
+
+    def _survey(self) -> None:
+        self.survey()

@@ -24,7 +24,7 @@ from judgecal.errors import InputError, listed, notice, refuse
 from judgecal.tables.cells import CELL_LIMIT
 from judgecal.tables.formats import Format, Output, Write
 from judgecal.tables.separated import TOP, column_names, header_problems, named_twice
-from judgecal.tables.table import Piece, Record, RecordSource, Unit
+from judgecal.tables.table import Piece, RecordFile, Unit
 from judgecal.tables.text import MOST_UNPACKED, unreadable
 
 Rows = dict[int, list[Any]]
@@ -44,7 +44,7 @@ _STRICT = b"http://purl.oclc.org/ooxml/spreadsheetml/main"
 _OLD = b"\xd0\xcf\x11\xe0"
 
 
-class XlsxSource(RecordSource):
+class XlsxSource(RecordFile):
     """One sheet of a workbook, held whole; a row's number is the sheet's own."""
 
     unit: Unit = "row"
@@ -87,14 +87,11 @@ class XlsxSource(RecordSource):
         if others := [sheet.title for sheet in sheets if sheet is not taken]:
             self.notes = (f"{self.where}: other sheets are not read: {listed([*map(repr, others)])}",)
         blank = [None] * len(names)
-        self._held: list[Record] = [
+        self._held = [
             (row, {name: value for name, value in zip(names, [*values, *blank], strict=False) if name})
             for row, values in rows.items()
         ]
-        super()._survey()
-
-    def _records(self, problems: list[str]) -> Iterator[Record]:
-        return iter(self._held)
+        self.survey()
 
 
 def _odd_cells(sheet: IO[bytes], rows: Rows) -> tuple[list[str], list[str]]:
