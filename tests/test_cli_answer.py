@@ -320,13 +320,6 @@ def test_controlled_beside_retrieved_contexts_and_closed_book(
     )
 
 
-def test_without_the_reference_document_a_refusal_is_right(judgecal: Run, fair: Path) -> None:
-    found = one_object(fair_run(judgecal, "--without-reference"))
-    (one,) = found["systems"]
-    assert outcomes(one) == {"right_refusal": 13}
-    assert found["headline"]["sentence"] == "Do not rank by the total here."
-
-
 def test_an_empty_reference_document_is_named_and_counted(
     judgecal: Run, fair: Path, calls: list[str]
 ) -> None:
@@ -422,12 +415,10 @@ def test_answers_that_cannot_be_read(
         (("--contexts", ","), "--contexts is empty"),
         (("--models", ","), "no answerer is named"),
         (("--contexts", "recorded"), "unknown context 'recorded'"),
-        (("--contexts", "topk", "--without-reference"), "--without-reference is for --contexts controlled"),
         (("--signatures", "correctness_v3"), "it judges, and cannot answer"),
         (("--judge", "answer_v1@embedded"), "cannot judge"),
         (("-k", "0"), "contexts.k: Input should be greater"),
         (("--limit", "0"), "--limit must be at least 1"),
-        (("--tokenizer", "wrds"), "unknown tokenizer"),
     ],
 )
 def test_wrong_use(judgecal: Run, fair: Path, workspace_dir: Path, argv: Sequence[str], said: str) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from judgecal.cli import options as shared
-from judgecal.cli.options import TrustLock, argument, columns_option, option
+from judgecal.cli.options import argument, columns_option, option
 from judgecal.cli.output import print_result
 from judgecal.errors import InputError, unknown_name
 
@@ -123,7 +123,6 @@ class GraderArguments:
 
     judge: Annotated[str | None, option("Who rates, such as correctness_v3@embedded.")] = None
     lock: Annotated[File, option("Rate with a locked judge (judge.lock.json).", metavar="L")] = None
-    trust_lock: TrustLock = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +137,7 @@ class ContextArguments:
         ),
     ] = "controlled"
     distractors: Annotated[int, option("Documents beside the reference document, best by BM25.")] = 3
-    without_reference: Annotated[bool, option("Leave the reference document out: does it refuse?")] = False
     k: Annotated[int, option("Documents of --contexts topk.", "-k")] = 5
-    tokenizer: Annotated[str, option("Which words BM25 sees.")] = "words"
 
 
 @dataclass(frozen=True, slots=True)

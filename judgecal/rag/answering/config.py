@@ -35,11 +35,8 @@ class AnswerOptions:
     contexts: Sequence[str]
     k: int
     distractors: int
-    without_reference: bool
-    tokenizer: str
     judge: str | None = None
     lock: Path | None = None
-    trust_lock: bool = False
     repeats: int = 1
     answers: Path | None = None
     columns: Columns | None = None  # of the answers
@@ -56,8 +53,6 @@ def answer_config(options: AnswerOptions) -> ReadConfig:
         problems.append("no answerer is named: give --models A,B and --signatures S,T, or --answers FILE")
     if not options.contexts:
         problems.append("--contexts is empty: give controlled, topk, none, own, or several by commas")
-    if options.without_reference and "controlled" not in options.contexts:
-        problems.append("--without-reference is for --contexts controlled: add it, or leave this out")
     refuse(problems)
     systems = (*_answerers(options), *_recorded(options))
     names = [system.name for system in systems]
@@ -67,7 +62,6 @@ def answer_config(options: AnswerOptions) -> ReadConfig:
         judge=options.judge or _JUDGE,
         repeats=options.repeats,
         locks={} if options.lock is None else {"correctness": str(options.lock)},
-        trust_lock=options.trust_lock,
     )
     questions = QuestionsTable(gold=options.gold, split="all")
     tables = EvaluateConfig(questions=questions, judges=judges, systems=[])
@@ -84,15 +78,9 @@ def _answerers(options: AnswerOptions) -> Iterator[SystemTable]:
     ]:
         for kind in kinds:
             contexts = {"kind": kind, "k": options.k, "distractors": options.distractors}
-            if kind == "controlled":
-                contexts["without_reference"] = options.without_reference
             table = validated(
                 LocalConfig,
-                {
-                    "contexts": contexts,
-                    "tokenizer": options.tokenizer,
-                    "answerer": {"signature": signature, "model": model},
-                },
+                {"contexts": contexts, "answerer": {"signature": signature, "model": model}},
                 "answer",
             )
             full = f"{name} ({kind})" if len(kinds) > 1 else name
