@@ -215,10 +215,17 @@ class RequestKeys:
             wanted = "" if schema is None else f"{canonical_json([self._mode, schema.as_json()])},"
             text = f"{self._head}{wanted}[" + "".join(f"{canonical_json(dict(m))}," for m in messages[:-1])
             self._shared, self._hashed = shared, hashlib.sha256(_bytes(text))
-        last = ",".join(canonical_json(dict(m)) for m in messages[-1:])
+        last = ",".join(map(_message_json, messages[-1:]))
         hashed = self._hashed.copy()
         hashed.update(_bytes(f"{last}],{repeat}]"))
         return hashed.hexdigest()
+
+
+def _message_json(message: Message) -> str:
+    """The canonical JSON of a message; two texts take half the time of an object."""
+    if len(message) == 2 and type(text := message.get("content")) is str:
+        return f'{{"content":{canonical_json(text)},"role":{canonical_json(message["role"])}}}'
+    return canonical_json(dict(message))
 
 
 def _bytes(text: str) -> bytes:

@@ -201,10 +201,8 @@ async def _work_off(
         result = await runner.make(
             messages, repeat, call.schema, usable=replies.gives_verdict, kept=replies.kept
         )
-        failed = ParsedReply(None, failure=result.failure)
-        row = _row(
-            call.key, call.judge, result, failed if result.reply is None else replies.parse(result.reply)
-        )
+        parsed = replies.parse(result.reply) if result.reply else ParsedReply(None, failure=result.failure)
+        row = _row(call.key, call.judge, result, parsed)
         record(row)
         if progress:
             progress.add(scored=row.verdict is not None, cost_usd=row.cost_usd)
@@ -237,12 +235,15 @@ async def _work_off(
         await transport.close()
 
 
+_UNREAD = ParsedReply(None)
+
+
 class _ReplyParser:
     """Parses the replies to one call; one that it is asked about again is not parsed again."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
-        self._last: tuple[Reply | None, ParsedReply] = (None, ParsedReply(None))
+        self._last: tuple[Reply | None, ParsedReply] = (None, _UNREAD)
 
     def parse(self, reply: Reply) -> ParsedReply:
         """The verdict in a reply, or why there is none."""

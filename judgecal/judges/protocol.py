@@ -310,7 +310,7 @@ def item_inputs(names: Iterable[str], item: Item) -> dict[str, str]:
 
     `chunk` is the one that `units_of` names, or the item's only context.
     """
-    contexts = "\n\n".join(context.text for context in item.contexts)
+    contexts = "\n\n".join([context.text for context in item.contexts])
     own: Mapping[str, str] = {
         "question": item.question,
         "reference_answer": item.reference_answer or "",
@@ -320,7 +320,7 @@ def item_inputs(names: Iterable[str], item: Item) -> dict[str, str]:
         "response": item.answer,
         "context": contexts,
         "contexts": contexts,
-        "conversation": "\n\n".join(f"{turn.role}: {turn.content}" for turn in item.conversation),
+        "conversation": "\n\n".join([f"{turn.role}: {turn.content}" for turn in item.conversation]),
         CHUNK: item.fields.get(CHUNK, contexts if len(item.contexts) == 1 else ""),
         ANSWER_A: item.pair.answer_a if item.pair else "",
         ANSWER_B: item.pair.answer_b if item.pair else "",

@@ -52,9 +52,8 @@ def read_reply(signature: LoadedSignature, text: str) -> ParsedReply:
     # What stands within thoughts alone was not said.
     aloud = _without_thoughts(said) if "<" in said else said
     spoken = fields if aloud == said else reply_fields(aloud, names)
-    verdicts, heard = (
-        [value for name, value in some if name == signature.verdict] for some in (fields, spoken)
-    )
+    verdicts = [value for name, value in fields if name == signature.verdict]
+    heard = verdicts if spoken is fields else [value for name, value in spoken if name == signature.verdict]
     # A marker right behind the end of thoughts is one only where they are left out, and then the text before
     # it ends.
     whole = fields if verdicts else spoken
