@@ -231,7 +231,7 @@ def test_nothing_that_could_be_read_is_no_pass() -> None:
 
 
 def test_the_map_of_the_lock_decides_and_the_raw_verdicts_stand_beside_it() -> None:
-    """ProbeVerdicts of 100 become 60, which the map takes for 100 all the same: no loss, and yet another judge."""
+    """Verdicts of 100 become 60, which the map takes for 100 all the same: no loss, and yet another judge."""
     labels = alternating(60)
     two = two_times(labels, labels, [[min(x, 60.0)] * 2 for x in labels])
     mapped = dataclasses.replace(
@@ -468,7 +468,7 @@ HALVES = Calibration((50.0,), (0.0, 100.0), n=124, n_groups=62, fitted_on="train
 
 
 def test_the_map_of_the_lock_decides(judgecal: Run, served: Served) -> None:
-    """ProbeVerdicts move by up to 45 points, and never over the cut of the map: calibrated nothing is lost."""
+    """Verdicts move by up to 45 points, and never over the cut of the map: calibrated nothing is lost."""
     write_lock(served.path, dataclasses.replace(served.lock, calibration=HALVES))
     served.script.change = lambda item, n, verdict: 95.0 if verdict >= 50.0 else 45.0
     ran = judgecal("gate", "--lock", served.path, "--json")
