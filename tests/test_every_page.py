@@ -88,7 +88,7 @@ def test_pages_show_what_their_numbers_are_of(pages: dict[str, Path]) -> None:
         assert plain.count("<tr>") == min(10, len(rows)) > 0 and rows[0]["id"] in unescape(plain), kind
         assert 'href="#explore">Skip to the answers' in page
     told, evaluated = carried["told"]["items"], carried["evaluated"]["items"]
-    verdicts = [float(one["said"][0]["verdict"]) for one in told]
+    verdicts = [float(one["said"][0]["verdict"].rstrip("%")) for one in told]
     assert verdicts == sorted(verdicts) and all(one["said"][0]["why"] for one in told)
     assert any(
         name == "Context storm-minutes" and "Nine" in text for one in told for name, text in one["further"]
