@@ -27,6 +27,7 @@ from judgecal.optimize.program_calls import (
     program_lm,
 )
 from judgecal.optimize.training import reflection_spec
+from tests.support.calls import n_stored
 from tests.support.server import Serve, StubServer, failing, in_turn
 
 YES = "[[ ## a ## ]]\nyes\n\n[[ ## completed ## ]]"
@@ -239,9 +240,9 @@ def test_a_blank_reply_is_stored_for_nobody_and_neither_is_one_without_a_verdict
     with ReplyCache(tmp_path) as cache, calling(cache=cache) as calls:
         calls.ask(asked(server))
         calls.ask(asked(server, repeat=1, wanted=Wanted(usable=lambda reply: reply.text != "no verdict")))
-        assert cache.count() == 0
+        assert n_stored(cache) == 0
         calls.ask(asked(server, repeat=2))
-        assert cache.count() == 1
+        assert n_stored(cache) == 1
 
 
 # --- small parts

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from typing import Any
 
-from judgecal.engine import Call, ParsedReply, Policy, run_calls
+from judgecal.engine import Call, ParsedReply, Policy, ReplyCache, run_calls
 from judgecal.models import ModelSpec
 from judgecal.records import Failure, Judgement, Key
 from tests.support.server import StubServer
@@ -54,3 +56,10 @@ def say_half(body: dict[str, Any]) -> str:
         "[[ ## correctness_reasoning ## ]]\nHalf.\n\n[[ ## correctness_percentage ## ]]\n50\n\n[[ ## "
         "completed ## ]]"
     )
+
+
+def n_stored(cache: ReplyCache) -> int:
+    """How many replies a store holds."""
+    cache.flush(now=True)
+    with contextlib.closing(sqlite3.connect(cache.path)) as store:
+        return int(store.execute("SELECT COUNT(*) FROM replies").fetchone()[0])
