@@ -61,7 +61,7 @@ def helps() -> dict[str, str]:
 def test_the_first_help_lists_every_command_and_loads_none(helps: dict[str, str]) -> None:
     lines = helps[""].splitlines()
     assert [title for title in TABLE if f"{title}:" not in lines] == [] and "Commands:" not in lines
-    missing = [name for name, row in COMMANDS.items() if f"  {name.ljust(15)}  {row.line}" not in lines]
+    missing = [name for name, row in COMMANDS.items() if f"  {name.ljust(11)}  {row.line}" not in lines]
     assert missing == [] and set(RUNS) == set(COMMANDS)
     for group in GROUPS:
         words = [line.split()[0] for line in helps[group].partition("Commands:\n")[2].splitlines() if line]

@@ -8,12 +8,14 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
+import difflib
 import functools
 import inspect
 import io
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, get_args, get_type_hints
@@ -22,14 +24,14 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.models import OptionInfo, ParameterInfo
 
-from judgecal.cli.hints import unknown_command, unknown_options
 from judgecal.cli.output import print_text
 from judgecal.cli.streams import at_work, uncoloured
 from judgecal.commands import COMMANDS, GROUPS, TABLE, Command, load
-from judgecal.errors import UNSEEN
+from judgecal.errors import UNSEEN, InputError
 from judgecal.workspace import find_workspace, no_such_file, no_such_lock
 
 _WIDTH = 72  # of an example's line
+_NEAR = 0.6  # how like two names are where one may be meant by the other
 _METAVARS = {int: "N", float: "X", str: "TEXT", Path: "FILE"}
 
 
@@ -63,7 +65,7 @@ class CommandGroup(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that is named."""
         if args[0] not in self.commands and not args[0].startswith("-"):
-            raise unknown_command("" if ctx.parent is None else str(self.name), args[0], loaded)
+            raise unknown_command("" if ctx.parent is None else str(self.name), args[0])
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
@@ -214,6 +216,76 @@ def _innermost(kind: Any) -> Any:
     """`str` of `list[str] | None`."""
     inner = [part for part in get_args(kind) if part is not NoneType]
     return _innermost(inner[0]) if inner else kind
+
+
+def unknown_options(command: Any, path: str, args: Sequence[str]) -> InputError:
+    """The error for options that a command does not have, each with what to type; `path` stands before them."""
+    options = [param for param in command.params if param.param_type_name == "option"]
+    names = {name: param for param in options for name in (*param.opts, *param.secondary_opts)}
+    problems, words = [], iter(args)
+    for word in words:
+        name, sign, value = word.partition("=")
+        if word == "--":
+            break
+        if name in names:
+            if not (sign or names[name].is_flag):
+                next(words, None)
+        elif name.startswith("--") or (name.startswith("-") and len(name) == 2):
+            if not sign:
+                value = next(iter(args[args.index(word) + 1 :]), "")
+                value = "" if value.startswith("-") else value
+            problems.append(
+                f"{path or 'judgecal'} has no option {name}: {_meant(name, value, options, path)}"
+            )
+    return InputError(problems)
+
+
+def _meant(name: str, value: str, options: Sequence[Any], path: str) -> str:
+    word = name.lstrip("-").replace("-", "_")
+    longest = {max(param.opts, key=len): param for param in options}
+    if "--col" in longest and (part := _part(word)):
+        return f"write --col {part}={shlex.quote(value) if value else 'COLUMN'}"
+    for option, param in longest.items():
+        if word in (param.metavar or "").split("|"):
+            return f"write {option} {word}"
+    spelt = {option.lstrip("-"): option for option in longest}
+    near = difflib.get_close_matches(name.lstrip("-"), spelt, n=1, cutoff=_NEAR)
+    return f"write {spelt[near[0]]}" if near else f"{f'judgecal {path}'.strip()} --help lists its options"
+
+
+def _part(word: str) -> str | None:
+    """The part of a table that a word names: as `--col` does, as Python's `Columns` does, or as judges do."""
+    from judgecal.tables.columns import PARTS, part_of
+
+    fields = {field: part for part, field in PARTS.items()}
+    stem = word.removesuffix("_column")
+    part = fields.get(stem, part_of(stem))
+    return part if part in PARTS else None
+
+
+def unknown_command(group: str, word: str) -> InputError:
+    """The error for a command that does not exist, with the one to type.
+
+    It is, in this order, a command of the group whose help speaks of the word or that has an option of its
+    name; any command of that name; any other whose help speaks of it; and the one that is spelt most like it.
+    """
+    typed = f"{group} {word}".strip()
+    of_group = [name for name, command in COMMANDS.items() if group and command.group == group]
+    named = [name for name, command in COMMANDS.items() if command.word == word]
+    near = difflib.get_close_matches(typed, COMMANDS, n=1, cutoff=_NEAR)
+    options = [
+        f"{name} --{word}" for name in of_group if any(f"--{word}" in p.opts for p in loaded(name).params)
+    ]
+    meant = [*_speaking(of_group, word), *options, *named, *_speaking(COMMANDS, word), *near]
+    hint = f"type judgecal {meant[0]}" if meant else "judgecal --help lists all"
+    return InputError(f"there is no command judgecal {typed}: {hint}")
+
+
+def _speaking(names: Iterable[str], word: str) -> list[str]:
+    """The commands whose help has the word, those first that have it in their line."""
+    pattern = re.compile(rf"(?<![\w-]){re.escape(word)}", re.IGNORECASE)
+    texts = {name: (COMMANDS[name].line, load(COMMANDS[name].function).__doc__) for name in names}
+    return [name for place in (0, 1) for name, text in texts.items() if pattern.search(text[place])]
 
 
 _ASKED = "_JUDGECAL_COMPLETE"  # the variable in which a shell says which of them it is

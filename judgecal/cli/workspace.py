@@ -73,21 +73,13 @@ def judges(
 
 def _made_document(made: Workspace) -> Document:
     from judgecal.records import Headline
-    from judgecal.report.document import Bullets, Document, Paragraph, Section
+    from judgecal.report.document import Document
 
     root = shlex.quote(str(made.root))
-    commands = [
-        "judgecal optimize: improve the embedded judge on the starter set",
-        "judgecal gold import --help: make a gold set of your own labels",
-        "judgecal judges: see what can judge, with or without a model",
-    ]
     headline = Headline(
         "workspace",
         f"{made.root} is your workspace: signatures/, suites/, gold/starter/, experiments/, judgecal.toml.",
+        (f"Go on there: cd {root}",),
         next=f"judgecal --workspace {root} optimize",
     )
-    blocks = [
-        Paragraph(f"Go on there (cd {root}) with one of these:", short=True),
-        Bullets(commands, short=True),
-    ]
-    return Document("Workspace", "", headline, [Section("next", "What is next", "", blocks)])
+    return Document("Workspace", "", headline, [])
