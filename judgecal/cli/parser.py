@@ -219,7 +219,7 @@ def _innermost(kind: Any) -> Any:
 
 
 def unknown_options(command: Any, path: str, args: Sequence[str]) -> InputError:
-    """The error for options that a command does not have, each with what to type; `path` stands before them."""
+    """The error for options that a command lacks, each with what to type; `path` stands before them."""
     options = [param for param in command.params if param.param_type_name == "option"]
     names = {name: param for param in options for name in (*param.opts, *param.secondary_opts)}
     problems, words = [], iter(args)
