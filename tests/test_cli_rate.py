@@ -330,7 +330,7 @@ def test_labels_that_were_not_drawn_are_told_in_the_headline(judgecal: Run, worl
 def test_from_the_labelling_page_to_a_corrected_rate(
     judgecal: Run, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """120 rows are drawn by strata of the verdict; two people stop after 90 of them."""
+    """120 rows are drawn; two people stop after 90 of them."""
 
     async def label(server: Any, _: Any) -> None:
         for place in range(110):
@@ -340,7 +340,7 @@ def test_from_the_labelling_page_to_a_corrected_rate(
             await server.desk.act(rater, "label", {"item": told["item"]["key"], "label": said})
 
     monkeypatch.setattr("judgecal.desk.server.DeskServer.serve", label)
-    words = ("gold", "label", "judged.csv", *LOCK, "--raters", "ann,bob", "--next", "strata", "-n", "120")
+    words = ("gold", "label", "judged.csv", *LOCK, "--raters", "ann,bob", "-n", "120")
     ran = judgecal(*words, "--no-open")
     assert ran.code == 0, ran.err
     following = "judgecal rate judged.csv --lock judge.lock.json --labels judged"

@@ -68,23 +68,15 @@ class NextLabels:
     def first(cls, lock: Lock) -> NextLabels | None:
         """Those of a first sheet, drawn by strata of the verdict, as the lock lets expect; None where it does
         not know its judge's error rates."""
-        spread = spread_at_lock(lock)
-        if spread is None:
+        people, applied = lock.gold.people, lock.applied
+        rates = [rate.value for rate in class_rates(people, applied) if rate is not None]
+        if len(rates) < 2 or rates[0] is None or rates[1] is None:
             return None
+        right = applied.get("prevalence" if people.kind == "binary" else f"prevalence@{people.pass_at:g}")
+        spread = Spread(_EVEN if right is None or right.value is None else right.value, rates[0], rates[1])
         shares, spreads = zip(*spread.by_stratum, strict=True)
         there = [round(_ROWS * share) + _LEAST_ROWS if share > 0.0 else 0 for share in shares]
         return cls(_FIRST, spread.half_width(allocate(there, spreads, _FIRST)))
-
-
-def spread_at_lock(lock: Lock) -> Spread | None:
-    """What labels vary by on the lock's gold set, and how far verdicts tell them; None where unknown."""
-    people, applied = lock.gold.people, lock.applied
-    rates = [rate.value for rate in class_rates(people, applied) if rate is not None]
-    if len(rates) < 2 or rates[0] is None or rates[1] is None:
-        return None
-    prevalence = applied.get("prevalence" if people.kind == "binary" else f"prevalence@{people.pass_at:g}")
-    right = None if prevalence is None else prevalence.value
-    return Spread(_EVEN if right is None else right, rates[0], rates[1])
 
 
 @dataclass(frozen=True, slots=True)

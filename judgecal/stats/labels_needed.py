@@ -38,13 +38,6 @@ class Spread:
         return tuple((share, min(1.0, max(0.0, own / share)) if share > 0.0 else 0.0) for share, own in parts)
 
     @property
-    def correlation(self) -> float:
-        """Of labels and verdicts, -1..1; 0 where one of them does not vary."""
-        (passing, precision), _ = self.strata
-        both = self.right * (1.0 - self.right) * passing * (1.0 - passing)
-        return passing * (precision - self.right) / math.sqrt(both) if both > 0.0 else 0.0
-
-    @property
     def by_stratum(self) -> tuple[tuple[float, float], ...]:
         """(share of the rows, standard deviation of their labels) of those that pass and those that fail."""
         return tuple((share, math.sqrt(rate * (1.0 - rate))) for share, rate in self.strata)
