@@ -184,14 +184,3 @@ def test_the_embedded_model_prefers_alike_in_both_orders(
         ("i", "ab", "A"), ("i", "ba", "A"), ("same", "ab", "tie"), ("same", "ba", "tie")
     ]  # fmt: skip
     assert VERSION in str(rows[0].model_id)
-
-
-def test_judges_are_compared_where_raters_tie_too(judgecal: Run, pairs: Path) -> None:
-    """Pairs without a gold label are rows on which the judges may differ; words have no thirds of a scale."""
-    ratings = (pairs / "ratings.jsonl").read_text("utf-8").splitlines()
-    torn = [line.replace('"B"', '"tie"') if '"bob"' in line else line for line in ratings[:24]]
-    (pairs / "ratings.jsonl").write_text("\n".join([*torn, *ratings[24:]]), encoding="utf-8")
-    judges = ("--judge", "checks.py:first@python", "--judge", "checks.py:knows@python")
-    scored = one_object(judgecal("score", "--gold", "pairs", *judges, "--json", "--name", "s"))
-    (rows,) = one_object(judgecal("compare", "s", "--json"))["on_rows"]
-    assert rows["differ"]["n"] == scored["gold"]["n_tied"] > 0
