@@ -1,7 +1,6 @@
-"""Import another evaluation tool's export as a gold set, what judges said beside it for `agreement`.
+"""Import another evaluation tool's export as a gold set, with judges' scores beside it for `agreement`.
 
-A tool keeps scores under names (correctness, tone) and as whatever was put in: true, "yes", 4, a thumb. One
-name is the label of a gold set; its scale is the one that is given, or the one that the labels tell.
+People's scores under one name are the labels; their scale is the one that is given, or that the labels tell.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from judgecal.goldset.labels import (
     verdict_scale,
 )
 from judgecal.goldset.write import name_problems, write_gold
-from judgecal.records import Item, Rating
+from judgecal.records import Rating
 from judgecal.scale import Scale
 from judgecal.tables.columns import GOLD
 from judgecal.workspace import Workspace
@@ -66,11 +65,9 @@ def import_export(
     labels: LabelOptions,
     replace: bool = False,
 ) -> Imported:
-    """Read the files of a tool's export together and write them to `gold/<name>`.
+    """Read the files of a tool's export together and write them to `gold/<name>`, judges' scores beside it.
 
-    People's scores under one name are the ratings, each person a rater; judges' scores are kept in the set's
-    folder. Each item and each score of the files is counted, and is an item, a rating, a judgement, or
-    skipped for a reason. InputError lists every problem; then nothing has been written.
+    People's scores under one name are the ratings. InputError lists every problem, and nothing is written.
     """
     workspace.require_writable("gold import")
     refuse(name_problems(name, workspace=workspace, replace=replace))
@@ -82,7 +79,7 @@ def import_export(
     card, kept = keep_card(fresh, workspace.gold / name / CARD, labels_by=labels.labels_by)
     gold = write_gold(
         card,
-        [*map(_loadable, export.items.values())],
+        export.items.values(),
         people.ratings,
         workspace=workspace,
         replace=replace,
@@ -99,20 +96,6 @@ def import_export(
         tool=tool,
         unscored=unscored,
     )
-
-
-def _loadable(item: Item) -> Item:
-    """Return an item as a set may hold it: with a group, and without a question with its texts as fields."""
-    fields = item.fields
-    if not item.question.strip() and not fields:
-        texts = {
-            "response": item.answer,
-            "transcript": "\n\n".join(f"{turn.role}: {turn.content}" for turn in item.conversation),
-            "passages": "\n\n".join(context.text for context in item.contexts),
-        }
-        fields = {name: text for name, text in texts.items() if text.strip()}
-    group = item.group if item.group.strip() else item.question.strip() or item.item_id
-    return replace(item, fields=fields, group=group)
 
 
 def _card(name: str, tool: str, files: Sequence[Path], people: _Labels, options: LabelOptions) -> Card:
@@ -155,10 +138,7 @@ def _cell(value: Value) -> str:
 
 
 def _read_labels(export: Export, options: LabelOptions) -> _Labels:
-    """Take one name's scores as labels; ratings under other names, and verdicts on those, are skipped.
-
-    InputError: several names and none is chosen, a name that nobody rated under, or labels off their scale.
-    """
+    """Take one name's scores as labels; ratings under other names, and verdicts on those, are skipped."""
     name = _chosen(export, options.labels)
     if name is None:
         scale = labels_scale(options.scale or "binary", options.pass_at)
@@ -222,10 +202,7 @@ def _chosen(export: Export, wanted: Sequence[str]) -> str | None:
     if not names:
         refuse([f"--label {name}: nobody rated anything in {export.where}" for name in wanted])
         return None
-    rated = []
-    for name, n in names.most_common():
-        n_people = len({score.by for score in export.ratings if score.name == name})
-        rated.append(f"{name} ({n:,} by {n_people} {'person' if n_people == 1 else 'people'})")
+    rated = [f"{name} ({n:,})" for name, n in names.most_common()]
     if wanted and wanted[0] not in names:
         near = unknown_name("name of people's scores", wanted[0], tuple(names))
         raise InputError(f"{export.where}: --label: {near}; people rated {listed(rated, LISTED)}")
@@ -241,10 +218,7 @@ def _chosen(export: Export, wanted: Sequence[str]) -> str | None:
 def _read_verdicts(
     export: Export, labels: _Labels, mapping: Mapping[str, str]
 ) -> tuple[list[dict[str, Any]], dict[str, int]]:
-    """Return the judgements as `agreement` reads them, and by judge how many of them have no verdict.
-
-    Judges whose verdicts cannot be read on the people's scale are skipped.
-    """
+    """Return the judgements as `agreement` reads them, and by judge how many of them have no verdict."""
     nominal = {str(rating.label) for rating in labels.ratings} if labels.scale.kind == "nominal" else ()
     people = replace(labels.scale, from_fraction=False, categories=tuple(sorted(nominal)))
     by_judge: dict[str, list[Score]] = {}
@@ -274,12 +248,7 @@ def _read_verdicts(
 def _verdict_row(score: Score, judge: str, words: Mapping[str, str]) -> dict[str, Any]:
     """Return a line of judgements.jsonl; its verdict is the tool's, or the word that stands for it."""
     verdict: Value = words.get(_cell(score.value), score.value)
-    row: dict[str, Any] = {
-        "item_id": score.item_id,
-        "judge": judge,
-        "repeat": score.repeat,
-        "verdict": verdict,
-        "reasoning": score.note or None,
-        "error": score.error if score.error or verdict not in ("", None) else "--map makes the verdict none",
-    }
-    return {name: value for name, value in row.items() if name == "verdict" or value is not None}
+    error = score.error if score.error or verdict not in ("", None) else "--map makes the verdict none"
+    row = {"item_id": score.item_id, "judge": judge, "repeat": score.repeat, "verdict": verdict}
+    further = {"reasoning": score.note or None, "error": error}
+    return row | {name: value for name, value in further.items() if value is not None}

@@ -27,17 +27,16 @@ Placed = tuple[str, Row]
 
 # --- the beginning of a file
 
-_ROWS, _KEYS, _TEXT, _DEPTH = 3, 500, 500, 9
+_ROWS, _TEXT = 3, 500
 
 
 def outline(path: Path) -> Any:
-    """Return the beginning of a file as a JSON value; of a table a list of the first rows, each an object.
+    """Return the beginning of a file as a JSON value, of a table its first rows; None for another file.
 
-    Lists are cut to three elements, texts to 500 characters. None: the file cannot be read, or it is neither
-    JSON, JSON lines, CSV, TSV nor Parquet.
+    Lists are cut to three elements, texts to 500 characters.
     """
-    with contextlib.suppress(InputError, OSError, ValueError):
-        return _pared(_beginning(path), _DEPTH)
+    with contextlib.suppress(InputError, OSError, ValueError, RecursionError):
+        return _pared(_beginning(path))
     return None
 
 
@@ -67,14 +66,12 @@ def _beginning(path: Path) -> Any:
         return None
 
 
-def _pared(value: Any, depth: int) -> Any:
-    if isinstance(value, str):
-        return value[:_TEXT]
+def _pared(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _pared(inner, depth - 1) for key, inner in islice(value.items(), _KEYS)} if depth else {}
+        return {key: _pared(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_pared(inner, depth - 1) for inner in value[:_ROWS]] if depth else []
-    return value
+        return [_pared(inner) for inner in value[:_ROWS]]
+    return value[:_TEXT] if isinstance(value, str) else value
 
 
 def columns_of(begun: Any) -> set[str]:
@@ -126,8 +123,7 @@ def nested(cell: Any) -> Any:
     a word and a broken text stay text, and so does one of over 20,000,000 characters, or of over 300,000 that
     is no JSON, whose parts would take many times the memory.
     """
-    begins = isinstance(cell, str) and cell.lstrip().startswith(("[", "{"))
-    if not begins or len(cell) > _LONGEST:
+    if not isinstance(cell, str) or len(cell) > _LONGEST or cell.lstrip()[:1] not in ("[", "{"):
         return cell
     with contextlib.suppress(ValueError, RecursionError):
         return json.loads(cell)

@@ -1,7 +1,6 @@
 """Values, texts and items in the records of other tools, whatever their types.
 
-An input is a text, an object (`{"question": ...}`), or a chat; an output too. Each function takes any value
-and returns an empty one where the value has not the form that it reads.
+Each function takes any value, and returns an empty one where the value has not the form that it reads.
 """
 
 from __future__ import annotations
@@ -230,9 +229,8 @@ def item_of(item_id: str, input_: Any, output: Any, **further: Any) -> Item:
     `further` are attributes of `Item`, left as they are where empty.
     """
     question, conversation, fields = request_of(input_)
-    item = Item(
-        item_id, question or item_id, question, answer_of(output), conversation=conversation, fields=fields
-    )
+    group, answer = question.strip() or item_id, answer_of(output)
+    item = Item(item_id, group, question, answer, conversation=conversation, fields=fields)
     return replace(item, **{name: value for name, value in further.items() if value})
 
 

@@ -1,9 +1,8 @@
-"""What other evaluation tools export: items, what people said of them, and what judges said.
+"""Exports of other evaluation tools: items, people's scores of them, and judges' scores.
 
-One module a tool, found by being here: it offers `FORMAT`. A reader needs no library of the tool. Whether a
-score is a person's or a judge's is told by the source that the tool recorded, never by a name. Everything
-that stands in an export is counted: `n_records` goes up for each record that is met, and each ends as an
-item, a rating, a judgement or a skip with its reason.
+One module a tool, found by being here: it offers `FORMAT`, and needs no library of the tool. Whether a score
+is a person's or a judge's is told by the source that the tool recorded, never by a name. Each record is
+counted, and ends as an item, a rating, a judgement or a skip with its reason.
 """
 
 from __future__ import annotations
@@ -148,28 +147,17 @@ class Export:
             self.skip(f"a score of the source {source or 'nobody'}")
 
     def settle(self) -> None:
-        """Skip items without any text, and scores of items that are not there.
-
-        Raises:
-            RuntimeError: records in are not records out, a defect of the reader.
-        """
+        """Skip items without a question or fields, and scores of items that are not there."""
         for item in [*self.items.values()]:
-            contexts, turns = (
-                (context.text for context in item.contexts),
-                (turn.content for turn in item.conversation),
-            )
-            if not any(
-                text.strip()
-                for text in (item.question, item.answer, *contexts, *item.fields.values(), *turns)
-            ):
-                self.skip("an item without any text")
+            if not item.question.strip() and not item.fields:
+                self.skip("an item without a question")
                 del self.items[item.item_id]
         for scores in (self.ratings, self.judgements):
             of_items = [score for score in scores if score.item_id in self.items]
             self.skip("a score of an item that the export does not hold", len(scores) - len(of_items))
             scores[:] = of_items
         out = len(self.items) + len(self.ratings) + len(self.judgements) + self.skipped.total()
-        if out != self.n_records:
+        if out != self.n_records:  # a defect of the reader
             raise RuntimeError(f"{self.tool}: {self.n_records} records in, {out} out: {dict(self.skipped)}")
 
 
@@ -213,9 +201,6 @@ def read_export(files: Sequence[Path], tool: str) -> Export:
         raise InputError(f"{export.where}: an object in it is nested too deeply to be read") from None
     refuse(export.problems, most=50)
     export.settle()
-    if n := sum(score.by == _UNNAMED for score in export.ratings):
-        unnamed = f"{n:,} ratings name no person; they count as one rater, {_UNNAMED!r}"
-        export.notes.append(f"{export.where}: {unnamed}")
     if not export.items:
         why = "; ".join(f"{reason}: {n:,}" for reason, n in export.skipped.most_common(3))
         raise InputError(
@@ -231,12 +216,9 @@ def id_of(*parts: Any) -> str:
 
 
 def person(name: str) -> str:
-    """Return a person's name as a rater's: of an e-mail address `rater-` and 8 hex digits of its hash.
-
-    The rater `gold` is the adjudicated label, so somebody of that name is `gold (a person)`.
-    """
+    """Return a person's name as a rater's: of an e-mail address `rater-` and 8 hex digits of its hash."""
     name = well_formed(name).strip()
-    if "@" not in name:
+    if "@" not in name:  # the rater `gold` is the adjudicated label
         return "gold (a person)" if name == "gold" else name or _UNNAMED
     return f"rater-{hashlib.sha256(name.lower().encode()).hexdigest()[:8]}"
 
