@@ -27,7 +27,7 @@ from typer.models import OptionInfo, ParameterInfo
 from judgecal.cli.output import print_text
 from judgecal.cli.streams import at_work, uncoloured
 from judgecal.commands import COMMANDS, GROUPS, TABLE, Command, load
-from judgecal.errors import UNSEEN, InputError
+from judgecal.errors import UNSEEN, InputError, refuse
 from judgecal.workspace import find_workspace, no_such_file, no_such_lock
 
 _WIDTH = 72  # of an example's line
@@ -133,15 +133,13 @@ def refuse_absent(values: Mapping[str, Any]) -> None:
         return
     workspace = find_workspace(values["ctx"].obj.workspace)
     locks, tables = (_listed(values.get(name)) for name in ("lock", "files" if "files" in values else "file"))
-    for path in map(Path, locks):
-        if not path.exists():
-            raise no_such_lock(path)
+    absent = [no_such_lock(path) for path in map(Path, locks) if not path.exists()]
     source = values.get("source")
     if source is not None and Path(source).suffix and source not in workspace.gold_sets:
         tables = [*tables, source] if not (workspace.experiments / source).exists() else tables
-    for table in tables:
-        if not (_ADDRESS.match(str(table)) or Path(table).exists()):
-            raise no_such_file(Path(table))
+    paths = [Path(table) for table in tables if not _ADDRESS.match(str(table))]
+    absent += [no_such_file(path) for path in paths if not path.exists()]
+    refuse([problem for error in absent for problem in error.problems])
     experiment, gold = values.get("experiment"), values.get("gold") or values.get("gold_set")
     if experiment is not None and not Path(experiment).is_file():
         workspace.find_experiment(experiment)
