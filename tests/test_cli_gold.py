@@ -113,36 +113,37 @@ def test_agreement_pairs_people_and_never_gold(place: Path) -> None:
 
 
 def test_findings_of_a_kind_are_counted_in_text(place: Path) -> None:
-    tags = [f"t{n}" for n in range(15)]
     import_set(place)
     items = place / "gold" / "new" / "items.jsonl"
-    rows = [json.loads(line) for line in items.read_text(encoding="utf-8").splitlines()]
-    rows[0]["tags"] = tags
-    items.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    tags = [f"t{n}" for n in range(3)]
+    more = [
+        {"item_id": f"more{n}", "question": f"More {n}?", "answer": f"m{n}", "tags": tags} for n in range(15)
+    ]
+    with items.open("a", encoding="utf-8") as file:
+        file.writelines(json.dumps(row) + "\n" for row in more)
     text = call(place, "check", "new").stdout
-    assert "thin_tag (15): " in text and "tag 't1'" not in text
-    assert "tag 't1'" in call(place, "check", "new", "--full").stdout
+    assert "unlabelled (15): " in text and "'more1'" not in text
+    assert "'more1'" in call(place, "check", "new", "--full").stdout
     found = result(place, "check", "new")
-    assert len([problem for problem in found["problems"] if problem["kind"] == "thin_tag"]) == 15
-    assert found["tags"] == dict.fromkeys(sorted(tags), 1)
+    assert len([problem for problem in found["problems"] if problem["kind"] == "unlabelled"]) == 15
+    assert found["tags"] == dict.fromkeys(tags, 15)
 
 
 def test_explained_findings_stand_apart(place: Path) -> None:
     import_set(place)
     items = place / "gold" / "new" / "items.jsonl"
-    lines = items.read_text(encoding="utf-8").splitlines()
-    rows = [json.loads(line) | {"tags": ["odd"] * (n < 2)} for n, line in enumerate(lines)]
-    rows[3]["reference_answer"] = "One. Two. Three. Four."
-    items.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    more = [{"item_id": f"more{n}", "question": "Q1", "answer": "A1"} for n in range(2)]
+    with items.open("a", encoding="utf-8") as file:
+        file.writelines(json.dumps(row) + "\n" for row in more)
     card = place / "gold" / "new" / "card.toml"
     card.write_text(
-        card.read_text(encoding="utf-8") + '\n[explained]\nthin_tag = "as meant"\n', encoding="utf-8"
+        card.read_text(encoding="utf-8") + '\n[explained]\nunlabelled = "as meant"\n', encoding="utf-8"
     )
     problems = {problem["kind"]: problem for problem in result(place, "check", "new")["problems"]}
-    assert problems["thin_tag"]["explained"] == "as meant" and problems["long_reference"]["explained"] is None
+    assert problems["unlabelled"]["explained"] == "as meant" and problems["duplicate"]["explained"] is None
     still_open, explained = call(place, "check", "new").stdout.split("Explained in the card")
-    assert "long_reference" in still_open and "thin_tag" not in still_open
-    assert "thin_tag (1): as meant" in explained
+    assert "duplicate" in still_open and "unlabelled" not in still_open
+    assert "unlabelled (2): as meant" in explained
     assert re.search(r"Saying \S+ every time would reach accuracy [\d.]+% over ", still_open)
 
 

@@ -440,7 +440,7 @@ def test_the_audit_of_a_sound_set_is_silent() -> None:
 
 
 def test_each_audit_finding() -> None:
-    same = Item("1", "g1", "What is it?", "This", tags=("rare",))
+    same = Item("1", "g1", "What is it?", "This")
     items = [same, Item("2", "g2", "what  IS it?", "this"), Item("3", "g3", "Other?", "x")]
     gold = build({"a": {"1": 1.0, "2": 0.0}, "b": {"1": 1.0}}, items=items)
     found = {problem.kind: problem for problem in check_gold(gold)}
@@ -451,19 +451,17 @@ def test_each_audit_finding() -> None:
         "thin_split",
         "thin_stratum",
         "thin_rater",
-        "thin_tag",
     }
     assert "has the labels 1, 0" in found["unlike_labels"].message
     assert "2 groups (g1, g2)" in found["question_in_two_groups"].message
     assert found["unlabelled"].message == "item '3' has no gold label: nobody rated it"
 
 
-def test_near_constant_off_step_and_between() -> None:
+def test_near_constant_and_off_step() -> None:
     rated: dict[str, Label] = {str(n): 100.0 for n in range(50)}
     assert "near_constant" in kinds(build({"a": rated}, scale="percentage"))
     assert "off_step" in kinds(build({"a": {"1": 37.0}}, scale="percentage", step=5))
     assert "off_step" not in kinds(build({"a": {"1": 35.0}}, scale="percentage", step=5))
-    assert "between_categories" in kinds(build({"a": {"1": 2.0}, "b": {"1": 3.0}}, scale="ordinal:0:4"))
 
 
 def test_nominal_strata_are_its_categories() -> None:

@@ -7,20 +7,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from judgecal.errors import InputError
 from judgecal.goldset import check_labels, check_texts
-from judgecal.goldset.card import try_card
 from judgecal.goldset.check_labels import Baseline, baselines
-from judgecal.goldset.gold_set import CARD, ITEMS, RATINGS, Findings, GoldSet, SplitCounts, split_counts
+from judgecal.goldset.gold_set import CARD, RATINGS, Findings, GoldSet, SplitCounts, split_counts
 from judgecal.goldset.labels import NARROW
 from judgecal.goldset.load import load_gold
 from judgecal.records import Result
-from judgecal.tables import GOLD
 from judgecal.workspace import Workspace
-
-_COUNTED = 4_000_000  # bytes of rows from which a set is listed by counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,55 +40,19 @@ class GoldList(Result):
 
 
 def list_sets(workspace: Workspace) -> GoldList:
-    """Every set of a workspace, those that cannot be loaded too; a large one is counted and not held against
-    the format, as it is when it is named.
-    """
-    sets = []
-    for name in workspace.gold_sets:
-        folder = workspace.gold / name
-        rows = [path for path in (folder / ITEMS, folder / RATINGS) if path.is_file()]
-        large = sum(path.stat().st_size for path in rows) > _COUNTED
-        sets.append((_counted(folder) if large else None) or _loaded(name, workspace))
-    return GoldList(tuple(sets))
+    """Every set of a workspace, those that cannot be loaded too."""
+    return GoldList(tuple(_listed(name, workspace) for name in workspace.gold_sets))
 
 
-def _loaded(name: str, workspace: Workspace) -> ListedSet:
+def _listed(name: str, workspace: Workspace) -> ListedSet:
     try:
         gold = load_gold(name, workspace=workspace)
     except InputError as error:
         return ListedSet(name, error=str(error))
+    n_groups, card = gold.n_groups(gold.items), gold.card
     return ListedSet(
-        name,
-        len(gold.items),
-        gold.n_groups(gold.items),
-        str(gold.scale),
-        gold.raters,
-        gold.card.sampling,
-        gold.card.labels_by,
+        name, len(gold.items), n_groups, str(gold.scale), gold.raters, card.sampling, card.labels_by
     )
-
-
-def _counted(folder: Path) -> ListedSet | None:
-    """A set by its card and the counts of its rows; None where they cannot be counted."""
-    import polars as pl
-
-    card, problems = try_card(folder / CARD)
-    if card is None or problems or card.name != folder.name:
-        return None
-    texts = {ITEMS: ("item_id", "group", "question"), RATINGS: ("rater", "label")}
-    names = [pl.col(name).replace("", None) for name in ("group", "question", "item_id")]
-    try:
-        items, ratings = (
-            pl.scan_ndjson(folder / file, schema=dict.fromkeys(columns, pl.String))
-            for file, columns in texts.items()
-        )
-        counts = items.select(pl.len(), groups=pl.coalesce(names).hash().n_unique()).collect()
-        n_items, n_groups = counts.row(0)
-        labelled = ratings.filter(pl.col("label").is_not_null()).select(pl.col("rater").unique()).collect()
-    except (pl.exceptions.PolarsError, OSError):
-        return None
-    raters = tuple(sorted({*labelled["rater"].drop_nulls()} - {GOLD}))
-    return ListedSet(folder.name, n_items, n_groups, str(card.scale), raters, card.sampling, card.labels_by)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,18 +123,12 @@ _CHECKS: Mapping[str, Callable[[GoldSet], Findings]] = {
     "thin_split": check_labels.thin_splits,
     "thin_stratum": check_labels.thin_strata,
     "tiny_stratum": check_labels.tiny_strata,
-    "thin_tag": check_labels.thin_tags,
-    "tag_not_in_split": check_labels.tags_of_splits,
     "near_constant": check_labels.near_constant,
     NARROW: check_labels.narrow,
     "off_step": check_labels.off_step,
-    "between_categories": check_labels.between_categories,
     "thin_rater": check_labels.thin_raters,
-    "long_reference": check_texts.long_references,
     "unsupported_reference": check_texts.unsupported,
     "no_documents": check_texts.no_documents,
-    "empty_document": check_texts.empty_documents,
-    "same_document": check_texts.same_documents,
 }
 """kind -> from a set to its findings of that kind, in the order in which they are told."""
 

@@ -1,19 +1,18 @@
-"""What is wrong with the labels of a set: items without one, thin splits, strata and tags, constants, labels
-off the scale, and raters with too little in common.
+"""What is wrong with the labels of a set: items without one, thin splits and strata, constants, labels off
+the scale, and raters with too little in common.
 """
 
 from __future__ import annotations
 
 import statistics
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import dataclass
 
-from judgecal.errors import listed
 from judgecal.goldset.card import SPLITS
-from judgecal.goldset.gold_set import ITEMS, RATINGS, Findings, GoldSet
+from judgecal.goldset.gold_set import RATINGS, Findings, GoldSet
 from judgecal.goldset.labels import label_text, narrow_labels
 from judgecal.goldset.wording import grouped
-from judgecal.records import Estimate, Item
+from judgecal.records import Estimate
 from judgecal.scale import Label
 from judgecal.tables.columns import GOLD
 
@@ -23,7 +22,6 @@ _NO_INTERVAL = "no interval: it describes these labels and estimates nothing bey
 _LEAST_GROUPS = 10  # below this there is no interval at all
 _LEAST_STRATUM = 10  # below this a class or a third of the scale has no interval of its own
 _TINY_STRATUM = 3
-_LEAST_TAG = 5
 _THIRDS = ("low third", "middle third", "high third")
 _LEAST_SHARED = 30  # below this a rater is left out of the alt-test
 
@@ -142,36 +140,6 @@ def tiny_strata(gold: GoldSet) -> Findings:
                 )
 
 
-def _tagged(gold: GoldSet) -> dict[str, list[Item]]:
-    tags: defaultdict[str, list[Item]] = defaultdict(list)
-    for item in gold.items:
-        for tag in set(item.tags):
-            tags[tag].append(item)
-    return tags
-
-
-def thin_tags(gold: GoldSet) -> Findings:
-    for tag, items in sorted(_tagged(gold).items()):
-        if len(items) < _LEAST_TAG:
-            yield (
-                items,
-                f"tag {tag!r} has {len(items)} items: below {_LEAST_TAG} that is too few to say anything",
-            )
-
-
-def tags_of_splits(gold: GoldSet) -> Findings:
-    wanted = {tag for tag, items in _tagged(gold).items() if len(items) >= _LEAST_TAG}
-    for split in SPLITS:
-        items = gold.select(split)
-        missing = sorted(wanted - {tag for item in items for tag in item.tags})
-        if items and missing:
-            yield (
-                ITEMS,
-                f"{split} has no item tagged {listed(missing)}: what you choose or see there says "
-                f"nothing about {'it' if len(missing) == 1 else 'them'}",
-            )
-
-
 def near_constant(gold: GoldSet) -> Findings:
     for metric, best in baselines(gold).items():
         value = best.estimate.value
@@ -205,21 +173,6 @@ def off_step(gold: GoldSet) -> Findings:
             ratings,
             f"{rater!r} gave {len(ratings)} labels between the card's steps of {scale.step:g}, such as "
             f"{label_text(ratings[0].label)} for item {ratings[0].item_id!r}",
-        )
-
-
-def between_categories(gold: GoldSet) -> Findings:
-    between = [
-        item
-        for item in gold.items
-        if gold.scale.kind == "ordinal" and not float(gold.labels.get(item.item_id, 0)).is_integer()
-    ]
-    if between:
-        yield (
-            between,
-            f"the median of an even number of raters lies between two labels for {len(between)} items: "
-            f"statistics on the scale's own categories cannot use that; add ratings by {GOLD!r} or by "
-            "one more rater",
         )
 
 

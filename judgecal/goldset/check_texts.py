@@ -1,5 +1,5 @@
 """What is wrong with the texts of a set: repeated answers and questions, questions that a prompt of the
-workspace gives away, reference answers that are long or that no document supports, and the documents.
+workspace gives away, reference answers that no document supports, and missing documents.
 
 What a reference must not say is for people to judge. These checks are heuristics on words, numbers and names;
 their messages say so, and what they rest on.
@@ -19,15 +19,7 @@ from judgecal.errors import InputError, listed
 from judgecal.goldset.card import SPLITS
 from judgecal.goldset.gold_set import DOCUMENTS, Findings, GoldSet
 from judgecal.goldset.labels import label_text
-from judgecal.goldset.wording import (
-    analyse_long,
-    grouped,
-    normal_text,
-    plain_text,
-    sentences,
-    shingles,
-    words,
-)
+from judgecal.goldset.wording import analyse_long, grouped, normal_text, plain_text, shingles, words
 from judgecal.models.embedded.text import NO, STOPWORDS, YES, Text, take_apart
 from judgecal.records import Item
 from judgecal.workspace import Workspace, shown
@@ -60,9 +52,8 @@ def duplicates(gold: GoldSet) -> Findings:
     same = grouped(gold.items, lambda item: (_task(item), normal_text(item.answer or _either_way(item))))
     for items in same.values():
         labels = list(dict.fromkeys(gold.labels.get(item.item_id) for item in items))
-        if len(items) == 1 or (
-            len(labels) > 1 and len({(plain_text(item.answer), item.pair) for item in items}) == 1
-        ):
+        unlike = len({label for label in labels if label is not None}) > 1
+        if len(items) == 1 or (unlike and len({(plain_text(item.answer), item.pair) for item in items}) == 1):
             continue  # alone, or told as unlike_labels
         systems = list(dict.fromkeys(item.system for item in items if item.system))
         by = f", given by {listed(systems)}" if systems else ""
@@ -177,7 +168,6 @@ def _texts(state: Any, *, inside: bool = False) -> Iterator[str]:
             yield from _texts(value, inside=inside)
 
 
-_MOST_SENTENCES = 3
 _LEAST_FOUND = 0.5
 # "one" is more often the pronoun than the number.
 _NO_NUMBER = frozenset({"#1"})
@@ -206,17 +196,6 @@ def _references(gold: GoldSet) -> Iterator[_Reference]:
         with_reference, lambda item: (item.question, item.reference_answers, item.reference_documents)
     )
     return (_Reference(*key, items) for key, items in same.items())
-
-
-def long_references(gold: GoldSet) -> Findings:
-    for reference in _references(gold):
-        count = max(len(sentences(text)) for text in reference.alternatives)
-        if count > _MOST_SENTENCES:
-            yield (
-                reference.items,
-                f"the reference answer has {count} sentences (reported above {_MOST_SENTENCES}): a judge "
-                "reads each as a point that the answer must make; keep only the facts that make it right",
-            )
 
 
 def unsupported(gold: GoldSet) -> Findings:
@@ -267,25 +246,3 @@ def no_documents(gold: GoldSet) -> Findings:
             f"{len(naming)} items name {len(names)} reference documents ({listed(sorted(names))}) and the "
             f"set has no {DOCUMENTS}: the retriever test and the answerer test need them",
         )
-
-
-def empty_documents(gold: GoldSet) -> Findings:
-    for document in gold.documents:
-        if not document.text.strip():
-            yield (
-                [document],
-                f"document {document.document_id!r} has no text: nothing can be found in it; fill it in or "
-                "remove it",
-            )
-
-
-def same_documents(gold: GoldSet) -> Findings:
-    filled = [document for document in gold.documents if document.text.strip()]
-    for documents in grouped(filled, lambda document: plain_text(document.text)).values():
-        if len(documents) > 1:
-            yield (
-                documents,
-                f"documents {listed([repr(document.document_id) for document in documents])} have one "
-                "text (but for case and spacing): a retriever cannot tell them apart, and finding one "
-                "counts as missing the other; keep one",
-            )
