@@ -349,7 +349,7 @@ def test_write_gold_round_trip(place: Workspace) -> None:
     card = Card(
         "odd", Scale.parse("ordinal:1:5", pass_at=4), source='a "quoted"\\path\x7f', anchors={"5": "best"}
     )
-    rating = Rating("i", "rater one", 5.0, "note", True, "cites nothing")
+    rating = Rating("i", "rater one", 5.0, "note", "cites nothing")
     gold = write_gold(card, [item], [rating], workspace=place)
     assert gold.items == (item,) and gold.ratings == (rating,)
     assert gold.card == card
