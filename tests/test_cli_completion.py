@@ -10,7 +10,7 @@ from judgecal.cli import run
 
 
 @pytest.mark.parametrize(
-    ("words", "answer"), [("judgecal gold adj", "adjudicate"), ("judgecal gate --budget-u", "--budget-usd")]
+    ("words", "answer"), [("judgecal gold lab", "label"), ("judgecal gate --budget-u", "--budget-usd")]
 )
 def test_commands_and_options_are_completed(
     words: str, answer: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
