@@ -462,6 +462,7 @@ def test_near_constant_and_off_step() -> None:
     assert "near_constant" in kinds(build({"a": rated}, scale="percentage"))
     assert "off_step" in kinds(build({"a": {"1": 37.0}}, scale="percentage", step=5))
     assert "off_step" not in kinds(build({"a": {"1": 35.0}}, scale="percentage", step=5))
+    assert "between_categories" in kinds(build({"a": {"1": 2.0}, "b": {"1": 3.0}}, scale="ordinal:0:4"))
 
 
 def test_nominal_strata_are_its_categories() -> None:

@@ -176,6 +176,21 @@ def off_step(gold: GoldSet) -> Findings:
         )
 
 
+def between_categories(gold: GoldSet) -> Findings:
+    between = [
+        item
+        for item in gold.items
+        if gold.scale.kind == "ordinal" and not float(gold.labels.get(item.item_id, 0)).is_integer()
+    ]
+    if between:
+        yield (
+            between,
+            f"the median of an even number of raters lies between two labels for {len(between)} items: "
+            f"statistics on the scale's own categories cannot use that; add ratings by {GOLD!r} or by "
+            "one more rater",
+        )
+
+
 def thin_raters(gold: GoldSet) -> Findings:
     shared = Counter(rater for by in gold.ratings_by_item.values() if len(by) > 1 for rater in by)
     for rater in gold.raters:
