@@ -148,11 +148,12 @@ def import_gold(
     InputError lists the first `LISTED` problems; then nothing has been written.
     """
     workspace.require_writable("gold import")
-    maps, told = LabelMap(mapping or {}), list[str]()
+    maps, scale_notes = LabelMap(mapping or {}), list[str]()
     problems = name_problems(name, workspace=workspace, replace=replace)
     read = attempt(lambda: _read(file, columns, name, encoding), problems)
     if read is not None and not problems and (scale is None or (read.columns.pairs and scale == "nominal")):
-        scale, maps, told = attempt(lambda: _told(read, maps), problems) or (None, maps, told)
+        stated = attempt(lambda: _scale_of_labels(read, maps), problems)
+        scale, maps, scale_notes = stated or (None, maps, [])
     labels = None if scale is None else attempt(partial(labels_scale, scale, pass_at), problems)
     if read is None or labels is None:
         raise InputError([*problems, *(read.problems if read else ())])
@@ -186,7 +187,7 @@ def import_gold(
         gold,
         n_rows=table.n_rows,
         skipped={"without any content": table.n_empty},
-        notes=(*table.notes, *told, *read.notes, *kept, *missing),
+        notes=(*table.notes, *scale_notes, *read.notes, *kept, *missing),
         judges=Counter(row["judge"] for row in read.judgements),
         left_out=unused,
     )
@@ -219,9 +220,9 @@ def attempt(step: Callable[[], _T], problems: list[str]) -> _T | None:
         return None
 
 
-def _told(read: TableItems, mapping: LabelMap) -> tuple[str, LabelMap, list[str]]:
-    """The scale that the labels of a table show, the mapping with what cells stand for on it, and how it was
-    told; InputError: they show none.
+def _scale_of_labels(read: TableItems, mapping: LabelMap) -> tuple[str, LabelMap, list[str]]:
+    """The scale that the labels of a table show, the mapping with what cells stand for on it, and a note that
+    says why; InputError: they show none.
     """
     columns, held, verdicts = read.columns, read.label_texts, read.verdict_texts
     cells = [cell for cell in (mapping.get(cell, cell).strip() for cell in sorted(held)) if cell]
@@ -240,8 +241,8 @@ def _told(read: TableItems, mapping: LabelMap) -> tuple[str, LabelMap, list[str]
         raise InputError(f"{read.table.top}: {what}")
     stated = {cell: mapping.get(cell, cell) for cell in sorted(held.union(*verdicts.values()))}
     by_cell = {cell: word for cell, to in stated.items() if (word := words.get(to.casefold(), cell)) != cell}
-    told = f"the labels show the scale {scale}: {why} (--scale says another)"
-    return scale, LabelMap({**mapping, **by_cell}), [told]
+    note = f"the labels show the scale {scale}: {why} (--scale says another)"
+    return scale, LabelMap({**mapping, **by_cell}), [note]
 
 
 def gold_of_frame(frame: object, *, name: str, save: bool, **options: Any) -> GoldSet:

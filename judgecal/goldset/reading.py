@@ -124,14 +124,16 @@ class TableItems:
             texts = [context.text for context in item.contexts]
             texts += [item.group, item.question, item.answer, *item.fields.values()]
             key = (item.system, item.pair, *texts)
-        known, line = self._items.setdefault(key, (_grouped(item, item_id), row.line))
+        stored, line = self._items.setdefault(key, (_grouped(item, item_id), row.line))
         if len(self._items) > n_before:
             if not problems:  # held against the format, as whoever loads it will
-                read_item(item_row(known), where, problems)
+                read_item(item_row(stored), where, problems)
             self._problems += [(row.line, problem) for problem in problems]
-            return known
+            return stored
         differ = [
-            name for name in _COMPARED if getattr(known, name) != getattr(_grouped(item, known.item_id), name)
+            name
+            for name in _COMPARED
+            if getattr(stored, name) != getattr(_grouped(item, stored.item_id), name)
         ]
         if columns.rater is None:
             problems.append(
@@ -140,11 +142,11 @@ class TableItems:
             )
         elif differ:
             problems.append(
-                f"{where}: item {known.item_id!r} has another {', '.join(differ)} than in "
+                f"{where}: item {stored.item_id!r} has another {', '.join(differ)} than in "
                 f"{table.number(line)}: rows of one item must have the same texts"
             )
         self._problems += [(row.line, problem) for problem in problems]
-        return known
+        return stored
 
     def _cells_of(self, row: Row, item_id: str) -> Iterator[_LabelCell]:
         """The label cells of a row."""
@@ -245,7 +247,7 @@ class TableItems:
         return [column for column in columns if column not in rated]
 
     def card(self, scale: Scale, command: str, splits: Splits) -> Card:
-        """What is known of the set: where it was read from, and how."""
+        """What is stored of the set: where it was read from, and how."""
         table, columns = self.table, self.columns
         if scale.kind == "nominal":
             words = {str(rating.label) for rating in self.ratings.values()}
