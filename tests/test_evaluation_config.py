@@ -25,14 +25,12 @@ def read(tmp_path: Path, text: str) -> ReadConfig:
 
 def test_every_mistake_is_in_one_message(tmp_path: Path) -> None:
     text = """
-        cost = 3
+        judge = 3
         [questions]
         gold = "starter"
         limt = 3
         [judges]
         repeats = 0
-        [costs]
-        wrong = -1.0
         [[systems]]
         name = "ours"
         kind = "local"
@@ -50,10 +48,9 @@ def test_every_mistake_is_in_one_message(tmp_path: Path) -> None:
         read(tmp_path, text)
     found = "\n".join(error.value.problems)
     for said in (
-        "unknown key 'cost': did you mean costs",
+        "unknown key 'judge': did you mean judges",
         "unknown key 'limt': did you mean limit",
         "judges.repeats: Input should be greater than or equal to 1, found 0",
-        "costs.wrong: Input should be greater than or equal to 0",
         "systems: ours: unknown key 'top_m': did you mean top_",
         "systems: number 2: no name: add it",
         "kind must be one of local, http, python, answers, found 'htp'",

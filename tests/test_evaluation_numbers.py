@@ -9,15 +9,7 @@ import pytest
 from judgecal.errors import InputError
 from judgecal.rag.answering.questions import Question
 from judgecal.rag.evaluation.comparisons import best_of, compare_systems, factor_curves, values_of
-from judgecal.rag.evaluation.summary import (
-    Costs,
-    Measured,
-    by_tag,
-    complexity_of,
-    documents_of,
-    rows_of,
-    summarise,
-)
+from judgecal.rag.evaluation.summary import Measured, by_tag, complexity_of, documents_of, rows_of, summarise
 from judgecal.rag.evaluation.system import Setting
 from tests.benchmarks.sweeps import KINDS, simulate
 from tests.support.evaluated import measured_row, of_totals
@@ -65,12 +57,6 @@ def test_outcomes_are_answerable_times_answered(right_at: float, right: int, wro
     assert math.fsum(cell.share.value or 0.0 for cell in cells) == pytest.approx(1.0)
     assert outcomes.right_answer.share.n == 18
     assert outcomes.right_answer.share.low is not None
-
-
-def test_utility_at_stated_costs() -> None:
-    (found,) = summarise(worked(), right_at=0.75, costs=Costs(wrong=2.0, refusal=0.5))
-    assert found.utility.value == pytest.approx(-4 / 20)  # two unscored as wrong answers
-    assert (found.utility.n_expected, found.utility.n_unscored) == (20, 2)
 
 
 def test_times_and_cost() -> None:

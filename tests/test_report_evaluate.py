@@ -114,7 +114,7 @@ def test_a_judge_without_a_lock_is_said(sweep: EvaluateResult) -> None:
 
 
 def test_questions_of_a_model_are_said_to_be_easier(sweep: EvaluateResult) -> None:
-    said = "are easier than what users ask; 61 of 75 with a document are lexically easy"
+    said = "are easier than what users ask"
     page = unescape(html(evaluate_document(sweep)))
     assert page.count(said) == 2 and "made by a model" in page  # what is not known, and the notes
     assert said not in unescape(html(evaluate_document(without_factors())))

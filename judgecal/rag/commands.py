@@ -199,14 +199,8 @@ def answer(
 
 def evaluate(
     ctx: typer.Context,
-    config: Annotated[Path, argument("Questions, systems, judges and costs.", metavar="CONFIG.toml")],
+    config: Annotated[Path, argument("Questions, systems and judges.", metavar="CONFIG.toml")],
     repeats: Annotated[int | None, option("Judgements of each answer by a judge that calls a model.")] = None,
-    wrong_costs: Annotated[
-        float | None, option("What a wrong answer takes away, where a right one gives 1.")
-    ] = None,
-    refusal_costs: Annotated[
-        float | None, option("What a refusal takes away where there is an answer.")
-    ] = None,
     *,
     call: shared.RunArguments,
 ) -> None:
@@ -218,8 +212,7 @@ def evaluate(
     from judgecal.rag.evaluation.config import read_evaluate_config
 
     options = call.options(repeats=1 if repeats is None else repeats)
-    more = {"repeats": repeats, "wrong_costs": wrong_costs, "refusal_costs": refusal_costs}
-    _evaluate(shared.workspace_of(ctx), read_evaluate_config(config), options, call, **more)
+    _evaluate(shared.workspace_of(ctx), read_evaluate_config(config), options, call, repeats=repeats)
 
 
 def _evaluate(

@@ -24,7 +24,7 @@ from judgecal.rag.evaluation.result import (
     SystemSetting,
     labelled,
 )
-from judgecal.rag.evaluation.summary import Costs, Measured, by_tag, complexity_of, documents_of, summarise
+from judgecal.rag.evaluation.summary import Measured, by_tag, complexity_of, documents_of, summarise
 from judgecal.rag.evaluation.system import Asking, Setting, System, SystemAnswer
 from judgecal.records import Context, Estimate, Failure
 
@@ -180,7 +180,6 @@ def evaluated(
             FailedAnswers(name, "timeout", n, "no reply in 30 s") for name, n in failures.items() if n
         ),
         failed_verdicts=(FailedVerdicts("faithfulness", "parse", 3, "no verdict in the reply: 'maybe'"),),
-        costs=Costs(),
         n_unscored=sum(one.total is None for one in rows),
         usd=None,
         notes=("answers of an earlier run were taken from its journal",),

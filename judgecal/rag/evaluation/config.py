@@ -90,14 +90,6 @@ class JudgesTable(BaseModel):
     trust_lock: bool = False  # run a lock's own signature where the workspace has another
 
 
-class CostsTable(BaseModel):
-    """What a wrong answer and a wrong refusal take away, where a right one gives 1."""
-
-    model_config = _TABLE
-    wrong: Cost = 1.0  # of an answer that is wrong, or that nothing answers
-    refusal: Cost = 0.0  # of a refusal where there is an answer
-
-
 class EvaluateConfig(BaseModel):
     """The whole file; the tables of systems are read by the models of their kinds."""
 
@@ -105,7 +97,6 @@ class EvaluateConfig(BaseModel):
     questions: QuestionsTable  # what is asked
     documents: DocumentsTable = DocumentsTable()  # what systems search
     judges: JudgesTable = JudgesTable()  # who judges the answers
-    costs: CostsTable = CostsTable()  # what wrong answers and refusals take away, where a right one gives 1
     systems: list[dict[str, Any]]  # who answers: a table each, with `name`, `kind` and the keys of its kind
     # By the name of a system: an option, dotted, or several joined by `/`, and the list of its levels. Each
     # is varied alone, the others held at what the system's table says, else at their first level.

@@ -33,6 +33,8 @@ from judgecal.report.document import (
 from judgecal.report.wording import fitting, in_a_row, path_from_here, sentence, sentences
 from judgecal.workspace import Workspace
 
+_EASIER = "answers that stand wholly in one passage are easier than what users ask"
+_MADE_BY_MODEL = f"a model made these questions, and {_EASIER}"
 _NAMED = 3  # systems in the headline
 _FEWEST = 10  # questions from which on anything is decided, as everywhere in judgecal
 _OF_TOTAL = ("correctness", "answered")  # the columns that the total is made of
@@ -49,7 +51,7 @@ def evaluate_document(result: EvaluateResult) -> Document:
     files = [Path(one).name for one in (states.questions, states.answers, states.measured, states.summary)]
     sealed = numbers.count_of(asked.n_sealed, "question")
     notes = sentences(
-        asked.made_by == "llm" and sentence(_made_by_model(result)),
+        asked.made_by == "llm" and sentence(_MADE_BY_MODEL),
         asked.n_sealed > 0 and f"{sealed} of test count in every number here, and we show none of them.",
         [
             f"Beside each other, by {pair.judge}, {result.labels[pair.a]} less {result.labels[pair.b]}: "
@@ -154,7 +156,7 @@ def _headline(result: EvaluateResult) -> Headline:
         bool(unlocked)
         and f"Whether people agree with the judges that have no lock: {in_a_row([*map(_named, unlocked)])}.",
         result.questions.made_by == "llm"
-        and f"How much harder the questions of users are. {sentence(_made_by_model(result))}",
+        and f"How much harder the questions of users are. {sentence(_MADE_BY_MODEL)}",
         kind == "tied"
         and "Which of those that cannot be told apart is the best: that no difference is shown is "
         "no proof of none.",
@@ -296,16 +298,6 @@ def _economy(result: EvaluateResult) -> Iterator[str]:
         yield f"Of those that may be the best {'; '.join(parts)}."
 
 
-def _made_by_model(result: EvaluateResult) -> str:
-    easier = "answers that stand wholly in one passage are easier than what users ask"
-    text = f"a model made these questions, and {easier}"
-    easy, n = result.questions.n_lexically_easy, result.questions.n_with_document
-    if easy is None:
-        return text
-    lexically_easy = "with a document are lexically easy: BM25 ranks it first"
-    return f"{text}; {numbers.count(easy)} of {numbers.count(n)} {lexically_easy}"
-
-
 def _calibrate(result: EvaluateResult, judge: MeasuredBy) -> str:
     """The command that holds a judge against people.
 
@@ -362,9 +354,7 @@ def _outcomes(result: EvaluateResult) -> Section:
     caption = (
         "What a user meets: a refusal is neither right nor wrong by itself. Shares of the n questions "
         f"whose outcome is known, with {level:.0%} intervals; an answer is right from a correctness of "
-        f"{right_at:g} on. Utility counts 1 for a right answer or refusal, takes away "
-        f"{result.costs.wrong:g} for a wrong answer and {result.costs.refusal:g} for a wrong refusal, "
-        "and counts a missing verdict as a wrong answer."
+        f"{right_at:g} on."
     )
     shares = table(
         _ranked(result),
@@ -374,7 +364,6 @@ def _outcomes(result: EvaluateResult) -> Section:
             "wrong answer": lambda system: share(system, "wrong_answer"),
             "right refusal": lambda system: share(system, "right_refusal"),
             "wrong refusal": lambda system: share(system, "wrong_refusal"),
-            "utility": lambda system: numbers.estimate(system.utility, 2),
             "n": lambda system: f"{system.n_expected - system.outcomes.n_unscored:,}/{system.n_expected:,}",
         },
         chosen=best and labels[best],
@@ -471,9 +460,6 @@ def _systems(result: EvaluateResult) -> Section:
             "total of the scored": lambda system: numbers.plain(system.total_complete_case.value, 3),
             "n": lambda system: f"{system.n:,}/{system.n_expected:,}",
             "unscored": lambda system: numbers.count(system.n_unscored),
-            "mean of documents": (lambda system: numbers.estimate(system.total_by_document, 2))
-            if result.documents
-            else None,
             "context words": lambda system: numbers.plain(system.context_words, 0),
         },
         chosen=best.best and labels[best.best],

@@ -16,7 +16,6 @@ from typing import Any
 from judgecal.rag.answering.questions import Question
 from judgecal.rag.evaluation.comparisons import BestOf, FactorCurve, SystemComparison
 from judgecal.rag.evaluation.summary import (
-    Costs,
     Measured,
     QuestionPart,
     SystemSummary,
@@ -52,7 +51,6 @@ class AskedQuestions:
     n_sealed: int  # those of test, whose text is shown nowhere
     made_by: str | None  # people, llm or project, as the set's card says
     n_with_document: int  # those that name a document that is there
-    n_lexically_easy: int | None  # of these, whose own document BM25 ranks first
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +144,6 @@ class EvaluateResult(Result):
     by_tag: tuple[QuestionPart, ...]
     failures: tuple[FailedAnswers, ...]  # the most frequent first
     failed_verdicts: tuple[FailedVerdicts, ...]  # the most frequent first
-    costs: Costs
     n_unscored: int
     usd: float | None  # what the calls of this run cost; None where a price is not known
     notes: tuple[str, ...]
@@ -212,7 +209,6 @@ SUMMARY_COLUMNS: Mapping[str, tuple[type, str]] = {
     "answered": (float, "share of those where that is known"),
     "answer_correctness": (float, "the mean over the answered"),
     "total": (float, "the mean, a question without one as 0"),
-    "total_by_document": (float, "the mean of the documents' totals, each of which counts alike"),
     "query_words": (float, "mean words of the questions"),
     "context_words": (float, "mean words of the contexts of an answer; empty where none are shown"),
     "latency_s": (float, "mean seconds of the answers"),
@@ -285,7 +281,6 @@ class StateFiles:
                 answered=summary.answered.value,
                 answer_correctness=summary.answer_correctness.value,
                 total=summary.total.value,
-                total_by_document=summary.total_by_document.value,
                 query_words=statistics.fmean(words[summary.document]),
                 latency_s=summary.latency_s.mean,
                 latency_p95_s=summary.latency_s.p95,

@@ -53,7 +53,7 @@ from judgecal.rag.evaluation.result import (
     SystemSetting,
     labelled,
 )
-from judgecal.rag.evaluation.summary import LEVEL, Costs, Measured, by_tag, documents_of, summarise
+from judgecal.rag.evaluation.summary import LEVEL, Measured, by_tag, documents_of, summarise
 from judgecal.rag.evaluation.system import Setting, System, SystemAnswer
 from judgecal.records import Context, digest
 from judgecal.workspace import Workspace, find_workspace
@@ -70,9 +70,7 @@ class EvaluateRun:
     workspace: Workspace
     config: ReadConfig
     options: RunOptions  # its `limit` goes before the file's
-    repeats: int | None = None  # this and the costs instead of the file's; None for those
-    wrong_costs: float | None = None
-    refusal_costs: float | None = None
+    repeats: int | None = None  # instead of the file's; None for those
     seed: int = 0  # of the comparisons
     out: str | None = None  # the slug of the experiment; None for the usual one
 
@@ -111,12 +109,6 @@ class EvaluateRun:
         table = self.config.tables.judges
         wanted = table if self.repeats is None else table.model_copy(update={"repeats": self.repeats})
         return read_panel(wanted, self._folder, self.workspace)
-
-    @property
-    def costs(self) -> Costs:
-        """What wrong answers and refusals take away."""
-        table, wrong, refusal = self.config.tables.costs, self.wrong_costs, self.refusal_costs
-        return Costs(table.wrong if wrong is None else wrong, table.refusal if refusal is None else refusal)
 
     @cached_property
     def experiment(self) -> Experiment:
@@ -167,11 +159,7 @@ class EvaluateRun:
 
     def check(self) -> None:
         """Refuse what cannot be done before anybody is called or anything is written, with every problem."""
-        problems = [
-            f"{option} {cost:g}: give 0 or more: what a wrong answer takes away"
-            for option, cost in (("--wrong-costs", self.costs.wrong), ("--refusal-costs", self.costs.refusal))
-            if not 0.0 <= cost < float("inf")
-        ]
+        problems = list[str]()
 
         def able(*parts: str) -> bool:
             n = len(problems)
@@ -253,7 +241,7 @@ def _result(
     marks = (run.config.tables.judges.right_at, judges.right_at, 0.5)
     right_at = next(mark for mark in marks if mark is not None)
     pooled = run.config.tables.judges.pooled
-    how: dict[str, Any] = {"right_at": right_at, "costs": run.costs, "pooled": pooled}
+    how: dict[str, Any] = {"right_at": right_at, "pooled": pooled}
     curves = tuple(_curves(run, measured))
     bases = tuple(table.name for table, _ in run.systems if table.is_base)
     settings = [
@@ -311,7 +299,6 @@ def _result(
                 if verdicts.error is not None
             ),
         ),
-        costs=run.costs,
         n_unscored=sum(one.total is None or one.n_unscored > 0 for one in measured),
         usd=usd,
         notes=notes,
@@ -347,23 +334,8 @@ def _curves(run: EvaluateRun, measured: Sequence[Measured]) -> Iterator[FactorCu
 def _asked(
     source: QuestionSource, questions: Sequence[Question], documents: Sequence[Document]
 ) -> AskedQuestions:
-    """What was asked, and how many questions name a document that is there, which BM25 ranks first for them.
-
-    A tie for the first place counts.
-    """
-    place = {document.document_id: number for number, document in enumerate(documents)}
-    places = [[place[name] for name in one.reference_documents if name in place] for one in questions]
-    naming = [(question.question, named) for question, named in zip(questions, places, strict=True) if named]
-    n_easy = None
-    if naming:
-        from judgecal.rag.retrieval.indexes import Bm25, tokenizer_named
-
-        words = tokenizer_named("words")
-        index = Bm25.of([words(f"{document.title or ''} {document.text}") for document in documents])
-        scores = index.scores([words(text) for text, _ in naming])
-        n_easy = sum(
-            bool(row[named].max() >= row.max()) for (_, named), row in zip(naming, scores, strict=True)
-        )
+    """What was asked, and how many questions name a document that is there."""
+    there = {document.document_id for document in documents}
     return AskedQuestions(
         source=source.name,
         sha256=source.sha256,
@@ -371,8 +343,7 @@ def _asked(
         n_answerable=sum(question.answerable for question in questions),
         n_sealed=sum(question.group in source.sealed for question in questions),
         made_by=source.made_by,
-        n_with_document=len(naming),
-        n_lexically_easy=n_easy,
+        n_with_document=sum(not there.isdisjoint(one.reference_documents) for one in questions),
     )
 
 
@@ -398,8 +369,6 @@ def evaluate(
     *,
     limit: int | None = None,
     repeats: int | None = None,
-    wrong_costs: float | None = None,
-    refusal_costs: float | None = None,
     budget_usd: float | None = None,
     use_cache: bool = True,
     retry_unscored: bool = False,
@@ -413,7 +382,6 @@ def evaluate(
         config: the TOML file.
         limit: only so many questions, instead of the file's limit.
         repeats: judgements of each answer, instead of the file's.
-        wrong_costs, refusal_costs: what such answers take away, instead of the file's costs.
         budget_usd: for this run; None for no limit.
         name: slug of the experiment.
         workspace: the folder with `signatures/` and `gold/`; found as on the command line where not given.
@@ -431,8 +399,6 @@ def evaluate(
         config=read_evaluate_config(Path(config)),
         options=options,
         repeats=repeats,
-        wrong_costs=wrong_costs,
-        refusal_costs=refusal_costs,
         seed=seed,
         out=name,
     ).run()

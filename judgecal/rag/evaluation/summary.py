@@ -101,18 +101,6 @@ Rows = Mapping[str, Mapping[str, Measured | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Costs:
-    """What answers are worth: 1 where right or a right refusal, else minus these, which are 0 or more."""
-
-    wrong: float = 1.0
-    refusal: float = 0.0  # a wrong one
-
-    def worth(self, outcome: OutcomeKind) -> float:
-        """Of one answer."""
-        return {"wrong_answer": -self.wrong, "wrong_refusal": -self.refusal}.get(outcome, 1.0)
-
-
-@dataclass(frozen=True, slots=True)
 class OutcomeShare:
     """How many answers became this, and their share of all whose outcome is known."""
 
@@ -172,11 +160,9 @@ class SystemSummary:
     total_complete_case: Estimate
     """Without those questions; where nothing is unscored, `answered` times `answer_correctness`."""
     # The mean of the totals of the documents, each of which counts alike; its interval is by document.
-    total_by_document: Estimate
     measures: Mapping[str, Estimate]  # each column of the suite, over the questions that have it
     outcomes: Outcomes
     points: PointRange
-    utility: Estimate  # the mean worth at the stated costs, an unscored question as a wrong answer
     latency_s: Seconds
     ttft_s: Seconds  # to the first token or byte
     context_words: float | None  # mean of the answers; None where no contexts are shown
@@ -234,7 +220,6 @@ def summarise(
     documents: Sequence[str | None] = (None,),
     *,
     right_at: float = 0.5,
-    costs: Costs = Costs(),
     pooled: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> tuple[SystemSummary, ...]:
     """Each system over all questions, or those that name a document, in the order in which they first occur.
@@ -242,10 +227,9 @@ def summarise(
     Args:
         documents: None for all questions; a question may name several.
         right_at: correctness, 0..1, from which an answer is right.
-        costs: of wrong answers and wrong refusals.
         pooled: further measures, each over all verdicts of some columns.
     """
-    rows, named = rows_of(measured), {one.question: one.documents for one in measured}
+    rows = rows_of(measured)
     columns = dict.fromkeys(name for answer in measured for name in answer.measures)
     conditions = {(answer.question, column) for answer in measured for column in answer.verdicts}
     summaries = []
@@ -253,8 +237,7 @@ def summarise(
         asked = {one.question for one in measured if document is None or document in one.documents}
         for system, row in rows.items():
             answers = {question: answer for question, answer in row.items() if question in asked}
-            inside = {question: (document,) if document else named[question] for question in answers}
-            summary = _summary(system, document, answers, inside, columns, right_at=right_at, costs=costs)
+            summary = _summary(system, document, answers, columns, right_at=right_at)
             more = {name: _pooled(answers, some, conditions) for name, some in pooled.items()}
             summaries.append(replace(summary, measures={**summary.measures, **more}))
     return tuple(summaries)
@@ -294,11 +277,9 @@ def _summary(
     system: str,
     document: str | None,
     answers: Mapping[str, Measured | None],
-    named: Mapping[str, Sequence[str]],
     columns: Iterable[str],
     *,
     right_at: float,
-    costs: Costs,
 ) -> SystemSummary:
     outcomes = {
         question: answer and outcome_of(answer.answered, answer.answerable, answer.correctness, right_at)
@@ -312,9 +293,6 @@ def _summary(
         }
         return OutcomeShare(sum(outcome == kind for outcome in outcomes.values()), mean_share(is_kind))
 
-    worth = {name: costs.worth(outcome or "wrong_answer") for name, outcome in outcomes.items()}
-    lowest = -max(costs.wrong, costs.refusal)
-    utility = mean_estimate(list(worth.values()), list(worth), low=lowest, high=1.0, level=LEVEL)
     asked = [answer for answer in answers.values() if answer is not None]
     answered = dict.fromkeys(answers) | {
         answer.question: None if answer.answered is None else float(answer.answered) for answer in asked
@@ -327,10 +305,6 @@ def _summary(
     }
     total = totals_of(answers)
     n_unscored = list(total.values()).count(None)
-    by_document: dict[str, list[float]] = {}
-    for question, value in total.items():
-        for name in named[question]:
-            by_document.setdefault(name, []).append(value or 0.0)
     points: dict[str, Any] = described([rate for answer in asked if (rate := answer.percentage) is not None])
     came = [answer for answer in asked if answer.given.answer is not None]
     given = [answer.given for answer in came]
@@ -347,15 +321,11 @@ def _summary(
         ),
         total=mean_share(total, unscored="wrong"),
         total_complete_case=mean_share(total),
-        total_by_document=mean_estimate(
-            [*map(statistics.fmean, by_document.values())], list(by_document), level=LEVEL
-        ),
         measures={column: mean_share(values) for column, values in measures.items()},
         outcomes=Outcomes(
             **{kind: cell(kind) for kind in get_args(OutcomeKind)}, right_at=right_at, n_unscored=n_unknown
         ),
         points=PointRange(**points),
-        utility=replace(utility, n_unscored=n_unknown),
         latency_s=latency,
         ttft_s=seconds_of((answer.given.first_s, answer.is_complex) for answer in came),
         context_words=mean_of([context_words(answer) for answer in given]),
