@@ -452,13 +452,13 @@ def test_the_result_at_the_terminal_and_its_report(
     ("options", "message"),
     [
         ((), "say who judges: give --lock LOCK"),
-        (("--suite", "mosaic", "--lock", "x"), "say who judges"),
+        (("--suite", "mosaic", "--lock", "in.jsonl"), "say who judges"),
         (("--suite", "mosaic", "--columns", "mosiac"), "--columns is one of plain, mosaic, mlflow"),
         (
             ("--suite", "mosaic", "--columns", "mosaic", "--col", "question=q"),
             "--col question=q: --columns mosaic reads",
         ),
-        (("--lock", "x", "--model", "mine"), "a lock names its own model"),
+        (("--lock", "in.jsonl", "--model", "mine"), "a lock names its own model"),
         (("--suite", "mosaic"), "the judge asks for question: name the column with --col question="),
         (("--suite", "mosaik"), "unknown suite 'mosaik'"),
         (("--suite", "bare", "--columns", "mosaic"), "bare: a: unknown signature 'nowhere'"),

@@ -121,7 +121,7 @@ def _example(command: Command) -> str:
     return "\b\nExample:\n  " + " \\\n  ".join(lines)
 
 
-_ADDRESS = re.compile(r"\w[\w+.-]+:|[*?\[]")  # hf:org/name, s3://bucket, part-*.csv
+_ADDRESS = re.compile(r"^\w[\w+.-]+:|[*?\[]")  # hf:org/name, s3://bucket, part-*.csv
 
 
 def refuse_absent(values: Mapping[str, Any]) -> None:
@@ -137,8 +137,9 @@ def refuse_absent(values: Mapping[str, Any]) -> None:
     source = values.get("source")
     if source is not None and Path(source).suffix and source not in workspace.gold_sets:
         tables = [*tables, source] if not (workspace.experiments / source).exists() else tables
-    paths = [Path(table) for table in tables if not _ADDRESS.match(str(table))]
-    absent += [no_such_file(path) for path in paths if not path.exists()]
+    paths = [Path(table) for table in tables if not _ADDRESS.search(str(table))]
+    if not any(path.exists() for path in paths):  # else the command names all that is wrong with any of them
+        absent += map(no_such_file, paths)
     refuse([problem for error in absent for problem in error.problems])
     experiment, gold = values.get("experiment"), values.get("gold") or values.get("gold_set")
     if experiment is not None and not Path(experiment).is_file():

@@ -163,7 +163,7 @@ def evaluated(
         experiment="evaluate-sweep",
         states=States("1.parquet", "2.parquet", "3.parquet", "4.parquet"),
         questions=AskedQuestions(
-            "starter", "ab" * 32, len(asked), n_answerable, len(asked) // 4, made_by, 75, 61
+            "starter", "ab" * 32, len(asked), n_answerable, len(asked) // 4, made_by, 75
         ),
         bases=tuple(bases),
         settings=labelled(set_up, bases, swept=bool(factors)),
