@@ -478,7 +478,7 @@ def test_a_folder_that_cannot_be_written_is_one_message(judgecal: Run, workspace
 
 
 def test_a_full_disk_is_one_message(judgecal: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(self: Any, judgement: Any) -> None:
+    def full(self: Any, *judgements: Any) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("judgecal.engine.journal.Journal.append", full)

@@ -226,12 +226,6 @@ def test_missing_rows_count_as_wrong_and_are_named(
     assert blank["difference"]["n_unscored"] == 3 and blank["notes"] == []
 
 
-def test_a_limit_holds(judgecal: Run, rows: list[dict[str, Any]], tmp_path: Path) -> None:
-    judges = two_of_three_right(rows)
-    slug = record(judgecal, tmp_path / "r.csv", judges, rows, "--limit", "45")
-    assert compared(judgecal, slug)["difference"]["n_expected"] == 45
-
-
 def test_eight_questions(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
     made = made_items(8)
     made_gold(

@@ -220,7 +220,7 @@ def test_every_headline_is_short() -> None:
     for path in sorted(GOLDEN.rglob("*.txt")):
         parts = path.read_text(encoding="utf-8").split('"headline": ')[1:]
         headlines += [json.JSONDecoder().raw_decode(part)[0] for part in parts]
-    assert len(headlines) > 25
+    assert len(headlines) >= 20
     assert not [said["sentence"] for said in headlines if len(said["sentence"].split()) > 12]
     assert not [said for said in headlines if len(" ".join(said["because"]).split()) > 40]
     assert {said["chip"] for said in headlines} <= {"", *CHIPS}

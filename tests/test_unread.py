@@ -95,7 +95,7 @@ def test_an_optimisation_of_what_cannot_be_read(judgecal: Run, dead: StubServer)
 
 def test_answers_that_nobody_could_rate(judgecal: Run, dead: StubServer) -> None:
     found = headline(judgecal("answer", "--judge", DEAD, "--limit", "5", "--name", "a", "--json"), 4)
-    is_unread(found)
+    assert found["kind"] == "unread" and "I would rather not say" in " ".join(found["because"])
     is_read_again(judgecal, dead, found)
 
 

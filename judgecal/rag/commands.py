@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from judgecal.cli import options as shared
-from judgecal.cli.options import argument, columns_option, option
+from judgecal.cli.options import TrustLock, argument, columns_option, option
 from judgecal.cli.output import print_result
 from judgecal.errors import InputError, unknown_name
 
@@ -123,6 +123,7 @@ class GraderArguments:
 
     judge: Annotated[str | None, option("Who rates, such as correctness_v3@embedded.")] = None
     lock: Annotated[File, option("Rate with a locked judge (judge.lock.json).", metavar="L")] = None
+    trust_lock: TrustLock = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +137,6 @@ class ContextArguments:
             "several by commas."
         ),
     ] = "controlled"
-    distractors: Annotated[int, option("Documents beside the reference document, best by BM25.")] = 3
     k: Annotated[int, option("Documents of --contexts topk.", "-k")] = 5
 
 

@@ -138,7 +138,7 @@ def _lock_headline(result: JudgeResult) -> Headline:
         f"Whether it agrees with people on these rows as on {result.gold.set}, where it was tested: nobody "
         "labelled them.",
     )
-    n_groups = count_of(result.rates[result.judge].average.n_groups, "question")
+    n_groups = count_of((share if words else result.rates[result.judge].average).n_groups, "question")
     # correct the rate; where there is none that could be, see whether the lock still holds
     in_parts = "://" in result.output or Path(result.output).is_dir()  # which `rate` does not read
     correct = known and not in_parts and {"question", "answer"} <= result.named.keys()

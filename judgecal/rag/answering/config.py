@@ -34,9 +34,9 @@ class AnswerOptions:
     models: Sequence[str]
     contexts: Sequence[str]
     k: int
-    distractors: int
     judge: str | None = None
     lock: Path | None = None
+    trust_lock: bool = False
     repeats: int = 1
     answers: Path | None = None
     columns: Columns | None = None  # of the answers
@@ -59,6 +59,7 @@ def answer_config(options: AnswerOptions) -> ReadConfig:
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"{', '.join(twice)} is named twice: rename it in the answers, or name it once")
     judges = JudgesTable(
+        trust_lock=options.trust_lock,
         judge=options.judge or _JUDGE,
         repeats=options.repeats,
         locks={} if options.lock is None else {"correctness": str(options.lock)},
@@ -77,7 +78,7 @@ def _answerers(options: AnswerOptions) -> Iterator[SystemTable]:
         for model in options.models
     ]:
         for kind in kinds:
-            contexts = {"kind": kind, "k": options.k, "distractors": options.distractors}
+            contexts = {"kind": kind, "k": options.k}
             table = validated(
                 LocalConfig,
                 {"contexts": contexts, "answerer": {"signature": signature, "model": model}},

@@ -181,8 +181,9 @@ def _decided(result: EvaluateResult) -> tuple[str, ...]:
     first = result.labels[best.highest]
     total = f"a total of {numbers.estimate(_highest(result).total, 2)}"
     these = f"the {n} {_noun(result)}"
-    if not any(system.n for system in result.systems):
-        kind = "unread" if result.failed_verdicts and not result.failures else "none"
+    unread = bool(result.failed_verdicts) and not any(one.answer_correctness.n for one in result.systems)
+    if unread or not any(system.n for system in result.systems):
+        kind = "unread" if unread and not result.failures else "none"
         return kind, f"Nothing could be measured: no answer of any {_noun(result, 1)} has a score."
     if best.n_questions < _FEWEST:
         asked = numbers.count_of(best.n_questions, "question")
