@@ -64,8 +64,7 @@ class Verdicts:
 
     @property
     def key(self) -> Hashable:
-        """What its arrays are kept by: a copy with another price has the same; whoever keeps some keeps the
-        judge too, so that no other rows take the place of these in memory."""
+        """The key of its arrays, the same for a copy with another price."""
         return id(self.rows), self.judge, self.constant
 
     @property
@@ -262,8 +261,7 @@ class AgreementTable:
         against: Any = None,
         **options: Any,
     ) -> dict[str, Estimate]:
-        """METRIC -> Estimate of a judge's verdicts, or of some on the people's scale, with the gold labels or
-        others; `options` as in `stats.agreement`."""
+        """METRIC -> Estimate of verdicts with the gold labels or others (`stats.agreement`)."""
         labels = self.labels if against is None else against
         return agreement(labels, verdicts, **{**self.shared, **self.scaled(judge), **options})
 
@@ -289,8 +287,7 @@ class AgreementTable:
         return {"agreement": complete, "as_wrong": dict(as_wrong), "calibrated": calibrated}
 
     def cross_fit(self, judge: Verdicts, repeats: int | None = None) -> CrossFit | None:
-        """The maps of a judge onto the people's scale, each fitted without a tenth of the questions; None
-        where nothing can be calibrated."""
+        """The maps of a judge, each fitted without a tenth of the questions; None where there can be none."""
         n = repeats or self.repeats
 
         def make() -> tuple[Verdicts, CrossFit | None]:
@@ -320,8 +317,7 @@ class AgreementTable:
         calibrated: bool = True,
         repeats: Callable[[Verdicts], int] | None = None,
     ) -> CalibratedJudges[_Name]:
-        """The verdicts of judges, each with its own `repeats` (`repeats_of`), as they decide: through their
-        maps where these are asked for and there are some."""
+        """The verdicts that decide, each judge with its `repeats`: mapped where `calibrated` and possible."""
         n = {name: (repeats or self.repeats_of)(judge) for name, judge in judges.items()}
         fits = {name: self.cross_fit(judge, n[name]) for name, judge in judges.items() if calibrated}
         return CalibratedJudges.from_fits(
@@ -332,8 +328,7 @@ class AgreementTable:
         )
 
     def described(self, judge: Verdicts) -> tuple[Matrix, Scale]:
-        """The verdicts that describe a judge, items x repeats, and their scale: calibrated, on the people's,
-        where a map decides; else as they are."""
+        """The verdicts that describe a judge and their scale: calibrated where that can be."""
         mapped = self.calibrated(judge)
         return (self.verdicts(judge), judge.scale) if mapped is None else (mapped, self.gold.scale)
 
