@@ -46,6 +46,7 @@ _MASKS = (
     (re.compile(r"\b(lock|code)([:= \"]+)[0-9a-f]{12,64}"), r"\1\2<sha>"),
     (re.compile(r"\b(sha256|sha)([:= ]+)[0-9a-f]{8,64}"), r"\1\2<sha>"),
     (re.compile(r"(?<=[a-z]-)[0-9a-f]{8}\b"), "<hash>"),
+    (re.compile(r"stored in\s+(<here>/\S+)\s+\((.*?)\)\s+and"), r"stored in \1 (\2) and"),  # as it wraps
     (re.compile(r"[ \t]{2,}"), "  "),
     (re.compile(r"[-\u2500\u2501]{3,}"), "---"),
 )
