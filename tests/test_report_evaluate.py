@@ -69,7 +69,10 @@ def test_pairs_that_stay_open_beside_a_best_are_explained() -> None:
 
 
 def test_judges_without_a_verdict_are_the_reason_where_nothing_has_a_score(sweep: EvaluateResult) -> None:
-    systems = tuple(dataclasses.replace(one, n=0) for one in sweep.systems)
+    systems = tuple(
+        dataclasses.replace(system, answer_correctness=dataclasses.replace(system.answer_correctness, n=0))
+        for system in sweep.systems
+    )
     document = evaluate_document(dataclasses.replace(sweep, systems=systems, failures=()))
     assert document.headline.kind == "unread" and not document.facts
     mute = (

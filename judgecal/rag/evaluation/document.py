@@ -175,15 +175,20 @@ def _named(judge: MeasuredBy) -> str:
     return judge.judge if judge.column == judge.judge else f"{judge.judge} of {judge.column}"
 
 
+def _unmeasured(result: EvaluateResult) -> bool:
+    """No answer has a score: nobody answered, or no judge could read an answer."""
+    unread = result.failed_verdicts and not any(system.answer_correctness.n for system in result.systems)
+    return bool(unread) or not any(system.n for system in result.systems)
+
+
 def _decided(result: EvaluateResult) -> tuple[str, ...]:
     """The kind, what it comes to, and what that rests on; the best is named with all its settings."""
     n, best = len(result.systems), result.best
     first = result.labels[best.highest]
     total = f"a total of {numbers.estimate(_highest(result).total, 2)}"
     these = f"the {n} {_noun(result)}"
-    unread = bool(result.failed_verdicts) and not any(one.answer_correctness.n for one in result.systems)
-    if unread or not any(system.n for system in result.systems):
-        kind = "unread" if unread and not result.failures else "none"
+    if _unmeasured(result):
+        kind = "unread" if result.failed_verdicts and not result.failures else "none"
         return kind, f"Nothing could be measured: no answer of any {_noun(result, 1)} has a score."
     if best.n_questions < _FEWEST:
         asked = numbers.count_of(best.n_questions, "question")
@@ -314,7 +319,7 @@ def _calibrate(result: EvaluateResult, judge: MeasuredBy) -> str:
 def _facts(result: EvaluateResult) -> Iterator[Fact]:
     """The large numbers under the headline; of the best, how far it leads and what it takes."""
     best, n = result.best, len(result.systems)
-    if not any(system.n for system in result.systems):
+    if _unmeasured(result):
         return
     highest, cheap = _highest(result), _cheapest(result)
     if n > 1 and best.best is None:
