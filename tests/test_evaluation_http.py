@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 import statistics
 import time
 import tracemalloc
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any
@@ -19,12 +18,12 @@ from judgecal.artefacts import validated
 from judgecal.engine import CallFailed
 from judgecal.errors import InputError
 from judgecal.rag.answering.questions import Question
-from judgecal.rag.evaluation.http import SETUP_FILE, HttpSystem
+from judgecal.rag.evaluation.http import HttpSystem
 from judgecal.rag.evaluation.http_client import HttpConfig, Received, value_at
 from tests.support.command import Run, one_object
 from tests.support.evaluated import ask, errors
 from tests.support.http import Answer
-from tests.support.rag_service import DOCUMENTS, RagService, inline, rag_service
+from tests.support.rag_service import RagService, inline, rag_service
 from tests.support.raw_host import RawHost, moved, raw_host, sent
 
 WORDS = {
@@ -60,7 +59,7 @@ def questions(n: int) -> list[Question]:
 
 
 def made(table: dict[str, Any]) -> HttpSystem:
-    return HttpSystem("mine", validated(HttpConfig, table, "sweep.toml"), lambda: DOCUMENTS)
+    return HttpSystem("mine", validated(HttpConfig, table, "sweep.toml"))
 
 
 # --- the command
@@ -77,9 +76,7 @@ def written(folder: Path, n: int, **systems: Mapping[str, Any]) -> Path:
     )
     rows = "".join(f'"{ASKED[k % 4]}, number {k}?",{HOLDS[k % 4]}\n' for k in range(n))
     (folder / "questions.csv").write_text(f"question,reference_answer\n{rows}")
-    documents = [{"document_id": one.document_id, "text": one.text} for one in DOCUMENTS]
-    (folder / "documents.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in documents))
-    head = '[questions]\nfile = "questions.csv"\n[documents]\npath = "documents.jsonl"\n[judges]\nsuite = "short"'
+    head = '[questions]\nfile = "questions.csv"\n[judges]\nsuite = "short"'
     lines = [head]
     for name, table in systems.items():
         fields = {"name": name, "kind": "http", **table}
@@ -90,7 +87,7 @@ def written(folder: Path, n: int, **systems: Mapping[str, Any]) -> Path:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_service_is_evaluated_from_create_to_delete(
+def test_a_service_is_evaluated(
     judgecal: Run, workspace_dir: Path, stream: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of 60 questions one in twenty meets a fault: each is asked once, each fault named, each answer timed."""
@@ -105,8 +102,6 @@ def test_a_service_is_evaluated_from_create_to_delete(
         )
         found = one_object(judgecal("evaluate", config, "--name", "http", "--json"), code=4)
         assert set(service.asked.values()) == {1} and len(service.asked) == n
-        assert service.requests[:4] == ["POST /collections", *["POST /collections/c1/documents"] * 3]
-        assert service.requests[-1] == "DELETE /collections/c1"
         assert service.keys == {"Bearer a-secret-of-ours-1234"}
         again, slept = judgecal("evaluate", config, "--name", "http"), dict(service.slept)
     assert again.code == 4  # failures of the wire are asked again, and nothing else
@@ -136,17 +131,16 @@ def test_a_service_is_evaluated_from_create_to_delete(
 
 
 def test_what_no_answer_can_come_of_is_named(judgecal: Run, workspace_dir: Path) -> None:
-    """A page under status 200, a path that replies do not hold, and documents that are never stored."""
+    """A page under status 200, a path that replies do not hold, and a service that hangs."""
     few = 12
-    with rag_service() as broken, rag_service() as other, rag_service(stores=False) as hanging:
+    with rag_service() as broken, rag_service() as other, rag_service(query_s=0.5) as hanging:
         broken.fault_of = lambda _: "html"  # type: ignore[method-assign]
-        never = hanging.table()
-        never["setup"]["steps"][2]["time_limit"] = 0.2
-        tables = {"page": broken.table(), "path": other.table(answer="answer.txt"), "hanging": never}
+        tables = {
+            "page": broken.table(),
+            "path": other.table(answer="answer.txt"),
+            "hanging": hanging.table(timeout=0.2, concurrency=few),
+        }
         ran = judgecal("evaluate", written(workspace_dir, few, **tables), "--name", "broken")
-        assert (
-            not hanging.asked and "DELETE /collections/c1" in hanging.requests[-2:]
-        )  # a late GET may follow
         assert set(broken.asked.values()) == set(other.asked.values()) == {1}
     first = "Nothing could be measured: no answer of any system has a score. 12 answers of page"
     assert ran.code == 4 and ran.said.startswith(first)
@@ -158,73 +152,32 @@ def test_what_no_answer_can_come_of_is_named(judgecal: Run, workspace_dir: Path)
         told["path"][2]
         == "answer answer.txt: the reply does not hold it (there is no txt: its keys are text)"
     )
-    assert told["hanging"] == ("timeout", few, "setup step wait: not done within its time limit of 0.2 s")
+    assert told["hanging"] == ("timeout", few, "no whole answer within 0.2 s")
     page = judgecal("report", "broken", "--full").out
-    assert "Bad gateway" in page and "answer.txt" in page and "not done within its time limit" in page
+    assert "Bad gateway" in page and "answer.txt" in page and "no whole answer" in page
 
 
 def test_a_configuration_with_mistakes_calls_nobody(judgecal: Run, workspace_dir: Path) -> None:
     with rag_service() as service:
         table = service.table(answer="a[", headers={"Authorization": "Bearer in-the-file-1234"})
         ran = judgecal("evaluate", written(workspace_dir, 12, service=table))
-        assert not service.asked and not service.requests
+        assert not service.asked
     assert ran.code == 2 and not ran.out and "in-the-file" not in ran.err
     assert "'a[' is no path" in ran.err and "the value of Authorization would stand in the file" in ran.err
 
 
-# --- setup, interruption, teardown
+# --- interruption
 
 
-def test_the_service_is_set_up_first_and_taken_down_at_last(service: RagService, tmp_path: Path) -> None:
-    service.store_s = 0.1
-    answers = ask(made(service.table()), questions(4), tmp_path)
-    requests = service.requests
-    assert requests[:4] == ["POST /collections", *["POST /collections/c1/documents"] * 3]
-    assert requests[4:-1] == ["GET /collections/c1"] * (len(requests) - 5)
-    assert len(requests) > 6  # it was waited for
-    assert requests[-1] == "DELETE /collections/c1"
-    assert [(one.contexts or ())[0].document_id for one in answers] == ["rivers", "metals", "birds", "birds"]
-    assert not (tmp_path / SETUP_FILE).exists()
-
-
-def interrupted(
-    system: HttpSystem, asked: Sequence[Question], folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As kill -9 has it after five answers: the last line is torn, and nothing is taken down."""
-
-    async def stays(_: object) -> None:
-        """Take nothing down."""
-
-    with monkeypatch.context() as patch:
-        patch.setattr("judgecal.rag.evaluation.http._Run._take_down", stays)
-        ask(system, asked[:5], folder)
-    with (folder / "answers.jsonl").open("ab") as file:
-        file.write(b'{"config": "torn')
-
-
-def test_a_run_that_was_interrupted_asks_nothing_twice(
-    service: RagService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_was_interrupted_asks_nothing_twice(service: RagService, tmp_path: Path) -> None:
+    """As kill -9 has it after five answers: the last line is torn."""
     asked = questions(10)
-    interrupted(made(service.table(concurrency=1)), asked, tmp_path, monkeypatch)
+    ask(made(service.table(concurrency=1)), asked[:5], tmp_path)
+    with (tmp_path / "answers.jsonl").open("ab") as file:
+        file.write(b'{"config": "torn')
     assert len(service.asked) == 5
-    ask(made(service.table(concurrency=3)), asked, tmp_path)
-    n_requests = len(service.requests)
-    assert not any(errors(ask(made(service.table()), asked, tmp_path)))
-    assert list(service.asked.values()) == [1] * 10 and len(service.requests) == n_requests
-
-
-def test_what_a_killed_run_has_set_up_is_used_and_taken_down(
-    service: RagService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = questions(6)
-    interrupted(made(service.table()), asked, tmp_path, monkeypatch)
-    assert (tmp_path / SETUP_FILE).exists()
-    ask(made(service.table()), asked, tmp_path)
-    assert service.requests.count("POST /collections") == 1
-    assert service.requests[-1] == "DELETE /collections/c1"
-    interrupted(made(service.table(timeout=9.0)), asked, tmp_path, monkeypatch)
-    assert not (tmp_path / SETUP_FILE).exists()  # nothing was due, so nothing was set up
+    assert not any(errors(ask(made(service.table(concurrency=3)), asked, tmp_path)))
+    assert list(service.asked.values()) == [1] * 10
 
 
 def test_another_configuration_is_asked_anew_and_failures_of_the_wire_again(
@@ -234,46 +187,12 @@ def test_another_configuration_is_asked_anew_and_failures_of_the_wire_again(
     ask(made(service.table()), asked, tmp_path)
     ask(made(service.table(body={"query": "{question}", "k": 3})), asked, tmp_path)
     assert set(service.asked.values()) == {2}
-    patient = service.table(timeout=99.0, concurrency=1)
-    patient["setup"]["steps"][2]["time_limit"] = 99.0
-    ask(made(patient), asked, tmp_path)
+    ask(made(service.table(timeout=99.0, concurrency=1)), asked, tmp_path)
     assert set(service.asked.values()) == {2}
     url = host.put("/q", sent(b"{}", status=501), b'{"a": "yes"}')
     table = {"url": url, "method": "GET", "answer": "a", "body": {"q": "{question}"}}
     assert errors(ask(made(table), asked[:1], tmp_path))[0].startswith("server: HTTP 501")
     assert ask(made(table), asked[:1], tmp_path)[0].answer == "yes"
-
-
-def test_an_ingest_that_hangs_is_ended_by_its_time_limit(service: RagService, tmp_path: Path) -> None:
-    table, service.stores = service.table(), False
-    table["setup"]["steps"][2]["time_limit"] = 0.2
-    start = time.monotonic()
-    answers = ask(made(table), questions(3), tmp_path)
-    assert time.monotonic() - start < 4.5
-    assert errors(answers) == ["timeout: setup step wait: not done within its time limit of 0.2 s"] * 3
-    assert not service.asked and "DELETE /collections/c1" in service.requests[-2:]  # a late GET may follow
-    service.stores = True
-    table["setup"]["steps"][2]["time_limit"] = 5.0
-    assert not any(errors(ask(made(table), questions(3), tmp_path)))
-
-
-def test_a_setup_that_cannot_be_taken_down_is_said(
-    service: RagService, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    table, service.deletes = service.table(), False
-    ask(made(table), questions(1), tmp_path)
-    assert "teardown step delete: " in (told := capsys.readouterr().err)
-    assert "may be left on the server; the next run takes it down" in told
-    assert '"collection": "c1"' in (tmp_path / SETUP_FILE).read_text()
-
-
-def test_a_teardown_that_failed_is_made_up_for_by_the_next_run(service: RagService, tmp_path: Path) -> None:
-    service.deletes = False
-    ask(made(service.table()), questions(1), tmp_path)
-    service.deletes = True
-    ask(made(service.table()), questions(1), tmp_path)  # nothing is due: only this
-    assert service.requests[-1] == "DELETE /collections/c1" and "c1" not in service.chunks
-    assert not (tmp_path / SETUP_FILE).exists()
 
 
 # --- requests and replies
@@ -435,7 +354,7 @@ def test_ids_that_are_not_one_for_each_context_are_refused(host: RawHost, tmp_pa
 
 
 def test_what_a_question_says_is_data(service: RagService, tmp_path: Path) -> None:
-    nasty = 'iron", "stream": true, {collection} {question} \x00 ${RAG_KEY} \ud800'
+    nasty = 'iron", "stream": true, {chunk} {question} \x00 ${RAG_KEY} \ud800'
     answers = ask(made(service.table()), [Question("q", nasty, (), ())], tmp_path)
     assert list(service.asked) == [nasty] and answers[0].error is None
 
@@ -443,7 +362,7 @@ def test_what_a_question_says_is_data(service: RagService, tmp_path: Path) -> No
 def test_a_table_with_mistakes_is_refused_in_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
     table = {
         "url": "http://user:hidden-word@x.example/", "headers": {"X-Api-Key": "hidden-word-2"}, "answr": "a",
-        "contexts": "a[", "setup": {"steps": [{"name": "s", "url": "ftp://x"}]},
+        "contexts": "a[",
     }  # fmt: skip
     with pytest.raises(InputError) as refused:
         made(table)
@@ -451,9 +370,9 @@ def test_a_table_with_mistakes_is_refused_in_one_message(monkeypatch: pytest.Mon
     assert "hidden-word" not in text
     for part in (
         "it holds a user or a password", "the value of X-Api-Key would stand in the file", "did you mean answer?",
-        "'a[' is no path", "setup.steps.0.url: it is not an http",
+        "'a[' is no path",
     ):  # fmt: skip
         assert part in text
     monkeypatch.delenv("NOT_SET", raising=False)
-    one = made({"url": "http://x.example/{collection}", "headers": {"a": "${NOT_SET}"}})
+    one = made({"url": "http://x.example/", "headers": {"a": "${NOT_SET}"}})
     assert len(one.check([])) == 3

@@ -552,17 +552,15 @@ def test_correctness_is_the_verdict_on_the_peoples_scale(judgecal: Run, workspac
 
 
 def test_a_service_that_hangs_keeps_no_other_back(workspace: Workspace) -> None:
-    with rag_service(stores=False) as service:
-        table = service.table()
-        table["setup"]["steps"][-1] |= {"time_limit": 0.2}
-        values = "".join(f"{key} = {inline(one)}\n" for key, one in table.items())
-        system = f'[[systems]]\nname = "hangs"\nkind = "http"\n{values}'
-        configured(workspace, f'{CONFIG}{system}[documents]\npath = "documents.jsonl"\n')
-        (workspace.root / "documents.jsonl").write_text('{"document_id": "d1", "text": "It is 1."}\n')
+    with rag_service(query_s=0.5) as service:
+        values = "".join(
+            f"{key} = {inline(value)}\n" for key, value in service.table(timeout=0.2, concurrency=N).items()
+        )
+        configured(workspace, f'{CONFIG}[[systems]]\nname = "hangs"\nkind = "http"\n{values}')
         result = run_of(workspace).run()
     answers = polars.read_parquet(result.states.answers).filter(polars.col("system") == "hangs")
     assert answers.height == N
-    assert set(answers["error"]) == {"timeout: setup step wait: not done within its time limit of 0.2 s"}
+    assert set(answers["error"]) == {"timeout: no whole answer within 0.2 s"}
     hangs = result.systems[2]
     assert (hangs.system, hangs.n, hangs.n_unscored, hangs.total.value) == ("hangs", 0, N, 0.0)
     assert result.systems[0].total.value == 1.0

@@ -32,13 +32,15 @@ def test_the_files_are_what_their_script_writes(tmp_path: Path) -> None:
 def test_the_system_over_http_is_asked(judgecal: Run, tmp_path: Path) -> None:
     """Its port is another one here, as the example's own may be taken."""
     with subprocess.Popen(
-        [sys.executable, str(EXAMPLES / "rag_server.py"), "0"], stdout=subprocess.PIPE, text=True
+        [sys.executable, str(EXAMPLES / "rag_server.py"), str(ROOT / "gold/starter/documents.jsonl"), "0"],
+        stdout=subprocess.PIPE,
+        text=True,
     ) as server:
         try:
             assert server.stdout is not None
             root = server.stdout.readline().strip()
             text = (EXAMPLES / "http_system.toml").read_text(encoding="utf-8")
-            assert text.count("http://127.0.0.1:8765") == 5
+            assert text.count("http://127.0.0.1:8765") == 1
             config = tmp_path / "http_system.toml"
             config.write_text(text.replace("http://127.0.0.1:8765", root).replace("limit = 40", "limit = 12"))
             found = one_object(judgecal("evaluate", config, "--json"))

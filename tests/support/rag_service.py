@@ -1,5 +1,4 @@
-"""A small RAG service on 127.0.0.1: collections, documents that are stored slowly, BM25, streams, and seeded
-faults."""
+"""A small RAG service on 127.0.0.1: three documents, BM25, streams, and seeded faults."""
 
 from __future__ import annotations
 
@@ -7,7 +6,6 @@ import contextlib
 import json
 import random
 import re
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -25,6 +23,9 @@ DOCUMENTS = (
     ),
     Document("birds", None, "The albatross has the widest wings of all birds. Penguins cannot fly."),
 )
+_SENTENCES = [
+    (document.document_id, text) for document in DOCUMENTS for text in re.split(r"(?<=\.) ", document.text)
+]
 FAULTS = ("500", "html", "cut", "shape", "elsewhere")
 """What a question that is hit by a fault gets: a status, a page under 200, half a body, another shape, a
 redirect."""
@@ -37,7 +38,6 @@ class RagService:
     Attributes:
         asked: how often each question came.
         slept: seconds that the service took for a question, and to its first piece.
-        requests: method and path of all others, in their order.
         keys: values of the header `authorization`.
     """
 
@@ -45,17 +45,10 @@ class RagService:
     seed: int = 0
     faults: float = 0.0  # share of the questions that meet one
     query_s: float = 0.02  # at least; some take up to twice as long
-    store_s: float = 0.01  # a chunk
-    stores: bool = True  # False: what is sent is never stored
-    deletes: bool = True  # False: a collection cannot be deleted
     busy: int = 0  # questions that are turned away by 503 first
     asked: Counter[str] = field(default_factory=Counter)
     slept: dict[str, tuple[float, float]] = field(default_factory=dict)
-    requests: list[str] = field(default_factory=list)
     keys: set[str] = field(default_factory=set)
-    chunks: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
-    sent: int = 0  # chunks that came since the last collection was made
-    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def fault_of(self, question: str) -> str | None:
         """The fault that a question meets, the same one each time; None for most."""
@@ -63,53 +56,27 @@ class RagService:
         return draw.choice(FAULTS) if draw.random() < self.faults else None
 
     def table(self, **further: Any) -> dict[str, Any]:
-        """The table of a system that asks one collection of this service."""
-        one = f"{self.root}/collections/{{collection}}"
-        steps = [
-            {"name": "create", "url": f"{self.root}/collections", "capture": {"collection": "id"}},
-            {
-                "name": "ingest", "url": f"{one}/documents", "each": "document",
-                "body": {"document_id": "{document_id}", "text": "{text}"}, "capture": {"sent": "n_chunks"},
-            },
-            {
-                "name": "wait", "method": "GET", "url": one, "every": 0.01, "time_limit": 5.0,
-                "until": "pending", "equals": 0,
-            },
-        ]  # fmt: skip
+        """The table of a system that asks this service."""
         return {
-            "url": f"{one}/query",
+            "url": f"{self.root}/query",
             "body": {"query": "{question}"},
             "answer": "answer.text",
             "contexts": "sources.*.passage",
             "context_ids": "sources.*.file",
             "context_scores": "sources.*.score",
-            "setup": {"steps": steps, "teardown": [{"name": "delete", "method": "DELETE", "url": one}]},
             **further,
         }
 
-    def store(self, collection: str, document: str, text: str) -> int:
-        """Store a document's sentences, one after the other in the background; how many there are."""
-        sentences = re.split(r"(?<=\.) ", text)
-        self.sent += len(sentences)
 
-        def slowly() -> None:
-            for sentence in sentences:
-                time.sleep(self.store_s)
-                with self.lock:
-                    self.chunks[collection].append((document, sentence))
-
-        if self.stores:
-            threading.Thread(target=slowly, daemon=True).start()
-        return len(sentences)
-
-    def found(self, collection: str, question: str) -> list[dict[str, Any]]:
-        """The two sentences that BM25 ranks highest."""
-        with self.lock:
-            chunks = list(self.chunks[collection])
-        words = tokenizer_named("words")
-        scores = Bm25.of([words(text) for _, text in chunks]).scores([words(question)])[0]
-        best = sorted(range(len(chunks)), key=lambda place: -scores[place])[:2]
-        return [{"passage": chunks[at][1], "file": chunks[at][0], "score": float(scores[at])} for at in best]
+def _found(question: str) -> list[dict[str, Any]]:
+    """The two sentences that BM25 ranks highest."""
+    words = tokenizer_named("words")
+    scores = Bm25.of([words(text) for _, text in _SENTENCES]).scores([words(question)])[0]
+    best = sorted(range(len(_SENTENCES)), key=lambda place: -scores[place])[:2]
+    return [
+        {"passage": _SENTENCES[place][1], "file": _SENTENCES[place][0], "score": float(scores[place])}
+        for place in best
+    ]
 
 
 def inline(value: object) -> str:
@@ -128,26 +95,8 @@ def rag_service(**settings: Any) -> Iterator[RagService]:
 
 
 def _answer(service: RagService, request: Request) -> Answer:
-    service.keys.add(request.headers.get("authorization", ""))
-    body, parts = request.json(), request.path.strip("/").split("/")
-    if parts[-1] == "query":
-        return _query(service, parts[1], body, request.headers.get("authorization"))
-    service.requests.append(f"{request.method} {request.path}")
-    if request.path == "/collections":
-        name = f"c{len(service.chunks) + 1}"
-        service.chunks[name], service.sent = [], 0
-        return as_answer({"id": name})
-    if parts[-1] == "documents":
-        return as_answer({"n_chunks": service.store(parts[1], body["document_id"], body["text"])})
-    if request.method == "DELETE" and not service.deletes:
-        return as_answer({"error": "locked"}, 409)
-    if request.method == "DELETE":
-        del service.chunks[parts[1]]
-        return as_answer({})
-    return as_answer({"pending": service.sent - len(service.chunks[parts[1]])})
-
-
-def _query(service: RagService, collection: str, body: dict[str, Any], key: str | None) -> Answer:
+    body, key = request.json(), request.headers.get("authorization", "")
+    service.keys.add(key)
     question = body["query"]
     service.asked[question] += 1
     if service.busy > 0:
@@ -164,7 +113,7 @@ def _query(service: RagService, collection: str, body: dict[str, Any], key: str 
     }
     if fault := service.fault_of(question):
         return faults[fault]
-    sources = service.found(collection, question)
+    sources = _found(question)
     text = sources[0]["passage"]
 
     def stream() -> Iterator[bytes]:

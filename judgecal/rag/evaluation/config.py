@@ -329,7 +329,7 @@ def system_of(
     if table.kind == "local":
         return LocalSystem(name, options, documents, workspace)
     if table.kind == "http":
-        return HttpSystem(name, options, documents)
+        return HttpSystem(name, options)
     if table.kind == "python":
         return FunctionSystem(name, options, (config.folder, workspace.root, Path()))
     return RecordedSystem(name, options)

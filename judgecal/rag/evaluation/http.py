@@ -1,40 +1,23 @@
-"""A system over HTTP: set up, asked each question once, timed, and taken down again however the run ends.
+"""A system over HTTP, asked each question once and timed.
 
 What a reply of status 2xx holds at the paths of its table is the answer and its contexts. Everything else
 is an error with a name: another status, a page, a path that is missing, a body that was cut off, a server
-that hangs. What the setup has made is kept in the folder until it is taken down, so that a run that was
-killed finds it again.
+that hangs.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from judgecal.artefacts import read_json
 from judgecal.engine import CallFailed
 from judgecal.engine.log import now
 from judgecal.engine.transport.redaction import redacted
-from judgecal.errors import notice
-from judgecal.goldset import Document
 from judgecal.rag.answering.questions import Question
-from judgecal.rag.evaluation.http_client import (
-    DOCUMENT_NAMES,
-    HttpClient,
-    HttpConfig,
-    Received,
-    Request,
-    StepConfig,
-    address,
-    failed,
-    filled,
-    names_in,
-    resolved,
-    value_at,
-)
+from judgecal.rag.evaluation.http_client import HttpClient, HttpConfig, Received, failed, value_at
 from judgecal.rag.evaluation.system import (
     Answered,
     Asking,
@@ -44,24 +27,10 @@ from judgecal.rag.evaluation.system import (
     ask_at_once,
     contexts_of,
 )
-from judgecal.records import RETRIED_ON_RESUME, Context, ErrorKind, Failure, digest
-from judgecal.workspace import write_text
-
-SETUP_FILE = "setup.json"
-"""While what the setup made is there: what it captured, and whether it is done. Another setup has a folder of
-its own."""
+from judgecal.records import Context, ErrorKind, Failure
 
 _READ_S = 1.0  # to read an answer that came at the last moment
-
-# What of a table makes no answer another one.
-_DECIDES_NOTHING: dict[str, Any] = {
-    "timeout": True,
-    "concurrency": True,
-    "setup": {"teardown": True, "steps": {"__all__": {"every", "time_limit"}}},
-}
-
-Documents = Callable[[], Sequence[Document]]
-"""Gives the texts for steps with `each = "document"`; called where there are such steps."""
+_DECIDES_NO_ANSWER = {"timeout", "concurrency"}
 
 
 @dataclass
@@ -70,72 +39,41 @@ class HttpSystem(System):
 
     name: str
     table: HttpConfig
-    documents: Documents = tuple
 
     @property
     def shows_contexts(self) -> bool:
         return self.table.contexts is not None
 
     def config(self) -> dict[str, Any]:
-        """The table without what decides no answer, and the documents that its setup sends."""
-        config: dict[str, Any] = self.table.model_dump(mode="json", exclude=_DECIDES_NOTHING)
-        if self.table.setup.sends_documents:
-            config["documents"] = digest(
-                [[document.document_id, document.title, document.text] for document in self.documents()]
-            )
-        return config
+        """The table without what decides no answer."""
+        return self.table.model_dump(mode="json", exclude=_DECIDES_NO_ANSWER)
 
     def check(self, questions: Sequence[Question]) -> list[str]:
-        problems = [*self.table.problems()]
-        if self.table.setup.sends_documents and not self.documents():
-            problems.append('a setup step has each = "document", and there is no document')
-        return problems
+        return [*self.table.problems()]
 
     def answer(self, questions: Sequence[Question], asking: Asking) -> list[SystemAnswer]:
         table = self.table
 
         async def work_off(due: Sequence[Question], take: Answered) -> None:
             async with HttpClient(table.secrets(), table.concurrency) as client:
-                await _Run(self.name, table, client, asking).work_off(due, take, self.documents)
+                service = _Service(self.name, table, client)
+                await ask_at_once(due, take, service.answer, concurrency=table.concurrency)
 
         return ask_all(self, questions, asking, work_off)
 
 
-class _Run:
-    """The questions of one run that are due, between the setup and its end."""
+class _Service:
+    """The service as one run asks it."""
 
-    def __init__(self, name: str, table: HttpConfig, client: HttpClient, asking: Asking) -> None:
+    def __init__(self, name: str, table: HttpConfig, client: HttpClient) -> None:
         self.name, self.table, self.client = name, table, client
-        self._captured: dict[str, Any] = {}
-        self._file = asking.folder / SETUP_FILE
-        self._headers, self._secrets = resolved(table.headers), table.secrets()
+        self._secrets = table.secrets()
 
-    async def work_off(self, due: Sequence[Question], take: Answered, documents: Documents) -> None:
-        """Ask every question that is due; where the setup fails, its failure stands for each of them.
-
-        Where none is due there is only to take down what a run that was killed after its last answer left.
-        """
-        if not due:
-            if self._file.exists():
-                self._take_over()
-                await self._take_down()
-            return
+    async def answer(self, question: Question) -> SystemAnswer:
+        """The answer to a question, or why there is none."""
+        table = self.table
         try:
-            await self._set_up(documents)
-            await ask_at_once(due, take, self._answer, concurrency=self.table.concurrency)
-        except CallFailed as failure:
-            # Nothing was asked: whatever it was, the next run sets up again and asks.
-            kind: ErrorKind = failure.kind if failure.kind in RETRIED_ON_RESUME else "server"
-            for question in due:
-                take(question, self._without_answer(question, kind, str(failure)))
-        finally:
-            await self._take_down()
-
-    async def _answer(self, question: Question) -> SystemAnswer:
-        table, values = self.table, {**self._captured, "question": question.question}
-        request = Request(table.method, address(table.url, values), self._headers, filled(table.body, values))
-        try:
-            received = await self.client.send(request, timeout_s=table.timeout)
+            received = await self.client.send(table.request(question.question), timeout_s=table.timeout)
         except CallFailed as failure:
             return self._without_answer(question, failure.kind, str(failure))
         latency_s, first_s = received.latency_s, received.first_byte_s
@@ -231,81 +169,6 @@ class _Run:
             # As an error page under status 200 it passes, so a resumed run asks again.
             message = f"{what} is {page}: {self.client.quoted(data) or 'it is empty'}"
             raise failed("server", message) from None
-
-    # --- before and after
-
-    async def _set_up(self, documents: Documents) -> None:
-        """All steps, unless an interrupted run of this table left them done; half a setup is taken down."""
-        setup = self.table.setup
-        if not setup.steps or self._take_over():
-            return
-        if self._captured:
-            await self._take_down()
-        for step in setup.steps:
-            try:
-                async with asyncio.timeout(step.time_limit):
-                    await self._step(step, documents() if step.each else (None,))
-            except TimeoutError:
-                message = f"setup step {step.name}: not done within its time limit of {step.time_limit:g} s"
-                raise failed("timeout", message) from None
-            except CallFailed as failure:
-                raise failed(failure.kind, f"setup step {step.name}: {failure}") from failure
-            self._keep(done=step is setup.steps[-1])
-
-    async def _step(self, step: StepConfig, documents: Sequence[Document | None]) -> None:
-        """One request of a step for each document, repeated until what the step waits for is true."""
-        captured: dict[str, list[Any]] = {name: [] for name in step.capture}
-        headers = self._headers if step.headers is None else resolved(step.headers)
-        for document in documents:
-            texts = {name: getattr(document, name) or "" for name in DOCUMENT_NAMES} if document else {}
-            values = {**self._captured, **texts}
-            request = Request(step.method, address(step.url, values), headers, filled(step.body, values))
-            while True:
-                received = await self.client.send(request, timeout_s=step.time_limit)
-                if step.until is None:
-                    break
-                value, wanted = _found(step.until, self._json(received)), filled(step.equals, values)
-                if value == wanted and isinstance(value, bool) == isinstance(wanted, bool):
-                    break
-                await asyncio.sleep(step.every)
-            for name, path in step.capture.items():
-                captured[name].append(_value_at(path, self._json(received), f"capture of {name}"))
-        self._captured |= captured if step.each else {name: values[0] for name, values in captured.items()}
-
-    async def _take_down(self) -> None:
-        """All steps of the teardown that something was made for; one that fails keeps no other back.
-
-        What was captured is then kept, so that the next run takes it down before it sets up anew.
-        """
-        lacking, failures = set(self.table.setup.captured) - self._captured.keys(), 0
-        for step in self.table.setup.teardown:
-            if lacking & names_in([step.url, step.body]):
-                continue
-            try:
-                async with asyncio.timeout(step.time_limit):
-                    await self._step(step, (None,))
-            except (TimeoutError, CallFailed) as failure:
-                why = str(failure) or f"not done within its time limit of {step.time_limit:g} s"
-                failures += 1
-                notice(f"judgecal: {self.name}: teardown step {step.name}: {self._plain(why)}")
-        if failures and self._captured:
-            self._keep(done=False)
-            left = "what the setup made may be left on the server; the next run takes it down"
-            notice(f"judgecal: {self.name}: {left}. Where it is gone, delete {self._file}")
-        else:
-            self._file.unlink(missing_ok=True)
-        self._captured.clear()
-
-    def _keep(self, *, done: bool) -> None:
-        write_text(self._file, json.dumps({"done": done, "captured": self._captured}))
-
-    def _take_over(self) -> bool:
-        """Take over what an interrupted run of this setup has captured; whether its setup came to its end."""
-        if not self._file.exists():
-            return False
-        state = read_json(self._file, absent="no setup")
-        self._captured = state["captured"]
-        return bool(state["done"])
 
 
 def _unreadable(message: str) -> CallFailed:

@@ -1,7 +1,6 @@
 """How a system over HTTP is spoken to: its table in the configuration, and one request, tried and timed.
 
-`{question}`, what earlier steps captured, and in a step with `each = "document"` `{document_id}`, `{title}`
-and `{text}` are filled in once, as values: what a question says is never read as a template, JSON or a part
+`{question}` is filled in once, as a value: what a question says is never read as a template, JSON or a part
 of an address. Only 2xx is an answer; what is not one is a `CallFailed` whose message says what came instead,
 without a secret.
 """
@@ -32,9 +31,8 @@ from judgecal.engine.transport.redaction import one_line
 from judgecal.rag.evaluation.system import MOST_BYTES
 from judgecal.records import ErrorKind
 
-DOCUMENT_NAMES = ("document_id", "title", "text")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_PLACE = re.compile(r"\{(\w+)\}")
+_PLACE = "{question}"
 _SECRET_HEADER = re.compile(r"authorization|cookie|key|token|secret|password", re.IGNORECASE)
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
@@ -130,46 +128,10 @@ def _headers_hold_no_secret(headers: dict[str, str]) -> dict[str, str]:
 
 
 ReplyPath = Annotated[str, AfterValidator(_is_path)]
-Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 Address = Annotated[str, AfterValidator(_is_address)]
 Headers = Annotated[dict[str, str], AfterValidator(_headers_hold_no_secret)]
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 _TABLE = ConfigDict(extra="forbid", strict=True)
-
-
-class StepConfig(BaseModel):
-    """One step before the first question, or after the last."""
-
-    model_config = _TABLE
-    name: str  # as messages say it
-    url: Address  # `{NAME}` is what an earlier step captured
-    method: Method = "POST"  # of the request
-    headers: Headers | None = None  # by default those of the system
-    body: Any = None  # sent as JSON, with what was captured in its texts
-    each: Literal["document"] | None = None  # once a document; what is captured is then a list, a value each
-    capture: dict[str, ReplyPath] = {}  # names for what the reply holds, for later steps and the question
-    until: ReplyPath | None = None  # the step is repeated until what its reply holds there is `equals`
-    equals: Any = True  # `{NAME}` in its texts is what an earlier step captured
-    every: Seconds = 1.0  # between two of these tries
-    time_limit: Seconds = 300.0  # for the whole step
-
-
-class SetupConfig(BaseModel):
-    """What is done before the first question that is due, and after the last, however the run ends."""
-
-    model_config = _TABLE
-    steps: list[StepConfig] = []  # before the first question, in this order
-    teardown: list[StepConfig] = []  # after the last question, however the run ends
-
-    @property
-    def captured(self) -> list[str]:
-        """Names that the steps give values to."""
-        return [name for step in self.steps for name in step.capture]
-
-    @property
-    def sends_documents(self) -> bool:
-        """Whether some step is made once a document."""
-        return any(step.each for step in self.steps)
 
 
 class HttpConfig(BaseModel):
@@ -177,7 +139,7 @@ class HttpConfig(BaseModel):
 
     model_config = _TABLE
     url: Address  # `{question}` may stand behind its `?`
-    method: Method = "POST"  # of the request
+    method: Literal["GET", "POST"] = "POST"  # of the request
     headers: Headers = {}  # `${NAME}` is the value of an environment variable
     body: Any = None  # sent as JSON, `{question}` in its texts
     # Where the answer, a text, stands in a reply of JSON: keys, places from 0 and `*` for each, with dots.
@@ -189,14 +151,12 @@ class HttpConfig(BaseModel):
     token: ReplyPath | None = None  # a piece of the answer in an event of a stream
     timeout: Seconds = 60.0  # for one question, from the request to the whole answer
     concurrency: Annotated[int, Field(ge=1, le=1024)] = 4  # questions at once
-    setup: SetupConfig = SetupConfig()  # what is made on the server first, and taken down in the end
 
     def _variables(self) -> tuple[str, ...]:
-        """Environment variables that headers name, of the steps too."""
-        steps = [*self.setup.steps, *self.setup.teardown]
-        tables = [self.headers, *(step.headers or {} for step in steps)]
-        names = [name for headers in tables for text in headers.values() for name in _VARIABLE.findall(text)]
-        return tuple(dict.fromkeys(names))
+        """Environment variables that headers name."""
+        return tuple(
+            dict.fromkeys(name for text in self.headers.values() for name in _VARIABLE.findall(text))
+        )
 
     def secrets(self) -> tuple[str, ...]:
         """Values of the variables that headers name, the longest first."""
@@ -209,62 +169,42 @@ class HttpConfig(BaseModel):
             yield "neither answer nor token: say where in the reply the answer stands, as in answer.text"
         if self.contexts is None and (self.context_ids or self.context_scores):
             yield "context_ids and context_scores belong beside contexts: say where the texts stand"
-        if "question" not in names_in([self.url, self.body]):
+        if not _asks([self.url, self.body]):
             yield "{question} stands neither in body nor in url, so that every request would be the same"
-        if "question" in names_in(self.url.partition("?")[0]):
+        if _asks(self.url.partition("?")[0]):
             where = "where it may lead elsewhere: put it behind a ?, or in body"
             yield f"url: {{question}} stands in the path, {where}"
         for name in self._variables():
             if not os.environ.get(name, "").strip():
                 yield f"the environment variable {name} is not set, which headers ask for: set it"
-        known: set[str] = set()
-        for step in self.setup.steps:
-            later = (set(self.setup.captured) - known) & names_in([step.url, step.body])
-            for name in sorted(later):
-                yield f"setup step {step.name}: {{{name}}} is captured by no earlier step"
-            known |= step.capture.keys()
+
+    def request(self, question: str) -> Request:
+        """The request for a question: quoted in the address, as JSON in the body."""
+        quoted = urllib.parse.quote(question, safe="", errors="replace")
+        headers = {
+            name: _VARIABLE.sub(lambda match: os.environ.get(match[1], "").strip(), value)
+            for name, value in self.headers.items()
+        }
+        url = URL(self.url.replace(_PLACE, quoted))
+        return Request(self.method, url, headers, _filled(self.body, question))
 
 
-def resolved(headers: Mapping[str, str]) -> dict[str, str]:
-    """Headers with the values of the variables that they name."""
-    return {
-        name: _VARIABLE.sub(lambda match: os.environ.get(match[1], "").strip(), value)
-        for name, value in headers.items()
-    }
-
-
-def names_in(template: Any) -> set[str]:
-    """Names in braces in the texts of a template."""
+def _asks(template: Any) -> bool:
+    """Whether the question has a place in the texts of a template."""
     if isinstance(template, str):
-        return set(_PLACE.findall(template))
+        return _PLACE in template
     if isinstance(template, Mapping):
         template = list(template.values())
-    return {name for part in template for name in names_in(part)} if isinstance(template, list) else set()
+    return isinstance(template, list) and any(map(_asks, template))
 
 
-def filled(template: Any, values: Mapping[str, Any]) -> Any:
-    """A template's JSON with values in their places; a text that is one place alone becomes the value itself.
-
-    What stands in a value is not looked at again, and braces around other words stay as they are.
-    """
+def _filled(template: Any, question: str) -> Any:
+    """A template's JSON with the question in its places; other braces stay as they are."""
     if isinstance(template, Mapping):
-        return {key: filled(part, values) for key, part in template.items()}
+        return {key: _filled(part, question) for key, part in template.items()}
     if isinstance(template, list):
-        return [filled(part, values) for part in template]
-    if not isinstance(template, str):
-        return template
-    whole = _PLACE.fullmatch(template)
-    if whole and whole[1] in values:
-        return values[whole[1]]
-    return _PLACE.sub(lambda match: str(values.get(match[1], match[0])), template)
-
-
-def address(template: str, values: Mapping[str, Any]) -> URL:
-    """An address with values in their places, each quoted, so that none adds a part or a parameter."""
-    texts = {
-        name: urllib.parse.quote(str(value), safe="", errors="replace") for name, value in values.items()
-    }
-    return URL(_PLACE.sub(lambda match: texts.get(match[1], match[0]), template))
+        return [_filled(part, question) for part in template]
+    return template.replace(_PLACE, question) if isinstance(template, str) else template
 
 
 # --- a request and its reply
