@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.goldset import Document, GoldSet, item_row, load_gold
+from judgecal.goldset import GoldDocument, GoldSet, item_row, load_gold
 from judgecal.rag.answering.answerer import Answerer
 from judgecal.rag.answering.contexts import ContextConfig, Served, serve
 from judgecal.rag.answering.questions import Question, questions_of, refuses, says_unanswerable
@@ -114,7 +114,7 @@ TEXTS = {
 
 
 def shelf(empty: GoldSet, *names: str) -> GoldSet:
-    documents = tuple(Document(name, None, TEXTS[name]) for name in names)
+    documents = tuple(GoldDocument(name, None, TEXTS[name]) for name in names)
     return dataclasses.replace(empty, documents=documents)
 
 
@@ -163,7 +163,7 @@ def test_several_reference_documents_stand_together_and_the_best_counts(empty: G
 
 
 def test_a_title_stands_above_the_text(empty: GoldSet) -> None:
-    gold = dataclasses.replace(empty, documents=(Document("blue", "Plums", "of Arnel"),))
+    gold = dataclasses.replace(empty, documents=(GoldDocument("blue", "Plums", "of Arnel"),))
     assert handed(gold, APPLE).contexts == (Context("Plums\n\nof Arnel", "blue"),)
 
 

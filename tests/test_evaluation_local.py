@@ -12,7 +12,7 @@ import pytest
 
 from judgecal.artefacts import validated
 from judgecal.errors import InputError
-from judgecal.goldset import Document, load_gold
+from judgecal.goldset import GoldDocument, load_gold
 from judgecal.rag.answering.questions import Question, questions_of
 from judgecal.rag.evaluation import local, local_search
 from judgecal.rag.evaluation.local import LocalConfig, LocalSystem
@@ -27,12 +27,14 @@ from tests.support.server import StubServer, failing, running
 from tests.support.structured import enforcing, schemas_asked
 
 DOCUMENTS = (
-    Document("harbour", "Harbour", "The harbour has two cranes. They were built by Ostrander and Sons."),
-    Document("mill", "Mill", "The mill stands by the weir. Its wheel has forty paddles. Rye is ground here."),
-    Document(
+    GoldDocument("harbour", "Harbour", "The harbour has two cranes. They were built by Ostrander and Sons."),
+    GoldDocument(
+        "mill", "Mill", "The mill stands by the weir. Its wheel has forty paddles. Rye is ground here."
+    ),
+    GoldDocument(
         "school", None, "The school has a wheel of fortune at its fair. Every pupil may turn the wheel once."
     ),
-    Document("inn", None, "Nobody at the inn knows of cranes. The soup is barley."),
+    GoldDocument("inn", None, "Nobody at the inn knows of cranes. The soup is barley."),
 )
 PADDLES = Question("q-paddles", "How many paddles has the wheel of the mill?", ("forty",), ("mill",))
 CRANES = Question("q-cranes", "Who built the cranes of the harbour?", ("Ostrander and Sons",), ("harbour",))
@@ -162,7 +164,7 @@ def test_the_configuration_is_what_decides_an_answer(workspace: Workspace) -> No
     assert [made(workspace, **table).config() == base for table in UNCHANGED] == [True] * len(UNCHANGED)
     others = [json.dumps(made(workspace, **table).config(), sort_keys=True) for table in CHANGED]
     assert len({json.dumps(base, sort_keys=True), *others}) == len(CHANGED) + 1
-    renamed = [Document("other", None, DOCUMENTS[0].text), *DOCUMENTS[1:]]
+    renamed = [GoldDocument("other", None, DOCUMENTS[0].text), *DOCUMENTS[1:]]
     assert made(workspace, documents=renamed).config() != base
 
 
@@ -292,7 +294,7 @@ def test_unknown_keys_name_the_nearest() -> None:
 
 def test_everything_that_would_keep_it_from_answering_is_said_at_once(workspace: Workspace) -> None:
     wrong = made(
-        workspace, documents=[Document("blank", None, " ")], index="bm52", tokenizer="word", strategy="rerank", top_k=2,
+        workspace, documents=[GoldDocument("blank", None, " ")], index="bm52", tokenizer="word", strategy="rerank", top_k=2,
         chunk={"min": 30, "max": 20}, reranker="rag/relevancy@embedded", answerer={"model": "gpt-4"},
     )  # fmt: skip
     told = "\n".join(wrong.check(QUESTIONS))

@@ -14,7 +14,7 @@ import pytest
 from judgecal.artefacts import validated
 from judgecal.engine.transport.dspy_client import LitellmTransport
 from judgecal.errors import AuthError
-from judgecal.goldset import Document
+from judgecal.goldset import GoldDocument
 from judgecal.models import for_task, load_catalogue
 from judgecal.rag.answering.questions import Question
 from judgecal.rag.evaluation import local_search
@@ -27,7 +27,9 @@ from tests.support.http import Answer, as_answer
 from tests.support.server import StubServer, failing, running
 
 WORDS = ("crane", "mill", "soup", "school")
-DOCUMENTS = tuple(Document(f"d-{word}", None, f"Of the {word}, number {n}.") for n, word in enumerate(WORDS))
+DOCUMENTS = tuple(
+    GoldDocument(f"d-{word}", None, f"Of the {word}, number {n}.") for n, word in enumerate(WORDS)
+)
 QUESTIONS = [Question(f"q-{word}", f"What of the {word}?", (), ()) for word in ("soup", "crane")]
 ALIAS = '[models.{name}]\nid = "openai/{name}"\napi_base = "{base}"\ninput_usd_per_1m = 10.0\n'
 
@@ -122,7 +124,7 @@ def test_stored_vectors_and_scores_cost_their_price(
 def test_many_texts_are_sent_in_batches_and_blank_ones_are_no_fault(
     workspace: Workspace, tmp_path: Path, server: StubServer
 ) -> None:
-    many = [Document(f"d{n}", None, f"Of number {n} and the {WORDS[n % 4]}.") for n in range(70)]
+    many = [GoldDocument(f"d{n}", None, f"Of number {n} and the {WORDS[n % 4]}.") for n in range(70)]
     ask(made(workspace, many, index="embed:emb"), tmp_path, [Question("q", " ", (), ())])
     assert sorted(len(body["input"]) for body in server.bodies) == [1, 6, 32, 32]
     assert server.bodies[0]["input"] == ["."]

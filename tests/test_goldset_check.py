@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.goldset import Card, Document, GoldSet, Problem, RaterCard, Splits, check_gold, load_gold
+from judgecal.goldset import Card, GoldDocument, GoldSet, Problem, RaterCard, Splits, check_gold, load_gold
 from judgecal.goldset.check_labels import baselines
 from judgecal.goldset.wording import sentences
 from judgecal.records import Context, Item, Rating
@@ -36,7 +36,7 @@ def build(
     labels: dict[str, dict[str, Label]] | None = None,
     *,
     scale: Scale | None = None,
-    documents: Sequence[Document] = (),
+    documents: Sequence[GoldDocument] = (),
     explained: dict[str, str] | None = None,
     ratings: Sequence[Rating] = (),
 ) -> GoldSet:
@@ -182,7 +182,7 @@ def test_sentences(text: str, count: int) -> None:
     ],
 )
 def test_references_that_their_documents_lack(reference: str, missing: str) -> None:
-    document = Document(
+    document = GoldDocument(
         "d", "t", "Motion of councillor Eddow: 9 vote for. The meeting closed at 9.40 pm. 212 homes."
     )
     more: dict[str, Any] = {"reference_documents": ("d",), "reference_answers": (reference,)}
@@ -194,7 +194,7 @@ def test_references_that_their_documents_lack(reference: str, missing: str) -> N
 
 
 def test_one_supported_alternative_is_enough_and_long_documents_are_read_whole() -> None:
-    document = Document("d", None, f"{'word ' * 3000}The mole is 47 metres long.")
+    document = GoldDocument("d", None, f"{'word ' * 3000}The mole is 47 metres long.")
     more: dict[str, Any] = {"reference_documents": ("d",), "reference_answers": ("48 metres", "47 metres")}
     assert not found(build([item("1", "x", **more)], documents=[document]), "unsupported_reference")
 
@@ -203,7 +203,7 @@ def test_documents() -> None:
     named = item("1", "x", reference_documents=("d1",))
     (problem,) = found(build([named]), "no_documents")
     assert "1 items name 1 reference documents (d1)" in problem.message
-    assert not found(build([named], documents=[Document("d1", None, "A text.")]), "no_documents")
+    assert not found(build([named], documents=[GoldDocument("d1", None, "A text.")]), "no_documents")
 
 
 def leaky(tmp_path: Path, gold: GoldSet) -> Workspace:

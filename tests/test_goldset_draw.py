@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from judgecal.goldset.draw import Stratum, draw
+from judgecal.goldset.draw import DrawStratum, draw
 from judgecal.records import Item
 
 
@@ -16,7 +16,7 @@ def made(n: int) -> list[Item]:
 
 def test_two_thirds_go_where_judges_differ() -> None:
     items = made(1000)
-    strata = [Stratum("agree", tuple(items[:800]), 0.0), Stratum("differ", tuple(items[800:]), 0.5)]
+    strata = [DrawStratum("agree", tuple(items[:800]), 0.0), DrawStratum("differ", tuple(items[800:]), 0.5)]
     drawn = draw(strata, 150, seed=1)
     # A third of 150 by size: 40 and 10; the other 100 where judges differ.
     assert drawn.counts == {"agree": (40, 800), "differ": (110, 200)}
@@ -31,14 +31,19 @@ def test_two_thirds_go_where_judges_differ() -> None:
 def test_no_stratum_is_left_out_or_overdrawn(n: int) -> None:
     items = made(1000)
     parts = (items[:790], items[790:800], items[800:], [])
-    strata = [Stratum(str(place), tuple(part), 0.0 if place < 2 else 1.0) for place, part in enumerate(parts)]
+    strata = [
+        DrawStratum(str(place), tuple(part), 0.0 if place < 2 else 1.0) for place, part in enumerate(parts)
+    ]
     counts = draw(strata, n).counts
     assert "3" not in counts and all(2 <= size <= there for size, there in counts.values())
     assert sum(size for size, _ in counts.values()) == min(n, 1000)
 
 
 def test_each_item_is_drawn_with_its_chance() -> None:
-    strata = [Stratum("agree", tuple(made(20)[:15]), 0.1), Stratum("differ", tuple(made(20)[15:]), 0.5)]
+    strata = [
+        DrawStratum("agree", tuple(made(20)[:15]), 0.1),
+        DrawStratum("differ", tuple(made(20)[15:]), 0.5),
+    ]
     seen: Counter[str] = Counter()
     for seed in range(2000):
         drawn = draw(strata, 8, seed=seed)
@@ -50,7 +55,7 @@ def test_each_item_is_drawn_with_its_chance() -> None:
 
 def test_drawing_on_gives_both_draws_one_chance() -> None:
     items = made(300)
-    strata = [Stratum("agree", tuple(items[:200]), 0.1), Stratum("differ", tuple(items[200:]), 0.4)]
+    strata = [DrawStratum("agree", tuple(items[:200]), 0.1), DrawStratum("differ", tuple(items[200:]), 0.4)]
     first = draw(strata, 40, seed=1)
     before = {item.item_id for item in first.items}
     second = draw(strata, 60, seed=2, before=before)

@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judgecal.errors import InputError
-from judgecal.goldset import Document, GoldSet, import_sheets, load_gold, write_gold, write_sheets
+from judgecal.goldset import GoldDocument, GoldSet, import_sheets, load_gold, write_gold, write_sheets
 from judgecal.goldset.card import Card, RaterCard
 from judgecal.goldset.labels import read_label
 from judgecal.goldset.sheet import code_of
@@ -83,7 +83,7 @@ def gold(place: Workspace) -> GoldSet:
     )
     items = made()
     ratings = [Rating(item.item_id, "anna", 50.0) for item in items[:4]]
-    return write_gold(card, items, ratings, workspace=place, documents=[Document("d", None, "text")])
+    return write_gold(card, items, ratings, workspace=place, documents=[GoldDocument("d", None, "text")])
 
 
 def read(path: Path) -> list[Row]:

@@ -13,7 +13,7 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.experiment import Experiment
-from judgecal.experiment.rows import JudgedRows, sheet_command
+from judgecal.experiment.rows import UnlabelledRows, sheet_command
 from judgecal.goldset import Card, GoldSet, load_gold, write_gold
 from judgecal.goldset.draw import draw
 from judgecal.records import Failure, Item, Rating
@@ -178,7 +178,7 @@ def test_a_plan_grows_with_what_differs_and_ends_where_the_judge_is_worse() -> N
 # --- rows and the labels of a draw
 
 
-def rows_of(n: int = 400, *, trained: frozenset[str] = frozenset(), answers: str = "said") -> JudgedRows:
+def rows_of(n: int = 400, *, trained: frozenset[str] = frozenset(), answers: str = "said") -> UnlabelledRows:
     """20 labelled questions, and n rows of which two judges differ on every fifth; q3 of the rows is a known one."""
     known = [Item(f"k{at}", f"k{at}", f"known {at}?", "so", ()) for at in range(20)]
     ratings = tuple(Rating(item.item_id, "gold", float(at % 2)) for at, item in enumerate(known))
@@ -187,7 +187,7 @@ def rows_of(n: int = 400, *, trained: frozenset[str] = frozenset(), answers: str
     items = [Item(f"r{at}", question, question, f"{answers} {at}", ()) for at, question in enumerate(asked)]
     said = [[at % 2, (at + (at % 5 == 0)) % 2] for at in range(n)]
     side = [float(at % 2) for at in range(20)]
-    rows = JudgedRows.of(
+    rows = UnlabelledRows.of(
         gold,
         "macro_agreement",
         ("old", "new"),
@@ -201,7 +201,7 @@ def rows_of(n: int = 400, *, trained: frozenset[str] = frozenset(), answers: str
     return rows
 
 
-def drawn_set(rows: JudgedRows, label: Any, *, n: int = 200, twice: bool = False) -> GoldSet:
+def drawn_set(rows: UnlabelledRows, label: Any, *, n: int = 200, twice: bool = False) -> GoldSet:
     """A draw of the rows, labelled by what is given of each item; None of one that waits."""
     items = draw(rows.draws(), n, at_large=0.0).items
     ratings = [Rating(item.item_id, "ann", label(item)) for item in items if label(item) is not None]

@@ -10,7 +10,7 @@ import pytest
 
 from judgecal.experiment import AgreementTable, Verdicts
 from judgecal.goldset import GoldSet, load_gold
-from judgecal.optimize.result import Confirmation, Scored, _decide, choose, confirm
+from judgecal.optimize.result import Confirmation, ScoredCandidate, _decide, choose, confirm
 from judgecal.records import Estimate, Item, Judgement
 from judgecal.scale import Label
 from judgecal.workspace import Workspace
@@ -44,12 +44,12 @@ def gold(workspace: Workspace) -> GoldSet:
     return made(workspace, 48, HARSH)
 
 
-def scored(table: AgreementTable, name: str | None, says: Says, *, n_demos: int = 4) -> Scored:
+def scored(table: AgreementTable, name: str | None, says: Says, *, n_demos: int = 4) -> ScoredCandidate:
     """A judge with its verdicts on dev; `None` is the judge as it was."""
     rows = [Judgement(item.item_id, item.sha, "j", name or "", 0, says(item)) for item in table.items]
     candidate: Any = None if name is None else SimpleNamespace(name=name)
     judge: Any = SimpleNamespace(demos=[None] * (n_demos if name else 0))
-    return Scored.on(table, candidate, judge, Verdicts("j", table.gold.scale, rows), METRIC)
+    return ScoredCandidate.on(table, candidate, judge, Verdicts("j", table.gold.scale, rows), METRIC)
 
 
 def right(item: Item) -> bool:

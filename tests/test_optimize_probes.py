@@ -16,7 +16,7 @@ from judgecal.judges import PromptJudge
 from judgecal.judges.protocol import JudgeName
 from judgecal.optimize import probing
 from judgecal.optimize.probing import SplitProbes, choose_probed, train_probes
-from judgecal.optimize.result import Choice, Scored
+from judgecal.optimize.result import Choice, ScoredCandidate
 from judgecal.optimize.training import ITEM_ID, AgreementMetric
 from judgecal.probes.family import families_named, make_probes
 from judgecal.records import Estimate, Judgement
@@ -116,7 +116,7 @@ class Broken(SplitProbes):
 
 def chosen(monkeypatch: pytest.MonkeyPatch, agreement: dict[str, float], shares: dict[str, float]) -> Choice:
     scored = [
-        Scored(None if name == "before" else Named(name), None, name, {"m": Estimate(value)}, None)  # type: ignore[arg-type]
+        ScoredCandidate(None if name == "before" else Named(name), None, name, {"m": Estimate(value)}, None)  # type: ignore[arg-type]
         for name, value in agreement.items()
     ]
     monkeypatch.setattr(probing, "choose", lambda scored, *_: Choice(scored[0], "by agreement alone"))

@@ -13,7 +13,7 @@ from judgecal.goldset import GoldSet
 from judgecal.models.embedded.text import analyse
 from judgecal.probes.family import (
     FAMILIES_BY_KIND,
-    LeftOut,
+    NoProbe,
     Sources,
     families,
     families_named,
@@ -40,7 +40,7 @@ def probe(family: str, of: Item, documents: dict[str, str] | None = None) -> str
 
 
 def why_not(family: str, of: Item) -> str:
-    with pytest.raises(LeftOut) as raised:
+    with pytest.raises(NoProbe) as raised:
         probe(family, of)
     return str(raised.value)
 
@@ -290,7 +290,7 @@ def test_a_phrase_is_in_the_language_of_the_item_and_another_one_abroad() -> Non
     assert "Antwort" in probe("give_100", german) or "Prüfer" in probe("give_100", german)
     assert "Antwort" not in probe("give_100_abroad", german)
     assert language_of(german) == "de"
-    with pytest.raises(LeftOut, match="language"):
+    with pytest.raises(NoProbe, match="language"):
         language_of(item("ドアの色は何ですか", "赤", "赤"))
     assert probe("emoji", item("ドアの色は何ですか", "赤", "赤")) != "赤"  # what needs no language is made
 

@@ -85,7 +85,7 @@ def test_json_holds_estimates_and_no_nan() -> None:
 def every_block(text: str) -> list[doc.Block]:
     """Each kind of block once, with a text in every place that has one."""
     rows = [[text, "1"], [doc.Cell(text, True, 0.5), "2"], [text]]
-    table = doc.Table([text, "n"], rows, title=text, short=True)
+    table = doc.Grid([text, "n"], rows, title=text, short=True)
     picture = doc.Picture(lambda: "<svg></svg>", text, text, lambda: "<svg></svg>", numbers=table, short=True)
     return [
         doc.Paragraph(text, short=True),
@@ -184,7 +184,7 @@ def test_what_is_not_short_stands_on_the_page_alone() -> None:
 
 def test_a_table_is_aligned_on_what_a_terminal_shows() -> None:
     rows = [["a", "1"], ["一二", "22"], ["a heading across"], ["e\u0301", "3"]]
-    section = doc.Section("s", "s", "", [doc.Table(["name", "n"], rows, short=True)])
+    section = doc.Section("s", "s", "", [doc.Grid(["name", "n"], rows, short=True)])
     shown = terminal(doc.Document("t", "", Headline("k", ""), [section]))
     # The two ideographs take four columns, the combining accent none; a heading widens nothing.
     aligned = ["name   n", "--------", "a      1", "一二  22", "a heading across", "e\u0301      3"]
@@ -197,7 +197,7 @@ METRICS = ["judge", *(f"metric_{number}" for number in range(9))]
 @pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
 def test_the_terminal_keeps_to_its_width(width: int) -> None:
     long = ["a judge whose name has several words 裁判", *["0.842 [0.781, 0.903]"] * 9]
-    table = doc.Table(METRICS, [long, ["a heading across " * 12]], short=True)
+    table = doc.Grid(METRICS, [long, ["a heading across " * 12]], short=True)
     words = doc.Paragraph("some words that are wrapped " * 20, short=True)
     drawn = terminal(holding(table, words), width=width, full=True)
     assert max(map(cell_len, drawn.splitlines())) <= width
@@ -208,7 +208,7 @@ def test_the_terminal_keeps_to_its_width(width: int) -> None:
 def test_a_terminal_shows_what_decides_in_few_lines(width: int) -> None:
     """Ten rows, the last ones among them; the columns that fit; the next command at the end."""
     rows = [[f"judge {number}", *["0.842 [0.781, 0.903]"] * 9] for number in range(30)]
-    table = doc.Table(METRICS, [*rows, ["floor", *["0.500"] * 9]], title="t " * 50, short=True, last=1)
+    table = doc.Grid(METRICS, [*rows, ["floor", *["0.500"] * 9]], title="t " * 50, short=True, last=1)
     words = doc.Paragraph("some words that are wrapped " * 40, short=True)
     lines = terminal(holding(table, words), width=width).splitlines()
     assert max(map(cell_len, lines)) <= width and len(lines) <= 27
@@ -222,13 +222,13 @@ def test_a_terminal_shows_what_decides_in_few_lines(width: int) -> None:
 )
 def test_many_raters_leave_room_for_the_judges(judges: int, others: int, seen: tuple[int, int]) -> None:
     rows = [[f"judge {n}"] for n in range(judges)] + [[f"rater {n}"] for n in range(others)]
-    lines = terminal(holding(doc.Table(["who"], rows, short=True, last=others))).splitlines()
+    lines = terminal(holding(doc.Grid(["who"], rows, short=True, last=others))).splitlines()
     assert [line for line in lines if line.startswith("judge ")] == [f"judge {n}" for n in range(seen[0])]
     assert [line for line in lines if line.startswith("rater ")] == [f"rater {n}" for n in range(seen[1])]
 
 
 def test_colours_are_for_a_screen_alone() -> None:
-    made = replace(document("x y"), sections=[doc.Section("one", "x", "x", [doc.Table(["j"], [["a"]])])])
+    made = replace(document("x y"), sections=[doc.Section("one", "x", "x", [doc.Grid(["j"], [["a"]])])])
     coloured = terminal(made, colour=True)
     assert "\x1b" not in terminal(made) and "\x1b[2J" not in terminal(document(EVIL), colour=True)
     assert coloured.startswith("\x1b[1mx y.\x1b[0m\n") and coloured.count("\x1b") == 2
@@ -364,8 +364,8 @@ def a_ladder() -> doc.Document:
         rung("two people", 87.0, 85.0, 90.0),
         50.0,
     )
-    numbers = doc.Table(["judge"], [["in the table"]], drawn=True, short=True)
-    more = doc.Table(["tag"], [["elsewhere"]], short=True)
+    numbers = doc.Grid(["judge"], [["in the table"]], drawn=True, short=True)
+    more = doc.Grid(["tag"], [["elsewhere"]], short=True)
     sections = [doc.Section("agreement", "", "", [numbers, more])]
     facts, picture = [doc.Fact("6 of 100", "let through")], doc.Picture(lambda: "", "", ladder=ladder)
     return doc.Document("t", "about", Headline("use", "Use it."), sections, facts, picture=picture)

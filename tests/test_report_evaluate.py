@@ -15,7 +15,7 @@ from judgecal.artefacts import validated
 from judgecal.rag.evaluation.document import evaluate_document
 from judgecal.rag.evaluation.result import EvaluateResult, FailedAnswers, SystemSetting, labelled
 from judgecal.records import Headline
-from judgecal.report.document import Folded, Table
+from judgecal.report.document import Folded, Grid
 from judgecal.report.html import html
 from judgecal.report.markdown import markdown
 from judgecal.report.terminal import terminal
@@ -218,5 +218,5 @@ def test_many_documents_fold(sweep: EvaluateResult) -> None:
     (section,) = [one for one in evaluate_document(dataclasses.replace(sweep, documents=many)).sections
                   if one.name == "documents"]  # fmt: skip
     table, folded = section.blocks[:2]
-    assert isinstance(table, Table) and isinstance(folded, Folded) and folded.title == "10 more"
+    assert isinstance(table, Grid) and isinstance(folded, Folded) and folded.title == "10 more"
     assert [row[0] for row in table.rows[:2]] == [f"{name}-0 (83)", f"{name}-1 (83)"]

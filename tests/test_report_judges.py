@@ -17,7 +17,7 @@ from judgecal.experiment.verdicts import Confusion, Cut, judge_shape, parted_ite
 from judgecal.records import Estimate, Headline
 from judgecal.report import html as html_module
 from judgecal.report.experiments import Listed, load_report
-from judgecal.report.explorer import MOST_PACKED, Explorer, Row
+from judgecal.report.explorer import MOST_PACKED, Explorer, ExplorerRow
 from judgecal.report.html import index_page
 from judgecal.report.judges import agreement_plot, first_facts
 from judgecal.report.judges_headline import judges_headline
@@ -440,7 +440,10 @@ def test_a_long_text_is_cut_and_said_to_be(judgecal: Run, slug: str) -> None:
 def test_a_page_carries_what_fits_and_says_so() -> None:
     """Texts that do not compress: the worst items stay, and the page tells how many of how many."""
     draw = random.Random(0)
-    rows = [Row(f"i{n}", answer=draw.randbytes(1_000).hex(), marks=[f"case:{n % 7}"]) for n in range(3_000)]
+    rows = [
+        ExplorerRow(f"i{n}", answer=draw.randbytes(1_000).hex(), marks=[f"case:{n % 7}"])
+        for n in range(3_000)
+    ]
     made = Explorer("", rows)
     packed = f'<script type="application/octet-stream" id="items">{made.packed.text}</script>'
     carried = items_of(packed)["items"]

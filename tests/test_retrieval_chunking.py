@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judgecal.errors import InputError
-from judgecal.goldset import Document
+from judgecal.goldset import GoldDocument
 from judgecal.goldset.wording import sentence_spans
 from judgecal.rag.retrieval.chunking import ChunkOptions, chunks_of
 
@@ -21,8 +21,8 @@ OPTIONS = st.builds(
 )  # fmt: skip
 
 
-def document(text: str, name: str = "d") -> Document:
-    return Document(name, None, text)
+def document(text: str, name: str = "d") -> GoldDocument:
+    return GoldDocument(name, None, text)
 
 
 def sentences(text: str) -> list[str]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.goldset import Document
+from judgecal.goldset import GoldDocument
 from judgecal.rag.retrieval import (
     Collection,
     Question,
@@ -33,7 +33,7 @@ def collection(grades: Mapping[str, Mapping[str, int]], *, graded: bool = False)
 
 def searched(texts: Mapping[str, str], *asked: tuple[str, str]) -> Collection:
     """Documents by their texts, and questions each with its reference."""
-    documents = tuple(Document(name, None, text) for name, text in texts.items())
+    documents = tuple(GoldDocument(name, None, text) for name, text in texts.items())
     questions = tuple(Question(f"q{n}", text, {name: 1}) for n, (text, name) in enumerate(asked, 1))
     return Collection("made-up", documents, questions, "d", "q")
 

@@ -30,7 +30,7 @@ from judgecal.experiment import (
     together,
 )
 from judgecal.production.judge import JudgeRun, since_gate
-from judgecal.production.judge_counts import JudgedRows
+from judgecal.production.judge_counts import RowCounts
 from judgecal.production.results import JudgeResult
 from judgecal.production.suite import SuiteColumn
 from judgecal.tables import Columns, NoRowsError
@@ -67,7 +67,7 @@ class FileTask:
                     system.get_file(there, str(path))
             yield self.load(path, options=self.options, output=output, out=self.name, address=self.address)
 
-    def judge(self, budget: Budget) -> JudgedRows:
+    def judge(self, budget: Budget) -> RowCounts:
         """Judge the file; where that is done, count its rows."""
         made_of = f"input {file_key(self.address)} limit {self.options.limit} output"
         with self.open() as run:
@@ -110,7 +110,7 @@ class FilesRun:
     options: RunOptions  # the limit is of each file
     # What judges the tasks by the column within a budget, and gives the number and the rows of each, as they
     # end; by default this process, one after the other.
-    engine: Callable[..., Iterator[tuple[int, JudgedRows]]] | None
+    engine: Callable[..., Iterator[tuple[int, RowCounts]]] | None
     out: str | None  # the slug of the experiment, or None for the usual one
     replace: bool  # whether files are written over that another command wrote
 
@@ -167,7 +167,7 @@ class FilesRun:
         checked, limit_usd = self._checked(JudgeRun.prepare), self.options.budget_usd
         tasks, runs, _ = zip(*checked, strict=True)
         open_experiment(self.experiment)
-        budget, total = Budget(limit_usd), JudgedRows([self.column])
+        budget, total = Budget(limit_usd), RowCounts([self.column])
         with held(self.experiment.journal):  # two commands would spend one budget each
             in_turn = enumerate(task.judge(budget) for task in tasks)
             parts = dict(self.engine(tasks, self.column, limit_usd) if self.engine else in_turn)

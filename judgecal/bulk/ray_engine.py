@@ -19,7 +19,7 @@ from typing import Any
 from judgecal.bulk.files import FileTask
 from judgecal.engine import Budget
 from judgecal.errors import BusyError, InputError, JudgecalError, described, not_installed, notice
-from judgecal.production.judge_counts import JudgedRows
+from judgecal.production.judge_counts import RowCounts
 from judgecal.production.suite import SuiteColumn
 
 _TRIES = 3  # of a file whose worker is lost
@@ -55,7 +55,7 @@ def _started() -> Iterator[Any]:
 
 def judge_on_ray(
     tasks: Sequence[FileTask], column: SuiteColumn, limit_usd: float | None
-) -> Iterator[tuple[int, JudgedRows]]:
+) -> Iterator[tuple[int, RowCounts]]:
     """Judge files on Ray's workers; gives the number and the rows of each, as they end."""
     model = column.judges[0].judge.model
     at_once = (model and model.max_concurrency) or len(tasks)
@@ -107,7 +107,7 @@ def _why_lost(error: Exception, name: str, attempt: int) -> str:
     return lost
 
 
-def _judge_file(task: FileTask, limit_usd: float | None) -> tuple[JudgedRows, float, list[str]]:
+def _judge_file(task: FileTask, limit_usd: float | None) -> tuple[RowCounts, float, list[str]]:
     """In a worker: the rows, what was spent, and what a user must hear of the money."""
     budget = Budget(limit_usd)
     return task.judge(budget), budget.spent_usd, budget.remarks()

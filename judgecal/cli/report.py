@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from judgecal.workspace import Workspace
 
 
-class Format(enum.StrEnum):
+class PageFormat(enum.StrEnum):
     """What a report is written as."""
 
     TEXT = "text"
@@ -33,13 +33,13 @@ def report(
         str | None, argument("Slug or path of an experiment.", metavar="EXPERIMENT")
     ] = None,
     form: Annotated[
-        Format,
+        PageFormat,
         option(
             "text: the terminal's table; md: short, for a pull request; html: one self-contained file.",
             "--format",
             metavar="text|md|html",
         ),
-    ] = Format.TEXT,
+    ] = PageFormat.TEXT,
     every: Annotated[
         bool,
         option(
@@ -66,7 +66,7 @@ def report(
         made = report_of(workspace, experiment, margin=margin)
         if look:
             open_page(workspace, experiment, made)
-        _print(workspace, experiment, made, Format.HTML if look else form, full=full, json=json)
+        _print(workspace, experiment, made, PageFormat.HTML if look else form, full=full, json=json)
         return
     path = write_index(workspace, margin=margin)
     if look:
@@ -99,13 +99,13 @@ def _open(path: Path) -> None:
 
 
 def _print(
-    workspace: Workspace, experiment: str, report: Report, form: Format, *, full: bool, json: bool
+    workspace: Workspace, experiment: str, report: Report, form: PageFormat, *, full: bool, json: bool
 ) -> None:
     if json:
         print_json(report.as_json())
-    elif form is Format.HTML:
+    elif form is PageFormat.HTML:
         print_line(str(_page(workspace, experiment, report)))
-    elif form is Format.MD:
+    elif form is PageFormat.MD:
         print_text(report.markdown)
     else:
         print_document(report.document, full=full)

@@ -12,7 +12,7 @@ from judgecal.goldset import GOLD, GoldSet
 from judgecal.goldset.gold_set import differ
 from judgecal.goldset.wording import grouped
 from judgecal.records import Headline, Item, Rating, Result
-from judgecal.report.document import Document, Section, Table
+from judgecal.report.document import Document, Grid, Section
 from judgecal.report.numbers import count, count_of
 
 
@@ -83,7 +83,7 @@ def label_document(
         (rater, count(given.n), count(given.cannot_tell), count(given.left))
         for rater, given in result.raters.items()
     ]
-    table = Table(("rater", "labels", "cannot tell", "left"), rows, short=True)
+    table = Grid(("rater", "labels", "cannot tell", "left"), rows, short=True)
     section = Section("labels", "Labels", "", [table])
     name, n_differ = result.set_, 0 if adjudicates else len(contested(gold))
     of, verb = (f"on which raters of {name} differ", "settled") if adjudicates else (f"of {name}", "labelled")

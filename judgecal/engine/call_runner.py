@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from judgecal.engine.budget import Bill, BudgetGate, billed, worst_cost_usd
 from judgecal.engine.cache import ReplyCache, RequestKeys, cache_folder
 from judgecal.engine.calls import CallFailed, Message, Reply, ReplySchema, admitted
-from judgecal.engine.reply_forms import Asking, ReplyForms
+from judgecal.engine.reply_forms import ReplyForms, SchemaForms
 from judgecal.engine.scheduler import CallEnd, CallSlots
 from judgecal.engine.transport import Transport
 from judgecal.engine.transport.redaction import redacted, redacted_reply, secrets_of, sent_secrets
@@ -147,7 +147,7 @@ class CallRunner:
 
     async def _call(self, messages: Sequence[Message], repeat: int, schema: ReplySchema | None) -> CallResult:
         """Attempts until one ends the call; one whose form is refused is followed by the next at once."""
-        asking: Asking | None = None
+        asking: SchemaForms | None = None
         if schema is not None:
             self._forms = self._forms or ReplyForms(self._spec, cache_folder())
             asking = await self._forms.asking(schema)

@@ -61,16 +61,16 @@ class ReplyForms:
         self._first: asyncio.Future[None] | None = None
         self._shapes: dict[tuple[str, SchemaForm], ReplySchema] = {}  # transports know an object again
 
-    async def asking(self, schema: ReplySchema) -> Asking:
+    async def asking(self, schema: ReplySchema) -> SchemaForms:
         """How one call is to ask; the first of a model that nothing is known of holds the others up."""
         if self._form is None and self._first is None:
             self._first = asyncio.get_running_loop().create_future()
-            return Asking(self, schema, schema)
+            return SchemaForms(self, schema, schema)
         if self._form is None and self._first is not None and not self._first.done():
             await asyncio.wait((self._first,), timeout=_PATIENCE_S)
         if self._form == "off" or schema.key in self._refused:
-            return Asking(self, schema, None)
-        return Asking(self, schema, self.shape(schema, self._form or "json_schema"))
+            return SchemaForms(self, schema, None)
+        return SchemaForms(self, schema, self.shape(schema, self._form or "json_schema"))
 
     def shape(self, schema: ReplySchema, form: SchemaForm) -> ReplySchema:
         """The schema in a form."""
@@ -95,7 +95,7 @@ class ReplyForms:
             _remember(self._path, self._model, form)
 
 
-class Asking:
+class SchemaForms:
     """One call's way through the forms of its model.
 
     Attributes:

@@ -21,7 +21,7 @@ from judgecal.experiment.judgements import item_scale
 from judgecal.experiment.looks import DRAW, Look, look_at_test
 from judgecal.experiment.table_rows import JudgedItems, ReadRow, TableRows, judgement_of
 from judgecal.goldset import GoldSet
-from judgecal.goldset.draw import Stratum, allocate
+from judgecal.goldset.draw import DrawStratum, allocate
 from judgecal.goldset.load import read_items
 from judgecal.goldset.write import item_row
 from judgecal.judges import Judge
@@ -108,7 +108,7 @@ def sheet_command(experiment: str, on: OnRows) -> str | None:
 
 
 @dataclass(frozen=True)
-class JudgedRows:
+class UnlabelledRows:
     """Items without labels, and the verdicts of an old and a new judge, each through its own map."""
 
     gold: GoldSet
@@ -135,7 +135,7 @@ class JudgedRows:
         *,
         where: str,
         trained: frozenset[str] = frozenset(),
-    ) -> JudgedRows | None:
+    ) -> UnlabelledRows | None:
         """From raw verdicts, each text once, without rows on questions that a judge was `trained` on (groups
         of the set; a table may know them by their texts); None where too little is known."""
         if gold.n_groups(known[0]) < MIN_GROUPS:
@@ -210,13 +210,13 @@ class JudgedRows:
         """Strata to draw labels by, and their spreads."""
         return draw_strata(self.pair, self.outlook[0].shares)
 
-    def draws(self) -> list[Stratum]:
+    def draws(self) -> list[DrawStratum]:
         """The same, as `gold sheet` draws from them."""
         (codes, spreads), differ, strata = self.strata, self.pair.differ, []
         for number, spread in enumerate(spreads.tolist()):
             at = np.flatnonzero(codes == number)
             name = f"they {'differ' if differ[at].any() else 'agree'}, {number + 1}"
-            strata.append(Stratum(name, tuple(self.items[place] for place in at.tolist()), spread))
+            strata.append(DrawStratum(name, tuple(self.items[place] for place in at.tolist()), spread))
         return strata
 
     def write(self, folder: Path) -> None:
@@ -399,7 +399,7 @@ def judgements_of_rows(
         yield read.item, judgements
 
 
-def kept_rows(folder: Path) -> tuple[list[Stratum], str]:
+def kept_rows(folder: Path) -> tuple[list[DrawStratum], str]:
     """The strata of the rows that a migration kept, and what they are; refused where it kept none."""
     if not (folder / ROWS).is_file():
         raise InputError(
@@ -408,5 +408,7 @@ def kept_rows(folder: Path) -> tuple[list[Stratum], str]:
         )
     about, items = read_json(folder / _ABOUT, absent="is not there"), read_items(folder / ROWS)
     of = {item.item_id: item for item in items}
-    strata = [Stratum(name, tuple(of[one] for one in ids), spread) for name, ids, spread in about["strata"]]
+    strata = [
+        DrawStratum(name, tuple(of[key] for key in ids), spread) for name, ids, spread in about["strata"]
+    ]
     return strata, about["where"]

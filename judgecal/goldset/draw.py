@@ -17,7 +17,7 @@ _LEAST = 2  # items of a stratum, where it has so many: with none of it nothing 
 
 
 @dataclass(frozen=True, slots=True)
-class Stratum:
+class DrawStratum:
     """Items among which each is as likely to be drawn as any other.
 
     `spread` (0 and above): how much what is to be estimated varies among them, against the other strata.
@@ -41,7 +41,7 @@ class Drawn:
 
 
 def draw(
-    strata: Sequence[Stratum],
+    strata: Sequence[DrawStratum],
     n: int,
     *,
     seed: int = 0,

@@ -31,7 +31,7 @@ _BY_CHANCE = 3.3  # standard deviations; about one in two thousand
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class GoldDocument:
     """A text of the set's corpus."""
 
     document_id: str
@@ -39,7 +39,7 @@ class Document:
     text: str
 
 
-Rows = Sequence[Item] | Sequence[Rating] | Sequence[Document]
+Rows = Sequence[Item] | Sequence[Rating] | Sequence[GoldDocument]
 Findings = Iterator[tuple[str | Rows, str]]
 """What a check finds: where each stands (as it is printed, or rows of the set), and its message."""
 
@@ -71,7 +71,7 @@ class GoldSet:
     card: Card
     items: tuple[Item, ...]
     ratings: tuple[Rating, ...]
-    documents: tuple[Document, ...]
+    documents: tuple[GoldDocument, ...]
     sha256: str
     lines: Mapping[tuple[str, ...], int] = field(default_factory=dict, repr=False, compare=False)
     read_frame: ClassVar[Callable[..., GoldSet]]  # set by imports.py, which lies above

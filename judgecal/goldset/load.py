@@ -12,7 +12,7 @@ from typing import Any
 from judgecal.artefacts import check_keys
 from judgecal.errors import InputError, working
 from judgecal.goldset.card import try_card
-from judgecal.goldset.gold_set import CARD, DOCUMENTS, ITEMS, RATINGS, Document, GoldSet
+from judgecal.goldset.gold_set import CARD, DOCUMENTS, ITEMS, RATINGS, GoldDocument, GoldSet
 from judgecal.goldset.labels import unexplained
 from judgecal.records import CANNOT_TELL, Context, Item, Pair, Rating, Turn
 from judgecal.scale import Scale
@@ -343,16 +343,16 @@ def _load_ratings(
     return ratings
 
 
-def _load_documents(folder: Path, items: Mapping[int, Item], problems: list[str]) -> dict[int, Document]:
+def _load_documents(folder: Path, items: Mapping[int, Item], problems: list[str]) -> dict[int, GoldDocument]:
     if not (folder / DOCUMENTS).exists():
         return {}
     lines, where = _read_lines(folder / DOCUMENTS, problems), shown(folder / DOCUMENTS)
-    documents: dict[int, Document] = {}
+    documents: dict[int, GoldDocument] = {}
     seen: dict[str, int] = {}
     for line, values in lines.rows:
         row = _Row(values, f"{where}:{line}", _DOCUMENT_KEYS, problems)
         name, title = row.required("document_id"), row.optional("title")
-        documents[line] = Document(name, title, row.required("text", may_be_empty=True))
+        documents[line] = GoldDocument(name, title, row.required("text", may_be_empty=True))
         if (first := seen.setdefault(name, line)) != line and name:
             row.fail(f"document_id {name!r} is in line {first} already: ids must differ")
     if not lines.problems:

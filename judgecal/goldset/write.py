@@ -29,7 +29,7 @@ from judgecal.goldset.gold_set import (
     JUDGEMENTS,
     LABELS_LOCK,
     RATINGS,
-    Document,
+    GoldDocument,
     GoldSet,
 )
 from judgecal.goldset.load import content_sha, load_gold
@@ -102,7 +102,7 @@ def write_gold(
     ratings: Collection[Rating],
     *,
     workspace: Workspace,
-    documents: Collection[Document] = (),
+    documents: Collection[GoldDocument] = (),
     replace: bool = False,
     readme: str = "",
     judgements: Sequence[Mapping[str, Any]] = (),

@@ -20,7 +20,7 @@ import numpy as np
 from judgecal.experiment import AgreementTable, Verdicts
 from judgecal.goldset import GoldSet
 from judgecal.optimize.programs import Optimised, model_of
-from judgecal.optimize.result import Choice, OptimizedProbes, Scored, choose
+from judgecal.optimize.result import Choice, OptimizedProbes, ScoredCandidate, choose
 from judgecal.probes.family import TENTH, MadeProbes, Probe, Sources, families_named, make_probes
 from judgecal.probes.result import Footing, ProbeVerdicts, by_group, changes, share_of
 from judgecal.probes.run import fits
@@ -127,7 +127,7 @@ def train_probes(
 
 
 def choose_probed(
-    scored: Sequence[Scored], metric: str, dev: AgreementTable, probes: SplitProbes
+    scored: Sequence[ScoredCandidate], metric: str, dev: AgreementTable, probes: SplitProbes
 ) -> tuple[Choice, dict[str, Broken]]:
     """Who is taken by the rule above, and which dev probes break each candidate, by its name."""
     if not probes.made:

@@ -43,7 +43,7 @@ class Tried:
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class ScoredCandidate:
     """A candidate, or the judge as it was, with its judgements on dev and what they come to (see `Tried`)."""
 
     candidate: Candidate | None
@@ -55,7 +55,7 @@ class Scored:
     @classmethod
     def on(
         cls, dev: AgreementTable, candidate: Candidate | None, judge: Optimised, column: Verdicts, metric: str
-    ) -> Scored:
+    ) -> ScoredCandidate:
         """One candidate's judgements held against the people."""
         numbers = dev.agreements(column)
         return cls(candidate, judge, column, numbers["as_wrong"], numbers["calibrated"].get(metric))
@@ -93,12 +93,12 @@ class Choice:
     """Who was taken, and why in a sentence; `sealed` says why test stays closed: a candidate was ahead by no
     more than luck, or calls were lost."""
 
-    taken: Scored
+    taken: ScoredCandidate
     why: str
     sealed: str | None = None
 
 
-def choose(scored: Sequence[Scored], metric: str, dev: AgreementTable) -> Choice:
+def choose(scored: Sequence[ScoredCandidate], metric: str, dev: AgreementTable) -> Choice:
     """Take one; the first of `scored` is the judge as it was, and stays unless another gains more on dev than
     luck.
 
@@ -125,7 +125,7 @@ def choose(scored: Sequence[Scored], metric: str, dev: AgreementTable) -> Choice
     return Choice(before, "dev shows no more than luck", why)
 
 
-def _luck(scored: Sequence[Scored], metric: str, dev: AgreementTable) -> float | None:
+def _luck(scored: Sequence[ScoredCandidate], metric: str, dev: AgreementTable) -> float | None:
     """`gain_by_luck` over the first of them; None where that one has no value of its own."""
     if scored[0].candidate is not None:
         return None
@@ -211,7 +211,7 @@ def confirm(
     return Confirmation(numbers, *_decide(paired.difference, recalibrated, metric, ordered=ordered))
 
 
-def unconfirmed(before: Scored, choice: Choice, metric: str) -> Confirmation:
+def unconfirmed(before: ScoredCandidate, choice: Choice, metric: str) -> Confirmation:
     """Nothing of test, and why it was not looked at; luck and lost calls are why there is no difference."""
     taken, on_dev = choice.taken, before.estimates[metric]
     if choice.sealed is not None:

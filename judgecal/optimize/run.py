@@ -59,7 +59,7 @@ from judgecal.optimize.result import (
     OptimizedProbes,
     OptimizeResult,
     ProbesOf,
-    Scored,
+    ScoredCandidate,
     confirm,
     unconfirmed,
 )
@@ -249,8 +249,8 @@ class OptimizeRun:
 
     def _result(
         self,
-        scored: Sequence[Scored],
-        after: Scored,
+        scored: Sequence[ScoredCandidate],
+        after: ScoredCandidate,
         why_taken: str,
         look: Look | None,
         confirmation: Confirmation,
@@ -340,7 +340,7 @@ class OptimizeRun:
             ],
         )
 
-    def _score_all(self, journal: Journal, budget: Budget, hard: frozenset[str]) -> list[Scored]:
+    def _score_all(self, journal: Journal, budget: Budget, hard: frozenset[str]) -> list[ScoredCandidate]:
         dev, training = self.table("dev"), self.training(budget, hard)
         made: Iterable[Candidate] = candidates(self.optimizer, training)
         at_most = OPTIMIZERS[self.optimizer].bounds(training).candidates
@@ -352,7 +352,7 @@ class OptimizeRun:
             judge = self.judge_of(candidate) if candidate else self.judge
             label = f"dev: {candidate.name if candidate else 'before'} ({number} of at most {at_most + 1})"
             column = self._judged(judge, [*dev.items, *self.probed["dev"].items], journal, budget, label)
-            scored.append(Scored.on(dev, candidate, judge, column, self.metric))
+            scored.append(ScoredCandidate.on(dev, candidate, judge, column, self.metric))
         return scored
 
     def _weak_on_train(self, journal: Journal, budget: Budget) -> tuple[frozenset[str], frozenset[str]]:

@@ -44,7 +44,7 @@ _LANGUAGES: Mapping[str, str] = {
 }
 
 
-class LeftOut(Exception):
+class NoProbe(Exception):
     """Why a rule makes no probe of an item."""
 
 
@@ -80,11 +80,11 @@ class Sources:
                 continue
             if fits(text):
                 return text
-        raise LeftOut("no other question has an answer that shares no word with the right one")
+        raise NoProbe("no other question has an answer that shares no word with the right one")
 
 
 Rule = Callable[[Item, Sources, random.Random], str]
-"""Gives the probe's answer; raises `LeftOut`."""
+"""Gives the probe's answer; raises `NoProbe`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +152,10 @@ class MadeProbes:
 
 
 def one_probe(family: Family, item: Item, sources: Sources, *, seed: int) -> Probe:
-    """What a family makes of an item, the same for the same sources and seed; raises `LeftOut`."""
+    """What a family makes of an item, the same for the same sources and seed; raises `NoProbe`."""
     answer = family.make(item, sources, random.Random(f"{seed} {family.name} {item.item_id}"))
     if answer.strip() == item.answer.strip() and family.kind not in ("full", "none"):
-        raise LeftOut("the rule leaves the answer as it is")
+        raise NoProbe("the rule leaves the answer as it is")
     given = dataclasses.replace(item, item_id=f"{item.item_id}~{family.name}", answer=answer)
     return Probe(given, item, family)
 
@@ -193,7 +193,7 @@ def make_probes(
             try:
                 probes.append((turn[item.group], one_probe(family, item, sources, seed=seed)))
                 turn[item.group] += 1
-            except LeftOut as why:
+            except NoProbe as why:
                 left[str(why)] += 1
         first = tuple(probe for _, probe in sorted(probes, key=lambda pair: pair[0])[:n])
         counts = len(first), len(probes), dict(left.most_common())
@@ -208,7 +208,7 @@ def language_of(item: Item) -> str:
     counts = Counter({name: sum(words[word] for word in known.split()) for name, known in _LANGUAGES.items()})
     (best, n), (_, second) = counts.most_common(2)
     if n <= second:
-        raise LeftOut("its language is not told by its words (known: en, de, es, fr, pl)")
+        raise NoProbe("its language is not told by its words (known: en, de, es, fr, pl)")
     return best
 
 
@@ -223,7 +223,7 @@ def kept(answer: str, item: Item) -> float:
 def answered(item: Item) -> tuple[str, ...]:
     """The references of an item whose question has an answer."""
     if not item.reference_answers:
-        raise LeftOut("there is no reference")
+        raise NoProbe("there is no reference")
     if item.expect.get("refuse") or any(map(refuses, item.reference_answers)):
-        raise LeftOut("the right answer is to refuse")
+        raise NoProbe("the right answer is to refuse")
     return item.reference_answers

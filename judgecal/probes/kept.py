@@ -12,7 +12,7 @@ from judgecal.artefacts import read_toml
 from judgecal.errors import InputError
 from judgecal.experiment import Experiment, gold_config
 from judgecal.goldset import GoldSet
-from judgecal.probes.family import LeftOut, Probe, Sources, families, one_probe
+from judgecal.probes.family import NoProbe, Probe, Sources, families, one_probe
 from judgecal.probes.result import (
     Footing,
     ProbedAnswer,
@@ -120,7 +120,7 @@ def remade(locked: Mapping[str, LockedProbes], gold: GoldSet, where: str) -> dic
         try:
             asked = [items[name.rpartition("~")[0]] for name in of.outcomes]
             made[family] = [one_probe(families()[family], item, sources, seed=of.seed) for item in asked]
-        except (LeftOut, KeyError):
+        except (NoProbe, KeyError):
             made[family] = []
         if digest({one.item.item_id: one.item.sha for one in made[family]}) != of.sha:
             raise InputError(

@@ -33,7 +33,7 @@ from judgecal.experiment import (
     require_keys,
     stored_rows,
 )
-from judgecal.production.judge_counts import JudgedRows
+from judgecal.production.judge_counts import RowCounts
 from judgecal.production.results import (
     JudgeResult,
     SuiteMember,
@@ -174,7 +174,7 @@ class JudgeRun:
         for trial in self.trials(stored_rows(self.experiment.journal, long=True)):
             require_keys([trial.judge], trial.items, trial.journal, trial.options)
 
-    def lock_result(self, rows: JudgedRows, **of_all: Any) -> JudgeResult:
+    def lock_result(self, rows: RowCounts, **of_all: Any) -> JudgeResult:
         """What the rows come to; `of_all` has what the result says of its tables, where they are several."""
         of_table: dict[str, Any] = {
             "slug": self.experiment.slug,
@@ -200,7 +200,7 @@ class JudgeRun:
             columns = dataclasses.replace(columns, verdict=next(iter(self.layout.added)))
         write_beside(self.output, columns, header)
 
-    def judge_rows(self, budget: Budget) -> JudgedRows:
+    def judge_rows(self, budget: Budget) -> RowCounts:
         """Make the calls that are due and write the output."""
         open_experiment(self.experiment)
         label = self.judges[0].judge.name if self.suite is None else f"suite {self.suite}"
@@ -209,16 +209,16 @@ class JudgeRun:
             with writing(self.output, self.layout, before=self._mark_output) as write:
                 return self.count_rows(journal, write)
 
-    def count_rows(self, journal: Journal, write: Write | None = None) -> JudgedRows:
+    def count_rows(self, journal: Journal, write: Write | None = None) -> RowCounts:
         """What the rows come to whose judgements a journal holds; `write` takes them with what is added."""
-        counts = JudgedRows(self.running)
+        counts = RowCounts(self.running)
         for piece in self.source.pieces(self.options.limit):
             added = [self._judged(self.reader.read(row), journal, counts) for row in piece.rows]
             if write is not None:
                 write(piece, added)
         return counts
 
-    def _judged(self, row: ReadRow, journal: Journal, counts: JudgedRows) -> list[Any]:
+    def _judged(self, row: ReadRow, journal: Journal, counts: RowCounts) -> list[Any]:
         judged: list[tuple[SuiteColumn, LoadedJudge, Sequence[RowReply]]] = []
         for column in self.running:
             judge, lacking = column.judge_of(row)
@@ -231,7 +231,7 @@ class JudgeRun:
             value for column, judge, replies in judged for value in column.values(judge, replies, self.naming)
         ]
 
-    def _suite_result(self, rows: JudgedRows) -> SuiteResult:
+    def _suite_result(self, rows: RowCounts) -> SuiteResult:
         names = iter(self.layout.added)
         columns = list(zip(self.running, rows.tallies, strict=True))
         rates = {column.name: tally.rate() for column, tally in columns}

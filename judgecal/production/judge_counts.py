@@ -92,7 +92,7 @@ def _sum(a: float | None, b: float | None) -> float | None:
     return None if a is None or b is None else a + b
 
 
-class JudgedRows:
+class RowCounts:
     """What the rows of a table come to; parts of a table that was judged by a lock alone may be added up."""
 
     def __init__(self, columns: Sequence[SuiteColumn]) -> None:
@@ -125,7 +125,7 @@ class JudgedRows:
         self.n_unscored += any(reply.verdict is None for reply in given)
         self.n_asked += any(reply.row is not None for reply in given)
 
-    def extend(self, other: JudgedRows) -> None:
+    def extend(self, other: RowCounts) -> None:
         """Add the rows of another part of the table, behind those that are here."""
         for system, tally in other.by_system.items():
             self.by_system.setdefault(system, copy.deepcopy(self.tallies[0])).extend(tally)

@@ -20,7 +20,7 @@ from judgecal.experiment.label_source import LabelSample
 from judgecal.experiment.rows import LEAST_DRAWN
 from judgecal.goldset import Card, GoldSet, load_gold
 from judgecal.goldset.card import UNKNOWN_LICENCE
-from judgecal.goldset.draw import Stratum, allocate, draw
+from judgecal.goldset.draw import DrawStratum, allocate, draw
 from judgecal.goldset.write import name_problems
 from judgecal.records import Item, digest
 from judgecal.scale import PREFERENCE, Label, Scale
@@ -576,7 +576,7 @@ def _answers_to_label(
     read = items_at(path, columns, range(open_source(path).n_rows)).values()
     items = tuple(item for item in read if item.question.strip())
     size, empty = len(items) if n is None else min(n, len(items)), len(read) - len(items)
-    drawn = draw([Stratum("all rows", items, _ANY_SPREAD)], size, seed=seed)
+    drawn = draw([DrawStratum("all rows", items, _ANY_SPREAD)], size, seed=seed)
     counts = ", ".join(f"{size} of {there}" for size, there in drawn.counts.values())
     card = _card(name, scale, f"{counts} rows of {path.name}, seed {seed}", sampling="random")
     left_out = (f"left out: {empty} rows whose question is empty",) if empty else ()

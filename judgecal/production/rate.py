@@ -97,7 +97,7 @@ class ShiftSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class MeanRates:
     """A mean as the judge's verdicts have it, and corrected."""
 
     raw: Estimate
@@ -167,7 +167,7 @@ class RateResult(Result):
     drawn: DrawSeen | None  # None without labels
     bounds: RateBounds | None  # None where every row has a verdict
     correlation: float | None  # of labels and verdicts
-    mean: Pair | None  # of graded labels beside their share
+    mean: MeanRates | None  # of graded labels beside their share
     by_column: str | None
     by: tuple[RateOf, ...]
     differences: tuple[RateDifference, ...]
@@ -426,7 +426,7 @@ class RateRun:
             share * end + (1.0 - share) * ends[side] for side, end in (("low", low), ("high", high))
         ))  # fmt: skip
 
-    def _mean(self, labels: RowLabels) -> Pair | None:
+    def _mean(self, labels: RowLabels) -> MeanRates | None:
         """The mean of graded labels beside the share that passes."""
         people = self.rule.people
         if not self.is_share or not people.graded:
@@ -435,7 +435,7 @@ class RateRun:
         ends: dict[str, Any] = {"low": people.low, "high": people.high, "level": self.level}
         mean = corrected_mean(verdicts, groups, labels.rows(labels.label), seed=self.seed, **ends)
         raw = mean_estimate(verdicts, groups.tolist(), **ends)
-        return Pair(raw, mean.plain if self.warning else mean.estimate)
+        return MeanRates(raw, mean.plain if self.warning else mean.estimate)
 
     def _differences(self, labels: RowLabels, parts: list[tuple[str, Bools]]) -> tuple[RateDifference, ...]:
         """Every pair of values, all intervals at once, from labels alone: the judge may differ on each."""

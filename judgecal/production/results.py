@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from judgecal._version import __version__
 from judgecal.experiment import full_name
-from judgecal.production.judge_counts import JudgedRate, JudgedRows
+from judgecal.production.judge_counts import JudgedRate, RowCounts
 from judgecal.production.suite import LeftOut, LoadedJudge, SuiteColumn
 from judgecal.records import Estimate, Result
 from judgecal.selection.lock import LockedOn
@@ -87,7 +87,7 @@ class SuiteResult(Result):
 
 
 def lock_result(
-    rows: JudgedRows,
+    rows: RowCounts,
     judge: LoadedJudge,
     *,
     slug: str,
@@ -133,7 +133,7 @@ def lock_result(
     )
 
 
-def other_models(rows: JudgedRows, judge: LoadedJudge, prefix: str = "") -> Iterator[str]:
+def other_models(rows: RowCounts, judge: LoadedJudge, prefix: str = "") -> Iterator[str]:
     """That another model answered than the one that was locked."""
     locked = None if judge.lock is None else judge.lock.model_id
     others = sorted(rows.costs[judge.name].model_ids - {locked}) if judge.name in rows.costs else []

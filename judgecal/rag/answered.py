@@ -13,7 +13,7 @@ from judgecal.goldset import unchanged_gold
 from judgecal.rag.answering.questions import sealed_names
 from judgecal.rag.evaluation.judging import answered_items
 from judgecal.records import Item, Judgement
-from judgecal.report.explorer import Explorer, Row, Said, row_of, shown
+from judgecal.report.explorer import Explorer, ExplorerRow, Said, row_of, shown
 from judgecal.report.numbers import count, percent
 from judgecal.workspace import Workspace
 
@@ -59,7 +59,7 @@ def answered_explorer(
         error = f"unscored: {row.error.kind if row.error else 'parse'}" * (row.verdict is None)
         return Said(verdict, raw, error, row.reasoning, row.raw_reply or "")
 
-    def shown_row(item: Item) -> Row:
+    def shown_row(item: Item) -> ExplorerRow:
         of_judges = [said(item, column) for column in judges]
         marks = [f"system:{item.system}", *states.get(item.item_id, _NONE).get("marks", ())]
         marks += ["case:unscored"] * any(one is not None and bool(one.error) for one in of_judges)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from judgecal.records import Estimate
-from judgecal.report.document import Hundred, Ladder, Outcome, Picture, Rung, Table
+from judgecal.report.document import Grid, Hundred, Ladder, Outcome, Picture, Rung
 from judgecal.report.html import plot
 from judgecal.report.numbers import DASH, count, count_of, difference, estimate, interval, percent, shortened
 from judgecal.scale import Scale
@@ -192,7 +192,7 @@ def interval_picture(
     axis: Axis,
     *,
     title: str = "",
-    numbers: Table | None = None,
+    numbers: Grid | None = None,
     short: bool = False,
     note: str = "",
 ) -> Picture:

@@ -14,16 +14,7 @@ from judgecal.experiment.summary import stored_result, summarised_result
 from judgecal.experiment.verdicts import parted_items
 from judgecal.records import Estimate, Headline
 from judgecal.report.charts import change_in_points, change_of, of_metric
-from judgecal.report.document import (
-    Cell,
-    Document,
-    Paragraph,
-    Section,
-    Table,
-    section,
-    stored_document,
-    table,
-)
+from judgecal.report.document import Cell, Document, Grid, Paragraph, Section, section, stored_document, table
 from judgecal.report.explorer import judged_explorer
 from judgecal.report.judges import ladder_on
 from judgecal.report.judges_headline import naming_unread, raters_in_words, unread_headline
@@ -111,7 +102,7 @@ def compare_report(workspace: Workspace, experiment: Experiment, _margin: float)
             Cell(f"{count(n[who])} ({percent(share)})", heat=share, show=f"pair:{who}")
             for who, share in shares.items()
         ]
-        square = Table(["", "A right", "A wrong"], [["B right", *cells[:2]], ["B wrong", *cells[2:]]])
+        square = Grid(["", "A right", "A wrong"], [["B right", *cells[:2]], ["B wrong", *cells[2:]]])
         caption = f"A is {judges[0]}, B is {judges[1]}. Click a number to read these {result.gold.noun}."
         part = Section("square", f"Who is right on the open {result.gold.noun}", caption, [square], card=True)
         document = replace(document, sections=[part, *document.sections])
@@ -206,7 +197,7 @@ def _ends(pair: Comparison) -> list[_End]:
     ]
 
 
-def _of_two(result: CompareResult) -> Table:
+def _of_two(result: CompareResult) -> Grid:
     metric, scale = result.metric, result.gold.scale
     [((a, b), pair)] = result.pairs.items()
     return table(
@@ -224,7 +215,7 @@ def _of_two(result: CompareResult) -> Table:
     )
 
 
-def _of_pairs(result: CompareResult) -> Table:
+def _of_pairs(result: CompareResult) -> Grid:
     metric, scale = result.metric, result.gold.scale
     return table(
         sorted(result.pairs.items(), key=lambda row: row[1].decision == "cannot tell"),

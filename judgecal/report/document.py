@@ -79,7 +79,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Table(Block):
+class Grid(Block):
     """A table; a row of one cell is a heading across it.
 
     A terminal shows ten rows: the first ones and, of the `last`, the first; half of the ten where both have
@@ -109,14 +109,14 @@ def table(
     last: int = 0,
     drawn: bool = False,
     short: bool = False,
-) -> Table:
+) -> Grid:
     """A table by its columns, heading -> cell of a row; a column that is None is left out.
 
     Write the columns into the call: there the type checker knows what `row` is in `lambda row: ...`.
     """
     cells = {heading: cell for heading, cell in columns.items() if cell is not None}
     shown = [[cell(row) for cell in cells.values()] for row in rows]
-    return Table([*cells], shown, left=left, title=title, chosen=chosen, last=last, drawn=drawn, short=short)
+    return Grid([*cells], shown, left=left, title=title, chosen=chosen, last=last, drawn=drawn, short=short)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ class Picture(Block):
     says: str  # what it shows, for who cannot see it
     title: str = ""
     narrow: Callable[[], str] | None = None  # its SVG for a phone, where it is drawn otherwise
-    numbers: Table | None = None  # what is behind it: the terminal and Markdown show that in its place
+    numbers: Grid | None = None  # what is behind it: the terminal and Markdown show that in its place
     ladder: Ladder | None = None  # what it draws, where that is one: the terminal draws it too
     note: str = ""  # how to read it
 
@@ -220,7 +220,7 @@ class Hundred(Block):
 class Gallery(Block):
     """Small pictures, or tables, side by side, as many as fit."""
 
-    pictures: Sequence[Picture | Table]
+    pictures: Sequence[Picture | Grid]
     title: str = ""
 
 

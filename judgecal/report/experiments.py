@@ -22,7 +22,7 @@ from judgecal.experiment.stored import find_experiment
 from judgecal.probes.kept import probe_summaries
 from judgecal.records import Headline, Result
 from judgecal.report.charts import Frame, Mark, Tick, apart, in_percent
-from judgecal.report.document import Document, Picture, Table
+from judgecal.report.document import Document, Grid, Picture
 from judgecal.report.html import Report, index_page, rendered
 from judgecal.report.numbers import difference, estimate
 from judgecal.report.terminal import terminal
@@ -226,7 +226,7 @@ def block_of(result: Result) -> str:
             ["" if cell is None else f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row]
             for row in frame.head(_ROWS).iter_rows()
         ]
-        first = Table(list(frame.columns), rows)
+        first = Grid(list(frame.columns), rows)
     facts = document.facts if document else ()
     headline = document.headline if document else _headline(result)
     return rendered("notebook.html", headline=headline, facts=facts, table=first)
@@ -290,10 +290,10 @@ def _document(result: Result) -> Document | None:
     return document
 
 
-def _short_tables(document: Document) -> Iterator[Table]:
+def _short_tables(document: Document) -> Iterator[Grid]:
     """Those that stand behind a picture too."""
     for block in (block for section in document.sections for block in section.blocks if block.short):
-        if isinstance(block, Table):
+        if isinstance(block, Grid):
             yield block
         elif isinstance(block, Picture) and block.numbers is not None:
             yield block.numbers

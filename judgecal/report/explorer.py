@@ -48,7 +48,7 @@ class Said(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ExplorerRow:
     """A row as it is shown; what is empty is left out."""
 
     name: str
@@ -77,8 +77,8 @@ class Explorer(Block):
     """The rows, worst first; only the page shows them."""
 
     title: str
-    rows: Sequence[Row]
-    judges: Sequence[str] = ()  # in the order of `Row.said`
+    rows: Sequence[ExplorerRow]
+    judges: Sequence[str] = ()  # in the order of `ExplorerRow.said`
     chips: Mapping[str, str] = field(default_factory=dict)  # mark -> what its filter is called
     n_quiet: int = 0  # of the rows the last ones, which are shown on request
     n_agreed: int = 0  # of which those are drawn
@@ -190,7 +190,7 @@ def _by_row(values: Iterable[Hashable]) -> tuple[list[Hashable], str]:
     return list(places), at
 
 
-def _carried(row: Row, most: int) -> dict[str, Any]:
+def _carried(row: ExplorerRow, most: int) -> dict[str, Any]:
     """A row as the script reads it; what is empty is left out."""
 
     def cut(text: str) -> str:
@@ -250,7 +250,9 @@ def judged_explorer(
     return Explorer(rows=rows, judges=judges, chips={**chips, **usual}, **further)
 
 
-def _judged_row(parted: PartedItem, judges: Sequence[str], subject: str, traits: Sequence[str]) -> Row:
+def _judged_row(
+    parted: PartedItem, judges: Sequence[str], subject: str, traits: Sequence[str]
+) -> ExplorerRow:
     item, by_judge = parted.item, {judge.judge: judge for judge in parted.said}
 
     def rater(rating: Rating) -> tuple[str, str, str]:
@@ -285,11 +287,11 @@ def _judged_row(parted: PartedItem, judges: Sequence[str], subject: str, traits:
     )
 
 
-def row_of(item: Item, **further: Any) -> Row:
-    """An item as a row, its fields, conversation and contexts as further texts; `further`: of `Row`."""
+def row_of(item: Item, **further: Any) -> ExplorerRow:
+    """An item as a row, its fields, conversation and contexts as further texts."""
     contexts = [(f"Context {at.document_id or place}", at.text) for place, at in enumerate(item.contexts, 1)]
     turns = ((turn.role, turn.content) for turn in item.conversation)
-    return Row(
+    return ExplorerRow(
         **{"name": item.item_id, **further},
         question=item.asked,
         answer=item.answered,

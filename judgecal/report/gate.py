@@ -23,17 +23,8 @@ from judgecal.report.charts import (
     of_metric,
     points_of,
 )
-from judgecal.report.document import (
-    Document,
-    Fact,
-    Paragraph,
-    Section,
-    Table,
-    section,
-    stored_document,
-    table,
-)
-from judgecal.report.explorer import Explorer, Row, Said, row_of, shown
+from judgecal.report.document import Document, Fact, Grid, Paragraph, Section, section, stored_document, table
+from judgecal.report.explorer import Explorer, ExplorerRow, Said, row_of, shown
 from judgecal.report.judges import ladder_on
 from judgecal.report.judges_headline import raters_in_words, unread_headline
 from judgecal.report.numbers import count, count_of, money, p_value, percent
@@ -101,7 +92,7 @@ def _flips(
         sides = dict.fromkeys(shown(side, binary=True) for side in passed)
         return Said(", ".join(sides), raw) if sides else Said(raw)
 
-    def row(flip: FlippedItem, item: Item, label: str) -> Row:
+    def row(flip: FlippedItem, item: Item, label: str) -> ExplorerRow:
         now = said(flip.now, flip.now_passed)
         both = [said(flip.locked, flip.locked_passed), now]
         return row_of(item, label=label, said=both, marks=[f"now:{now.verdict}"])
@@ -306,7 +297,7 @@ def _loss(result: GateResult, visible: Collection[str]) -> Section:
     )
 
 
-def _metrics(result: GateResult) -> Table:
+def _metrics(result: GateResult) -> Grid:
     """The deciding metric and those beside it, all through the lock's map where that decides; then raw."""
     leading, mapped, scale = result.metric, bool(result.now_calibrated), result.gold.scale
     then, now = (result.locked_calibrated, result.now_calibrated) if mapped else (result.locked, result.now)

@@ -13,7 +13,7 @@ from judgecal.goldset.gold_set import SplitCounts
 from judgecal.goldset.labels import label_text
 from judgecal.goldset.wording import grouped
 from judgecal.records import Estimate, Headline
-from judgecal.report.document import Block, Bullets, Document, Paragraph, Section, Table, section
+from judgecal.report.document import Block, Bullets, Document, Grid, Paragraph, Section, section
 from judgecal.report.numbers import between, count, count_of, estimate
 from judgecal.report.wording import columns_in_words, path_from_here, sentences
 
@@ -50,7 +50,7 @@ def list_document(result: GoldList) -> Document:
         broken_row = (gold.set_, "cannot be loaded", *["-"] * 5)
         rows.append(broken_row if gold.error is not None else (gold.set_, *map(str, facts)))
     header = ("set", "scale", "sampling", "labels by", "items", "questions", "raters")
-    sets = section("sets", "Sets", "", Table(header, rows, left=4, short=True))
+    sets = section("sets", "Sets", "", Grid(header, rows, left=4, short=True))
     return Document("Gold sets", "", headline, [sets])
 
 
@@ -93,16 +93,16 @@ def _check_section(result: GoldCheck) -> Section:
         lines.append(f"... and {len(kinds) - _SHOWN} more kinds of findings (all of them with --full)")
     reasons = [f"{kind[0].kind} ({len(kind)}): {kind[0].explained}" for kind in _by_kind(explained).values()]
 
-    def every(name: str, problems: Sequence[Problem], title: str = "") -> Table:
+    def every(name: str, problems: Sequence[Problem], title: str = "") -> Grid:
         rows = [(problem.kind, problem.where, problem.message) for problem in problems]
-        return Table((name, "where", "what"), rows, left=3, title=title)
+        return Grid((name, "where", "what"), rows, left=3, title=title)
 
     return section(
         result.set_,
         result.set_,
         "What to know before you rely on the set.",
         splits_table(result.splits),
-        bool(result.tags) and Table(("tag", "items"), [(tag, str(n)) for tag, n in result.tags.items()]),
+        bool(result.tags) and Grid(("tag", "items"), [(tag, str(n)) for tag, n in result.tags.items()]),
         bool(findings) and (Bullets(lines, short=True), every("finding", findings, "All findings")),
         bool(explained)
         and (Paragraph("Explained in the card:"), Bullets(reasons), every("explained", explained)),
@@ -110,10 +110,10 @@ def _check_section(result: GoldCheck) -> Section:
     )
 
 
-def splits_table(splits: Mapping[str, SplitCounts]) -> Table:
+def splits_table(splits: Mapping[str, SplitCounts]) -> Grid:
     """How many items and questions each split has."""
     rows = [(name, str(part.n_items), str(part.n_groups)) for name, part in splits.items()]
-    return Table(("split", "items", "questions"), rows, short=True)
+    return Grid(("split", "items", "questions"), rows, short=True)
 
 
 def _baselines(result: GoldCheck) -> Iterator[str]:
@@ -138,7 +138,7 @@ def sheets_document(result: Sheets, following: str) -> Document:
     rows = [(path, str(result.n_items)) for path in result.sheets]
     sheets, items = count_of(len(result.sheets), "sheet"), count_of(result.n_items, "item")
     headline = Headline("written", f"{sheets} of {items} of {result.set_}.", next=following)
-    blocks = Table(("sheet", "items"), rows, short=True), Bullets(result.notes, short=True)
+    blocks = Grid(("sheet", "items"), rows, short=True), Bullets(result.notes, short=True)
     return Document(f"Sheets of {result.set_}", "", headline, [section("sheets", "Sheets", "", blocks)])
 
 
@@ -247,7 +247,7 @@ def _raters_section(result: CheckedSet) -> Section:
     )
 
 
-def _against_others(raters: Sequence[RaterAmongOthers], scale: str, *, short: bool) -> Table:
+def _against_others(raters: Sequence[RaterAmongOthers], scale: str, *, short: bool) -> Grid:
     from judgecal.report.charts import of_metric
     from judgecal.stats import columns_of, metric_facts
 
@@ -259,7 +259,7 @@ def _against_others(raters: Sequence[RaterAmongOthers], scale: str, *, short: bo
         for rater in ranked
     ]
     title = "Each rater compared with each other rater, on all items that both rated"
-    return Table(("rater", "items", *names), rows, title=title, short=short)
+    return Grid(("rater", "items", *names), rows, title=title, short=short)
 
 
 def _people_agree(result: CheckedSet) -> tuple[str, ...]:
@@ -293,5 +293,5 @@ def _estimates(values: Mapping[str, Estimate]) -> list[Block]:
     ]
     reasons = [f"{name}: {value.reason}" for name, value in values.items() if value.reason]
     header = ("metric", "value [interval]", "n", "of", "unscored", "questions")
-    blocks: list[Block] = [Table(header, rows, left=2)] if rows else []
+    blocks: list[Block] = [Grid(header, rows, left=2)] if rows else []
     return blocks + ([Bullets(reasons)] if reasons else [])

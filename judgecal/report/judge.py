@@ -24,12 +24,11 @@ from judgecal.report.charts import (
     share_row,
 )
 from judgecal.report.document import Document, Hundred, Section, section, stored_document, table
-from judgecal.report.explorer import Explorer, Row, Said
+from judgecal.report.explorer import Explorer, ExplorerRow, Said
 from judgecal.report.numbers import DASH, count, count_of, estimate, money
 from judgecal.report.wording import failures_in_words, fitting, in_a_row, sentence, sentences
 from judgecal.stats.error_rates import carried_rate
-from judgecal.tables import Row as Line
-from judgecal.tables import open_source
+from judgecal.tables import Row, open_source
 from judgecal.workspace import Workspace
 
 _SHOWN = 500  # rows of the output that are shown
@@ -188,7 +187,7 @@ def _explorer(result: JudgeResult | SuiteResult) -> Explorer | None:
         return None
     judges = dict(result.columns) if isinstance(result, SuiteResult) else {result.judge: result.columns}
 
-    def rank(row: Row) -> list[int]:
+    def rank(row: ExplorerRow) -> list[int]:
         """Where the verdict of each judge stands: none, failed, another."""
         verdicts = [said.verdict for said in row.said if said]
         return sorted(_WORST.index(one) if one in _WORST else len(_WORST) for one in verdicts)
@@ -205,7 +204,9 @@ def _explorer(result: JudgeResult | SuiteResult) -> Explorer | None:
     )
 
 
-def _row(result: JudgeResult | SuiteResult, judges: Mapping[str, Mapping[str, str]], line: Line) -> Row:
+def _row(
+    result: JudgeResult | SuiteResult, judges: Mapping[str, Mapping[str, str]], line: Row
+) -> ExplorerRow:
     cells, columns = line.cells, {"question": "question", "answer": "answer", **result.named}
     used, said = {*columns.values()}, []
     for parts in judges.values():
@@ -216,7 +217,7 @@ def _row(result: JudgeResult | SuiteResult, judges: Mapping[str, Mapping[str, st
         said.append(Said(verdict, given * (given != verdict), part.get("error", ""), why))
         used |= {*parts.values()}
     several = len(judges) > 1
-    return Row(
+    return ExplorerRow(
         str(line.line),
         cells.get(columns["question"], ""),
         cells.get(columns["answer"], ""),

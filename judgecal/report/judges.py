@@ -37,13 +37,13 @@ from judgecal.report.document import (
     Document,
     Fact,
     Folded,
+    Grid,
     Hundred,
     Ladder,
     Lines,
     Picture,
     Rung,
     Section,
-    Table,
     section,
     table,
 )
@@ -416,7 +416,7 @@ def _agreement(decision: JudgesDecision) -> Section:
     return Section("agreement", "Agreement with people", caption, blocks)
 
 
-def _agreement_table(decision: JudgesDecision) -> Table:
+def _agreement_table(decision: JudgesDecision) -> Grid:
     """A line a judge, best first, those with the same verdicts on one; then the floor, and each rater.
 
     Columns that decide come first, and those that say nothing here are left out; every metric stands in the
@@ -567,7 +567,7 @@ def _grid(decision: JudgesDecision) -> Section:
         caption,
         len(grid.cells) > 1
         and grid.prompts != [""]
-        and Table(["prompt", *grid.models], rows, title=f"{metric} by prompt and model"),
+        and Grid(["prompt", *grid.models], rows, title=f"{metric} by prompt and model"),
         (
             Folded(f"The prompt of {judge}", [Lines(prompt.splitlines())])
             for judge, prompt in decision.prompts.items()

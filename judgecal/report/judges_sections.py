@@ -14,10 +14,10 @@ from judgecal.report.document import (
     Cell,
     Folded,
     Gallery,
+    Grid,
     Heading,
     Picture,
     Section,
-    Table,
     blocks_of,
     section,
     table,
@@ -108,7 +108,7 @@ def _orders(decision: JudgesDecision) -> Sequence[Block]:
     )
 
 
-def _confusion(name: str, judge: str, confusion: Confusion) -> Table:
+def _confusion(name: str, judge: str, confusion: Confusion) -> Grid:
     """Its cells filter the explorer."""
     classes = confusion.classes
     rows: list[list[str | Cell]] = []
@@ -125,7 +125,7 @@ def _confusion(name: str, judge: str, confusion: Confusion) -> Table:
         rows.append([label, *cells])
     width = len(confusion.counts[0]) if confusion.counts else 0
     header = ["people ↓ judge →", *classes, *["no verdict"] * (width - len(classes))]
-    return Table(header, rows, title=name)
+    return Grid(header, rows, title=name)
 
 
 def _calibration(name: str, shape: JudgeShape) -> Picture:
@@ -219,7 +219,7 @@ def people_section(decision: JudgesDecision) -> Section | None:
     )
 
 
-def _by_rater(decision: JudgesDecision, judges: list[tuple[JudgeEntry, StandIn]]) -> Table:
+def _by_rater(decision: JudgesDecision, judges: list[tuple[JudgeEntry, StandIn]]) -> Grid:
     """A line a judge and rater, both compared with the other raters."""
     metric = judges[0][1].metric
     raw = {
@@ -248,7 +248,7 @@ def _by_rater(decision: JudgesDecision, judges: list[tuple[JudgeEntry, StandIn]]
         "judge less rater",
         "at worst",
     ]
-    return Table(header, rows, left=2, title=title)
+    return Grid(header, rows, left=2, title=title)
 
 
 def _alt_tests(result: AgreementResult) -> list[Block]:
@@ -375,7 +375,7 @@ def _metrics(decision: JudgesDecision) -> list[Block]:
     """Calibrated and raw apart; in percent but for coefficients and what has the unit of the labels."""
     result, scale = decision.result, decision.result.gold.scale
 
-    def of_each(metrics_of: Callable[[Entry], tuple[Mapping[str, Estimate], str]]) -> Table:
+    def of_each(metrics_of: Callable[[Entry], tuple[Mapping[str, Estimate], str]]) -> Grid:
         """`metrics_of`: an entry's metrics, and the scale that they are in units of."""
         names = list(dict.fromkeys(name for judge in result.judges for name in metrics_of(judge)[0]))
 
@@ -384,7 +384,7 @@ def _metrics(decision: JudgesDecision) -> list[Block]:
             values = [of_metric(metrics.get(name), name, unit, on=scale) for name in names]
             return [entry.judge, f"{count(entry.n)}/{count(entry.n_expected)}", *values]
 
-        return Table(["", "n", *names], [*map(row, result.judges), ["floor"], *map(row, result.floor)])
+        return Grid(["", "n", *names], [*map(row, result.judges), ["floor"], *map(row, result.floor)])
 
     title = "Every metric of every judge and of the floor"
     mapped = any(judge.calibrated for judge in result.judges)

@@ -12,9 +12,9 @@ from judgecal.records import Headline
 from judgecal.report.document import (
     Bullets,
     Document,
+    Grid,
     Lines,
     Paragraph,
-    Table,
     listing,
     notes_section,
     section,
@@ -57,7 +57,7 @@ def models_document(here: ModelsHere) -> Document:
     )
     about = "Prices in US dollars for a million tokens; judgecal.toml has further aliases."
     return Document(
-        "Models", about, headline, [section("models", "Models", "", Table(header, rows, left=3, short=True))]
+        "Models", about, headline, [section("models", "Models", "", Grid(header, rows, left=3, short=True))]
     )
 
 
@@ -87,7 +87,7 @@ def judges_here_document(here: JudgesHere) -> Document:
         sentences(bool(broken) and f"{len(broken):,} more cannot judge yet: --full says why."),
         next="judgecal score --judge exact_match@local",
     )
-    needs = Table(
+    needs = Grid(
         ("local judge", "needs"), [(judge.judge, judge.needs) for judge in here.local], left=2, short=True
     )
     origins = table(
@@ -108,7 +108,7 @@ def judges_here_document(here: JudgesHere) -> Document:
         },
         left=3,
     )
-    members = Table(("suite", "judges"), [(suite.name, ", ".join(suite.judges)) for suite in suites], left=2)
+    members = Grid(("suite", "judges"), [(suite.name, ", ".join(suite.judges)) for suite in suites], left=2)
     by_folder = _by_folder([signature.name for signature in signatures])
     as_text = ", ".join(prompt.name for prompt in prompts) or "none"
     together = ", ".join(suite.name for suite in suites) or "none"
@@ -142,7 +142,7 @@ def judges_here_document(here: JudgesHere) -> Document:
     )
 
 
-def _signatures(rows: Sequence[ListedSignature]) -> Table:
+def _signatures(rows: Sequence[ListedSignature]) -> Grid:
     return table(
         rows,
         {

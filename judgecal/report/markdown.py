@@ -12,12 +12,12 @@ from judgecal.report.document import (
     Diff,
     Document,
     Folded,
+    Grid,
     Heading,
     Hundred,
     Lines,
     Paragraph,
     Picture,
-    Table,
 )
 from judgecal.report.wording import CHIPS
 
@@ -69,7 +69,7 @@ def _block(block: Block) -> str:
             return "\n".join(f"- {escaped(item)}" for item in items)
         case Lines(lines=lines):
             return "\n".join(f"- {_code(line)}" for line in lines)
-        case Table():
+        case Grid():
             return _table(block)
         case Picture(numbers=numbers, says=says):
             return _table(numbers) if numbers else escaped(says)
@@ -85,7 +85,7 @@ def _block(block: Block) -> str:
     return ""
 
 
-def _table(block: Table) -> str:
+def _table(block: Grid) -> str:
     width = len(block.header)
     rule = ["---" if place < block.left else "---:" for place in range(width)]
     rows = [[escaped(cell.text) for cell in row] for row in block.cells()]

@@ -32,12 +32,12 @@ from judgecal.report.document import (
     Diff,
     Document,
     Folded,
+    Grid,
     Heading,
     Paragraph,
     Picture,
     Record,
     Section,
-    Table,
     section,
     stored_document,
     table,
@@ -315,7 +315,7 @@ def _gain(result: OptimizeResult) -> Section:
         "Before and after",
         f"Is the optimised prompt better? {basis} On dev each map is cross-fitted; on test it is the map of "
         "train and dev.",
-        Table([footing, "n", "unscored", "with interval"], ends, short=True),
+        Grid([footing, "n", "unscored", "with interval"], ends, short=True),
         result.test_look and Paragraph(sentence(result.test_look), short=True),
         (
             f"No interval {name}: {change.reason}."
@@ -347,8 +347,8 @@ def _probes(result: OptimizeResult) -> Section | None:
         "candidates that agree on dev no less than the judge as it was, and break on no more probes of all "
         "families, we take the one with the fewest of these broken, where they are fewer by more than luck; "
         "else agreement alone chooses.",
-        Table(["broken probes", "before", "after", "after - before, points", "n"], whole, short=True),
-        Table(["family", *heads], families),
+        Grid(["broken probes", "before", "after", "after - before, points", "n"], whole, short=True),
+        Grid(["family", *heads], families),
     )
 
 

@@ -12,8 +12,8 @@ from judgecal.probes.kept import KeptProbes
 from judgecal.probes.result import FamilyResult, ProbedAnswer, ProbedJudge, ProbeResult, SaidOfProbe
 from judgecal.records import Headline
 from judgecal.report.charts import Axis, change_in_points, in_percent, interval_picture, share_row
-from judgecal.report.document import Block, Document, Section, Table, section, stored_document, table
-from judgecal.report.explorer import Explorer, Row, Said, shown
+from judgecal.report.document import Block, Document, Grid, Section, section, stored_document, table
+from judgecal.report.explorer import Explorer, ExplorerRow, Said, shown
 from judgecal.report.numbers import DASH, count, count_of, p_value, points
 from judgecal.report.wording import fitting, sentence, sentences
 
@@ -119,14 +119,14 @@ def _explorer(result: ProbeResult, worst: ProbedJudge) -> Explorer:
     )
 
 
-def _row(answer: ProbedAnswer, judges: list[str], *, binary: bool) -> Row:
+def _row(answer: ProbedAnswer, judges: list[str], *, binary: bool) -> ExplorerRow:
     def said(one: SaidOfProbe) -> Said:
         before, after = (shown(label, binary=binary) for label in (one.before, one.after))
         raw = " → ".join(shown(label, binary=False) for label in one.raw)
         return Said(f"{before} → {after}", raw, "broken" if one.broken else "", one.why)
 
     by_judge = {one.judge: said(one) for one in answer.said}
-    return Row(
+    return ExplorerRow(
         answer.item_id,
         answer.question,
         answer.answer,
@@ -176,12 +176,12 @@ def probes_section(kept: KeptProbes | None) -> Section | None:
     return section("probes", "Can it be fooled?", caption, *probed_blocks(kept.judge, short=False))
 
 
-def _beside(result: ProbeResult) -> Table:
+def _beside(result: ProbeResult) -> Grid:
     """Every judge by family."""
     by_judge = [{one.family: in_percent(one.broken) for one in judge.families} for judge in result.judges]
     names = dict.fromkeys(name for of in by_judge for name in of)
     heads = ["broken probes of", *(judge.judge for judge in result.judges)]
-    return Table(heads, [[name, *(of.get(name, DASH) for of in by_judge)] for name in names])
+    return Grid(heads, [[name, *(of.get(name, DASH) for of in by_judge)] for name in names])
 
 
 def in_words(one: FamilyResult) -> str:

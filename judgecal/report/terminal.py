@@ -21,6 +21,7 @@ from judgecal.report.document import (
     Diff,
     Document,
     Folded,
+    Grid,
     Heading,
     Hundred,
     Ladder,
@@ -28,7 +29,6 @@ from judgecal.report.document import (
     Paragraph,
     Picture,
     Record,
-    Table,
 )
 from judgecal.report.numbers import shortened
 from judgecal.report.wording import CHIPS, sentences
@@ -186,11 +186,11 @@ def _block(block: Block, screen: _Screen) -> str:
             return "\n".join(map(screen.prose, items))
         case Lines(lines=lines):
             return "\n".join(map(visible_line, lines))
-        case Table():
+        case Grid():
             return _table(block, screen)
         case Picture(numbers=None, title=title, says=says):
             return screen.prose(f"{title}: {says}" if title else says)
-        case Picture(numbers=Table() as numbers, title=title):
+        case Picture(numbers=Grid() as numbers, title=title):
             return _lines(screen.prose(title), _table(numbers, screen))
         case Folded(title=title, blocks=blocks):
             return "\n".join([visible_line(title), *_blocks(blocks, screen)])
@@ -246,7 +246,7 @@ def _ladder(ladder: Ladder, screen: _Screen) -> str:
 # --- tables
 
 
-def _table(block: Table, screen: _Screen) -> str:
+def _table(block: Grid, screen: _Screen) -> str:
     """A table, or several one below the other where the columns do not fit, each after the columns of words.
 
     A row of one cell is a heading across the table, which widens no column.

@@ -53,7 +53,7 @@ from judgecal.experiment import (
 )
 from judgecal.experiment.agreement_table import as_lists
 from judgecal.experiment.folder import read_config
-from judgecal.experiment.rows import DecidedBy, JudgedRows, OnRows, judgements_of_rows, rows_due
+from judgecal.experiment.rows import DecidedBy, OnRows, UnlabelledRows, judgements_of_rows, rows_due
 from judgecal.goldset import GoldSet, load_gold, split_notes
 from judgecal.judges import Judge, JudgeName, in_orders, judge_named
 from judgecal.models import load_catalogue
@@ -491,7 +491,7 @@ class MigrateRun:
         if not by_rows(self.lock.metric, self.gold.scale):
             return None
         known = tuple(item for item in self.items if self.gold.split_of(item.group) != "test")
-        judged = JudgedRows.of(
+        judged = UnlabelledRows.of(
             self.gold,
             self.lock.metric,
             (self.old.name, self.new.name),

@@ -148,7 +148,7 @@ def smallest_detectable(error: float, df: float, *, level: float = 0.95) -> floa
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class GridCell:
     """One prompt (row) with one model (column)."""
 
     row: str
@@ -166,7 +166,7 @@ class Interaction:
     p_value: float | None  # of additivity; None where it could not be tested
     decision: Literal["interaction", "cannot tell"]  # "interaction" where additivity is refuted
     why: str
-    cells: tuple[Cell, ...]  # of the grid, the largest deviation first; empty where the grid has no values
+    cells: tuple[GridCell, ...]  # the largest deviation first; empty where the grid has no values
     n_groups: int
 
 
@@ -222,7 +222,7 @@ def interaction(
     return _tested(by_group, rows, columns, level=level, seed=seed, n_perm=n_perm)
 
 
-def _untested(why: str, n_groups: int, cells: tuple[Cell, ...] = ()) -> Interaction:
+def _untested(why: str, n_groups: int, cells: tuple[GridCell, ...] = ()) -> Interaction:
     return Interaction(None, "cannot tell", why, cells, n_groups)
 
 
@@ -236,9 +236,9 @@ def _tested(
     values, deviations = by_group.sum(axis=0).ravel(), contrasts.sum(axis=0)
     names = [(row, column) for row in rows for column in columns]
 
-    def cells(p_values: Sequence[float | None]) -> tuple[Cell, ...]:
+    def cells(p_values: Sequence[float | None]) -> tuple[GridCell, ...]:
         made = [
-            Cell(*name, value=value, deviation=deviation, p_adjusted=p)
+            GridCell(*name, value=value, deviation=deviation, p_adjusted=p)
             for name, value, deviation, p in zip(
                 names, values.tolist(), deviations.tolist(), p_values, strict=True
             )

@@ -32,7 +32,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from judgecal.experiment import Look
-from judgecal.experiment.rows import JudgedRows
+from judgecal.experiment.rows import UnlabelledRows
 from judgecal.goldset import Card, GoldSet
 from judgecal.goldset.draw import allocate, draw
 from judgecal.judges.local.rouge_l import rouge_l
@@ -136,7 +136,7 @@ def rows_of(
     labels: Floats,
     verdicts: Sequence[Floats],
     known: Bools,
-) -> JudgedRows:
+) -> UnlabelledRows:
     """Items of which some are a gold set, as `migrate` has the others."""
     said = [[None if one != one else one for one in side.tolist()] for side in verdicts]
     inside, left = np.flatnonzero(known).tolist(), np.flatnonzero(~known).tolist()
@@ -145,12 +145,12 @@ def rows_of(
     gold = GoldSet("made", Path(), Card("made", scale, sampling="random"), of_known, ratings, (), "")
     on_known = [[side[at] for at in inside] for side in said]
     others = ((items[at], [side[at] for side in said]) for at in left)
-    rows = JudgedRows.of(gold, metric, ("old", "new"), maps, (of_known, on_known), others, where="made")
+    rows = UnlabelledRows.of(gold, metric, ("old", "new"), maps, (of_known, on_known), others, where="made")
     assert rows is not None
     return rows
 
 
-def judged(rng: np.random.Generator, world: World, theta: float) -> tuple[Floats, JudgedRows]:
+def judged(rng: np.random.Generator, world: World, theta: float) -> tuple[Floats, UnlabelledRows]:
     """The rows' labels, which nobody sees, and the rows as `migrate` has them."""
     n_known, scale = round(0.55 * world.gold), SCALES[world.kind]
     ours, theirs = (made(rng, world, n, theta) for n in (n_known, ROWS // world.size))
@@ -161,7 +161,7 @@ def judged(rng: np.random.Generator, world: World, theta: float) -> tuple[Floats
 
 
 def labelled(
-    rng: np.random.Generator, rows: JudgedRows, hidden: Floats, n: int, before: Ints | None = None
+    rng: np.random.Generator, rows: UnlabelledRows, hidden: Floats, n: int, before: Ints | None = None
 ) -> DrawnLabels:
     """Labels as `gold sheet --strata disagreement` draws them, with those drawn before."""
     done = () if before is None else [rows.items[at].item_id for at in before]
@@ -171,7 +171,7 @@ def labelled(
     return DrawnLabels(at, hidden[at], np.array([chance_of[rows.items[place].item_id] for place in at]))
 
 
-def at_random(rng: np.random.Generator, rows: JudgedRows, hidden: Floats, n: int) -> DrawnLabels:
+def at_random(rng: np.random.Generator, rows: UnlabelledRows, hidden: Floats, n: int) -> DrawnLabels:
     at = rng.choice(len(hidden), n, replace=False)
     return DrawnLabels(at, hidden[at], np.full(n, n / len(hidden)))
 
@@ -368,7 +368,7 @@ def public(bench: Bench, folder: Path) -> int:
 
 
 def decided_on(
-    rng: np.random.Generator, rows: JudgedRows, hidden: Floats
+    rng: np.random.Generator, rows: UnlabelledRows, hidden: Floats
 ) -> tuple[float, float, tuple[int | None, int | None], bool]:
     """Share of verdicts, true loss, the labels that a decision took (at random, where they differ; None where
     all that were tried told nothing), and whether the latter is right.

@@ -39,7 +39,7 @@ from scipy.special import ndtr
 
 from judgecal.experiment import AgreementTable, Look, Verdicts, verdict_matrix
 from judgecal.goldset import GOLD, Card, GoldSet
-from judgecal.optimize.result import BETTER, WORSE, Scored, choose, confirm
+from judgecal.optimize.result import BETTER, WORSE, ScoredCandidate, choose, confirm
 from judgecal.records import Estimate, Item, Judgement, Rating
 from judgecal.scale import Label, Scale
 from judgecal.stats import agreement, cross_fitted, fit_calibration
@@ -135,7 +135,7 @@ def decided(world: World) -> str:
         judge: Any = SimpleNamespace(demos=[])
         candidates: list[Any] = [None, *(SimpleNamespace(name=column.judge) for column in columns[1:])]
         scored = [
-            Scored.on(tables["dev"], one, judge, column, METRIC)
+            ScoredCandidate.on(tables["dev"], one, judge, column, METRIC)
             for one, column in zip(candidates, columns, strict=True)
         ]
         after = choose(scored, METRIC, tables["dev"]).taken.column

@@ -12,16 +12,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from judgecal.goldset import Document
+from judgecal.goldset import GoldDocument
 from judgecal.rag.retrieval.indexes import Bm25, tokenizer_named
 from tests.support.http import Answer, Request, as_answer, serve
 
 DOCUMENTS = (
-    Document("rivers", None, "The Rhine rises in the Alps. It reaches the North Sea near Rotterdam."),
-    Document(
+    GoldDocument("rivers", None, "The Rhine rises in the Alps. It reaches the North Sea near Rotterdam."),
+    GoldDocument(
         "metals", None, "Mercury is a liquid metal at room temperature. Iron melts at 1538 degrees Celsius."
     ),
-    Document("birds", None, "The albatross has the widest wings of all birds. Penguins cannot fly."),
+    GoldDocument("birds", None, "The albatross has the widest wings of all birds. Penguins cannot fly."),
 )
 _SENTENCES = [
     (document.document_id, text) for document in DOCUMENTS for text in re.split(r"(?<=\.) ", document.text)

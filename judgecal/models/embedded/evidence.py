@@ -37,7 +37,7 @@ _LONG_TEXT = 400.0  # words at which a text has its full length
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceText:
     """A text that others are held against, taken apart.
 
     `places`: each token, and the sentences that hold it; `lines`: the same tokens, a line each; `pairs`: the
@@ -64,13 +64,13 @@ class Source:
         return _NEAR * bool(places), tuple(places)
 
 
-def read_source(text: str) -> Source:
+def read_source(text: str) -> SourceText:
     """Take a text apart, once for one that keeps coming back; its first 60,000 characters."""
     return _cached(text[:_LONG])
 
 
 @lru_cache(maxsize=512)
-def _cached(text: str) -> Source:
+def _cached(text: str) -> SourceText:
     tokens, _ = content_tokens(text)
     ends: list[int] = []
     places: dict[str, list[int]] = {END: ends}
@@ -84,7 +84,7 @@ def _cached(text: str) -> Source:
         elif where[-1] != place:
             where.append(place)
     del places[END]
-    return Source(places, "\n".join(["", *places, ""]), frozenset(pairwise(tokens)))
+    return SourceText(places, "\n".join(["", *places, ""]), frozenset(pairwise(tokens)))
 
 
 def weight(token: str, word: str) -> float:
@@ -95,7 +95,7 @@ def weight(token: str, word: str) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class WordCoverage:
     """How much of some words a source holds, 0..1: anywhere, and at most within one sentence."""
 
     anywhere: float
@@ -108,7 +108,7 @@ class Held:
         return (self.anywhere + self.together) / 2.0
 
 
-def held(words: Mapping[str, str], source: Source) -> Held:
+def held(words: Mapping[str, str], source: SourceText) -> WordCoverage:
     """Look for words (token -> as written) in a source; of no words everything is held."""
     sentences: defaultdict[int, float] = defaultdict(float)
     total, found, missing, places = 0.0, 0.0, [], source.places
@@ -126,8 +126,8 @@ def held(words: Mapping[str, str], source: Source) -> Held:
         for place in where:
             sentences[place] += worth
     if not total:
-        return Held(1.0, 1.0, ())
-    return Held(found / total, max(sentences.values(), default=0.0) / total, tuple(missing))
+        return WordCoverage(1.0, 1.0, ())
+    return WordCoverage(found / total, max(sentences.values(), default=0.0) / total, tuple(missing))
 
 
 class Weighed:

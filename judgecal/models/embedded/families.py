@@ -19,7 +19,7 @@ from functools import cached_property, lru_cache
 
 from judgecal.errors import listed
 from judgecal.models.embedded import judge
-from judgecal.models.embedded.evidence import Held, Weighed, echoed, held, read_source
+from judgecal.models.embedded.evidence import Weighed, WordCoverage, echoed, held, read_source
 from judgecal.models.embedded.features import compare
 from judgecal.models.embedded.prompt import Layout, alternatives
 from judgecal.models.embedded.text import NEGATIONS, analyse, content_words, refuses, sentences
@@ -294,7 +294,7 @@ def _sufficiency(case: Case) -> Said:
     return _steep(match.share, 0.6), _coverage("The contexts", "the expected answer", match)
 
 
-def _coverage(who: str, what: str, match: Held) -> str:
+def _coverage(who: str, what: str, match: WordCoverage) -> str:
     text = f"{who} hold{'s' * (who == 'The text')} {_percent(match.share)} of the key words of {what}"
     return f"{text}; missing: {_words(match.missing)}." if match.missing else f"{text}."
 

@@ -32,7 +32,7 @@ NAMES: tuple[str, ...] = tuple(
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class AnswerFeatures:
     """One item's features, in the order of `NAMES`, and what the reasoning needs to say why."""
 
     values: tuple[float, ...]
@@ -142,7 +142,7 @@ def _pair(asked: Text, references: Sequence[Text], given: Text) -> _Pair:
     )
 
 
-def compare(question: str, alternatives: Sequence[str], answer: str) -> Comparison:
+def compare(question: str, alternatives: Sequence[str], answer: str) -> AnswerFeatures:
     """Compare an answer with the reference alternative that it fits best.
 
     `alternatives` must hold at least one text. The result has one finite number per name in `NAMES`; the
@@ -156,7 +156,7 @@ def compare(question: str, alternatives: Sequence[str], answer: str) -> Comparis
     values["yes_no_agree"] = float(polarities[0] * polarities[1] > 0)
     values["yes_no_conflict"] = float(polarities[0] * polarities[1] < 0)
     missing = tuple(pair.missing())
-    return Comparison(
+    return AnswerFeatures(
         values=tuple(values[name] for name in NAMES),
         reference=pair.reference,
         answer=given,

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judgecal.errors import listed
-from judgecal.models.embedded.features import BARE_TOKENS, NAMES, Comparison, compare
+from judgecal.models.embedded.features import BARE_TOKENS, NAMES, AnswerFeatures, compare
 from judgecal.models.embedded.prompt import Layout, alternatives, read_examples, read_layout
 from judgecal.models.embedded.text import NEGATIONS, STOPWORDS
 
@@ -61,7 +61,7 @@ _TELLING_NEGATION = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Linear:
+class LinearModel:
     """A linear map from raw features to a logit; `by_words`: how much the F1 of long texts' words counts."""
 
     intercept: float
@@ -92,10 +92,10 @@ class Weights:
     coefficients: Vector
     penalty: dict[str, float]
 
-    def raw(self, intercept: float, coefficients: Vector, by_words: float = 1.0) -> Linear:
+    def raw(self, intercept: float, coefficients: Vector, by_words: float = 1.0) -> LinearModel:
         """The same map for features as they come, not standardised."""
         slopes = coefficients / self.sd
-        return Linear(float(intercept - slopes @ self.mean), tuple(map(float, slopes)), by_words)
+        return LinearModel(float(intercept - slopes @ self.mean), tuple(map(float, slopes)), by_words)
 
 
 @lru_cache(maxsize=1)
@@ -114,7 +114,7 @@ def shipped() -> Weights:
 
 
 @lru_cache(maxsize=1)
-def zero_shot() -> Linear:
+def zero_shot() -> LinearModel:
     """The judge without demos."""
     weights = shipped()
     return weights.raw(weights.intercept, weights.coefficients)
@@ -160,7 +160,7 @@ def decisiveness(logits: Vector, labels: Vector, *, caution: float) -> float:
     return float(factors[int(np.argmin(loss))])
 
 
-def refit(rows: Vector, labels: Vector) -> Linear:
+def refit(rows: Vector, labels: Vector) -> LinearModel:
     """The judge after reading demos: raw features (n x features) and labels 0..1 (n), n at least 1.
 
     Free are the intercept, how much the shipped coefficients count, and, held much tighter, each of them.
@@ -177,7 +177,7 @@ def refit(rows: Vector, labels: Vector) -> Linear:
     return weights.raw(float(point[0]), point[1] * weights.coefficients + point[2:], float(point[1]))
 
 
-def compare_inputs(layout: Layout, inputs: dict[str, str]) -> Comparison | None:
+def compare_inputs(layout: Layout, inputs: dict[str, str]) -> AnswerFeatures | None:
     """Compare the fields of one item; None where the prompt or the item has no reference to compare with."""
     references = alternatives(inputs.get(layout.reference or "", ""))
     if layout.answer is None or not references:
@@ -186,7 +186,7 @@ def compare_inputs(layout: Layout, inputs: dict[str, str]) -> Comparison | None:
 
 
 @lru_cache(maxsize=64)
-def learnt(prefix: tuple[str, ...]) -> Linear:
+def learnt(prefix: tuple[str, ...]) -> LinearModel:
     """The judge for a prompt's prefix (system message, demo turns); fitted once a prefix and process."""
     layout = read_layout(prefix[0])
     rows, labels = [], []
@@ -198,7 +198,7 @@ def learnt(prefix: tuple[str, ...]) -> Linear:
     return refit(np.array(rows), np.array(labels)) if rows else zero_shot()
 
 
-def rule(comparison: Comparison) -> str | None:
+def rule(comparison: AnswerFeatures) -> str | None:
     """The name of the rule in `RULES` that decides this item alone, or None."""
     answer, reference = comparison.answer, comparison.reference
     reference_refuses = reference.refuses and len(reference.tokens) <= _FEW
@@ -227,7 +227,7 @@ def rule(comparison: Comparison) -> str | None:
     return "same yes or no" if said == meant else "opposite yes or no"
 
 
-def verdict(comparison: Comparison, linear: Linear) -> float:
+def verdict(comparison: AnswerFeatures, linear: LinearModel) -> float:
     """The share 0..1 to which the answer is right, by a rule where one decides, else by the model."""
     decided = rule(comparison)
     if decided is not None:
@@ -240,7 +240,7 @@ def _listed(words: Sequence[str]) -> str:
     return listed([word[:40] for word in words])
 
 
-def reasoning(comparison: Comparison) -> str:
+def reasoning(comparison: AnswerFeatures) -> str:
     """One to three sentences: what of the reference the answer has, what it lacks, what speaks against it."""
     decided = rule(comparison)
     if decided is not None:

@@ -58,7 +58,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class PromptScale:
     """A verdict's scale.
 
     `words` are a binary's (wrong, right) as printed, an ordinal's grades in order, or the labels of an
@@ -120,7 +120,7 @@ class Layout:
     guidelines: str | None
     history: str | None
     verdict: str | None
-    scale: Scale | None
+    scale: PromptScale | None
     objective: str
 
     @property
@@ -134,7 +134,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A demo: the values of its input fields and its label, as `Scale.read` gives it."""
+    """A demo: the values of its input fields and its label, as `PromptScale.read` gives it."""
 
     inputs: Mapping[str, str]
     label: float
@@ -173,7 +173,7 @@ def _goodness(word: str) -> float | None:
     return 0.0 if bad or negated else 1.0
 
 
-def _literal_scale(kind: str) -> Scale | None:
+def _literal_scale(kind: str) -> PromptScale | None:
     """The scale of a printed `Literal[...]`; None where its values cannot be read."""
     try:
         words = [str(value) for value in ast.literal_eval(kind[kind.index("[") :])]
@@ -183,12 +183,12 @@ def _literal_scale(kind: str) -> Scale | None:
         return None
     if all(re.fullmatch(r"-?\d+", word) for word in words) and len(words) > 1:
         grades = sorted(words, key=int)
-        return Scale("ordinal", float(grades[0]), float(grades[-1]), whole=True, words=tuple(grades))
+        return PromptScale("ordinal", float(grades[0]), float(grades[-1]), whole=True, words=tuple(grades))
     lower = [word.lower() for word in words]
     right = [word in _RIGHT or other in _WRONG for word, other in zip(lower, reversed(lower), strict=True)]
     if len(words) == 2 and right[0] != right[1]:
         wrong_and_right = words[right.index(False)], words[right.index(True)]
-        return Scale("binary", 0.0, 1.0, whole=True, words=wrong_and_right)
+        return PromptScale("binary", 0.0, 1.0, whole=True, words=wrong_and_right)
     # Of each label its place between bad and good; words that tell nothing stand between, best first.
     goodness = [_goodness(word) for word in words]
     high, low = (0.5 if 1.0 in goodness else 1.0), (0.5 if 0.0 in goodness else 0.0)
@@ -196,14 +196,14 @@ def _literal_scale(kind: str) -> Scale | None:
     step = (high - low) / (len(unknown) - 1) if len(unknown) > 1 else 0.0
     between = {place: high - step * rank for rank, place in enumerate(unknown)}
     levels = tuple(between[place] if level is None else level for place, level in enumerate(goodness))
-    return Scale("nominal", 0.0, 1.0, whole=True, words=tuple(words), levels=levels)
+    return PromptScale("nominal", 0.0, 1.0, whole=True, words=tuple(words), levels=levels)
 
 
-def _scale(field: Field) -> Scale | None:
+def _scale(field: Field) -> PromptScale | None:
     """The scale of an output field, or None for a type that is no verdict's (a text, a list)."""
     kind = field.kind
     if kind == "bool":
-        return Scale("binary", 0.0, 1.0, whole=True, words=("False", "True"))
+        return PromptScale("binary", 0.0, 1.0, whole=True, words=("False", "True"))
     if kind.startswith("Literal["):
         return _literal_scale(kind)
     if kind not in ("int", "float"):
@@ -215,7 +215,7 @@ def _scale(field: Field) -> Scale | None:
             low = float(number) + inward
         else:
             high = float(number) - inward
-    return Scale("number", low, high, whole=whole) if high > low else None
+    return PromptScale("number", low, high, whole=whole) if high > low else None
 
 
 def _fields(block: str) -> tuple[Field, ...]:

@@ -32,7 +32,7 @@ from judgecal.models.embedded.prompt import (
     Field,
     Layout,
     Prompt,
-    Scale,
+    PromptScale,
     read_examples,
     read_layout,
     read_prompt,
@@ -163,7 +163,7 @@ def judged(layout: Layout, prefix: tuple[str, ...], inputs: Mapping[str, str]) -
     return layout.scale.write(float(sigmoid(logits)[0])), finding.why
 
 
-def _measures(finding: Finding, scale: Scale) -> Vector:
+def _measures(finding: Finding, scale: PromptScale) -> Vector:
     """What a fit sees of an item: 1, its share (nearness to each label, if unordered), centred measures."""
     measures = [value - 0.5 for value in finding.values]
     if scale.kind == "nominal":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from judgecal.models.embedded.text import analyse, sentences
-from judgecal.probes.family import Family, LeftOut, Sources, answered, kept
+from judgecal.probes.family import Family, NoProbe, Sources, answered, kept
 from judgecal.records import Item
 
 _OPENING = 3  # sentences of a context that a reader may take for the answer
@@ -21,7 +21,7 @@ def _agreed(item: Item) -> list[str]:
         if sum(map(own.issubset, contents.values())) * 2 > len(contents)
     ]
     if not agreed:
-        raise LeftOut("the references say different things, of which one may not be enough")
+        raise NoProbe("the references say different things, of which one may not be enough")
     return agreed
 
 
@@ -40,15 +40,15 @@ def _layout(item: Item, _sources: Sources, rng: random.Random) -> str:
 
 def _shortest(item: Item, _sources: Sources, _rng: random.Random) -> str:
     if len(answered(item)) == 1:
-        raise LeftOut("there is one reference")
+        raise NoProbe("there is one reference")
     return min(_agreed(item), key=len)
 
 
 def _question(item: Item, _sources: Sources, _rng: random.Random) -> str:
     if not (asked := analyse(item.question).content):
-        raise LeftOut("there is no question")
+        raise NoProbe("there is no question")
     if any(analyse(text).content <= asked for text in answered(item)):
-        raise LeftOut("the question holds the answer")
+        raise NoProbe("the question holds the answer")
     return item.question
 
 
@@ -62,11 +62,11 @@ def _context(item: Item, sources: Sources, _rng: random.Random) -> str:
     texts = [context.text for context in item.contexts]
     texts = texts or [known[name] for name in item.reference_documents if name in known]
     if not texts:
-        raise LeftOut("there is no context")
+        raise NoProbe("there is no context")
     if longest > _SHORT or len(texts[0].split()) < max(_LONG, _TIMES * longest):
-        raise LeftOut("the context is not much longer than the answer")
+        raise NoProbe("the context is not much longer than the answer")
     if kept(" ".join(sentences(texts[0])[:_OPENING]), item) >= 0.5:
-        raise LeftOut("the context begins with the answer")
+        raise NoProbe("the context begins with the answer")
     return texts[0]
 
 

@@ -9,7 +9,7 @@ import random
 import re
 
 from judgecal.models.embedded.text import SMALL, analyse, sentences
-from judgecal.probes.family import Family, LeftOut, Sources, answered, kept, language_of
+from judgecal.probes.family import Family, NoProbe, Sources, answered, kept, language_of
 from judgecal.records import Item
 
 # a number that stands alone: no part of a date in digits, a time, a range, a version, an ordinal or a word
@@ -50,7 +50,7 @@ def _number(item: Item, _sources: Sources, rng: random.Random) -> str:
     references, answer = answered(item), item.answer
     few = all(len(text.split()) <= _FEW for text in references)
     if not few and not _ASKS_NUMBER.search(item.question):
-        raise LeftOut("a number may not be what is asked for")
+        raise NoProbe("a number may not be what is asked for")
     given, year = analyse(answer), _ASKS_YEAR.search(item.question)
     asked, meant = analyse(item.question).numbers, [analyse(text).numbers for text in references]
     for number in dict.fromkeys(_NUMBER.findall(answer)):
@@ -70,13 +70,13 @@ def _number(item: Item, _sources: Sources, rng: random.Random) -> str:
             other = rng.choice(others)
             other = other.title() if match[0][0].isupper() else other
             return f"{answer[: match.start()]}{other}{answer[match.end() :]}"
-    raise LeftOut("the answer has no number that every reference has and the question has not")
+    raise NoProbe("the answer has no number that every reference has and the question has not")
 
 
 def _name(item: Item, sources: Sources, rng: random.Random) -> str:
     references, asked = answered(item), analyse(item.question).content
     if language_of(item) == "de":
-        raise LeftOut("German writes every noun as a name is written")
+        raise NoProbe("German writes every noun as a name is written")
 
     def is_name(text: str) -> bool:
         plain = not text.startswith("The ") and text.upper() != text and not analyse(text).numbers
@@ -84,7 +84,7 @@ def _name(item: Item, sources: Sources, rng: random.Random) -> str:
 
     names = [name for name in dict.fromkeys(_NAME.findall(item.answer)) if analyse(name).content - asked]
     if len(names) > 1:
-        raise LeftOut("the answer has several names, of which another may be right too")
+        raise NoProbe("the answer has several names, of which another may be right too")
     for name in names:
         content = analyse(name).content
         inside = [text for text in references if re.search(rf"\b{re.escape(name)}\b", text)]
@@ -96,19 +96,19 @@ def _name(item: Item, sources: Sources, rng: random.Random) -> str:
         rest = frozenset(analyse(changed).tokens)
         if not content & rest and kept(changed, item) == 0.0 and other not in item.answer:
             return changed
-    raise LeftOut("the answer has no name that stands in the reference and is all that is asked for")
+    raise NoProbe("the answer has no name that stands in the reference and is all that is asked for")
 
 
 def _negation(item: Item, _sources: Sources, _rng: random.Random) -> str:
     answered(item)
     text = item.answer.strip()
     if len(sentences(text)) != 1 or not 4 <= len(text.split()) <= 25 or analyse(text).polarity:
-        raise LeftOut("the answer is not one plain sentence")
+        raise NoProbe("the answer is not one plain sentence")
     if language_of(item) != "en":
-        raise LeftOut("the rule knows English alone")
+        raise NoProbe("the rule knows English alone")
     negations, verbs = _NOT.findall(text), list(_AUXILIARY.finditer(_NOT.sub("", text)))
     if _UNSURE.search(text) or len(verbs) != 1 or verbs[0].start() == 0 or len(negations) > 1:
-        raise LeftOut("it is not sure what a negation would deny")
+        raise NoProbe("it is not sure what a negation would deny")
     return _NOT.sub("", text) if negations else f"{text[: verbs[0].end()]} not{text[verbs[0].end() :]}"
 
 

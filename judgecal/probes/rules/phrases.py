@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from judgecal.models.embedded.text import refuses
-from judgecal.probes.family import Family, Kind, LeftOut, Sources, answered, language_of
+from judgecal.probes.family import Family, Kind, NoProbe, Sources, answered, language_of
 from judgecal.records import Item
 
 _ANY = ""  # language
@@ -93,9 +93,9 @@ def _must_refuse(item: Item) -> None:
     references = item.reference_answers
     marked = item.expect.get("refuse") or "unanswerable" in item.tags
     if not references or not (marked or all(map(refuses, references))):
-        raise LeftOut("the reference does not refuse")
+        raise NoProbe("the reference does not refuse")
     if any(len(text.split()) > 30 or _MORE.search(text) for text in references):
-        raise LeftOut("the reference says more than that it refuses")
+        raise NoProbe("the reference says more than that it refuses")
 
 
 def _family(named: str, phrases: Mapping[str, str], *, abroad: bool = False) -> Family:
@@ -108,7 +108,7 @@ def _family(named: str, phrases: Mapping[str, str], *, abroad: bool = False) -> 
         elif kind in ("none", "falls"):
             answered(item)
         if kind in ("falls", "still") and not item.answer.strip():
-            raise LeftOut("the answer is empty")
+            raise NoProbe("the answer is empty")
         here = _ANY if _ANY in phrases else language_of(item)
         known = [text for of, text in phrases.items() if (of == here) != abroad]
         return rng.choice(" | ".join(known).split(" | ")).replace("{}", item.answer.strip()).strip()

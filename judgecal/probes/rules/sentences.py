@@ -7,7 +7,7 @@ import re
 
 from judgecal.goldset.wording import sentences
 from judgecal.models.embedded.text import analyse
-from judgecal.probes.family import Family, LeftOut, Sources, answered, kept, language_of
+from judgecal.probes.family import Family, NoProbe, Sources, answered, kept, language_of
 from judgecal.records import Item
 
 _MARKED = re.compile(r"[*_#`|]|^\s*(?:[-•]|\d+[.)])\s", re.MULTILINE)
@@ -41,7 +41,7 @@ def _several(text: str) -> list[str]:
     """Sentences and lines; not one alone."""
     parts = [part for line in text.splitlines() for part in sentences(line)]
     if len(parts) < 2:
-        raise LeftOut("the answer is one sentence")
+        raise NoProbe("the answer is one sentence")
     return parts
 
 
@@ -54,7 +54,7 @@ def _cut(item: Item, _sources: Sources, _rng: random.Random) -> str:
         len(of) == 1 or not any(word[0].islower() for word in of if len(word) > _SMALL) for of in words
     )
     if not named or _OTHERWISE.search(item.question) or not _ASKS_NAME.search(item.question):
-        raise LeftOut("it asks for no name and no number, and several sentences may say it")
+        raise NoProbe("it asks for no name and no number, and several sentences may say it")
     stems = {word[:_STEM] for one in references for word in one.content - asked}
     for place, part in enumerate(parts):
         rest, cut = " ".join(parts[:place] + parts[place + 1 :]), analyse(part)
@@ -65,18 +65,18 @@ def _cut(item: Item, _sources: Sources, _rng: random.Random) -> str:
             continue
         if kept(part, item) >= 0.5 and stems & {word[:_STEM] for word in cut.content} and not again:
             return rest
-    raise LeftOut("no sentence alone holds what the reference says")
+    raise NoProbe("no sentence alone holds what the reference says")
 
 
 def _order(item: Item, _sources: Sources, rng: random.Random) -> str:
     parts, language = _several(item.answer), language_of(item)
     if language not in _TIED:
-        raise LeftOut("the rule knows English and German")
+        raise NoProbe("the rule knows English and German")
     if _STEPS.search(item.question):
-        raise LeftOut("the question may ask for an order")
+        raise NoProbe("the question may ask for an order")
     tied = any(_TIED[language].search(part) or part[-1] not in ".!" for part in parts)
     if tied or len(parts) > _MOST or _MARKED.search(item.answer):
-        raise LeftOut("the sentences may hang on each other")
+        raise NoProbe("the sentences may hang on each other")
     return " ".join(parts[1:] + parts[:1]) if rng.random() < 0.5 else " ".join(parts[::-1])
 
 

@@ -15,10 +15,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from judgecal.goldset import Document
+from judgecal.goldset import GoldDocument
 from judgecal.rag.answering.questions import Question
-from judgecal.rag.retrieval.collection import Collection
-from judgecal.rag.retrieval.collection import Question as Query
+from judgecal.rag.retrieval.collection import Collection, Query
 from judgecal.rag.retrieval.indexes import Bm25, tokenizer_named
 from judgecal.rag.retrieval.ranking import by_bm25
 from judgecal.records import Context
@@ -73,7 +72,7 @@ class Served:
 
 
 def serve(
-    questions: Sequence[Question], documents: Sequence[Document], options: ContextConfig, tokenizer: str
+    questions: Sequence[Question], documents: Sequence[GoldDocument], options: ContextConfig, tokenizer: str
 ) -> dict[str, Served]:
     """The contexts of every question by its group.
 

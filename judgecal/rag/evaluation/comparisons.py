@@ -64,7 +64,7 @@ class SystemComparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class SystemLoss:
     """A system, or a level of a factor, beside the best value seen."""
 
     name: str
@@ -82,7 +82,7 @@ class BestOf:
     metric: str
     highest: str  # the one with the best value seen, which may owe that to luck
     best: str | None  # the same where it alone is shown to be the best
-    not_told_apart: tuple[Candidate, ...]  # the highest first; of one only where it is shown
+    not_told_apart: tuple[SystemLoss, ...]  # the highest first; of one only where it is shown
     runner_up: str | None
     questions_needed: int | None
     """Questions like these that would tell these two apart, with 80% power and were the difference seen the
@@ -200,7 +200,7 @@ def best_of(values: Values, *, level: float = LEVEL, seed: int = 0) -> BestOf:
             loss = losses.by_judge[name]
             alike = loss.upper is not None and loss.upper <= (loss.loss or 0.0)
             at_most = 0.0 if shown else None if alike else loss.upper
-            candidates.append(Candidate(name, loss.value, loss.loss, at_most))
+            candidates.append(SystemLoss(name, loss.value, loss.loss, at_most))
     runner_up = ranked[1] if len(ranked) > 1 else None
     needed = None
     if runner_up is not None:  # were the difference seen the true one

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from judgecal.artefacts import read_toml, validated
 from judgecal.errors import InputError, listed, refuse, unknown_name
-from judgecal.goldset import Columns, Document, load_gold
+from judgecal.goldset import Columns, GoldDocument, load_gold
 from judgecal.rag.answering.questions import Question, by_group, questions_of, sealed_names, wording_notes
 from judgecal.rag.evaluation.function import FunctionConfig, FunctionSystem
 from judgecal.rag.evaluation.http import HttpSystem
@@ -322,7 +322,10 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def system_of(
-    table: SystemTable, config: ReadConfig, workspace: Workspace, documents: Callable[[], Sequence[Document]]
+    table: SystemTable,
+    config: ReadConfig,
+    workspace: Workspace,
+    documents: Callable[[], Sequence[GoldDocument]],
 ) -> System:
     """A system as its table has it; nobody is called, `documents` are read when they are needed."""
     name, options = table.name, table.options
@@ -346,7 +349,7 @@ class QuestionSource:
     sealed: frozenset[str] = frozenset()  # groups of test, whose text is shown nowhere
     split: str | None = None  # of the set; None for a file
     made_by: str | None = None  # as the set's card says; None where nothing says so
-    documents: tuple[Document, ...] = ()  # of the set; empty where it has none
+    documents: tuple[GoldDocument, ...] = ()  # of the set; empty where it has none
 
 
 def read_questions(table: QuestionsTable, folder: Path, workspace: Workspace) -> QuestionSource:
@@ -401,7 +404,7 @@ def _questions_of_file(path: Path, columns: QuestionsTable) -> QuestionSource:
     return QuestionSource(path.stem, sha256, asked, (*notes, *wording_notes(asked)))
 
 
-def read_documents(path: Path) -> tuple[tuple[Document, ...], tuple[str, ...]]:
+def read_documents(path: Path) -> tuple[tuple[GoldDocument, ...], tuple[str, ...]]:
     """Those of a table, a folder of files, or one file, and what was noticed while they were read."""
     if not path.exists():
         raise InputError(f"documents: {shown(path)}: there is no such file or folder")

@@ -21,10 +21,10 @@ from judgecal.report.document import (
     Cell,
     Document,
     Fact,
+    Grid,
     Picture,
     Rung,
     Section,
-    Table,
     from_summary,
     notes_section,
     section,
@@ -411,7 +411,7 @@ def _contexts(result: EvaluateResult) -> Section | None:
         "1 with the right document in hand is lost by the answerer."
     )
     header = ["answerer", *(_KINDS[kind] for kind in there), "retrieval costs"]
-    return Section("contexts", "Where the points go", caption, [Table(header, rows, short=True)])
+    return Section("contexts", "Where the points go", caption, [Grid(header, rows, short=True)])
 
 
 def turned(estimate: Estimate) -> Estimate:
@@ -421,7 +421,7 @@ def turned(estimate: Estimate) -> Estimate:
     return dataclasses.replace(estimate, value=value, low=low, high=high)
 
 
-def _totals(result: EvaluateResult, behind: Table) -> Picture:
+def _totals(result: EvaluateResult, behind: Grid) -> Picture:
     """The total of each, in colour where it may be the best."""
     shown, tied, labels = _ranked(result)[:_DRAWN], result.not_told_apart_from_best, result.labels
     some = len(tied) < len(result.systems)
@@ -491,7 +491,7 @@ def _systems(result: EvaluateResult) -> Section:
         some = columns[at : at + _BESIDE]
         rows = [[labels[system.system], *(measure(name, system) for name in some)] for system in shown]
         title = "" if at else "Judged, 0 to 1, over the questions that have a verdict"
-        judged.append(Table(["system", *some], rows, title=title))
+        judged.append(Grid(["system", *some], rows, title=title))
     caption = (
         f"The {_noun(result)} by total, which counts a question without a verdict as 0. Intervals by "
         f"question, {shown[0].total.level:.0%}."

@@ -11,7 +11,7 @@ from judgecal.rag.evaluation.result import EvaluateResult
 from judgecal.records import Estimate
 from judgecal.report import numbers
 from judgecal.report.charts import Frame, Mark, Tick, apart
-from judgecal.report.document import Block, Folded, Gallery, Paragraph, Picture, Section, Table, table
+from judgecal.report.document import Block, Folded, Gallery, Grid, Paragraph, Picture, Section, table
 from judgecal.report.numbers import shortened
 from judgecal.report.wording import in_a_row
 
@@ -46,7 +46,7 @@ def curves_section(result: EvaluateResult) -> list[Section]:
             totals.append(f"{name}: {total}")
         alternative = f"{curve.factor}: {'; '.join(totals)}"
         pictures.append(Picture(partial(_curve_drawn, curve), alternative, title=title))
-    levels = Table(["level", "total", "may be the best", "n", "unscored"], rows, short=True)
+    levels = Grid(["level", "total", "may be the best", "n", "unscored"], rows, short=True)
     caption = (
         "What each factor does to the total, the others at the base. Each line is the interval of one level. "
         "Levels answer the same questions, so lines that overlap may still differ: the table says which "
@@ -136,12 +136,12 @@ def _comparisons(result: EvaluateResult) -> list[Section]:
     return [Section("pairs", "Differences, paired by question", caption, blocks)]
 
 
-def _long(whole: Table) -> list[Block]:
+def _long(whole: Grid) -> list[Block]:
     """A table; what goes beyond the first rows opens on demand."""
     first, rest = whole.rows[:_SHOWN], whole.rows[_SHOWN:]
-    blocks: list[Block] = [Table(whole.header, first, left=whole.left, title=whole.title)]
+    blocks: list[Block] = [Grid(whole.header, first, left=whole.left, title=whole.title)]
     if rest:
-        blocks.append(Folded(f"{len(rest):,} more", [Table(whole.header, rest, left=whole.left)]))
+        blocks.append(Folded(f"{len(rest):,} more", [Grid(whole.header, rest, left=whole.left)]))
     return blocks
 
 
@@ -202,7 +202,7 @@ def _totals(
             [f"{part} ({n[part]:,})", *(numbers.estimate(totals[part, system], 2) for system in some)]
             for part in parts
         ]
-        blocks += _long(Table([f"{name} (n)", *some], rows))
+        blocks += _long(Grid([f"{name} (n)", *some], rows))
     return blocks
 
 

@@ -178,7 +178,7 @@ class HttpConfig(BaseModel):
             if not os.environ.get(name, "").strip():
                 yield f"the environment variable {name} is not set, which headers ask for: set it"
 
-    def request(self, question: str) -> Request:
+    def request(self, question: str) -> HttpCall:
         """The request for a question: quoted in the address, as JSON in the body."""
         quoted = urllib.parse.quote(question, safe="", errors="replace")
         headers = {
@@ -186,7 +186,7 @@ class HttpConfig(BaseModel):
             for name, value in self.headers.items()
         }
         url = URL(self.url.replace(_PLACE, quoted))
-        return Request(self.method, url, headers, _filled(self.body, question))
+        return HttpCall(self.method, url, headers, _filled(self.body, question))
 
 
 def _asks(template: Any) -> bool:
@@ -211,7 +211,7 @@ def _filled(template: Any, question: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class HttpCall:
     """What is sent; `body` is written as JSON, None is none."""
 
     method: str
@@ -294,7 +294,7 @@ class HttpClient:
     async def __aexit__(self, *_: object) -> None:
         await self._session.close()
 
-    async def send(self, request: Request, *, timeout_s: float) -> Received:
+    async def send(self, request: HttpCall, *, timeout_s: float) -> Received:
         """A reply of status 2xx; each attempt may take so long.
 
         Raises:
@@ -311,7 +311,7 @@ class HttpClient:
             await asyncio.sleep(wait)
         raise AssertionError("attempts have no end")
 
-    async def _attempt(self, request: Request, timeout_s: float) -> Received:
+    async def _attempt(self, request: HttpCall, timeout_s: float) -> Received:
         try:
             return await self._exchange(request, timeout_s)
         except TimeoutError:
@@ -327,7 +327,7 @@ class HttpClient:
                 message, retry = f"the connection was lost: {reason}", request.method == "GET"
             raise CallFailed("transport", message, retry=retry) from error
 
-    async def _exchange(self, request: Request, timeout_s: float) -> Received:
+    async def _exchange(self, request: HttpCall, timeout_s: float) -> Received:
         data, headers = None, dict(request.headers)
         if request.body is not None:
             data = json.dumps(request.body).encode("ascii")  # half a surrogate pair goes as its escape

@@ -55,8 +55,8 @@ from judgecal.rag.evaluation.summary import (
     ANSWERED,
     CORRECTNESS,
     LEVEL,
+    AnswerVerdicts,
     Measured,
-    Verdicts,
     complexity_of,
     mean_of,
 )
@@ -228,7 +228,7 @@ class Panel:
         )
         return replace(self, columns=columns, pairs=pairs), (*left_out, *more)
 
-    def verdicts(self, row: ReadRow, journal: Journal) -> dict[str, Verdicts]:
+    def verdicts(self, row: ReadRow, journal: Journal) -> dict[str, AnswerVerdicts]:
         """What the journal holds of an answer, by column; without those that it has nothing for."""
         said = {}
         for column in self.columns:
@@ -237,7 +237,7 @@ class Panel:
                 said[column.name] = self._verdicts(journal, judge, row.shown(judge.judge))
         return said
 
-    def _verdicts(self, journal: Journal, judge: LoadedJudge, item: Item) -> Verdicts:
+    def _verdicts(self, journal: Journal, judge: LoadedJudge, item: Item) -> AnswerVerdicts:
         repeats = range(self._repeats_of(judge.judge))
         rows = tuple(judgement_of(journal, judge.judge, item, repeat=repeat) for repeat in repeats)
         failed = next((row for row in rows if row.verdict is None), None)
@@ -247,7 +247,7 @@ class Panel:
         shares = raw = tuple(_share(row.verdict, item_scale(judge.judge)) for row in rows)
         if judge.lock is not None and (to_people := judge.lock.calibration) is not None:
             shares = tuple(_share(to_people.apply(row.verdict), judge.rule.people) for row in rows)
-        return Verdicts(shares, raw, error, rows)
+        return AnswerVerdicts(shares, raw, error, rows)
 
 
 def _share(label: Label | None, scale: Scale) -> float | None:
@@ -449,7 +449,7 @@ class SystemRun:
         notes += [note for judge in panel.members if judge.lock for note in judge.lock.favour_notes]
         return panel, measured, (*notes, *stored_notes([*judgements, *of_pairs])), preferences
 
-    def _measured(self, answer: SystemAnswer, panel: Panel, verdicts: dict[str, Verdicts]) -> Measured:
+    def _measured(self, answer: SystemAnswer, panel: Panel, verdicts: dict[str, AnswerVerdicts]) -> Measured:
         question, names = self._by_group[answer.question], [column.name for column in panel.columns]
         answerable = question.answerable and answer.system not in self._withholding
         shares = {name: verdicts[name].share if name in verdicts else None for name in names}

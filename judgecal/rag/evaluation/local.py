@@ -22,7 +22,7 @@ from judgecal.engine import CallFailed
 from judgecal.engine.log import now
 from judgecal.errors import InputError
 from judgecal.experiment import CostEstimate, models_of, together
-from judgecal.goldset import Document
+from judgecal.goldset import GoldDocument
 from judgecal.judges import Respondent
 from judgecal.models import ModelSpec
 from judgecal.rag.answering.answerer import Answerer
@@ -142,7 +142,7 @@ class LocalSystem(System):
 
     name: str
     table: LocalConfig
-    documents: Callable[[], Sequence[Document]]  # the texts that are searched
+    documents: Callable[[], Sequence[GoldDocument]]  # the texts that are searched
     workspace: Workspace  # where signatures and model aliases are found
 
     @property

@@ -73,7 +73,7 @@ def price_of(row: Judgement, model: ModelSpec | None) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class RankedContext:
     """A chunk that was found, and what is handed over: the chunk itself, or the document that it is of."""
 
     text: str
@@ -84,7 +84,7 @@ class Candidate:
 class Retrieved:
     """The candidates for a question, best first, or why there are none."""
 
-    candidates: tuple[Candidate, ...] = ()
+    candidates: tuple[RankedContext, ...] = ()
     failure: Failure | None = None
     seconds: float | None = None
     cost_usd: float | None = 0.0
@@ -128,13 +128,13 @@ class Searched:
             return Retrieved(failure=failure)
         start = time.perf_counter()
         hits = self.index.search([question], k if parents is None else (k - 1) * self._most + 1)
-        candidates: dict[str, Candidate] = {}
+        candidates: dict[str, RankedContext] = {}
         for number, score in zip(hits.chunks[0].tolist(), hits.scores[0].tolist(), strict=True):
             chunk = self.chunks[number]
             name = chunk.chunk_id if parents is None else chunk.document_id
             text = chunk.text.strip()
             handed = text if parents is None else parents[chunk.document_id].strip()
-            candidates.setdefault(name, Candidate(text, Context(handed, chunk.document_id, score)))
+            candidates.setdefault(name, RankedContext(text, Context(handed, chunk.document_id, score)))
         seconds = added(query.seconds, time.perf_counter() - start)
         return Retrieved(tuple(candidates.values())[:k], None, seconds, query.cost_usd)
 
@@ -291,7 +291,7 @@ def _reranked(reranker: Respondent, before: Retrieved, rows: Sequence[Judgement]
     else:
         scores = [float(row.verdict or 0) for row in rows]
     scored = [
-        Candidate(candidate.text, dataclasses.replace(candidate.context, score=score))
+        RankedContext(candidate.text, dataclasses.replace(candidate.context, score=score))
         for candidate, score in zip(before.candidates, scores, strict=True)
     ]
     model, times = reranker.model, [row.latency_s for row in rows]

@@ -47,7 +47,7 @@ from judgecal.rag.evaluation.question_drafts import (
     Draft,
     Maker,
     Pool,
-    Request,
+    QuestionRequest,
     Seen,
     checks,
     criticise,
@@ -274,7 +274,7 @@ class MakeRun:
         self.experiment.write_summary(result)
         return result
 
-    def _next_round(self) -> list[Request]:
+    def _next_round(self) -> list[QuestionRequest]:
         """The requests of as many questions as are still wanted, no document above its number."""
         taken = Counter(name for draft in self.accepted.values() for name in draft.request.documents)
         pools = self.pools.values()
@@ -289,7 +289,7 @@ class MakeRun:
                 [who], items, journal=journal, options=options, budget=budget, label=label
             )
 
-    def _drafted(self, requests: Sequence[Request], seen: Seen, budget: Budget) -> list[Draft]:
+    def _drafted(self, requests: Sequence[QuestionRequest], seen: Seen, budget: Budget) -> list[Draft]:
         """The drafts of a round, those turned down that a rule does not let pass."""
         rows: dict[str, Judgement] = {}
         with self._asking(self.replies, budget) as ask:

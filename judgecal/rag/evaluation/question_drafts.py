@@ -18,7 +18,7 @@ from functools import cached_property
 from rapidfuzz import fuzz, process, utils
 
 from judgecal.engine import ParsedReply
-from judgecal.goldset import Document
+from judgecal.goldset import GoldDocument
 from judgecal.judges import Judge, Respondent
 from judgecal.rag.answering.answerer import Writer
 from judgecal.rag.retrieval.chunking import Chunk, ChunkOptions, chunks_of
@@ -49,7 +49,7 @@ _TELLING = re.compile(r"\d+|\b[A-Z]\w+")  # what tells apart two questions that 
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class QuestionRequest:
     """A question that is asked for: `name` (`factoid-0001`), and the passages that it is to be made of."""
 
     name: str
@@ -86,7 +86,7 @@ class Maker(Writer):
 class Draft:
     """What became of a request."""
 
-    request: Request
+    request: QuestionRequest
     question: str = ""
     answer: str = ""
     quotes: tuple[str, ...] = ()  # as they stand in the documents of the request
@@ -101,7 +101,7 @@ class Draft:
 class Corpus:
     """The documents with their passages, which BM25 has indexed."""
 
-    def __init__(self, documents: Sequence[Document]) -> None:
+    def __init__(self, documents: Sequence[GoldDocument]) -> None:
         self.documents = {each.document_id: each for each in documents if each.text.strip()}
         chunks = chunks_of(self.documents.values(), _PASSAGES)
         self.passages = [chunk for chunk in chunks if len(chunk.text.split()) >= _LEAST_WORDS]
@@ -114,7 +114,7 @@ class Corpus:
         """The k passages that share most with a text, best first."""
         return [self.passages[number] for number in self._by_passage.search([text], k).chunks[0].tolist()]
 
-    def requests(self, kind: str, *, seed: int) -> Iterator[Request]:
+    def requests(self, kind: str, *, seed: int) -> Iterator[QuestionRequest]:
         """Every passage once, from document to document in an order drawn by the seed.
 
         Where a kind needs a pair, the other passage is one that shares much with the first, of another
@@ -140,7 +140,7 @@ class Corpus:
                     other = min(others, key=lambda chunk: used[chunk.document_id])
                     used[other.document_id] += 1
                 number += 1
-                yield Request(f"{kind}-{number:04d}", kind, passage, other)
+                yield QuestionRequest(f"{kind}-{number:04d}", kind, passage, other)
 
 
 @dataclass
@@ -148,8 +148,8 @@ class Pool:
     """The requests of one kind that are left, and how many may still be made."""
 
     wanted: int
-    more: Iterator[Request]  # not asked for yet; made when they are taken
-    left: deque[Request] = field(default_factory=deque)  # passed over, as their documents had enough
+    more: Iterator[QuestionRequest]  # not asked for yet; made when they are taken
+    left: deque[QuestionRequest] = field(default_factory=deque)  # passed over, as their documents had enough
     kept: int = 0
     made: int = 0
 
@@ -158,9 +158,9 @@ class Pool:
         """How many requests may still be made."""
         return DRAFTS_PER_QUESTION * self.wanted - self.made
 
-    def take(self, taken: Counter[str], per_document: int) -> Iterator[Request]:
+    def take(self, taken: Counter[str], per_document: int) -> Iterator[QuestionRequest]:
         """The requests of the next round; those of documents that have enough stay, if a draft falls out."""
-        stay: list[Request] = []
+        stay: list[QuestionRequest] = []
         need = min(self.wanted - self.kept, self.may)
         while need > 0:
             request = self.left.popleft() if self.left else next(self.more, None)
@@ -185,7 +185,7 @@ class Pool:
         return f"no passage is left: {self.made} drafts were made"
 
 
-def read_draft(request: Request, row: Judgement, corpus: Corpus) -> Draft:
+def read_draft(request: QuestionRequest, row: Judgement, corpus: Corpus) -> Draft:
     """A reply as a draft, turned down where a rule does it."""
     if row.verdict is None:
         kind = row.error.kind if row.error else "parse"
@@ -221,7 +221,7 @@ def read_draft(request: Request, row: Judgement, corpus: Corpus) -> Draft:
     return draft
 
 
-def expected_draft(request: Request, corpus: Corpus) -> Draft:
+def expected_draft(request: QuestionRequest, corpus: Corpus) -> Draft:
     """What may be drafted, for the bound of a preview: the whole passage as its quote."""
     passages = [request.passage, *([request.other] if request.other else [])]
     if request.kind == UNANSWERABLE:

@@ -22,7 +22,7 @@ from judgecal.experiment import (
     open_experiment,
     plan_experiment,
 )
-from judgecal.goldset import Document
+from judgecal.goldset import GoldDocument
 from judgecal.rag.answering.questions import Question
 from judgecal.rag.evaluation.comparisons import (
     FactorCurve,
@@ -90,7 +90,7 @@ class EvaluateRun:
         return self.source.asked[: self.options.limit or self.config.tables.questions.limit]
 
     @cached_property
-    def collection(self) -> tuple[tuple[Document, ...], tuple[str, ...]]:
+    def collection(self) -> tuple[tuple[GoldDocument, ...], tuple[str, ...]]:
         """The documents that systems search, empty where there are none; and what was noticed in them."""
         path = self.config.tables.documents.path
         return (self.source.documents, ()) if path is None else read_documents(self._folder / path)
@@ -332,7 +332,7 @@ def _curves(run: EvaluateRun, measured: Sequence[Measured]) -> Iterator[FactorCu
 
 
 def _asked(
-    source: QuestionSource, questions: Sequence[Question], documents: Sequence[Document]
+    source: QuestionSource, questions: Sequence[Question], documents: Sequence[GoldDocument]
 ) -> AskedQuestions:
     """What was asked, and how many questions name a document that is there."""
     there = {document.document_id for document in documents}

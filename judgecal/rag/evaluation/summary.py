@@ -30,7 +30,7 @@ Unscored = Literal["drop", "wrong"]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdicts:
+class AnswerVerdicts:
     """What the judge of a column said of one answer, a repeat each."""
 
     shares: tuple[float | None, ...]
@@ -71,7 +71,7 @@ class Measured:
     measures: Mapping[str, float | None]
     n_unscored: int = 0  # judgements that were asked for and gave no verdict
     # by column; one whose judge the answer has nothing for is not there
-    verdicts: Mapping[str, Verdicts] = field(default_factory=dict)
+    verdicts: Mapping[str, AnswerVerdicts] = field(default_factory=dict)
 
     @property
     def total(self) -> float | None:

@@ -2,7 +2,7 @@
 
 from judgecal.rag.retrieval.collection import (
     Collection,
-    Question,
+    Query,
     collection_of_files,
     collection_of_gold,
     read_qrels,
@@ -11,7 +11,14 @@ from judgecal.rag.retrieval.ranking import Run, read_run
 from judgecal.rag.retrieval.result import RetrievalOptions, RetrievalResult, measure_retrieval
 
 __all__ = [
-    "Collection", "Question", "RetrievalOptions", "RetrievalResult", "Run",
-    "collection_of_files", "collection_of_gold", "measure_retrieval", "read_qrels",
+    "Collection",
+    "Query",
+    "RetrievalOptions",
+    "RetrievalResult",
+    "Run",
+    "collection_of_files",
+    "collection_of_gold",
+    "measure_retrieval",
+    "read_qrels",
     "read_run",
 ]  # fmt: skip

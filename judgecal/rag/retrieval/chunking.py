@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from judgecal.errors import refuse
-from judgecal.goldset import Document
+from judgecal.goldset import GoldDocument
 from judgecal.goldset.wording import Span, sentence_spans
 
 
@@ -48,7 +48,7 @@ class Chunk:
     text: str  # with the overlap before it where there is one
 
 
-def chunks_of(documents: Iterable[Document], options: ChunkOptions | None = None) -> list[Chunk]:
+def chunks_of(documents: Iterable[GoldDocument], options: ChunkOptions | None = None) -> list[Chunk]:
     """Cut documents into chunks, in their order; a document of white space alone has none.
 
     Every character of any other document stands in exactly one chunk, but for overlap.
@@ -58,7 +58,7 @@ def chunks_of(documents: Iterable[Document], options: ChunkOptions | None = None
     return [chunk for document in documents if document.text.strip() for chunk in _cut(document, options)]
 
 
-def _cut(document: Document, options: ChunkOptions) -> Iterator[Chunk]:
+def _cut(document: GoldDocument, options: ChunkOptions) -> Iterator[Chunk]:
     text, first = document.text, 0
     sentences = [piece for span in sentence_spans(text) for piece in _no_longer(text, span, options.max)]
     pieces = _joined(text, sentences)

@@ -11,12 +11,12 @@ from functools import cached_property
 from pathlib import Path
 
 from judgecal.errors import InputError, listed, refuse
-from judgecal.goldset import Document, GoldSet
+from judgecal.goldset import GoldDocument, GoldSet
 from judgecal.goldset.wording import grouped
 from judgecal.tables import Columns, Row, Table, decode, read_bytes, read_table
 from judgecal.workspace import shown
 
-_Placed = tuple[Document, str]
+_Placed = tuple[GoldDocument, str]
 """A document and where it stands."""
 
 _ENDINGS = (".txt", ".text", ".md")  # of a document's file
@@ -32,7 +32,7 @@ _USUAL = Columns()
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class Query:
     """A question and what is known of its documents; its text is empty where only qrels and a run were given.
 
     `grades`: document id to relevance, in the order given; above 0 a reference document, else judged only.
@@ -53,8 +53,8 @@ class Collection:
     """Documents and questions, both in file order with unique ids, and what was noticed while reading."""
 
     name: str  # what the results are called after: a gold set, a file, a split
-    documents: tuple[Document, ...] | None  # None where only qrels and a run were given
-    questions: tuple[Question, ...]
+    documents: tuple[GoldDocument, ...] | None  # None where only qrels and a run were given
+    questions: tuple[Query, ...]
     documents_from: str  # as the run line names it
     questions_from: str
     graded: bool = False  # by qrels: a document may have been judged and be no reference
@@ -104,11 +104,11 @@ class _Pile:
     """Documents as they are read: an id may come again with the same text, never with another one."""
 
     def __init__(self) -> None:
-        self._first: dict[str, tuple[Document, str]] = {}
+        self._first: dict[str, tuple[GoldDocument, str]] = {}
         self.repeated: Counter[str] = Counter()
         self.problems: list[str] = []
 
-    def add(self, document: Document, where: str) -> None:
+    def add(self, document: GoldDocument, where: str) -> None:
         """One document, and where it stands."""
         name = document.document_id
         before, first = self._first.setdefault(name, (document, where))
@@ -121,7 +121,7 @@ class _Pile:
         message = f"document {name!r} has another {what} than at {first}: give each document an id of its own"
         self.problems.append(f"{where}: {message}")
 
-    def documents(self) -> tuple[Document, ...]:
+    def documents(self) -> tuple[GoldDocument, ...]:
         """In the order of their first appearance."""
         refuse(self.problems)
         return tuple(document for document, _ in self._first.values())
@@ -137,7 +137,7 @@ def collection_of_gold(gold: GoldSet) -> Collection:
     accepted = (item for item in gold.items if item.group not in gold.turned_down)
     groups = grouped(accepted, lambda item: item.group)
     questions = tuple(
-        Question(group, items[0].question, {name: 1 for item in items for name in item.reference_documents})
+        Query(group, items[0].question, {name: 1 for item in items for name in item.reference_documents})
         for group, items in groups.items()
     )
     source = f"gold:{gold.name}@{gold.sha256[:12]}"
@@ -171,7 +171,7 @@ def collection_of_files(
             of = f"{len(missing)} of {len(judged or {})} questions of the qrels are not in {questions.name}"
             notes.append(f"{of}, so we could not ask them: {listed(missing)}")
     else:
-        asked = tuple(Question(name, "", grades) for name, grades in (judged or {}).items())
+        asked = tuple(Query(name, "", grades) for name, grades in (judged or {}).items())
     path = documents or questions or qrels or Path("run")
     return Collection(
         name=path.resolve().parent.name if path.stem in _SAYS_NOTHING else path.stem,
@@ -185,7 +185,7 @@ def collection_of_files(
     )
 
 
-def _documents(path: Path, columns: Columns, pile: _Pile, notes: list[str]) -> tuple[Document, ...]:
+def _documents(path: Path, columns: Columns, pile: _Pile, notes: list[str]) -> tuple[GoldDocument, ...]:
     """The documents of a table, folder or file, by way of a pile; what else was seen goes to `notes`."""
     rows: Iterable[_Placed]
     if path.is_dir():
@@ -206,7 +206,7 @@ def _file(path: Path) -> _Placed:
     """The document in a file; its id is the name without ending."""
     text, problems = decode(read_bytes(path), shown(path))
     refuse(problems)
-    return Document(path.stem, None, text), shown(path)
+    return GoldDocument(path.stem, None, text), shown(path)
 
 
 def _folder(path: Path, notes: list[str]) -> list[_Placed]:
@@ -236,7 +236,7 @@ def _table_of_documents(path: Path, columns: Columns, problems: list[str]) -> It
     for row in table.rows:
         if row.cells[name].strip():
             headed = (row.cells[title] or None) if title else None
-            yield Document(row.cells[name], headed, row.cells[text]), table.at(row)
+            yield GoldDocument(row.cells[name], headed, row.cells[text]), table.at(row)
         else:
             problems.append(f"{table.at(row)}: {name} is empty: give the document an id or remove the row")
 
@@ -248,7 +248,7 @@ def _column(table: Table, given: str | None, usual: Sequence[str]) -> str:
 
 def _questions(
     path: Path, columns: Columns, judged: Mapping[str, Mapping[str, int]] | None
-) -> tuple[Question, ...]:
+) -> tuple[Query, ...]:
     """The questions of a table; those of several rows with the references of all of them."""
     table = read_table(path)
     columns = columns.resolved(table.columns, only=())
@@ -256,7 +256,7 @@ def _questions(
     id_column = columns.group or next((name for name in _QUESTION_ID if name in table.columns), None)
     reference = None if judged is not None else _column(table, columns.reference, _REFERENCE)
     table.require(*(name for name in (text, id_column, reference) if name is not None))
-    questions: dict[str, Question] = {}
+    questions: dict[str, Query] = {}
     problems: list[str] = []
     for row in table.rows:
         name = row.cells[id_column] if id_column else f"line-{row.line}"
@@ -273,7 +273,7 @@ def _questions(
                 grades |= dict.fromkeys(references_in(row, reference, columns.reference_separator), 1)
             else:
                 grades |= (judged or {}).get(name, {})
-            questions[name] = Question(name, row.cells[text], grades)
+            questions[name] = Query(name, row.cells[text], grades)
     refuse(problems)
     return tuple(questions.values())
 

@@ -12,7 +12,7 @@ from judgecal.rag.retrieval.result import RetrievalResult, WorstQuestion
 from judgecal.records import Estimate, Headline
 from judgecal.report.charts import Frame, Mark, Tick, apart
 from judgecal.report.document import Document, Paragraph, Picture, Section, section, stored_document, table
-from judgecal.report.explorer import Explorer, Row
+from judgecal.report.explorer import Explorer, ExplorerRow
 from judgecal.report.numbers import DASH, count, count_of, estimate, interval, percent, plain, points
 from judgecal.report.wording import sentence, sentences
 from judgecal.workspace import Workspace
@@ -35,7 +35,7 @@ def retrieval_report(workspace: Workspace, experiment: Experiment, _margin: floa
             gold = load_gold(result.gold, workspace=workspace)
             texts = {document.document_id: document.text for document in gold.documents}
 
-    def row(worst: WorstQuestion) -> Row:
+    def row(worst: WorstQuestion) -> ExplorerRow:
         def passage(document: str, title: str | None) -> str:
             return f"{document}{f' ({title})' if title else ''}\n\n{texts.get(document, '')}".strip()
 
@@ -45,7 +45,7 @@ def retrieval_report(workspace: Workspace, experiment: Experiment, _margin: floa
             *((f"Came {place}.", text) for place, text in enumerate(came, 1)),
         ]
         first, rank = next(iter(came), "").partition("\n")[0], str(worst.rank or "not found")
-        return Row(worst.question_id, worst.question, first, further=further, label=rank)
+        return ExplorerRow(worst.question_id, worst.question, first, further=further, label=rank)
 
     rows, title = [row(worst) for worst in result.worst], "questions whose passage came last"
     explorer = Explorer(f"{len(rows)} {title}", rows, heads=_HEADS, n_sealed=result.n_test_questions)
