@@ -11,9 +11,10 @@ import pytest
 
 from judgecal.artefacts import validated
 from judgecal.rag.answering.questions import Question
-from judgecal.rag.evaluation import system as system_room
+from judgecal.rag.evaluation import recorded as recorded_room
 from judgecal.rag.evaluation.function import FunctionConfig, FunctionSystem
-from judgecal.rag.evaluation.system import RecordedConfig, RecordedSystem, SystemAnswer
+from judgecal.rag.evaluation.recorded import RecordedConfig, RecordedSystem
+from judgecal.rag.evaluation.system import SystemAnswer
 from judgecal.records import Context, Failure
 from judgecal.tables import read_table
 from tests.support import evaluated
@@ -199,7 +200,7 @@ def test_rows_that_name_no_question_are_counted_and_the_file_read_once(
 ) -> None:
     rows = [*ROWS[:2], {**ROWS[0], "question": "a sealed one?"}]
     system, read = recorded(tmp_path, rows, system="a"), []
-    monkeypatch.setattr(system_room, "read_table", lambda path: read.append(path) or read_table(path))
+    monkeypatch.setattr(recorded_room, "read_table", lambda path: read.append(path) or read_table(path))
     assert system.shows_contexts
     evaluated.ask(system, QUESTIONS, tmp_path)
     said = "judgecal: mine: 1 of 3 rows of answers.jsonl name no question that we asked\n"

@@ -18,7 +18,7 @@ from judgecal.rag.evaluation.config import (
     SystemTable,
 )
 from judgecal.rag.evaluation.local import LocalConfig
-from judgecal.rag.evaluation.system import RecordedConfig
+from judgecal.rag.evaluation.recorded import RecordedConfig
 from judgecal.tables import read_table
 
 _JUDGE = "correctness_v3@embedded"

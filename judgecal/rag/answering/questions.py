@@ -1,4 +1,4 @@
-"""What an answerer is asked, one question a group (no label is read); and answers recorded elsewhere.
+"""What an answerer is asked, one question a group; no label is read.
 
 A set marks a question that has no answer: by the field `answerable` (no), the tag `unanswerable` or the rule
 `expect.refuse` of its items. Where it marks none, a reference that says that there is nothing to find does.
@@ -10,23 +10,19 @@ where it is blank. A refusal in other words is missed, and counts as an answer.
 
 from __future__ import annotations
 
-import hashlib
-import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from judgecal.errors import InputError, listed, refuse
-from judgecal.goldset import Columns, GoldSet
+from judgecal.goldset import GoldSet
 from judgecal.goldset.wording import grouped
 from judgecal.models.embedded.text import take_apart
 from judgecal.records import Context, Item, well_formed
 from judgecal.scale import Scale
-from judgecal.tables import Row, Table, read_table
 
 _YES_OR_NO = Scale.parse("binary")
 _SOURCE = r"(?:documents?|contexts?|texts?|passages?|articles?|sources?)"
@@ -164,109 +160,4 @@ def by_group(items: Iterable[Item]) -> tuple[Question, ...]:
             marks.get(group, True) if marks else None,
         )
         for group, rows in groups.items()
-    )
-
-
-_QUESTION_COLUMNS = ("question_id", "group", "question")
-_Key = tuple[str, str]
-"""A system and the group of a question."""
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedAnswers:
-    """Answers read from a file."""
-
-    name: str
-    sha256: str
-    columns: Mapping[str, str | None]  # which column was read as what
-    rows: Mapping[str, Mapping[str, str]]  # system -> group -> answer, in the order of the file
-    unmatched: tuple[str, ...]  # what rows name that is no question
-    n_rows: int
-    contexts: Mapping[_Key, tuple[Context, ...]] = field(default_factory=dict)  # empty without such a column
-    latency_s: Mapping[_Key, float] = field(default_factory=dict)  # without those whose cell is empty
-    errors: Mapping[_Key, str] = field(default_factory=dict)  # why there is no answer, as the file says it
-
-    def config(self) -> dict[str, Any]:
-        """What a configuration says of it."""
-        return {"file": self.name, "sha256": self.sha256, **self.columns}
-
-
-def read_answers(
-    path: Path,
-    questions: Sequence[Question],
-    question_column: str | None,
-    answer_column: str,
-    system_column: str | None,
-    *,
-    measured: bool = False,
-    table: Table | None = None,
-) -> RecordedAnswers:
-    """`--answers FILE`: answers of a system elsewhere to the questions of a set, in any format of tables.
-
-    A question is named by its id or by its text; a wording that two questions share names neither. Without a
-    question column it is `question_id`, `group` or `question`, the first that is there; the system is column
-    `system`, and without it the file is one system. Where what was `measured` is asked for, columns
-    `contexts`, `latency_s` and `error` are read too, if they are there. `table` is the file, if it was read
-    already.
-    """
-    table = table or read_table(path)
-    usual = next((name for name in _QUESTION_COLUMNS if name in table.columns), _QUESTION_COLUMNS[0])
-    question_column = question_column or usual
-    system_column = system_column or ("system" if "system" in table.columns else None)
-    contexts = ("contexts",) if measured and "contexts" in table.columns else ()
-    columns = Columns(question_column, answer_column, system=system_column, contexts=contexts)
-    table.require(*columns.names)
-    wordings = Counter(each.question.strip() for each in questions)
-    by_name = {
-        each.question.strip(): each.group for each in questions if wordings[each.question.strip()] == 1
-    }
-    by_name |= {each.group.strip(): each.group for each in questions}
-    problems: list[str] = []
-    unmatched: list[str] = []
-    matched: dict[_Key, tuple[Item, Row]] = {}
-    for row in table.rows:
-        item: Item = columns.read_item(row, table.at(row), item_id="", problems=problems)
-        system, group = item.system or path.stem, by_name.get(well_formed(item.question).strip())
-        if group is None:
-            unmatched.append(item.question)
-            continue
-        _, first = matched.setdefault((system, group), (item, row))
-        if first is not row:
-            already = f"{system} answers {group} on line {first.line} already"
-            problems.append(f"{table.at(row)}: {already}: keep one row")
-    latency_s: dict[_Key, float] = {}
-    for key, (_, row) in matched.items() if measured and "latency_s" in table.columns else ():
-        cell = row.cells["latency_s"].strip()
-        try:
-            seconds = float(cell or 0)
-        except ValueError:
-            seconds = math.nan
-        if not 0 <= seconds < math.inf:
-            wrong = f"column 'latency_s': must be seconds from 0, found {cell!r:.40}"
-            problems.append(f"{table.at(row)}: {wrong}")
-        if cell:
-            latency_s[key] = seconds
-    refuse(problems)
-    if not matched:
-        looks = questions[0]
-        raise InputError(
-            f"{table.where}: no value of column {question_column} is a question of the set (found "
-            f"{unmatched[0]!r}; questions look like {looks.group!r} or {looks.question!r})"
-        )
-    rows: dict[str, dict[str, str]] = {}
-    for (system, group), (item, _) in matched.items():
-        rows.setdefault(system, {})[group] = item.answer
-    errors = (
-        {key: row.cells.get("error", "").strip() for key, (_, row) in matched.items()} if measured else {}
-    )
-    return RecordedAnswers(
-        path.name,
-        hashlib.sha256(path.read_bytes()).hexdigest(),
-        {"question_column": question_column, "answer_column": answer_column, "system_column": system_column},
-        rows,
-        tuple(unmatched),
-        len(table.rows),
-        {key: item.contexts for key, (item, _) in matched.items()} if contexts else {},
-        latency_s,
-        {key: error for key, error in errors.items() if error},
     )

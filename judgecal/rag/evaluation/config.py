@@ -24,7 +24,8 @@ from judgecal.rag.evaluation.function import FunctionConfig, FunctionSystem
 from judgecal.rag.evaluation.http import HttpSystem
 from judgecal.rag.evaluation.http_client import HttpConfig
 from judgecal.rag.evaluation.local import LocalConfig, LocalSystem
-from judgecal.rag.evaluation.system import RecordedConfig, RecordedSystem, Setting, System
+from judgecal.rag.evaluation.recorded import RecordedConfig, RecordedSystem
+from judgecal.rag.evaluation.system import Setting, System
 from judgecal.rag.retrieval import collection_of_files
 from judgecal.rag.retrieval.collection import references_in
 from judgecal.tables import read_table

@@ -9,36 +9,22 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import hashlib
 import json
 import math
 import numbers
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, get_args
-
-from pydantic import BaseModel, ConfigDict
+from typing import Any, Protocol
 
 from judgecal.engine import Budget, Progress
 from judgecal.engine.log import Log
 from judgecal.engine.run import run_to_end
-from judgecal.errors import InputError, listed, notice, unknown_name
+from judgecal.errors import notice
 from judgecal.experiment import CostEstimate, RunOptions
 from judgecal.models import ModelSpec
-from judgecal.rag.answering.questions import Question, RecordedAnswers, read_answers
-from judgecal.records import (
-    RETRIED_ON_RESUME,
-    Context,
-    ErrorKind,
-    Failure,
-    Item,
-    as_plain,
-    digest,
-    well_formed,
-)
-from judgecal.tables import Table, read_table
+from judgecal.rag.answering.questions import Question
+from judgecal.records import RETRIED_ON_RESUME, Context, Failure, Item, as_plain, digest, well_formed
 
 MOST_BYTES = 10_000_000
 """The longest answer that is taken, its contexts included; contexts are larger than what a judge says."""
@@ -315,126 +301,3 @@ async def ask_at_once(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-# --- systems whose answers stand in a file
-
-
-class RecordedConfig(BaseModel):
-    """The table of such a system."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-    answers: str  # the file: CSV, TSV, JSONL, xlsx or Parquet
-    system: str | None = None  # whose rows, where the file holds those of several
-    question_column: str | None = None  # its id or text, by default `question_id`, `group` or `question`
-    answer_column: str = "answer"  # what was answered; empty is an answer without a word
-    system_column: str | None = None  # whose answer it is, by default `system`
-    own_contexts: bool = False  # whether they rest on the contexts that each question of the set brings along
-
-
-@dataclass
-class RecordedSystem(System):
-    """A table of answers as `judgecal answer --answers` reads it: it is asked nothing.
-
-    Columns `contexts` (a text, or a list of texts or of `{document_id, text, score}`), `latency_s` (seconds)
-    and `error` (why there is no answer, perhaps with one of our kinds in front, as in "timeout: no reply")
-    are taken too where they are there. So state 2 of an evaluation can be read.
-    """
-
-    name: str
-    table: RecordedConfig
-
-    @cached_property
-    def _rows(self) -> Table:
-        return read_table(Path(self.table.answers))
-
-    @cached_property
-    def shows_contexts(self) -> bool:
-        """Whether some row of this system has contexts; an empty list is some."""
-        if self.table.own_contexts:
-            return True
-        system, column = self.table.system, self.table.system_column or "system"
-        return any(
-            row.cells.get("contexts", "").strip()
-            for row in self._rows.rows
-            if system is None or row.cells.get(column, "").strip() == system
-        )
-
-    def config(self) -> dict[str, Any]:
-        """The table with the file's sha256 in the place of its path."""
-        sha256 = hashlib.sha256(Path(self.table.answers).read_bytes()).hexdigest()
-        return {**self.table.model_dump(exclude={"answers"}), "sha256": sha256}
-
-    def check(self, questions: Sequence[Question]) -> list[str]:
-        try:
-            self._read(questions)
-        except InputError as error:
-            return list(error.problems)
-        return []
-
-    def preview(self, questions: Sequence[Question], asking: Asking) -> CostEstimate:
-        return CostEstimate(0, len(questions), 0, 0.0)
-
-    def answer(self, questions: Sequence[Question], asking: Asking) -> list[SystemAnswer]:
-        recorded, system = self._read(questions)
-        if recorded.unmatched:  # counted alone, as they may name sealed questions
-            n, of = len(recorded.unmatched), recorded.n_rows
-            notice(
-                f"judgecal: {self.name}: {n} of {of} rows of {recorded.name} name no question that we asked"
-            )
-        contexts = self.shows_contexts
-        answers = [_recorded(recorded, system, one, self.name, contexts=contexts) for one in questions]
-        if not self.table.own_contexts:
-            return answers
-        return [
-            dataclasses.replace(answer, contexts=answer.contexts or question.contexts)
-            if answer.error is None
-            else answer
-            for answer, question in zip(answers, questions, strict=True)
-        ]
-
-    def _read(self, questions: Sequence[Question]) -> tuple[RecordedAnswers, str]:
-        """The answers of the file, and whose rows are this system's."""
-        table = self.table
-        recorded = read_answers(
-            Path(table.answers),
-            questions,
-            table.question_column,
-            table.answer_column,
-            table.system_column,
-            measured=True,
-            table=self._rows,
-        )
-        systems = list(recorded.rows)
-        if table.system is not None and table.system not in systems:
-            raise unknown_name(f"system in {recorded.name}", table.system, systems)
-        if table.system is None and len(systems) > 1:
-            raise InputError(f"{recorded.name}: holds the answers of {listed(systems)}: name one with system")
-        return recorded, table.system or systems[0]
-
-
-def _recorded(
-    recorded: RecordedAnswers, system: str, question: Question, name: str, *, contexts: bool
-) -> SystemAnswer:
-    """What the file has of a system and question, under a name.
-
-    An error of the file is of kind `server` where it does not name one of ours.
-    """
-    key = (system, question.group)
-    text, message = recorded.rows[system].get(question.group), recorded.errors.get(key)
-    error = None
-    if message is not None:
-        kind, _, rest = message.partition(": ")
-        ours: dict[str, ErrorKind] = {known: known for known in get_args(ErrorKind)}
-        text = None
-        error = Failure(ours[kind], rest or message) if kind in ours else Failure("server", message)
-    elif text is None:
-        error = Failure("parse", f"{recorded.name} has no row for this question")
-    return SystemAnswer(
-        name,
-        question.group,
-        text,
-        recorded.contexts.get(key) if contexts and error is None else None,
-        error=error,
-        latency_s=recorded.latency_s.get(key),
-    )
