@@ -77,18 +77,6 @@ def test_every_mistake_is_in_one_message(tmp_path: Path) -> None:
             "top_n is 3 in the system's table, and its levels are 1, 2",
         ),
         (ONE + SWEEP + "chunk.mix = [60, 90]", "systems: ours: unknown key 'mix': did you mean min or max?"),
-        (
-            ONE + SWEEP + '"chunk.min/chunk.max" = [[60, 90], 90]',
-            "a level is a list of 2 values, for chunk.min and chunk.max, found 90",
-        ),
-        (
-            ONE + "chunk = { max = 90 }\n" + SWEEP + '"chunk.min/chunk.max" = [[60, 90]]',
-            "chunk.min/chunk.max is [None, 90] in the system's table, and its levels are [60, 90]",
-        ),
-        (
-            ONE + SWEEP + '"chunk.max/top_n" = [[60, 1]]\ntop_n = [1]',
-            "top_n is in two factors: keep one of them",
-        ),
         (ONE + "[sweep.our]\ntop_n = [60, 90]", "sweep: unknown system 'our': did you mean ours?"),
         (ONE + "top_n = [1, 2]", "found [1, 2]; the levels of a sweep belong under [sweep.ours]"),
     ],
@@ -132,19 +120,6 @@ def test_one_at_a_time_holds_what_the_system_says() -> None:
     ]
     assert [is_base for _, _, is_base in found] == [False, False, True, False, False, False]
     assert found[0][1] == {"chunk": {"min": 9, "max": 128}, "top_n": 2, "strategy": "plain"}
-
-
-def test_a_pair_of_options_is_one_factor(tmp_path: Path) -> None:
-    text = ONE + SWEEP + '"chunk.min/chunk.max" = [[0, 128], [128, 256]]\ntop_n = [1, 2]\n'
-    found = read(tmp_path, text).systems
-    assert [one.name for one in found] == [
-        "ours(chunk.min/chunk.max=0/128, top_n=1)",
-        "ours(chunk.min/chunk.max=0/128, top_n=2)",
-        "ours(chunk.min/chunk.max=128/256, top_n=1)",
-    ]
-    assert [(one.options.chunk.min, one.options.chunk.max) for one in found] == [(0, 128)] * 2 + [(128, 256)]
-    held = text.replace('kind = "local"\n', 'kind = "local"\nchunk = { min = 128, max = 256 }\n')
-    assert [one.is_base for one in read(tmp_path, held).systems] == [False, True, False]
 
 
 def test_systems_side_by_side(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -38,9 +37,7 @@ KINDS: Mapping[str, type[BaseModel]] = {
     "answers": RecordedConfig,
 }
 """The keys of each kind of system."""
-_TOGETHER = "/"  # between the options of one factor: they change together
 _TABLE = ConfigDict(extra="forbid", strict=True)
-Cost = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class QuestionsTable(BaseModel):
@@ -99,8 +96,8 @@ class EvaluateConfig(BaseModel):
     documents: DocumentsTable = DocumentsTable()  # what systems search
     judges: JudgesTable = JudgesTable()  # who judges the answers
     systems: list[dict[str, Any]]  # who answers: a table each, with `name`, `kind` and the keys of its kind
-    # By the name of a system: an option, dotted, or several joined by `/`, and the list of its levels. Each
-    # is varied alone, the others held at what the system's table says, else at their first level.
+    # By the name of a system: an option, dotted, and the list of its levels. Each is
+    # varied alone, the others held at what the system's table says, else at their first level.
     sweep: dict[str, dict[str, Any]] = {}
 
     def problems(self) -> Iterator[str]:
@@ -197,7 +194,7 @@ def _read_systems(
         factors = {
             name: levels
             for name, levels in factors.items()
-            if isinstance(levels, list) and levels and all(_is_level(level, name) for level in levels)
+            if isinstance(levels, list) and levels and all(isinstance(level, Setting) for level in levels)
         }
     lists = [key for key, value in _flat(table) if isinstance(value, list)]
     systems = []
@@ -229,26 +226,20 @@ def sweep_problems(factors: Mapping[str, Any], table: Mapping[str, Any]) -> Iter
         if not isinstance(levels, list) or not levels:
             yield f"{factor}: give its levels as a list, found {levels!r:.60}"
             continue
-        if odd := [level for level in levels if not _is_level(level, factor)]:
-            names = factor.split(_TOGETHER)
-            needed = f"a list of {len(names)} values, for {' and '.join(names)}"
-            needed = needed if names[1:] else "a text, a number, true or false"
-            yield f"{factor}: a level is {needed}, found {odd[0]!r:.60}"
+        if odd := [level for level in levels if not isinstance(level, str | int | float | bool)]:
+            yield f"{factor}: a level is a text, a number, true or false, found {odd[0]!r:.60}"
             continue
         for a, b in itertools.combinations(levels, 2):
             if a == b or printed(a) == printed(b):
                 yield f"{factor}: the levels {a!r} and {b!r} are the same: keep one"
-        values = _held(held, factor)
-        if values is not None and not any(_same(values, level) for level in levels):
-            known = ", ".join(map(repr, levels))
-            yield f"{factor} is {values!r} in the system's table, and its levels are {known}"
-    swept = Counter(name for factor in factors for name in factor.split(_TOGETHER))
-    for name in [name for name, n in swept.items() if n > 1]:
-        yield f"{name} is in two factors: keep one of them"
+        value = held.get(factor)
+        if value is not None and not any(_same(value, level) for level in levels):
+            listed_levels = ", ".join(map(repr, levels))
+            yield f"{factor} is {value!r} in the system's table, and its levels are {listed_levels}"
 
 
 def variants(
-    table: Mapping[str, Any], factors: Mapping[str, Sequence[Any]]
+    table: Mapping[str, Any], factors: Mapping[str, Sequence[Setting]]
 ) -> Iterator[tuple[Mapping[str, Setting], Mapping[str, Any], bool]]:
     """The settings of each system of a table, the table with them, and whether it is the base of the others.
 
@@ -257,7 +248,7 @@ def variants(
     """
     held = dict(_flat(table))
     base = tuple(
-        next((place for place, level in enumerate(levels) if _same(_held(held, factor), level)), 0)
+        next((place for place, level in enumerate(levels) if _same(held.get(factor), level)), 0)
         for factor, levels in factors.items()
     )
     others = {
@@ -265,29 +256,23 @@ def variants(
         for n, levels in enumerate(factors.values())
         for place in range(len(levels))
     }
-    for at in sorted({base} | others):
-        chosen_levels = {factor: levels[n] for (factor, levels), n in zip(factors.items(), at, strict=True)}
-        filled = dict(table)
-        for factor, level in chosen_levels.items():
-            values = level if isinstance(level, list) else [level]
-            for name, value in zip(factor.split(_TOGETHER), values, strict=True):
-                *path, last = name.split(".")
-                inner = filled
-                for key in path:
-                    inner[key] = dict(inner[key]) if isinstance(inner.get(key), Mapping) else {}
-                    inner = inner[key]
-                inner[last] = value
+    for places in sorted({base} | others):
         settings = {
-            factor: printed(level) if isinstance(level, list) else level
-            for factor, level in chosen_levels.items()
+            factor: levels[place] for (factor, levels), place in zip(factors.items(), places, strict=True)
         }
-        yield settings, filled, bool(factors) and at == base
+        filled = dict(table)
+        for factor, level in settings.items():
+            *path, last = factor.split(".")
+            inner = filled
+            for key in path:
+                inner[key] = dict(inner[key]) if isinstance(inner.get(key), Mapping) else {}
+                inner = inner[key]
+            inner[last] = level
+        yield settings, filled, bool(factors) and places == base
 
 
-def printed(level: Any) -> str:
-    """A level as names show it, as TOML has it but for the quotes of a text; `256/512` of two options."""
-    if isinstance(level, list):
-        return _TOGETHER.join(map(printed, level))
+def printed(level: Setting) -> str:
+    """A level as names show it, as TOML has it but for the quotes of a text."""
     return str(level).lower() if isinstance(level, bool) else str(level)
 
 
@@ -299,19 +284,6 @@ def _flat(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]
             yield from _flat(value, name)
         else:
             yield name, value
-
-
-def _is_level(level: Any, factor: str) -> bool:
-    """Whether it is a value, or of a factor of several options a list with one for each."""
-    n = factor.count(_TOGETHER)
-    values = level if n and isinstance(level, list) else [level]
-    return len(values) == n + 1 and all(isinstance(value, str | int | float | bool) for value in values)
-
-
-def _held(held: Mapping[str, Any], factor: str) -> Any:
-    """What a system's table says of a factor, a list where it has several options; None where it is open."""
-    values = [held.get(name) for name in factor.split(_TOGETHER)]
-    return values if len(values) > 1 and any(value is not None for value in values) else values[0]
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -151,14 +151,12 @@ class RecordedSystem(System):
                 f"{table.where}: no value of column {columns.question} is a question of the set (found "
                 f"{unmatched[0]!r}; questions look like {looks.group!r} or {looks.question!r})"
             )
-        system = self.table.system
-        if system is not None and system not in answers:
-            raise unknown_name(f"system in {path.name}", system, list(answers))
-        if system is None and len(answers) > 1:
-            raise InputError(
-                f"{path.name}: holds the answers of {listed(list(answers))}: name one with system"
-            )
-        of_system = answers[next(iter(answers)) if system is None else system]
+        wanted, systems = self.table.system, list(answers)
+        if wanted is not None and wanted not in systems:
+            raise unknown_name(f"system in {path.name}", wanted, systems)
+        if wanted is None and len(systems) > 1:
+            raise InputError(f"{path.name}: holds the answers of {listed(systems)}: name one with system")
+        of_system = answers[wanted or systems[0]]
         return {group: answer for group, (answer, _) in of_system.items()}, unmatched
 
     def _columns(self) -> Columns:
