@@ -58,7 +58,7 @@ TABLE = {
         Command("judges", "cli.workspace:judges",
                 "List signatures, rules and suites, or check one of them.",
                 "correctness_v3",
-                documents={"JudgesHere": "report.listings:judges_here_document",
+                documents={"Listing": "report.listings:judges_here_document",
                            "ShownJudge": "report.listings:shown_judge_document"}),
     ),
     "Gold set": (

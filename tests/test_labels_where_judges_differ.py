@@ -23,7 +23,7 @@ from judgecal.stats.disagreement import (
     DrawnLabels,
     KnownClasses,
     Outlook,
-    TwoJudges,
+    VerdictPairs,
     draw_strata,
     labels_needed,
     loss_on_labels,
@@ -36,12 +36,12 @@ BINARY, TENS = Scale.parse("binary"), Scale.parse("percentage", step=10.0)
 N = 2000
 
 
-def two(old: Any, new: Any, scale: Scale = BINARY, metric: str = "macro_agreement") -> TwoJudges:
+def two(old: Any, new: Any, scale: Scale = BINARY, metric: str = "macro_agreement") -> VerdictPairs:
     old = np.asarray(old, dtype=np.float64)
-    return TwoJudges(old, np.asarray(new, dtype=np.float64), np.arange(len(old)), scale, metric)
+    return VerdictPairs(old, np.asarray(new, dtype=np.float64), np.arange(len(old)), scale, metric)
 
 
-def differing(n: int, *, passed: int, failed: int) -> TwoJudges:
+def differing(n: int, *, passed: int, failed: int) -> VerdictPairs:
     """Half of n rows pass by the old judge; the new one fails so many of these, and passes so many others."""
     old = np.arange(n) % 2.0
     new = old.copy()

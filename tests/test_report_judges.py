@@ -23,7 +23,7 @@ from judgecal.report.judges import agreement_plot, first_facts
 from judgecal.report.judges_headline import judges_headline
 from judgecal.report.markdown import escaped
 from judgecal.scale import Scale
-from judgecal.selection.decision import ChosenJudge, DecisionItems, JudgesDecision
+from judgecal.selection.decision import DecisionItems, Evidence, Recommendation
 from judgecal.stats.simultaneous import Losses
 from tests.support.command import Run
 from tests.support.gold import made_gold, made_items
@@ -176,8 +176,8 @@ def loss(low: float | None, value: float, high: float | None) -> Estimate:
 FAR = loss(0.2, 0.3, 0.4)
 ANN = PersonLoss("ann", loss(-0.1, -0.05, -0.01), 90)
 CONSTANT = FloorLoss("constant 50", FAR)
-CHEAPER = ChosenJudge("tied", "B", "A", ("B", "A"), 0.95, CONSTANT, tied=("B",))
-NOBODY = ChosenJudge("none", None, "A", (), 0.95, CONSTANT)
+CHEAPER = Recommendation("tied", "B", "A", ("B", "A"), 0.95, CONSTANT, tied=("B",))
+NOBODY = Recommendation("none", None, "A", (), 0.95, CONSTANT)
 LOSSES = (JudgeLoss("A", 0.9, 0.0, 0.0, 0.01, None), JudgeLoss("B", 0.89, 0.01, -0.01, 0.021, None))
 
 
@@ -192,11 +192,11 @@ def found_with(
     judges: tuple[JudgeLoss, ...] = LOSSES,
     constant: Estimate = FAR,
     people: tuple[PersonLoss, ...] = (ANN,),
-    pick: ChosenJudge = CHEAPER,
+    pick: Recommendation = CHEAPER,
     usd: float | None = 2.0,
     may_choose: bool = True,
     **gold: Any,
-) -> JudgesDecision:
+) -> Evidence:
     """Two judges, the dear one best, the cheap one shown to lose at most 2.1 points; all were asked twice."""
     about = {"labels_by": "people", "n_test_items": 0, "n_tied": 0, "ties_in_words": ""} | gold
     more = {"retest": None if gold else object(), "calibrated": {}, "stand_in": None, "kind": "recorded"}
@@ -211,7 +211,7 @@ def found_with(
         floor=(line("best constant", 0.5),),
     )
     floor = (FloorLoss("constant 50", constant),)
-    return JudgesDecision(
+    return Evidence(
         result=cast("AgreementResult", result),
         sampling="curated",
         basis=DecisionItems("open", 220, 110, may_choose),
@@ -244,7 +244,7 @@ def test_the_cheaper_judge_first_in_the_headline() -> None:
 
 
 def test_one_judge_and_test_items_alone() -> None:
-    one = found_with(judges=LOSSES[:1], pick=ChosenJudge("use", "A", "A", ("A",), 0.95, CONSTANT))
+    one = found_with(judges=LOSSES[:1], pick=Recommendation("use", "A", "A", ("A",), 0.95, CONSTANT))
     assert in_full(judges_headline(one)).startswith(
         "A may sort answers; whether it could replace a person is open. It agrees with people on 90.0% of "
         "answers [85.0, 95.0]"
@@ -259,7 +259,7 @@ def test_one_judge_and_test_items_alone() -> None:
 
 def test_what_is_not_known_is_said() -> None:
     free = FloorLoss("wer@local", loss(-0.01, 0.01, 0.03))
-    pick = ChosenJudge("tied", "A", "A", ("A",), 0.95, CONSTANT, 1200, "B", free=free)
+    pick = Recommendation("tied", "A", "A", ("A",), 0.95, CONSTANT, 1200, "B", free=free)
     found = judges_headline(found_with(people=(), usd=None, pick=pick, labels_by="project", n_test_items=90))
     assert "It is not shown to beat the free wer@local." in found.because
     lead = "A is 1.0 points above the free wer@local on the 110 questions of train and dev (-1.0 to 3.0)."

@@ -27,7 +27,7 @@ from judgecal.scale import Label, Scale
 from judgecal.selection.confirm import calibrate
 from judgecal.selection.lock import LockedGold, load_lock
 from judgecal.selection.pass_rates import PassRule, churn
-from judgecal.selection.rules import BothJudges, MigrationDecision, could_show, error_of, migration
+from judgecal.selection.rules import MigrationDecision, MigrationItems, could_show, error_of, migration
 from judgecal.workspace import find_workspace
 from tests.support.command import Run
 from tests.support.locks import lock_file
@@ -105,7 +105,7 @@ def test_the_map_of_a_lock_has_seen_no_item_of_test(gold: GoldSet, judge: Prompt
 BINARY = Scale.parse("binary")
 
 
-def both(n: int, wrong: Sequence[int] = (), right: Sequence[int] = ()) -> BothJudges:
+def both(n: int, wrong: Sequence[int] = (), right: Sequence[int] = ()) -> MigrationItems:
     """n questions of an answer, half of them fails: the old judge is wrong on `right`, the new one on
     `wrong`."""
     labels = [place % 2 for place in range(n)]
@@ -113,11 +113,15 @@ def both(n: int, wrong: Sequence[int] = (), right: Sequence[int] = ()) -> BothJu
         [1 - label if place in set(at) else label for place, label in enumerate(labels)]
         for at in (wrong, right)
     )
-    return BothJudges(labels, [f"q{n}-{place}" for place in range(n)], old, new, (BINARY, BINARY))
+    return MigrationItems(labels, [f"q{n}-{place}" for place in range(n)], old, new, (BINARY, BINARY))
 
 
 def decision(
-    test: BothJudges, rest: BothJudges | None = None, *, margin: float = 0.03, metric: str = "macro_agreement"
+    test: MigrationItems,
+    rest: MigrationItems | None = None,
+    *,
+    margin: float = 0.03,
+    metric: str = "macro_agreement",
 ) -> MigrationDecision:
     return migration(test, rest, people=BINARY, metric=metric, margin=margin, level=0.97)
 

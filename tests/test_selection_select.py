@@ -21,7 +21,7 @@ from judgecal.judges import PromptJudge
 from judgecal.models import ModelSpec
 from judgecal.records import Failure, Judgement
 from judgecal.selection.confirm import whole_calls
-from judgecal.selection.decision import Caps, JudgeChoice, MeasuredJudge, _is_local, choose
+from judgecal.selection.decision import Caps, CheapestWithin, MeasuredJudge, _is_local, choose
 from judgecal.selection.lock import load_lock
 from judgecal.stats.simultaneous import losses_against_best
 from judgecal.workspace import Workspace, find_workspace
@@ -47,7 +47,7 @@ def selected(judgecal: Run, *words: Any, code: int = 0) -> dict[str, Any]:
 
 def chosen_of(
     judges: Sequence[MeasuredJudge], n_wrong: dict[str, int], n: int = 200, margin: float = 0.03
-) -> JudgeChoice:
+) -> CheapestWithin:
     """The choice among judges that are wrong on the first so many of n questions."""
     gold = [place % 2 for place in range(n)]
     verdicts = {

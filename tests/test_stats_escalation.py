@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from judgecal.stats.labels_needed import JudgedLabels, Spread, escalation, labels_to_start
+from judgecal.stats.labels_needed import EscalationLabels, Spread, escalation, labels_to_start
 
 
 def world(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -15,9 +15,9 @@ def world(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return confidence, rng.random(n) < 0.6 + 0.4 * confidence
 
 
-def sample(confidence: np.ndarray, agrees: np.ndarray, n: int, rng: np.random.Generator) -> JudgedLabels:
+def sample(confidence: np.ndarray, agrees: np.ndarray, n: int, rng: np.random.Generator) -> EscalationLabels:
     at = rng.choice(len(agrees), n, replace=False)
-    return JudgedLabels(confidence[at], agrees[at], at, np.ones(n))
+    return EscalationLabels(confidence[at], agrees[at], at, np.ones(n))
 
 
 def test_the_promise_holds() -> None:
@@ -50,15 +50,15 @@ def test_nothing_qualifies_and_how_many_labels_would() -> None:
 
 def test_rows_without_a_verdict_are_never_kept() -> None:
     confidence = np.concatenate([np.full(50, -np.inf), np.ones(950)])
-    labels = JudgedLabels(np.ones(200), np.ones(200, np.bool_), np.arange(200), np.ones(200))
+    labels = EscalationLabels(np.ones(200), np.ones(200, np.bool_), np.arange(200), np.ones(200))
     found = escalation(confidence, labels, target=0.9)
     assert (found.threshold, found.share) == (1.0, 0.95)
 
 
 def test_answers_of_one_question_count_once() -> None:
     confidence = np.ones(100)
-    alone = JudgedLabels(np.ones(60), np.ones(60, np.bool_), np.arange(60), np.ones(60))
-    together = JudgedLabels(np.ones(60), np.ones(60, np.bool_), np.arange(60) // 5, np.ones(60))
+    alone = EscalationLabels(np.ones(60), np.ones(60, np.bool_), np.arange(60), np.ones(60))
+    together = EscalationLabels(np.ones(60), np.ones(60, np.bool_), np.arange(60) // 5, np.ones(60))
     assert escalation(confidence, alone, target=0.9).threshold == 1.0
     assert escalation(confidence, together, target=0.9).threshold is None
 

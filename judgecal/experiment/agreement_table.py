@@ -18,7 +18,7 @@ from judgecal.judges import Judge, JudgeKind, JudgeName
 from judgecal.records import Estimate, Item, Judgement
 from judgecal.scale import Label, Scale
 from judgecal.stats import Calibration, agreement, cross_fitted_probabilities, fit_calibration
-from judgecal.stats.calibration import CalibratedJudges, CrossFit, cross_fit
+from judgecal.stats.calibration import CrossFit, DecidingVerdicts, cross_fit
 from judgecal.stats.sample import Bools, Floats, Ints, Labels, codes_of
 
 Matrix = npt.NDArray[Any]
@@ -316,11 +316,11 @@ class AgreementTable:
         *,
         calibrated: bool = True,
         repeats: Callable[[Verdicts], int] | None = None,
-    ) -> CalibratedJudges[_Name]:
+    ) -> DecidingVerdicts[_Name]:
         """The verdicts that decide, each judge with its `repeats`: mapped where `calibrated` and possible."""
         n = {name: (repeats or self.repeats_of)(judge) for name, judge in judges.items()}
         fits = {name: self.cross_fit(judge, n[name]) for name, judge in judges.items() if calibrated}
-        return CalibratedJudges.from_fits(
+        return DecidingVerdicts.from_fits(
             {name: self.verdicts(judge, n[name]) for name, judge in judges.items()},
             {name: judge.scale for name, judge in judges.items()},
             {name: fit for name, fit in fits.items() if fit is not None},

@@ -222,7 +222,7 @@ def _differences(stored: Any, wanted: Any, where: str = "") -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptJudge:
+class StoredDescription:
     """A judge as it was when the experiment was made: what a report shows of it without running any code."""
 
     scale: str  # of its verdicts
@@ -248,16 +248,16 @@ def keep_judges(experiment: Experiment, judges: Iterable[Judge]) -> None:
             from judgecal.judges.module import instructions_of
 
             instructions = instructions_of(program)
-        shown = KeptJudge(str(judge.scale), judge.scale.categories, instructions, messages)
+        shown = StoredDescription(str(judge.scale), judge.scale.categories, instructions, messages)
         kept[judge.name] = as_plain(shown)
     text = json.dumps({"schema": SCHEMA, "judges": kept}, indent=2)
     write_text(experiment.folder / _JUDGES, text + "\n")
 
 
-def kept_judges(experiment: Experiment) -> Mapping[str, KeptJudge]:
+def kept_judges(experiment: Experiment) -> Mapping[str, StoredDescription]:
     """The judges by name; empty where nothing was written down."""
     path = experiment.folder / _JUDGES
     if not path.is_file():
         return {}
     table = read_json(path, absent="is not there")
-    return validated(dict[str, KeptJudge], table.get("judges", {}), str(path))
+    return validated(dict[str, StoredDescription], table.get("judges", {}), str(path))

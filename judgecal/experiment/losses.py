@@ -15,7 +15,7 @@ from judgecal.experiment.people import first_verdicts, peer_ratings
 from judgecal.records import Estimate, Judgement
 from judgecal.scale import Label
 from judgecal.stats import Interaction, compare_paired, interaction
-from judgecal.stats.calibration import CalibratedJudges, CrossFit, cross_fit
+from judgecal.stats.calibration import CrossFit, DecidingVerdicts, cross_fit
 from judgecal.stats.metrics import metric_facts
 from judgecal.stats.paired import PairedDifference
 from judgecal.stats.sample import Labels
@@ -194,7 +194,7 @@ def _paired(
             fit = cross_fit(known, sides[side], weights=table.weights, **table.scaled(judge))
         fits |= {} if fit is None else {side: fit}
     scales = {side: judge.scale for side, judge in judges.items()}
-    once = CalibratedJudges.from_fits(sides, scales, fits, scale=table.gold.scale)
+    once = DecidingVerdicts.from_fits(sides, scales, fits, scale=table.gold.scale)
     return compare_paired(
         known,
         once.verdicts["best"],

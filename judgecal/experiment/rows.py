@@ -33,7 +33,7 @@ from judgecal.stats.disagreement import (
     DrawnLabels,
     KnownClasses,
     Outlook,
-    TwoJudges,
+    VerdictPairs,
     draw_strata,
     labels_needed,
     loss_on_labels,
@@ -192,17 +192,17 @@ class UnlabelledRows:
         return np.array([np.nan if code is None else code for code in codes], dtype=np.float64)
 
     @cached_property
-    def pair(self) -> TwoJudges:
+    def pair(self) -> VerdictPairs:
         a, b = map(self._numbers, self.verdicts)
         groups = codes_of([item.group for item in self.items], len(self.items))
-        return TwoJudges(a, b, groups, self.gold.scale, self.metric)
+        return VerdictPairs(a, b, groups, self.gold.scale, self.metric)
 
     @cached_property
     def outlook(self) -> tuple[Outlook, KnownClasses]:
         """What the labelled items let expect, and the mix of their labels."""
         labels, groups = self._numbers(self._labels), [item.group for item in self.known]
         a, b = map(self._numbers, self.of_known)
-        two = TwoJudges(a, b, codes_of(groups, len(labels)), self.gold.scale, self.metric)
+        two = VerdictPairs(a, b, codes_of(groups, len(labels)), self.gold.scale, self.metric)
         return Outlook.of(two, labels), KnownClasses(two.class_of(labels), two.groups)
 
     @cached_property

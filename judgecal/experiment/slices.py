@@ -28,7 +28,7 @@ _MANY_REFERENCES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeSlices:
+class SliceTable:
     """One judge on the slices of some items."""
 
     entries: tuple[SliceEntry, ...]  # the largest error first
@@ -36,7 +36,7 @@ class JudgeSlices:
     marks: Mapping[str, Sequence[str]]  # item -> the slices that it is in
 
 
-def judge_slices(table: AgreementTable, judge: Verdicts) -> JudgeSlices | None:
+def judge_slices(table: AgreementTable, judge: Verdicts) -> SliceTable | None:
     """A judge on the slices that `traits_of` finds, by the verdicts that describe it.
 
     The error is the share of wrong verdicts; of graded labels verdict less label, in units of their scale.
@@ -74,7 +74,7 @@ def judge_slices(table: AgreementTable, judge: Verdicts) -> JudgeSlices | None:
         for place in of:
             marks.setdefault(table.items[place].item_id, []).append(entry.mark)
     entries.sort(key=lambda entry: -(entry.error.value or 0.0))
-    return JudgeSlices(tuple(entries), mean_estimate(errors, table.groups, **ends), marks)
+    return SliceTable(tuple(entries), mean_estimate(errors, table.groups, **ends), marks)
 
 
 def traits_of(items: Sequence[Item]) -> Iterator[list[tuple[str, str]]]:

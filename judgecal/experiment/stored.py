@@ -208,7 +208,7 @@ def _scale(experiment: Experiment, people: Scale, judge: str, kind: JudgeKind) -
 
 
 @dataclass(frozen=True, slots=True)
-class UnreadJudge(Result):
+class UnreadReplies(Result):
     """A judge none of whose judgements has a verdict."""
 
     judge: str
@@ -223,7 +223,7 @@ class UnreadJudge(Result):
 class Unread(Result):
     """The judges without any verdict among those asked."""
 
-    judges: tuple[UnreadJudge, ...]
+    judges: tuple[UnreadReplies, ...]
     n_judges: int
     journal: str  # where their replies are
     again: str  # the command that asks them anew
@@ -236,7 +236,7 @@ class Unread(Result):
 
 def unread_judge(
     judge: str, rows: Iterable[Judgement], *, n_expected: int = 0, sealed: Container[str] = ()
-) -> UnreadJudge | None:
+) -> UnreadReplies | None:
     """Why a judge has no verdict; None where it has one. `sealed` are the ids of test items."""
     asked = list(rows)
     if any(row.verdict is not None for row in asked) or not (asked or n_expected):
@@ -249,7 +249,7 @@ def unread_judge(
         if row.error is not None and row.error.kind == kind and row.item_id not in sealed
     )
     message, n_message = messages.most_common(1)[0] if messages else (None, 0)
-    return UnreadJudge(judge, max(len(asked), n_expected), kind, message, n_message)
+    return UnreadReplies(judge, max(len(asked), n_expected), kind, message, n_message)
 
 
 def unread_of(stored: StoredExperiment) -> Unread:

@@ -123,7 +123,7 @@ class Confusion:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeShape:
+class VerdictShape:
     """One judge's verdicts beside the labels: those that describe it, unless raw is said."""
 
     judge: str
@@ -140,13 +140,13 @@ class JudgeShape:
     calibration_map: tuple[tuple[float, float], ...] = ()
 
 
-def judge_shape(table: AgreementTable, column: Verdicts) -> JudgeShape:
+def judge_shape(table: AgreementTable, column: Verdicts) -> VerdictShape:
     """One judge's verdicts beside the labels of a table."""
     people, (verdicts, scale) = table.gold.scale, table.described(column)
     cut, raw, mapped = Cut(people, scale), Cut(people, column.scale), verdicts is not table.verdicts(column)
     rates = _RATES if people.numeric else ("kappa",)
     metrics = [name for name, (metric, _) in metrics_of(people).items() if metric.name in rates]
-    shape = JudgeShape(
+    shape = VerdictShape(
         judge=column.judge,
         rates=table.agreement(verdicts, judge_scale=scale, metrics=metrics),
         unit=str(cut.common),
@@ -202,7 +202,7 @@ def _confusion(labels: Labels, verdicts: Matrix, cut: Cut) -> Confusion | None:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeOfItem:
+class ItemVerdicts:
     """What one judge said of one item."""
 
     judge: str
@@ -230,7 +230,7 @@ class PartedItem:
     label: Label
     binary: bool
     ratings: tuple[Rating, ...]
-    said: tuple[JudgeOfItem, ...]
+    said: tuple[ItemVerdicts, ...]
     judges_differ: bool  # among themselves, at the pass mark where there is one
     people_differ: bool  # likewise
     label_class: str = ""  # of its label, as in a table of confusion; empty where there is none
@@ -268,7 +268,7 @@ def parted_items(
     scales = (table.with_repeats_of(judge).described(judge)[1] for judge in judges)
     classed = next((cut for cut in (Cut(gold.scale, scale) for scale in scales) if cut.classed), None)
 
-    def judged(item: Item, judges: tuple[JudgeOfItem, ...]) -> tuple[float, PartedItem]:
+    def judged(item: Item, judges: tuple[ItemVerdicts, ...]) -> tuple[float, PartedItem]:
         label, of_item = gold.labels[item.item_id], tuple(ratings.get(item.item_id, ()))
         given = [rating.label for rating in of_item if rating.rater != GOLD and rating.label is not None]
         scored = [judge for judge in judges if judge.unscored is None]
@@ -286,7 +286,7 @@ def parted_items(
     return tuple(item for _, item in (*parted, *(judged(*pair) for pair in few)))
 
 
-def _judged(table: AgreementTable, judge: Verdicts, places: Sequence[int]) -> dict[str, JudgeOfItem]:
+def _judged(table: AgreementTable, judge: Verdicts, places: Sequence[int]) -> dict[str, ItemVerdicts]:
     """Item id -> what a judge said of it; the repeat that lies farthest from the label stands out."""
     described, scale = table.described(judge)
     cut, judged, mapped = Cut(table.gold.scale, scale), {}, described is not table.verdicts(judge)
@@ -315,7 +315,7 @@ def _judged(table: AgreementTable, judge: Verdicts, places: Sequence[int]) -> di
             shown, error, distance = max(wrong, key=lambda pair: abs(pair[2]))
         row = None if shown is None else judge.rows[rows[place][shown]]
         unscored = None if scored else row.error.kind if row is not None and row.error else "missing"
-        judged[item.item_id] = JudgeOfItem(
+        judged[item.item_id] = ItemVerdicts(
             judge=judge.judge,
             binary=cut.judge.kind == "binary",
             verdicts=tuple(given) or (None,),

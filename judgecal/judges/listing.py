@@ -74,7 +74,7 @@ class LocalHere:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgesHere(Result):
+class Listing(Result):
     """What can judge in a workspace."""
 
     workspace: str
@@ -87,7 +87,7 @@ class JudgesHere(Result):
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeProblem:
+class FileProblem:
     """What is wrong with a judge's file, and where: `file:line`."""
 
     where: str
@@ -110,10 +110,10 @@ class ShownJudge(Result):
     prompt: str | None = None
     judges: tuple[str, ...] = ()
     about: tuple[str, ...] = ()
-    problems: tuple[JudgeProblem, ...] = ()
+    problems: tuple[FileProblem, ...] = ()
 
 
-def judges_here(workspace: Workspace) -> JudgesHere:
+def judges_here(workspace: Workspace) -> Listing:
     """List what can judge here; what cannot be read is listed with the reason, and no signature is run."""
     suites, local, listed = [], [], [_listed(name, workspace) for name in list_signatures(workspace)]
     silent = [signature.name for signature in listed if signature.scale is None and not signature.problem]
@@ -139,7 +139,7 @@ def judges_here(workspace: Workspace) -> JudgesHere:
         local.append(
             LocalHere(str(judge), about, scale, rule.unit, rule.needs, settings, rule.source, problem)
         )
-    return JudgesHere(str(workspace.root), signatures, prompts, tuple(suites), tuple(local), tuple(silent))
+    return Listing(str(workspace.root), signatures, prompts, tuple(suites), tuple(local), tuple(silent))
 
 
 def _listed(name: str, workspace: Workspace) -> ListedSignature:
@@ -199,7 +199,7 @@ def _shown_prompt(signature: str, judge: str | None, workspace: Workspace) -> Sh
     if loaded.prompt is None:
         found += [*_shape(loaded), *_imports(loaded)]
     problems = tuple(
-        JudgeProblem(f"{shown(path)}:{at if isinstance(at, int) else lines.get(at, 1)}", message)
+        FileProblem(f"{shown(path)}:{at if isinstance(at, int) else lines.get(at, 1)}", message)
         for at, message in found
     )
     scale = prompt = None
@@ -216,13 +216,13 @@ Found = Iterator[tuple[str | int, str]]
 """Problems, each with its line or the field or class that stands there."""
 
 
-def _placed(path: Path, text: str) -> JudgeProblem:
+def _placed(path: Path, text: str) -> FileProblem:
     match = re.match(rf"{re.escape(str(path))}(?::(\d+))?: ", text)
     line = match[1] if match and match[1] else "1"
-    return JudgeProblem(f"{shown(path)}:{line}", text[match.end() :] if match else text)
+    return FileProblem(f"{shown(path)}:{line}", text[match.end() :] if match else text)
 
 
-def _verdict_problems(path: Path) -> Iterator[JudgeProblem]:
+def _verdict_problems(path: Path) -> Iterator[FileProblem]:
     """Of a file that does not load, what is wrong with every verdict, not with the first one alone."""
     try:
         source = read_source(path)

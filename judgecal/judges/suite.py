@@ -36,7 +36,7 @@ to 1.
 """
 
 
-class _JudgeTable(BaseModel):
+class _SuiteMember(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
     judge: str | None = None
     lock: str | None = None
@@ -46,7 +46,7 @@ class _JudgeTable(BaseModel):
 
 class _SuiteTable(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
-    judges: dict[str, _JudgeTable] = {}
+    judges: dict[str, _SuiteMember] = {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from judgecal.stats.sample import Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedRate:
+class ColumnRate:
     """What the verdicts of one column come to, of all rows or of one system's."""
 
     column: str
@@ -218,7 +218,7 @@ class ColumnTally:
     def _columns(self) -> Any:
         return np.frombuffer(self._numbers, dtype=np.float64).reshape(-1, 5).T
 
-    def rate(self) -> JudgedRate:
+    def rate(self) -> ColumnRate:
         scale = self._scale
         shares, raw_shares, verdicts, _, codes = self._columns
         raw, calibrated = (self._mean(values, 0.0, 1.0, self._no_share) for values in (raw_shares, shares))
@@ -228,7 +228,7 @@ class ColumnTally:
         if self._aggregate == "rating":
             no_mean = "its verdicts are words, which have no mean"
             average = self._mean(verdicts, scale.low, scale.high, no_mean)
-        return JudgedRate(
+        return ColumnRate(
             column=self._column,
             aggregate=self._aggregate,
             scale=str(scale),
@@ -252,7 +252,7 @@ class ColumnTally:
         reason = undefined if mean.value is None and self._n else mean.reason
         return replace(mean, n_unscored=len(self._groups) - self._n, reason=reason)
 
-    def metrics(self, column: SuiteColumn, rate: JudgedRate, naming: Naming) -> dict[str, Estimate]:
+    def metrics(self, column: SuiteColumn, rate: ColumnRate, naming: Naming) -> dict[str, Estimate]:
         """The numbers under their names; where a rating is yes or no, its average is the share of yes."""
         average = rate.shown
         if self._aggregate == "rating" and not self._rated:

@@ -35,9 +35,9 @@ from judgecal.scale import Scale
 from judgecal.selection.lock import Lock, LockedOn, load_lock
 from judgecal.selection.pass_rates import PassRule, chance, class_rates
 from judgecal.stats import agreement
-from judgecal.stats.error_rates import JudgedSample, carried_rate, shift
+from judgecal.stats.error_rates import RateSample, carried_rate, shift
 from judgecal.stats.intervals import check_level, mean_estimate
-from judgecal.stats.labels_needed import JudgedLabels, Spread, escalation, labels_to_start
+from judgecal.stats.labels_needed import EscalationLabels, Spread, escalation, labels_to_start
 from judgecal.stats.prediction_powered import DrawSeen, corrected_difference, corrected_mean, drawn_otherwise
 from judgecal.stats.sample import Bools, Floats
 from judgecal.tables import Columns
@@ -490,7 +490,7 @@ class RateRun:
             groups = table.group[labels.at][rows].tolist()
             given.append(mean_estimate(self.label_values[rows], groups, weights=of_side, level=self.level))
         at_lock = [of_scored(applied[name]) for name in names]
-        seen = shift(at_lock[0], at_lock[1], JudgedSample(raw, *given))
+        seen = shift(at_lock[0], at_lock[1], RateSample(raw, *given))
         return ShiftSeen(seen.contradicts, seen.p_value, rates)
 
     def _drawn(self, labels: RowLabels) -> DrawSeen | None:
@@ -515,7 +515,7 @@ class RateRun:
             return None
         weights = np.ones(len(at)) if labels.chance is None else 1.0 / labels.chance
         agrees = self.rule.passed(self.table.verdict[at]) == self.label_values
-        judged = JudgedLabels(sure[at], agrees, self.table.group[at], weights)
+        judged = EscalationLabels(sure[at], agrees, self.table.group[at], weights)
         kept = escalation(sure, judged, target=target, level=self.level)
         return Escalated(
             target=target,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from judgecal._version import __version__
 from judgecal.experiment import full_name
-from judgecal.production.judge_counts import JudgedRate, RowCounts
+from judgecal.production.judge_counts import ColumnRate, RowCounts
 from judgecal.production.suite import LeftOut, LoadedJudge, SuiteColumn
 from judgecal.records import Estimate, Result
 from judgecal.selection.lock import LockedOn
@@ -28,10 +28,10 @@ class JudgeResult(Result):
     named: Mapping[str, str]  # question, answer, item and group -> columns of the table, where named
     n: int  # rows, and those without a verdict
     n_unscored: int
-    systems: Mapping[str, JudgedRate]  # in the order of their first rows; empty where none is named
+    systems: Mapping[str, ColumnRate]  # in the order of their first rows; empty where none is named
     pass_at: float | None
     mapped: bool  # whether the lock has a map from verdicts to the people's scale
-    rates: Mapping[str, JudgedRate]
+    rates: Mapping[str, ColumnRate]
     # of the judge when it was locked, through its map where it has one; None where the lock does not know
     sensitivity: Estimate | None
     specificity: Estimate | None
@@ -68,7 +68,7 @@ class SuiteResult(Result):
     named: Mapping[str, str]  # as of a lock
     n: int  # rows, and those in which something is unscored
     n_unscored: int
-    rates: Mapping[str, JudgedRate]
+    rates: Mapping[str, ColumnRate]
     metrics: Mapping[str, Estimate]  # the same numbers under the names that a dashboard knows them by
     judges: tuple[SuiteMember, ...]
     left_out: tuple[LeftOut, ...]

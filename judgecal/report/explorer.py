@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from judgecal.errors import visible
-from judgecal.experiment.verdicts import JudgeOfItem, PartedItem
+from judgecal.experiment.verdicts import ItemVerdicts, PartedItem
 from judgecal.goldset import GOLD
 from judgecal.records import Item, Rating
 from judgecal.report.document import Block
@@ -261,7 +261,7 @@ def _judged_row(
             label = shown(rating.label, binary=parted.binary)
         return rating.rater, label, rating.note or ""
 
-    def said(judge: JudgeOfItem) -> Said:
+    def said(judge: ItemVerdicts) -> Said:
         return Said(
             ", ".join(shown(label, binary=judge.binary) for label in judge.verdicts),
             ", ".join(shown(label, binary=False) for label in judge.raw),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from judgecal.errors import InputError
 from judgecal.experiment import Experiment
-from judgecal.production.judge_counts import JudgedRate
+from judgecal.production.judge_counts import ColumnRate
 from judgecal.production.results import JudgeResult, SuiteResult
 from judgecal.records import Headline
 from judgecal.report.charts import (
@@ -368,7 +368,7 @@ def _after_suite(result: SuiteResult) -> str:
     return shlex.join(["judgecal", "gate", "--lock", locks[0]])
 
 
-def _rates(rates: Mapping[str, JudgedRate], what: str, title: str, caption: str) -> Section:
+def _rates(rates: Mapping[str, ColumnRate], what: str, title: str, caption: str) -> Section:
     """The shares of judges, or of systems by one judge, and of the words where verdicts are words."""
     rows = [
         share_row(name, rate.shown, strong=name == "all")
@@ -379,10 +379,10 @@ def _rates(rates: Mapping[str, JudgedRate], what: str, title: str, caption: str)
     level = next((rate.raw.level for rate in rates.values()), 0.95)
     mapped = any(rate.calibrated.value is not None for rate in rates.values())
 
-    def graded(rate: JudgedRate) -> bool:  # its mean verdict says more than its share
+    def graded(rate: ColumnRate) -> bool:  # its mean verdict says more than its share
         return rate.aggregate == "rating" and rate.scale != "binary"
 
-    def average(row: tuple[str, JudgedRate]) -> str:
+    def average(row: tuple[str, ColumnRate]) -> str:
         return estimate(row[1].average, 2) if graded(row[1]) else DASH
 
     passing = table(

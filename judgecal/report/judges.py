@@ -1,6 +1,6 @@
 """The page about judges: its first screen, the agreement table, losses, prompts and models, and all sections.
 
-A further section is a function of `JudgesDecision` here or beside, and a line of `judges_sections`.
+A further section is a function of `Evidence` here or beside, and a line of `judges_sections`.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ from judgecal.report.numbers import (
 from judgecal.report.probe import probes_section
 from judgecal.report.slices import slice_facts, slices_section
 from judgecal.report.wording import columns_in_words, failures_in_words, sentence, sentences
-from judgecal.selection.decision import JudgesDecision, decide_on_judges
+from judgecal.selection.decision import Evidence, decide_on_judges
 from judgecal.stats.metrics import digits_of, metric_facts
 from judgecal.stats.sample import as_scale
 from judgecal.workspace import Workspace
@@ -74,7 +74,7 @@ _DRAWN = 7  # judges on the first screen; the table has all
 _TURNS = 5  # pairs whose order turns that are named
 
 
-def judges_document(decision: JudgesDecision) -> Document:
+def judges_document(decision: Evidence) -> Document:
     """The document of `score`, of `agreement`, and of `report` on either."""
     result, losses, n = decision.result, decision.losses, len(decision.result.judges)
     about = f"{result.experiment} · {n} judge{'s' * (n != 1)} on {result.gold.in_words}"
@@ -122,7 +122,7 @@ def judges_document(decision: JudgesDecision) -> Document:
     )
 
 
-def _explorer(decision: JudgesDecision) -> Explorer:
+def _explorer(decision: Evidence) -> Explorer:
     gold = decision.result.gold
     return judged_explorer(
         decision.parted,
@@ -135,7 +135,7 @@ def _explorer(decision: JudgesDecision) -> Explorer:
     )
 
 
-def judges_sections(decision: JudgesDecision) -> list[Section]:
+def judges_sections(decision: Evidence) -> list[Section]:
     """What a page about judges shows below its first screen, in this order."""
     sections = (
         errors_section(decision),
@@ -162,13 +162,13 @@ def judges_report(workspace: Workspace, experiment: Experiment, margin: float) -
 # --- the first screen
 
 
-def _subject(decision: JudgesDecision) -> JudgeEntry:
+def _subject(decision: Evidence) -> JudgeEntry:
     """The judge to use; where there is none, the best one."""
     best = decision.pick.best if decision.pick else decision.result.judges[0].judge
     return entry_of(decision, decision.chosen or best)
 
 
-def first_facts(decision: JudgesDecision) -> Iterator[Fact]:
+def first_facts(decision: Evidence) -> Iterator[Fact]:
     """At most four of the judge: its errors either way, where it fails or else its lead, its cost and what it
     leaves without a verdict.
 
@@ -206,7 +206,7 @@ def first_facts(decision: JudgesDecision) -> Iterator[Fact]:
     yield Fact(price, f"per 1,000 {decision.result.gold.noun}; {lost}" if usd else lost)
 
 
-def _lead(decision: JudgesDecision, losses: LossPicture, judge: JudgeEntry) -> Fact:
+def _lead(decision: Evidence, losses: LossPicture, judge: JudgeEntry) -> Fact:
     """Over the next judge, or below the best one; alone, over the best constant."""
     pick, by_judge = decision.pick, {loss.judge: loss for loss in losses.judges}
     alike = {name for names in decision.alike if judge.judge in names for name in names}
@@ -228,7 +228,7 @@ def _lead(decision: JudgesDecision, losses: LossPicture, judge: JudgeEntry) -> F
     return Fact(f"{signed(in_points(lead).value, 1)} points", f"over {over}{ends}{on}{unsure}")
 
 
-def hundred_answers(decision: JudgesDecision) -> Hundred | None:
+def hundred_answers(decision: Evidence) -> Hundred | None:
     """What the judge does with a hundred answers at the set's own mix; None without a pass mark."""
     judge = _subject(decision).judge
     shape = next(shape for shape in decision.shapes if shape.judge == judge)
@@ -249,7 +249,7 @@ def hundred_answers(decision: JudgesDecision) -> Hundred | None:
     )
 
 
-def agreement_ladder(decision: JudgesDecision) -> Ladder | None:
+def agreement_ladder(decision: Evidence) -> Ladder | None:
     """Judges, best first, between what is free and what people reach; None where no judge has a value.
 
     Judges are held against the people's label, as the headline is. People are held against each other;
@@ -336,7 +336,7 @@ def ladder_on(
     return ladder_picture(ladder, "How far up the ladder is each judge?", note=note)
 
 
-def agreement_plot(decision: JudgesDecision) -> Picture | None:
+def agreement_plot(decision: Evidence) -> Picture | None:
     """The ladder as the page draws it."""
     ladder, n = agreement_ladder(decision), len(decision.alike)
     if ladder is None:
@@ -351,7 +351,7 @@ def agreement_plot(decision: JudgesDecision) -> Picture | None:
     return ladder_picture(ladder, "How far up the ladder is each judge?", note=note)
 
 
-def _best_first(decision: JudgesDecision) -> list[tuple[JudgeEntry, Sequence[str]]]:
+def _best_first(decision: Evidence) -> list[tuple[JudgeEntry, Sequence[str]]]:
     """Each judge with those that gave the same verdicts; those without a value last."""
     judges = [(entry_of(decision, names[0]), names) for names in decision.alike]
 
@@ -362,24 +362,24 @@ def _best_first(decision: JudgesDecision) -> list[tuple[JudgeEntry, Sequence[str
     return sorted(judges, key=rank)
 
 
-def _floor(decision: JudgesDecision) -> list[Entry]:
+def _floor(decision: Evidence) -> list[Entry]:
     """What a judge must beat, but for what was asked for as a judge."""
     judges = {judge.judge for judge in decision.result.judges}
     return [constant for constant in decision.result.floor if constant.judge not in judges]
 
 
-def _once(decision: JudgesDecision) -> str:
+def _once(decision: Evidence) -> str:
     return " once calibrated" if any(judge.calibrated for judge in decision.result.judges) else ""
 
 
-def _rater(decision: JudgesDecision) -> str:
+def _rater(decision: Evidence) -> str:
     return "rater" if decision.result.gold.labels_by == "project" else "person"
 
 
 # --- the agreement table
 
 
-def _agreement(decision: JudgesDecision) -> Section:
+def _agreement(decision: Evidence) -> Section:
     result, gold, metric = decision.result, decision.result.gold, decision.metric
     deciding_on = [judge.decided_by(metric) for judge in result.judges]
     reasons = {value.reason for value in deciding_on if value.low is None and value.reason}
@@ -416,7 +416,7 @@ def _agreement(decision: JudgesDecision) -> Section:
     return Section("agreement", "Agreement with people", caption, blocks)
 
 
-def _agreement_table(decision: JudgesDecision) -> Grid:
+def _agreement_table(decision: Evidence) -> Grid:
     """A line a judge, best first, those with the same verdicts on one; then the floor, and each rater.
 
     Columns that decide come first, and those that say nothing here are left out; every metric stands in the
@@ -493,7 +493,7 @@ def order_notes(judges: Sequence[JudgeEntry], metric: str) -> Iterator[str]:
 # --- losses
 
 
-def _losses(decision: JudgesDecision, losses: LossPicture) -> Section:
+def _losses(decision: Evidence, losses: LossPicture) -> Section:
     margin, basis, chosen = 100.0 * decision.margin, decision.basis, decision.chosen
     judges = [
         (loss.judge, Estimate(loss.loss, loss.low, loss.high, reason=loss.reason))
@@ -542,7 +542,7 @@ def _losses(decision: JudgesDecision, losses: LossPicture) -> Section:
 # --- prompts and models
 
 
-def _grid(decision: JudgesDecision) -> Section:
+def _grid(decision: Evidence) -> Section:
     grid, metric = decision.grid, decision.metric
     values = {judge.judge: judge.decided_by(metric).value for judge in decision.result.judges}
     by_cell = {(cell.prompt, cell.model): values[cell.judge] for cell in grid.cells}

@@ -11,13 +11,13 @@ from dataclasses import replace
 
 from judgecal.experiment.losses import LossPicture
 from judgecal.experiment.result import Entry, GoldSummary, JudgeEntry, LabelledTable, RaterEntry, TableRate
-from judgecal.experiment.stored import Unread, UnreadJudge
+from judgecal.experiment.stored import Unread, UnreadReplies
 from judgecal.judges.protocol import JudgeName
 from judgecal.records import Estimate, Headline
 from judgecal.report.charts import one_less, points_of
 from judgecal.report.numbers import between, count, count_of, money, percent, plain, points
 from judgecal.report.wording import OWN_LABELS, fitting, in_a_row, sentence, sentences
-from judgecal.selection.decision import ChosenJudge, JudgesDecision
+from judgecal.selection.decision import Evidence, Recommendation
 from judgecal.stats.significance import OUT_OF_REACH
 from judgecal.stats.stand_in import MIN_SHARED, StandIn
 
@@ -30,7 +30,7 @@ NOT_DRAWN = (
 _MANY_TIES = 0.1  # share of the items on which raters tie: from here on settling them is the next step
 
 
-def judges_headline(decision: JudgesDecision) -> Headline:
+def judges_headline(decision: Evidence) -> Headline:
     """Whom to use and for what; where nothing could be read that alone; judges without any verdict by name.
 
     Where raters tie no judge's number counts the items; where they are many, to settle them is the next step.
@@ -50,7 +50,7 @@ def judges_headline(decision: JudgesDecision) -> Headline:
     return replace(headline, unknown=(what, *headline.unknown), next=settle)
 
 
-def _of_table(headline: Headline, decision: JudgesDecision, table: LabelledTable) -> Headline:
+def _of_table(headline: Headline, decision: Evidence, table: LabelledTable) -> Headline:
     """A headline on a table that is no gold set yet: what the judge says of it and what people say first; no
     command that needs the set but the one that makes it."""
     gold, judge = decision.result.gold, decision.pick and (decision.pick.judge or decision.pick.best)
@@ -94,7 +94,7 @@ def rate_in_words(rate: TableRate, gold: GoldSummary) -> tuple[str, ...]:
     )
 
 
-def _ranked(decision: JudgesDecision) -> Headline:
+def _ranked(decision: Evidence) -> Headline:
     """Whom to use and for what, in one sentence; in the next what it reaches beside people and the floor."""
     result, gold, losses, pick = decision.result, decision.result.gold, decision.losses, decision.pick
     if losses is None or pick is None:
@@ -132,7 +132,7 @@ def _ranked(decision: JudgesDecision) -> Headline:
 
 
 def nobody(
-    pick: ChosenJudge, gold: GoldSummary, kind: str, constant: str, n_judges: int
+    pick: Recommendation, gold: GoldSummary, kind: str, constant: str, n_judges: int
 ) -> tuple[str, tuple[str, ...], str]:
     """What to do where nobody may be chosen, why, and the command; `kind` is the best judge's."""
     if pick.too_few:
@@ -201,7 +201,7 @@ def naming_unread(headline: Headline, unread: Unread | None) -> Headline:
     return replace(headline, because=because, more=more, unknown=(*headline.unknown, again))
 
 
-def _failure(judge: UnreadJudge) -> str:
+def _failure(judge: UnreadReplies) -> str:
     """The commonest message, shortened; without one what kind of failure it is."""
     if judge.message is None:
         return f"the failure is of kind {judge.kind}"
@@ -212,7 +212,7 @@ def _failure(judge: UnreadJudge) -> str:
 # --- what a judge reaches
 
 
-def _agreement(decision: JudgesDecision, losses: LossPicture, judge: str, who: str = "It") -> tuple[str, ...]:
+def _agreement(decision: Evidence, losses: LossPicture, judge: str, who: str = "It") -> tuple[str, ...]:
     """How well a judge agrees with people, people with each other and with it, and what is free."""
     result, metric, pick = decision.result, decision.metric, decision.pick
     entry, people = entry_of(decision, judge), [rater for rater in result.raters if rater.enough]
@@ -292,7 +292,7 @@ def deciding(entry: Entry, metric: str) -> Estimate:
     return max(entry.as_wrong[metric], mapped, key=lambda reached: reached.value or 0.0)
 
 
-def entry_of(decision: JudgesDecision, judge: str) -> JudgeEntry:
+def entry_of(decision: Evidence, judge: str) -> JudgeEntry:
     """The numbers of a judge by its name."""
     return next(entry for entry in decision.result.judges if entry.judge == judge)
 
@@ -317,7 +317,7 @@ def on_train_and_dev(n_groups: int) -> str:
 # --- beside whom
 
 
-def beside_free(pick: ChosenJudge, where: str) -> tuple[str, ...]:
+def beside_free(pick: Recommendation, where: str) -> tuple[str, ...]:
     """By how much it beats the strongest free judge; `where`: on which questions, where not on all."""
     free = pick.free
     if free is None:
@@ -331,7 +331,7 @@ def beside_free(pick: ChosenJudge, where: str) -> tuple[str, ...]:
     return (f"{pick.judge or pick.best} is {lead}{where}{ends}.",)
 
 
-def not_told_apart(pick: ChosenJudge, where: str) -> tuple[str, ...]:
+def not_told_apart(pick: Recommendation, where: str) -> tuple[str, ...]:
     """Who gave the same verdicts as the judge to use, and who cannot be told from it."""
     same = [judge for judge in pick.twins if judge not in pick.rescaled]
     others = [name for name in pick.tied if name not in (pick.judge, pick.free and pick.free.judge)]
@@ -344,7 +344,7 @@ def not_told_apart(pick: ChosenJudge, where: str) -> tuple[str, ...]:
     )
 
 
-def _beside_a_person(stand_in: StandIn | None, decision: JudgesDecision) -> str:
+def _beside_a_person(stand_in: StandIn | None, decision: Evidence) -> str:
     """Why a judge is said to stand in for a person, or is not, where that was tested."""
     if stand_in is None or stand_in.at_worst is None:
         return ""
@@ -359,7 +359,7 @@ def _beside_a_person(stand_in: StandIn | None, decision: JudgesDecision) -> str:
     )
 
 
-def _beside_the_best(decision: JudgesDecision, losses: LossPicture, pick: ChosenJudge) -> str:
+def _beside_the_best(decision: Evidence, losses: LossPicture, pick: Recommendation) -> str:
     """What a judge costs that is not the best one, and how much it may lose."""
     chosen = next(loss for loss in losses.judges if loss.judge == pick.judge)
     if chosen.judge == pick.best or not chosen.loss:
@@ -383,7 +383,7 @@ def _ends(loss: Estimate) -> str:
 # --- what is not known
 
 
-def _unknown(decision: JudgesDecision, lead: Estimate, pick: ChosenJudge) -> tuple[str, ...]:
+def _unknown(decision: Evidence, lead: Estimate, pick: Recommendation) -> tuple[str, ...]:
     """What weighs most comes first; `lead`: of the best judge over the best constant."""
     result, may_choose, judge = decision.result, decision.basis.may_choose, pick.judge or pick.best
     n_sealed, noun, free = result.gold.n_test_items, result.gold.noun, pick.free

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from judgecal.experiment.result import AgreementResult, AltTestEntry, Entry, JudgeEntry, Retest
-from judgecal.experiment.verdicts import Confusion, JudgeShape
+from judgecal.experiment.verdicts import Confusion, VerdictShape
 from judgecal.records import Estimate
 from judgecal.report.charts import Frame, Mark, in_percent, of_metric, points_of
 from judgecal.report.document import (
@@ -24,7 +24,7 @@ from judgecal.report.document import (
 )
 from judgecal.report.numbers import DASH, count, count_of, estimate, money, percent, plain, points, seconds
 from judgecal.report.wording import sentences
-from judgecal.selection.decision import JudgesDecision
+from judgecal.selection.decision import Evidence
 from judgecal.stats.metrics import digits_of, metric_facts
 from judgecal.stats.stand_in import MIN_SHARED, StandIn
 
@@ -37,7 +37,7 @@ _MAY = {True: "may stand in", False: "to triage", None: "cannot tell"}
 # --- errors
 
 
-def errors_section(decision: JudgesDecision) -> Section:
+def errors_section(decision: Evidence) -> Section:
     """Errors at the pass mark, and small pictures of where verdicts lie; judges that are alike share one."""
     shapes, scale = {shape.judge: shape for shape in decision.shapes}, decision.result.gold.scale
     gold = decision.result.gold
@@ -82,7 +82,7 @@ def errors_section(decision: JudgesDecision) -> Section:
     )
 
 
-def _orders(decision: JudgesDecision) -> Sequence[Block]:
+def _orders(decision: Evidence) -> Sequence[Block]:
     """A line a judge of pairs: whether it matters to it which answer is shown first."""
     judges = [(judge, judge.both_orders) for judge in decision.result.judges if judge.both_orders]
     shown = table(
@@ -128,7 +128,7 @@ def _confusion(name: str, judge: str, confusion: Confusion) -> Grid:
     return Grid(header, rows, title=name)
 
 
-def _calibration(name: str, shape: JudgeShape) -> Picture:
+def _calibration(name: str, shape: VerdictShape) -> Picture:
     def drawn() -> str:
         ends = (shape.low, shape.high)
         frame = Frame(_WIDTH, ends, ends, ("raw verdict", ""), left=34.0, top=18.0, tall=160.0)
@@ -166,7 +166,7 @@ def _calibration(name: str, shape: JudgeShape) -> Picture:
 # --- judges beside people
 
 
-def people_section(decision: JudgesDecision) -> Section | None:
+def people_section(decision: Evidence) -> Section | None:
     """Each judge beside each rater, both against the other raters; None where no two raters share an item."""
     result, margin = decision.result, decision.margin
     judges = [(judge, judge.stand_in) for judge in result.judges if judge.stand_in is not None]
@@ -219,7 +219,7 @@ def people_section(decision: JudgesDecision) -> Section | None:
     )
 
 
-def _by_rater(decision: JudgesDecision, judges: list[tuple[JudgeEntry, StandIn]]) -> Grid:
+def _by_rater(decision: Evidence, judges: list[tuple[JudgeEntry, StandIn]]) -> Grid:
     """A line a judge and rater, both compared with the other raters."""
     metric = judges[0][1].metric
     raw = {
@@ -297,7 +297,7 @@ def ceiling_notes(result: AgreementResult) -> Iterator[str]:
 # --- diagnostics
 
 
-def diagnostics(decision: JudgesDecision) -> Section:
+def diagnostics(decision: Evidence) -> Section:
     """Its parts in the order in which they are asked for."""
     judges = decision.result.judges
     cost = table(
@@ -322,7 +322,7 @@ def diagnostics(decision: JudgesDecision) -> Section:
     )
 
 
-def _noise(decision: JudgesDecision) -> list[Block]:
+def _noise(decision: Evidence) -> list[Block]:
     repeated = [(judge.judge, judge.retest) for judge in decision.result.judges if judge.retest is not None]
     title = "Noise against the margin"
     if not repeated:
@@ -371,7 +371,7 @@ def retest_notes(judge: str, retest: Retest) -> Iterator[str]:
         yield f"{judge}: {store}."
 
 
-def _metrics(decision: JudgesDecision) -> list[Block]:
+def _metrics(decision: Evidence) -> list[Block]:
     """Calibrated and raw apart; in percent but for coefficients and what has the unit of the labels."""
     result, scale = decision.result, decision.result.gold.scale
 

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 
 from judgecal.engine.cache import ModelsHere
-from judgecal.judges.listing import JudgesHere, ListedSignature, ShownJudge
+from judgecal.judges.listing import ListedSignature, Listing, ShownJudge
 from judgecal.records import Headline
 from judgecal.report.document import (
     Bullets,
@@ -64,7 +64,7 @@ def models_document(here: ModelsHere) -> Document:
 # --- judges
 
 
-def judges_here_document(here: JudgesHere) -> Document:
+def judges_here_document(here: Listing) -> Document:
     """`judges`: local judges with their source and needs, signatures, suites; and what cannot be loaded."""
     signatures = [signature for signature in here.signatures if not signature.problem]
     prompts = [prompt for prompt in here.prompts if not prompt.problem]

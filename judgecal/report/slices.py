@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from judgecal.experiment.result import SliceEntry
-from judgecal.experiment.slices import JudgeSlices
+from judgecal.experiment.slices import SliceTable
 from judgecal.records import Estimate
 from judgecal.report.charts import Axis, in_percent, in_points, interval_picture
 from judgecal.report.document import Bullets, Fact, Rung, Section, blocks_of, table
@@ -33,7 +33,7 @@ def slice_name(entry: SliceEntry, *, short: bool = False) -> str:
     return name.removesuffix("s") if (entry.trait, entry.value) == ("references", "1") else name
 
 
-def standing_out(slices: JudgeSlices, scale: Scale) -> list[SliceEntry]:
+def standing_out(slices: SliceTable, scale: Scale) -> list[SliceEntry]:
     """The slices that stand out, the worst first."""
 
     def worse(entry: SliceEntry) -> float:
@@ -43,7 +43,7 @@ def standing_out(slices: JudgeSlices, scale: Scale) -> list[SliceEntry]:
     return sorted((entry for entry in slices.entries if entry.stands_out), key=worse, reverse=True)
 
 
-def slice_facts(slices: JudgeSlices | None, scale: Scale) -> Iterator[Fact]:
+def slice_facts(slices: SliceTable | None, scale: Scale) -> Iterator[Fact]:
     """The one that stands out most, if any does."""
     for entry in standing_out(slices, scale)[:1] if slices else ():
         if scale.graded:
@@ -56,7 +56,7 @@ def slice_facts(slices: JudgeSlices | None, scale: Scale) -> Iterator[Fact]:
             yield Fact(percent(entry.error.value), what)
 
 
-def slices_section(slices: JudgeSlices | None, scale: Scale) -> Section | None:
+def slices_section(slices: SliceTable | None, scale: Scale) -> Section | None:
     """One picture and its numbers; None without a slice."""
     if slices is None or not slices.entries:
         return None

@@ -30,10 +30,10 @@ from judgecal.experiment.losses import (
     people_losses,
     prompt_model_grid,
 )
-from judgecal.experiment.slices import JudgeSlices, judge_slices
+from judgecal.experiment.slices import SliceTable, judge_slices
 from judgecal.experiment.stored import Unread, stored_prompts, unread_of
 from judgecal.experiment.summary import stored_result
-from judgecal.experiment.verdicts import JudgeShape, PartedItem, judge_shape, parted_items
+from judgecal.experiment.verdicts import PartedItem, VerdictShape, judge_shape, parted_items
 from judgecal.goldset import JUDGEMENTS
 from judgecal.judges import JudgeName
 from judgecal.models import EMBEDDED, ModelSpec
@@ -41,7 +41,7 @@ from judgecal.probes.family import families_named
 from judgecal.probes.kept import KeptProbes, stored_probes
 from judgecal.records import Estimate, Item
 from judgecal.stats import leading_metric
-from judgecal.stats.calibration import CalibratedJudges
+from judgecal.stats.calibration import DecidingVerdicts
 from judgecal.stats.metrics import amount_of, metric_facts
 from judgecal.stats.significance import OUT_OF_REACH
 from judgecal.stats.simultaneous import Losses
@@ -232,7 +232,7 @@ def _is_local(spec: ModelSpec) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeChoice:
+class CheapestWithin:
     """Who was taken."""
 
     judge: str
@@ -250,7 +250,7 @@ class JudgeChoice:
         return self.judge in self.within
 
 
-def choose(judges: Sequence[MeasuredJudge], losses: Losses, *, margin: float, metric: str) -> JudgeChoice:
+def choose(judges: Sequence[MeasuredJudge], losses: Losses, *, margin: float, metric: str) -> CheapestWithin:
     """Take the cheapest of the judges that is shown to lose less than the margin against the best.
 
     Of equally cheap ones the quickest, then the better one, then by name: where neither cost nor latency is
@@ -263,7 +263,7 @@ def choose(judges: Sequence[MeasuredJudge], losses: Losses, *, margin: float, me
     usd_of = {judge.judge: judge.rank[0] for judge in ranked}
     names = list(usd_of)
     if len(losses.by_judge) == 1:
-        return JudgeChoice(names[0], tuple(names), "it is the only judge that may be chosen")
+        return CheapestWithin(names[0], tuple(names), "it is the only judge that may be chosen")
     allowed = amount_of(margin, metric)
     uppers = {judge: losses.by_judge[judge].upper for judge in names}
     within = tuple(judge for judge in names if (upper := uppers[judge]) is not None and upper < margin)
@@ -275,20 +275,20 @@ def choose(judges: Sequence[MeasuredJudge], losses: Losses, *, margin: float, me
             f"{in_words(metric)} against the best (it loses at most "
             f"{amount_of(uppers[taken] or 0.0, metric)})"
         )
-        return JudgeChoice(taken, within, why)
+        return CheapestWithin(taken, within, why)
     able = " of the judges that may be chosen" * (least > min(seen.values()) + _EPS)
     why = f"it has the best {in_words(metric)} here{able}"
     if not within:
         why += f", but it may lose the margin of {allowed} or more against the truly best"
     if losses.reason is not None:
-        return JudgeChoice(taken, within, f"{why}: {losses.reason}")
+        return CheapestWithin(taken, within, f"{why}: {losses.reason}")
     others = [judge for judge in names if judge not in (taken, *within)]
     rivals, cost = [judge for judge in others if usd_of[judge] < usd_of[taken]], "cheaper"
     if not rivals:  # those at the same cost, be it that none is known
         rivals = [judge for judge in others if usd_of[judge] == usd_of[taken]]
         cost = "as cheap"
     if not rivals:
-        return JudgeChoice(taken, within, f"{why}; none is cheaper")
+        return CheapestWithin(taken, within, f"{why}; none is cheaper")
     needed = {judge: losses.questions_needed(judge, margin) for judge in rivals}
     known = {judge: n for judge, n in needed.items() if n is not None}
     if not known:
@@ -296,15 +296,15 @@ def choose(judges: Sequence[MeasuredJudge], losses: Losses, *, margin: float, me
         why += (
             f"; {looks} {cost} looks at least {allowed} worse here, and more labels will hardly change that"
         )
-        return JudgeChoice(taken, within, why)
+        return CheapestWithin(taken, within, why)
     nearest = min(known, key=lambda judge: known[judge])
     more = max(1, known[nearest] - losses.n_groups)
     why += f"; {nearest} is {cost} and may be as good"
     if more > OUT_OF_REACH:
         why += f", but to show it would take more than {OUT_OF_REACH:,} more questions"
-        return JudgeChoice(taken, within, why)
+        return CheapestWithin(taken, within, why)
     would = f"about {more:,} more labelled question{'s' * (more > 1)} in train and dev would settle it"
-    return JudgeChoice(taken, within, f"{why}: {would}, if it is as good as it looks", more, nearest)
+    return CheapestWithin(taken, within, f"{why}: {would}, if it is as good as it looks", more, nearest)
 
 
 def in_words(metric: str) -> str:
@@ -313,7 +313,7 @@ def in_words(metric: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class ChosenJudge:
+class Recommendation:
     """Whom to use, on the items that choose, and the kind of headline that this makes."""
 
     kind: Literal["use", "tied", "too few", "none"]
@@ -346,8 +346,8 @@ class OpenChoice:
     losses: Losses | None = None  # of those within the caps
     judges: tuple[JudgeLoss, ...] = ()  # likewise
     floors: Mapping[str, FloorLoss] = field(default_factory=dict)  # judge -> what the best constant loses
-    choice: JudgeChoice | None = None
-    pick: ChosenJudge | None = None
+    choice: CheapestWithin | None = None
+    pick: Recommendation | None = None
 
     @property
     def chosen(self) -> MeasuredJudge:
@@ -408,10 +408,12 @@ def decide(
     ]
     choice = choose(able, losses, margin=margin, metric=metric) if able else None
     decided = OpenChoice(table, measured, losses, each, floors, choice)
-    return replace(decided, pick=_chosen_judge(stored, decided, losses, metric))
+    return replace(decided, pick=_recommendation(stored, decided, losses, metric))
 
 
-def _chosen_judge(stored: StoredExperiment, decided: OpenChoice, losses: Losses, metric: str) -> ChosenJudge:
+def _recommendation(
+    stored: StoredExperiment, decided: OpenChoice, losses: Losses, metric: str
+) -> Recommendation:
     """Whom the headline names."""
     table, floors, choice, best = decided.table, decided.floors, decided.choice, losses.best
     judge = choice.judge if choice else None
@@ -442,7 +444,7 @@ def _chosen_judge(stored: StoredExperiment, decided: OpenChoice, losses: Losses,
     if judge is None or not floors[judge].shown or len(set(table.groups)) < MIN_QUESTIONS:
         few = _too_few(stored, table, floors[best])
         kind = "too few" if few else "none"
-    return ChosenJudge(
+    return Recommendation(
         kind=kind,
         judge=judge,
         best=best,
@@ -459,7 +461,7 @@ def _chosen_judge(stored: StoredExperiment, decided: OpenChoice, losses: Losses,
     )
 
 
-def same_verdicts(judges: CalibratedJudges[str]) -> tuple[tuple[str, ...], ...]:
+def same_verdicts(judges: DecidingVerdicts[str]) -> tuple[tuple[str, ...], ...]:
     """Judges by their verdicts on the same items and the scale of these, in the order asked for."""
     return _alike({name: (judges.scales[name], np.asarray(rows)) for name, rows in judges.verdicts.items()})
 
@@ -526,7 +528,7 @@ class DecisionItems:
 
 
 @dataclass(frozen=True)
-class JudgesDecision:
+class Evidence:
     """What is known of the judges of an experiment: everything that its report shows."""
 
     result: AgreementResult  # what the command printed, over all items
@@ -536,16 +538,16 @@ class JudgesDecision:
     margin: float
     losses: LossPicture | None  # against the best judge; None where no judge has a value of the metric
     measured: tuple[MeasuredJudge, ...]  # each judge as production would see it
-    pick: ChosenJudge | None  # whom to use; None without losses
+    pick: Recommendation | None  # whom to use; None without losses
     grid: PromptModelGrid  # prompts against models
-    shapes: tuple[JudgeShape, ...]  # verdicts beside labels, over all items
+    shapes: tuple[VerdictShape, ...]  # verdicts beside labels, over all items
     # the open items on which a judge and people part, then some on which all agree; never a test item
     parted: tuple[PartedItem, ...]
     alike: tuple[tuple[str, ...], ...]  # every judge, those that gave the same verdicts on all items together
     prompts: Mapping[str, str] = field(default_factory=dict)  # what a prompt judge is sent, where known
     unread: Unread | None = None  # who has no verdict at all
     kept: bool = False  # whether the recorded judgements came with the set, so that no file need be named
-    slices: JudgeSlices | None = None  # where the headline's judge fails, over the open items
+    slices: SliceTable | None = None  # where the headline's judge fails, over the open items
 
     @property
     def chosen(self) -> str | None:
@@ -556,7 +558,7 @@ class JudgesDecision:
 @working("Comparing the judges")
 def decide_on_judges(
     workspace: Workspace, stored: StoredExperiment, *, margin: float, result: AgreementResult | None = None
-) -> JudgesDecision:
+) -> Evidence:
     """Gather what is known of the judges of an experiment; no model is called.
 
     Judges are held against each other on the items that may choose (train and dev), as `select` does; where
@@ -590,7 +592,7 @@ def decide_on_judges(
     result = replace(result, slices=slices.entries if slices else ())
     split = "test" if not chosen_on else "open" if stored.split == "all" else stored.split
     recorded = stored.experiment.config.get("recorded", {}).get("file") == JUDGEMENTS
-    return JudgesDecision(
+    return Evidence(
         result=result,
         sampling=gold.card.sampling,
         basis=DecisionItems(split, len(table.items), len(set(table.groups)), bool(chosen_on)),

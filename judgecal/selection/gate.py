@@ -56,7 +56,7 @@ from judgecal.selection.lock import Lock, load_lock, model_ids
 from judgecal.selection.pass_rates import PassRule
 from judgecal.selection.rules import UNSCORED_TOLERANCE, GateDecision, GateRule, GateState, LockedAndCurrent
 from judgecal.stats import Calibration, metric_named
-from judgecal.stats.drift import SameJudgeTest
+from judgecal.stats.drift import DriftTest
 from judgecal.stats.intervals import mean_estimate
 from judgecal.workspace import Workspace, find_workspace, shown
 
@@ -107,7 +107,7 @@ class UnscoredShares:
 
 
 @dataclass(frozen=True, slots=True)
-class UnscoredJudgement:
+class UnscoredCall:
     """A judgement without a verdict, with the kind of its failure."""
 
     item_id: str
@@ -132,7 +132,7 @@ class GateResult(Result):
     # the mean over the items; without a value where the scale has no mark
     flip_rate: Estimate
     changed: Estimate  # share of such pairs with another raw verdict at all
-    odd_one_out: SameJudgeTest | None  # whether another judge answers; None with fewer than three calls
+    odd_one_out: DriftTest | None  # whether another judge answers; None with fewer than three calls
     noise: Estimate  # flips and equal verdicts of two calls at lock time, and how measured
     noise_unchanged: Estimate
     noise_calls: NoiseCalls
@@ -154,7 +154,7 @@ class GateResult(Result):
     usd: float | None  # of all calls; None where some model has no price
     flipped: tuple[FlippedItem, ...]  # the items that moved, in file order
     unscored: UnscoredShares
-    unscored_judgements: tuple[UnscoredJudgement, ...]
+    unscored_judgements: tuple[UnscoredCall, ...]
     gold: GoldSummary
     items: str
     test_looks: int  # decisions taken on the set's test labels so far
@@ -518,7 +518,7 @@ def _result(gate: Gate, passes: Passes, state: GateState) -> GateResult:
         flipped=flipped,
         unscored=UnscoredShares(locked_share, share_now, rise.difference, rise.p_at_most, UNSCORED_TOLERANCE),
         unscored_judgements=tuple(
-            UnscoredJudgement(row.item_id, row.repeat, row.error.kind if row.error else "parse")
+            UnscoredCall(row.item_id, row.repeat, row.error.kind if row.error else "parse")
             for row in now
             if row.verdict is None
         ),

@@ -73,9 +73,9 @@ from judgecal.selection.lock import (
 )
 from judgecal.selection.pass_rates import Churn, PassRule, chance, change, churn
 from judgecal.selection.rules import (
-    BothJudges,
     GateDecision,
     MigrationDecision,
+    MigrationItems,
     could_show,
     migration,
     unlooked,
@@ -533,10 +533,10 @@ class MigrateRun:
         shared: dict[str, Any] = {"people": self.gold.scale, "metric": metric, "margin": self.margin}
         return could_show(self._both(items, (side, side)), level=self.foresee().level, **shared)
 
-    def _both(self, items: Sequence[Item], sides: tuple[_Side, _Side]) -> BothJudges:
+    def _both(self, items: Sequence[Item], sides: tuple[_Side, _Side]) -> MigrationItems:
         labels, groups = [self.gold.labels[item.item_id] for item in items], [item.group for item in items]
         old, new = sides
-        return BothJudges(labels, groups, old.on(items), new.on(items), (old.scale, new.scale))
+        return MigrationItems(labels, groups, old.on(items), new.on(items), (old.scale, new.scale))
 
     @working("Holding the new judge against the old one")
     def _result(

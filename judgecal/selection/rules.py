@@ -26,7 +26,7 @@ from judgecal.stats.confirmation import STANDARD_ERRORS
 from judgecal.stats.drift import (
     CHANGED_LEVEL,
     Calls,
-    SameJudgeTest,
+    DriftTest,
     Verdict,
     loss_bound,
     rise_of_unscored,
@@ -101,7 +101,7 @@ class GateState:
     loss_below: float | None  # the loss stays below, one-sided at the level; None: nothing can be decided
     persistent: Estimate | None  # the same difference with the verdicts that changed in every pass alike
     raw: Estimate | None  # the difference of the verdicts as they are, where calibrated ones decide
-    same_judge: SameJudgeTest | None  # None where there are fewer than three calls of an item
+    same_judge: DriftTest | None  # None where there are fewer than three calls of an item
     unscored: UnscoredRise
 
 
@@ -232,7 +232,7 @@ class GateRule:
 
 
 def _watched(
-    decision: GateDecision, why: str, same_judge: SameJudgeTest | None, *, last: bool
+    decision: GateDecision, why: str, same_judge: DriftTest | None, *, last: bool
 ) -> tuple[GateDecision, str]:
     """The decision on the loss, beside what the test says of who answers."""
     if same_judge is None:
@@ -282,7 +282,7 @@ def _least_loss(difference: Estimate, metric: str) -> float | None:
 
 
 @dataclass(frozen=True)
-class BothJudges:
+class MigrationItems:
     """Labels of some items, and the verdicts of both judges on them (None = unscored: as wrong)."""
 
     labels: Sequence[Any]
@@ -330,8 +330,8 @@ class MigrationDecision:
 
 
 def migration(
-    on_test: BothJudges,
-    others: BothJudges | None,
+    on_test: MigrationItems,
+    others: MigrationItems | None,
     *,
     people: Scale,
     metric: str,
@@ -351,7 +351,7 @@ def migration(
         labels, groups, old, new = (
             [*getattr(on_test, name), *getattr(others, name)] for name in ("labels", "groups", "old", "new")
         )
-        both = BothJudges(labels, groups, old, new, on_test.scales)
+        both = MigrationItems(labels, groups, old, new, on_test.scales)
     test, whole = on_test.compared(**shared), both.compared(**shared)
     losses = both.losses(margin=margin, **shared)
     bound, allowed = losses.by_judge["new"].upper, amount_of(margin, metric)
@@ -393,7 +393,7 @@ def migration(
     return decided("inconclusive", f"{why}; {questions} would show that {would}, if it is as it looks", more)
 
 
-def unlooked(on_open: BothJudges | None, *, metric: str, **how: Any) -> MigrationDecision:
+def unlooked(on_open: MigrationItems | None, *, metric: str, **how: Any) -> MigrationDecision:
     """What the open items say where test was not looked at: nothing is decided, nothing known of test."""
     reason = "the rows decide, so we did not look at test"
     none = PairedDifference(Estimate(None, reason=reason), None)
@@ -443,7 +443,7 @@ def _more_to_fail(test: Comparison, metric: str, margin: float) -> int | None:
     return max(1, math.ceil(difference.n_groups * min((needed / beyond) ** 2, 1e9)) - difference.n_groups)
 
 
-def could_show(old: BothJudges, *, people: Scale, metric: str, margin: float, level: float) -> str:
+def could_show(old: MigrationItems, *, people: Scale, metric: str, margin: float, level: float) -> str:
     """What loss these items could show a judge as good as the old one to stay under."""
     compared = old.compared(people=people, metric=metric, level=level)
     losses = old.losses(people=people, metric=metric, margin=margin, level=level)

@@ -30,7 +30,7 @@ from judgecal.goldset import split_notes
 from judgecal.judges import JudgeKind
 from judgecal.records import Estimate, Item, Judgement, Result
 from judgecal.selection.confirm import Confirmed, Upheld
-from judgecal.selection.decision import Caps, ChosenJudge, MeasuredJudge, OpenChoice, in_words, open_items
+from judgecal.selection.decision import Caps, MeasuredJudge, OpenChoice, Recommendation, in_words, open_items
 from judgecal.selection.lock import Lock, Noise, model_ids
 from judgecal.stats import Calibration, leading_metric
 from judgecal.stats.metrics import amount_of
@@ -50,7 +50,7 @@ JudgeVerdict = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class RejectedJudge:
+class Rejection:
     """A judge that is not within the margin, and why."""
 
     judge: str
@@ -58,7 +58,7 @@ class RejectedJudge:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeOnOpen:
+class OpenScore:
     """One judge on the items that it is chosen on."""
 
     judge: str
@@ -92,13 +92,13 @@ class SelectResult(Result):
     margin: float
     # within_margin, rejected: all that are shown to lose less than the margin, cheapest first; the others
     within_margin: tuple[str, ...]
-    rejected: tuple[RejectedJudge, ...]
+    rejected: tuple[Rejection, ...]
     # about how many more would show a cheaper judge good enough; None where nothing of that kind
     more_questions: int | None
     best: str | None  # who has the best value; None where nobody is within the caps
     level: float  # of the bounds on the losses, for all judges at once, and how they were made
     bounds: str
-    judges: tuple[JudgeOnOpen, ...]
+    judges: tuple[OpenScore, ...]
     gold: GoldSummary
     # confirmed, confirmed_complete, confirmed_on: METRIC -> Estimate on test, an unscored item counted as
     # wrong; the same of the scored ones; the test items. Empty and None where nobody was chosen
@@ -121,7 +121,7 @@ class SelectResult(Result):
     notes: tuple[str, ...]
     run_line: str
     driven: tuple[str, ...] = ()  # where one stratum of the labels makes most of a bound
-    choice: ChosenJudge | None = None  # whom the items that choose speak for; None without a value
+    choice: Recommendation | None = None  # whom the items that choose speak for; None without a value
     # of the chosen judge: beside people, None without two raters; what the best constant has of the metric
     # on the items of `confirmed`
     stand_in: StandIn | None = None
@@ -131,7 +131,7 @@ class SelectResult(Result):
     # (None where nobody was held on it); doubt: why not; refused: the judge that test refused, and why
     confirmed_on_test: bool | None = None
     doubt: str | None = None
-    refused: RejectedJudge | None = None
+    refused: Rejection | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,7 +222,7 @@ def select_result(
     stored, table, losses, choice = run.stored, decided.table, decided.losses, decided.choice
     gold, refused, on_test = stored.gold, None, None if held is None else held.doubt is None
     if choice is not None and held is not None and held.refused is not None:
-        refused, choice = RejectedJudge(choice.judge, held.refused), None
+        refused, choice = Rejection(choice.judge, held.refused), None
     judges = [_judge_on_open(run, decided, judge, refused) for judge in decided.measured]
     stand_in = None
     if decided.choice is not None and len(gold.peers) > 1:  # beside people on all items, as `score` holds it
@@ -245,7 +245,7 @@ def select_result(
         metric=run.by,
         margin=run.margin,
         within_margin=choice.within if choice else (),
-        rejected=tuple(RejectedJudge(judge.judge, why) for judge, why in judges if why is not None),
+        rejected=tuple(Rejection(judge.judge, why) for judge, why in judges if why is not None),
         more_questions=choice.more_questions if choice else None,
         best=losses.best if losses else None,
         level=table.level,
@@ -281,8 +281,8 @@ def select_result(
 
 
 def _judge_on_open(
-    run: SelectRequest, decided: OpenChoice, judge: MeasuredJudge, refused: RejectedJudge | None
-) -> tuple[JudgeOnOpen, str | None]:
+    run: SelectRequest, decided: OpenChoice, judge: MeasuredJudge, refused: Rejection | None
+) -> tuple[OpenScore, str | None]:
     """A judge's line, and why it is not among those within the margin; None where it is."""
     name, entry, choice, floor = judge.judge, judge.entry, decided.choice, decided.floors.get(judge.judge)
     loss, over = decided.losses.by_judge.get(name) if decided.losses else None, run.caps.over(judge)
@@ -306,7 +306,7 @@ def _judge_on_open(
         elif why is None and upper is not None:
             most, margin = (amount_of(size, run.by) for size in (upper, run.margin))
             why = f"it may lose up to {most} of {in_words(run.by)} against the best, the margin is {margin}"
-    line = JudgeOnOpen(
+    line = OpenScore(
         judge=name,
         n=entry.n,
         n_expected=entry.n_expected,

@@ -158,7 +158,7 @@ def cross_fit(
 
 
 @dataclass(frozen=True)
-class CalibratedJudges(Generic[_Name]):
+class DecidingVerdicts(Generic[_Name]):
     """The verdicts of judges once calibrated, as they are where that cannot be, and their scales."""
 
     verdicts: Mapping[_Name, Iterable[object]]
@@ -173,7 +173,7 @@ class CalibratedJudges(Generic[_Name]):
         fits: Mapping[_Name, CrossFit],
         *,
         scale: Scale,
-    ) -> CalibratedJudges[_Name]:
+    ) -> DecidingVerdicts[_Name]:
         """Judges with their verdicts as they are and their scales, where `fits` maps some of them onto
         `scale`."""
         mapped = {name: fit.verdicts for name, fit in fits.items()}
@@ -201,7 +201,7 @@ def calibrated(
     groups: Labels | None,
     asked: bool = True,
     weights: Floats | None = None,
-) -> CalibratedJudges[_Name]:
+) -> DecidingVerdicts[_Name]:
     """The verdicts of several judges through the maps of `cross_fitted`, or as they are where not `asked`."""
     before, fits = {name: scales.get(name, scale) for name in judges}, dict[_Name, CrossFit]()
     shared: dict[str, Any] = {"scale": scale, "groups": groups, "weights": weights}
@@ -209,7 +209,7 @@ def calibrated(
         fit = cross_fit(gold_labels, rows, judge_scale=before[name], **shared)
         if fit is not None:
             fits[name] = fit
-    return CalibratedJudges.from_fits(judges, before, fits, scale=scale)
+    return DecidingVerdicts.from_fits(judges, before, fits, scale=scale)
 
 
 @dataclass(frozen=True)
@@ -260,7 +260,7 @@ def calibrated_difference(
         sides.append(part.sample(pairs.fit().mapped(part.verdicts)))
         if (fit_of_side := pairs.folds(seed, of=part)) is not None:
             fits[name] = fit_of_side
-    more_error = CalibratedJudges[str]({}, {}, fits).error_of_fit("a", "b")
+    more_error = DecidingVerdicts[str]({}, {}, fits).error_of_fit("a", "b")
     paired = paired_difference(
         chosen, *sides, at_mark=False, level=level, seed=seed, n_perm=1, more_error=more_error
     )

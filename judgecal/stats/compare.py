@@ -13,7 +13,7 @@ from typing import Any, Literal
 from judgecal.errors import InputError
 from judgecal.records import Estimate, Result
 from judgecal.scale import Scale
-from judgecal.stats.calibration import CalibratedJudges, calibrated
+from judgecal.stats.calibration import DecidingVerdicts, calibrated
 from judgecal.stats.intervals import MIN_GROUPS, check_level
 from judgecal.stats.metrics import leading_metric, metric_facts, metric_named
 from judgecal.stats.paired import PairedDifference, PairedVerdicts, read_verdicts
@@ -162,7 +162,7 @@ def compare_all(
     n_perm: int = N_PERM,
     calibrate: bool = True,
     weights: Floats | None = None,
-    deciding: CalibratedJudges[str] | None = None,
+    deciding: DecidingVerdicts[str] | None = None,
 ) -> dict[tuple[str, str], Comparison]:
     """Compare several judges, every pair of them; p values after Holm decide.
 
@@ -196,7 +196,7 @@ def compare_all(
         for (pair, (main, ends)), p in zip(found.items(), adjusted, strict=True)
     }
     uncut = partial(
-        _read, labels, CalibratedJudges(given, own, {}), people=people, groups=codes, weights=weights
+        _read, labels, DecidingVerdicts(given, own, {}), people=people, groups=codes, weights=weights
     )
     mapped = [pair for pair in made if not once.fits.keys().isdisjoint(pair)]
     raw = {pair: uncut(pair).difference(chosen, "wrong", **how, n_perm=1) for pair in mapped}
@@ -205,7 +205,7 @@ def compare_all(
 
 def _read(
     labels: Labels,
-    judges: CalibratedJudges[str],
+    judges: DecidingVerdicts[str],
     pair: tuple[str, str],
     people: Scale,
     groups: Labels | None,

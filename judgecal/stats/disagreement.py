@@ -50,7 +50,7 @@ def by_rows(metric: str, scale: Scale) -> bool:
 
 
 @dataclass(frozen=True)
-class TwoJudges:
+class VerdictPairs:
     """Verdicts of two judges on N rows, both on the people's scale.
 
     Attributes:
@@ -174,7 +174,7 @@ class KnownClasses:
         return lows if len(there) > 1 and (lows[there] > _EPS).all() else None
 
 
-def worst_loss(judges: TwoJudges, known: KnownClasses | None, *, level: float) -> Estimate | None:
+def worst_loss(judges: VerdictPairs, known: KnownClasses | None, *, level: float) -> Estimate | None:
     """What the candidate loses at most, whatever the labels of the rows; `high` is the bound, one-sided.
 
     Plain means: at most |a - b| a row. By a macro metric a row of a rare class weighs more, so the shares of
@@ -237,7 +237,7 @@ class LossOnLabels:
     classes: tuple[int, ...]  # labels of each class; empty by a plain metric
 
 
-def loss_on_labels(judges: TwoJudges, drawn: DrawnLabels, *, level: float) -> LossOnLabels:
+def loss_on_labels(judges: VerdictPairs, drawn: DrawnLabels, *, level: float) -> LossOnLabels:
     """The loss on rows like these from labels of some, weighted by the draw, clustered by question.
 
     No interval on fewer than ten labelled questions, without a label where they differ, or by a macro metric
@@ -304,7 +304,7 @@ def loss_on_labels(judges: TwoJudges, drawn: DrawnLabels, *, level: float) -> Lo
     return LossOnLabels(estimate, limits(2.0 * level - 1.0)[1], int(inside.sum()), classes)
 
 
-def _shares(judges: TwoJudges, drawn: DrawnLabels, weight: Floats) -> tuple[Floats, Floats]:
+def _shares(judges: VerdictPairs, drawn: DrawnLabels, weight: Floats) -> tuple[Floats, Floats]:
     """The share of each class of labels, post-stratified by `cells`, and each label's part in its error."""
     member = judges.class_of(drawn.label)[:, None] == np.arange(_CLASSES)
     cells, shares, parts = judges.cells[drawn.at], np.zeros(_CLASSES), np.zeros(member.shape)
@@ -318,14 +318,14 @@ def _shares(judges: TwoJudges, drawn: DrawnLabels, weight: Floats) -> tuple[Floa
     return shares, parts
 
 
-def _by_cell(judges: TwoJudges, at: Ints, weight: Floats) -> Floats:
+def _by_cell(judges: VerdictPairs, at: Ints, weight: Floats) -> Floats:
     """The part of all rows that each label stands for: those of its cell, by weight."""
     whole = np.bincount(judges.cells[at], weight, _MORE + 1)
     part = np.bincount(judges.cells, minlength=_MORE + 1) / judges.n / np.maximum(whole, _EPS)
     return np.asarray(weight * part[judges.cells[at]], dtype=np.float64)
 
 
-def _unseen(judges: TwoJudges, cells: Ints, parts: Floats, kinds: Sequence[float]) -> float:
+def _unseen(judges: VerdictPairs, cells: Ints, parts: Floats, kinds: Sequence[float]) -> float:
     """Variance for the classes that few labels of rows on which the judges agree may not have shown."""
     added = 0.0
     for cell in np.unique(judges.cells[~judges.differ]).tolist():
@@ -336,7 +336,7 @@ def _unseen(judges: TwoJudges, cells: Ints, parts: Floats, kinds: Sequence[float
 
 
 def _linear(
-    judges: TwoJudges, drawn: DrawnLabels, cells: Ints, wide: Floats, place: Floats
+    judges: VerdictPairs, drawn: DrawnLabels, cells: Ints, wide: Floats, place: Floats
 ) -> tuple[Linear, float, Floats]:
     """The mean place of the losses, linearised by question within each side on which they differ; what all
     rows can lose and win together, a row; and N, the mean place of each row's side."""
@@ -382,7 +382,7 @@ def _clustered(parts: Floats, groups: Ints) -> float:
 # --- the draw, and how many labels
 
 
-def draw_strata(judges: TwoJudges, shares: Floats | None) -> tuple[Ints, Floats]:
+def draw_strata(judges: VerdictPairs, shares: Floats | None) -> tuple[Ints, Floats]:
     """Strata to draw labels by, and the spread of each.
 
     Rows on which the judges agree are parted by the class of the verdict, the others by how much can be lost
@@ -418,7 +418,7 @@ class Outlook:
     shares: Floats | None  # of each class of labels, by a macro metric
 
     @classmethod
-    def of(cls, judges: TwoJudges, labels: Floats) -> Outlook:
+    def of(cls, judges: VerdictPairs, labels: Floats) -> Outlook:
         """From items that are all labelled."""
         shares, every = None, np.arange(judges.n)
         if judges.macro:
@@ -442,7 +442,7 @@ class Outlook:
 
 
 def labels_needed(
-    judges: TwoJudges,
+    judges: VerdictPairs,
     outlook: Outlook,
     *,
     margin: float,
@@ -491,7 +491,7 @@ def labels_needed(
     return low
 
 
-def _class_rates(judges: TwoJudges, outlook: Outlook, strata: Ints, n: int) -> Floats | None:
+def _class_rates(judges: VerdictPairs, outlook: Outlook, strata: Ints, n: int) -> Floats | None:
     """S x k: the part of each stratum's rows whose label is of each class, were verdicts right that agree."""
     if outlook.shares is None:
         return None

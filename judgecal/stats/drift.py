@@ -88,7 +88,7 @@ def loss_bound(
 
 
 @dataclass(frozen=True, slots=True)
-class SameJudgeTest:
+class DriftTest:
     """Calls of the lock beside calls of now, on the items with a verdict in all of them."""
 
     n: int  # these items, and those of them whose calls are not all equal
@@ -131,7 +131,7 @@ class SameJudgeTest:
         )
 
 
-def same_judge_test(then: Calls, now: Calls, groups: Labels) -> SameJudgeTest | None:
+def same_judge_test(then: Calls, now: Calls, groups: Labels) -> DriftTest | None:
     """Test whether the calls of now are calls of the locked judge.
 
     Args:
@@ -148,7 +148,7 @@ def same_judge_test(then: Calls, now: Calls, groups: Labels) -> SameJudgeTest | 
     rows = [[*before[:k], *after[:m]] for before, after in zip(then, now, strict=True)]
     whole = [place for place, row in enumerate(rows) if None not in row]
     if not whole:
-        return SameJudgeTest(0, 0, False, None, None, None, 1.0)
+        return DriftTest(0, 0, False, None, None, None, 1.0)
     verdicts: list[list[Verdict]] = [rows[place] for place in whole]
     numeric = all(isinstance(verdict, int | float) for row in verdicts for verdict in row)
     numbers = {word: at for at, word in enumerate(sorted({str(each) for row in verdicts for each in row}))}
@@ -167,7 +167,7 @@ def same_judge_test(then: Calls, now: Calls, groups: Labels) -> SameJudgeTest | 
         moved = calls @ ((1.0 - deals) / m - deals / k).T
         sums += [moved, -moved]
         shift = round(float(moved[:, 0].mean()), 9)
-    return SameJudgeTest(
+    return DriftTest(
         n=len(calls),
         n_differ=int((apart.max(axis=(1, 2)) > 0.0).sum()),
         graded=numeric and not np.isin(calls, (0.0, 1.0)).all(),

@@ -113,7 +113,7 @@ def effective_n(found: Estimate) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedSample:
+class RateSample:
     """What labelled rows of a table say of the judge, given its verdicts: however rows were drawn by these,
     it holds.
 
@@ -136,9 +136,7 @@ class Shift:
     p_value: float | None  # None where they cannot be held against each other
 
 
-def shift(
-    sensitivity: Estimate, specificity: Estimate, sample: JudgedSample, *, level: float = 0.95
-) -> Shift:
+def shift(sensitivity: Estimate, specificity: Estimate, sample: RateSample, *, level: float = 0.95) -> Shift:
     """Hold a judge's error rates of elsewhere against a labelled sample, by their likelihood ratio.
 
     The labels count given their verdicts, and the share that is right is free: with s, c and t for

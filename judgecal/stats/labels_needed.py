@@ -64,7 +64,7 @@ _LIKELY = 0.25  # of the errors that the target allows: fewer are never counted 
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedLabels:
+class EscalationLabels:
     """Labelled rows as the test takes them: the judge's confidence, whether it agrees, group, weight."""
 
     confidence: Floats
@@ -92,7 +92,9 @@ class Escalation:
     labels_needed: int | None
 
 
-def escalation(confidence: Floats, labels: JudgedLabels, *, target: float, level: float = 0.95) -> Escalation:
+def escalation(
+    confidence: Floats, labels: EscalationLabels, *, target: float, level: float = 0.95
+) -> Escalation:
     """The boldest threshold on the judge's confidence that is shown to keep agreement at the target.
 
     The first one tried keeps twice as many labels as would do without a single error.
@@ -140,7 +142,7 @@ def _thresholds(confidence: Floats) -> list[float]:
     return sorted(set(known[places].tolist()), reverse=True)
 
 
-def _effective(labels: JudgedLabels, kept: Bools) -> tuple[float, float]:
+def _effective(labels: EscalationLabels, kept: Bools) -> tuple[float, float]:
     """Agreement on kept rows, and on how many independent ones it rests; 0 below ten groups."""
     groups, own = np.unique(labels.group[kept], return_inverse=True)
     if len(groups) < MIN_GROUPS:
@@ -172,7 +174,7 @@ def _labels_for(agreed: float, target: float, level: float) -> float:
     return (root / (likely - target)) ** 2
 
 
-def _agreement(labels: JudgedLabels, kept: Bools, *, level: float) -> Estimate:
+def _agreement(labels: EscalationLabels, kept: Bools, *, level: float) -> Estimate:
     agreed, n = _effective(labels, kept)
     n_groups = len(np.unique(labels.group[kept]))
     low, high = wilson(agreed, n, t_quantile(level, n_groups - 1.0))

@@ -19,7 +19,7 @@ from scipy.special import ndtr, ndtri, stdtrit
 from judgecal.errors import InputError
 from judgecal.scale import Scale
 from judgecal.stats.agreement import jackknifed, prepare, pseudo_values, terms_of
-from judgecal.stats.calibration import CalibratedJudges, calibrated
+from judgecal.stats.calibration import DecidingVerdicts, calibrated
 from judgecal.stats.intervals import MIN_GROUPS, check_level, linear_error, too_few
 from judgecal.stats.means import Linear, Means, linearise
 from judgecal.stats.metrics import Metric, leading_metric, metric_named
@@ -148,7 +148,7 @@ def losses_against_best(
     n_draws: int = N_DRAWS,
     calibrate: bool = True,
     weights: Floats | None = None,
-    deciding: CalibratedJudges[str] | None = None,
+    deciding: DecidingVerdicts[str] | None = None,
 ) -> Losses:
     """Each judge's loss against the best, with simultaneous upper bounds by group.
 

@@ -213,7 +213,7 @@ def decided(n_groups: int, kind: str, *, reps: int, with_fit: bool = True) -> fl
             "groups": groups,
             "n_perm": 1000,
         }
-        without = mock.patch.object(calibration.CalibratedJudges, "error_of_fit", _none)
+        without = mock.patch.object(calibration.DecidingVerdicts, "error_of_fit", _none)
         with contextlib.nullcontext() if with_fit else without:
             told += compare(gold, *sides, **how).decision != "cannot tell"  # type: ignore[arg-type]
     return told / reps

@@ -41,9 +41,9 @@ import numpy as np
 
 from judgecal.goldset.draw import allocate
 from judgecal.records import Estimate
-from judgecal.stats.error_rates import JudgedSample, carried_rate, shift
+from judgecal.stats.error_rates import RateSample, carried_rate, shift
 from judgecal.stats.intervals import mean_estimate, t_quantile, wilson
-from judgecal.stats.labels_needed import JudgedLabels, Spread, escalation
+from judgecal.stats.labels_needed import EscalationLabels, Spread, escalation
 from judgecal.stats.prediction_powered import (
     LabelledRows,
     corrected_difference,
@@ -304,7 +304,7 @@ def shifted(
             )
             for one in (1.0, 0.0)
         ]
-        sample = JudgedSample(mean_estimate(table.verdict, table.group.tolist()), *given)
+        sample = RateSample(mean_estimate(table.verdict, table.group.tolist()), *given)
         seen += shift(*_rates(gold, _sampled(rng, gold, rates)), sample).contradicts
         odd += drawn_otherwise(table.verdict, table.group, replace(labelled, label=verdict), seed=rep).differs
     return seen / reps, odd / reps
@@ -363,7 +363,7 @@ def promised(task: tuple[str, float, int], *, data: Path, reps: int) -> tuple[fl
     kept, shares = 0, []
     for _ in range(reps):
         at = drawn(world, n, "questions", rng).at
-        labels = JudgedLabels(world.confidence[at], agrees[at], world.group[at], np.ones(len(at)))
+        labels = EscalationLabels(world.confidence[at], agrees[at], world.group[at], np.ones(len(at)))
         found = escalation(world.confidence, labels, target=target)
         if found.threshold is None:
             kept += 1

@@ -40,7 +40,7 @@ from judgecal.judges.local.token_f1 import token_f1
 from judgecal.records import Item, Rating
 from judgecal.scale import Scale
 from judgecal.stats.calibration import Calibration, fit_calibration
-from judgecal.stats.disagreement import DrawnLabels, TwoJudges, draw_strata, loss_on_labels, worst_loss
+from judgecal.stats.disagreement import DrawnLabels, VerdictPairs, draw_strata, loss_on_labels, worst_loss
 from judgecal.stats.sample import Bools
 from tests.benchmarks.driver import Bench, Floats, Ints, latent, slack
 
@@ -102,7 +102,7 @@ def made(
 
 def lost(world: World, gold: Floats, old: Floats, new: Floats) -> float:
     """What the new judge loses on rows that are all labelled."""
-    two = TwoJudges(old, new, np.arange(len(gold)), SCALES[world.kind], world.metric)
+    two = VerdictPairs(old, new, np.arange(len(gold)), SCALES[world.kind], world.metric)
     shares = np.bincount(two.class_of(gold), minlength=3) / len(gold) if two.macro else None
     return float(two.losses(np.arange(len(gold)), gold, shares).mean())
 
@@ -206,7 +206,7 @@ def measured(world: World, *, reps: int) -> Found | None:
     groups = np.repeat(np.arange(ROWS // world.size), world.size)
     for rep in range(reps):
         hidden, old, new = made(rng, world, ROWS // world.size, true[0])
-        two = TwoJudges(old, new, groups, SCALES[world.kind], world.metric)
+        two = VerdictPairs(old, new, groups, SCALES[world.kind], world.metric)
         codes, spreads = draw_strata(two, strata[rep % len(strata)])
         counts = np.bincount(codes)
         drawn = allocate(counts.tolist(), spreads.tolist(), sizes[rep % len(sizes)], at_large=0.0)

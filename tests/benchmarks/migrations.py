@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from judgecal.experiment import Look
 from judgecal.scale import Scale
-from judgecal.selection.rules import BothJudges, migration
+from judgecal.selection.rules import MigrationItems, migration
 from tests.benchmarks.driver import Bench, Floats, slack
 
 BINARY, METRIC, MARGIN, RIGHT = Scale.parse("binary"), "macro_agreement", 0.03, 0.9
@@ -46,9 +46,9 @@ def decided(
     if kind == "leaked":
         new = np.where(chosen & (rng.random(n) < 0.5), gold, new)
 
-    def part(place: npt.NDArray[np.bool_]) -> BothJudges:
+    def part(place: npt.NDArray[np.bool_]) -> MigrationItems:
         columns = (gold[place].tolist(), [str(number) for number in np.flatnonzero(place)])
-        return BothJudges(*columns, old[place].tolist(), new[place].tolist(), (BINARY, BINARY))
+        return MigrationItems(*columns, old[place].tolist(), new[place].tolist(), (BINARY, BINARY))
 
     level = Look(number, new=True).level
     shared: dict[str, Any] = {"people": BINARY, "metric": METRIC, "margin": MARGIN, "level": level}

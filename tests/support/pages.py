@@ -16,7 +16,7 @@ from typing import Any
 from judgecal.experiment import read_experiment
 from judgecal.experiment.agreement import StoredExperiment
 from judgecal.scale import Label
-from judgecal.selection.decision import JudgesDecision, decide_on_judges
+from judgecal.selection.decision import Evidence, decide_on_judges
 from judgecal.workspace import find_workspace
 from tests.support.command import Run
 from tests.support.gold import made_gold, made_items, rated
@@ -125,7 +125,7 @@ def by_kind(rows: Iterable[Mapping[str, Any]], *verdicts: Any) -> list[Any]:
     return [verdicts[KINDS.index(row["kind"])] for row in rows]
 
 
-def decided(slug: str, *, margin: float = 0.03) -> tuple[StoredExperiment, JudgesDecision]:
+def decided(slug: str, *, margin: float = 0.03) -> tuple[StoredExperiment, Evidence]:
     """An experiment as it is stored, and what is decided by it."""
     workspace = find_workspace(None)
     kept = read_experiment(workspace, slug)

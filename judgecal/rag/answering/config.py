@@ -10,13 +10,7 @@ from judgecal.artefacts import validated
 from judgecal.errors import InputError, refuse, unknown_name
 from judgecal.goldset import Columns
 from judgecal.rag.answering.contexts import KINDS
-from judgecal.rag.evaluation.config import (
-    EvaluateConfig,
-    JudgesTable,
-    QuestionsTable,
-    ReadConfig,
-    SystemTable,
-)
+from judgecal.rag.evaluation.config import EvaluateConfig, PanelTable, QuestionsTable, ReadConfig, SystemTable
 from judgecal.rag.evaluation.local import LocalConfig
 from judgecal.rag.evaluation.recorded import RecordedConfig
 from judgecal.tables import read_table
@@ -58,7 +52,7 @@ def answer_config(options: AnswerOptions) -> ReadConfig:
     names = [system.name for system in systems]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"{', '.join(twice)} is named twice: rename it in the answers, or name it once")
-    judges = JudgesTable(
+    judges = PanelTable(
         trust_lock=options.trust_lock,
         judge=options.judge or _JUDGE,
         repeats=options.repeats,

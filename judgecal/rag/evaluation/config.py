@@ -64,7 +64,7 @@ class DocumentsTable(BaseModel):
     path: str | None = None  # a table (document_id, title, text), a folder, a file; by default the set's own
 
 
-class JudgesTable(BaseModel):
+class PanelTable(BaseModel):
     """Who judges the answers.
 
     The column `correctness` of the suite says how right an answer is, 0..1, and its column `answered` whether
@@ -94,7 +94,7 @@ class EvaluateConfig(BaseModel):
     model_config = _TABLE
     questions: QuestionsTable  # what is asked
     documents: DocumentsTable = DocumentsTable()  # what systems search
-    judges: JudgesTable = JudgesTable()  # who judges the answers
+    judges: PanelTable = PanelTable()  # who judges the answers
     systems: list[dict[str, Any]]  # who answers: a table each, with `name`, `kind` and the keys of its kind
     # By the name of a system: an option, dotted, and the list of its levels. Each is
     # varied alone, the others held at what the system's table says, else at their first level.

@@ -49,7 +49,7 @@ from judgecal.rag.evaluation.comparisons import (
     compare_points,
     points_of,
 )
-from judgecal.rag.evaluation.config import JudgesTable
+from judgecal.rag.evaluation.config import PanelTable
 from judgecal.rag.evaluation.result import MeasuredBy
 from judgecal.rag.evaluation.summary import (
     ANSWERED,
@@ -255,7 +255,7 @@ def _share(label: Label | None, scale: Scale) -> float | None:
     return None if label is None else (float(label) - scale.low) / scale.span
 
 
-def read_panel(table: JudgesTable, folder: Path, workspace: Workspace) -> Panel:
+def read_panel(table: PanelTable, folder: Path, workspace: Workspace) -> Panel:
     """The judges of a configuration; paths of locks and of a suite are taken from its `folder`."""
     if table.judge is None:
         suite = load_suite(
