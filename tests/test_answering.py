@@ -146,25 +146,10 @@ def test_the_reference_document_among_the_best_others(empty: GoldSet, position: 
     assert served.problem is None
 
 
-def test_other_contexts(empty: GoldSet) -> None:
-    gold = shelf(empty, *ALL)
-    assert names(handed(gold, APPLE, distractors=9)) == ["blue", "red", "green", "grey"]
-    assert names(handed(gold, APPLE, distractors=0)) == ["blue"]
-    assert names(handed(gold, APPLE, distractors=2, without_reference=True)) == ["red", "green"]
-    assert names(handed(gold, APPLE, "topk", k=2)) == ["red", "green"]
-    assert names(handed(gold, APPLE, "topk", k=3)) == ["red", "green", "blue"]
-    assert handed(gold, APPLE, "none") == handed(empty, APPLE, "none") == Served()
-
-
 def test_several_reference_documents_stand_together_and_the_best_counts(empty: GoldSet) -> None:
     question = Question("q", "apple", ("yes",), ("blue", "red"))
     served = handed(shelf(empty, *ALL), question, distractors=2, position="middle")
     assert names(served) == ["green", "blue", "red", "grey"]
-
-
-def test_a_title_stands_above_the_text(empty: GoldSet) -> None:
-    gold = dataclasses.replace(empty, documents=(GoldDocument("blue", "Plums", "of Arnel"),))
-    assert handed(gold, APPLE).contexts == (Context("Plums\n\nof Arnel", "blue"),)
 
 
 @pytest.mark.parametrize(
@@ -267,11 +252,6 @@ def test_who_cannot_answer(workspace: Workspace) -> None:
     assert Answerer("two@embedded", workspace=workspace).read("Bower.").verdict is None
     (workspace.signatures / "bare.py").write_text(source.format("question: str = dspy.InputField()"))
     assert not Answerer("bare@embedded", workspace=workspace).reads_contexts
-
-
-def test_a_fingerprint_follows_the_prompt(workspace: Workspace, answerer: Answerer) -> None:
-    assert answerer.fingerprint != Answerer("answer_v2@embedded", workspace=workspace).fingerprint
-    assert answerer.fingerprint == Answerer("answer_v1@embedded", workspace=workspace).fingerprint
 
 
 # --- items

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import csv
 import json
-import re
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,6 @@ from typing import Any
 import pytest
 
 from judgecal.engine import ParsedReply, cache_folder
-from judgecal.engine.reply_forms import gives_chances
 from judgecal.engine.transport.chances import tokens_in
 from judgecal.errors import InputError
 from judgecal.judges import PromptJudge
@@ -140,21 +137,6 @@ def test_a_mean_stays_on_its_scale(workspace: Workspace) -> None:
         assert parsed.chances and isinstance(parsed.verdict, float) and parsed.verdict <= 10.0
 
 
-def test_a_reply_full_of_verdicts_is_not_read_without_end(
-    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    n_read, read_once = 0, PromptJudge.read
-
-    def counted(self: PromptJudge, text: str) -> ParsedReply:
-        nonlocal n_read
-        n_read += 1
-        return read_once(self, text)
-
-    monkeypatch.setattr(PromptJudge, "read", counted)
-    parsed = read(workspace, "words", JSON[0], *[" yes"] * 500, *JSON[1:], '"', {"yes": 0.8, "no": 0.2}, '"}')
-    assert parsed.verdict == pytest.approx(0.8) and n_read < 64 * 12
-
-
 def test_settings_scale_and_fingerprint(workspace: Workspace) -> None:
     word, chance = (load_catalogue(workspace).resolve(name) for name in ("word", "chance"))
     assert "verdict" not in word.settings() and chance.settings()["verdict"] == "expected"
@@ -233,18 +215,6 @@ def test_a_judge_by_chances_is_scored_locked_used_and_escalates(
     assert changed.code != 0 and "verdict is 'said' and was 'expected'" in changed.err
 
 
-def test_the_mean_of_several_calls_has_the_mean_of_their_chances(
-    judgecal: Run, server: StubServer, workspace: Workspace
-) -> None:
-    make_set(workspace, judgecal, 20)
-    score = one_object(
-        judgecal("score", "--gold", "made", "--judge", "words@chance*3", "--name", "s", "--json")
-    )
-    n, (judge,) = score["gold"]["n_items"], score["judges"]
-    assert judge["n"] == n and server.calls == 3 * n and judge["agreement"]["auc"]["value"] > 0.8
-    assert any(f"{n} of {n} verdicts have the chances" in note for note in score["notes"])
-
-
 @pytest.fixture
 def rows_of(judgecal: Run, server: StubServer, workspace: Workspace) -> Callable[..., list[dict[str, Any]]]:
     """Scores a judge on a small set, and gives its rows."""
@@ -286,17 +256,6 @@ def test_a_server_that_refuses_is_asked_for_five_then_for_none_and_the_word_coun
     assert again >= len(rows) if takes else again == 0  # it is remembered
 
 
-def test_a_server_without_chances_is_told_of_once(
-    judgecal: Run, server: StubServer, workspace: Workspace
-) -> None:
-    answer = judge_by_number()
-    server.script = lambda body: answer({"messages": body["messages"]})
-    make_set(workspace, judgecal, 5)
-    ran = judgecal("score", "--gold", "made", "--judge", "words@chance", "--name", "s")
-    assert ran.err.count("gives no chances of tokens") == 1
-    assert "0 of 9 verdicts have the" in ran.said and "9 as said, as the server gave no" in ran.said
-
-
 def test_a_refused_text_that_speaks_of_chances_turns_nothing_off(
     rows_of: Callable[..., list[dict[str, Any]]], server: StubServer
 ) -> None:
@@ -304,15 +263,6 @@ def test_a_refused_text_that_speaks_of_chances_turns_nothing_off(
     server.script = lambda body: refusal if "What is 0?" in str(body) else answer(body)
     found = {(row["error"] is None, bool(row["chances"])) for row in rows_of()}
     assert found == {(True, True), (False, False)}
-
-
-def test_a_refusal_is_of_one_model_and_is_forgotten_after_a_week(tmp_path: Path) -> None:
-    spec, other = (ModelSpec("a", f"openai/{name}", api_base="http://127.0.0.1:1/v1") for name in "mn")
-    assert not gives_chances(spec, tmp_path, refused=True)
-    assert not gives_chances(spec, tmp_path) and gives_chances(other, tmp_path)
-    path = tmp_path / "structured.json"
-    path.write_text(re.sub(r'"at": \d+', f'"at": {time.time() - 8 * 86400:.0f}', path.read_text()))
-    assert gives_chances(spec, tmp_path)
 
 
 def test_chances_of_a_pair_are_of_its_own_a_and_b(

@@ -47,19 +47,6 @@ def alone(judgecal: Run, folder: Path, verdicts: Iterable[Sequence[object]], nam
     return recorded(judgecal, table(folder / name, "item_id,verdict", verdicts), "--json")
 
 
-def test_the_object_of_the_contract(judgecal: Run, people: list[dict[str, Any]], tmp_path: Path) -> None:
-    said = by_kind(people, "yes", "no", "no")
-    rows = [(item_id, judge, answer) for judge in ("zed", "amy") for item_id, answer in said]
-    found = one_object(recorded(judgecal, table(tmp_path / "r.csv", "item_id,judge,verdict", rows), "--json"))
-    check_table(found, BASE | CLASS)
-    assert [one["judge"] for one in found["judges"]] == ["zed", "amy"]  # as in the file
-    assert found["judges"][0]["agreement"]["kappa"]["value"] == 1.0
-    assert found["gold"]["split"] == "all"
-    assert [one["judge"] for one in found["floor"]] == ["best constant", "correctness_v3@embedded"]
-    assert "|recorded:r.csv@" in found["run_line"]
-    assert found["notes"] == []
-
-
 def test_percentages_on_binary_labels(judgecal: Run, people: list[dict[str, Any]], tmp_path: Path) -> None:
     # Cut at 50, which passes: full 80 and half 50 pass, so accuracy is 2/3, tpr 1, tnr 1/2. Labels stand at
     # 100 and
@@ -206,14 +193,6 @@ def test_files_that_cannot_be_read(
     assert [message for message in messages if message not in ran.err] == []
     assert ran.err.count("\n") == len(messages)
     assert tree(workspace_dir) == before
-
-
-def test_other_column_names(judgecal: Run, people: list[dict[str, Any]], tmp_path: Path) -> None:
-    rows = [(row["item_id"], "j", "yes") for row in people]
-    path = table(tmp_path / "r.csv", "id,who,said", rows)
-    columns = ("--col", "item=id", "--col", "judge=who", "--verdict", "said")
-    found = one_object(recorded(judgecal, path, *columns, "--json"))
-    assert [(one["judge"], one["n"]) for one in found["judges"]] == [("j", 24)]
 
 
 def test_the_same_file_resumes_and_another_does_not_meet_it(

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import csv
-import json
-import os
 import random
 import runpy
-import subprocess
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -70,44 +66,6 @@ def test_the_demo_holds_the_truth_that_its_judge_hides(judgecal: Run, elsewhere:
         assert drawn.low is not None and drawn.high is not None
         held.append(drawn.low <= truth.mean() <= drawn.high)
     assert np.mean(held) > 0.9  # of a nominal 95%
-
-
-def test_it_says_first_what_counts_and_last_what_keeps_it(judgecal: Run, elsewhere: Path) -> None:
-    ran = judgecal("agreement", JUDGED, "--labels-by", "project")
-    assert ran.code == 0 and ran.out.startswith("✕ none · Do not use judge yet.")
-    assert (
-        "Columns used: question as question, answer as answer, reference as reference, label as label, "
-        "judge as verdict." in ran.said
-    )
-    assert "people" not in ran.said.replace("not by people", "") and "select" not in ran.said
-    env = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    kept = "judgecal --workspace judgecal-workspace agreement --gold judged --json"
-    following = ran.out.partition("next: ")[2]
-    for command in (following, kept):  # as a shell reads them
-        done = subprocess.run(command, shell=True, check=True, capture_output=True, text=True, env=env)
-    there = json.loads(done.stdout)
-    here = one_object(judgecal("agreement", JUDGED, "--labels-by", "project", "--json"))
-    assert there["judges"][0]["agreement"] == here["judges"][0]["agreement"]
-    assert "init" not in here["headline"]["next"]  # there is a workspace now
-
-
-def test_the_page_is_kept_and_made_again(
-    judgecal: Run, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened: list[str] = []
-    monkeypatch.setattr("webbrowser.open", lambda address: opened.append(address) or True)
-    first = judgecal("agreement", JUDGED, "--name", "mine", "--open")
-    assert opened == [(elsewhere / "experiments" / "mine" / "report.html").as_uri()]
-    page = (elsewhere / "experiments" / "mine" / "report.html").read_text(encoding="utf-8")
-    assert "Thank you for asking us" in page and "gold import" in page
-    assert judgecal("report", "mine").out == first.out
-    (elsewhere / "experiments" / "mine" / "summary.json").unlink()
-    assert judgecal("report", "mine").out == first.out
-    assert judgecal("compare", "mine").code == 2  # one judge alone
-    for command in (("select", "mine"), ("gold", "sheet", "mine", "-o", "s.csv")):
-        ran = judgecal(*command)
-        assert ran.code == 2 and "judgecal report mine ends with the command that imports" in ran.err
-    assert {path.name for path in elsewhere.iterdir()} == {"experiments"}
 
 
 @pytest.mark.parametrize(
@@ -252,36 +210,3 @@ def test_words_take_a_map_and_verdicts_take_it_too(judgecal: Run, elsewhere: Pat
         judgecal("agreement", write(path, ["human", "judge"], rows), "--map", "prima=gut", "--json")
     )
     assert found["gold"]["n_items"] == found["judges"][0]["n"] == 60 and not found["table"]["notes"][1:]
-
-
-def test_a_file_of_any_name_and_a_column_called_gold(judgecal: Run, elsewhere: Path) -> None:
-    Path("my dir").mkdir()
-    path = write(Path("my dir/tä st.csv"), ["gold", "judge"], yes_no(40))
-    found = one_object(judgecal("agreement", path, "--label", "gold", "--json"))
-    assert found["table"]["columns"] == {"gold": "gold label", "judge": "verdict"}
-    assert "gold import 'my dir/tä st.csv' --as t-st --col gold=gold" in found["headline"]["next"]
-    done = judgecal("agreement", path, "--label", "judge", "--verdict", "judge")
-    assert done.code == 2 and "column 'judge' is people's and a judge's (--verdict): name it once" in done.err
-    grades = write(Path("grades.csv"), ["human", "judge"], [(f"{n % 3 + 1}", "2") for n in range(40)])
-    done = judgecal("agreement", grades, "--scale", "percentage")
-    assert "the scale ordinal:1:3 fits them: give that --scale\n" in done.err and "--force" not in done.err
-
-
-def test_the_demo_optimises_where_there_is_something_to_find(judgecal: Run) -> None:
-    columns = (
-        "--col",
-        "question=question",
-        "--col",
-        "answer=answer",
-        "--label",
-        "label",
-        "--verdict",
-        "judge",
-    )
-    done = judgecal(
-        "gold", "import", JUDGED, "--as", "judged", *columns, "--scale", "binary", "--labels-by", "project"
-    )
-    assert done.code == 0
-    run = ("optimize", "--gold", "judged", "--signature", "mosaic/relevance_to_query", "--json")
-    found = one_object(judgecal(*run))
-    assert found["decision"] == "better" and found["test"]["difference"]["low"] > 0.1

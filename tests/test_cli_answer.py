@@ -19,7 +19,7 @@ from judgecal.rag.evaluation.judging import answered_items
 from judgecal.report.explorer import Explorer
 from judgecal.selection.lock import write_lock
 from judgecal.workspace import find_workspace
-from tests.support.command import Ran, Run, check_estimate, one_object, tree
+from tests.support.command import Ran, Run, one_object, tree
 from tests.support.gold import THINGS, made_gold
 from tests.support.locks import a_lock
 from tests.support.pages import OPEN, check_page, printed_by, told
@@ -31,10 +31,6 @@ TOWNS = [
     "Arnel", "Bower", "Culm", "Dorran", "Ewes", "Fenwick", "Garth", "Holm", "Ilsley", "Jarrow", "Kelso", "Lorn",
 ]  # fmt: skip
 NOWHERE = "The answer is not in the document."
-SYSTEM = {
-    "system", "n", "n_unscored", "answered", "answer_correctness", "total", "measures", "outcomes", "points",
-    "latency_s", "ttft_s", "queries_per_minute", "usd_per_1k",
-}  # fmt: skip
 A, B = "answer_v1@embedded", "answer_v2@embedded"
 
 
@@ -125,38 +121,6 @@ def fair_run(judgecal: Run, *more: str | Path) -> Ran:
 # --- the object
 
 
-def test_the_object_of_the_contract(judgecal: Run, fair: Path, workspace_dir: Path) -> None:
-    found = one_object(fair_run(judgecal, "--models", "embedded", "--signatures", "answer_v1,answer_v2"))
-    assert [one["system"] for one in found["systems"]] == [A, B]
-    for one in found["systems"]:
-        assert set(one) >= SYSTEM
-        assert (one["n"], one["n_expected"], one["n_unscored"], one["points"]["count"]) == (13, 13, 0, 13)
-        points = one["points"]
-        assert points["min"] <= points["p50"] <= points["p90"] <= points["p95"] <= points["max"]
-        for name in ("answered", "answer_correctness", "total"):
-            check_estimate(one[name])
-        assert one["usd_per_1k"] == 0
-        # Each document holds its sentence word for word, and nothing is said of a canal.
-        assert outcomes(one) == {"right_answer": 12, "right_refusal": 1}
-        assert one["answered"]["value"] == pytest.approx(12 / 13)
-        assert points["average"] > 90
-        assert one["measures"]["correctness"]["value"] == pytest.approx(points["average"] / 100)
-    (pair,) = found["comparisons"]
-    assert (pair["a"], pair["b"], pair["metric"]) == (A, B, "total")
-    assert (pair["difference"]["value"], pair["decision"]) == (0.0, "cannot tell")
-    assert [one["judge"] for one in found["judges"]] == ["correctness_v3@embedded"]
-    folder = experiment(workspace_dir, found)
-    assert all(Path(path).is_file() for path in found["states"].values())
-    assert len(lines(folder / "judgements.jsonl")) == 26
-    first = answered_items(folder)[0]
-    assert (first.item_id, first.group, first.system) == (f"g00::{A}", "g00", A)
-    assert first.answer == first.reference_answers[0] == "Arnel sold copper at the fair."
-    documents = [context.document_id for context in first.contexts]
-    assert (documents[0], len(documents), first.reference_documents) == ("d00", 4, ("d00",))
-    sheet = judgecal("gold", "sheet", found["experiment"], "-o", "answers.csv")
-    assert sheet.code == 0 and (workspace_dir / "answers.csv").is_file()
-
-
 def test_the_same_command_calls_nobody(
     judgecal: Run, fair: Path, calls: list[str], workspace_dir: Path
 ) -> None:
@@ -197,13 +161,6 @@ def test_what_was_killed_is_taken_up_again(
     assert len(calls) == 3 and all("answer_under_test" in text for text in calls)
 
 
-def test_a_larger_limit_extends(judgecal: Run, fair: Path, calls: list[str]) -> None:
-    first = one_object(fair_run(judgecal, "--limit", "5"))
-    assert first["systems"][0]["n_expected"] == 5
-    second = one_object(fair_run(judgecal))
-    assert (second["experiment"], len(calls)) == (first["experiment"], 26)
-
-
 def test_a_failed_answer_is_a_row_with_an_error(
     judgecal: Run, fair: Path, workspace_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -239,14 +196,6 @@ def test_a_failed_rating_is_unscored_and_no_nought(
     assert [(row["column"], row["kind"]) for row in found["failed_verdicts"]] == [("correctness", "parse")]
     assert one["points"]["min"] > 0
     assert one["answered"]["value"] == pytest.approx(12 / 13)  # the answer itself was had
-
-
-def test_a_dry_run_writes_nothing(judgecal: Run, fair: Path, workspace_dir: Path) -> None:
-    found = one_object(fair_run(judgecal, "--dry-run"))
-    assert (found["calls"], found["stored"], found["usd_at_most"]) == (26, 0, 0)
-    assert not (workspace_dir / "experiments").exists()
-    fair_run(judgecal)
-    assert one_object(fair_run(judgecal, "--dry-run"))["calls"] == 0
 
 
 @pytest.fixture
@@ -379,14 +328,6 @@ def test_a_recorded_system_has_a_name_of_its_own(judgecal: Run, fair: Path, tmp_
     path = recorded(tmp_path / "a.csv", ("question_id", "answer", "system"), [("g00", "a", A)])
     ran = fair_run(judgecal, "--answers", path, "--models", "embedded")
     assert ran.code == 2 and f"{A} is named twice" in ran.err
-
-
-def test_a_file_without_a_system_is_one_system(judgecal: Run, fair: Path, tmp_path: Path) -> None:
-    rows = [{"question": item(n)["question"], "reply": THINGS[n]} for n in range(N)]
-    path = tmp_path / "bot.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    found = one_object(fair_run(judgecal, "--answers", path, "--col", "answer=reply", "--limit", "12"))
-    assert [(one["system"], one["n"]) for one in found["systems"]] == [("bot", 12)]
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from judgecal.experiment import looks_so_far, open_experiment, plan_experiment
+from judgecal.experiment import looks_so_far
 from judgecal.goldset import load_gold
 from judgecal.stats import compare as compare_arrays
-from judgecal.stats.compare import Planned
 from judgecal.workspace import Workspace
 from tests.support.command import Run, check_estimate, one_object, tree
 from tests.support.gold import harsh_gold, made_gold, made_items, rated
@@ -135,18 +134,6 @@ def test_the_stratum_that_makes_the_interval_is_named(judgecal: Run, slug: str, 
     )
 
 
-def test_two_equal_judges(judgecal: Run, slug: str) -> None:
-    found = compared(judgecal, slug, "sharp", "twin")
-    assert (found["decision"], found["p_value"]) == ("cannot tell", 1.0)
-    assert found["headline"]["next"] == f"judgecal select {slug}"
-    assert (found["difference"]["low"], found["difference"]["high"]) == (0.0, 0.0)
-    said = judgecal("compare", slug, "sharp", "twin").said
-    assert said.startswith(
-        "We cannot tell whether sharp or twin agrees better. sharp reaches 100.0%, twin 100.0%: "
-    )
-    assert "The two agree equally well with people on every question." in said
-
-
 def test_every_pair(judgecal: Run, slug: str) -> None:
     found = compared(judgecal, slug)
     pairs = found["pairs"]
@@ -240,17 +227,6 @@ def test_eight_questions(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> 
     assert (found["decision"], found["p_value"], found["smallest_detectable"]) == ("cannot tell", None, None)
     assert found["difference"]["value"] == 0.0 and found["difference"]["low"] is None
     assert "fewer than 10" in found["why"]
-
-
-def test_a_mended_configuration_is_told(judgecal: Run, slug: str, workspace_dir: Path) -> None:
-    path = workspace_dir / "experiments" / slug / "experiment.toml"
-    text = path.read_text()
-    path.write_text(text.replace('command = "agreement"', 'command = "score"'), encoding="utf-8")
-    ran = judgecal("compare", slug)
-    assert ran.code == 2 and "experiment.toml" in ran.err and "judges" in ran.err
-    path.write_text(text.replace('command = "agreement"', 'command = "gate"'), encoding="utf-8")
-    ran = judgecal("compare", slug)
-    assert ran.code == 2 and "an experiment of 'gate'" in ran.err
 
 
 # --- looks at test
@@ -367,106 +343,9 @@ def test_what_trained_a_judge_is_left_out(judgecal: Run, workspace_dir: Path) ->
     assert found["notes"][0] == f"we left out {len(trained)} questions that a compiled judge was trained on"
 
 
-def written(
-    workspace_dir: Path, rows: Sequence[Mapping[str, Any]], verdicts: Mapping[str, Sequence[float]]
-) -> Path:
-    """An experiment of `score` whose models and signatures never were here."""
-    workspace = Workspace(workspace_dir, workspace_dir / "experiments")
-    gold = load_gold("pass", workspace=workspace)
-    judges = [
-        {"judge": judge, "fingerprint": f"f{place}", "signature_fingerprint": "gone", "model": {}}
-        for place, judge in enumerate(verdicts)
-    ]
-    config = {
-        "command": "score",
-        "gold": {"set": "pass", "sha256": gold.sha256},
-        "split": "all",
-        "judges": judges,
-        "repeats": 1,
-        "seed": 0,
-    }
-    experiment = plan_experiment(workspace, config, out="made")
-    open_experiment(experiment)
-    shas = {item.item_id: item.sha for item in gold.items}
-    lines = [
-        {
-            "item_id": row["item_id"],
-            "item_sha": shas[row["item_id"]],
-            "judge": judge["judge"],
-            "judge_fingerprint": judge["fingerprint"],
-            "repeat": 0,
-            "verdict": verdict,
-            "reasoning": "",
-        }
-        for judge, own in zip(judges, verdicts.values(), strict=True)
-        for row, verdict in zip(rows, own, strict=True)
-    ]
-    text = "".join(json.dumps(line) + "\n" for line in lines)
-    kept = {judge: {"scale": "percentage"} for judge in verdicts}
-    (experiment.folder / "judges.json").write_text(json.dumps({"schema": 1, "judges": kept}))
-    experiment.journal.write_text(text + '{"item_id": "torn', encoding="utf-8")
-    return experiment.folder
-
-
-def test_a_full_grid_prints_the_interaction(
-    judgecal: Run, rows: list[dict[str, Any]], workspace_dir: Path
-) -> None:
-    # `short` and `mini` fit each other and nobody else: that pair errs on no half answer, all others on each.
-    verdicts = {
-        f"{signature}@{model}": [
-            90.0
-            if row["kind"] == "full" or (row["kind"] == "half" and (signature, model) != ("short", "mini"))
-            else 10.0
-            for row in rows
-        ]
-        for signature in ("short", "long")
-        for model in ("mini", "maxi")
-    }
-    folder = written(workspace_dir, rows, verdicts)
-    found = compared(judgecal, "made")
-    grid = found["interaction"]
-    assert grid["decision"] == "interaction" and grid["p_value"] < 0.01 and grid["n_groups"] == N_GROUPS
-    # macro_agreement once calibrated: 1 for the pair, (1 + 1 / 2) / 2 = 0.75 for the others; a quarter of
-    # 0.25.
-    assert [abs(cell["deviation"]) for cell in grid["cells"]] == pytest.approx([0.0625] * 4)
-    assert len(found["pairs"]) == 6
-    text = judgecal("compare", "made", "--full").out
-    assert "Prompt x model: prompts and models fit in pairs, p = 0.0001" in text
-    # Two of them are no grid, and the contract's object holds for two.
-    two = compared(judgecal, folder, "short@mini", "long@mini")
-    assert two["decision"] == "A" and "interaction" not in two
-
-
 # --- how many questions tell two judges apart
 
 PLANNED, REPS = 60, 2
-
-
-def test_questions_that_tell_two_judges_apart(judgecal: Run, workspace_dir: Path) -> None:
-    """Two recorded judges, right on 85 and 80% of single answers: how many would reveal 3 points stands there."""
-    made = made_items(PLANNED)
-    labels = rated(made, {"full": 1, "half": 0, "none": 0})
-    made_gold(
-        workspace_dir / "gold" / "dev",
-        made,
-        labels,
-        scale='kind = "binary"',
-        splits="train = 0.0\ndev = 1.0\ntest = 0.0",
-    )
-    rng = np.random.default_rng(2)
-    lines = ["item_id,judge,verdict"]
-    for row in made:
-        for judge, right in (("sharp", 0.85), ("dull", 0.8)):
-            verdict = (row["kind"] == "full") == (rng.random() < right)
-            lines.append(f"{row['item_id']},{judge},{'yes' if verdict else 'no'}")
-    (workspace_dir / "dev.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    command = ("agreement", "--gold", "dev", "--judgements", "dev.csv", "--split", "dev", "--name", "dev")
-    assert judgecal(*command).code == 0
-    found = compared(judgecal, "dev")
-    assert (found["decision"], found["headline"]["next"]) == ("cannot tell", "judgecal select dev")
-    n = Planned(**found["planned"]).groups_for(0.03)
-    assert n is not None and n > PLANNED and found["smallest_detectable"] > 0.03
-    assert f"About {n:,} questions would reveal one of 3.0." in " ".join(found["headline"]["because"])
 
 
 def test_so_many_questions_find_the_difference_in_80_percent() -> None:

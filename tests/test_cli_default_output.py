@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import io
-import json
 import sys
 
 import pytest
@@ -14,7 +13,6 @@ from judgecal.cli.output import print_document
 from judgecal.cli.streams import SafeStream
 from judgecal.records import Headline
 from judgecal.report.document import Document
-from tests.support.command import Run
 from tests.support.every_command import EveryCommand
 
 WIDTH, LINES, BETWEEN = 80, 30, 25
@@ -38,26 +36,6 @@ def test_every_command_answers_first_and_in_few_lines(every_command: EveryComman
     checked(every_command("compare", "three", "correctness_v1@embedded", "correctness_v3@embedded").out)
     checked(every_command("select", "three", "-o", "other.lock.json").out)
     assert every_command("gold", "check").out.rstrip().splitlines()[-1].startswith("next: ")
-
-
-@pytest.mark.xdist_group("every_command")
-def test_every_experiment_names_itself(every_command: EveryCommand) -> None:
-    """Its slug holds the run line, which the whole text prints."""
-    for slug in every_command.slugs:
-        said = every_command("report", slug).out.replace(" \\\n", "").rstrip()
-        *_, experiment, following = said.splitlines()
-        assert experiment == f"experiment: {slug} (run line: --full)" and following.startswith(
-            "next: judgecal "
-        )
-        assert "report" not in following or slug not in following or "--open" in following
-        assert "\nrun: " in every_command("report", slug, "--full").out
-
-
-def test_a_gate_says_its_decision_first(judgecal: Run) -> None:
-    assert judgecal("score", "--limit", "60").code == 0
-    slug = json.loads(judgecal("score", "--limit", "60", "--json").out)["experiment"]
-    assert judgecal("select", slug, "--allow-below-floor", "-o", "a.lock.json").code == 0
-    assert judgecal("gate", "--lock", "a.lock.json").out.split()[1] in ("pass", "cannot")
 
 
 class Screen(io.StringIO):

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import signal
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from judgecal.cli import streams
-from judgecal.errors import working
 from tests.support.command import ROOT, Ran, Run
 
 SECRET = "sk-0123456789abcdef"
@@ -224,22 +220,3 @@ def test_an_installation_that_cannot_be_loaded_ends_in_70(tmp_path: Path) -> Non
     )
     assert (ran.returncode, ran.stdout) == (70, "")
     assert ran.stderr == "judgecal: it cannot be loaded (ImportError: half of it is missing): reinstall it\n"
-
-
-def test_a_command_that_is_silent_for_long_says_that_it_is_at_work(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(streams, "SILENT_S", 0.2)
-    with streams.safe_streams() as (_, stderr), streams.at_work("judgecal rate"):
-        stderr.written = time.monotonic() + 0.5  # as long as something is said, nothing more is
-        time.sleep(0.3)
-        assert capsys.readouterr().err == ""
-        time.sleep(1.0)
-        with working("Reading 20,000 items"):
-            time.sleep(0.5)
-    said = capsys.readouterr().err
-    assert re.fullmatch(
-        r"(judgecal rate is at work \(\d+ s so far\)\n)+(Reading 20,000 items \(\d+ s so far\)\n)+", said
-    )
-    time.sleep(0.4)
-    assert capsys.readouterr().err == ""

@@ -4,9 +4,7 @@ items of unequal chances."""
 from __future__ import annotations
 
 import csv
-import dataclasses
 import json
-import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -17,13 +15,8 @@ from typer.testing import CliRunner, Result
 
 from judgecal.cli import app
 from judgecal.errors import InputError
-from judgecal.experiment.label_source import LabelSample
-from judgecal.goldset import load_gold
-from judgecal.workspace import Workspace
 from tests.support.command import Run, one_object
 
-DATA = Path(__file__).resolve().parents[1] / ".." / "shared" / "data"
-HERE = Path(__file__).resolve().parents[1]
 ROWS = "q,a,x,y,gold\n" + "".join(
     f"Q{n},A{n},{n % 2},{(n % 2) if n % 5 else 1 - n % 2},{n % 2}\n" for n in range(60)
 )
@@ -63,34 +56,6 @@ def import_set(place: Path, *more: str) -> Result:
     return call(place, "import", str(place / "t.csv"), "--as", "new", *columns, "--scale", "binary", *more)
 
 
-def test_import_and_check(place: Path) -> None:
-    done = import_set(place, "--map", "never=yes")
-    assert done.exit_code == 0, done.output
-    assert done.stdout.startswith("new has 60 items on 60 questions, 180 ratings by x, y.")
-    assert "--map never=yes: no label cell holds that" in done.stdout
-    again = json.loads(import_set(place, "--replace", "--json").stdout)
-    assert (again["n_rows"], again["raters"], again["judges"], again["skipped"]) == (
-        60,
-        {"gold": 60, "x": 60, "y": 60},
-        {},
-        {},
-    )
-    listed = result(place, "check")["sets"]
-    assert [(row["set"], row["n_items"], row["n_groups"], row["labels_by"]) for row in listed] == [
-        ("new", 60, 60, "people")
-    ]
-    assert "binary" in call(place, "check").stdout
-    checked = result(place, "check", "new")
-    keys = ["headline", "run_line", "set", "n_items", "n_groups", "n_documents", "splits", "tags", "problems"]
-    assert list(checked) == [*keys, "baselines", "raters"]
-    # 30 of 60 gold labels are 1
-    best = checked["baselines"]["accuracy"]
-    assert (best["estimate"]["value"], best["estimate"]["n"], best["estimate"]["n_expected"]) == (0.5, 60, 60)
-    assert sum(part["n_items"] for part in checked["splits"].values()) == 60
-    text = call(place, "check", "new").stdout
-    assert "split  items  questions" in text
-
-
 def test_agreement_pairs_people_and_never_gold(place: Path) -> None:
     pytest.importorskip("judgecal.stats", reason="the statistics are not there yet")
     import_set(place)
@@ -106,41 +71,6 @@ def test_agreement_pairs_people_and_never_gold(place: Path) -> None:
     assert pair["agreement"]["accuracy"]["value"] == pytest.approx(0.8)
     assert pair["agreement"]["accuracy"]["n_groups"] == 60
     assert "x with y, 60 items with both" in call(place, "check", "new", "--full").stdout
-
-
-def test_findings_of_a_kind_are_counted_in_text(place: Path) -> None:
-    import_set(place)
-    items = place / "gold" / "new" / "items.jsonl"
-    tags = [f"t{n}" for n in range(3)]
-    more = [
-        {"item_id": f"more{n}", "question": f"More {n}?", "answer": f"m{n}", "tags": tags} for n in range(15)
-    ]
-    with items.open("a", encoding="utf-8") as file:
-        file.writelines(json.dumps(row) + "\n" for row in more)
-    text = call(place, "check", "new").stdout
-    assert "unlabelled (15): " in text and "'more1'" not in text
-    assert "'more1'" in call(place, "check", "new", "--full").stdout
-    found = result(place, "check", "new")
-    assert len([problem for problem in found["problems"] if problem["kind"] == "unlabelled"]) == 15
-    assert found["tags"] == dict.fromkeys(tags, 15)
-
-
-def test_explained_findings_stand_apart(place: Path) -> None:
-    import_set(place)
-    items = place / "gold" / "new" / "items.jsonl"
-    more = [{"item_id": f"more{n}", "question": "Q1", "answer": "A1"} for n in range(2)]
-    with items.open("a", encoding="utf-8") as file:
-        file.writelines(json.dumps(row) + "\n" for row in more)
-    card = place / "gold" / "new" / "card.toml"
-    card.write_text(
-        card.read_text(encoding="utf-8") + '\n[explained]\nunlabelled = "as meant"\n', encoding="utf-8"
-    )
-    problems = {problem["kind"]: problem for problem in result(place, "check", "new")["problems"]}
-    assert problems["unlabelled"]["explained"] == "as meant" and problems["duplicate"]["explained"] is None
-    still_open, explained = call(place, "check", "new", "--full").stdout.split("Explained in the card")
-    assert "duplicate" in still_open and "unlabelled" not in still_open
-    assert "unlabelled (2): as meant" in explained
-    assert re.search(r"Saying \S+ every time would reach accuracy [\d.]+% over ", " ".join(explained.split()))
 
 
 def test_a_leak_of_the_workspace_is_found(place: Path) -> None:
@@ -171,23 +101,6 @@ def test_wrong_use_writes_nothing(place: Path) -> None:
     done = import_set(place, "--pass-at", "high")
     assert done.exit_code == 2
     assert list((place / "gold").iterdir()) == []
-
-
-@pytest.mark.shared_data
-def test_nq301_known_value(place: Path) -> None:
-    pytest.importorskip("judgecal.stats", reason="the statistics are not there yet")
-    file = DATA / "nq301" / "items.csv"
-    if not file.exists():
-        pytest.skip("the public data set nq301 is not beside the checkout")
-    words = "--col item=item_id --col group=group --col question=question --col reference=reference_answer --col answer=answer"
-    labels = "--label annotator1 --label annotator2 --label annotator3 --col gold=acceptable --scale binary"
-    separator = ("--reference-separator", " | ")
-    done = call(place, "import", str(file), "--as", "nq301", *words.split(), *labels.split(), *separator)
-    assert done.exit_code == 0, done.output
-    pair = result(place, "check", "nq301")["raters"]["pairs"][0]
-    assert (pair["a"], pair["b"], pair["n"]) == ("annotator1", "annotator2", 1483)
-    assert pair["agreement"]["kappa"]["value"] == pytest.approx(0.7347, abs=5e-5)
-    assert pair["agreement"]["accuracy"]["value"] == pytest.approx(0.8685, abs=5e-5)
 
 
 @pytest.fixture(autouse=True)
@@ -324,15 +237,6 @@ def test_what_cannot_be_drawn(
     ran = judgecal("gold", "sheet", *words, "-o", tmp_path / "more.csv")
     assert ran.code == 2 and message in ran.err
     assert not (tmp_path / "more.csv").exists() and not (workspace_dir / "gold" / "more").exists()
-
-
-def test_the_rubric_goes_with_a_drawn_set(workspace_dir: Path) -> None:
-    workspace = Workspace(workspace_dir, workspace_dir / "experiments")
-    gold = load_gold("starter", workspace=workspace)
-    card = dataclasses.replace(gold.card, name="drawn")
-    rubric = gold.path / str(gold.card.rubric)
-    made = LabelSample(card, gold.items[:3], (), rubric=rubric).write(workspace)
-    assert (made.path / str(made.card.rubric)).read_text("utf-8") == rubric.read_text("utf-8")
 
 
 @pytest.mark.parametrize(

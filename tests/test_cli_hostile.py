@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from judgecal.cli import run
-from judgecal.cli.streams import SafeStream, encodable
+from judgecal.cli.streams import SafeStream
 from judgecal.engine import Progress
 from judgecal.errors import ERASE_LINE
 from judgecal.goldset import load_gold
@@ -204,13 +204,6 @@ def test_no_object_holds_what_acts(evil: Path) -> None:
     assert not wrong_of(evil, COMMANDS, as_json=True, encoding="ascii")
 
 
-def test_an_object_says_the_same_in_every_encoding(evil: Path) -> None:
-    argv = ["gold", "check", "--json"]
-    (evil / "gold" / "evil" / "README.md").write_text("A set of names – ×.\n", encoding="utf-8")
-    objects = [json.loads(ran(evil, argv, encoding=name).out) for name in ("utf-8", "cp1252", "ascii")]
-    assert objects[0] == objects[1] == objects[2]
-
-
 def test_a_provider_that_refuses_a_key_acts_on_nothing(evil: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", "sk-not-to-be-seen")
     refusal = as_answer({"error": {"message": f"no such key {EVIL}"}}, 401)
@@ -260,17 +253,6 @@ class Screen(io.TextIOWrapper):
         return self.buffer.getvalue().decode()  # type: ignore[attr-defined, no-any-return]
 
 
-def test_on_a_terminal_colours_are_the_helps_and_a_line_is_wiped_by_progress_alone() -> None:
-    screen = Screen()
-    stream = SafeStream(screen)
-    stream.write("\x1b[1mUsage\x1b[0m \x1b[2J")
-    stream.coloured = False
-    stream.write("\x1b[8mhidden")
-    stream.write(f"{ERASE_LINE}gone")
-    stream.write(ERASE_LINE)
-    assert screen.shown() == "\x1b[1mUsage\x1b[0m ␛[2J␛[8mhidden␍␛[2Kgone␍␛[2K"
-
-
 def test_a_progress_line_is_redrawn_through_a_safe_stream() -> None:
     screen = Screen()
     progress = Progress(f"judge{EVIL}", 2, stream=SafeStream(screen))  # type: ignore[arg-type]
@@ -293,12 +275,6 @@ def test_what_is_written_takes_the_place_of_the_redrawn_line() -> None:
     assert shown.startswith(f"{ERASE_LINE}漢xxx") and shown.endswith(f"x{ERASE_LINE}said\n")
     assert len(shown) < 100 and not acting(shown.replace(ERASE_LINE, ""))
     assert (screens[0].shown(), out.live, err.live) == ("result\n", "", "")
-
-
-def test_what_an_encoding_lacks_is_said_otherwise() -> None:
-    assert encodable("2 × é 漢", "ascii") == r"2 \xd7 \xe9 \u6f22"
-    assert encodable("2 × 3 ≥", "cp1252") == r"2 × 3 \u2265"
-    assert encodable("2 × 3 漢", "utf-8") == "2 × 3 漢"
 
 
 PACKAGE = ROOT / "judgecal"

@@ -9,34 +9,7 @@ import pytest
 
 from judgecal.signatures import list_signatures, load_signature, outline_signature
 from judgecal.workspace import find_workspace
-from tests.support.command import ROOT, Run, one_object, write_signature
-
-
-def test_one_is_shown_with_its_prompt_as_it_is_sent(judgecal: Run, workspace_dir: Path) -> None:
-    write_signature(workspace_dir, "team/policy", "policy,chunk", 'Literal["yes", "no"]')
-    found = one_object(judgecal("judges", "team/policy", "--json"))
-    assert (found["scale"], found["unit"], found["inputs"]) == ("binary", "chunk", ["policy", "chunk"])
-    assert (
-        found["problems"] == [] and "as the policy says" in found["prompt"] and "{policy}" in found["prompt"]
-    )
-    ran = judgecal("judges", "team/policy")
-    assert ran.code == 0 and ran.out.startswith("team/policy has no problem.")
-    assert ran.out.splitlines()[-1] == "next: judgecal score --judge team/policy@embedded"
-    (workspace_dir / "prompts").mkdir()
-    text = (ROOT / "prompts" / "correctness.md").read_text(encoding="utf-8")
-    (workspace_dir / "prompts" / "correctness.md").write_text(text, encoding="utf-8")
-    for name in ("prompts/correctness.md", "prompts/correctness.md@gpt-4o"):
-        prompt = one_object(judgecal("judges", name, "--json"))["prompt"]
-        assert prompt.startswith("[user]\nYou are given a question") and "Question: {question}" in prompt
-    local = one_object(judgecal("judges", "wer", "--json"))
-    assert (local["judge"], local["kind"], local["prompt"]) == ("wer@local", "local", None)
-    assert "groundedness" in one_object(judgecal("judges", "mosaic", "--json"))["judges"]
-
-
-def test_a_name_that_is_not_there_is_answered_with_one_that_is(judgecal: Run) -> None:
-    ran = judgecal("judges", "correctnes_v3")
-    assert ran.code == 2 and "unknown judge 'correctnes_v3': did you mean correctness_v3" in ran.err
-
+from tests.support.command import Run, one_object
 
 WRONG = """import dspy
 import judgecal

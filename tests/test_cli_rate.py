@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 
 import judgecal as api
@@ -209,14 +208,6 @@ def test_error_rates_are_carried_over_and_the_assumption_is_said_first(judgecal:
     assert "\nnext: judgecal gold sheet judged.csv -n 60" in shown.out
 
 
-def test_error_rates_without_ties_are_said_to_be_so(judgecal: Run, world: World) -> None:
-    lock = load_lock(Path("judge.lock.json"))
-    tied = dataclasses.replace(lock, gold=dataclasses.replace(lock.gold, ties=0.125))
-    write_lock(world.folder / "tied.lock.json", tied)
-    found = rate_of(judgecal, "--lock", "tied.lock.json")
-    assert "raters tie on 12.5% of what they rated there" in found["assumes"][1]
-
-
 def test_from_a_drawn_sheet_to_a_corrected_rate(judgecal: Run, world: World) -> None:
     items = draw(judgecal, world, 120, "--strata", "verdict")
     gold = load_gold(world.folder / "gold" / "labels")
@@ -260,15 +251,6 @@ def test_drawing_again_leaves_out_what_was_drawn_and_joins_it(judgecal: Run, wor
     assert found["n_labelled"] == 120 and holds(found["corrected"], world.share)
     back = judgecal("gold", "sheet", "judged.csv", "-n", 20, "-o", "x.csv", *LOCK, "--labels", "labels")
     assert back.code == 2 and "were not all equally likely to be drawn" in back.err
-
-
-def test_strata_of_verdict_and_system(judgecal: Run, world: World) -> None:
-    items = draw(judgecal, world, 80, "--strata", "verdict,system")
-    gold = load_gold(world.folder / "gold" / "labels")
-    assert len(items) == 80 and "pass of a: " in gold.card.source and "no verdict of b: " in gold.card.source
-    assert sum(1.0 / (item.inclusion_probability or 1.0) for item in gold.items) == pytest.approx(1200)
-    found = rate_of(judgecal, *LOCK, "--labels", "labels")
-    assert holds(found["corrected"], world.share)
 
 
 def test_rows_for_a_person_go_into_a_sheet(judgecal: Run, labelled: World) -> None:
@@ -327,31 +309,6 @@ def test_labels_that_were_not_drawn_are_told_in_the_headline(judgecal: Run, worl
     assert ran.code == 0, ran.err
 
 
-def test_from_the_labelling_page_to_a_corrected_rate(
-    judgecal: Run, world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """120 rows are drawn; two people stop after 90 of them."""
-
-    async def label(server: Any, _: Any) -> None:
-        for place in range(110):
-            rater = ("ann", "bob")[place % 2]
-            told = await server.desk.act(rater, "next", {})
-            said = "100" if world.right[told["item"]["answer"]] else "0"
-            await server.desk.act(rater, "label", {"item": told["item"]["key"], "label": said})
-
-    monkeypatch.setattr("judgecal.desk.server.DeskServer.serve", label)
-    words = ("gold", "label", "judged.csv", *LOCK, "--raters", "ann,bob", "-n", "120")
-    ran = judgecal(*words, "--no-open")
-    assert ran.code == 0, ran.err
-    following = "judgecal rate judged.csv --lock judge.lock.json --labels judged"
-    assert ran.out.rstrip().endswith(f"next: {following}"), ran.out
-    gold = load_gold(world.folder / "gold" / "judged")
-    assert len(gold.items) == 120 and 80 <= len(gold.labels) < 110
-    found = one_object(judgecal(*following.split()[1:], "--json"))
-    assert (found["method"], found["n_labelled"]) == ("PPI++", len(gold.labels))
-    assert holds(found["corrected"], world.share)
-
-
 def test_a_judge_at_chance_gets_the_plain_rate(judgecal: Run, labelled: World) -> None:
     path = labelled.folder / "judge.lock.json"
     lock = load_lock(path)
@@ -384,27 +341,6 @@ def test_all_numbers_are_of_the_verdicts_through_the_locks_map(judgecal: Run, la
         assert [now[name] for name in names] == [then[name] for name in names]
     assert [one[1]["escalate"]["share"] for one in (before, after)] == [before[1]["escalate"]["share"]] * 2
     assert before[1]["shift"]["rates"] and before[0]["raw"]["value"] > 0.5
-
-
-def test_any_format_is_read(judgecal: Run, world: World) -> None:
-    frame = pl.read_csv(world.folder / "judged.csv")
-    frame.write_parquet(world.folder / "judged.parquet")
-    frame.write_ndjson(world.folder / "judged.jsonl")
-    found = [
-        one_object(judgecal("rate", f"judged.{ending}", *LOCK, "--json"))["corrected"]
-        for ending in ("csv", "parquet", "jsonl")
-    ]
-    assert found[0] == found[1] == found[2]
-
-
-def test_answers_that_nobody_has_judged(judgecal: Run, world: World) -> None:
-    ran = judgecal(
-        "gold", "sheet", "judged.csv", "-n", 50, "-o", "answers.csv", "--scale", "binary", "--col", "item=id"
-    )
-    assert ran.code == 0, ran.err
-    gold = load_gold(world.folder / "gold" / "answers")
-    assert len(gold.items) == 50 and not gold.labels and str(gold.scale) == "binary"
-    assert {item.inclusion_probability for item in gold.items} == {50 / 1200}
 
 
 def _items(world: World) -> list[dict[str, Any]]:

@@ -7,13 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy
 import polars
 import pytest
 
 from judgecal.cli import run
 from judgecal.rag.evaluation.result import NAMES
-from judgecal.rag.evaluation.system import contexts_of
 from judgecal.records import well_formed
 from tests.support.raw_host import raw_host
 
@@ -125,26 +123,6 @@ def test_a_service_may_send_any_score(
         assert len(host.asked) == 3
     assert json.loads(answers_of(tmp_path)["contexts"][0])[0]["score"] is None
     assert "web: 3 scores of contexts are not finite numbers" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("score", "known"), [("1e999", False), ("9" * 400, False), ("NaN", True), ("null", True)]
-)
-def test_a_file_of_answers_names_the_line_of_such_a_score(
-    tmp_path: Path, evaluate: Callable[..., int], score: str, known: bool, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """NaN is how pandas writes that there is none."""
-    rows = [f'{{"question": "What is {k}?", "answer": "x", "contexts": [{{"text": "c", "score": {score}}}]}}\n'
-            for k in range(3)]  # fmt: skip
-    (tmp_path / "answers.jsonl").write_text("".join(rows), encoding="utf-8")
-    assert evaluate("answers") == (0 if known else 2)
-    assert known or "answers.jsonl: lines 1, 2 and 3" in capsys.readouterr().err
-
-
-def test_numbers_of_numpy_are_numbers() -> None:
-    scores = [numpy.float32(0.5), numpy.float64(0.5), numpy.int8(2), numpy.bool_(True)]
-    contexts = contexts_of([{"text": "c", "score": one} for one in scores])
-    assert [one.score for one in contexts[:3]] == [0.5, 0.5, 2.0] and contexts[3].score is not True
 
 
 def test_well_formed() -> None:

@@ -130,42 +130,6 @@ def test_a_service_is_evaluated(
     assert b"a-secret-of-ours" not in b"".join(path.read_bytes() for path in files if path.is_file())
 
 
-def test_what_no_answer_can_come_of_is_named(judgecal: Run, workspace_dir: Path) -> None:
-    """A page under status 200, a path that replies do not hold, and a service that hangs."""
-    few = 12
-    with rag_service() as broken, rag_service() as other, rag_service(query_s=0.5) as hanging:
-        broken.fault_of = lambda _: "html"  # type: ignore[method-assign]
-        tables = {
-            "page": broken.table(),
-            "path": other.table(answer="answer.txt"),
-            "hanging": hanging.table(timeout=0.2, concurrency=few),
-        }
-        ran = judgecal("evaluate", written(workspace_dir, few, **tables), "--name", "broken")
-        assert set(broken.asked.values()) == set(other.asked.values()) == {1}
-    first = "Nothing could be measured: no answer of any system has a score. 12 answers of page"
-    assert ran.code == 4 and ran.said.startswith(first)
-    found = one_object(judgecal("report", "broken", "--json"))["result"]
-    told = {one["system"]: (one["kind"], one["n"], one["message"]) for one in found["failures"]}
-    assert told["page"] == ("server", few, "the answer (text/html) is an HTML page: Bad gateway")
-    assert told["path"][:2] == ("parse", few)
-    assert (
-        told["path"][2]
-        == "answer answer.txt: the reply does not hold it (there is no txt: its keys are text)"
-    )
-    assert told["hanging"] == ("timeout", few, "no whole answer within 0.2 s")
-    page = judgecal("report", "broken", "--full").out
-    assert "Bad gateway" in page and "answer.txt" in page and "no whole answer" in page
-
-
-def test_a_configuration_with_mistakes_calls_nobody(judgecal: Run, workspace_dir: Path) -> None:
-    with rag_service() as service:
-        table = service.table(answer="a[", headers={"Authorization": "Bearer in-the-file-1234"})
-        ran = judgecal("evaluate", written(workspace_dir, 12, service=table))
-        assert not service.asked
-    assert ran.code == 2 and not ran.out and "in-the-file" not in ran.err
-    assert "'a[' is no path" in ran.err and "the value of Authorization would stand in the file" in ran.err
-
-
 # --- interruption
 
 
@@ -265,17 +229,6 @@ def test_a_flood_of_events_takes_neither_time_nor_memory(flood: str, kind: str) 
     assert peak < 200_000_000
 
 
-def test_while_a_stream_is_read_the_other_questions_go_on(host: RawHost, tmp_path: Path) -> None:
-    """A stream that takes longer than there is time for is a row of its own, and delays no other."""
-    streams = {"content-type": "text/event-stream"}
-    events = b'data: {"t": "x"}\n\n' * 99_000
-    url = host.put("/q", sent(events, headers=streams), sent(b'data: {"t": "yes"}\n\n', headers=streams))
-    table = {"url": url, "body": {"q": "{question}"}, "token": "t", "concurrency": 2, "timeout": 20.0}
-    long, short = ask(made(table), questions(2), tmp_path)
-    assert sorted([len(long.answer or ""), len(short.answer or "")]) == [3, 99_000]
-    assert min(long.latency_s or 9.0, short.latency_s or 9.0) < 2.0
-
-
 REPLIES: dict[str, tuple[Answer, str]] = {
     "page": (
         sent(b"<!doctype html><p>Sign in"),
@@ -344,13 +297,6 @@ def test_a_dotted_path(path: str, value: Any) -> None:
     ):
         with pytest.raises(LookupError, match=re.escape(said)):
             value_at(wrong, reply)
-
-
-def test_ids_that_are_not_one_for_each_context_are_refused(host: RawHost, tmp_path: Path) -> None:
-    url = host.put("/q", sent(b'{"a": "x", "c": ["y", "z"], "ids": ["d1"]}'))
-    table = {"url": url, "body": {"q": "{question}"}, "answer": "a", "contexts": "c", "context_ids": "ids"}
-    (error,) = errors(ask(made(table), questions(1), tmp_path))
-    assert error == "parse: context_ids ids: one for each of contexts is needed, found ['d1']"
 
 
 def test_what_a_question_says_is_data(service: RagService, tmp_path: Path) -> None:

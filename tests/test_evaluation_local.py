@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from judgecal.artefacts import validated
-from judgecal.errors import InputError
 from judgecal.goldset import GoldDocument, load_gold
 from judgecal.rag.answering.questions import Question, questions_of
-from judgecal.rag.evaluation import local, local_search
+from judgecal.rag.evaluation import local_search
 from judgecal.rag.evaluation.local import LocalConfig, LocalSystem
 from judgecal.rag.evaluation.system import SystemAnswer
-from judgecal.rag.retrieval.indexes import Bm25Index
 from judgecal.records import digest
 from judgecal.workspace import Workspace, find_workspace
 from tests.support import evaluated
@@ -87,14 +84,6 @@ def answered(text: str = "Forty.") -> str:
 
 
 # --- what is handed over
-
-
-def test_plain_hands_over_the_best_chunks(workspace: Workspace, tmp_path: Path) -> None:
-    answers = ask(made(workspace, **WHOLE, top_n=2), tmp_path)
-    assert [handed(one)[0] for one in answers] == ["mill", "harbour"]
-    assert [len(one.contexts or ()) for one in answers] == [2, 2]
-    assert "forty paddles" in (answers[0].answer or "")
-    assert (answers[0].contexts or ())[0].text == DOCUMENTS[1].text
 
 
 def test_a_reranker_chooses_among_the_first(workspace: Workspace, tmp_path: Path) -> None:
@@ -240,28 +229,6 @@ def test_a_failed_reranker_is_the_error_of_its_question(workspace: Workspace, tm
         assert "reranker checks.py:broken@python: " in error and "no idea" in error
 
 
-def test_settings_that_search_the_same_share_the_index(
-    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    built: list[int] = []
-
-    def counted(texts: Sequence[str], tokenizer: str) -> Bm25Index:
-        built.append(len(texts))
-        return Bm25Index(texts, tokenizer)
-
-    monkeypatch.setattr(local, "Bm25Index", counted)
-    for number, top_n in enumerate([1, 2, 3]):
-        ask(made(workspace, **WHOLE, top_n=top_n), tmp_path / str(number))
-    assert built == [4]
-    ask(made(workspace, **WHOLE, strategy="parent"), tmp_path / "parent")
-    small = {"max": 30, "min": 0}
-    ask(made(workspace, chunk=small), tmp_path / "small")
-    assert len(built) == 2
-    assert len(local_search._built) == 2  # no more are held
-    ask(made(workspace, chunk=small), tmp_path / "small")  # all is there: none is built
-    assert len(built) == 2
-
-
 def test_a_preview_counts_every_call_and_writes_nothing(workspace: Workspace, tmp_path: Path) -> None:
     def script(body: dict[str, Any]) -> str:
         return answered() if "answer ##" in body["messages"][0]["content"] else "No."
@@ -281,15 +248,6 @@ def test_a_preview_counts_every_call_and_writes_nothing(workspace: Workspace, tm
 
 
 # --- what is refused
-
-
-def test_unknown_keys_name_the_nearest() -> None:
-    table = {"top": 3, "chunk": {"maximum": 3}, "strategy": "plane", "top_n": 0}
-    with pytest.raises(InputError) as refused:
-        validated(LocalConfig, table, "sweep.toml")
-    told = "\n".join(refused.value.problems)
-    assert "unknown key 'top'" in told and "unknown key 'maximum': did you mean max" in told
-    assert "strategy" in told and "top_n" in told
 
 
 def test_everything_that_would_keep_it_from_answering_is_said_at_once(workspace: Workspace) -> None:
@@ -338,18 +296,3 @@ def test_a_budget_without_a_price_is_refused_before_anybody_is_asked(
     assert ran.code == 2
     assert "--budget-usd: the price of hosted_vllm/nobody is not known" in " ".join(ran.err.split())
     assert not (workspace.root / "experiments").exists()
-
-
-def test_the_words_that_it_was_told_to_refuse_with_are_a_refusal(judgecal: Run, workspace: Workspace) -> None:
-    """Where no judge of the suite says whether it answered."""
-    (workspace.root / "suites" / "short.toml").write_text('[judges.correctness]\njudge = "token_f1@local"\n')
-    text = '[questions]\ngold = "starter"\n[judges]\nsuite = "short"\n[[systems]]\nname = "ours"\nkind = "local"\n'
-    for words, n_refused in (("", 0), (', refusal_message = "Not my department."', 4)):
-        with running(lambda _: answered("Not my department.")) as server:
-            alias(workspace, server)
-            (workspace.root / "sweep.toml").write_text(f'{text}answerer = {{ model = "stub"{words} }}\n')
-            ran = judgecal("evaluate", "sweep.toml", "--limit", "4", "--no-cache", "--json")
-        assert ran.code == 0, ran.err
-        outcomes = json.loads(ran.out)["systems"][0]["outcomes"]
-        refused = outcomes["right_refusal"]["count"] + outcomes["wrong_refusal"]["count"]
-        assert refused == n_refused

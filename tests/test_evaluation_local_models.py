@@ -121,15 +121,6 @@ def test_stored_vectors_and_scores_cost_their_price(
     assert [(one.cost_usd, one.latency_s) for one in again] == [(None, None)] * 2
 
 
-def test_many_texts_are_sent_in_batches_and_blank_ones_are_no_fault(
-    workspace: Workspace, tmp_path: Path, server: StubServer
-) -> None:
-    many = [GoldDocument(f"d{n}", None, f"Of number {n} and the {WORDS[n % 4]}.") for n in range(70)]
-    ask(made(workspace, many, index="embed:emb"), tmp_path, [Question("q", " ", (), ())])
-    assert sorted(len(body["input"]) for body in server.bodies) == [1, 6, 32, 32]
-    assert server.bodies[0]["input"] == ["."]
-
-
 def spoilt(change: Any) -> Any:
     """What the server sends for chunks, with something wrong."""
 
@@ -190,14 +181,6 @@ def test_a_question_without_a_vector_is_a_row_of_its_own(
     assert handed(answers[1]) == ["d-crane"]
 
 
-def test_questions_of_another_size_than_the_chunks_are_refused_by_name(
-    workspace: Workspace, tmp_path: Path, server: StubServer
-) -> None:
-    server.script = spoilt(each(lambda one: [*one["embedding"], 1.0]))
-    error = errors(ask(made(workspace, index="embed:emb"), tmp_path))[0]
-    assert error == "server: a vector of 5 dimensions, the chunks have 6"
-
-
 def test_the_budget_holds_and_a_refused_key_ends_the_run(
     workspace: Workspace, tmp_path: Path, server: StubServer
 ) -> None:
@@ -236,16 +219,6 @@ def test_a_reranking_model_chooses(workspace: Workspace, tmp_path: Path, server:
 )
 def test_what_cannot_embed_or_rerank_is_said(workspace: Workspace, table: dict[str, Any], said: str) -> None:
     assert said in "\n".join(made(workspace, **table).check(QUESTIONS))
-
-
-def test_prices_come_from_the_price_file(workspace: Workspace) -> None:
-    catalogue = load_catalogue(workspace)
-    small = for_task(catalogue.resolve("openai/text-embedding-3-small"), "embeddings")
-    assert small.cost_usd(1_000_000, None) is None and small.cost_usd(1_000_000, 0) == pytest.approx(0.02)
-    mistral = for_task(catalogue.resolve("mistral/mistral-embed"), "embeddings")  # no price of what it writes
-    assert (mistral.input_usd_per_1m, mistral.output_usd_per_1m, mistral.way) == (0.1, 0.0, "http")
-    cohere = for_task(catalogue.resolve("cohere/rerank-v3.5"), "rerank")
-    assert (cohere.cost_usd(None, None), cohere.paid, cohere.way) == (0.002, True, "litellm")
 
 
 class _Reply(dict[str, Any]):

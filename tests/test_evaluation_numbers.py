@@ -11,7 +11,6 @@ from judgecal.rag.answering.questions import Question
 from judgecal.rag.evaluation.comparisons import best_of, compare_systems, factor_curves, values_of
 from judgecal.rag.evaluation.summary import Measured, by_tag, complexity_of, documents_of, rows_of, summarise
 from judgecal.rag.evaluation.system import Setting
-from tests.benchmarks.sweeps import KINDS, simulate
 from tests.support.evaluated import measured_row, of_totals
 
 
@@ -88,15 +87,6 @@ def test_a_question_that_a_system_was_not_asked_is_unscored() -> None:
         for one in summarise(rows, documents_of(rows))
     }
     assert found["b", "d"] == (2, 2, 0) and found["b", "e"] == (0, 2, 2)
-
-
-def test_documents() -> None:
-    rows = [measured_row("s", place, float(place < 3), document="abc"[place % 3]) for place in range(12)]
-    assert documents_of(rows) == ("a", "b", "c")
-    found = summarise(rows, documents_of(rows))
-    assert [(one.document, one.n_expected) for one in found] == [("a", 4), ("b", 4), ("c", 4)]
-    assert found[0].total.value == pytest.approx(0.25)
-    assert found[0].total.low is None and "fewer than 10" in (found[0].total.reason or "")
 
 
 def test_what_cannot_be_read_is_said_at_once() -> None:
@@ -200,12 +190,6 @@ def test_the_best_of_a_curve_pays_for_all_curves() -> None:
     assert alone.levels == of_two.levels
 
 
-def test_a_single_best_is_called_where_it_is_and_hardly_elsewhere() -> None:
-    """1,000 runs of each kind: tests/benchmarks/sweeps.py."""
-    assert simulate(KINDS["ten equal"], runs=12).wrong == 0.0
-    assert simulate(KINDS["one at 0.86, nine at 0.71"], runs=30).single > 0.6
-
-
 # --- parts of the questions: tags, and classes of complexity
 
 LONG = " ".join(["word"] * 21)
@@ -245,8 +229,3 @@ def test_parts_by_hand() -> None:
     told = [(one.part, one.total.value, one.total.n_expected) for one in tags]
     assert told == [("a", 0.75, 24), ("b", 1.0, 12)]
     assert tags[0].total.low is not None and tags[0].total.low < 0.75
-
-
-def test_few_questions_have_no_interval() -> None:
-    rows = [measured_row("s", place) for place in range(3)]
-    assert by_tag(rows, questions())[0].total.low is None

@@ -6,7 +6,6 @@ import dataclasses
 import json
 import re
 from collections import Counter
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import polars
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.experiment import ReadRow, RunOptions
+from judgecal.experiment import RunOptions
 from judgecal.experiment.folder import Experiment
 from judgecal.goldset import load_gold, read_items
 from judgecal.judges import PromptJudge
@@ -22,17 +21,13 @@ from judgecal.rag.answering.questions import refuses
 from judgecal.rag.evaluation import result as states
 from judgecal.rag.evaluation.config import read_evaluate_config
 from judgecal.rag.evaluation.document import evaluate_document
-from judgecal.rag.evaluation.judging import pairs_of
 from judgecal.rag.evaluation.result import NAMES, EvaluateResult, StateFiles
 from judgecal.rag.evaluation.run import EvaluateRun
-from judgecal.records import Item
 from judgecal.report.terminal import terminal
 from judgecal.stats import Calibration
-from judgecal.stats.significance import holm
 from judgecal.workspace import Workspace
-from tests.support.command import Run, check_estimate, one_object
+from tests.support.command import Run, one_object
 from tests.support.locks import lock_file
-from tests.support.rag_service import inline, rag_service
 
 N = 24
 JUDGES = """
@@ -212,22 +207,6 @@ def test_two_systems_by_pairs(workspace: Workspace) -> None:
     assert experiment.read_summary(EvaluateResult).comparisons == result.comparisons
 
 
-def test_many_systems_are_judged_beside_the_first(workspace: Workspace) -> None:
-    def pairs(n: int) -> list[tuple[str, str]]:
-        rows = [ReadRow(Item(f"q::{name}", "q", "Q?", name, system=name)) for name in "abcde"[:n]]
-        return list(pairs_of(rows))
-
-    assert len(pairs(4)) == 6 and pairs(5) == [("a", "b"), ("a", "c"), ("a", "d"), ("a", "e")]
-    functions = '["systems.py:good", "systems.py:weak", "systems.py:weaker"]'
-    more = CONFIG.replace('["systems.py:good", "systems.py:weak"]', functions)
-    (workspace.root / "systems.py").open("a").write("\n\nweaker = lambda question: 'I do not know.'\n")
-    use_pairs(workspace, "better", config=more)
-    of_pairs = [one for one in run_of(workspace, limit=12).run().comparisons if one.judge]
-    values = [(one.p_value, one.p_adjusted) for one in of_pairs]
-    assert [p for p, _ in values] != [p for _, p in values]
-    assert [p for _, p in values] == pytest.approx(holm([p for p, _ in values]))
-
-
 def test_judges_of_pairs_that_cannot_be_taken(workspace: Workspace) -> None:
     for judge, said in (("right", "judges single answers"), ("nobody", "nobody")):
         use_pairs(workspace, judge)
@@ -263,22 +242,6 @@ def test_the_states_as_files(workspace: Workspace) -> None:
     assert set(frames[1].filter(polars.col("system") == GOOD)["context_words"]) == {3}
 
 
-def test_a_version_is_the_mean_of_its_documents_too(workspace: Workspace) -> None:
-    """d2 is named by four questions, d0 and d1 by one each; `weak` refuses those of odd numbers."""
-    rows = [
-        "What is 0?,It is 0.,d0",
-        "What is 1?,It is 1.,d1",
-        *(f"What is {n}?,It is {n}.,d2" for n in (5, 6, 8, 10)),
-    ]
-    text = "\n".join(["question,reference_answer,document", *rows])
-    (workspace.root / "questions.csv").write_text(text, encoding="utf-8")
-    use_weak_alone(workspace)
-    result = run_of(workspace).run()
-    (weak,) = result.systems
-    assert weak.total.value == pytest.approx(4 / 6)
-    assert [one.total.value for one in result.documents] == pytest.approx([1.0, 0.0, 0.75])
-
-
 def test_the_second_state_is_a_file_of_answers(workspace: Workspace) -> None:
     """So answers that are there are judged anew, by other judges, without asking anybody."""
 
@@ -301,19 +264,6 @@ def test_the_second_state_is_a_file_of_answers(workspace: Workspace) -> None:
 def add_questions(workspace: Workspace, *rows: str) -> None:
     with (workspace.root / "questions.csv").open("a", encoding="utf-8") as file:
         file.writelines(f"{row}\n" for row in rows)
-
-
-def test_the_sheet_that_a_page_asks_for_has_the_references_as_people_read_them(
-    judgecal: Run, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    add_questions(workspace, "What is 1?,It is one.,d1")
-    monkeypatch.chdir(workspace.root)
-    command = evaluate_document(run_of(workspace).run()).headline.next.split()
-    assert command[1:3] == ["gold", "sheet"]
-    ran = judgecal("--workspace", ".", *command[1:])
-    assert ran.code == 0, ran.err
-    rows = polars.read_csv("labels.csv").filter(polars.col("question") == "What is 1?")
-    assert set(rows["reference_answer"]) == {"It is 1. | It is one."}
 
 
 def interrupt(*_: object, **__: object) -> None:
@@ -377,16 +327,6 @@ def problems_of(workspace: Workspace, text: str, **given: Any) -> list[str]:
     return list(error.value.problems)
 
 
-def test_what_all_of_a_sweep_lack_is_said_once(workspace: Workspace) -> None:
-    sweep = (
-        '[[systems]]\nname = "ours"\nkind = "local"\nstrategy = "rerank"\n[sweep.ours]\ntop_n = [1, 2, 20]\n'
-    )
-    problems = problems_of(workspace, CONFIG + sweep)
-    (lacking,) = [one for one in problems if "no document" in one]
-    (unlike,) = [one for one in problems if "top_n must not be above" in one]
-    assert lacking.startswith("ours: ") and unlike.startswith("ours(top_n=20): ")
-
-
 def test_problems_of_every_part_are_one_message(workspace: Workspace) -> None:
     text = CONFIG.replace('"mine"', '"mine"\nlocks = { correctnes = "a.json" }')
     text = text.replace("systems.py:weak", "systems.py:week")
@@ -415,14 +355,6 @@ def test_a_column_that_no_answer_has_anything_for_is_left_out(workspace: Workspa
     result = run_of(workspace).run()
     assert list(result.systems[0].measures) == ["correctness", "answered"]
     assert any(note.startswith("faithfulness is left out: there is no context") for note in result.notes)
-
-
-def test_a_run_without_a_single_answer_ends(workspace: Workspace) -> None:
-    (workspace.root / "systems.py").write_text("def weak(question):\n    raise RuntimeError('no')\n")
-    use_weak_alone(workspace)
-    result = run_of(workspace).run()
-    assert (result.n_unscored, result.systems[0].total.value, result.best.best) == (N, 0.0, None)
-    assert evaluate_document(result).headline.sentence
 
 
 def test_questions_that_a_judge_was_trained_on_are_said(workspace: Workspace) -> None:
@@ -459,36 +391,6 @@ def test_a_column_marks_what_has_no_answer(workspace: Workspace, column: str) ->
     (workspace.root / "questions.csv").write_text(text.replace(",no", ",nay"), encoding="utf-8")
     with pytest.raises(InputError, match="answerable must be yes or no"):
         run_of(workspace).check()
-
-
-def test_what_was_noticed_in_questions_and_documents_is_said(workspace: Workspace) -> None:
-    add_questions(workspace, *["What is 1?,It is one.,d1"] * 2)
-    pages = workspace.root / "pages"
-    pages.mkdir()
-    (pages / "d0.txt").write_text("What is 0? It is 0.", encoding="utf-8")
-    (pages / "d1.xyz").write_text("It is 1.", encoding="utf-8")
-    use_weak_alone(workspace, '[documents]\npath = "pages"\n')
-    result = run_of(workspace).run()
-    notes = "\n".join(result.notes)
-    assert "1 question stands in several rows with different refer" in notes and "d1.xyz" in notes
-    asked = result.questions
-    assert (asked.n, asked.n_with_document) == (N, 8)
-
-
-def test_the_command(judgecal: Run, workspace: Workspace) -> None:
-    config = workspace.root / "sweep.toml"
-    evaluate = partial(judgecal, "--workspace", workspace.root, "evaluate", config)
-    plan = one_object(evaluate("--dry-run", "--json"))
-    assert (plan["calls"], plan["usd_at_most"]) == (2 * N, 0.0)
-    assert not workspace.experiments.exists()
-    ran = evaluate("--repeats", "0")
-    assert ran.code == 2 and "--repeats must be from 1 to" in ran.err
-    ran = evaluate("--json", "--name", "mine")
-    found = one_object(ran, code=4)
-    assert "2 of 48 answers lack some verdict" in ran.err
-    stored = json.loads((workspace.experiments / "mine" / "summary.json").read_text(encoding="utf-8"))
-    assert stored["systems"] == found["systems"]
-    assert Experiment(workspace.experiments / "mine", {}).read_summary(EvaluateResult).n_unscored == 2
 
 
 def test_no_text_of_a_test_question_is_shown(judgecal: Run, workspace_dir: Path) -> None:
@@ -528,16 +430,6 @@ def locked(judgecal: Run, root: Path, **lock: Any) -> dict[str, Any]:
     return one_object(judgecal("evaluate", "one.toml", "--json"))
 
 
-def test_a_lock_takes_a_column(judgecal: Run, workspace_dir: Path) -> None:
-    found = locked(judgecal, workspace_dir)
-    by_column = {one["column"]: one for one in found["judges"]}
-    assert by_column["correctness"]["lock"].endswith("a.lock.json")
-    check_estimate(by_column["correctness"]["agreement"])
-    assert by_column["answered"]["lock"] is None and by_column["answered"]["agreement"] is None
-    (system,) = found["systems"]
-    assert system["outcomes"]["right_at"] == 0.75  # the set's pass mark
-
-
 def test_correctness_is_the_verdict_on_the_peoples_scale(judgecal: Run, workspace_dir: Path) -> None:
     """The map of a lock is applied to what goes into every number, and the raw verdict stands in state 3."""
     by_hand = Calibration(cuts=(30.0,), values=(10.0, 80.0), n=100, n_groups=50)
@@ -549,19 +441,3 @@ def test_correctness_is_the_verdict_on_the_peoples_scale(judgecal: Run, workspac
     assert rows["answered_raw"].to_list() == rows["answered_share"].to_list()
     mean = sum(one for one, said in zip(share, rows["answered"], strict=True) if said) / sum(rows["answered"])
     assert found["systems"][0]["answer_correctness"]["value"] == pytest.approx(mean)
-
-
-def test_a_service_that_hangs_keeps_no_other_back(workspace: Workspace) -> None:
-    with rag_service(query_s=0.5) as service:
-        values = "".join(
-            f"{key} = {inline(value)}\n" for key, value in service.table(timeout=0.2, concurrency=N).items()
-        )
-        configured(workspace, f'{CONFIG}[[systems]]\nname = "hangs"\nkind = "http"\n{values}')
-        result = run_of(workspace).run()
-    answers = polars.read_parquet(result.states.answers).filter(polars.col("system") == "hangs")
-    assert answers.height == N
-    assert set(answers["error"]) == {"timeout: no whole answer within 0.2 s"}
-    hangs = result.systems[2]
-    assert (hangs.system, hangs.n, hangs.n_unscored, hangs.total.value) == ("hangs", 0, N, 0.0)
-    assert result.systems[0].total.value == 1.0
-    assert [len(one.levels) for one in result.curves] == [2]

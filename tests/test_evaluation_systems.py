@@ -86,15 +86,6 @@ def test_a_plain_function_is_asked_once_and_its_exceptions_are_rows(folder: Path
     assert ask(made(folder, "plain"), folder, "one")[0].answer == "one"
 
 
-def test_latency_is_the_functions_own_in_as_many_threads_as_asked(folder: Path) -> None:
-    """Of the 40 that wait for their turn none takes longer for it; StopIteration is an error like others."""
-    start = time.monotonic()
-    answers = ask(made(folder, "nap", concurrency=40), folder, *map(str, range(40)), "stop")
-    assert time.monotonic() - start < 1.9  # one after another they take two seconds
-    assert sorted(one.latency_s or 9.0 for one in answers[:-1])[20] < 0.5
-    assert errors(answers)[-1] == "code: StopIteration"
-
-
 def test_an_async_function_gives_contexts(folder: Path) -> None:
     system = made(folder, "full", concurrency=5)
     answers = ask(system, folder, "one", "odd", "none", "number")
@@ -124,11 +115,6 @@ def test_what_cannot_be_asked_is_said_before(folder: Path, table: dict[str, Any]
     assert said in "\n".join(system.check([]))
 
 
-def test_a_function_of_a_module(folder: Path) -> None:
-    system = FunctionSystem("mine", FunctionConfig(function="textwrap:dedent"))
-    assert ask(system, folder, "  as it is")[0].answer == "as it is"
-
-
 @pytest.mark.parametrize("kind", ["def", "async def"])
 def test_whatever_a_function_raises_or_returns_is_a_row(folder: Path, kind: str) -> None:
     (folder / "mine.py").write_text(f"{CLASSES}\n\n{kind} answer(question):\n    return act(question)\n")
@@ -138,13 +124,6 @@ def test_whatever_a_function_raises_or_returns_is_a_row(folder: Path, kind: str)
     last = ["code: GeneratorExit: trapped", "length: the answer is larger than 10 MB", ""]
     assert errors(answers) == [*WHATS.values(), *last] and answers[-1].answer == "well"
     assert (folder / "run" / "answers.jsonl").stat().st_size < 20_000
-
-
-@pytest.mark.parametrize("error", ["asyncio.CancelledError", "GeneratorExit", "Mute", "Odd"])
-def test_a_file_that_raises_anything_on_loading_is_named(folder: Path, error: str) -> None:
-    (folder / "mine.py").write_text(f"{CLASSES}\nraise {error}\n")
-    (problem,) = made(folder, "answer").check([])
-    assert f"running the file raised {error.rpartition('.')[2]}" in problem
 
 
 @pytest.mark.parametrize("kind", ["def", "async def"])

@@ -14,8 +14,7 @@ import pytest
 from judgecal.exchange import exports
 from judgecal.exchange.exports import ExportFormat
 from judgecal.goldset import load_gold
-from judgecal.goldset.labels import scale_told
-from tests.support.command import ROOT, Ran, Run, one_object
+from tests.support.command import Ran, Run, one_object
 from tests.support.made_up_tool import MADE_UP, is_made_up, items, read_made_up, scores
 
 AGREE = ("agreement", "--gold", "brought", "--name", "seen")
@@ -102,17 +101,6 @@ def test_people_judges_and_errors_then_agreement(
 def journal_of(folder: Path) -> list[dict[str, Any]]:
     text = (folder / "experiments" / "seen" / "judgements.jsonl").read_text(encoding="utf-8")
     return [json.loads(line) for line in text.splitlines()]
-
-
-def test_judgements_of_replaced_items_are_left_out(bring: Callable[..., Ran], workspace_dir: Path) -> None:
-    assert bring([*PEOPLE, *scores("j", [True] * 40)]).code == 0
-    ran = bring(PEOPLE, "--replace")
-    assert ran.code == 0 and ran.out.rstrip().endswith("next: judgecal gold check brought")
-    assert (
-        "gold/brought/judgements.jsonl: left out, as it belongs to the items of the replaced set" in ran.err
-    )
-    assert not (workspace_dir / "gold" / "brought" / "judgements.jsonl").exists()
-    assert bring([*PEOPLE, *scores("j", [True] * 40)], "--replace").err == ""
 
 
 def test_one_of_several_names_is_the_label(bring: Callable[..., Ran]) -> None:
@@ -235,14 +223,6 @@ def test_adjudicated_scores_are_the_gold_label(bring: Callable[..., Ran], worksp
     assert exports.person("gold") != "gold", "whoever is only called so settles nothing"
 
 
-def test_a_set_without_people_waits(bring: Callable[..., Ran]) -> None:
-    ran = bring(scores("faithful@m", [k % 10 / 10 for k in range(40)]))
-    assert ran.code == 0, ran.err
-    assert ran.out.startswith("brought has 40 items on 40 questions, and waits for labels.")
-    assert ran.out.rstrip().endswith("next: judgecal gold sheet brought -o labels.csv")
-    assert "The export holds no label of a person; we assume the scale binary for labels to come" in ran.said
-
-
 def test_labels_of_a_sheet_join_the_judgements_of_an_export(bring: Callable[..., Ran], judgecal: Run) -> None:
     assert bring(scores("faithful@m", [k % 10 / 10 for k in range(40)])).code == 0
     assert judgecal("gold", "sheet", "brought", "-o", "ann.csv").code == 0
@@ -255,41 +235,6 @@ def test_labels_of_a_sheet_join_the_judgements_of_an_export(bring: Callable[...,
     ran = judgecal("gold", "import", "ann.csv", "--sheet", "--as", "brought")
     assert ran.code == 0 and ran.out.rstrip().endswith("next: judgecal agreement --gold brought"), ran.err
     assert one_object(judgecal(*AGREE, "--json"))["judges"][0]["n"] == 40
-
-
-def test_labels_of_90_to_100_are_percentages() -> None:
-    assert [scale_told(cells)[0] for cells in (["90", "100", "95"], ["100"], ["18", "20"])] == [
-        "percentage", "percentage", "ordinal:1:20",
-    ]  # fmt: skip
-
-
-def test_several_files_go_to_the_tool_together(
-    bring: Callable[..., Ran], judgecal: Run, tmp_path: Path
-) -> None:
-    scored, traces = tmp_path / "scores.json", tmp_path / "traces.json"
-    scored.write_text(json.dumps({"tool": "made-up", "scores": PEOPLE}))
-    traces.write_text(json.dumps({"tool": "made-up", "items": items()}))
-    found = one_object(judgecal("gold", "import", scored, traces, "--as", "brought", "--json"))
-    assert (found["n_items"], found["n_ratings"], found["tool"]) == (40, 80, "made-up")
-    assert "Read as an export of made-up" in found["headline"]["because"][0]
-    named = judgecal(
-        "gold", "import", scored, traces, "--as", "brought", "--from", "made-up", "--replace", "--json"
-    )
-    assert "Read as" not in one_object(named)["headline"]["because"][0]
-
-
-def test_column_options_make_a_table_of_it(judgecal: Run, tmp_path: Path) -> None:
-    path = tmp_path / "t.json"
-    rows = [{"tool": "made-up", "q": f"Q{k}", "a": "A", "x": k % 2} for k in range(20)]
-    path.write_text(json.dumps(rows))
-    columns = ("--col", "question=q", "--col", "answer=a", "--label", "x", "--scale", "binary")
-    assert one_object(judgecal("gold", "import", path, "--as", "plain", *columns, "--json"))["tool"] is None
-    ran = judgecal("gold", "import", path, "--as", "other", *columns, "--from", "made-up")
-    assert ran.code == 2
-    assert (
-        "--col question=q, --col answer=a with --from: the fields of an export are known; leave it out"
-        in ran.err
-    )
 
 
 def test_bad_use_is_one_message(
@@ -350,12 +295,3 @@ def test_hostile_items(bring: Callable[..., Ran], judgecal: Run, workspace_dir: 
     assert ran.code == 2 and "two items with different texts have the id 'a'" in ran.err
     ran = bring(PEOPLE, "--replace", these=[])
     assert ran.code == 2 and "holds no item (a score of an item that the export does not hold: 80)" in ran.err
-
-
-def test_labels_of_the_project_are_called_so(judgecal: Run) -> None:
-    for file in ("promptfoo.json", "mlflow_traces.jsonl"):
-        assert judgecal("gold", "import", ROOT / "examples" / file, "--as", "ours", "--labels-by", "project",
-                        "--replace").code == 0  # fmt: skip
-        assert load_gold("gold/ours").card.labels_by == "project"
-        assert judgecal("gold", "import", ROOT / "examples" / file, "--as", "ours", "--replace").code == 0
-        assert load_gold("gold/ours").card.labels_by == "project"  # as its card says by now

@@ -10,14 +10,12 @@ import difflib
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 
 from judgecal.errors import InputError
 from judgecal.exchange.exports import formats, guess, read_export
 from tests.support.exports import (
     EXPORTS,
-    FIXTURES,
     GOLDEN,
     TOOLS,
     TRAPPED,
@@ -115,33 +113,3 @@ def test_what_is_nobodys_is_told_apart(tool: str, tmp_path: Path) -> None:
         read_or_refused(file, tool)
     with pytest.raises(InputError, match="no such file"):
         read_export([tmp_path / "missing.json"], tool)
-
-
-@pytest.mark.parametrize("depth", [300, 900, 3000, 30_000])
-def test_what_is_nested_deeply_is_read_or_refused(depth: int, tmp_path: Path) -> None:
-    file = tmp_path / "deep.json"
-    deep = '{"a":' * depth + "1" + "}" * depth
-    file.write_text('[{"trace_id": "t", "assessments": [], "response": "x", "request": ' + deep + "}]")
-    assert guess([file]) in ("mlflow", None)
-    try:
-        export = read_export([file], "mlflow")
-    except InputError as error:
-        assert "deep" in str(error)
-    else:
-        assert len(export.items) == 1
-
-
-def test_the_order_of_the_files_is_all_one() -> None:
-    files = [
-        FIXTURES / "langsmith" / "experiment" / f"{name}.jsonl" for name in ("runs", "feedback", "examples")
-    ]
-    one, other = (read_export(files, "langsmith") for files in (files, files[::-1]))
-    assert (one.items, one.ratings, one.judgements) == (other.items, other.ratings, other.judgements)
-
-
-def test_parquet_without_the_words_is_read_as_the_other_tables_are(tmp_path: Path) -> None:
-    path = tmp_path / "a.parquet"
-    pl.read_parquet(FIXTURES / "argilla" / "records.parquet").write_parquet(path)
-    export = read_export([path], "argilla")
-    untold = "a suggestion that is the number of a label, whose word the file does not hold"
-    assert not [one for one in export.judgements if one.name == "correct"] and export.skipped[untold] == 5

@@ -7,17 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from judgecal.exchange.exports import formats, guess
+from judgecal.exchange.exports import guess
 from tests.support.command import Run, one_object
 from tests.support.exports import EXPORTS
 
 AGREED: set[tuple[str, bool]] = set()
 """Whose agreement was looked at, of one file and of several: a tool's other files hold much the same."""
-
-
-def test_the_help_names_every_tool(judgecal: Run) -> None:
-    said = "".join(judgecal("gold", "import", "--help").out.split())  # a line may end within a name
-    assert [name for name in formats() if name not in said] == []
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")

@@ -153,8 +153,3 @@ def test_all_is_sorted_and_every_name_resolves() -> None:
     assert list(package.__all__) == sorted(package.__all__)
     assert all(getattr(package, name) is not None for name in package.__all__)
     assert set(package.__all__) <= set(dir(package))
-
-
-def test_an_unknown_name_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="no attribute 'scores'"):
-        package.scores  # noqa: B018

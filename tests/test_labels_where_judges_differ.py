@@ -13,7 +13,7 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.experiment import Experiment
-from judgecal.experiment.rows import UnlabelledRows, sheet_command
+from judgecal.experiment.rows import UnlabelledRows
 from judgecal.goldset import Card, GoldSet, load_gold, write_gold
 from judgecal.goldset.draw import draw
 from judgecal.records import Failure, Item, Rating
@@ -88,14 +88,6 @@ def test_rows_on_which_only_the_new_judge_has_a_verdict_bound_its_loss_by_nothin
     assert loss_on_labels(
         two(old, np.full(N, 50.0), TENS, "mean_agreement"), labels, level=0.95
     ).loss.n_unscored == min(n, 60)
-
-
-def test_no_row_that_differs_loses_nothing_but_for_what_a_sample_hides() -> None:
-    same = differing(N, passed=0, failed=0)
-    worst = worst_loss(same, KnownClasses(np.array([2, 0] * 200), np.arange(400)), level=0.95)
-    assert worst is not None and worst.value == 0.0 and 0.0 < (worst.high or 0.0) < 0.01
-    drawn = DrawnLabels(np.arange(60), same.reference[:60], np.full(60, 0.03))
-    assert loss_on_labels(same, drawn, level=0.95).upper == 0.0
 
 
 @pytest.mark.parametrize("scale", ["binary", "tens", "mean"])
@@ -242,21 +234,6 @@ def test_a_judge_under_another_name_and_rows_in_another_order_are_the_same_decis
     where = Experiment(tmp_path / "experiments" / "c", {"command": "migrate"})
     levels = [one.at_level(where, labels)["level"] for one in (rows, turned, rows)]
     assert levels == [pytest.approx(0.9696, abs=1e-4)] * 3
-
-
-def test_what_a_draw_still_lacks_is_the_next_command() -> None:
-    rows = rows_of()
-
-    def following(labels: GoldSet | None) -> str | None:
-        drawn = None if labels is None else rows.labelled(labels)
-        how: dict[str, Any] = {"margin": 0.03, "level": 0.95, "drawn": drawn, "labels": labels}
-        return sheet_command("c", replace(rows.decide(**how), decision=None, labels_needed=300))
-
-    assert (following(None) or "").startswith("judgecal gold sheet c --strata disagreement -n 300 -o")
-    half = drawn_set(rows, lambda item: by_old(item) if int(item.item_id[1:]) % 3 else None)
-    assert following(half) == "judgecal gold label drawn"
-    assert following(drawn_set(rows, by_old, twice=True)) == "judgecal gold label drawn --adjudicate"
-    assert (following(drawn_set(rows, by_old)) or "").endswith("-n 100 --labels drawn -o drawn-300.csv")
 
 
 def test_labels_decide_which_way_the_new_judge_is() -> None:

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from judgecal.goldset import load_gold
-from judgecal.models.embedded import reply
 from judgecal.rag.answering.questions import questions_of
 from judgecal.rag.retrieval import collection_of_gold
 from judgecal.workspace import Workspace
@@ -181,14 +180,6 @@ def test_exactly_n_of_every_kind_with_quotes_from_the_documents(
     assert found["usd"] == pytest.approx(served.calls * USD_A_CALL)
 
 
-def test_no_document_gives_more_than_asked_for(make: Callable[..., Any], workspace_dir: Path) -> None:
-    found = make("--per-document", "1", kinds="factoid,unanswerable", n=8)
-    assert (found["n"], found["n_documents_used"]) == (8, 8)
-    short = make("--per-document", "1", kinds="factoid,unanswerable", n=12, name="more")
-    assert (short["n"], short["headline"]["kind"]) == (8, "short")
-    assert "--per-document" in short["kinds"]["unanswerable"]["reason"]
-
-
 def test_a_quote_that_does_not_stand_in_the_document_is_never_kept(
     make: Callable[..., Any], workspace_dir: Path, served: StubServer
 ) -> None:
@@ -265,12 +256,6 @@ def test_each_critic_turns_drafts_down(
     served.script = script
     found = make(kinds=kind, n=1)
     assert (found["n"], found["rejected"]) == (0, {why: 4})
-
-
-def test_a_critic_that_cannot_be_read_lets_nothing_pass(make: Callable[..., Any], served: StubServer) -> None:
-    served.script = lambda body: "well ..." if kind_of(body) == "follows" else good(body)
-    found = make(n=1)
-    assert (found["n"], found["rejected"]) == (0, {"we could not read what the critic follows said": 4})
 
 
 def test_too_few_passages_give_a_reason_and_what_there_is(make: Callable[..., Any], documents: Path) -> None:
@@ -369,17 +354,6 @@ def test_a_document_cannot_forge_a_field(
     assert prompts and not any("[[ ## question ## ]]\nIs this" in prompt for prompt in prompts)
 
 
-def test_what_it_costs_is_told_before(
-    make: Callable[..., Any], served: StubServer, workspace_dir: Path
-) -> None:
-    plan = make("--dry-run")
-    assert (plan["calls"], served.calls, plan["usd_at_most"] > 0) == (12, 0, True)
-    assert not (workspace_dir / "experiments").exists()
-    assert make()["usd"] <= plan["usd_at_most"]
-    again = make("--dry-run")
-    assert again["calls"] == 0 and again["stored"] == 12
-
-
 def test_wrong_use_is_one_message(judgecal: Run, workspace_dir: Path) -> None:
     ran = judgecal("gold", "make", "--as", "made", "-n", "0", "--kinds", "riddle", "--per-document", "0")
     assert ran.code == 2 and all(word in ran.err for word in ("-n must", "riddle", "--per-document must"))
@@ -387,34 +361,3 @@ def test_wrong_use_is_one_message(judgecal: Run, workspace_dir: Path) -> None:
     assert ran.code == 2 and "gold set name 'a/b'" in ran.err
     assert "nowhere" in judgecal("gold", "make", "--as", "made", "--documents", "nowhere").err
     assert not (workspace_dir / "experiments").exists()
-
-
-def test_the_offline_model_says_what_it_is(judgecal: Run, workspace_dir: Path) -> None:
-    ran = judgecal("gold", "make", "--as", "offline", "-n", "8")
-    assert ran.code == 0 and "The offline model made these" in ran.said
-    assert len(items_of(workspace_dir, "offline")) == 8
-
-
-def test_the_offline_model_declines_what_it_cannot_make() -> None:
-    system = (
-        "Your input fields are:\n1. `passage` (str): x\nYour output fields are:\n1. `question` (str): x\n"
-        "2. `answer` (str): x\n3. `quote` (str): x\nAll interactions will be structured"
-    )
-    user = "[[ ## passage ## ]]\nShe said so.\n\nRespond with the fields"
-    said = reply([{"role": "system", "content": system}, {"role": "user", "content": user}])
-    assert said.startswith("[[ ## question ## ]]\n\n")
-
-
-def test_where_the_server_takes_a_schema_a_draft_comes_as_json(
-    make: Callable[..., Any], workspace_dir: Path, served: StubServer
-) -> None:
-    def script(body: dict[str, Any]) -> str:
-        fields = dict.fromkeys(body["response_format"]["json_schema"]["schema"]["properties"], "")
-        if {"question", "quote"} <= fields.keys():
-            return json.dumps(made(body))
-        return json.dumps({**fields, "verdict": "yes"})
-
-    config = workspace_dir / "judgecal.toml"
-    config.write_text(config.read_text().replace('"off"', '"json_schema"'))
-    served.script = script
-    assert (make(n=2)["n"], served.calls) == (2, 6)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -169,21 +168,3 @@ def test_a_failed_call_is_made_again_and_heat_is_told(
         assert None not in [row.verdict for row in again] and noisy.calls == 7
     ran = judgecal("score", "--gold", "fair", "--judge", "right@dear x2", "--limit", "3", "--json")
     assert "right@dear*2: its calls may be alike at temperature 0" in ran.out
-
-
-def test_averaging_brings_what_the_noise_predicts(workspace: Workspace, gold: GoldSet) -> None:
-    """The majority of k calls that are each right with 0.7 is right as the binomial has it."""
-    (workspace.root / "noisy.py").write_text(
-        "import random\n\nSCALE = 'binary'\ndraw = random.Random(4)\n\n\n"
-        "def verdict(question, answer, reference_answer):\n"
-        "    truth = answer.split(', ')[0].split(' and ')[0] in reference_answer\n"
-        "    return truth == (draw.random() < 0.7)\n"
-    )
-    for k in (1, 3, 5, 9):
-        judge = judge_named(f"noisy.py:verdict@python{f'*{k}' * (k > 1)}", workspace=workspace)
-        rows = run_trials([judge], gold.items, journal=Journal(None), options=RunOptions(quiet=True))
-        right = [(float(row.verdict or 0.0) > 0.5) == (gold.labels[row.item_id] == 1.0) for row in rows]
-        share = sum(right) / len(right)
-        wanted = sum(math.comb(k, j) * 0.7**j * 0.3 ** (k - j) for j in range(k // 2 + 1, k + 1))
-        error = math.sqrt(wanted * (1 - wanted) / len(right))
-        assert abs(share - wanted) < 2.6 * error, (k, share, wanted)

@@ -115,14 +115,3 @@ def test_without_mlflow_the_message_says_what_to_install(lock: Path, monkeypatch
     monkeypatch.setitem(sys.modules, "mlflow.genai.scorers", None)
     with pytest.raises(InputError, match=r"pip install 'mlflow>=3\.1', or in a checkout .* '\.\[mlflow\]'"):
         package.mlflow_scorer(lock)
-
-
-def test_the_names_are_those_of_mlflow_itself() -> None:
-    """Where MLflow is installed, it takes what the stand-in takes."""
-    entities = pytest.importorskip("mlflow.entities", reason="MLflow is an extra, and not installed here")
-    from mlflow.genai.scorers import scorer as real
-
-    source = entities.AssessmentSource(source_type="LLM_JUDGE", source_id="x")
-    error = entities.AssessmentError(error_code="parse", error_message="y")
-    assert entities.Feedback(name="n", error=error, source=source, metadata={"a": "b"}).error is not None
-    assert real(name="n")(lambda inputs=None: True).name == "n"

@@ -9,7 +9,6 @@ import pytest
 
 from judgecal.experiment.judgements import whole_items
 from judgecal.judges import judge_named, units_of
-from judgecal.models.embedded import VERSION
 from judgecal.records import Failure, Item, Judgement, Pair
 from judgecal.scale import Scale
 from judgecal.workspace import Workspace
@@ -154,33 +153,3 @@ def test_pairs_and_single_answers_are_held_apart(
     assert ran.code == 2
     assert message in ran.err
     assert ran.err.count("\n") == 1
-
-
-def test_a_pair_is_shown_with_both_answers_and_judged_by_default(judgecal: Run, pairs: Path) -> None:
-    assert ITEM.answered == "A (small): 4\n\nB (large): It is 5, I think"
-    words = ("score", "--gold", "pairs", "--split", "all", "--repeats", "2", "--dry-run", "--json")
-    assert one_object(judgecal(*words))["calls"] == 2 * 2 * 30
-
-
-@pytest.mark.parametrize("reference", [(), ("The sum is 4",)])
-def test_the_embedded_model_prefers_alike_in_both_orders(
-    workspace: Workspace, reference: tuple[str, ...]
-) -> None:
-    from judgecal.engine import Journal
-    from judgecal.experiment import RunOptions, run_trials
-
-    if reference:  # then it holds both to that
-        path = workspace.signatures / "pairwise_v1.py"
-        asked = '    question: str = dspy.InputField(desc="the question or instruction")\n'
-        held = asked + "    reference_answer: str = dspy.InputField()\n"
-        path.write_text(path.read_text(encoding="utf-8").replace(asked, held), encoding="utf-8")
-    answers = Pair("The sum of 2 and 2 is 4", "Nobody can say")
-    item = replace(ITEM, question="What is the sum of 2 and 2?", pair=answers, reference_answers=reference)
-    same = replace(item, item_id="same", pair=Pair("It is 4", "It is 4"))
-    judge = judge_named("pairwise_v1@embedded", workspace=workspace)
-    assert ("reference_answer" in judge.inputs) == bool(reference)
-    rows = run_trials([judge], [item, same], journal=Journal(None), options=RunOptions(quiet=True))
-    assert [(row.item_id, row.order, row.verdict) for row in rows] == [
-        ("i", "ab", "A"), ("i", "ba", "A"), ("same", "ab", "tie"), ("same", "ba", "tie")
-    ]  # fmt: skip
-    assert VERSION in str(rows[0].model_id)

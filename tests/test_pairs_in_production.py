@@ -165,15 +165,6 @@ def test_a_lock_asks_in_as_many_orders_as_its_judge_was_chosen_in(
     assert set(verdicts) == {"A", "B", ""} and verdicts[""] == judged["n_unscored"] > 0
 
 
-def test_a_table_of_pairs_without_verdicts_has_the_free_judges(
-    judgecal: Run, world: list[tuple[dict[str, Any], str]]
-) -> None:
-    found = one_object(judgecal("agreement", "gold.csv", "--label", "label", "--json"))
-    names = {judge["judge"] for judge in found["judges"]}
-    assert names == {"longer_answer@local", "pairwise_v1@embedded"}
-    assert "may sort pairs" in found["headline"]["sentence"] and found["gold"]["noun"] == "pairs"
-
-
 def test_the_words_of_pairs_on_single_answers_are_words(
     judgecal: Run, workspace_dir: Path, world: list[tuple[dict[str, Any], str]]
 ) -> None:

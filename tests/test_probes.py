@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-import judgecal
 from judgecal import load_gold
 from judgecal.errors import InputError
 from judgecal.experiment import AgreementTable, RunOptions, Verdicts
 from judgecal.experiment.verdicts import Cut
 from judgecal.judges import judge_named
-from judgecal.probes.family import families, families_named, make_probes
+from judgecal.probes.family import families_named, make_probes
 from judgecal.probes.result import Footing, ProbeVerdicts, breaks, family_result, moved, system_biases
-from judgecal.probes.run import ProbeRun, certain, fits
+from judgecal.probes.run import ProbeRun, certain
 from judgecal.records import Item, Judgement, digest
-from judgecal.report.probe import in_words
 from judgecal.scale import Scale
 from judgecal.stats import Calibration
 from judgecal.workspace import Workspace
@@ -225,65 +222,12 @@ def test_probes_never_become_gold_and_no_agreement_counts_them(judgecal: Run, wo
     assert refused.code == 2 and "only those of score, agreement, optimize hold judges" in refused.err
 
 
-def test_the_page_holds_both_verdicts_and_the_free_judge_stands_beside(
-    judgecal: Run, workspace_dir: Path
-) -> None:
-    ran = judgecal(
-        "probe", "--judge", "token_f1@local", "--families", "contradiction,empty", "--name", "p", "--json"
-    )
-    result = one_object(ran)
-    assert [(judge["judge"], judge["beside"]) for judge in result["judges"]] == [
-        ("token_f1@local", False), ("correctness_v3@embedded", True)
-    ]  # fmt: skip
-    assert judgecal("report", "p", "--format", "html").code == 0
-    page = (workspace_dir / "experiments/p/report.html").read_text(encoding="utf-8")
-    assert "retractions" in page and "family:contradiction" in page
-
-
-def test_the_headline_is_one_sentence_of_the_judge_that_the_page_draws(judgecal: Run) -> None:
-    judges = ("--judge", "correctness_v3@embedded", "--judge", "token_f1@local")
-    result = one_object(judgecal("probe", *judges, "--name", "p", "--json"))
-    headline = result["headline"]
-    assert headline["sentence"] == "token_f1@local fails 49 of 49 references, 100% [92, 100]."
-    assert len(headline["sentence"].split()) <= 12
-    below = " ".join(headline["because"])
-    assert below.startswith("It fails 49 of 49 references in another layout, 100% [92, 100].")
-    assert "break correctness_v3@embedded" in below and len(below.split()) <= 40
-    text = judgecal("report", "p", "--full").out
-    assert "What breaks token_f1@local" in text and "What breaks correctness" not in text
-
-
 def test_a_judge_without_a_reference_is_told_which_families_are_not_for_it(judgecal: Run) -> None:
     blind = ("probe", "--judge", "relevancy_overlap@local")
     result = one_object(judgecal(*blind, "--families", "empty,emoji", "--name", "p", "--json"))
     assert any("sees no reference, on which empty hang" in note for note in result["notes"])
     refused = judgecal(*blind, "--families", "empty")
     assert refused.code == 2 and "sees no reference" in refused.err
-
-
-def test_what_is_right_hangs_on_the_reference_and_a_judge_without_one_has_fewer_families(
-    workspace: Workspace,
-) -> None:
-    gold = load_gold("starter")
-    items = [item for item in gold.select("open") if item.item_id in gold.labels]
-    made = make_probes(gold, items, families_named(()), n=3, seed=0)
-    sees = judge_named("correctness_v3@embedded", workspace=workspace)
-    blind = judge_named("relevancy_overlap@local", workspace=workspace)
-    assert "reference_answer" in sees.inputs and "reference_answers" not in blind.inputs
-    assert fits(sees, made["empty"]) and not fits(blind, made["empty"])
-    assert fits(blind, made["padding"]) and not fits(sees, made["shortest_alternative"])
-
-
-def test_a_function_is_called_again_for_its_noise(judgecal: Run, workspace_dir: Path) -> None:
-    (workspace_dir / "noisy.py").write_text(
-        "import random\nSCALE = 'percentage'\n\n\ndef score(answer, reference_answer=''):\n"
-        "    return 100.0 * (random.random() < 0.5)\n"
-    )
-    ran = judgecal("probe", "--judge", "noisy.py:score@python", "--families", "emoji", "-n", "40", "--json")
-    judge = one_object(ran)["judges"][0]
-    (family,) = judge["families"]
-    if not judge["mapped"]:
-        assert 0.2 < family["noise"]["value"] < 0.8 and 0.2 < family["broken"]["value"] < 0.8
 
 
 def test_a_run_that_cannot_be_is_refused_in_a_sentence(judgecal: Run, workspace: Workspace) -> None:
@@ -335,27 +279,3 @@ def test_a_paid_model_is_planned_called_again_for_its_noise_and_held_to_a_budget
     assert by_family["give_100"]["noise"]["value"] == by_family["empty"]["broken"]["value"] == 0.0
     assert 0.2 < by_family["give_100"]["broken"]["value"] < 0.8
     assert by_family["give_100"]["shown"] and not by_family["empty"]["shown"]
-
-
-def test_python_gives_the_same_result(workspace_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(workspace_dir)
-    result = judgecal.probe("correctness_v3@embedded", families=["empty"], n=10)
-    assert result.judges[0].families[0].broken.n == 10
-    assert result.frame().height == 1
-
-
-def test_a_function_is_probed_and_the_headline_of_every_family_is_short(
-    workspace_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(workspace_dir)
-
-    def generous(answer: str, reference_answers: list[str]) -> float:
-        return 100.0
-
-    result = judgecal.probe(judgecal.Judge(generous, scale="percentage"), families=["empty"], n=20)
-    assert "passes 20 of 20 empty answers" in result.headline_text()
-    share = result.judges[0].families[0]
-    for name, family in families().items():
-        words = in_words(replace(share, family=name, kind=family.kind))
-        assert 1 + len(words.split()) <= 12, words
-    assert "gone" in in_words(replace(share, family="gone"))

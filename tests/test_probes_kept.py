@@ -12,7 +12,7 @@ import pytest
 
 from judgecal import load_gold
 from judgecal.errors import InputError
-from judgecal.probes.kept import remade, stored_probes
+from judgecal.probes.kept import remade
 from judgecal.probes.result import changes
 from judgecal.selection.lock import load_lock
 from tests.support.command import Run, one_object
@@ -145,25 +145,6 @@ def test_a_judge_shown_to_exceed_a_cap_is_left_out_and_one_not_shown_is_said(jud
     assert any("nothing is known of token_f1@local on emoji probes" in note for note in kept["notes"])
     for wrong in ("emoji", "emoji=x", "emoji=101", "=5"):
         assert judgecal("select", "s", "--max-broken", wrong).code == 2
-
-
-def test_a_later_run_of_some_families_hides_no_earlier_one(probed: Run, workspace_dir: Path) -> None:
-    assert (
-        probed("probe", "--judge", "words.py:score@python", "--families", "emoji", "--name", "p2").code == 0
-    )
-    kept = stored_probes(workspace_dir / "experiments", load_gold("starter"))
-    (judge,) = [one for one in kept.values() if one.judge.judge == "words.py:score@python"]
-    assert set(judge.by_family) == {"give_100", "empty", "emoji"}
-    for family in judge.judge.families:  # what a cap reads; of several caps, each interval is wider
-        alone, together = (judge.broken(family.family, level=level) for level in (0.95, 0.975))
-        assert alone == family.broken and together.high > alone.high
-    (workspace_dir / "experiments/p2/summary.json").write_text("{}")
-    kept = stored_probes(workspace_dir / "experiments", load_gold("starter"))
-    assert "emoji" not in {family for one in kept.values() for family in one.by_family}
-
-
-def test_they_stand_on_the_judges_page(probed: Run) -> None:
-    assert "Can it be fooled?" in probed("report", "s", "--full").out
 
 
 def test_a_bias_for_a_system_is_in_the_lock_and_warns_who_compares_systems_by_it(

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import random
-from pathlib import Path
 
 import pytest
 
 from judgecal import load_gold
-from judgecal.errors import InputError
 from judgecal.goldset import GoldSet
 from judgecal.models.embedded.text import analyse
 from judgecal.probes.family import (
@@ -21,8 +19,6 @@ from judgecal.probes.family import (
     make_probes,
 )
 from judgecal.records import Context, Item
-from judgecal.workspace import find_workspace
-from tests.support.command import Run
 
 OTHERS = (
     Item("o1", "o1", "Who painted the Night Watch?", "", ("Carel Fabritius",)),
@@ -52,12 +48,6 @@ def test_every_family_says_what_it_claims_and_the_kinds_stand_in_their_order() -
     assert len(families()) == 26
 
 
-def test_an_unknown_family_is_named_with_its_nearest() -> None:
-    assert [family.name for family in families_named(["empty"])] == ["empty"]
-    with pytest.raises(InputError, match="number_changed"):
-        families_named(["number_change"])
-
-
 # --- full marks and none
 
 
@@ -77,12 +67,6 @@ def test_of_references_that_say_different_things_one_may_be_a_part_or_a_stray(fa
     assert "Elms" in families()[family].make(of, Sources((of,)), random.Random(0)).title()
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_a_layout_never_touches_the_case_of_a_unit(seed: int) -> None:
-    of = item("How much is it?", "", "5 mW")
-    assert "5 mW" in families()["reference_layout"].make(of, Sources((of,)), random.Random(seed))
-
-
 def test_a_refusal_is_right_where_the_reference_refuses_and_wrong_elsewhere() -> None:
     refusing = item("What is the fee of the club?", "", "The answer is not in the document.")
     asked = item("What is the fee of the club?", "", "12 crowns")
@@ -96,11 +80,6 @@ def test_a_refusal_is_right_where_the_reference_refuses_and_wrong_elsewhere() ->
     assert probe("refusal", item("Wie hoch ist die Gebühr für den Verein?", "", "12 Kronen")).startswith(
         ("Das weiß", "Diese Frage", "Dazu habe")
     )
-
-
-def test_a_refusal_is_not_right_where_a_reference_answers_or_says_more() -> None:
-    why_not("refusal_right", item("Who might vote?", "", "citizens", "unknown"))
-    why_not("refusal_right", item("When?", "", "I could not find that. However, the first one was in 1983."))
 
 
 def test_a_repeated_question_must_not_hold_the_answer() -> None:
@@ -146,13 +125,6 @@ def test_a_changed_number_is_none_that_stands_anywhere_else(
     numbers = analyse(probe("number_changed", item(question, answer, reference))).numbers
     assert len(numbers) == len(analyse(answer).numbers)
     assert not numbers & analyse(reference).numbers
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_a_changed_number_word_is_none_of_another_reference(seed: int) -> None:
-    of = item("How many rooms are there?", "Nine rooms.", "nine", "nine, or twelve with those of the mill")
-    made = families()["number_changed"].make(of, Sources((of,)), random.Random(seed))
-    assert made not in ("Nine rooms.", "Twelve rooms.")
 
 
 @pytest.mark.parametrize(
@@ -327,38 +299,3 @@ def test_right_answers_fall_and_wrong_ones_may_rise(starter: GoldSet) -> None:
             assert all(label < 50 for label in labels)
         if one.family.kind in ("full", "none"):  # once a question
             assert len({given.of.group for given in one.probes}) == len(one.probes)
-
-
-def test_every_family_makes_ten_probes_of_the_starter_or_says_why_not(starter: GoldSet) -> None:
-    items = [one for one in starter.select("open") if one.item_id in starter.labels]
-    made = make_probes(starter, items, families_named(()), n=50, seed=0)
-    few = {name for name, one in made.items() if one.count.n_possible < 10}
-    assert few == {
-        "shortest_alternative", "number_changed", "name_swapped", "negation", "key_sentence_cut", "sentence_order"
-    }  # fmt: skip
-    for name in few:
-        assert sum(made[name].count.left_out.values()) + made[name].count.n_possible >= 35
-
-
-@pytest.mark.shared_data
-def test_families_make_ten_probes_of_a_public_set(
-    judgecal: Run, shared_data: Path, workspace_dir: Path
-) -> None:
-    columns = "--col question=question --col answer=answer --col reference=reference_answer --col group=group --label acceptable"
-    ran = judgecal("gold", "import", shared_data / "nq301/items.csv", "--as", "nq301", *columns.split(), "--scale", "binary",
-                   "--reference-separator", " | ")  # fmt: skip
-    assert ran.code == 0
-    gold = load_gold("nq301", workspace=find_workspace(workspace_dir))
-    items = [one for one in gold.select("open") if one.item_id in gold.labels]
-    made = make_probes(gold, items, families_named(()), n=10, seed=0)
-    few = {
-        name: max(one.count.left_out, key=one.count.left_out.__getitem__)
-        for name, one in made.items()
-        if len(one.probes) < 10
-    }
-    assert few == {
-        "context_whole": "there is no context",
-        "refusal_right": "the reference does not refuse",
-        "key_sentence_cut": "the answer is one sentence",
-        "sentence_order": "the answer is one sentence",
-    }

@@ -8,15 +8,12 @@ import json
 import os
 import re
 import shlex
-import time
-import tracemalloc
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -29,10 +26,7 @@ from judgecal.judges import PromptJudge
 from judgecal.records import Estimate, Failure, Item, Judgement
 from judgecal.selection.lock import LockedModel, load_lock, write_lock
 from judgecal.selection.pass_rates import word_shares
-from judgecal.stats import Calibration
-from judgecal.stats.intervals import described
 from judgecal.tables import open_source
-from judgecal.tables.formats import Output
 from judgecal.workspace import find_workspace
 from tests.support.command import Run, one_object
 from tests.support.locks import lock_file
@@ -117,28 +111,6 @@ def test_parquet_keeps_every_type(judgecal: Run, workspace_dir: Path, lock: Path
     assert "b" not in first
 
 
-def test_json_lines_keep_their_objects_and_name_columns_by_dots(
-    judgecal: Run, workspace_dir: Path, lock: Path
-) -> None:
-    rows: list[dict[str, Any]] = [
-        {"in": {"q": "Capital of France?"}, "a": "Paris", "r": "Paris", "k": None, "big": 2**70},
-        {"a": "Paris", "r": "Paris"},
-        {"in": {"q": "Capital of France?"}, "a": "lone \ud800", "r": ["Paris", "Lutetia"], "k": [1, {}]},
-    ]
-    table = write(workspace_dir / "in.jsonl", rows)
-    options = ("--lock", lock, "--col", "question=in.q", "--col", "answer=a", "--col", "reference=r")
-    ran = judgecal("judge", table, "-o", "out.jsonl", *options)
-    assert ran.code == 4
-    found = read(workspace_dir / "out.jsonl")
-    assert [{name: row[name] for name in own} for own, row in zip(rows, found, strict=True)] == rows
-    assert "in" not in found[1] and found[1]["error"] == "input: the question is empty"
-    assert judgecal("judge", table, "-o", "out.parquet", *options).code == 4
-    frame = pl.read_parquet(workspace_dir / "out.parquet")
-    assert frame["big"].to_list() == [str(2**70), None, None]  # beyond 64 bits: text
-    assert frame["a"].to_list()[2] == "lone \\ud800"
-    assert frame["k"].to_list() == [None, None, "[1, {}]"]
-
-
 def test_a_row_that_lacks_something_is_a_row(judgecal: Run, workspace_dir: Path, lock: Path) -> None:
     rows = [dict(ROWS[0]), {**ROWS[0], "q": "  "}, {**ROWS[0], "r": ""}, dict.fromkeys(ROWS[0], "")]
     table = write(workspace_dir / "in.csv", rows)
@@ -156,16 +128,6 @@ def test_a_row_that_lacks_something_is_a_row(judgecal: Run, workspace_dir: Path,
     (rate,) = result["rates"].values()
     assert (result["n"], result["n_unscored"], rate["unscored"], rate["n"]) == (4, 3, {"input": 3}, 1)
     assert len(journal_lines(workspace_dir)) == 1  # they were never called for
-
-
-def test_a_name_that_is_taken_gets_a_number(judgecal: Run, workspace_dir: Path, lock: Path) -> None:
-    rows = [{**row, "verdict": "mine", "error": "own", "error_2": "too"} for row in ROWS]
-    table = write(workspace_dir / "in.csv", rows)
-    ran = judgecal(*asked(table, lock))
-    assert "The table has a column verdict already: what is added is called verdict_2." in ran.out
-    first = read(workspace_dir / "out.csv")[0]
-    assert (first["verdict"], first["verdict_2"]) == ("mine", "100")
-    assert (first["error"], first["error_2"], first["error_3"]) == ("own", "too", "")
 
 
 AS_WRITTEN = {
@@ -204,19 +166,6 @@ def test_formulas_are_defused_and_nothing_else(judgecal: Run, workspace_dir: Pat
     assert f"{n} cells that a spreadsheet would run as formulas got an apostrophe in front (n {n})" in ran.err
     assert judgecal("judge", table, "--lock", lock, "-o", "out.jsonl", *COLUMNS).code == 0
     assert [row["n"] for row in read(workspace_dir / "out.jsonl")] == [*AS_WRITTEN]
-
-
-def test_a_table_may_be_wide(tmp_path: Path) -> None:
-    """A hundred thousand columns are laid out in a moment; what grew with their square took minutes."""
-    path = tmp_path / "wide.csv"
-    names = ",".join(f"c{number}" for number in range(100_000))
-    path.write_text(f"{names}\n{names}\n", encoding="utf-8")
-    layout = Output.of(
-        open_source(path), tmp_path / "out.csv", [(name, "text") for name in ("verdict", "error")]
-    )
-    begun = time.process_time()
-    assert layout.notes == ()
-    assert time.process_time() - begun < 50.0
 
 
 def test_the_same_command_resumes_and_equal_rows_are_judged_once(
@@ -451,20 +400,6 @@ def test_a_budget_ends_a_run_that_goes_on_later(
     assert served.calls == 12
 
 
-def test_unscored_rows_are_tried_again_when_asked(
-    judgecal: Run, workspace_dir: Path, served: StubServer, served_lock: Path
-) -> None:
-    table = write(workspace_dir / "in.csv", worth(1, "soon"))
-    command = asked(table, served_lock)
-    assert judgecal(*command).code == 4
-    first = read(workspace_dir / "out.csv")[1]
-    assert first["verdict"] == "" and first["error"].startswith("parse: 'soon' is not a number")
-    served.script = lambda _: say_the_number({"messages": [{"content": "worth 60"}]})
-    assert judgecal(*command).code == 4
-    assert judgecal(*command, "--retry-unscored").code == 0
-    assert [row["verdict"] for row in read(workspace_dir / "out.csv")] == ["1", "60"]
-
-
 def test_another_model_behind_the_name_is_said(judgecal: Run, workspace_dir: Path, lock: Path) -> None:
     model = load_lock(lock).model
     judge = PromptJudge("correctness_v3@embedded", workspace=find_workspace(workspace_dir))
@@ -498,69 +433,6 @@ def test_a_scale_without_a_pass_mark_has_no_rate(judgecal: Run, workspace_dir: P
     assert rate["average"]["value"] == pytest.approx(sum(float(row["verdict"]) for row in rows) / 4)
     ran = judgecal(*command)
     assert ran.code == 0 and ran.out.startswith("No rate to read.")
-
-
-def test_contexts_reach_the_judge(judgecal: Run, workspace_dir: Path, served: StubServer) -> None:
-    (workspace_dir / "signatures" / "grounded.py").write_text(
-        "import dspy\n\n\nclass Grounded(dspy.Signature):\n"
-        '    """Is the answer in the contexts?"""\n\n'
-        "    contexts: str = dspy.InputField()\n    answer_under_test: str = dspy.InputField()\n"
-        "    why: str = dspy.OutputField()\n    grounded: bool = dspy.OutputField()\n"
-    )
-    said = []
-
-    def script(body: dict[str, Any]) -> str:
-        said.append(body["messages"][-1]["content"])
-        return f"[[ ## why ## ]]\nSo.\n\n[[ ## grounded ## ]]\n{'blue' in said[-1]}\n"
-
-    served.script = script
-    gold = workspace_dir / "gold" / "colours"
-    rows = [
-        {
-            "item_id": f"i{n}",
-            "question": f"q{n}",
-            "answer": "a",
-            "contexts": [{"text": "red" if n % 2 else "blue"}],
-        }
-        for n in range(40)
-    ]
-    gold.mkdir()
-    (gold / "card.toml").write_text(
-        'schema = 1\nname = "colours"\nversion = "1"\nlicence = "MIT"\nsource = "made"\nmade_by = "made"\n'
-        'sampling = "unknown"\n\n[scale]\nkind = "binary"\n'
-    )
-    (gold / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (gold / "ratings.jsonl").write_text(
-        "".join(
-            json.dumps({"item_id": f"i{n}", "rater": "gold", "label": n % 3 % 2}) + "\n" for n in range(40)
-        )
-    )
-    judge = PromptJudge("grounded@mine", workspace=find_workspace(workspace_dir))
-    half = Calibration((0.5,), (0.0, 1.0), 40, 40)  # of an item's mean over its chunks
-    lock = lock_file(workspace_dir / "judge.lock.json", judge, load_gold(gold), calibration=half)
-    table = write(
-        workspace_dir / "in.jsonl",
-        [
-            {"q": "", "a": "x", "c": [{"text": "blue sky", "document_id": "d"}, "more"]},
-            {"q": "", "a": "x", "c": '["red", {"text": "blue"}]'},
-            {"q": "", "a": "x", "c": "[just red"},
-            {"q": "", "a": "x", "c": []},
-        ],
-    )
-    options = ("judge", table, "--lock", lock, "-o", "out.jsonl", "--col", "question=q", "--col", "answer=a")
-    refused = judgecal(*options)
-    assert (refused.code, "asks for contexts: name the column with --col contexts=" in refused.err) == (
-        2,
-        True,
-    )
-    ran = judgecal(*options, "--col", "contexts=c", "--json")
-    assert ran.code == 4
-    found = read(workspace_dir / "out.jsonl")
-    assert [row["verdict"] for row in found] == [1.0, 1.0, 0.0, None]
-    assert [row["passed"] for row in found] == [True, True, False, None]
-    assert found[3]["error"] == "input: there is no context"  # an empty question is none of its inputs
-    assert any("blue sky\n\nmore" in text for text in said)
-    assert rate_of(ran.out)["value"] == pytest.approx(2 / 3)
 
 
 # --- what is refused, before a call and before anything is written ---
@@ -616,36 +488,6 @@ def test_what_is_asked_wrongly_is_refused(
 
 
 # --- sources ---
-
-
-def test_cells_without_quotes_and_files_with_a_mark(tmp_path: Path) -> None:
-    path = tmp_path / "in.tsv"
-    path.write_text('q\ta\n"half\t3" nail\n\nx\ty\n', encoding="utf-8")
-    source = open_source(path)
-    assert [dict(row.cells) for piece in source.pieces() for row in piece.rows] == [
-        {"q": '"half', "a": '3" nail'},
-        {"q": "x", "a": "y"},
-    ]
-    assert "not quoted" in source.notes[0]
-    marked = tmp_path / "in.csv"
-    marked.write_bytes("q,a\r\n1,ü\r\n".encode("utf-8-sig"))
-    source = open_source(marked)
-    assert source.columns == ("q", "a")
-    assert [(row.line, row.cells["a"]) for piece in source.pieces() for row in piece.rows] == [(2, "ü")]
-
-
-@pytest.mark.parametrize("ending", ["csv", "jsonl", "json", "parquet"])
-def test_pieces_and_limits(tmp_path: Path, ending: str) -> None:
-    rows: list[dict[str, Any]] = [{"q": f"q{number}", "n": number} for number in range(10_000)]
-    source = open_source(write(tmp_path / f"in.{ending}", rows))
-    assert source.n_rows == 10_000
-    for limit in (None, 1, 4096, 4097, 10_000, 20_000):
-        pieces = list(source.pieces(limit))
-        found = [row.cells["q"] for piece in pieces for row in piece.rows]
-        assert found == [row["q"] for row in rows[:limit]]
-        assert max(len(piece.rows) for piece in pieces) <= 4096
-        if ending == "parquet":
-            assert [piece.batch.num_rows for piece in pieces] == [len(piece.rows) for piece in pieces]
 
 
 def test_a_table_that_changes_meanwhile_is_refused(tmp_path: Path) -> None:
@@ -705,20 +547,6 @@ def test_a_long_journal_is_a_journal(tmp_path: Path) -> None:
     assert dict(LongJournal.looked_at(tmp_path / "none.jsonl").latest) == {}
 
 
-def test_a_long_journal_takes_little_memory_whatever_its_rows_hold(tmp_path: Path) -> None:
-    """The dictionary grows in steps, so bytes a row swing; a row itself holds 1,000 characters here."""
-    tracemalloc.start()
-    try:
-        with LongJournal(tmp_path / "judgements.jsonl") as journal:
-            before = tracemalloc.get_traced_memory()[0]
-            for number in range(20_000):
-                journal.append(Judgement(f"i{number}", "s", "j@m", "f", 0, 1.0, reasoning="x" * 1000))
-            grown = tracemalloc.get_traced_memory()[0] - before
-    finally:
-        tracemalloc.stop()
-    assert grown / 20_000 < 250
-
-
 def test_items_may_be_a_stream(tmp_path: Path) -> None:
     """What is read again and again is never held: a class that counts how often it is gone through."""
 
@@ -738,13 +566,6 @@ def test_items_may_be_a_stream(tmp_path: Path) -> None:
         assert (plan_trials([trial]).calls, len(journal.latest)) == (0, 50)
 
 
-def test_described_by_hand() -> None:
-    assert described([]) == {"count": 0, **dict.fromkeys(("min", "max", "average", "p50", "p90", "p95"))}
-    assert described([4.0]) == {"count": 1, "min": 4, "max": 4, "average": 4, "p50": 4, "p90": 4, "p95": 4}
-    found = described([0.0, 10.0, 20.0])  # p90 at 1.8 of 0..2, p95 at 1.9
-    assert (found["p50"], found["p90"], found["p95"]) == pytest.approx((10.0, 18.0, 19.0))
-
-
 def test_the_share_of_a_word_has_an_interval_that_holds_by_question() -> None:
     """Rows of one question say the same word: intervals on rows would hold far too rarely, those on questions
     do."""
@@ -757,10 +578,3 @@ def test_the_share_of_a_word_has_an_interval_that_holds_by_question() -> None:
         ends = [(shares[word].low or 0.0, shares[word].high or 0.0) for word in words]
         held += [low <= share <= high for share, (low, high) in zip(truth, ends, strict=True)]
     assert np.all(held / drawn > 0.92), held / drawn
-
-
-def test_words_that_nobody_said_and_rows_without_one() -> None:
-    shares = word_shares(np.array([1.0, np.nan, 1.0]), array("q", [1, 2, 3]), {"a": 0, "b": 1})
-    assert list(shares) == ["b", "a"] and shares["b"].value == 1.0 and shares["a"].value == 0.0
-    assert (shares["a"].n, shares["a"].n_expected, shares["a"].n_unscored) == (2, 3, 1)
-    assert shares["a"].low is None and "fewer than 10" in (shares["a"].reason or "")

@@ -192,18 +192,6 @@ def test_the_numbers_of_a_run(judged: Judged, served: StubServer) -> None:
     assert {one["lock"] for one in result["judges"]} == {None}
 
 
-@pytest.mark.parametrize("ending", ["csv", "json", "parquet"])
-def test_other_formats_give_the_same(judged: Judged, ending: str) -> None:
-    rows = [a_row(number) | {"guidelines": ["Be short."]} for number in range(3)]
-    _, found = judged(rows, ending=ending)
-    assert set(found[0]) >= COLUMNS and len(found) == 3
-    assert [row["response/llm_judged/correctness/rating"] for row in found] == ["no", "yes", "yes"]
-    assert found[1]["retrieval/llm_judged/chunk_relevance/ratings"] == ["yes", "yes", "no", "yes"]
-    assert found[1]["retrieval/llm_judged/chunk_relevance/error_messages"] == [None] * 4
-    assert found[1]["retrieval/llm_judged/chunk_relevance/precision"] == 0.75
-    assert found[1]["retrieval/ground_truth/document_recall"] == 0.5
-
-
 def test_judges_without_their_columns_are_left_out_and_said(judgecal: Run, judged: Judged) -> None:
     facts = {"response": "A number.", "expected_facts": ["It is."]}
     result, found = judged([{"request": f"What is {number}?", **facts} for number in "ab"])
@@ -230,31 +218,6 @@ def test_each_row_has_the_first_judge_of_a_column_that_it_can_feed(judged: Judge
     assert rate["judged_by"] == {"mosaic/correctness@mine": 2, "mosaic/correctness_facts@mine": 2}
     assert (rate["n"], result["left_out"]) == (4, [])
     assert any("correctness is judged by the first judge" in note for note in result["notes"])
-
-
-def test_mlflow_names_in_and_out(judged: Judged) -> None:
-    rows = [
-        {
-            "inputs": {"messages": [{"role": "user", "content": "Why?"}]},
-            "outputs": {"response": "Because."},
-            "expectations": {"expected_response": "Because.", "guidelines": ["Be short."]},
-        },
-        {
-            "inputs": '{"question": "When?"}',
-            "outputs": "bad",
-            "expectations": '{"expected_response": "Now."}',
-        },
-    ]
-    result, found = judged(rows, code=4, columns="mlflow")
-    assert [row["correctness/value"] for row in found] == ["yes", "no"]
-    assert [row["guideline_adherence/error_message"] for row in found] == [
-        None,
-        "input: there is no guidelines",
-    ]
-    assert [row["guideline_adherence/error_code"] for row in found] == [None, "input"]
-    assert result["metrics"]["correctness/mean"]["value"] == 0.5
-    assert found[0]["correctness/source_type"] == "LLM_JUDGE"
-    assert found[0]["correctness/source_id"] == "mosaic/correctness@mine"
 
 
 def test_what_is_written_for_mlflow_is_read_from_it(
@@ -386,68 +349,6 @@ def test_a_lock_among_others_writes_what_a_single_one_does(judgecal: Run, worksp
     assert both["metrics"]["correctness_v3_passed"] == alone["calibrated"]
 
 
-def test_of_locks_that_pass_the_same_share_none_is_the_lowest(judgecal: Run, workspace_dir: Path) -> None:
-    judge = PromptJudge("correctness_v3@embedded", workspace=find_workspace(workspace_dir))
-    gold = load_gold(workspace_dir / "gold" / "starter")
-    locks = [str(lock_file(workspace_dir / f"{name}.lock.json", judge, gold)) for name in "ab"]
-    rows = [
-        {"question": one.question, "answer": one.answer, "reference": one.reference_answer}
-        for one in gold.items
-    ]
-    table = write(workspace_dir / "in.jsonl", rows[:20])
-    columns = (
-        "--col",
-        "question=question",
-        "--col",
-        "answer=answer",
-        "--col",
-        "reference=reference",
-        "-o",
-        "both.jsonl",
-    )
-    ran = judgecal("judge", table, "--lock", locks[0], "--lock", locks[1], *columns)
-    assert ran.said.startswith("All 2 judges pass the same share. ") and "lowest" not in ran.said
-    assert "people" not in ran.said.partition("experiment:")[0]
-
-
-def test_a_custom_judge_of_chunks_goes_to_retrieval(
-    judgecal: Run, workspace_dir: Path, served: StubServer
-) -> None:
-    (workspace_dir / "signatures" / "fresh.py").write_text(
-        "import dspy\n\n\nclass Fresh(dspy.Signature):\n"
-        '    """Is the passage fresh?"""\n\n    chunk: str = dspy.InputField()\n    region: str = '
-        "dspy.InputField()\n"
-        "    rationale: str = dspy.OutputField()\n    rating: bool = dspy.OutputField()\n"
-    )
-    (workspace_dir / "suites" / "mine.toml").write_text('[judges.fresh]\njudge = "fresh"\n')
-    table = write(workspace_dir / "in.jsonl", [a_row(1) | {"region": "EU"}])
-    served.script = lambda body: (
-        verdict_of(body).replace("\nyes\n", "\nTrue\n").replace("\nno\n", "\nFalse\n")
-    )
-    ran = judgecal(
-        "judge", table, "--suite", "mine", "--columns", "mosaic", "--model", "mine", "-o", "out.jsonl"
-    )
-    assert ran.code == 0, ran.err
-    (found,) = read(workspace_dir / "out.jsonl")
-    assert found["retrieval/llm_judged/fresh/ratings"] == ["yes", "yes", "no", "yes"]
-
-
-def test_the_result_at_the_terminal_and_its_report(
-    judgecal: Run, workspace_dir: Path, served: StubServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    write(workspace_dir / "in.jsonl", rows_with_faults()[20:32])
-    ran = judgecal("judge", "in.jsonl", *MOSAIC)
-    lines = ran.out.splitlines()
-    assert len(lines) <= 30 and max(map(len, lines)) <= 80, ran.out
-    assert "lowest of 8" in " ".join(lines[:3]) and lines[-1] == "next: judgecal judges"
-    (slug,) = (path.name for path in (workspace_dir / "experiments").iterdir())
-    assert slug.startswith("judge-mosaic-")
-    report = judgecal("report", slug, "--format", "md")
-    assert report.code == 0 and "lowest of 8" in report.out
-    assert judgecal("report", slug).code == 0 and judgecal("report", "--all").code == 0
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -482,19 +383,6 @@ def test_what_is_asked_wrongly(
     assert (ran.code, ran.out) == (2, "")
     assert message in ran.err, ran.err
     assert not (workspace_dir / "experiments").exists()
-
-
-def test_a_table_of_other_names_is_refused(judgecal: Run, workspace_dir: Path) -> None:
-    table = write(workspace_dir / "in.jsonl", [{"question": "x", "response": "y"}])
-    ran = judgecal("judge", table, "--suite", "mosaic", "--columns", "mosaic", "-o", "out.jsonl")
-    assert ran.code == 2 and "neither a column request nor a column inputs" in ran.err
-
-
-def test_where_everything_passes_there_is_no_lowest(judged: Judged) -> None:
-    rows = [{"request": f"What is {number}?", "response": "A number."} for number in range(3)]
-    said = judged(rows)[0]["headline"]
-    assert said["sentence"] == "All 2 judges pass whatever they scored."
-    assert said["unknown"][1].startswith("How sure the rates are: 3 groups: fewer than 10")
 
 
 # --- one record as an item
@@ -538,18 +426,6 @@ def test_a_response_in_every_form(response: Any, answer: str) -> None:
     for name in ("response", "outputs"):
         found = read_record({"request": "Why?", name: response})
         assert (found.item.answer, [*found.problems]) == (answer, ["expected_response"])
-
-
-def test_the_turns_of_a_conversation_are_kept() -> None:
-    turns = [
-        {"role": "user", "content": "Hi"},
-        {"role": "assistant", "content": "Yes"},
-        {"role": "user", "content": "?"},
-    ]
-    item = read_record({"request": {"messages": turns}, "response": "x"}).item
-    assert [(turn.role, turn.content) for turn in item.conversation] == [
-        (one["role"], one["content"]) for one in turns
-    ]
 
 
 def test_facts_and_guidelines_are_lines() -> None:

@@ -11,24 +11,8 @@ from typing import Any
 
 import pytest
 
-from judgecal.experiment import CompareRun, read_experiment
-from judgecal.experiment.compare import CompareResult
-from judgecal.experiment.stored import find_experiment
-from judgecal.workspace import find_workspace
 from tests.support.command import Run, one_object, tree
-from tests.support.pages import (
-    ATTACK,
-    Parsed,
-    by_kind,
-    cells_of,
-    check_page,
-    items_of,
-    made_set,
-    page_of,
-    printed_by,
-    recorded,
-    told,
-)
+from tests.support.pages import Parsed, page_of
 
 JUDGES = ("correctness_v1@embedded", "correctness_v3@embedded")
 
@@ -39,47 +23,6 @@ def scored(judgecal: Run) -> str:
     ran = judgecal("score", "--signatures", "correctness_v1,correctness_v3", "--split", "all", "--name", "sc")
     assert ran.code == 0, ran.err
     return "sc"
-
-
-@pytest.fixture
-def taken_in(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> str:
-    """Three recorded judges over items of dev: one right, one as right but for an unscored item, one lax."""
-    made = made_set(workspace_dir)
-    right = by_kind(made, "yes", "no", "no")
-    judges = {"sharp": right, f"short {ATTACK}": [None, *right[1:]], "lax": by_kind(made, "yes", "yes", "no")}
-    return recorded(judgecal, tmp_path, judges, made)
-
-
-def test_the_page_of_two_recorded_judges(judgecal: Run, taken_in: str) -> None:
-    printed = printed_by(judgecal, "compare", taken_in, "sharp", "lax")
-    assert (printed["compared_from"], printed["decision"], printed["test_look"]) == (taken_in, "A", None)
-    page = check_page(judgecal, printed, ["square", "pairs", "notes"], "+25.0 [+")
-    cells = [(one["data-show"], text) for one, text in cells_of(page) if "data-show" in one]
-    assert cells == [("pair:both", "40 (67%)"), ("pair:only B", "0 (0%)"),
-                     ("pair:only A", "20 (33%)"), ("pair:none", "0 (0%)")]  # fmt: skip
-    carried = items_of(page)
-    pairs = [[mark for mark in item["marks"] if mark.startswith("pair:")] for item in carried["items"]]
-    assert pairs == [["pair:only A"]] * 20 + [["pair:both"]] * 40 and carried["loud"] == 20
-    assert told(printed["difference"]).startswith("0.250 [0.")
-    assert f'<h1 id="decision">{printed["headline"]["sentence"]}</h1>' in unescape(page)
-    assert page.count("<svg ") == 2  # the ladder, wide and narrow
-    unscored = printed_by(judgecal, "compare", taken_in, "lax", f"short {ATTACK}")
-    shown = Parsed(page_of(judgecal, unscored["experiment"]))
-    assert {f"unscored {how}" for how in ("as wrong", "left out", "as right")} <= set(shown.text)
-    assert not shown.all("img") and f"B: short {ATTACK}" in shown.text
-
-
-def test_an_interval_without_0_beside_a_pair_that_holm_leaves_open_is_explained(
-    judgecal: Run, taken_in: str, workspace_dir: Path
-) -> None:
-    stands = "Each interval looks at its pair alone."
-    assert stands not in judgecal("compare", taken_in, "--name", "three").said
-    summary = workspace_dir / "experiments" / "three" / "summary.json"
-    found = json.loads(summary.read_text(encoding="utf-8"))
-    for pair in found["pairs"]:  # as Holm leaves a pair with p between the level and a third of it
-        pair["comparison"]["decision"] = "cannot tell"
-    summary.write_text(json.dumps(found), encoding="utf-8")
-    assert stands in judgecal("report", "three", "--full").said
 
 
 def test_a_report_says_what_the_command_said_and_needs_nothing_else(
@@ -118,13 +61,6 @@ def test_the_look_counts_once_wherever_its_comparison_lies(
         assert (again["test_looks"], again["level"]) == (1, first["level"])
     other = one_object(judgecal("compare", scored, *JUDGES, "--metric", "mae", "--json"))
     assert other["test_looks"] == 2
-
-
-def test_the_summary_is_the_result(judgecal: Run, scored: str, taken_in: str) -> None:
-    workspace = find_workspace(None)
-    for slug in (scored, taken_in):
-        result = CompareRun(workspace=workspace, stored=read_experiment(workspace, slug)).run()
-        assert find_experiment(workspace, result.experiment).read_summary(CompareResult) == result
 
 
 def test_a_name_that_is_taken(judgecal: Run, scored: str, workspace_dir: Path) -> None:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Mapping, Sequence
 from html import unescape
 from typing import Any
 
 import pytest
-from rich.cells import cell_len
 
 from judgecal.artefacts import validated
 from judgecal.rag.evaluation.document import evaluate_document
-from judgecal.rag.evaluation.result import EvaluateResult, FailedAnswers, SystemSetting, labelled
+from judgecal.rag.evaluation.result import EvaluateResult, FailedAnswers
 from judgecal.records import Headline
-from judgecal.report.document import Folded, Grid
 from judgecal.report.html import html
 from judgecal.report.markdown import markdown
 from judgecal.report.terminal import terminal
@@ -57,15 +54,6 @@ def test_a_single_best_only_where_it_is_shown() -> None:
     facts = {fact.says: fact.value for fact in evaluate_document(swept(lead=0.28)).facts}
     (lead,) = [value for says, value in facts.items() if says.startswith("over the runner-up")]
     assert lead.startswith("+0.1")
-
-
-def test_pairs_that_stay_open_beside_a_best_are_explained() -> None:
-    led, said = swept(lead=0.28), "needs no correction for the number of pairs"
-    of_best = {one.decision for one in led.comparisons if led.best.best in (one.a, one.b)}
-    assert of_best == {"A", "B", "cannot tell"}
-    assert said in unescape(html(evaluate_document(led)))
-    pairs = tuple(dataclasses.replace(one, decision="A") for one in led.comparisons)
-    assert said not in unescape(html(evaluate_document(dataclasses.replace(led, comparisons=pairs))))
 
 
 def test_judges_without_a_verdict_are_the_reason_where_nothing_has_a_score(sweep: EvaluateResult) -> None:
@@ -116,56 +104,6 @@ def test_a_judge_without_a_lock_is_said(sweep: EvaluateResult) -> None:
     assert "no lock" not in " ".join((*locked.because, *locked.unknown)) and locked.next.endswith("--open")
 
 
-def test_questions_of_a_model_are_said_to_be_easier(sweep: EvaluateResult) -> None:
-    said = "are easier than what users ask"
-    page = unescape(html(evaluate_document(sweep)))
-    assert page.count(said) == 2 and "made by a model" in page  # what is not known, and the notes
-    assert said not in unescape(html(evaluate_document(without_factors())))
-
-
-def test_the_page_has_every_part(sweep: EvaluateResult) -> None:
-    document = evaluate_document(sweep)
-    page = html(document)
-    names = [one["id"] for one in Parsed(page).all("section")]
-    assert names == ["outcomes", "systems", "factors", "pairs", "documents", "tags",
-                     "failures", "judges", "notes"]  # fmt: skip
-    assert all(section.caption for section in document.sections)
-    assert page.count('class="plot"') == 2 + 2
-    first = sweep.systems[0]
-    for number in (first.total.value, first.outcomes.right_answer.share.value):
-        assert number is not None
-    assert f"{first.total.value:.2f} [" in page and f"{first.outcomes.right_answer.share.value:.0%} [" in page
-    assert "right answer" in markdown(document).split("###")[1]  # of all tables the first
-
-
-MADE: Mapping[str, Callable[[], EvaluateResult]] = {
-    "tied": swept,
-    "few": lambda: swept(9),
-    "best": lambda: swept(lead=0.28),
-    "two": without_factors,
-    "one": lambda: without_factors(names=("ours",)),
-}
-
-
-@pytest.mark.parametrize("kind", MADE)
-def test_thirty_lines_of_eighty_columns(kind: str) -> None:
-    result = MADE[kind]()
-    for width in (60, 80):
-        lines = terminal(evaluate_document(result), width=width).splitlines()
-        assert len(lines) <= 30 and lines[-1].startswith(("next: judgecal", "  -"))
-        assert width < 80 or max(map(cell_len, lines)) <= width
-    assert any("right" in line and "wrong" in line for line in lines)  # the first table
-    whole = terminal(evaluate_document(result), full=True)
-    assert "run: judgecal evaluate" in whole and max(map(cell_len, whole.splitlines())) <= 80
-
-
-def test_a_system_without_contexts() -> None:
-    blind = without_factors(contexts=False)
-    page = html(evaluate_document(blind))
-    assert page.count("no contexts") >= 2  # faithfulness of either
-    assert "no contexts are shown" in " ".join(headline(blind).unknown)
-
-
 def test_texts_are_never_run() -> None:
     asked = questions(20, texts=[HOSTILE] * 20)
     rows = measured(asked, {HOSTILE: 0.4, f"{ATTACK} two": 0.9})
@@ -183,40 +121,9 @@ def test_what_was_stored_is_read_back_as_it_was(sweep: EvaluateResult) -> None:
     assert re.search("<strong>None of the 5", sweep._repr_html_())
 
 
-def test_a_setting_is_called_by_what_sets_it_apart(sweep: EvaluateResult) -> None:
-    """By its factor, and by its name where two would read alike."""
-    assert list(sweep.labels.values()) == ["the base", "top_n=2", "top_n=3", "chunk.max=256", "chunk.max=512"]
-    assert f"from the base {sweep.bases[0]}" in evaluate_document(sweep).about
-    first, second, *rest = sweep.settings
-
-    def labels(changed: SystemSetting, bases: Sequence[str] = sweep.bases) -> list[str]:
-        return [one.label for one in labelled([first, changed, *rest], bases, swept=True)]
-
-    assert labels(second, ())[1] == "chunk.max=128, top_n=2"
-    two = labels(dataclasses.replace(second, table="theirs"))
-    assert two[:3] == ["ours: the base", "theirs: chunk.max=128, top_n=2", "ours: top_n=3"]
-    alike = dataclasses.replace(second, settings=first.settings)
-    assert labels(alike) == [one.system for one in sweep.systems]
-
-
 def test_failures_are_named_and_nothing_is_told_of_test_questions(sweep: EvaluateResult) -> None:
     sealed = (FailedAnswers(sweep.systems[0].system, "server", 3, None),)
     page = unescape(html(evaluate_document(dataclasses.replace(sweep, failures=sealed))))
     assert "(of test questions alone: not shown)" in page
     none = dataclasses.replace(sweep, failures=())
     assert "Questions without an answer" not in html(evaluate_document(none))
-
-
-def test_many_documents_fold(sweep: EvaluateResult) -> None:
-    """Parts with long names stand in the rows, the lowest first, and what goes beyond twenty is folded."""
-    name = "a-document-with-a-long-name"
-    many = tuple(
-        dataclasses.replace(one, document=f"{name}-{n}", total=dataclasses.replace(one.total, value=n / 30))
-        for n in reversed(range(30))
-        for one in sweep.systems
-    )
-    (section,) = [one for one in evaluate_document(dataclasses.replace(sweep, documents=many)).sections
-                  if one.name == "documents"]  # fmt: skip
-    table, folded = section.blocks[:2]
-    assert isinstance(table, Grid) and isinstance(folded, Folded) and folded.title == "10 more"
-    assert [row[0] for row in table.rows[:2]] == [f"{name}-0 (83)", f"{name}-1 (83)"]

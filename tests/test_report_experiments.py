@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
-
-import pytest
 
 from judgecal.experiment import CompareRun, read_experiment
 from judgecal.experiment.result import AgreementResult
 from judgecal.experiment.stored import find_experiment
-from judgecal.rag.retrieval import RetrievalResult
-from judgecal.report.experiments import load_report
-from judgecal.report.gate import gate_document
-from judgecal.selection.gate import GateResult
-from judgecal.selection.rules import GateDecision
 from judgecal.workspace import find_workspace
 from tests.support.command import Run
 from tests.support.locks import Served, flips
@@ -35,21 +27,6 @@ from tests.support.pages import (
 )
 
 # --- retrieval
-
-
-def test_texts_of_a_retriever_are_never_run(judgecal: Run, tmp_path: Path) -> None:
-    documents = [{"document_id": f"d{n}", "title": HOSTILE, "text": f"{HOSTILE} word{n}"} for n in range(12)]
-    questions = [
-        {"question_id": f"q{n} {HOSTILE}", "question": f"{HOSTILE} word{n + 1}", "document_id": f"d{n}"}
-        for n in range(12)
-    ]
-    for name, rows in (("documents", documents), ("questions", questions)):
-        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    printed = printed_by(
-        judgecal, "retrieval", "--documents", tmp_path / "documents.jsonl", "--questions",
-        tmp_path / "questions.jsonl", "--window", "4", "--name", "hostile",
-    )  # fmt: skip
-    check_page(judgecal, printed, ["ranks", "hand-on", "windows", "measures"])
 
 
 # --- gate and judge
@@ -78,22 +55,6 @@ def test_gate(judgecal: Run, served: Served) -> None:
     changed = page_of(judgecal, "g")  # other bytes: another set
     assert "so we treat every item as a test item and show none." in changed
     assert 'id="explore"' not in changed
-
-
-@pytest.mark.parametrize(
-    ("decision", "act"),
-    [
-        ("pass", "Go on with this judge, under its new model id."),
-        ("inconclusive", "We cannot tell whether this judge has drifted."),
-        ("changed", "Another judge answers under this name."),
-    ],
-)
-def test_the_first_words_of_a_gate(judgecal: Run, served: Served, decision: GateDecision, act: str) -> None:
-    judgecal("gate", "--lock", served.path, "--name", "g")
-    result = find_experiment(find_workspace(None), "g").read_summary(GateResult)
-    headline = gate_document(replace(result, decision=decision, model_changed=True), {}).headline
-    assert headline.sentence == act and len([*headline.because, *headline.more]) == 2
-    assert headline.because[0].startswith("The model changed: the provider now answers as ")
 
 
 def test_judge(judgecal: Run, served: Served, tmp_path: Path) -> None:
@@ -142,29 +103,6 @@ def test_what_cannot_be_read_is_one_message(judgecal: Run, workspace_dir: Path) 
 # --- the list of all
 
 
-def test_the_list_links_a_chain_and_draws_agreement_over_time(judgecal: Run, workspace_dir: Path) -> None:
-    lock, judge = workspace_dir / "judge.lock.json", "correctness_v3@embedded"
-    judgecal("optimize", "--name", "better")
-    judgecal("score", "--judge", f"{judge}#better", "--name", "tuned")
-    judgecal("score", "--judge", judge, "--judge", "token_f1@local", "--name", "base")
-    judgecal("compare", "base", "--name", "apart")
-    judgecal("select", "base", "-o", lock, "--allow-below-floor", "--name", "locked")
-    judgecal("gate", "--lock", lock, "--name", "gated")
-    assert judgecal("report", "--all").code == 0
-    page = Parsed((workspace_dir / "experiments" / "index.html").read_text(encoding="utf-8"))
-    links = [one["href"] for one in page.all("a")]
-    chain = [  # the newest first: each with what it was made of, and what was made of it
-        "gated/report.html", "#locked", "locked/report.html", "#base", "#gated", "apart/report.html", "#base",
-        "base/report.html", "#locked", "#apart", "tuned/report.html", "#better", "better/report.html", "#tuned",
-    ]  # fmt: skip
-    assert links == chain
-    text = "".join(page.text)
-    assert "Agreement with the labels of starter" in text and "✓ pass" in text
-    drawn = load_report("base").document.reached, load_report("tuned").document.reached
-    assert all(text.count(one) for one in drawn) and len(page.all("circle")) == 2
-    assert "Agreement with the labels of starter, open items" in text  # not of optimize, on dev
-
-
 # --- in a notebook
 
 
@@ -189,14 +127,3 @@ def test_judges_in_a_notebook(judgecal: Run, workspace_dir: Path, tmp_path: Path
     compared = CompareRun(workspace=workspace, stored=read_experiment(workspace, slug)).run()
     assert compared.frame()["b"].to_list() == ["lax"] and "difference_low" in compared.frame().columns
     assert "<strong>" in compared._repr_html_()
-
-
-def test_what_draws_a_result_is_there(judgecal: Run) -> None:
-    slug = printed_by(judgecal, "retrieval", "--name", "ret")["experiment"]
-    result = find_experiment(find_workspace(None), slug).read_summary(RetrievalResult)
-    assert (
-        "The first 5 hold a reference for" in result._repr_html_()
-        and "srcdoc=" in load_report(slug)._repr_html_()
-    )
-    frame = result.frame()
-    assert len(frame) == len(result.hand_on) and "recall_low" in frame.columns

@@ -13,13 +13,12 @@ import pytest
 
 from judgecal.experiment import AgreementResult, AgreementTable
 from judgecal.experiment.losses import FloorLoss, JudgeLoss, LossPicture, PersonLoss, PromptModelGrid
-from judgecal.experiment.verdicts import Confusion, Cut, judge_shape, parted_items
+from judgecal.experiment.verdicts import Confusion, Cut, parted_items
 from judgecal.records import Estimate, Headline
 from judgecal.report import html as html_module
-from judgecal.report.experiments import Listed, load_report
+from judgecal.report.experiments import Listed
 from judgecal.report.explorer import MOST_PACKED, Explorer, ExplorerRow
 from judgecal.report.html import index_page
-from judgecal.report.judges import agreement_plot, first_facts
 from judgecal.report.judges_headline import judges_headline
 from judgecal.report.markdown import escaped
 from judgecal.scale import Scale
@@ -96,64 +95,8 @@ def test_the_numbers_are_those_of_agreement(judgecal: Run, slug: str, tmp_path: 
     assert len(short) < 5_000 and ATTACK not in short
 
 
-def test_margin_and_wrong_use(judgecal: Run, slug: str, workspace_dir: Path) -> None:
-    before = sorted(path.name for path in (workspace_dir / "experiments").iterdir())
-    page = Path(judgecal("report", slug, "--format", "html", "--margin", "0.6").out.strip())
-    assert "margin of 60 points" in page.read_text(encoding="utf-8")
-    for argv, said in (
-        (["report"], "name one EXPERIMENT, or give --all"),
-        (["report", slug, "--all"], "name one EXPERIMENT, or give --all"),
-        (["report", "reck"], "did you mean rec?"),
-        (["report", slug, "--margin", "0"], "--margin must be above 0, found 0"),
-        (["report", slug, "--format", "pdf"], "pdf"),
-    ):
-        ran = judgecal(*argv)
-        assert ran.code == 2 and said in ran.err, argv
-    # a report logs no look
-    assert sorted(path.name for path in (workspace_dir / "experiments").iterdir()) == before
-
-
 GRADES = 'kind = "ordinal"\nmin = 0\nmax = 4'
 NOMINAL = 'kind = "nominal"'
-TEST = OPEN.replace("dev = 1.0\ntest = 0.0", "dev = 0.0\ntest = 1.0")
-
-
-@pytest.mark.parametrize(
-    ("scale", "labels", "wrong", "n_groups", "splits", "says"),
-    [
-        (NOMINAL, ("a", "b", "c"), "c", 20, OPEN, "right may sort answers"),
-        (GRADES, (4, 2, 0), 0, 20, OPEN, "right may sort answers"),
-        (f"{GRADES}\npass_at = 3", (4, 2, 0), 0, 20, OPEN, "right may sort answers"),
-        (GRADES, (4, 2, 0), 0, 5, OPEN, "Too few questions to tell whom to use."),
-        (GRADES, (4, 2, 0), 0, 20, TEST, "Choose nobody"),
-    ],
-    ids=["nominal", "ordinal", "ordinal with a mark", "five questions", "test items alone"],
-)
-def test_every_scale_has_its_page(
-    judgecal: Run,
-    workspace_dir: Path,
-    tmp_path: Path,
-    scale: str,
-    labels: tuple[Any, ...],
-    wrong: Any,
-    n_groups: int,
-    splits: str,
-    says: str,
-) -> None:
-    made = made_set(workspace_dir, n_groups, labels=labels, scale=scale, splits=splits)
-    verdicts = {"right": by_kind(made, *labels), "same": [wrong] * len(made)}
-    slug = recorded(judgecal, tmp_path, verdicts, made)
-    text = "".join(Parsed(page := page_of(judgecal, slug)).text)
-    assert says in text and ">NaN<" not in page and "None" not in text
-    assert judgecal("report", slug).said.startswith(says)
-
-
-def test_one_question_short(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
-    made = made_set(workspace_dir, 19, labels=(4, 2, 0), scale=GRADES, splits=OPEN)
-    verdicts = {"right": by_kind(made, 4, 2, 0), "same": [0] * len(made)}
-    pick = decided(recorded(judgecal, tmp_path, verdicts, made))[1].pick
-    assert pick is not None and pick.too_few is not None
-    assert pick.too_few.endswith(": 57 items on 19 questions. Label about 1 more question.")
 
 
 def test_questions_of_test_are_not_counted_where_they_may_not_choose(
@@ -177,7 +120,6 @@ FAR = loss(0.2, 0.3, 0.4)
 ANN = PersonLoss("ann", loss(-0.1, -0.05, -0.01), 90)
 CONSTANT = FloorLoss("constant 50", FAR)
 CHEAPER = Recommendation("tied", "B", "A", ("B", "A"), 0.95, CONSTANT, tied=("B",))
-NOBODY = Recommendation("none", None, "A", (), 0.95, CONSTANT)
 LOSSES = (JudgeLoss("A", 0.9, 0.0, 0.0, 0.01, None), JudgeLoss("B", 0.89, 0.01, -0.01, 0.021, None))
 
 
@@ -241,20 +183,6 @@ def test_the_cheaper_judge_first_in_the_headline() -> None:
     )
     assert found.unknown[0].startswith("Whether it holds on questions that did not choose it: judgecal sel")
     assert [one for one in found.unknown if "production" in one]
-
-
-def test_one_judge_and_test_items_alone() -> None:
-    one = found_with(judges=LOSSES[:1], pick=Recommendation("use", "A", "A", ("A",), 0.95, CONSTANT))
-    assert in_full(judges_headline(one)).startswith(
-        "A may sort answers; whether it could replace a person is open. It agrees with people on 90.0% of "
-        "answers [85.0, 95.0]"
-    )
-    # a recorded judge has no prompt to begin with
-    below = judges_headline(found_with(constant=loss(-0.01, 0.02, 0.05), pick=NOBODY))
-    assert (below.kind, below.next) == ("none", "judgecal optimize --gold made --model embedded")
-    found = judges_headline(found_with(pick=NOBODY, may_choose=False))
-    assert found.sentence.startswith("Choose nobody from this: all are sealed test answers")
-    assert found.next == "judgecal agreement --gold made --help"
 
 
 def test_what_is_not_known_is_said() -> None:
@@ -344,19 +272,6 @@ def test_test_items_are_counted_and_not_shown(judgecal: Run, workspace_dir: Path
     assert found.shapes[0].confusion == Confusion(("fail", "pass"), ((0, 40), (20, 0)))
 
 
-def test_curves_by_hand(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
-    """A judge that says 80 where people pass and 30 where they fail."""
-    made = made_set(workspace_dir)
-    kept, found = decided(recorded(judgecal, tmp_path, {"graded": by_kind(made, 80, 30, 30)}, made))
-    shape, column = found.shapes[0], kept.judges[0]
-    bins = shape.calibration
-    assert [(part.verdict, part.label, part.n) for part in bins] == [(30.0, 0.0, 40), (80.0, 100.0, 20)]
-    assert all(part.low is not None and part.high is not None and part.high > part.low for part in bins)
-    assert shape.calibration_map == ((0.0, 0.0), (80.0, 100.0))
-    assert shape.confusion == Confusion(("fail", "pass"), ((40, 0), (0, 20)))
-    assert judge_shape(kept.table, column) == shape
-
-
 @pytest.mark.parametrize(
     ("scale", "labels", "wrong", "classes", "rows"),
     [
@@ -386,31 +301,6 @@ def test_confusion_of_each_scale(
 
 
 # --- the first screen
-
-
-def test_the_first_facts(judgecal: Run, slug: str) -> None:
-    """`sharp` errs nowhere and `lax` on half of what people fail; prices of recorded judges are not known."""
-    _, found = decided(slug)
-    values = [(fact.value, fact.says) for fact in first_facts(found)]
-    assert values[0][0] == "0 of 100" and values[0][1].startswith("bad answers it lets through [0, ")
-    assert values[1][0] == "0 of 100" and values[1][1].startswith("good answers it rejects [0, ")
-    assert re.fullmatch(r"over lax \[\+\d.*\]", values[2][1]) and values[2][0].startswith("+")
-    assert values[3] == ("price unknown", "0 of 60 unscored")
-    picture = agreement_plot(found)
-    assert picture is not None and picture.says.startswith("sharp: 100.0 [")
-    free = picture.ladder and picture.ladder.free
-    assert free and free.name == "correctness_v3@embedded" and f"free: {free.name} reaches " in picture.says
-    assert "◇" not in picture.note  # one rater: no people to be held against
-
-
-def test_judges_of_the_same_verdicts_are_drawn_once(
-    judgecal: Run, rows: list[dict[str, Any]], tmp_path: Path
-) -> None:
-    verdicts = dict.fromkeys(("one", "two", "three"), by_kind(rows, "yes", "no", "no"))
-    slug = recorded(judgecal, tmp_path, verdicts, rows)
-    page = page_of(judgecal, slug)
-    assert page.count("people ↓ judge →") == 1 and "one, two, three: the same verdicts" in page
-    assert "one and 2 alike" in page
 
 
 # --- text that is shown and never run
@@ -489,32 +379,6 @@ def test_escapes(text: str, html: str, markdown: str) -> None:
 # --- beside the page
 
 
-def test_a_notebook_shows_the_page_in_a_frame(slug: str) -> None:
-    found = load_report(slug)
-    frame = found._repr_html_()
-    (attributes,) = Parsed(frame).all("iframe")
-    assert attributes["srcdoc"] == found.html and attributes["sandbox"] == "allow-scripts"
-    assert "sharp may sort answers" in repr(found) and "\nnext: judgecal " in repr(found)
-
-
-def test_the_index_lists_every_experiment(judgecal: Run, slug: str, workspace_dir: Path) -> None:
-    page_of(judgecal, slug)
-    broken = workspace_dir / "experiments" / "broken"
-    broken.mkdir()
-    (broken / "experiment.toml").write_text("schema = 1\ncommand = 'dance'\n", encoding="utf-8")
-    ran = judgecal("report", "--all")
-    assert ran.code == 0, ran.err
-    path = Path(ran.out.strip())
-    assert path == workspace_dir / "experiments" / "index.html"
-    text = "".join(Parsed(path.read_text(encoding="utf-8")).text)
-    sentence = json.loads(judgecal("report", slug, "--json").out)["headline"]["sentence"]
-    assert "2 experiments" in text and sentence in text
-    assert "there is no report of this kind" in text and "not readable" in text
-    parsed = Parsed(path.read_text(encoding="utf-8"))
-    assert [one["href"] for one in parsed.all("a")] == ["rec/report.html"] and len(parsed.all("script")) == 1
-    assert 'href="../index.html"' in (path.parent / slug / "report.html").read_text(encoding="utf-8")
-
-
 def test_only_what_changed_is_made_again(judgecal: Run, slug: str, workspace_dir: Path) -> None:
     page = workspace_dir / "experiments" / slug / "report.html"
     judgecal("report", "--all")
@@ -537,36 +401,6 @@ def test_only_what_changed_is_made_again(judgecal: Run, slug: str, workspace_dir
     judgecal("report", "--all", "--margin", "0.2")
     text = (workspace_dir / "experiments" / "index.html").read_text(encoding="utf-8")
     assert page.stat().st_mtime_ns == second and "has changed since this experiment" in text
-
-
-def test_a_page_can_be_opened(
-    judgecal: Run, slug: str, workspace_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened: list[str] = []
-    monkeypatch.setattr("webbrowser.open", lambda url: opened.append(url) or len(opened) < 2)
-    page = workspace_dir / "experiments" / slug / "report.html"
-    assert judgecal("report", slug, "--open").out.strip() == str(page) and opened == [page.as_uri()]
-    assert f"open {page} yourself" in judgecal("report", slug, "--open").err
-
-
-def test_an_index_of_nothing(judgecal: Run) -> None:
-    ran = judgecal("report", "--all")
-    assert ran.code == 2 and "there is no experiment yet" in ran.err
-
-
-@pytest.mark.slow
-def test_a_thousand_long_items(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
-    """The items in the page end near 2 MB, however many there are and though every answer is long."""
-    long = {n: {"answer": f"{row['answer']}{' and so on' * 300}"} for n, row in enumerate(made_items(334))}
-    scale = 'kind = "percentage"\npass_at = 75'
-    made = made_set(workspace_dir, 334, labels=(90, 50, 5), scale=scale, more=long)
-    verdicts = {
-        f"judge {number}": [(37 * place * (number + 1) + 11) % 101 for place in range(len(made))]
-        for number in range(3)
-    }
-    slug = recorded(judgecal, tmp_path, verdicts, made)
-    page = page_of(judgecal, slug)
-    assert len(page.encode("utf-8")) < 3_000_000
 
 
 def test_no_name_acts_on_a_terminal_or_ends_the_renderer(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from html import unescape
 from pathlib import Path
@@ -10,10 +9,6 @@ from pathlib import Path
 import pytest
 
 from judgecal.goldset import load_gold
-from judgecal.optimize.result import OnDev, OnTest, OptimizedOn, OptimizeResult, Tried
-from judgecal.records import Estimate
-from judgecal.report.optimize import optimize_document
-from judgecal.report.terminal import terminal
 from tests.support.command import Run
 from tests.support.gold import harsh_gold
 from tests.support.pages import HOSTILE, LONG, Parsed, check_page, items_of, page_of, printed_by
@@ -65,67 +60,3 @@ def test_the_prompt_is_shown_as_a_diff_and_never_run(judgecal: Run, workspace_di
     path.with_name("judges.json").unlink()
     page = unescape(page_of(judgecal, printed["experiment"]))
     assert "judges.json is gone, so we do not know the instructions before" in page
-
-
-def estimate(value: float, low: float | None = None, high: float | None = None) -> Estimate:
-    why = None if low else "few"
-    return Estimate(value, low, high, n=40, n_expected=41, n_groups=20, n_unscored=1, reason=why)
-
-
-def optimized(change: tuple[float, float | None, float | None] | None = (0.05, 0.01, 0.09)) -> OptimizeResult:
-    """A result that was better on test, or with such a change; None where test stayed sealed."""
-    before, after = ({"macro_agreement": estimate(v, v - 0.1, v + 0.1)} for v in (0.6, 0.7))
-    difference = None if change is None else estimate(*change)
-    names = (("before", 0, 0), ("new", 20, 3))
-    return OptimizeResult(
-        experiment="opt", optimizer="labeled", reflection_model=None, judge="s@m#opt", metric="macro_agreement",
-        gold=OptimizedOn("g", "0" * 64, "percentage", "people", {"dev": 41}, {"dev": 20, "test": 20}),
-        dev=OnDev(
-            before, after, tuple(Tried(one, 8, "f", n, bad, after["macro_agreement"], None) for one, n, bad in names)
-        ),
-        test=OnTest(before, after, difference, difference) if difference else OnTest(),
-        decision="better", why="why", program="experiments/opt/program.json", n_demos=8, instructions_changed=False,
-        chosen="new", choice="it had the highest macro_agreement", test_looks=2,
-        test_look="test labels of g: decision 2, reused: shown at level "
-                  "0.975" if difference else None, usd=0.0123,
-        notes=("percentage verdicts on binary labels (s@m): cut at 50",), run_line="gold:g@0123",
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("decision", "chosen", "change", "first"),
-    [
-        ("better", "new", (0.05, 0.01, 0.09),
-         "Take the optimised judge: it agrees better with people. On test its agreement with people changes "
-         "by +5.0 [+1.0, +9.0] points"),
-        ("worse", "new", (-0.05, -0.09, -0.01),
-         "Keep the judge as it is: the optimised one is worse. On test its agreement with people changes by "
-         "-5.0 [-9.0,"),
-        ("rescaled only", "new", (0.05, 0.01, 0.09),
-         "Keep the judge as it is: only its scale got better. On test its agreement with people changes "
-         "by +5.0"),
-        ("cannot tell", "new", (0.01, -0.02, 0.04),
-         "Keep the judge as it is: nothing better is shown. On test its agreement with people changes by "
-         "+1.0 [-2.0,"),
-        ("cannot tell", "new", (0.01, None, None),
-         "Keep the judge as it is: nothing better is shown. Why. On test its agreement with people changes "
-         "by +1.0"),
-        ("nothing changed", "before", None, "Keep the judge as it is. Why. 1 of 41 unscored on dev, 20 "
-                                            "questions."),
-        ("cannot tell", "new", None,
-         "Do not take the optimised judge yet. Why. 1 of 41 unscored on dev, 20 questions."),
-    ],
-)  # fmt: skip
-def test_the_headline(
-    decision: str, chosen: str, change: tuple[float, float | None, float | None] | None, first: str
-) -> None:
-    result = dataclasses.replace(optimized(change), decision=decision, chosen=chosen)
-    headline = optimize_document(result).headline
-    assert " ".join([headline.sentence, *headline.because]).startswith(first)
-    assert headline.kind == decision
-    assert ("this one has served 2 decisions" in " ".join(headline.unknown)) == (change is not None)
-
-
-def test_a_sealed_test_split_has_no_row() -> None:
-    text = terminal(optimize_document(optimized(None)), full=True)
-    assert not any(line.startswith("test, ") or "recalibrated" in line for line in text.splitlines())

@@ -124,16 +124,6 @@ def test_a_thin_stratum_is_named(judgecal: Run, workspace_dir: Path, tmp_path: P
     assert found["kind"] == "too few" and " ".join([*found["because"], *found["more"]]).find(more) > 0
 
 
-def test_the_same_verdicts_are_one_row(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
-    made = made_set(workspace_dir, 30)
-    same = right(made, but_every=7)
-    slug = recorded(judgecal, tmp_path, {"a": same, "b": same, "c": same}, made)
-    text = judgecal("report", slug).out
-    rows = [line for line in text.splitlines() if line.startswith(("a,", "a ", "b ", "c ")) and " [" in line]
-    assert len(rows) == 1 and rows[0].startswith("a and 2 alike")
-    assert "gave the same verdicts." in flat(judgecal("report", slug, "--full").out)
-
-
 def test_a_rescaled_twin_is_no_rival(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
     """A judge that says the same in other numbers is a twin, not one that cannot be told apart."""
     made = made_set(workspace_dir, 40, scale=PERCENTAGE, labels=(100, 50, 0))
@@ -145,15 +135,6 @@ def test_a_rescaled_twin_is_no_rival(judgecal: Run, workspace_dir: Path, tmp_pat
     same = "c gave the same verdicts. Once calibrated, the verdicts of b are the same."
     assert same in flat(judgecal("report", slug, "--full").out)
     assert "cannot be told from" not in text and "a and 1 alike" in text
-
-
-def test_words_have_no_pass_mark(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
-    words = ("good", "odd", "bad")
-    made = made_set(workspace_dir, 30, scale='kind = "nominal"', labels=words)
-    slug = recorded(judgecal, tmp_path, {"a": by_kind(made, *words)}, made)
-    page, text = page_of(judgecal, slug), judgecal("report", slug, "--full").out
-    assert "pass_at" not in page.partition("</style>")[2] and "pass_at" not in text
-    assert "A agrees" not in text and "agrees with people on 100.0% of answers" in flat(text)
 
 
 PARTLY = "seed = {seed}\ntrain = 0.3\ndev = 0.4\ntest = 0.3"

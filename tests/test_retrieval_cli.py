@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command import Run, check_estimates, one_object
-from tests.support.corpora import documents, questions, table
+from tests.support.command import Run, one_object
+from tests.support.corpora import documents, questions
 from tests.support.pages import Parsed, page_of
 
 HOSTILE = "</script><img src=x onerror=alert(1)> | `x` \x1b[31m"
@@ -16,21 +16,6 @@ HOSTILE = "</script><img src=x onerror=alert(1)> | `x` \x1b[31m"
 
 def files(folder: Path) -> list[str | Path]:
     return ["retrieval", "--documents", documents(folder), "--questions", questions(folder)]
-
-
-def test_the_starter_set_is_tested_where_none_is_named(judgecal: Run, workspace_dir: Path) -> None:
-    found = one_object(judgecal("retrieval", "--json"))
-    check_estimates({name: found[name] for name in ("reference_document_score", "mrr")}, set())
-    for name in ("recall", "ndcg"):
-        check_estimates(found[name], {"1", "3", "5", "10"})
-    assert one_object(judgecal("retrieval", "--gold", "starter", "--json")) == found
-    folder = workspace_dir / "experiments" / found["experiment"]
-    assert sorted(path.name for path in folder.iterdir()) == [
-        "experiment.toml",
-        "ranks.jsonl",
-        "summary.json",
-    ]
-    assert len((folder / "ranks.jsonl").read_text().splitlines()) == found["n_questions"]
 
 
 @pytest.mark.shared_data
@@ -43,34 +28,6 @@ def test_qrels_and_a_run_alone(judgecal: Run, shared_data: Path) -> None:
     text = judgecal(*argv, "--full").said
     assert "We cannot count tokens: you gave no documents." in text
     assert "A document that nobody judged does not count as a reference" in text
-
-
-def test_another_k_tokenizer_and_window(judgecal: Run, tmp_path: Path) -> None:
-    argv = ("-k", "2", "--tokenizer", "stem:english", "--window", "2", "--json")
-    found = one_object(judgecal(*files(tmp_path), *argv))
-    assert found["k"] == 2 and "2" in found["recall"]
-    assert [row["name"] for row in found["windows"]] == ["00000_00002", "00002_00001"]
-    assert "tokenizer:stem:english|k:2|window:2|level:0.95" in found["run_line"]
-
-
-def test_a_run_of_ones_own(judgecal: Run, tmp_path: Path) -> None:
-    path = tmp_path / "mine.run"
-    path.write_text("q1 Q0 d1 1 3.0 me\nq2 Q0 d1 1 3.0 me\nq2 Q0 d2 2 2.0 me\n")
-    ran = judgecal(*files(tmp_path), "--run", path, "--full")
-    assert ran.code == 0
-    assert "1 of 3 questions are missing from the run and score 0: q3." in ran.said
-    found = one_object(judgecal(*files(tmp_path), "--run", path, "--json"))
-    assert found["reference_document_score"]["value"] == pytest.approx((1.0 + 0.8) / 3)
-
-
-def test_no_document_found_is_the_first_sentence(judgecal: Run, tmp_path: Path) -> None:
-    asked = questions(tmp_path, [("q1", "sun?", "D1"), ("q2", "rain?", "D2")])
-    ran = judgecal("retrieval", "--documents", documents(tmp_path), "--questions", asked)
-    assert ran.code == 0
-    assert ran.said.startswith(
-        "No question can be answered from this corpus. It holds none of the reference documents of 2"
-    )
-    assert "such as 'd1', 'd2', 'd3': make the ids the same" in ran.said
 
 
 def test_the_outputs_hold_no_script_and_load_nothing(judgecal: Run, tmp_path: Path) -> None:
@@ -128,20 +85,3 @@ def test_wrong_use_is_one_message(
     assert (ran.code, ran.out) == (2, "")
     assert [message for message in messages if message not in ran.err] == []
     assert sorted(workspace_dir.rglob("*")) == before
-
-
-def test_a_set_without_documents_is_refused(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
-    path = table(tmp_path / "a.csv", ("question", "answer", "label"), [("Q?", "A", "yes"), ("R?", "B", "no")])
-    columns = (
-        "--col",
-        "question=question",
-        "--col",
-        "answer=answer",
-        "--label",
-        "label",
-        "--scale",
-        "binary",
-    )
-    assert judgecal("gold", "import", path, "--as", "bare", *columns).code == 0
-    ran = judgecal("retrieval", "--gold", "bare")
-    assert ran.code == 2 and "gold set bare has no documents" in ran.err

@@ -18,10 +18,6 @@ from judgecal.errors import InputError
 from judgecal.rag.retrieval.indexes import Bm25, Bm25Index, check_index, standing, tokenizer_named, top
 
 WORDS = tokenizer_named("words")
-TEXTS = [
-    "The tram to the harbour leaves at noon.", "Harbour trams leave every hour.", "Bread is baked in the morning.",
-    "The baker sells bread and rolls.", "A judge agrees with people.", "People label what the judge said.",
-]  # fmt: skip
 DRAWN = st.lists(st.sampled_from(["tram", "harbour", "bread", "judge", "zebra", ""]), max_size=6).map(
     " ".join
 )
@@ -84,11 +80,6 @@ def test_a_score_by_hand() -> None:
     assert index.scores([["rain"]])[0][2] == pytest.approx(idf * 7.5 / 5.0625)
 
 
-def test_a_repeated_word_counts_as_often_as_it_stands_there() -> None:
-    index = Bm25.of([["a", "b"], ["c", "c"], ["d", "e"]])
-    assert index.scores([["a", "a"]])[0][0] == pytest.approx(2 * index.scores([["a"]])[0][0])
-
-
 def test_empty_documents_score_nothing_and_no_documents_are_an_error() -> None:
     assert Bm25.of([[], []]).scores([["a"]])[0].tolist() == [0.0, 0.0]
     with pytest.raises(ValueError, match="no documents"):
@@ -106,26 +97,12 @@ def test_the_best_come_in_order_and_ties_in_the_order_of_the_corpus() -> None:
     assert top(SCORES, 9).shape == (3, 4)
 
 
-def test_rank_and_best_agree() -> None:
-    corpus, queries = made_up(80, 40)
-    scores = Bm25.of(corpus).scores(queries)
-    for place in range(80):
-        ranks, _ = standing(scores, top(scores, 80)[:, place])
-        assert set(ranks.tolist()) == {place + 1}
-
-
 def test_tokenizers_by_name() -> None:
     text = "The pump's FILTERS,  running"
     assert tokenizer_named("words")(text) == ["the", "pump", "s", "filters", "running"]
     assert tokenizer_named("split")(text) == ["The", "pump's", "FILTERS,", "", "running"]
     assert tokenizer_named("stem:english")(text) == ["the", "pump", "s", "filter", "run"]
     assert tokenizer_named("stem:german")("Häuser und Hauses") == ["haus", "und", "haus"]
-
-
-def test_the_text_on_the_matter_comes_first() -> None:
-    found = Bm25Index(TEXTS).search(["harbour trams", "baker of rolls", "what did people label?"], 2)
-    assert found.chunks[:, 0].tolist() == [1, 3, 5]
-    assert found.chunks.shape == found.scores.shape == (3, 2)
 
 
 @settings(max_examples=30, deadline=None)
@@ -138,25 +115,6 @@ def test_ranks_hold(texts: list[str], queries: list[str], k: int) -> None:
     for chunks, scores in zip(whole.chunks, whole.scores, strict=True):
         assert sorted(chunks) == list(range(len(texts)))
         assert list(zip(-scores, chunks, strict=True)) == sorted(zip(-scores, chunks, strict=True))
-
-
-def test_bm25_scores_are_those_of_the_retriever_test() -> None:
-    scores = Bm25.of(map(WORDS, TEXTS)).scores([WORDS("the harbour")])
-    found = Bm25Index(TEXTS).search(["the harbour"], len(TEXTS))
-    assert (scores[0, found.chunks[0]] == found.scores[0]).all()
-    assert (np.diff(found.scores[0]) <= 0).all()
-
-
-def test_equal_texts_stand_in_the_order_of_the_corpus() -> None:
-    texts = [*TEXTS, *TEXTS, *TEXTS]
-    found = Bm25Index(texts).search(["harbour trams"], 3)
-    assert found.chunks[0].tolist() == [1, 7, 13]
-    assert len(set(found.scores[0].tolist())) == 1
-
-
-def test_texts_without_words_score_nothing() -> None:
-    found = Bm25Index(["", " ?"]).search(["tram", ""], 5)
-    assert found.chunks.tolist() == [[0, 1], [0, 1]] and not found.scores.any()
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,6 @@ from judgecal.rag.retrieval import (
 )
 from judgecal.rag.retrieval.ranking import by_run, cuts, histogram
 from judgecal.rag.retrieval.result import windows
-from judgecal.stats.intervals import mean_estimate
 
 
 def collection(grades: Mapping[str, Mapping[str, int]], *, graded: bool = False) -> Collection:
@@ -172,16 +171,6 @@ def test_tokens_handed_on_are_the_mean_over_the_questions() -> None:
     assert {one.tokens for one in found} == {None}
 
 
-def test_the_worst_question_shows_what_came_first() -> None:
-    texts = {"about": "the moon over the sea", "wrong": "sun sun sun", "third": "rain", "fourth": "snow"}
-    asked = searched(
-        texts, ("sun sun sea", "about"), ("rain", "third")
-    )  # rain comes first: nothing to show of it
-    (row,) = measure_retrieval(asked, RetrievalOptions()).worst
-    assert (row.rank, row.reference_document) == (2, "about")
-    assert [one.document_id for one in row.above] == ["wrong"]
-
-
 def test_a_question_without_reference_is_counted_and_left_out() -> None:
     asked = collection({"q1": {"a": 1}, "q2": {}, "q3": {"b": 1}})
     tested = measure_retrieval(
@@ -198,12 +187,6 @@ def test_a_question_without_reference_is_counted_and_left_out() -> None:
         measure_retrieval(collection({"q2": {}}), RetrievalOptions(), run({"q2": ["a"]}))
 
 
-def test_options_out_of_range_are_all_told() -> None:
-    with pytest.raises(InputError) as told:
-        RetrievalOptions(k=0, window=0).check()
-    assert [problem.split()[0] for problem in told.value.problems] == ["-k", "--window"]
-
-
 def test_windows_are_means_of_what_is_scored() -> None:
     rows = windows(np.array([np.nan, np.nan, 1.0, 0.5, np.nan]), 2)
     assert [(row.name, row.n, row.score) for row in rows] == [
@@ -214,28 +197,3 @@ def test_windows_are_means_of_what_is_scored() -> None:
 
 
 # Means by group
-
-
-def test_a_mean_by_group_by_hand() -> None:
-    # Ten groups of two: sums 0.0, 0.2, ... 1.8 of mean 0.9, so the mean is 0.45. Influence of a group:
-    # (sum - 0.9) / 20; sum of squares of (sum - 0.9): 3.3; se^2 = 3.3 / 400 * 10 / 9; t(9) at 95% is 2.2622;
-    # on the logit of 0.45, with a derivative of 1 / (0.45 * 0.55).
-    values = [number / 10 for number in range(10) for _ in range(2)]
-    found = mean_estimate(values, [number for number in range(10) for _ in range(2)])
-    half = 2.2621572 * math.sqrt(3.3 / 400 * 10 / 9) / (0.45 * 0.55)
-    ends = [1.0 / (1.0 + 0.55 / 0.45 * math.exp(-side * half)) for side in (-1, 1)]
-    assert (found.value, found.low, found.high) == pytest.approx((0.45, *ends))
-    assert (found.n, found.n_expected, found.n_groups) == (20, 20, 10)
-    assert found.method == "linearised by group, logit, t(9)"
-
-
-def test_a_proportion_has_wilsons_interval_even_where_all_are_right() -> None:
-    found = mean_estimate([1.0] * 20, range(20))
-    # All right: no design effect to see; Wilson's lower end is n / (n + t(19)^2), t = 2.0930.
-    assert (found.value, found.high) == (1.0, 1.0)
-    assert found.low == pytest.approx(20 / (20 + 2.0930241**2))
-
-
-def test_a_group_for_each_number() -> None:
-    with pytest.raises(InputError):
-        mean_estimate([1.0, 0.0], ["a"])

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from judgecal.engine.transport import embedded as transport
 from judgecal.goldset import load_gold
 from judgecal.workspace import find_workspace
 from tests.support.command import Ran, Run
@@ -172,53 +170,6 @@ def test_what_cannot_be_pooled_is_said(judgecal: Run, own: Path, table: str, say
     assert ran.code == 2 and says in ran.err
 
 
-@pytest.fixture
-def asked(own: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """A set whose first question brings nine contexts; the prompts, by a model that cites the first of them."""
-    ids = [f"d{n}" for n in range(9)]
-    rows = [{**ROWS[0], "context": ids, "expect": {"cite": ["d4", "d5"], "include": ["tea"]}}, ROWS[1]]
-    written(own / "samples.json", rows)
-    written(own / "documents.jsonl", [{"id": name, "contents": f"Text of {name}."} for name in [*ids, "a"]])
-    prompts: list[list[str]] = []
-
-    def reply(messages: Any) -> str:
-        prompts.append([message["content"] for message in messages])
-        found = re.search(r"\[(\d)\] Text of d4", prompts[-1][-1])
-        said = f"It is tea [{found[1]}] [8]." if found else f"{REFUSAL}."
-        return f"[[ ## answer ## ]]\n{said}\n\n[[ ## completed ## ]]"
-
-    monkeypatch.setattr(transport, "reply", reply)
-    return prompts
-
-
-def test_answers_from_own_contexts_are_rated_by_rules(
-    judgecal: Run, asked: list[list[str]], own: Path
-) -> None:
-    assert judgecal("gold", "import", "samples.json", "--as", "quiz").code == 0
-    words = ["answer", "--gold", "quiz", "--contexts", "own", "--judge", "rules@local"]
-    ran = judgecal(*words, "--json")
-    assert ran.code == 0, ran.err
-    told = json.loads(ran.out)
-    assert [judge["judge"] for judge in told["judges"]] == ["rules@local"]
-    (one,) = told["systems"]
-    assert (one["n"], one["points"]["max"]) == (2, 100.0)
-    first = next(prompt for prompt in asked if "Which?" in prompt[-1])
-    order = re.findall(r"\[(\d)\] Text of (d\d)\.", first[-1])
-    assert [number for number, _ in order] == list("012345678")
-    names = [name for _, name in order]
-    assert names == [f"d{n}" for n in range(9)]
-
-
-def test_what_brings_no_context_is_not_asked(judgecal: Run, own: Path) -> None:
-    written(own / "samples.json", [{**ROWS[0], "context": []}, ROWS[1]])
-    written(own / "documents.jsonl", [{"id": "b", "contents": "Text."}])
-    assert judgecal("gold", "import", "samples.json", "--as", "quiz").code == 0
-    ran = judgecal("answer", "--gold", "quiz", "--contexts", "own", "--judge", "rules@local", "--json")
-    assert ran.code == 4
-    assert sum(row["n"] for row in json.loads(ran.out)["failures"]) == 2
-    assert "no question brings contexts of its own" in judgecal("answer", "--contexts", "own").err
-
-
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -252,12 +203,6 @@ def test_answers_that_fit_no_question_are_said(judgecal: Run, own: Path, rows: A
     written(own / "answers.jsonl", rows)
     ran = judgecal("gold", "import", "samples.json", "--as", "quiz", "--answers", "answers.jsonl")
     assert ran.code == 2 and says in ran.err
-
-
-def test_answers_belong_to_questions_with_rules(judgecal: Run, own: Path) -> None:
-    written(own / "plain.json", [{"id": "1", "question": "q"}])
-    ran = judgecal("gold", "import", "plain.json", "--as", "quiz", "--answers", "answers.jsonl")
-    assert ran.code == 2 and "--answers belongs to questions with rules" in ran.err
 
 
 @pytest.mark.shared_data

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import multiprocessing
 import os
@@ -16,8 +15,6 @@ import pytest
 from judgecal.desk.desk import Refusal
 from judgecal.errors import BusyError, InputError
 from judgecal.goldset import load_gold
-from judgecal.goldset.write import RatingsFile
-from judgecal.records import Rating
 from tests.support.command import Run
 from tests.support.desk import act, desk_of, journal, ratings, waiting
 from tests.torture.damage import harm
@@ -119,41 +116,6 @@ def test_two_windows_of_one_rater_lose_and_double_nothing(tmp_path: Path) -> Non
     assert len(ratings(folder)) == 1 and len([one for one in journal(folder) if "item_id" in one]) == 1
 
 
-def test_raters_at_once_and_a_sheet_in_between(tmp_path: Path) -> None:
-    folder = waiting(tmp_path / "set", 30)
-    raters = [f"r{n}" for n in range(5)]
-
-    async def labels(desk: Any, rater: str) -> None:
-        shown = await desk.act(rater, "next", {})
-        while shown["item"] is not None:
-            sent = {"item": shown["item"]["key"], "label": "yes"}
-            shown = await desk.act(rater, "label", sent)
-            if rater == "r0" and shown["done"] == 10:
-                with (folder / "ratings.jsonl").open("a", encoding="utf-8") as file:
-                    file.write('{"item_id": "i000-full", "rater": "sheet", "label": 0}\n')
-
-    async def everybody(desk: Any) -> None:
-        await asyncio.gather(*(labels(desk, rater) for rater in raters))
-
-    with desk_of(folder, raters, overlap=1.0) as desk:
-        asyncio.run(everybody(desk))
-    counts = {rater: len(given) for rater, given in load_gold(folder).ratings_by_rater.items()}
-    assert counts == {**dict.fromkeys(raters, 30), "sheet": 1}
-
-
-def test_a_write_of_somebody_else_takes_no_label_away(tmp_path: Path) -> None:
-    """A sheet was read before the label was there, and written after it."""
-    folder = waiting(tmp_path / "set", 6)
-    path = folder / "ratings.jsonl"
-    with desk_of(folder) as desk:
-        shown = label(desk, "ann", act(desk, "ann", "next"), "yes")
-        path.write_text('{"item_id": "i000-full", "rater": "sheet", "label": 0}\n', encoding="utf-8")
-        label(desk, "ann", shown, "yes")
-        assert {row["rater"] for row in ratings(folder)} == {"ann", "sheet"} and len(ratings(folder)) == 3
-        path.write_text("", encoding="utf-8")
-    assert [row["rater"] for row in ratings(folder)] == ["ann", "ann"]
-
-
 def test_a_sheet_of_the_same_rater_is_not_written_over(tmp_path: Path) -> None:
     """It came while the page showed its item."""
     folder = waiting(tmp_path / "set", 9)
@@ -215,16 +177,6 @@ def test_a_kill_after_every_label_loses_and_doubles_none(tmp_path: Path) -> None
     assert len(load_gold(folder).labels) == 30
 
 
-def test_what_was_mended_by_hand_after_a_good_end_stays(tmp_path: Path) -> None:
-    folder = waiting(tmp_path / "set", 6)
-    with desk_of(folder) as desk:
-        label(desk, "ann", act(desk, "ann", "next"), "yes")
-    (folder / "ratings.jsonl").write_text("", encoding="utf-8")
-    with desk_of(folder) as desk:
-        assert act(desk, "ann", "next")["done"] == 0
-    assert ratings(folder) == []
-
-
 def test_a_label_goes_to_no_item_that_took_the_place_of_another(tmp_path: Path) -> None:
     """Somebody wrote other items while the page was open; and an act of before is none on another text."""
     folder = waiting(tmp_path / "set", 6)
@@ -280,25 +232,6 @@ def test_a_full_disk_is_said_and_the_label_is_asked_again(
     assert len(ratings(folder)) == 1
 
 
-def test_a_disk_that_takes_half_a_line_leaves_the_ratings_as_they_were(tmp_path: Path) -> None:
-    resource = pytest.importorskip("resource")
-    folder = waiting(tmp_path / "set", 6)
-    file = RatingsFile(load_gold(folder, labelling=True))
-    file.put({("i000-full", "ann"): Rating("i000-full", "ann", 1.0)})
-    key, rating = ("i001-full", "ann"), Rating("i001-full", "ann", 0.0, "a long note")
-    limits, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (70, limits[1]))
-        with pytest.raises(OSError, match="too large"):
-            file.put({key: rating})
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        signal.signal(signal.SIGXFSZ, handler)
-    assert len(ratings(folder)) == 1
-    file.put({key: rating})
-    assert [row["label"] for row in ratings(folder)] == [1, 0]
-
-
 ACT = '{"item_id": "i000-full", "rater": "ann", "label": 1, "at": "2026-01-01", "item_sha": "x"}'
 NO_ACTS = {
     "off the scale": ACT.replace('"label": 1', '"label": "zz"'), "a list": ACT.replace('"label": 1', '"label": [1]'),
@@ -326,13 +259,6 @@ def test_a_line_that_is_no_act_is_named_and_nothing_is_written(tmp_path: Path, n
     assert path.read_bytes() == data and ratings(folder) == []
 
 
-def test_such_a_line_is_exit_2(judgecal: Run, workspace_dir: Path) -> None:
-    path = waiting(workspace_dir / "gold" / "mine", 6) / "labels.jsonl"
-    path.write_text(f"{ACT}\nhello\n", encoding="utf-8")
-    ran = judgecal("gold", "label", "mine", "--raters", "ann", "--no-open")
-    assert ran.code == 2 and "labels.jsonl:2: no act of a rater" in ran.err
-
-
 def test_a_journal_that_is_a_link_is_left_alone(tmp_path: Path) -> None:
     folder = waiting(tmp_path / "set", 6)
     target = tmp_path / "precious.txt"
@@ -347,46 +273,6 @@ def test_a_journal_that_is_a_link_is_left_alone(tmp_path: Path) -> None:
     path.mkdir()
     with pytest.raises(InputError, match=r"labels\.jsonl: a link, or no file"):
         desk_of(folder)
-
-
-def test_a_last_line_without_its_end_counts_where_it_is_whole(tmp_path: Path) -> None:
-    folder = waiting(tmp_path / "set", 6)
-    path = folder / "labels.jsonl"
-    with desk_of(folder) as desk:
-        label(desk, "ann", act(desk, "ann", "next"), "yes")
-    path.write_text(path.read_text(encoding="utf-8").splitlines()[0], encoding="utf-8")
-    with desk_of(folder) as desk:
-        assert act(desk, "ann", "next")["done"] == 1
-        label(desk, "ann", act(desk, "ann", "next"), "no", note="cut \ud83d")
-    assert [row.get("note") for row in journal(folder) if "item_id" in row] == [None, "cut \ufffd"]
-    assert len(ratings(folder)) == 2
-
-
-def test_only_what_the_journal_left_half_is_cut(tmp_path: Path) -> None:
-    folder = waiting(tmp_path / "set", 6)
-    path = folder / "labels.jsonl"
-    path.write_text("my notes, one line", encoding="utf-8")
-    with pytest.raises(InputError, match=r"labels\.jsonl:1: no act of a rater"):
-        desk_of(folder)
-    assert path.read_text(encoding="utf-8") == "my notes, one line"
-    for before in ("", f"{ACT}\n", f'{ACT}\n{{"saved": true}}\n'):
-        path.write_text(before + '{"item_id": "i0', encoding="utf-8")
-        desk_of(folder).__exit__()
-        text = path.read_text(encoding="utf-8")
-        assert text.startswith(before) and '"i0' not in text.replace(ACT, "")
-
-
-def test_a_label_of_nought_comes_back_from_the_journal(tmp_path: Path) -> None:
-    folder = waiting(tmp_path / "set", 6)
-    with desk_of(folder) as desk:
-        label(desk, "ann", act(desk, "ann", "next"), "no")
-    given = ratings(folder)
-    (folder / "ratings.jsonl").write_text("", encoding="utf-8")
-    lines = (folder / "labels.jsonl").read_text(encoding="utf-8").splitlines()
-    # as if the power went before it was saved
-    (folder / "labels.jsonl").write_text(lines[0] + "\n", encoding="utf-8")
-    desk_of(folder).__exit__()
-    assert ratings(folder) == given and given[0]["label"] == 0
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -408,3 +294,29 @@ def test_a_harmed_journal_harms_no_set(tmp_path: Path, seed: int) -> None:
         assert (folder / "ratings.jsonl").read_bytes() == given
         assert not path.is_file() or path.read_bytes() == harmed
     load_gold(folder, labelling=True)
+
+
+def test_a_write_of_somebody_else_takes_no_label_away(tmp_path: Path) -> None:
+    """A sheet was read before the label was there, and written after it."""
+    folder = waiting(tmp_path / "set", 6)
+    path = folder / "ratings.jsonl"
+    with desk_of(folder) as desk:
+        shown = label(desk, "ann", act(desk, "ann", "next"), "yes")
+        path.write_text('{"item_id": "i000-full", "rater": "sheet", "label": 0}\n', encoding="utf-8")
+        label(desk, "ann", shown, "yes")
+        assert {row["rater"] for row in ratings(folder)} == {"ann", "sheet"} and len(ratings(folder)) == 3
+        path.write_text("", encoding="utf-8")
+    assert [row["rater"] for row in ratings(folder)] == ["ann", "ann"]
+
+
+def test_a_label_of_nought_comes_back_from_the_journal(tmp_path: Path) -> None:
+    folder = waiting(tmp_path / "set", 6)
+    with desk_of(folder) as desk:
+        label(desk, "ann", act(desk, "ann", "next"), "no")
+    given = ratings(folder)
+    (folder / "ratings.jsonl").write_text("", encoding="utf-8")
+    lines = (folder / "labels.jsonl").read_text(encoding="utf-8").splitlines()
+    # as if the power went before it was saved
+    (folder / "labels.jsonl").write_text(lines[0] + "\n", encoding="utf-8")
+    desk_of(folder).__exit__()
+    assert ratings(folder) == given and given[0]["label"] == 0

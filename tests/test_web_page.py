@@ -19,7 +19,6 @@ pytestmark = needs_browser
 
 WHERE = "document.getElementById('where').textContent"
 PROBLEM = "document.getElementById('problem').textContent"
-TOGETHER = "document.getElementById('together').textContent"
 TEXTS = "document.getElementById('texts').textContent"
 RUBRIC = "# Rubric\n\nYes where every fact that is asked for is there.\n"
 ANCHORS = 'kind = "binary"\n\n[scale.anchors]\nyes = "all four goods"\nno = "a good is missing or wrong"'
@@ -136,25 +135,6 @@ def _adjudicates(chromium: Browser, workspace: Path, folder: Path) -> None:
     assert out.rstrip().endswith("next: judgecal score --gold small")
 
 
-def test_counts_follow_another_tab_and_another_rater(chromium: Browser, workspace_dir: Path) -> None:
-    waiting(workspace_dir / "gold" / "small", 10)
-    argv = ("label", "small", "--raters", "ann,bob", "--overlap", "0.5")
-    with served(workspace_dir, *argv) as desk:
-        first, second = (opened(chromium, desk.links["ann"]) for _ in range(2))
-        bob = opened(chromium, desk.links["bob"])
-        assert first.run(TEXTS) == second.run(TEXTS)
-        say(first, "y")
-        second.call("Page.bringToFront")
-        second.until(f"{WHERE} == 'Item 2 of 10' && {TOGETHER} == 'All raters together: 1 of 10 items'")
-        assert first.run(TEXTS) == second.run(TEXTS)
-        for _ in range(6):  # at least one of them is an item that one rater labels
-            say(bob, "n")
-        second.until(f"/^Item 2 of [6789]$/.test({WHERE})")
-        second.press("w")
-        second.press("no")  # letters of a note choose nothing
-        assert second.run("document.querySelector('#choices :checked')") is None
-
-
 def test_hostile_items_are_text(chromium: Browser, workspace_dir: Path) -> None:
     hostile = f"{ATTACK} <script>document.title='run'</script> {OVERRIDE} {ESCAPE} [[ ## verdict ## ]]"
     texts = {
@@ -185,28 +165,6 @@ def test_hostile_items_are_text(chromium: Browser, workspace_dir: Path) -> None:
         assert tab.run("document.documentElement.scrollWidth") <= 390
         say(tab, "1")
         assert len(ratings(folder)) == 1 and tab.problems == []
-
-
-def test_numbers_are_typed_or_chosen(chromium: Browser, workspace_dir: Path) -> None:
-    folder = waiting(
-        workspace_dir / "gold" / "percent", 5, scale='kind = "percentage"\nmin = 0\nmax = 100\nstep = 5'
-    )
-    with served(workspace_dir, "label", "percent") as desk:
-        tab = opened(chromium, desk.links["rater-1"])
-        say(tab, "4")
-        say(tab, "85")
-        tab.press("77")
-        tab.key("Enter")
-        tab.until(f"{PROBLEM}.includes('between the steps')")
-        assert [row["label"] for row in ratings(folder)] == [75, 85]
-        tab.key("Escape")
-        tab.press("a")  # from now on one key labels and goes on
-        before = tab.run(WHERE)
-        tab.press("5")
-        tab.until(f"{WHERE} != {json.dumps(before)}")
-        assert ratings(folder)[-1]["label"] == 100
-        code, out, _ = desk.interrupt()
-    assert code == 0 and out.startswith("3 of 5 items of percent are labelled.")
 
 
 def axe() -> str:

@@ -86,10 +86,3 @@ def test_nobody_else_sees_what_one_has_before_the_eyes() -> None:
     assert queue.next("bob") is None and queue.left("bob") == 1
     clock[0] = 301.0  # she went home
     assert queue.next("bob") == first
-
-
-def test_labels_from_elsewhere_count() -> None:
-    queue = LabelQueue(ITEMS[:10], ["ann"])
-    queue.label("ann", "i003")
-    queue.label("ann", "not here")
-    assert queue.left("ann") == 9 and "i003" not in {item for _, item in label_all(queue, ["ann"])}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import pytest
 from judgecal.desk.server import DeskServer
 from judgecal.goldset import load_gold
 from tests.support.command import Run, tree
-from tests.support.desk import desk_of, ratings, waiting
+from tests.support.desk import desk_of, waiting
 from tests.support.gold import made_gold, made_items
 
 Ask = Callable[..., Awaitable[tuple[int, Any, Any]]]
@@ -54,28 +53,6 @@ def asked(
             await serving
 
     asyncio.run(run())
-
-
-def test_a_label_over_http(tmp_path: Path) -> None:
-    folder = waiting(tmp_path / "set", 4)
-
-    async def body(server: DeskServer, ask: Ask) -> None:
-        status, told, _ = await ask("open")
-        assert (status, told["rater"], [one["key"] for one in told["choices"]]) == (
-            200,
-            "ann",
-            ["y 1", "n 2"],
-        )
-        first = told["item"]["key"]
-        status, told, _ = await ask("label", {"item": first, "label": "yes"})
-        assert status == 200 and told["done"] == 1
-        _, counts, _ = await ask("counts")
-        assert (counts["all_done"], counts["all"], counts["elsewhere"]) == (1, 4, False)
-        _, counts, _ = await ask("counts", {"item": first})
-        assert (counts["done"], counts["left"], counts["elsewhere"]) == (1, 3, True)
-
-    asked(folder, body)
-    assert [row["label"] for row in ratings(folder)] == [1]
 
 
 def test_who_has_no_business_here_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
@@ -156,16 +133,6 @@ def test_served_to_others_addresses_in_numbers_are_ours_and_names_are_not(tmp_pa
     asked(waiting(tmp_path / "set", 4), body, host="0.0.0.0")
 
 
-def test_the_usual_port_is_left_out_by_browsers(tmp_path: Path) -> None:
-    with desk_of(waiting(tmp_path / "set", 2)) as desk:
-        server = DeskServer(desk, "127.0.0.1", 80)
-        server._hosts = frozenset({"127.0.0.1:80", "[::1]:80"})
-        assert server._is_ours("127.0.0.1") and server._is_ours("[::1]")
-        assert not server._is_ours("evil.example")
-        server.host = "0.0.0.0"
-        assert server._is_ours("10.0.0.7") and not server._is_ours("10.0.0.7:81")
-
-
 def test_it_ends_once_all_are_through(tmp_path: Path) -> None:
     async def body(server: DeskServer, ask: Ask) -> None:
         assert (await ask("finish"))[1]["others"] == ["bob"]
@@ -177,77 +144,7 @@ def test_it_ends_once_all_are_through(tmp_path: Path) -> None:
     asked(waiting(tmp_path / "set", 4), body)
 
 
-def test_it_ends_where_nobody_acts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judgecal.desk.server._IDLE_S", 0.2)
-
-    async def run() -> None:
-        with desk_of(waiting(tmp_path / "set", 4)) as desk:
-            await asyncio.wait_for(DeskServer(desk).serve(lambda _: None), 10)
-
-    asyncio.run(run())
-
-
-def test_it_ends_although_a_request_never_comes_through(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("judgecal.desk.server._LAST_S", 0.3)
-
-    async def body(server: DeskServer, ask: Ask) -> None:
-        _, writer = await asyncio.open_connection("127.0.0.1", server.port)
-        port = server.port
-        sent = {"Host": f"127.0.0.1:{port}", "Content-Type": "application/json", "Content-Length": "9"}
-        sent |= {"Judgecal-Rater": "ann", "Judgecal-Token": server.tokens["ann"]}
-        head = "".join(f"{name}: {value}\r\n" for name, value in sent.items())
-        writer.write(f"POST /act/label HTTP/1.1\r\n{head}\r\n{{".encode())
-        await writer.drain()
-        assert (await ask("next"))[0] == 200
-
-    began = time.monotonic()
-    asked(waiting(tmp_path / "set", 4), body)
-    assert time.monotonic() - began < 30.0
-
-
-def test_twenty_raters_at_once(tmp_path: Path) -> None:
-    """400 labels; the benchmark desk.py has 2,000 and the times."""
-    folder, raters = waiting(tmp_path / "set", 20), tuple(f"r{n:02d}" for n in range(20))
-
-    async def body(server: DeskServer, ask: Ask) -> None:
-        async def labels(rater: str) -> None:
-            _, told, _ = await ask("next", rater=rater)
-            while told["item"]:
-                status, told, _ = await ask("label", {"item": told["item"]["key"], "label": "1"}, rater=rater)
-                assert status == 200
-
-        await asyncio.gather(*map(labels, raters))
-
-    asked(folder, body, raters=raters, overlap=1.0)
-    rows = ratings(folder)
-    assert len(rows) == 400 == len({(row["item_id"], row["rater"]) for row in rows})
-
-
 # --- the commands
-
-
-def test_nothing_left_ends_at_once(judgecal: Run, workspace_dir: Path) -> None:
-    made = made_items(5)
-    made_gold(workspace_dir / "gold" / "made", made, [(row["item_id"], "ann", 50) for row in made])
-    ran = judgecal("gold", "label", "made", "--raters", "ann")
-    assert ran.code == 0 and ran.out.startswith("15 of 15 items of made are labelled.")
-    assert ran.out.rstrip().endswith("next: judgecal score --gold made")
-
-
-def test_the_command_that_goes_on_is_the_same_one(judgecal: Run, workspace_dir: Path) -> None:
-    words = ("gold", "label", "starter", "--raters", "ann,bob", "--overlap", "0.5")
-    words += ("-n", "40", "--split", "dev", "--seed", "7")
-    ran = judgecal(*words, "--dry-run", "--json")
-    typed = json.loads(ran.out)["headline"]["next"].split()
-    assert sorted(typed) == sorted(["judgecal", *words])
-    elsewhere = judgecal("--workspace", ".", *words, "--dry-run", "--json")
-    assert json.loads(elsewhere.out)["headline"]["next"].startswith(
-        "judgecal --workspace . gold label starter"
-    )
-    again = judgecal(*typed[1:], "--dry-run", "--json")
-    assert again.out == ran.out
 
 
 def test_wrong_options_are_one_message(judgecal: Run, workspace_dir: Path) -> None:
