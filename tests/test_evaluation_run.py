@@ -15,15 +15,13 @@ import pytest
 from judgecal.errors import InputError
 from judgecal.experiment import RunOptions
 from judgecal.experiment.folder import Experiment
-from judgecal.goldset import load_gold, read_items
+from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
 from judgecal.rag.answering.questions import refuses
 from judgecal.rag.evaluation import result as states
 from judgecal.rag.evaluation.config import read_evaluate_config
-from judgecal.rag.evaluation.document import evaluate_document
 from judgecal.rag.evaluation.result import NAMES, EvaluateResult, StateFiles
 from judgecal.rag.evaluation.run import EvaluateRun
-from judgecal.report.terminal import terminal
 from judgecal.stats import Calibration
 from judgecal.workspace import Workspace
 from tests.support.command import Run, one_object
@@ -172,51 +170,6 @@ def test_what_it_comes_to(workspace: Workspace) -> None:
     assert locks == {"correctness": None, "answered": None, "faithfulness": None}
     assert [(one.system, one.shows_contexts) for one in result.settings] == [(GOOD, True), (WEAK, False)]
     assert (result.questions.n, result.questions.n_sealed, result.questions.made_by) == (N, 0, None)
-
-
-def use_pairs(workspace: Workspace, *judges: str, config: str = CONFIG) -> None:
-    names = json.dumps([f"checks.py:{name}@python" if name.isidentifier() else name for name in judges])
-    configured(workspace, config.replace('suite = "mine"', f'suite = "mine"\npairs = {names}'))
-
-
-def test_two_systems_by_pairs(workspace: Workspace) -> None:
-    """Of 24 questions `weak` answers all but one; 12 answers are worse, and on 11 the judge names the first."""
-    use_pairs(workspace, "better", "better_of_two", "longer_answer@local")
-    result = run_of(workspace).run()
-    total, ties, no_ties, longer = result.comparisons
-    assert (total.metric, total.judge, total.first_place) == ("total", None, None)
-    assert (ties.a, ties.b, ties.metric, ties.decision) == (GOOD, WEAK, "preference", "A")
-    assert ties.judge == "checks.py:better@python" and ties.p_adjusted == ties.p_value
-    assert ties.p_value == pytest.approx(2 * 0.5**12, abs=4e-4)  # all 12 on one side
-    difference, both, first = ties.difference, ties.consistent, ties.first_place
-    assert both is not None and first is not None
-    assert (difference.value, difference.n, difference.n_expected) == (pytest.approx(12 / 24), 24, 24)
-    assert difference.n_unscored == 1 and ties.complete_case.n == 23
-    assert ties.complete_case.value == pytest.approx(12 / 23)
-    assert (both.value, both.n) == (pytest.approx(12 / 23), 23)
-    assert (first.value, first.n) == (pytest.approx((12 + 22) / 46), 46)
-    assert no_ties.difference.value == ties.difference.value and no_ties.difference.n_unscored == 12
-    assert no_ties.complete_case.value == pytest.approx(1.0) and no_ties.decision == "A"
-    # `weak` has the longer answer everywhere but where it says `silence`
-    assert longer.difference.value == pytest.approx((1 - 22) / 24) and longer.higher == WEAK
-    experiment = Experiment(workspace.experiments / result.experiment, {})
-    assert len(read_items(experiment.folder / "pairs.jsonl")) == 23
-    page = terminal(evaluate_document(result), width=240, full=True)
-    assert re.search(r"weak\S* +checks.py:better@python +\+0.500 ", page) and "1 of 1 pair differ" in page
-    assert "prefers the base (23 of 24 questions)" in " ".join(page.split())
-    assert experiment.read_summary(EvaluateResult).comparisons == result.comparisons
-
-
-def test_judges_of_pairs_that_cannot_be_taken(workspace: Workspace) -> None:
-    for judge, said in (("right", "judges single answers"), ("nobody", "nobody")):
-        use_pairs(workspace, judge)
-        with pytest.raises(InputError, match=said):
-            run_of(workspace).run()
-    use_weak_alone(workspace)
-    use_pairs(workspace, "better", config=(workspace.root / "sweep.toml").read_text("utf-8"))
-    with pytest.raises(InputError, match="one system alone makes no pairs"):
-        run_of(workspace).run()
-    assert counted(workspace, "asked.log") == Counter()
 
 
 def test_the_states_as_files(workspace: Workspace) -> None:

@@ -12,7 +12,6 @@ from judgecal.rag.evaluation.summary import (
     LEVEL,
     MEAN,
     Measured,
-    Points,
     documents_of,
     mean_share,
     rows_of,
@@ -27,8 +26,6 @@ from judgecal.stats.simultaneous import losses_against_best, not_told_apart
 Values = Mapping[str, Mapping[str, float | None]]
 """System, or level of a factor -> question -> its total, 0..1; None where it is unscored."""
 
-PREFERENCE = "preference"
-"""The metric of a comparison by pairs."""
 _FEWEST = 10  # questions of a document within which systems are compared
 
 
@@ -51,11 +48,6 @@ class SystemComparison:
     why: str
     smallest_detectable: float | None
     complete_case: Estimate
-    # of `preference`, the share of questions on which `judge` prefers a's answer less that of b's: questions
-    # that either did not answer count as unscored; the other two as `agreement` has them
-    judge: str | None = None
-    first_place: Estimate | None = None
-    consistent: Estimate | None = None
 
     @property
     def higher(self) -> str:
@@ -124,10 +116,12 @@ def values_of(measured: Sequence[Measured]) -> Values:
     return {system: totals_of(answers) for system, answers in rows_of(measured).items()}
 
 
-def compare_points(
-    points: Mapping[str, Points], *, metric: str, seed: int = 0
-) -> tuple[SystemComparison, ...]:
-    """Every two systems by their means in points of 100, paired by question; none where there is but one."""
+def compare_systems(measured: Sequence[Measured], *, seed: int = 0) -> tuple[SystemComparison, ...]:
+    """Every two systems by total, paired by question, in the order in which they first occur.
+
+    None where there is but one. The seed is of the sign flips.
+    """
+    points = points_of(values_of(measured))
     if len(points) < 2:
         return ()
     labels, options = _against_best(points, level=LEVEL, seed=seed)
@@ -138,14 +132,9 @@ def compare_points(
         if pair.difference.low == pair.difference.high == 0.0:
             fields["why"] = "the two are level on every question"
         comparisons.append(
-            SystemComparison(a, b, metric, complete_case=pair.complete_case.difference, **fields)
+            SystemComparison(a, b, "total", complete_case=pair.complete_case.difference, **fields)
         )
     return tuple(comparisons)
-
-
-def compare_systems(measured: Sequence[Measured], *, seed: int = 0) -> tuple[SystemComparison, ...]:
-    """Every two systems by total, in the order in which they first occur; the seed is of the sign flips."""
-    return compare_points(points_of(values_of(measured)), metric="total", seed=seed)
 
 
 def compare_documents(
@@ -161,12 +150,12 @@ def compare_documents(
         answers = [answer for answer in measured if document in answer.documents]
         if len({answer.question for answer in answers}) >= _FEWEST:
             compared[document] = compare_systems(answers, seed=seed)
-    adjusted = iter(among_all([pair for pairs in compared.values() for pair in pairs], "of all documents"))
+    adjusted = iter(_among_all([pair for pairs in compared.values() for pair in pairs]))
     return {document: tuple(itertools.islice(adjusted, len(pairs))) for document, pairs in compared.items()}
 
 
-def among_all(pairs: Sequence[SystemComparison], which: str) -> tuple[SystemComparison, ...]:
-    """Comparisons that were made one by one, after Holm over all of them; `which` says of what they are."""
+def _among_all(pairs: Sequence[SystemComparison]) -> tuple[SystemComparison, ...]:
+    """Comparisons that were made document by document, after Holm over all of them."""
     alpha = 1.0 - LEVEL
 
     def decided(pair: SystemComparison, p: float | None) -> SystemComparison:
@@ -175,7 +164,7 @@ def among_all(pairs: Sequence[SystemComparison], which: str) -> tuple[SystemComp
         )
         if pair.decision == "cannot tell" or (p is not None and p < alpha):
             return pair
-        why = f"p = {p:.3g} after Holm over {len(pairs)} comparisons {which} is not below {alpha:.3g}"
+        why = f"p = {p:.3g} after Holm over {len(pairs)} comparisons is not below {alpha:.3g}"
         return replace(pair, decision="cannot tell", why=why)
 
     return tuple(map(decided, pairs, holm([pair.p_value for pair in pairs])))

@@ -81,8 +81,6 @@ class PanelTable(BaseModel):
     local: list[str] = []  # further judges; each fills a column that is called as itself
     # A measure -> columns: the mean over all verdicts of these, as RAG-IFEval totals its conditions.
     pooled: dict[str, list[str]] = {}
-    # Judges of pairs, such as `pairwise_v1`: two systems' answers to a question beside each other.
-    pairs: list[str] = []
     # Correctness from which an answer is right, by default the pass mark of the lock, else 0.5.
     right_at: Annotated[float, Field(ge=0, le=1)] | None = None
     trust_lock: bool = False  # run a lock's own signature where the workspace has another

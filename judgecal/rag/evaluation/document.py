@@ -53,13 +53,6 @@ def evaluate_document(result: EvaluateResult) -> Document:
     notes = sentences(
         asked.made_by == "llm" and sentence(_MADE_BY_MODEL),
         asked.n_sealed > 0 and f"{sealed} of test count in every number here, and we show none of them.",
-        [
-            f"Beside each other, by {pair.judge}, {result.labels[pair.a]} less {result.labels[pair.b]}: "
-            f"{numbers.difference(pair.difference, 2)}, {'prefers ' * (pair.decision != 'cannot tell')}"
-            f"{result.labels.get(pair.higher, pair.higher)} "
-            f"({pair.complete_case.n:,} of {pair.difference.n_expected:,} questions)."
-            for pair in [pair for pair in result.comparisons if pair.judge is not None][:_NAMED]
-        ],
         map(sentence, result.notes),
         f"Rows of every state, in the experiment's folder: {', '.join(files)}, each with a CSV file beside "
         "it.",
@@ -334,7 +327,7 @@ def _facts(result: EvaluateResult) -> Iterator[Fact]:
     if best.best is None:
         return
     for pair in result.comparisons:
-        if pair.judge is None and {pair.a, pair.b} == {highest.system, best.runner_up}:
+        if {pair.a, pair.b} == {highest.system, best.runner_up}:
             lead = pair.difference if pair.a == highest.system else turned(pair.difference)
             runner_up = result.labels[str(best.runner_up)]
             yield Fact(numbers.difference(lead, 2), f"over the runner-up, {runner_up}.")
@@ -391,7 +384,7 @@ def _contexts(result: EvaluateResult) -> Section | None:
     if not kinds:
         return None
     totals = {system.system: numbers.estimate(system.total, 2) for system in result.systems}
-    pairs = {(pair.a, pair.b): pair.difference for pair in result.comparisons if pair.judge is None}
+    pairs = {(pair.a, pair.b): pair.difference for pair in result.comparisons}
 
     def costs(systems: dict[str, str]) -> str:
         """The controlled total less the retrieved one, paired by question."""

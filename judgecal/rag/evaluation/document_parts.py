@@ -94,44 +94,34 @@ def _comparisons(result: EvaluateResult) -> list[Section]:
     if not result.comparisons:
         return []
     labels, best = result.labels, result.best.best
-    totals = [pair for pair in result.comparisons if pair.judge is None]
-    open_pairs = [pair for pair in totals if pair.decision not in ("A", "B")]
-    n_apart = len(totals) - len(open_pairs)
-    text = f"{n_apart:,} of {numbers.count_of(len(totals), 'pair')} differ, after Holm."
+    n_pairs = len(result.comparisons)
+    open_pairs = [pair for pair in result.comparisons if pair.decision not in ("A", "B")]
+    text = f"{n_pairs - len(open_pairs):,} of {numbers.count_of(n_pairs, 'pair')} differ, after Holm."
     if best is not None and any(best in (pair.a, pair.b) for pair in open_pairs):
         text += (
             f" Whether {labels[best]} is the best is one question about the highest alone and needs no "
             "correction for the number of pairs, so single pairs may stay open here."
         )
     pairs = sorted(result.comparisons, key=lambda pair: 1.0 if pair.p_adjusted is None else pair.p_adjusted)
-    judged = len(totals) < len(pairs)  # by judges of pairs
     differences = table(
         pairs,
         {
             "a": lambda pair: labels[pair.a],
             "b": lambda pair: labels[pair.b],
-            "by": (lambda pair: pair.judge or pair.metric) if judged else None,
             f"a - b ({100 * pairs[0].difference.level:.4g}% interval)": lambda pair: numbers.difference(
                 pair.difference, 3
             ),
             "p (Holm)": lambda pair: numbers.plain(pair.p_adjusted),
             "higher": lambda pair: {"A": "a", "B": "b"}.get(pair.decision, pair.decision),
             "detectable": lambda pair: numbers.plain(pair.smallest_detectable),
-            "first place": (lambda pair: numbers.estimate(pair.first_place, 2)) if judged else None,
-            "orders agree": (lambda pair: numbers.estimate(pair.consistent, 2)) if judged else None,
             "n": lambda pair: f"{pair.complete_case.n:,}/{pair.difference.n_expected:,}",
         },
-        left=2 + judged,
+        left=2,
     )
     caption = (
         "The difference in total between any two, on the same questions. Detectable: the difference "
         "that these questions would reveal in four runs of five."
     )
-    if judged:
-        caption += (
-            " By a judge that sees two answers beside each other: the share of questions on which it prefers "
-            "that of a, less that of b. First place: how often it prefers the answer that it was shown first."
-        )
     blocks: list[Block] = [Paragraph(text), *_long(differences)]
     return [Section("pairs", "Differences, paired by question", caption, blocks)]
 

@@ -6,8 +6,7 @@ judgements and `items.jsonl` are in the experiment's folder.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -27,41 +26,22 @@ from judgecal.experiment import (
     judgement_of,
     models_of,
     open_journal,
-    order_shares,
     plan_trials,
-    refuse_unfit,
     require_keys,
     stored_notes,
     stored_rows,
     together,
-    verdict_matrix,
-    whole_items,
 )
 from judgecal.goldset import item_row, read_items
 from judgecal.judges import JudgeName, Respondent, lacking_inputs
 from judgecal.judges.suite import Suite, SuiteJudge, load_suite
 from judgecal.production.suite import LeftOut, LoadedJudge, SuiteColumn, load_columns, survey
 from judgecal.rag.answering.questions import Question, refuses
-from judgecal.rag.evaluation.comparisons import (
-    PREFERENCE,
-    SystemComparison,
-    among_all,
-    compare_points,
-    points_of,
-)
 from judgecal.rag.evaluation.config import PanelTable
 from judgecal.rag.evaluation.result import MeasuredBy
-from judgecal.rag.evaluation.summary import (
-    ANSWERED,
-    CORRECTNESS,
-    LEVEL,
-    AnswerVerdicts,
-    Measured,
-    complexity_of,
-    mean_of,
-)
+from judgecal.rag.evaluation.summary import ANSWERED, CORRECTNESS, AnswerVerdicts, Measured, complexity_of
 from judgecal.rag.evaluation.system import Asking, System, SystemAnswer
-from judgecal.records import ITEM_UNIT, PAIR_UNIT, PREFERS_A, Item, Pair
+from judgecal.records import ITEM_UNIT, PAIR_UNIT, Item
 from judgecal.scale import Label, Scale
 from judgecal.tables import write_json_lines
 from judgecal.workspace import Workspace, shown
@@ -70,26 +50,6 @@ _FROM_CONTEXTS = ("context", "contexts", "chunk")
 """What an answer may bring, so that no question lacks it."""
 ITEMS_FILE = "items.jsonl"
 """The answers as items, in the format of a gold set: what `gold sheet` draws from."""
-PAIRS_FILE = "pairs.jsonl"
-"""Where judges of pairs were asked, what they judged, in the same format."""
-_EVERY_TWO = 4  # systems of which every two are judged beside each other; of more each beside the first
-
-
-def pairs_of(rows: Iterable[ReadRow]) -> dict[tuple[str, str], list[ReadRow]]:
-    """Two systems -> their answers to each question that both answered, as a pair without contexts."""
-    answers: dict[str, dict[str, Item]] = {}
-    for row in rows:
-        answers.setdefault(str(row.item.system), {})[row.item.group] = row.item
-
-    def paired(a: Item, b: Item) -> ReadRow:
-        pair, name = Pair(a.answer, b.answer, a.system, b.system), f"{a.item_id}::{b.system}"
-        return ReadRow(replace(a, item_id=name, answer="", system=None, contexts=(), expect={}, pair=pair))
-
-    return {
-        (a, b): [paired(answers[a][group], item) for group, item in answers[b].items() if group in answers[a]]
-        for place, (a, b) in enumerate(itertools.combinations(answers, 2), 1)
-        if place < len(answers) or len(answers) <= _EVERY_TWO
-    }
 
 
 @dataclass(frozen=True)
@@ -99,12 +59,11 @@ class Panel:
     suite: str
     columns: tuple[SuiteColumn, ...]  # `correctness` among them
     repeats: int  # of judges that call a model
-    pairs: tuple[SuiteColumn, ...] = ()  # of judges of pairs
 
     @property
     def members(self) -> tuple[LoadedJudge, ...]:
         """Every judge."""
-        return tuple(judge for column in (*self.columns, *self.pairs) for judge in column.judges)
+        return tuple(judge for column in self.columns for judge in column.judges)
 
     @cached_property
     def _correctness(self) -> SuiteColumn:
@@ -127,7 +86,7 @@ class Panel:
         """What a configuration says of the judges; more repeats extend a run."""
         return [
             {"column": column.name, **judge_config(judge.judge)}
-            for column in (*self.columns, *self.pairs)
+            for column in self.columns
             for judge in column.judges
         ]
 
@@ -141,7 +100,7 @@ class Panel:
                 None if lock is None else lock.calibrated.get(lock.metric) or lock.agreement.get(lock.metric),
                 lock is not None and lock.calibration is not None,
             )
-            for column in (*self.columns, *self.pairs)
+            for column in self.columns
             for judge in column.judges
             for lock in [judge.lock]
         )
@@ -186,47 +145,14 @@ class Panel:
                 journal,
                 replace(options, repeats=self._repeats_of(trial.judge), limit=None),
             )
-            for columns, of in self.asked(rows)
-            for column in columns
-            for trial in column.trials(of, journal, options)
+            for column in self.columns
+            for trial in column.trials(rows, journal, options)
         ]
-
-    def asked(self, rows: Sequence[ReadRow]) -> tuple[tuple[tuple[SuiteColumn, ...], Sequence[ReadRow]], ...]:
-        """The columns, with what their judges are asked about."""
-        pairs = itertools.chain(*pairs_of(rows).values()) if self.pairs else ()
-        return (self.columns, rows), (self.pairs, list(pairs))
-
-    def preferences(
-        self, rows: Sequence[ReadRow], groups: Iterable[str], journal: Journal, options: RunOptions, seed: int
-    ) -> Iterator[SystemComparison]:
-        """Every two systems by what each judge of pairs said, after Holm over all of that judge.
-
-        Of all questions, `groups`, those without a pair, or whose pair has no verdict, are unscored.
-        """
-        for column in self.pairs:
-            alone, compared = replace(self, columns=(), pairs=(column,)), []
-            for a, b in pairs_of(rows):
-                due = alone.due([row for row in rows if row.item.system in (a, b)], journal, options)
-                repeats = max(trial.options.repeats for trial in due)
-                items = [item for trial in due for item in trial.items]
-                said = [row for trial in due for row in trial.judgements()]
-                verdicts = verdict_matrix(whole_items(said, column.judges[0].judge.scale), items, repeats)
-                for_a = dict.fromkeys(groups) | {
-                    item.group: mean_of([PREFERS_A.get(str(verdict)) for verdict in of_item])
-                    for item, of_item in zip(items, verdicts, strict=True)
-                }
-                shares = {a: for_a, b: {name: None if x is None else 1.0 - x for name, x in for_a.items()}}
-                (pair,) = compare_points(points_of(shares), metric=PREFERENCE, seed=seed)
-                both, *_ = order_shares(said, items, repeats, LEVEL)
-                compared.append(replace(pair, judge=column.name, **both))
-            yield from among_all(compared, f"of {column.name}")
 
     def running(self, rows: Sequence[ReadRow]) -> tuple[Panel, Sequence[LeftOut]]:
         """The judges and columns that some of these answers have anything for, and who is left out."""
-        (columns, left_out), (pairs, more) = (
-            survey(columns, asked) if asked else ((), ()) for columns, asked in self.asked(rows)
-        )
-        return replace(self, columns=columns, pairs=pairs), (*left_out, *more)
+        columns, left_out = survey(self.columns, rows) if rows else ((), ())
+        return replace(self, columns=tuple(columns)), left_out
 
     def verdicts(self, row: ReadRow, journal: Journal) -> dict[str, AnswerVerdicts]:
         """What the journal holds of an answer, by column; without those that it has nothing for."""
@@ -263,9 +189,7 @@ def read_panel(table: PanelTable, folder: Path, workspace: Workspace) -> Panel:
         )
     else:
         suite = Suite(table.judge, (SuiteJudge(CORRECTNESS, judge=table.judge, column=CORRECTNESS),))
-    by_name = {name: SuiteJudge(name, judge=name, column=name) for name in table.pairs}
-    by_name |= {judge.name: judge for judge in suite.judges}
-    names = list(by_name)
+    names = [judge.name for judge in suite.judges]
     problems = [
         str(unknown_name("column to lock in the suite", column, names))
         for column in table.locks
@@ -275,7 +199,7 @@ def read_panel(table: PanelTable, folder: Path, workspace: Workspace) -> Panel:
         replace(judge, judge=None, lock=folder / table.locks[judge.name])
         if judge.name in table.locks
         else judge
-        for judge in by_name.values()
+        for judge in suite.judges
     ]
     for local in dict.fromkeys(table.local):  # further judges by their strings, each once
         try:
@@ -293,14 +217,12 @@ def read_panel(table: PanelTable, folder: Path, workspace: Workspace) -> Panel:
     columns = load_columns(
         Suite(suite.name, tuple(judges)), workspace, model=table.model, trust_lock=table.trust_lock
     )
-    pairs = tuple(column for column in columns if column.judges[0].judge.unit == PAIR_UNIT)
-    columns = tuple(column for column in columns if column not in pairs)
-    panel, names = Panel(suite.name, columns, table.repeats, pairs=pairs), [column.name for column in columns]
+    panel, names = Panel(suite.name, columns, table.repeats), [column.name for column in columns]
     problems += [
-        f"pairs: {name} judges single answers: leave it out" for name in table.pairs if name in names
+        f"{column.judges[0].judge.name} judges pairs of answers, and there is one answer: leave it out"
+        for column in columns
+        if column.judges[0].judge.unit == PAIR_UNIT
     ]
-    for loaded in itertools.chain(*(column.judges for column in pairs)):
-        refuse_unfit(loaded.judge, ())  # other words than a pair's
     problems += [
         f"pooled: {measure}: there is no column {column}: its columns are {', '.join(names)}"
         for measure, some in table.pooled.items()
@@ -409,12 +331,11 @@ class SystemRun:
         ]
 
     def judge(
-        self, answers: Sequence[SystemAnswer], budget: Budget, *, seed: int = 0
-    ) -> tuple[Panel, list[Measured], tuple[str, ...], tuple[SystemComparison, ...]]:
+        self, answers: Sequence[SystemAnswer], budget: Budget
+    ) -> tuple[Panel, list[Measured], tuple[str, ...]]:
         """What the judges say of the answers, which are kept as items; what is journalled is not called.
 
-        Gives the panel without the columns that no answer has anything for, a row for each answer, notes, and
-        what judges of pairs prefer.
+        Gives the panel without the columns that no answer has anything for, a row for each answer, and notes.
         """
         panel = self.panel
         rows = {
@@ -425,9 +346,6 @@ class SystemRun:
         asked = list(rows.values())
         write_json_lines(self.experiment.folder / ITEMS_FILE, (item_row(row.item) for row in asked))
         running, left_out = panel.running(asked)
-        pairs = panel.asked(asked)[1][1]
-        if panel.pairs:
-            write_json_lines(self.experiment.folder / PAIRS_FILE, (item_row(pair.item) for pair in pairs))
         if rows:
             able = {CORRECTNESS, ANSWERED, *(column.name for column in running.columns)}
             panel = replace(panel, columns=tuple(one for one in panel.columns if one.name in able))
@@ -439,15 +357,10 @@ class SystemRun:
             for answer in answers:
                 verdicts = running.verdicts(rows[answer.item_id], journal) if answer.item_id in rows else {}
                 measured.append(self._measured(answer, panel, verdicts))
-            preferences = tuple(running.preferences(asked, self._by_group, journal, self.options, seed))
-            due = replace(running, columns=()).due(asked, journal, self.options)
-            of_pairs = [row for trial in due for row in trial.judgements()]
         judgements = [row for one in measured for verdicts in one.verdicts.values() for row in verdicts.rows]
         notes = [f"{judge.name} is left out: {judge.why}" for judge in left_out]
-        if panel.pairs and not pairs:
-            notes.append("no pair was judged: no question has answers of two systems")
         notes += [note for judge in panel.members if judge.lock for note in judge.lock.favour_notes]
-        return panel, measured, (*notes, *stored_notes([*judgements, *of_pairs])), preferences
+        return panel, measured, (*notes, *stored_notes(judgements))
 
     def _measured(self, answer: SystemAnswer, panel: Panel, verdicts: dict[str, AnswerVerdicts]) -> Measured:
         question, names = self._by_group[answer.question], [column.name for column in panel.columns]

@@ -26,7 +26,6 @@ from judgecal.goldset import GoldDocument
 from judgecal.rag.answering.questions import Question
 from judgecal.rag.evaluation.comparisons import (
     FactorCurve,
-    SystemComparison,
     best_of,
     compare_documents,
     compare_systems,
@@ -180,10 +179,6 @@ class EvaluateRun:
                 problems.append(f"{names[0] if len(names) == 1 else table_name}: {problem}")
         if able("questions", "panel"):
             problems += self.panel.lacking(self.questions)
-            if self.panel.pairs and len(self.config.systems) < 2:
-                problems.append(
-                    "judges: pairs: one system alone makes no pairs: name another, or leave it out"
-                )
         refuse(list(dict.fromkeys(problems)))
         self._trial.check_prices()
 
@@ -202,7 +197,7 @@ class EvaluateRun:
         states.write_questions()
         answers = self._trial.ask(budget)
         states.write_answers(answers)
-        panel, measured, notes, preferences = self._trial.judge(answers, budget, seed=self.seed)
+        panel, measured, notes = self._trial.judge(answers, budget)
         columns = [column.name for column in panel.columns]
         states.write_measured(measured, columns)
         models = [judge.judge.model for judge in self.panel.members if judge.judge.model is not None]
@@ -219,7 +214,7 @@ class EvaluateRun:
             *notes,
         )
         usd = budget.spent_usd if priced else None
-        result = _result(self, panel, measured, states.paths, notes, preferences, usd=usd)
+        result = _result(self, panel, measured, states.paths, notes, usd=usd)
         pooled = self.config.tables.judges.pooled
         states.write_summary([*result.systems, *result.documents], [*columns, *pooled])
         self.experiment.write_summary(result)
@@ -232,7 +227,6 @@ def _result(
     measured: Sequence[Measured],
     states: States,
     notes: tuple[str, ...],
-    preferences: tuple[SystemComparison, ...],
     *,
     usd: float | None,
 ) -> EvaluateResult:
@@ -273,7 +267,7 @@ def _result(
         settings=labelled(settings, bases, swept=bool(curves)),
         systems=summarise(measured, **how),
         documents=summarise(measured, documents_of(measured), **how),
-        comparisons=(*compare_systems(measured, seed=seed), *preferences),
+        comparisons=compare_systems(measured, seed=seed),
         document_comparisons=compare_documents(measured, seed=seed),
         not_told_apart_from_best=tuple(candidate.name for candidate in best.not_told_apart),
         best=best,
