@@ -56,9 +56,7 @@ docs-pictures: $(READY)
 	$(BIN)/python -m tests.support.docs_pictures $(DATA)
 
 bench: $(READY)
-	$(BIN)/python tests/benchmarks/embedded_targets.py $(DATA)
 	$(BIN)/python tests/benchmarks/coverage.py
-	$(BIN)/python -m tests.benchmarks.desk
 	$(BIN)/python -m tests.benchmarks.statistics_speed
 	$(BIN)/python -m tests.benchmarks.calibration
 	$(BIN)/python -m tests.benchmarks.false_alarms
@@ -66,11 +64,8 @@ bench: $(READY)
 	$(BIN)/python -m tests.benchmarks.selection
 	$(BIN)/python -m tests.benchmarks.corrected_rate --data $(DATA)
 	$(BIN)/python -m tests.benchmarks.gate_nights
-	$(BIN)/python -m tests.benchmarks.local_judges --data $(DATA)
 	$(BIN)/python -m tests.benchmarks.migrations
 	$(BIN)/python -m tests.benchmarks.looks
-	$(BIN)/python -m tests.benchmarks.pairs --data $(DATA)
-	$(BIN)/python -m tests.benchmarks.people
 	$(BIN)/python -m tests.benchmarks.report_page
 	$(BIN)/python -m tests.benchmarks.retrieval_speed
 	$(BIN)/python -m tests.benchmarks.slices

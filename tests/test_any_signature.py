@@ -160,22 +160,6 @@ def _shares_are_told(judged: dict[str, Any]) -> None:
     assert "0 of 30 unscored; 30 questions." in judged["headline"]["because"]
 
 
-def test_the_embedded_model_works_on_it_as_a_floor(judgecal: Run, workspace_dir: Path) -> None:
-    inputs = "policy,customer_message,agent_reply"
-    write_signature(workspace_dir, "policy", inputs, f"Literal{[*WORDS]}")
-    table = write(workspace_dir / "cases.csv", rows(120))
-    assert judgecal("gold", "import", table, "--as", "cases", *COLUMNS, "--label", "label", "--scale",
-                    "nominal").code == 0  # fmt: skip
-    scored = one_object(judgecal("score", "--judge", "policy@embedded", "--gold", "cases", "--json"))
-    assert scored["judges"][0]["n_unscored"] == 0
-    select = ("select", scored["experiment"], "-o", "lock.json")
-    assert judgecal(*select).code == 1, "no better than a constant"
-    assert judgecal(*select, "--allow-below-floor", "--replace").code == 0
-    assert one_object(judgecal("gate", "--lock", "lock.json", "--json"))["decision"] == "pass"
-    judged = one_object(judgecal("judge", table, "--lock", "lock.json", "-o", "out.csv", *COLUMNS, "--json"))
-    assert (judged["n"], judged["n_unscored"]) == (120, 0)
-
-
 def test_judges_of_other_families_have_their_own_signature_on_the_embedded_model_as_a_floor(
     judgecal: Run, workspace_dir: Path, served: StubServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,17 +201,6 @@ def test_judges_of_other_families_have_their_own_signature_on_the_embedded_model
     )
     ran = judgecal("report", "s")
     assert ran.code == 0 and "mosaic/groundedness@embedded" in ran.out
-
-
-def test_what_items_lack_is_one_message(judgecal: Run, workspace_dir: Path) -> None:
-    write_signature(workspace_dir, "policy", "policy,agent_reply", "int")
-    ran = judgecal("score", "--judge", "policy@embedded", "--gold", "starter")
-    assert ran.code == 2 and "asks for policy" in ran.err and "asks for agent_reply" in ran.err
-    assert (
-        not list((workspace_dir / "experiments").glob("score-*"))
-        if (workspace_dir / "experiments").is_dir()
-        else True
-    )
 
 
 def test_a_column_of_the_fields_name_is_taken_in_production(judgecal: Run, workspace_dir: Path) -> None:

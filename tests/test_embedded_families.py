@@ -3,11 +3,8 @@ demos."""
 
 from __future__ import annotations
 
-import csv
-import itertools
 import json
 import random
-import statistics
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,10 +12,9 @@ import dspy
 import pytest
 
 from judgecal.models.embedded import reply
-from judgecal.models.embedded.evidence import NAMES, Weighed, held, read_source
+from judgecal.models.embedded.evidence import Weighed
 from judgecal.models.embedded.families import FAMILIES, family_of
 from judgecal.models.embedded.prompt import read_layout
-from judgecal.models.embedded.text import content_words
 from judgecal.signatures import list_signatures, load_signature
 from judgecal.workspace import Workspace
 from tests.support.command import Run
@@ -127,18 +123,6 @@ def test_the_rationale_names_what_is_missing() -> None:
     )
 
 
-def test_the_conversation_counts_as_said() -> None:
-    judge = signature("conversation question context response", "Does the context support the response?")
-    rest = {
-        "question": "And who designed it?",
-        "context": PIER,
-        "response": "Zoltan Quist asked; Anna Brandt designed it.",
-    }
-    alone = said(judge, conversation="", **rest)
-    told = said(judge, conversation="user: Zoltan Quist asked who.", **rest)
-    assert "Zoltan" in alone[1] and "Zoltan" not in told[1]
-
-
 SCALES: list[tuple[Any, dict[str, Any]]] = [
     (bool, {}),
     (YES_NO, {}),
@@ -214,13 +198,6 @@ def test_labels_without_an_order_are_placed_by_what_they_say() -> None:
     assert layout_of(signature("answer", kind=Literal["a", "b", "c"])).scale.levels == (1.0, 0.5, 0.0)
 
 
-def test_labels_without_an_order_against_a_reference() -> None:
-    judge = signature("question reference_answer answer", kind=Literal["good", "odd", "bad"])
-    inputs = {"question": "Who runs it?", "reference_answer": "Jane Smith"}
-    assert said(judge, **inputs, answer="Jane Smith")[0] == "good"
-    assert said(judge, **inputs, answer="Bob Jones")[0] == "bad"
-
-
 # --- what demos teach
 
 
@@ -268,40 +245,6 @@ def test_demos_teach_a_judge_of_chunks_what_people_mean(kind: Any, good: Any, ba
         assert all((said(judge, **inputs)[0] == label) != turned for inputs, label in check)
 
 
-def test_demos_teach_three_words_that_say_nothing_by_themselves() -> None:
-    judge = signature("policy customer_message agent_reply", kind=Literal["apply", "explain", "pass on"])
-    replies = {
-        "apply": "Refunds are granted within 30 days.",
-        "explain": "Bananas grow in warm lands.",
-        "pass on": "",
-    }
-    rows = [
-        (
-            {
-                "policy": f"Refunds are granted within 30 days at {town}.",
-                "customer_message": "?",
-                "agent_reply": text,
-            },
-            word,
-        )
-        for town in TOWNS
-        for word, text in replies.items()
-    ]
-    demos = [{**inputs, "rating": word} for inputs, word in rows[:12]]
-    assert all(said(judge, demos, **inputs)[0] == word for inputs, word in rows[12:])
-
-
-def test_a_demo_moves_a_grade_towards_its_label() -> None:
-    judge = signature("question context response", "Does the context support it?", int, ge=0, le=100)
-    probe = {"question": "When?", "context": PIER, "response": "It opened in 1907 to wide applause."}
-    demo = {"question": "How long?", "context": PIER, "response": "It is 140 metres long and rather wide."}
-    low, plain, high = (
-        said(judge, demos, **probe)[0]
-        for demos in ([{**demo, "rating": 0}] * 6, [], [{**demo, "rating": 100}] * 6)
-    )
-    assert low + 10 <= plain <= high - 2
-
-
 # --- the measures
 
 
@@ -312,48 +255,6 @@ def test_a_sentence_put_together_from_others_is_less_grounded() -> None:
     assert good.missing == mixed.missing == ()
     assert good.grounded > mixed.grounded + 0.2
     assert Weighed("", "", CHUNKS).words == {}
-
-
-def test_words_are_held_by_stem_by_value_and_within_a_sentence() -> None:
-    source = read_source(PIER)
-    found = held(content_words("pier in nineteen hundred seven, designed by Brandt in Lisbon"), source)
-    assert "Lisbon" in found.missing and "Brandt" not in found.missing
-    assert 0.0 < found.together <= found.anywhere < 1.0
-    assert held({}, source).share == 1.0
-    assert held(content_words("140 metres"), source).share == 1.0
-    apart = held(content_words("opened ferry"), source)
-    assert apart.anywhere == 1.0 and apart.together < 1.0
-
-
-@pytest.mark.parametrize("text", ODD)
-def test_every_measure_is_a_share(text: str) -> None:
-    for question, judged, source in itertools.product((text, "Who?"), (text, PIER), (text, "")):
-        values = Weighed(question, judged, source).values
-        assert len(values) == len(NAMES) and all(0.0 <= value <= 1.0 + 1e-9 for value in values)
-
-
-@pytest.mark.shared_data
-def test_groundedness_follows_people(shared_data: Path) -> None:
-    """450 RAG answers with contexts, 1..4 by two or three raters; Pearson's r was 0.47 when this was
-    written."""
-    rows = [json.loads(line) for line in (shared_data / "mtrag" / "items.jsonl").open(encoding="utf-8")]
-    rows = [row for row in rows if row["contexts"]][::5]
-    labels: dict[str, float] = {}
-    with (shared_data / "mtrag" / "ratings.csv").open(encoding="utf-8", newline="") as lines:
-        for rating in csv.DictReader(lines):
-            if rating["metric"] == "faithfulness":
-                given = [float(rating[f"r{n}"]) for n in range(1, 8) if rating[f"r{n}"]]
-                labels[rating["item_id"]] = statistics.median(given)
-    judge = signature(
-        "question contexts answer", "How far do the contexts support the answer?", int, ge=0, le=100
-    )
-    verdicts = [
-        said(judge, question=row["question"], answer=row["answer"],
-             contexts="\n\n".join(part["text"] for part in row["contexts"]))[0]
-        for row in rows
-    ]  # fmt: skip
-    assert len(rows) == 90
-    assert statistics.correlation(verdicts, [labels[row["item_id"]] for row in rows]) >= 0.3
 
 
 # --- the signatures that are shipped
@@ -383,15 +284,6 @@ RAG = {
     "relevancy": "relevance",
     "answered": "answered",
 }
-
-
-def test_the_rag_suite_is_judged_by_its_families() -> None:
-    workspace = Workspace(ROOT, ROOT / "experiments")
-    for name, family in RAG.items():
-        loaded = load_signature(f"rag/{name}", workspace=workspace)
-        assert family_of(layout_of(loaded.cls)) == family
-        assert str(loaded.scale) == ("ordinal:0:10" if name == "correctness" else "binary")
-        assert next(iter(loaded.cls.output_fields)) == loaded.reasoning == "reasoning"
 
 
 def test_the_rag_suite_fills_its_columns(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from judgecal.engine import Budget, Policy, Reply
-from judgecal.engine.budget import worst_cost_usd
 from judgecal.models import ModelSpec
 from judgecal.records import Judgement
 from tests.support.jumping import Server, calls, driver
@@ -58,8 +57,8 @@ SERVERS: dict[str, Callable[[int], float]] = {
 
 
 @pytest.mark.parametrize("server", SERVERS)
-@pytest.mark.parametrize("at_once", [1, 8, 64])
-@pytest.mark.parametrize("calls_paid", [0.9, 3.0, 25.0, 400.0, 5000.0])
+@pytest.mark.parametrize("at_once", [1, 64])
+@pytest.mark.parametrize("calls_paid", [0.9, 25.0, 400.0])
 def test_at_most_one_reply_beyond_the_limit(
     drive: Callable[..., Any], server: str, at_once: int, calls_paid: float
 ) -> None:
@@ -88,7 +87,3 @@ def test_a_generous_budget_holds_nobody_up(drive: Callable[..., Any]) -> None:
     drive(free, calls(2000), spec(64))
     drive(bounded, calls(2000), spec(64), budget=Budget(10 * 2000 * WORST_USD))
     assert bounded.landed_at == free.landed_at
-
-
-def test_the_estimate_of_these_calls_is_what_it_says() -> None:
-    assert worst_cost_usd(SPEC, calls(1)[0].messages()) == pytest.approx(WORST_USD)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import io
 import signal
 import subprocess
@@ -15,14 +14,14 @@ from typing import Any
 
 import pytest
 
-from judgecal.engine import Budget, Call, Journal, ParsedReply, Policy, Progress, ReplyCache, run_calls
+from judgecal.engine import Budget, Call, Journal, Policy, Progress, ReplyCache, run_calls
 from judgecal.engine.budget import require_prices, worst_cost_usd
 from judgecal.engine.cache import cache_key
 from judgecal.engine.calls import Reply
 from judgecal.errors import AuthError, InputError
 from judgecal.models import ModelSpec
-from judgecal.records import Failure, Judgement, Key
-from tests.support.calls import n_stored, read_number, some_calls, stub_model
+from judgecal.records import Failure, Judgement
+from tests.support.calls import n_stored, some_calls, stub_model
 from tests.support.http import Answer, as_answer
 from tests.support.server import Serve, completion, failing, in_turn, running
 
@@ -67,27 +66,11 @@ def test_the_request_is_the_messages_and_the_settings(serve: Serve) -> None:
     assert 64 in (body.get("max_tokens"), body.get("max_completion_tokens"))
 
 
-def test_demo_turns_keep_their_order_and_roles(serve: Serve) -> None:
-    server = serve(lambda _: "85")
-    turns = [("system", "s"), ("user", "u1"), ("assistant", "a1"), ("user", "u2")]
-    messages = [{"role": role, "content": content} for role, content in turns]
-    run([Call(Key("i", "s", "f", 0), "j", lambda: messages, read_number)], stub_model(server))
-    assert server.bodies[0]["messages"] == messages
-
-
 @pytest.mark.parametrize("first", [failing(500, "boom"), failing(503, "busy"), failing(429, "slow down")])
 def test_what_a_retry_can_help_is_tried_again(serve: Serve, first: Answer) -> None:
     server = serve(in_turn(first, first, "85"))
     row = only(run(some_calls(1), stub_model(server)))
     assert (row.verdict, row.attempts, server.calls) == (85.0, 3, 3)
-
-
-def test_retry_after_is_waited_for(serve: Serve) -> None:
-    server = serve(in_turn(failing(429, "slow down", retry_after="0.15"), "85"))
-    start = time.monotonic()
-    policy = Policy(attempts=2, first_wait_s=0.0, longest_wait_s=1.0)
-    assert only(run(some_calls(1), stub_model(server), policy=policy)).attempts == 2
-    assert time.monotonic() - start >= 0.15
 
 
 def test_retry_after_is_bounded_by_the_longest_wait(serve: Serve) -> None:
@@ -98,19 +81,8 @@ def test_retry_after_is_bounded_by_the_longest_wait(serve: Serve) -> None:
 # answer -> the error's kind, how often it was asked for, a word of the message
 FAILED: list[tuple[Answer, str, int, str]] = [
     (failing(500, "boom"), "server", 3, "boom"),
-    (failing(429, "slow down"), "rate_limit", 3, "slow down"),
-    (
-        failing(400, "maximum context length is 10", code="context_length_exceeded"),
-        "context_length",
-        1,
-        "maximum",
-    ),
     (failing(400, "no such parameter"), "refused", 1, "no such parameter"),
-    (Answer(200, b'{"id": "chatcmpl-1", "choices": [{"mess'), "server", 3, "not JSON"),
     (Answer(200, b""), "server", 3, "not JSON"),
-    (Answer(200, b"<html>log in</html>", content_type="text/html"), "server", 3, "log in"),
-    (Answer(200, b"[1, 2]"), "server", 3, "JSON object"),
-    (Answer(502, b"<html>bad gateway</html>", content_type="text/html"), "server", 3, "bad gateway"),
 ]
 
 
@@ -148,22 +120,6 @@ def test_a_reply_without_a_verdict_keeps_what_was_said_and_paid(
     assert server.calls == 1  # a reply that cannot be read is never called for again
 
 
-def test_a_reply_that_cannot_be_read_for_its_depth_is_a_row(serve: Serve) -> None:
-    def read(text: str) -> ParsedReply:
-        raise RecursionError
-
-    messages = [{"role": "user", "content": "?"}]
-    call = Call(Key("i", "s", "f", 0), "j", lambda: messages, read)
-    row = only(run([call], stub_model(serve(lambda _: "{" * 9))))
-    assert (row.error.kind, row.raw_reply) == ("parse", "{" * 9)
-
-
-def test_a_reply_cut_at_max_tokens_says_so(serve: Serve) -> None:
-    server = serve(lambda _: as_answer(completion("it covers", finish="length")))
-    row = only(run(some_calls(1), stub_model(server)))
-    assert "max_tokens" in row.error.message
-
-
 def test_a_server_that_hangs_is_a_timeout(serve: Serve) -> None:
     server = serve(lambda _: Answer(hang=True))
     spec = stub_model(server, timeout=0.15)
@@ -182,8 +138,6 @@ def test_a_refused_connection_is_a_row() -> None:
 # status, code -> a word of the message
 HOPELESS = [
     (401, "invalid_api_key", "refused the key"),
-    (403, None, "refused the key"),
-    (429, "insufficient_quota", "refused the key or the account"),
     (404, "model_not_found", "has no model openai/stub-model"),
 ]
 
@@ -246,17 +200,6 @@ def test_a_local_server_is_sent_no_key_of_the_machine(serve: Serve, monkeypatch:
     assert KEY not in str(server.headers)
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["nul \x00 byte", "emoji \U0001f642", "x" * 1_000_000, "\u202ertl\u2028line", ""],
-    ids=["nul", "emoji", "1 MB", "controls", "empty"],
-)
-def test_any_unicode_text_comes_through_unchanged(serve: Serve, text: str) -> None:
-    server = serve(lambda _: "85")
-    assert only(run(some_calls(1, text=text), stub_model(server))).verdict == 85.0
-    assert server.bodies[0]["messages"][1]["content"] == f"{text} 0"
-
-
 def test_an_unpaired_surrogate_is_refused_by_name_and_the_others_go_on(serve: Serve) -> None:
     server = serve(lambda _: "85")
     rows = run([*some_calls(1, text="\ud800"), *some_calls(3)[1:]], stub_model(server))
@@ -273,19 +216,6 @@ def test_a_reply_without_token_counts_is_counted_from_its_text(serve: Serve) -> 
     # USD/1M.
     assert (row.verdict, row.prompt_tokens) == (85.0, None)
     assert row.cost_usd == pytest.approx(26e-6)
-
-
-def test_calls_run_side_by_side_up_to_the_models_limit(serve: Serve) -> None:
-    gate = threading.Barrier(4)
-
-    def together(_: dict[str, Any]) -> str:
-        gate.wait(5.0)  # answers only when four requests are open at once
-        return "85"
-
-    server = serve(together)
-    rows = run(some_calls(12), stub_model(server, max_concurrency=4))
-    assert [row.verdict for row in rows] == [85.0] * 12
-    assert server.most_at_once == 4
 
 
 # --- the budget ---------------------------------------------------------------------------------------------
@@ -306,16 +236,6 @@ def test_a_budget_is_never_overrun_and_the_rest_are_rows(serve: Serve) -> None:
     assert len(unscored) == 150 - server.calls
     assert {row.error.kind for row in unscored if row.error} == {"budget"}
     assert {(row.attempts, row.cost_usd) for row in unscored} == {(0, 0.0)}
-
-
-def test_a_budget_is_used_up_although_calls_in_flight_hold_more_than_they_need(serve: Serve) -> None:
-    # Worst case of a call about 0.0103 + 64 x 100 USD/1M = 0.0167; real cost 0.01. Sixteen at once hold 0.27
-    # of 0.30.
-    # After 28 calls 0.28 is spent and 0.0167 + 0.28 still fits; after 29 it does not.
-    server = serve(lambda _: as_answer(completion("85", usage=usage(1000, 0))))
-    prices = {"input_usd_per_1m": 10.0, "output_usd_per_1m": 100.0}
-    run(some_calls(60, text=_LONG), stub_model(server, **prices), budget=Budget(0.30))
-    assert server.calls == 29
 
 
 def usage(prompt: int, output: int) -> dict[str, int]:
@@ -380,25 +300,6 @@ def test_a_budget_asks_for_a_longest_reply() -> None:
 
 
 # --- interruption, notebooks, progress ----------------------------------------------------------------------
-
-
-def test_ctrl_c_keeps_what_was_journalled(serve: Serve, tmp_path: Path) -> None:
-    server = serve(lambda _: "85")
-    path = tmp_path / "judgements.jsonl"
-    with Journal(path) as journal, pytest.raises(KeyboardInterrupt):
-
-        def record(row: Judgement) -> None:
-            journal.append(row)
-            if len(journal.latest) == 5:
-                raise KeyboardInterrupt
-
-        run_calls(some_calls(200), stub_model(server), record=record, policy=QUICK)
-    with Journal(path) as journal:
-        kept = len(journal.latest)
-        assert journal.mended == 0
-    assert 5 <= kept < 200
-    assert server.calls < 200
-    gc.collect()  # asyncio complains of the task that was left: here, and not at the end of the session
 
 
 _INTERRUPTED = """
@@ -472,16 +373,6 @@ def test_calls_work_where_an_event_loop_is_already_running(serve: Serve) -> None
     assert [row.verdict for row in asyncio.run(cell())] == [85.0] * 3
 
 
-def test_an_error_reaches_the_notebook(serve: Serve) -> None:
-    server = serve(lambda _: failing(401, "no"))
-
-    async def cell() -> None:
-        run(some_calls(3), stub_model(server))
-
-    with pytest.raises(AuthError):
-        asyncio.run(cell())
-
-
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="sends a signal to this process")
 def test_ctrl_c_in_a_notebook_stops_the_calls(serve: Serve) -> None:
     rows: list[Judgement] = []
@@ -523,15 +414,6 @@ def test_progress_counts_every_row(serve: Serve) -> None:
     assert progress.state(2.0) == "3 of 3 (100%), 1.5 a second, 1 unscored, $0.0033, 0:00 left"
 
 
-def test_progress_says_more_as_it_knows_more() -> None:
-    progress = Progress("judge", 20_000)
-    assert progress.state(1.0) == "0 of 20,000 (0%)"
-    progress.done = 400
-    # 2 a second: 19,600 more take 9,800 s
-    assert progress.state(200.0) == "400 of 20,000 (2%), 2.0 a second, 2:43:20 left"
-    assert progress.state(800.0).startswith("400 of 20,000 (2%), 30.0 a minute, ")
-
-
 def test_progress_is_shown_while_nothing_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr("judgecal.engine.run.time.monotonic", lambda: now)
@@ -544,14 +426,6 @@ def test_progress_is_shown_while_nothing_comes(monkeypatch: pytest.MonkeyPatch) 
 
 def test_no_calls_need_no_key() -> None:
     run_calls([], ModelSpec("gpt", "openai/gpt-4o", key_env="OPENAI_API_KEY"), record=lambda _: None)
-
-
-def test_the_embedded_model_answers_without_a_server() -> None:
-    spec = ModelSpec("embedded", "judgecal/embedded", input_usd_per_1m=0.0, output_usd_per_1m=0.0)
-    row = only(run(some_calls(1), spec))
-    assert row.model_id is not None
-    assert row.model_id.startswith("embedded-")
-    assert row.cost_usd == 0.0
 
 
 # --- stored replies -----------------------------------------------------------------------------------------
@@ -568,18 +442,6 @@ def test_a_stored_reply_is_marked_costs_nothing_and_keeps_its_usage(serve: Serve
     assert (taken.verdict, taken.model_id) == (85.0, "stub-model-2026-01-01")
     assert (taken.prompt_tokens, taken.completion_tokens, taken.cost_usd) == (1000, 50, 0.0)
     assert (taken.attempts, taken.latency_s) == (0, None)
-
-
-def test_another_endpoint_repeat_or_setting_shares_no_answer(serve: Serve, tmp_path: Path) -> None:
-    first, second = serve(lambda _: "85"), serve(lambda _: "70")
-    call = some_calls(1)[0]
-    again = Call(call.key._replace(repeat=1), call.judge, call.messages, call.read)
-    with ReplyCache(tmp_path) as cache:
-        run([call], stub_model(first), cache=cache)
-        assert only(run([call], stub_model(second), cache=cache)).verdict == 70.0
-        assert not only(run([again], stub_model(first), cache=cache)).cached
-        assert not only(run([call], stub_model(first, temperature=0.7), cache=cache)).cached
-        assert only(run([call], stub_model(first), cache=cache)).cached
 
 
 def test_a_reply_without_a_verdict_is_neither_stored_nor_served_and_a_better_one_replaces_it(

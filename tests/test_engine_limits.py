@@ -9,17 +9,7 @@ from typing import Any
 
 import pytest
 
-from judgecal.engine import (
-    Budget,
-    Call,
-    CallFailed,
-    Message,
-    Policy,
-    Progress,
-    Reply,
-    ReplySchema,
-    expected_seconds,
-)
+from judgecal.engine import Call, CallFailed, Message, Policy, Progress, Reply, ReplySchema, expected_seconds
 from judgecal.engine.scheduler import Limiter
 from judgecal.errors import AuthError, JudgecalError
 from judgecal.models import ModelSpec
@@ -319,25 +309,6 @@ def test_an_iterator_that_breaks_ends_the_run_with_its_own_error(drive: Callable
 
     with pytest.raises(LookupError, match="no such item"):
         drive(Server(good), broken())
-
-
-def test_a_budget_lets_a_thousand_wait_and_is_never_overrun(drive: Callable[..., Any]) -> None:
-    server = Server(good)
-    budget = Budget(0.55)  # 500 calls at 0.0011
-    spec = ModelSpec(
-        "stub",
-        "openai/stub",
-        input_usd_per_1m=1.0,
-        output_usd_per_1m=2.0,
-        max_tokens=5000,
-        max_concurrency=512,
-    )
-    rows = drive(server, calls(2000), spec, budget=budget)
-    assert len(rows) == 2000
-    assert budget.spent_usd <= 0.55
-    # A call holds 0.01 at worst, so that the last ones go one by one, and stop when 0.01 is not left.
-    assert 490 <= len(server.started) <= 500
-    assert {row.error.kind for row in rows if row.error} == {"budget"}
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ import pytest
 
 from judgecal.engine import (
     Call,
-    CallFailed,
     CallRunner,
     CallSlots,
     Journal,
@@ -248,9 +247,3 @@ def test_a_failed_reply_is_not_paid_for_again_in_one_call(serve: Serve) -> None:
 
     outcome = asyncio.run(made())
     assert (outcome.failure.kind, server.calls) == ("parse", 1)
-
-
-def test_the_kinds_of_failures_know_the_length() -> None:
-    with pytest.raises(CallFailed) as caught:
-        admitted(Reply("é" * 600_000, "m"))
-    assert (caught.value.kind, caught.value.retry, caught.value.billed) == ("length", False, True)

@@ -47,23 +47,6 @@ def test_the_first_requests_are_out_before_the_last_are_made() -> None:
     assert out_when_the_first_got_its_turn[0] < 64
 
 
-def test_all_places_are_taken_although_starting_is_in_steps() -> None:
-    in_flight = most = 0
-
-    async def work(call: Call) -> None:
-        nonlocal in_flight, most
-        in_flight += 1
-        most = max(most, in_flight)
-        await asyncio.sleep(0.05)
-        in_flight -= 1
-
-    async def main() -> None:
-        await Scheduler(calls(300), work, limiter=Limiter(100, total=300), tick=lambda: None).run()
-
-    asyncio.run(main())
-    assert most == 100
-
-
 @pytest.fixture
 def thawed() -> Iterator[None]:
     assert gc.get_freeze_count() == 0

@@ -3,7 +3,6 @@ ends."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import functools
 import os
@@ -87,17 +86,6 @@ def test_rows_and_their_order_are_those_of_one_process(
     assert len({row["verdict"] for row in with_workers}) > 1
 
 
-def test_a_reply_longer_than_a_pipe_holds_comes_through(for_any_run: None) -> None:
-    def long(index: int) -> Call:
-        fields = "Your input fields are:\n1. `question` (str):\n2. `context` (str):\n"
-        system = f"{fields}Your output fields are:\n1. `answer` (str):"
-        user = f"[[ ## question ## ]]\nq\n\n[[ ## context ## ]]\n{'x' * 100_000} {index}"
-        messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
-        return Call(Key(f"i{index}", "sha", "print", 0), "judge@embedded", lambda: messages, read)
-
-    assert len(run([long(index) for index in range(300)])) == 300
-
-
 def test_where_no_process_can_be_started_the_run_stays_in_this_one(
     monkeypatch: pytest.MonkeyPatch, for_any_run: None
 ) -> None:
@@ -153,13 +141,6 @@ def test_a_worker_that_dies_is_an_error_and_what_was_judged_is_kept(
 
 def command(pid: int) -> str:
     return Path(f"/proc/{pid}/cmdline").read_text()
-
-
-def test_a_notebook_has_workers_too(for_any_run: None) -> None:
-    async def cell() -> list[dict[str, Any]]:
-        return run(calls(300))
-
-    assert [row["item_id"] for row in asyncio.run(cell())] == [f"i{index}" for index in range(300)]
 
 
 _FROM_STDIN = f"""

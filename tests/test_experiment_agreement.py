@@ -20,7 +20,6 @@ from judgecal.experiment.result import JudgeEntry
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.records import Estimate, Failure, Judgement
 from judgecal.report.judges import order_notes
-from judgecal.report.judges_sections import alt_test_note, retest_notes
 from judgecal.scale import Label, Scale
 from judgecal.stats import agreement, alt_test
 from judgecal.workspace import Workspace
@@ -210,12 +209,6 @@ def test_a_word_that_the_card_does_not_list_is_only_wrong(workspace: Workspace) 
     assert human.advantage_probability == pytest.approx(2 / 3)
 
 
-def test_the_best_case_is_by_group() -> None:
-    gold, verdicts = [1, 0] * 12, [1, None] * 12
-    found = best_case(gold, verdicts, scale="binary", metric="accuracy", groups=[i // 2 for i in range(24)])
-    assert (found.value, found.n, found.n_groups) == (1.0, 24, 12)
-
-
 # --- in words
 
 
@@ -234,22 +227,3 @@ def test_an_order_that_turns_is_said() -> None:
     crossing = [ends(str(i), 0.5 + 0.01 * i, 0.9 - 0.01 * i) for i in range(4)]
     notes = list(order_notes(crossing, "m"))
     assert len(notes) == 6 and notes[-1] == "The same goes for 1 more pair."
-
-
-def test_repeats_and_raters_in_words(gold: GoldSet) -> None:
-    verdicts: list[list[Label | None]] = [[100.0, 100.0], [60.0, 100.0], [0.0, 10.0]] * 40
-    table, column = judged(gold, verdicts, cached=True)
-    judge = judge_entry(table, column)
-    assert judge.retest is not None
-    shown = "\n".join(retest_notes("j", judge.retest))
-    assert "j over 2 repeats: the same verdict in 66.7 [" in shown
-    assert "flip rate 33.3 [" in shown and "within-item SD 20.4 (0.204 of the range)" in shown
-    assert "j: every reply came from the store" in shown
-    # Once calibrated the first repeat says what both raters say.
-    human = alt_test_entry(table, column)
-    assert alt_test_note(human) == (
-        "passes the alternative annotator test at an allowance of 10 points (2 raters; three raters or more "
-        "are advised)."
-    )
-    few = dataclasses.replace(human, reason="nobody", left_out={"ann": "7 items"})
-    assert alt_test_note(few) == "takes no alternative annotator test: nobody (ann: 7 items)."

@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from judgecal.experiment.judgements import StoredVerdicts, stored_notes, whole_items
-from judgecal.judges import item_inputs
-from judgecal.records import Context, Failure, Item, Judgement
+from judgecal.records import Failure, Judgement
 from judgecal.scale import Scale
-from tests.support.command import Run, one_object, write_signature
+from tests.support.command import Run, one_object
 
 CODE = """def relevant(chunk: str, question: str) -> bool:
     if chunk == "broken":
@@ -48,12 +47,6 @@ def test_scales_of_means() -> None:
         str(Scale.parse(text).of_means) for text in ("binary", "ordinal:0:3", "points:0:5:0.5", "percentage")
     ]
     assert found == ["points:0:1", "points:0:3", "points:0:5", "percentage"]
-
-
-def test_an_item_of_one_context_shows_it_as_its_chunk() -> None:
-    item = Item("i", "g", "q", "a", contexts=(Context("only"),))
-    assert item_inputs(["chunk"], item) == {"chunk": "only"}
-    assert item_inputs(["chunk"], replace(item, contexts=(Context("one"), Context("two")))) == {"chunk": ""}
 
 
 def table(folder: Path, n: int = 60) -> Path:
@@ -149,27 +142,6 @@ def test_words_on_several_contexts_have_no_mean(judgecal: Run, workspace_dir: Pa
     (workspace_dir / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in single))
     assert judgecal("gold", "import", "t.jsonl", "--as", "single", *common).code == 0
     assert judgecal("score", "--judge", "kinds.py:kind@python", "--gold", "single").code == 0
-
-
-def test_a_prompt_is_trained_by_labels_of_single_contexts(judgecal: Run, workspace_dir: Path) -> None:
-    write_signature(workspace_dir, "rel", "question,chunk", 'Literal["yes", "no"]')
-    file = table(workspace_dir)
-    common = (
-        "gold",
-        "import",
-        file,
-        "--col",
-        "question=q",
-        "--col",
-        "answer=a",
-        "--col",
-        "contexts=c",
-        "--col",
-        "item=id",
-    )
-    assert judgecal(*common, "--as", "whole", "--label", "share", "--scale", "fraction").code == 0
-    ran = judgecal("optimize", "--signature", "rel", "--model", "embedded", "--gold", "whole")
-    assert ran.code == 2 and "trained by labels of single contexts" in ran.err
 
 
 # --- stored replies

@@ -259,24 +259,6 @@ def test_a_journal_is_resumed_and_planned(gold: GoldSet, workspace: Workspace, t
     assert len(path.read_text().splitlines()) == 24
 
 
-def test_a_torn_line_is_cut_off_and_said(
-    gold: GoldSet, workspace: Workspace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    judge = PromptJudge("correctness_v3@embedded", workspace=workspace)
-    path = tmp_path / "judgements.jsonl"
-    with open_journal(path, QUIET) as journal:
-        whole = run_trials([judge], gold.items[:3], journal=journal, options=QUIET)
-    path.write_bytes(path.read_bytes()[:-20])  # killed in mid-write
-    torn = path.read_bytes()
-    assert len(stored_rows(path).latest) == 2
-    assert path.read_bytes() == torn  # to look at it changes nothing
-    with open_journal(path, RunOptions()) as journal:
-        rows = run_trials([judge], gold.items[:3], journal=journal, options=QUIET)
-    assert "the last line was incomplete" in capsys.readouterr().err
-    assert [row.verdict for row in rows] == [row.verdict for row in whole]
-    assert len(path.read_text().splitlines()) == 3
-
-
 @pytest.mark.parametrize(
     ("options", "stored"),
     [

@@ -11,7 +11,7 @@ import pytest
 from judgecal.engine import Journal, Progress
 from judgecal.errors import InputError
 from judgecal.experiment import RunOptions, plan_calls, require_keys, run_trials, stored_rows
-from judgecal.judges import JudgeAdapter, PromptJudge, item_inputs, judge_named
+from judgecal.judges import PromptJudge, item_inputs, judge_named
 from judgecal.judges.chat import neutralised
 from judgecal.models import ModelSpec
 from judgecal.records import Item, Judgement
@@ -40,20 +40,6 @@ def test_messages_are_the_adapters_byte_for_byte(judge: PromptJudge, text: str, 
     demos_shown, shown = map(neutralised, judge.demos), item_inputs(judge.signature.inputs, item)
     wanted = dspy.ChatAdapter().format(judge.compiled, list(demos_shown), neutralised(shown))
     assert judge.messages(item) == wanted
-
-
-def test_an_adapter_that_does_more_is_asked_each_time(
-    judge: PromptJudge, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = JudgeAdapter.format_user_message_content
-
-    def twice(self: JudgeAdapter, *args: object, **more: object) -> str:
-        text = real(self, *args, **more)
-        return f"{text}\n{text}"
-
-    monkeypatch.setattr(JudgeAdapter, "format_user_message_content", twice)
-    content = judge.messages(an_item("Paris"))[-1]["content"]
-    assert content.count("Paris\n") == 2 * len(judge.signature.inputs)
 
 
 def test_the_time_of_a_plan_comes_from_the_journal(judge: PromptJudge, tmp_path: Path) -> None:

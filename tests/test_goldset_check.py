@@ -3,11 +3,8 @@ speed."""
 
 from __future__ import annotations
 
-import gc
 import json
-import random
 import shutil
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -246,12 +243,6 @@ def test_leaks_into_signatures_and_programs(tmp_path: Path) -> None:
     assert not found(gold, "leak")  # without a workspace nothing is searched
 
 
-def test_the_shipped_signatures_leak_nothing_of_the_starter() -> None:
-    root = Path(__file__).resolve().parents[1]
-    workspace = Workspace(root, root / "experiments")
-    assert not found(load_gold("starter", workspace=workspace), "leak", workspace=workspace)
-
-
 def test_explained_findings_carry_the_reason(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path, tmp_path / "experiments")
     gold = build([item("1", "x")], explained={"thin_split": "by design"})
@@ -295,55 +286,6 @@ def test_lines_of_ratings(workspace_dir: Path) -> None:
     (folder / "ratings.jsonl").write_text("\n".join(rows), encoding="utf-8")
     gold = load_gold("lined", workspace=Workspace(workspace_dir, workspace_dir / "experiments"))
     assert found(gold, "off_step")[0].where == "ratings.jsonl:3"
-
-
-@pytest.mark.parametrize("case", ["random", "one template", "one group"])
-def test_four_times_the_items_take_about_four_times_as_long(case: str, tmp_path: Path) -> None:
-    """Sixteen times would be quadratic: this thread's CPU time of 4,000 items beside that of 1,000."""
-    draw = random.Random(0)
-    words = ["w" + "".join(draw.choices("abcdefghij", k=5)) for _ in range(3000)]
-
-    def text(n: int) -> str:
-        return " ".join(draw.choices(words, k=n))
-
-    template = "Please tell me what the thing called {} does in the whole machine of the mill"
-    made = {
-        "random": lambda n: item(str(n), text(25), group=f"g{n // 2}", question=f"what {text(9)}"),
-        "one template": lambda n: item(
-            str(n), "yes", group=f"g{n}", question=template.format(draw.choice(words))
-        ),
-        "one group": lambda n: item(str(n), text(20)),
-    }
-    (tmp_path / "signatures").mkdir()
-
-    def seconds(n_items: int) -> float:
-        gold = build([made[case](n) for n in range(n_items)])
-        gc.collect()
-        gc.disable()  # a collection goes through all that other tests have left: it would be most of the time
-        try:
-            start = time.thread_time()
-            check_gold(gold, workspace=Workspace(tmp_path, tmp_path / "experiments"))
-            return time.thread_time() - start
-        finally:
-            gc.enable()
-
-    seconds(100)  # what is loaded on first use
-    best = {
-        n_items: min(seconds(n_items) for _ in range(2)) for n_items in (4_000, 1_000)
-    }  # of a shared machine
-    assert best[4_000] < max(14.0 * best[1_000], 60.0)  # a machine under load measures nothing finer
-
-
-@pytest.mark.parametrize("piece", [".", ". \n", ".    ", "Dr. ", "5. ", "a.\n\n", "!?", "\n", '."'])
-def test_the_sentences_of_a_long_text_are_counted_in_time_to_its_length(piece: str) -> None:
-    def seconds(size: int) -> float:
-        text = piece * (size // len(piece)) + "x"
-        start = time.thread_time()
-        sentences(text)
-        return time.thread_time() - start
-
-    took = min(seconds(30_000), seconds(30_000))
-    assert seconds(300_000) <= max(20.0 * took, 5.0)
 
 
 def test_questions_in_two_splits_reach_the_notes_of_what_decides(judgecal: Run, workspace_dir: Path) -> None:

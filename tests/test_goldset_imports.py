@@ -6,12 +6,11 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import datasets
-import polars as pl
 import pytest
 
 from judgecal.errors import InputError
@@ -26,10 +25,8 @@ from judgecal.goldset import (
     split_counts,
     write_gold,
 )
-from judgecal.goldset.load import content_sha
 from judgecal.records import Context, Item, Rating, Turn
 from judgecal.scale import Scale
-from judgecal.tables import open_source
 from judgecal.workspace import Workspace
 from tests.support.command import Run
 from tests.support.hub import hub_folder, keep_off_the_hub
@@ -205,41 +202,6 @@ def test_nominal_collects_its_categories(place: Workspace) -> None:
     assert 'categories = ["a", "b"]' in (gold.path / "card.toml").read_text(encoding="utf-8")
 
 
-def test_jsonl_with_lists_numbers_and_half_a_surrogate(place: Workspace) -> None:
-    rows = [
-        {"q": "Q1", "a": "cut \ud83d", "ref": ["x", "y"], "x": True, "g": 7},
-        {"q": "Q2", "a": None, "ref": None, "x": 0},
-    ]
-    text = "\n".join(json.dumps(row) for row in rows)
-    gold = run(place, text, file="t.jsonl", labels=("x",), reference="ref").gold
-    assert gold.items[0].reference_answers == ("x", "y") and gold.items[0].answer == "cut \ud83d"
-    assert gold.items[1].answer == "" and list(gold.labels.values()) == [1.0, 0.0]
-
-
-def test_json_says_which_array_it_took(place: Workspace) -> None:
-    rows = [{"q": "Q1", "a": "A", "human": {"ok": True}}, {"q": "Q2", "a": "B", "human": {"ok": None}}]
-    text = json.dumps({"version": 1, "data": {"items": rows}})
-    done = run(place, text, file="t.json", labels=("human.ok",))
-    assert list(done.gold.labels.values()) == [1.0] and done.gold.raters == ("human.ok",)
-    assert done.notes[0].endswith("t.json: took the array data.items (2 objects)")
-    assert done.gold.card.source == "t.json, the array data.items (2 objects)"
-
-
-def test_parquet_with_a_list_of_references(place: Workspace) -> None:
-    frame = pl.DataFrame(
-        {"i": [7, 8], "q": ["Q", "Q"], "a": ["A", None], "ref": [["x", "y"], None], "x": [4, 0]}
-    )
-    frame.write_parquet(place.root / "t.parquet")
-    columns = Columns("q", "a", labels=("x",), reference="ref", item="i")
-    options = {"columns": columns, "scale": "ordinal:0:4", "workspace": place}
-    gold = import_gold(place.root / "t.parquet", name="new", **options).gold
-    assert [(item.item_id, item.answer, item.reference_answers) for item in gold.items] == [
-        ("7", "A", ("x", "y")),
-        ("8", "", ()),
-    ]
-    assert list(gold.labels.values()) == [4.0, 0.0] and gold.card.source == "t.parquet"
-
-
 def test_rows_without_lines_are_named_as_rows(place: Workspace) -> None:
     rows = [{"i": 1, "q": "Q", "a": "A", "x": "yes"}, {"i": 1, "q": "Q", "a": "A", "x": "perhaps"}]
     found = refused(place, json.dumps(rows), file="t.json", labels=("x",), item="i")
@@ -273,12 +235,6 @@ def test_the_card_of_a_data_set(place: Workspace, tmp_path: Path, monkeypatch: p
     again = import_gold(f"hf:{folder}:train", name="new", workspace=place, replace=True, **options)
     assert again.gold.card.licence == "mit", "the licence that nobody had written gives way"
     assert "hf:name:train" in again.gold.card.made_by and str(tmp_path) not in again.gold.card.source
-
-
-def test_notes_of_the_reading_come_first(place: Workspace) -> None:
-    done = run(place, 'q\ta\tx\nQ\t"A" song\tyes\nQ\tB\t\n', file="t.tsv", labels=("x",))
-    assert "the cells are not quoted (see line 2)" in done.notes[0] and "1 of 2 items" in done.notes[1]
-    assert done.gold.items[0].answer == '"A" song'
 
 
 def test_a_set_is_replaced_only_on_demand_and_keeps_what_people_wrote(place: Workspace) -> None:
@@ -358,54 +314,6 @@ def test_write_gold_round_trip(place: Workspace) -> None:
     assert load_gold("odd", workspace=place) == gold
 
 
-SHARED: dict[str, tuple[str, str, dict[str, Any], tuple[int, int]]] = {
-    "binary": (
-        "semeval2013/scientsbank_train.csv",
-        "binary",
-        {
-            "labels": ("label",),
-            "gold_label": "label",
-            "mapping": {"correct": "yes", "contradictory": "no", "incorrect": "no"},
-        },
-        (4969, 135),
-    ),
-    "nominal": ("semeval2013/scientsbank_train.csv", "nominal", {"labels": ("label",)}, (4969, 135)),
-    "percentage": ("saf/training_english.csv", "percentage", {"labels": ("score_percent",)}, (1476, 18)),
-    "large": (
-        "evouna/nq.csv",
-        "binary",
-        {"labels": ("correct",), "system": "system", "reference_separator": "/"},
-        (15098, 3020),
-    ),
-}
-
-
-@pytest.mark.shared_data
-@pytest.mark.parametrize("case", SHARED)
-def test_public_data(place: Workspace, case: str) -> None:
-    file, scale, options, (n_items, n_groups) = SHARED[case]
-    if not (DATA / file).exists():
-        pytest.skip(f"the public data set {file} is not beside the checkout")
-    mapping = options.get("mapping")
-    columns = Columns(
-        "question",
-        "answer",
-        reference="reference_answer",
-        item="item_id",
-        group="group",
-        **{key: value for key, value in options.items() if key != "mapping"},
-    )
-    gold = import_gold(
-        DATA / file, name="shared", columns=columns, scale=scale, workspace=place, mapping=mapping
-    ).gold
-    assert (len(gold.items), gold.n_groups(gold.items)) == (n_items, n_groups)
-    assert len(gold.labels) == n_items
-    if case == "binary":
-        assert sum(label == 1.0 for label in gold.labels.values()) == 2008
-    if case == "nominal":
-        assert gold.scale.categories == ("contradictory", "correct", "incorrect")
-
-
 # --- labels on a scale that is not theirs
 
 
@@ -445,28 +353,6 @@ def test_labels_in_a_small_part_of_their_scale_are_refused(
     assert run(place, graded(labels), name="right", scale=fits, labels=("x",)).n_items == len(labels)
 
 
-@pytest.mark.parametrize(
-    ("labels", "scale", "fits"),
-    [
-        ([0, 2.5, 3, 4.5] * 3, "ordinal:0:5", "points:0:5:0.5"),
-        ([10, 55, 85] * 4, "ordinal:0:5", "percentage"),
-        ([1, 3, 5] * 4, "fraction", "ordinal:1:5"),
-        ([0, 2, 3] * 4, "binary", "ordinal:0:3"),
-    ],
-)
-def test_labels_off_their_scale_are_told_the_one_that_fits(
-    place: Workspace, labels: list[object], scale: str, fits: str
-) -> None:
-    problem = refused(place, graded(labels), scale=scale, labels=("x",))[0]
-    assert f"of 12 labels are none of the scale {scale}: --scale {fits} fits them all" in problem
-    assert run(place, graded(labels), scale=fits, labels=("x",)).n_items == 12
-
-
-def test_a_slip_of_the_pen_is_told_by_its_line_alone(place: Workspace) -> None:
-    problems = refused(place, graded([0, 1, 2, 3, 4, 50] * 1 + [3] * 20), scale="ordinal:0:5", labels=("x",))
-    assert len(problems) == 1 and "t.csv:7: column 'x': 50 lies outside 0..5" in problems[0]
-
-
 def test_fractions_that_are_all_small_are_right(place: Workspace) -> None:
     gold = run(place, graded([0.01, 0.05, 0.1] * 4), scale="fraction", labels=("x",)).gold
     assert max(gold.labels.values()) == 10.0 and gold.card.explained == {
@@ -487,15 +373,6 @@ def test_points_go_out_and_come_back_with_their_step(place: Workspace) -> None:
     )
 
 
-def test_the_account_holds_columns_without_a_label(place: Workspace) -> None:
-    folder = place.root
-    rows = "".join(f"i{n},Q{n},A{n},{n % 2},\n" for n in range(30))
-    (folder / "t.csv").write_text(f"i,q,a,ann,bob\n{rows}", encoding="utf-8")
-    columns = Columns("q", "a", item="i", labels=("ann", "bob"))
-    found = import_gold(folder / "t.csv", name="empty", workspace=place, columns=columns, scale="binary")
-    assert found.raters == {"ann": 30, "bob": 0} and "no row has a label in column bob" in found.notes
-
-
 def test_a_table_that_cannot_be_read_is_not_said_to_lack_options(judgecal: Run, workspace_dir: Path) -> None:
     (workspace_dir / "t.xlsx").write_bytes(b"no workbook")
     ran = judgecal("gold", "import", "t.xlsx", "--as", "new", "--label", "l", "--scale", "binary")
@@ -508,40 +385,6 @@ def test_what_stands_beside_a_table_names_its_columns(judgecal: Run, workspace_d
     (workspace_dir / "t.csv.columns.json").write_text(json.dumps(beside), encoding="utf-8")
     ran = judgecal("gold", "import", "t.csv", "--as", "new", "--label", "l", "--scale", "binary")
     assert ran.code == 0, ran.err
-
-
-LONG = 20_000  # characters of an answer
-
-
-def rows(n: int, *, raters: int = 1) -> Iterator[dict[str, Any]]:
-    """Rows with long answers, none like another; with several raters each item has so many rows."""
-    for place in range(n // raters):
-        answer = f"{place} ".ljust(LONG, "abcdefgh"[place % 8])
-        for rater in range(raters):
-            yield {
-                "id": f"row {place}",
-                "q": f"Q{place}",
-                "a": answer,
-                "who": f"r{rater}",
-                "x": (place + rater) % 2,
-            }
-
-
-def write(path: Path, n: int, *, raters: int = 1) -> None:
-    if path.suffix == ".parquet":
-        pl.DataFrame(list(rows(n))).write_parquet(path)
-    elif path.suffix == ".csv":
-        cells = "\n".join(",".join(map(str, row.values())) for row in rows(n, raters=raters))
-        path.write_text(f"id,q,a,who,x\n{cells}\n")
-    else:
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows(n, raters=raters)))
-
-
-@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
-def test_long_rows_come_in_small_pieces(tmp_path: Path, ending: str) -> None:
-    write(tmp_path / f"t.{ending}", 900)
-    sizes = [len(piece.rows) for piece in open_source(tmp_path / f"t.{ending}").pieces()]
-    assert sum(sizes) == 900 and max(sizes) <= 300
 
 
 COUNTED: dict[str, tuple[str, dict[str, Any], str]] = {
@@ -576,17 +419,6 @@ def test_what_is_counted_while_reading_is_what_the_set_holds(place: Workspace, c
     )
 
 
-def test_the_sha_takes_no_notice_of_line_ends(place: Workspace) -> None:
-    (place.root / "t.csv").write_text("q,a,x\nQ1,A,yes\nQ2,B,no\n")
-    folder = run(place, labels=("x",)).path
-    before = content_sha(folder)
-    items = folder / "items.jsonl"
-    items.write_bytes(items.read_bytes().replace(b"\n", b"\r\n"))
-    assert content_sha(folder) == before
-    items.write_bytes(items.read_bytes() + b"\r")
-    assert content_sha(folder) != before
-
-
 class Stopped(Exception):
     """What ends an import in the middle."""
 
@@ -612,16 +444,6 @@ def test_an_import_that_ends_in_the_middle_leaves_nothing(
         run(place, labels=("x",), replace=True)
     assert load_gold("new", workspace=place) == old
     assert [path.name for path in place.gold.iterdir()] == ["new"], "nothing is left beside the set"
-
-
-def test_very_many_problems_of_one_cause_are_one_message_and_all_counted(place: Workspace) -> None:
-    lines = "".join(f"Q{n},A{n},{'maybe' if n % 2 else ''}\n" for n in range(24_000))
-    (place.root / "t.csv").write_text(f"q,a,x\n{lines}\n")
-    with pytest.raises(InputError) as error:
-        run(place, labels=("x",))
-    assert len(error.value.problems) == 1
-    assert "'maybe' is none of yes/no" in error.value.problems[0]
-    assert "and 11,997 more" in error.value.problems[0]
 
 
 def test_names_that_no_file_can_hold_are_told_by_their_line(place: Workspace) -> None:

@@ -17,9 +17,8 @@ import pytest
 from judgecal.engine import Journal
 from judgecal.errors import InputError
 from judgecal.experiment import RunOptions, plan_calls, run_trials
-from judgecal.judges import JudgeName, RecordedJudge, item_inputs, judge_named, local_judges, units_of
+from judgecal.judges import JudgeName, item_inputs, judge_named, local_judges, units_of
 from judgecal.records import Context, Item, Judgement, Turn
-from judgecal.scale import Scale
 from judgecal.workspace import Workspace, find_workspace
 from tests.support.command import Ran, Run
 from tests.support.hostile_code import CLASSES, WHATS
@@ -248,14 +247,6 @@ def test_a_function_is_judged_once_and_costs_nothing(workspace: Workspace, tmp_p
     assert changed.fingerprint != judge.fingerprint
 
 
-def test_a_reason_stands_beside_the_verdict(workspace: Workspace) -> None:
-    judge = python_judge(
-        workspace, "answer: str) -> tuple[bool, str]:\n    return False, f'{answer} is wrong'"
-    )
-    (row,) = run_trials([judge], [ITEM], journal=Journal(None), options=QUIET)
-    assert (row.verdict, row.reasoning, row.error) == (0.0, "Paris is wrong", None)
-
-
 ASYNC = """answer: str, question: str) -> bool | None:
     global here, most
     here += 1
@@ -336,12 +327,6 @@ def test_the_users_own_ctrl_c_ends_a_judge_that_swallows_its_cancelling(workspac
     assert time.monotonic() - start < 4.0
 
 
-def test_a_recorded_judge_has_what_every_judge_has() -> None:
-    judge = RecordedJudge("gpt-4@2024", Scale.parse("binary"), "0" * 16)
-    assert (judge.kind, judge.unit, judge.model, judge.signature) == ("recorded", "item", None, None)
-    judge.check_items([ITEM])
-
-
 # --- every command ------------------------------------------------------------------------------------------
 
 OVERLAP = '''"""A check of one's own."""
@@ -415,11 +400,3 @@ def test_a_lock_of_a_function_judges_rows_until_its_file_changes(judgecal: Run, 
     ran = judgecal("gate", "--lock", "python.json")
     assert ran.code == 2 and "its code has changed since it was locked" in ran.err
     assert judgecal("gate", "--lock", "local.json").code == 0
-
-
-def test_a_judge_of_chunks_needs_contexts(judgecal: Run, workspace_dir: Path) -> None:
-    (workspace_dir / "chunks.py").write_text(
-        "def one(chunk: str) -> bool:\n    return True\n", encoding="utf-8"
-    )
-    ran = judgecal("score", "--judge", "chunks.py:one@python")
-    assert ran.code == 2 and "asks for chunk" in ran.err

@@ -3,7 +3,6 @@ be."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from judgecal.judges import JudgeName, PythonJudge, judge_named
 from judgecal.judges.function import load_function
 from judgecal.records import Item
 from judgecal.workspace import Workspace, find_workspace
-from tests.support.command import Run
 
 ITEM = Item("i", "g", "q?", "a longer answer")
 SHORT = '''"""Whether an answer is short."""
@@ -131,18 +129,6 @@ def test_settings_that_cannot_be_are_one_message_with_the_nearest(workspace: Wor
         judge_named("exact_match(overlap=0.2)@local")
 
 
-def test_a_judge_with_settings_runs_through_score_and_select(judgecal: Run, workspace_dir: Path) -> None:
-    (workspace_dir / "checks.py").write_text(SHORT, encoding="utf-8")
-    judges = ("--judge", "checks.py:short(words=20)@python", "--judge", "checks.py:short@python")
-    ran = judgecal("score", *judges, "--name", "two", "--limit", "40", "--json")
-    assert ran.code == 0, ran.err
-    assert [one["judge"] for one in json.loads(ran.out)["judges"]] == list(judges[1::2])
-    ran = judgecal("select", "two", "--allow-below-floor", "-o", "judge.lock.json", "--json")
-    assert ran.code == 0, ran.err
-    lock = json.loads((workspace_dir / "judge.lock.json").read_text(encoding="utf-8"))
-    assert lock["fingerprint"] == judge_named(lock["judge"]).fingerprint
-
-
 def test_a_locked_judge_with_settings_is_held_against_its_lock_before_it_is_run(workspace: Workspace) -> None:
     judge = short(workspace, "(words=3)")
     name = JudgeName.parse(judge.name)
@@ -150,16 +136,3 @@ def test_a_locked_judge_with_settings_is_held_against_its_lock_before_it_is_run(
     (workspace.root / "checks.py").write_text("1 / 0\n", encoding="utf-8")
     with pytest.raises(InputError, match="its code has changed since it was locked"):
         PythonJudge(name, workspace=workspace, locked=judge.fingerprint)
-
-
-def test_a_rule_is_set_in_its_name(judgecal: Run, workspace_dir: Path) -> None:
-    path = workspace_dir / "gold" / "starter" / "items.jsonl"
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    held = [
-        {**row, "expect": {"include": ["HEMS", "EMS"]}, "answer": f"{row['answer']} HEMS"} for row in rows
-    ]
-    path.write_text("".join(f"{json.dumps(row)}\n" for row in held), encoding="utf-8")
-    ran = judgecal("score", "--judge", "include(match=phrase)@local", "--name", "rules", "--json")
-    assert ran.code == 0, ran.err
-    journal = (workspace_dir / "experiments" / "rules" / "judgements.jsonl").read_text(encoding="utf-8")
-    assert {json.loads(line)["verdict"] for line in journal.splitlines() if "include" in line} == {50.0}

@@ -9,7 +9,7 @@ import pytest
 from judgecal.errors import InputError
 from judgecal.judges.suite import Suite, list_suites, load_suite
 from judgecal.signatures import list_signatures, load_signature
-from judgecal.workspace import Workspace, find_workspace, init_workspace
+from judgecal.workspace import Workspace, find_workspace
 
 
 @pytest.fixture
@@ -106,9 +106,3 @@ def test_every_problem_of_a_suite_is_listed(workspace: Workspace) -> None:
 def test_an_unknown_suite_names_the_nearest(workspace: Workspace) -> None:
     with pytest.raises(InputError, match="unknown suite 'mosiac': did you mean mosaic"):
         load_suite("mosiac", workspace=workspace)
-
-
-def test_a_new_workspace_has_the_suites(tmp_path: Path) -> None:
-    made = init_workspace(tmp_path / "new")
-    assert "mosaic" in list_suites(made)
-    assert (made.signatures / "mosaic" / "safety.py").is_file()

@@ -34,12 +34,6 @@ BANNED_NAMES = ("utils", "common", "helpers", "core", "manager")
 # What works on arrays and rows alone: no model, no file of the user's.
 PURE = {"stats": ("errors", "scale", "records", "stats")}
 
-# What is still to be mended: lists that may only become shorter. A name that is mended leaves its list.
-MODULES = {}
-"""Modules named `*_text.py`: a second hand-written text of a result."""
-IMPORT_CIRCLES = {}
-"""Modules that import each other, each circle as their sorted names."""
-
 MODULES = {
     ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix("__init__").removesuffix("."): path
     for path in sorted(PACKAGE.rglob("*.py"))
@@ -331,10 +325,3 @@ TABLE = {"one": "run:make"}
         "judgecal.desk.server",
         "judgecal.rag.evaluation.run",
     ]
-
-
-@pytest.mark.parametrize(
-    ("name", "layer"), [("judgecal.cli.app", "cli"), ("judgecal.stats", "stats"), ("dspy.LM", None)]
-)
-def test_layer_of_a_name(name: str, layer: str | None) -> None:
-    assert layer_of(name) == layer

@@ -235,18 +235,6 @@ def test_notes_are_quoted_short_harmless_and_with_another_s_label(workspace: Wor
 # --- a judge of chunks beside labels
 
 
-def test_a_judge_of_chunks_is_held_against_a_set_with_an_item_a_chunk(
-    judgecal: Run, workspace: Workspace
-) -> None:
-    made(workspace, "chunk")
-    found = one_object(
-        judgecal("score", "--gold", "made", "--judge", "judged@embedded", "--split", "all", "--json")
-    )
-    (judge,) = found["judges"]
-    assert (judge["n"], judge["n_unscored"]) == (2 * N_QUESTIONS, 0)
-    assert judge["agreement"]["accuracy"]["value"] == 0.0  # people are turned round here
-
-
 def test_items_with_several_contexts_or_none_are_named(judgecal: Run, workspace: Workspace) -> None:
     rows = chunk_rows()
     rows[3]["contexts"] = [{"text": "one"}, {"text": "two"}]

@@ -129,17 +129,6 @@ def _is_recorded(workspace: Workspace, found: Mapping[str, Any], served: StubSer
 
 
 @pytest.mark.parametrize("optimizer", REFLECTING)
-def test_the_embedded_model_is_optimised_by_another(
-    judgecal: Run, workspace: Workspace, gold: GoldSet, served: StubServer, optimizer: str
-) -> None:
-    more = ("--model", "embedded", "--reflection-model", "writer", "--limit", "9")
-    found = one_object(judgecal(*argv(optimizer, *more)))
-    assert served.calls > 0 and not any(of_judge(body) for body in served.bodies)
-    assert found["usd"] == pytest.approx(served.calls * USD_A_CALL)
-    assert sum(one["rated_in_training"] for one in found["dev"]["candidates"]) > 0
-
-
-@pytest.mark.parametrize("optimizer", REFLECTING)
 def test_the_embedded_model_cannot_write(
     judgecal: Run, workspace: Workspace, gold: GoldSet, optimizer: str
 ) -> None:
@@ -156,16 +145,6 @@ def test_who_writes_nothing_needs_no_writer(judgecal: Run, gold: GoldSet) -> Non
         ran = judgecal(*argv(optimizer, "--model", "embedded", "--reflection-model", "gpt-4o"))
         assert ran.code == 2
         assert "writes no instructions" in ran.err and "mipro, gepa, simba" in ran.err
-
-
-def test_the_writer_is_part_of_the_experiment(
-    judgecal: Run, workspace: Workspace, gold: GoldSet, served: StubServer
-) -> None:
-    slugs = {
-        one_object(judgecal(*argv("gepa", "--limit", "6", *more)))["experiment"]
-        for more in ((), ("--reflection-model", "writer"))
-    }
-    assert len(slugs) == 2
 
 
 # --- what can go wrong
@@ -333,26 +312,3 @@ def test_a_writer_may_leave_the_markers_out(
     served.script = lambda body: model(body) if of_judge(body) else f"```\nRate it. {PHRASE}\n```"
     found = one_object(judgecal(*argv(optimizer, "--no-final")))
     assert found["dev"]["after"]["macro_agreement"]["value"] == 1.0
-
-
-@pytest.mark.parametrize("optimizer", REFLECTING)
-@pytest.mark.parametrize("limit", ["2", "4"])
-def test_a_handful_of_train_items_is_enough(
-    judgecal: Run, workspace: Workspace, gold: GoldSet, served: StubServer, optimizer: str, limit: str
-) -> None:
-    # One question alone cannot be cut in two, and two groups a split are the least that `optimize` takes.
-    ran = judgecal(*argv(optimizer, "--limit", limit, "--no-final"))
-    assert ran.code == 0, ran.err
-
-
-def test_text_says_who_wrote_and_what_it_may_take(
-    judgecal: Run, workspace: Workspace, gold: GoldSet, served: StubServer
-) -> None:
-    words = [word for word in argv("gepa", "--reflection-model", "writer") if word != "--json"]
-    plan = judgecal(*words, "--dry-run").said
-    assert re.search(r"gepa itself makes at most \d+ of the judge's model and at most \d+ of writer", plan)
-    text = judgecal(*words, "--full").said
-    assert text.startswith("Take the optimised judge: it agrees better with people. On test")
-    assert "optimizer gepa (instructions by writer), on " in text
-    assert "(0 demos, new instructions)" in text
-    assert "|reflection:writer|" in text

@@ -236,12 +236,6 @@ def test_a_judge_that_obeys_who_asks_for_marks_is_mended_and_one_that_no_prompt_
         assert "no person labelled it" in words
 
 
-def test_without_probes_nothing_changes(judgecal: Run) -> None:
-    result = one_object(judgecal("optimize", "--no-final", "--name", "o", "--json"))
-    assert result["probes"] is None
-    assert all(not candidate["name"].startswith("probed") for candidate in result["dev"]["candidates"])
-
-
 def test_fewer_broken_probes_on_test_are_a_reason_to_take_it_unless_agreement_falls(judgecal: Run) -> None:
     from dataclasses import replace
 

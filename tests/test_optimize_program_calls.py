@@ -16,7 +16,6 @@ import pytest
 from judgecal.engine import Budget, Policy, ReplyCache
 from judgecal.errors import AuthError, BudgetError, JudgecalError
 from judgecal.models import ModelSpec
-from judgecal.optimize.compiling import _Barless
 from judgecal.optimize.program_calls import (
     CallLog,
     ProgramCall,
@@ -212,13 +211,6 @@ def test_what_another_try_can_mend_is_tried_again(serve: Serve, tmp_path: Path) 
     assert [kind and kind["kind"] for kind in kinds] == ["server", None]
 
 
-def test_a_line_that_is_no_call_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "calls.jsonl"
-    path.write_text('{"key": "a"}\n')
-    CallLog(path, "gepa")
-    assert "calls.jsonl:1: no call can be read from this line" in capsys.readouterr().err
-
-
 def test_stored_replies_are_shared_with_the_judges(serve: Serve, tmp_path: Path) -> None:
     from judgecal.engine.cache import cache_key
     from judgecal.engine.calls import Reply
@@ -257,16 +249,6 @@ def test_a_writer_has_room_for_instructions(
 ) -> None:
     written = reflection_spec(ModelSpec("a", "b/c", max_tokens=max_tokens, reply_limit=reply_limit))
     assert written.max_tokens == room
-
-
-def test_bars_are_left_out_and_nothing_else() -> None:
-    import io
-
-    real = io.StringIO()
-    stream = _Barless(real)
-    for text in ("\r 1/2", "\r 2/2", "\n", "a warning\n", "printed", "\n", "\x1b[A", ""):
-        stream.write(text)
-    assert real.getvalue() == "a warning\nprinted\n"
 
 
 def test_known_spending_counts_whatever_else_of_its_line_is_damaged(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ import pytest
 from judgecal.engine.calls import CallFailed
 from judgecal.engine.transport import embedded as transport
 from judgecal.goldset import GoldSet, load_gold
-from judgecal.models.embedded import engine as embedded_engine
 from judgecal.optimize import Candidate, Training
 from judgecal.optimize.optimizers import candidates
 from judgecal.optimize.result import Choice
@@ -150,28 +149,6 @@ def test_where_nothing_is_better_the_judge_stays(
     assert text.startswith("○ cannot tell · Keep the judge as it is.\nNo candidate was better on")
     assert found["instructions_changed"] is False
     assert program(workspace, found)["judgecal"]["trained_on"] == []
-
-
-def test_fewshot_keeps_stdout_clean(judgecal: Run, gold: GoldSet, workspace: Workspace) -> None:
-    ran = judgecal("optimize", "--gold", "harsh", "--optimizer", "fewshot", "--json")
-    found = one_object(ran)
-    assert found["optimizer"] == "fewshot"
-    assert value(found, "dev", "after") > value(found, "dev", "before")
-    assert len(program(workspace, found)["demos"]) == found["n_demos"] > 0
-    assert sum(one["rated_in_training"] for one in found["dev"]["candidates"]) > 0
-    assert sum(one["unusable_in_training"] for one in found["dev"]["candidates"]) == 0
-
-
-def test_unusable_replies_in_training_are_shown(
-    judgecal: Run, gold: GoldSet, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(embedded_engine, "reply", lambda messages: "I would rather not say.")
-    found = optimize(judgecal, "--optimizer", "fewshot")
-    tried = found["dev"]["candidates"]
-    rated_in_all = sum(one["rated_in_training"] for one in tried)
-    assert sum(one["unusable_in_training"] for one in tried) == rated_in_all > 0
-    text = judgecal("optimize", "--gold", "harsh", "--optimizer", "fewshot", "--full").said
-    assert f"In training {rated_in_all} of {rated_in_all} replies gave no verdict" in text
 
 
 def test_unscored_items_count_as_wrong_and_exit_4(

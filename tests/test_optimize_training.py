@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import dspy
@@ -16,7 +14,6 @@ from judgecal.engine import Budget
 from judgecal.errors import InputError
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import PromptJudge, item_inputs
-from judgecal.models.embedded import engine as embedded_engine
 from judgecal.optimize import OPTIMIZERS, AgreementMetric, Candidate, Training, optimizers, resolve_optimizer
 from judgecal.optimize.optimizers import candidates
 from judgecal.optimize.training import (
@@ -131,14 +128,6 @@ def test_every_beginning_is_balanced_over_the_strata() -> None:
             assert len(set(own[:n_questions])) == n_questions  # every question once before any twice
     assert balanced_order(items, labels, scale, seed=1) == balanced_order(items, labels, scale, seed=1)
     assert balanced_order(items, labels, scale, seed=1) != balanced_order(items, labels, scale, seed=2)
-
-
-def test_words_take_turns_too() -> None:
-    items = items_of([(f"i{number}", f"g{number}") for number in range(9)])
-    labels: dict[str, Label] = {item.item_id: ("odd" if n < 6 else "good") for n, item in enumerate(items)}
-    scale = Scale("nominal", 0.0, 0.0, categories=("good", "odd", "bad"))
-    order = [labels[item.item_id] for item in balanced_order(items, labels, scale, seed=0)]
-    assert [Counter(order[:size])["good"] for size in (2, 4, 6, 9)] == [1, 2, 3, 3]
 
 
 # --- the metric
@@ -297,16 +286,6 @@ def test_fewshot_keeps_reasoning_where_the_verdict_met_the_people(
         assert all(set(demo.keys()) <= set(part.judge.signature.cls.fields) for demo in found.program.demos)
 
 
-def test_unusable_replies_count_as_the_worst_and_are_counted(
-    gold: GoldSet, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(embedded_engine, "reply", lambda messages: "I would rather not say.")
-    part = training(gold, workspace)
-    for found in candidates("fewshot", part):
-        assert found.rated == found.unusable == len(part.items)
-        assert not any("correctness_reasoning" in demo for demo in found.program.demos)
-
-
 def test_optimizers_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     known = {
         "auto": "labeled",
@@ -326,21 +305,6 @@ def test_optimizers_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = r"mipro needs optuna, .* pip install '\.\[mipro\]'; or choose --optimizer"
     with pytest.raises(InputError, match=wanted):
         resolve_optimizer("mipro")
-
-
-def test_a_program_is_the_one_that_dspy_loads(gold: GoldSet, workspace: Workspace, tmp_path: Path) -> None:
-    from judgecal.judges import load_program, save_program
-
-    part = training(gold, workspace)
-    chosen = next(iter(candidates("labeled", part)))
-    path = tmp_path / "program.json"
-    save_program(path, chosen.program, signature=part.judge.signature, trained_on=chosen.trained_on)
-    plain = dspy.Predict(part.judge.signature.cls)
-    plain.load(str(path))
-    assert [dict(demo) for demo in plain.demos] == [dict(demo) for demo in chosen.program.demos]
-    ours = load_program(path, part.judge.signature)
-    assert ours.trained_on == chosen.trained_on
-    assert json.loads(path.read_text())["schema"] == 1
 
 
 # --- what the optimisers that write instructions climb on

@@ -14,18 +14,7 @@ import polars
 import pytest
 
 import judgecal as package
-from judgecal import (
-    Estimate,
-    GoldSet,
-    InputError,
-    Judge,
-    Judgement,
-    Judgements,
-    Scale,
-    load_gold,
-    load_signature,
-    score,
-)
+from judgecal import GoldSet, InputError, Judge, Judgement, Judgements, load_gold, load_signature, score
 from judgecal.engine.transport import embedded as transport
 from judgecal.selection.decision import Caps
 from judgecal.workspace import find_workspace
@@ -46,12 +35,6 @@ def test_a_set_and_a_signature_by_name_and_by_path(workspace_dir: Path) -> None:
     assert signature.fingerprint == by_path.fingerprint
     assert (str(signature.scale), signature.verdict) == ("percentage", "correctness_percentage")
     assert load_signature("answer_v1").scale is None
-
-
-def test_a_judge_is_its_string() -> None:
-    judge = Judge(NAME)
-    assert (judge.name, str(judge.scale), judge.trained_on) == (NAME, "percentage", frozenset())
-    assert judge.fingerprint != Judge("correctness_v2@embedded").fingerprint
 
 
 def test_score_gives_a_row_for_each_item_and_repeat() -> None:
@@ -90,35 +73,6 @@ def test_score_keeps_nothing_unless_told_to(
     assert path.read_text().splitlines()[:4] == lines
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("", "")
-
-
-def test_score_meets_agreement() -> None:
-    gold = load_gold("starter")
-    rows = score(NAME, gold)
-    by_id = {item.item_id: item for item in gold.items}
-    found = package.agreement(
-        [gold.labels[row.item_id] for row in rows],
-        [row.verdict for row in rows],
-        scale=gold.scale,
-        groups=[by_id[row.item_id].group for row in rows],
-    )
-    macro = found["macro_agreement"]
-    assert isinstance(macro, Estimate)
-    assert macro.value is not None and 0.0 < macro.value <= 1.0
-    assert (macro.n, macro.n_expected, macro.n_unscored) == (len(rows), len(rows), 0)
-
-
-def test_agreement_by_hand() -> None:
-    # |80-100|, |0-0|, |50-100| of 100: 1 - 70/300; the last pair has no verdict.
-    found = package.agreement([100, 0, 100, 40], [80, 0, 50, None], scale="percentage")
-    assert found["mean_agreement"].value == pytest.approx(1 - 70 / 300)
-    # Low third: 1; high third: 1 - (0.2 + 0.5) / 2.
-    assert found["macro_agreement"].value == pytest.approx((1 + 0.65) / 2)
-    assert (found["mae"].value, found["bias"].value) == (pytest.approx(70 / 3), pytest.approx(-70 / 3))
-    assert (found["mae"].n, found["mae"].n_expected, found["mae"].n_unscored) == (3, 4, 1)
-    assert found["mae"].low is None and found["mae"].reason
-    only = package.agreement([1, 0], ["yes", "no"], scale=Scale.parse("binary"), metrics=["accuracy"])
-    assert (list(only), only["accuracy"].value) == (["accuracy"], 1.0)
 
 
 def test_compare_of_test_items_is_a_look(workspace_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,6 @@ import pytest
 from judgecal import load_gold
 from judgecal.engine.journal import row_of
 from judgecal.records import (
-    RETRIED_ON_RESUME,
     Context,
     Estimate,
     Failure,
@@ -72,10 +71,6 @@ def test_items_of_the_starter_keep_their_shas() -> None:
     assert digest([[item.item_id, item.sha] for item in items]) == all_of_them
 
 
-def test_text_cannot_move_between_fields_unseen() -> None:
-    assert Item("i", "g", "ab", "c").sha != Item("i", "g", "a", "bc").sha
-
-
 ROWS = [
     JUDGEMENT,
     replace(JUDGEMENT, verdict=None, error=Failure("parse", "no"), raw_reply="\ud800\x00"),
@@ -102,10 +97,6 @@ def test_the_key_is_item_text_judge_repeat_unit_and_order() -> None:
     assert JUDGEMENT.key == ("i", "sha", "print", 0, "item", None)
     assert replace(JUDGEMENT, unit="chunk:3").key.unit == "chunk:3"
     assert replace(JUDGEMENT, order="ab").key != replace(JUDGEMENT, order="ba").key
-
-
-def test_errors_of_the_wire_are_tried_again_on_resume() -> None:
-    assert frozenset({"transport", "rate_limit", "server", "timeout", "budget"}) == RETRIED_ON_RESUME
 
 
 def test_canonical_json_has_one_form() -> None:

@@ -21,8 +21,6 @@ from judgecal.experiment import Judgements, RunOptions
 from judgecal.experiment import run_trials as run_trials_of_judges
 from judgecal.judges import PromptJudge
 from judgecal.records import Failure, Item, Judgement
-from judgecal.report.gate import gate_document
-from judgecal.report.markdown import markdown
 from judgecal.scale import Scale
 from judgecal.selection.gate import Passes, plan_gate
 from judgecal.selection.lock import load_lock, write_lock
@@ -635,18 +633,6 @@ def test_items_without_a_locked_verdict_are_left_out_and_said(served: Served) ->
     strange = dataclasses.replace(served.lock, verdicts={**some, "no-such-item": 1.0})
     with pytest.raises(InputError, match="no-such-item"):
         plan_gate(served.workspace, strange, served.path).run()
-
-
-def test_texts_of_items_write_no_markdown_of_their_own(served: Served) -> None:
-    served.script.change = other_way
-    found = plan_gate(served.workspace, load_lock(served.path), served.path).run()
-    hostile = "<img src=x> [a](http://b) | `c` *d* @e\n# f " + "g" * 200
-    flipped = (dataclasses.replace(found.flipped[0], item_id=hostile), *found.flipped[1:])
-    texts = {one.item_id: ("q", "a") for one in flipped}
-    document = gate_document(dataclasses.replace(found, flipped=flipped), texts)
-    (line,) = [one for one in markdown(document).splitlines() if "img src" in one]
-    assert r"\<img" in line and "g" * 81 not in line and r"\[a\](http://b) \| \`c\` \*d\* \@e \# f" in line
-    assert line.count(", ") == 9 and re.search(r"and \d+ more\.$", line)
 
 
 def test_a_first_pass_without_one_reply_is_one_message(

@@ -47,10 +47,6 @@ OWN = {
 }
 
 
-def test_every_file_of_the_repository_is_listed() -> None:
-    assert set(OWN) <= set(list_signatures(find_workspace(ROOT)))
-
-
 @pytest.mark.parametrize("name", list_signatures(find_workspace(ROOT)))
 def test_every_file_of_the_repository_loads(name: str) -> None:
     loaded = load_signature(name, workspace=find_workspace(ROOT))
@@ -200,11 +196,6 @@ def test_an_unknown_name_names_the_nearest(tmp_path: Path) -> None:
 
 
 # --- the file stays the user's ------------------------------------------------------------------------------
-
-
-def test_nothing_is_left_beside_the_file(tmp_path: Path) -> None:
-    load_signature(write(tmp_path, source("v: bool = dspy.OutputField()")))
-    assert [path.name for path in tmp_path.iterdir()] == ["one.py"]
 
 
 def test_a_file_from_windows_loads(tmp_path: Path) -> None:

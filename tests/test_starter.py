@@ -13,7 +13,6 @@ from judgecal.goldset import GoldSet, check_gold, load_gold
 from tests.support.command import ROOT
 
 STARTER = ROOT / "gold" / "starter"
-UNANSWERABLE = "The answer is not in the document."
 TAGS = {
     "answered_unanswerable": 24,
     "contradiction": 19,
@@ -40,53 +39,6 @@ TAGS = {
 @pytest.fixture(scope="module")
 def starter() -> GoldSet:
     return load_gold(STARTER)
-
-
-def test_counts(starter: GoldSet) -> None:
-    assert len(starter.items) == 220
-    assert starter.n_groups(starter.items) == 110
-    assert set(Counter(item.group for item in starter.items).values()) == {2}
-    assert len(starter.documents) == 34
-    assert len(starter.labels) == 220
-    sizes = {split: len(starter.select(split)) for split in ("train", "dev", "test")}
-    assert sizes == {"train": 58, "dev": 66, "test": 96}
-
-
-def test_first_and_last_row(starter: GoldSet) -> None:
-    first, last = starter.items[0], starter.items[-1]
-    assert (first.item_id, first.group, first.answer) == (
-        "starter-001",
-        "q001",
-        "Storm Ottiline flooded 187 homes in Penwarrow Quay.",
-    )
-    assert (last.item_id, last.group, last.tags) == ("starter-220", "q110", ("injection", "extra_detail"))
-    assert (starter.labels[first.item_id], starter.labels[last.item_id]) == (0.0, 100.0)
-
-
-def test_every_split_holds_every_tag(starter: GoldSet) -> None:
-    assert dict(Counter(tag for item in starter.items for tag in item.tags)) == TAGS
-    for split in ("train", "dev", "test"):
-        counts = Counter(tag for item in starter.select(split) for tag in item.tags)
-        assert min(counts[tag] for tag in TAGS) >= 3
-
-
-def test_documents_are_as_long_as_they_say(starter: GoldSet) -> None:
-    words = [len(document.text.split()) for document in starter.documents]
-    assert (min(words), max(words)) == (286, 346)
-
-
-def test_unanswerable_questions_name_no_document(starter: GoldSet) -> None:
-    unanswerable = {item.group for item in starter.items if item.reference_answer == UNANSWERABLE}
-    assert len(unanswerable) == 22
-    for item in starter.items:
-        assert bool(item.reference_documents) == (item.group not in unanswerable)
-
-
-def test_labels_are_spread_and_in_steps_of_five(starter: GoldSet) -> None:
-    assert {rating.label % 5 for rating in starter.ratings} == {0}
-    shares = Counter(starter.labels.values())
-    assert shares[100.0] / 220 <= 0.45
-    assert shares[0.0] / 220 <= 0.35
 
 
 def test_both_raters_rated_everything_and_nobody_is_called_human(starter: GoldSet) -> None:

@@ -220,10 +220,3 @@ def test_the_random_signs_are_seeded() -> None:
     )
     assert first == second and first.cells != other.cells
     assert first.p_value is not None and (first.p_value * 500) % 1 == pytest.approx(0.0)
-
-
-def test_a_judge_without_a_value_leaves_no_question_to_test_on() -> None:
-    grid: Grid = {(p, m): [1.0] * 12 for p in "ab" for m in "xy"}
-    found = interaction([1] * 12, grid, scale="binary", metric="macro_agreement")
-    assert found.why == "a@x has no value: scored labels lie in one stratum of the scale only"
-    assert (found.p_value, found.decision, found.cells, found.n_groups) == (None, "cannot tell", (), 0)

@@ -29,14 +29,12 @@ from judgecal.errors import InputError
 from judgecal.judges import PromptJudge, read_reply
 from judgecal.judges.chat import reply_schema
 from judgecal.models import ModelSpec, load_catalogue
-from judgecal.models.embedded import VERSION
 from judgecal.optimize.compiling import OptimiserAdapter
 from judgecal.optimize.program_calls import ProgramCalls, program_lm
-from judgecal.records import Item, Judgement, Key, digest
+from judgecal.records import Item, Judgement, Key
 from judgecal.signatures import load_signature
 from judgecal.workspace import Workspace, find_workspace
 from tests.support.calls import stub_model
-from tests.support.command import Run, journal, one_object
 from tests.support.http import Answer
 from tests.support.providers import anthropic, gemini
 from tests.support.server import Serve, completion, failing
@@ -131,17 +129,6 @@ def test_the_schema_is_made_of_the_output_fields(tmp_path: Path, field: str, wan
         "additionalProperties": False,
     }
     assert list(schema.as_json()["properties"]) == ["reasoning", "verdict"]  # the reasoning is written first
-
-
-@pytest.mark.parametrize(("field", "wanted"), VERDICTS)
-def test_every_verdict_of_a_schema_is_read(tmp_path: Path, field: str, wanted: dict[str, Any]) -> None:
-    path = tmp_path / "one.py"
-    path.write_text(f"{HEAD}    verdict: {field}\n", encoding="utf-8")
-    signature = load_signature(path)
-    said = wanted.get("enum") or [wanted.get("minimum", False), wanted.get("maximum", True)]
-    for verdict in said:
-        reading = read_reply(signature, json.dumps({"reasoning": "r", "verdict": verdict}))
-        assert reading.failure is None and reading.verdict is not None
 
 
 def test_a_field_of_another_kind_leaves_the_markers(tmp_path: Path) -> None:
@@ -438,11 +425,6 @@ def test_a_server_that_passes_over_the_schema_is_read_all_the_same(serve: Serve,
     assert row.verdict == 85.0
 
 
-def test_prose_is_unscored_and_never_guessed(serve: Serve) -> None:
-    (row,) = run(structured_calls(1), stub_model(serve(lambda _: "I would say 85.")))
-    assert (row.verdict, row.raw_reply) == (None, "I would say 85.")
-
-
 def test_a_reply_that_was_cut_says_so(serve: Serve) -> None:
     cut = completion('{"reasoning": "It goes on and', finish="length")
     server = serve(lambda _: Answer(body=json.dumps(cut).encode()))
@@ -483,23 +465,6 @@ def test_the_mode_is_part_of_the_fingerprint_and_the_server_is_not(workspace: Wo
         "json_schema",
         "off",
     ]
-
-
-def test_the_embedded_model_writes_fields_behind_markers(workspace: Workspace) -> None:
-    judge = PromptJudge("plain@embedded", workspace=workspace)
-    assert judge.schema is None and "structured" not in judge.model.settings()
-    inputs = {"question": ITEM.question, "answer_under_test": ITEM.answer}
-    assert judge.messages(ITEM) == dspy.ChatAdapter().format(judge.compiled, [], inputs)
-    # What recorded fingerprints of it were made of, and nothing more.
-    empty = dspy.ChatAdapter().format(judge.compiled, [], dict.fromkeys(inputs, ""))
-    settings = {
-        "id": "judgecal/embedded",
-        "api_base": None,
-        "input_usd_per_1m": 0.0,
-        "output_usd_per_1m": 0.0,
-    }
-    settings |= {"temperature": None, "max_tokens": None}
-    assert judge.fingerprint == digest([settings, VERSION, empty])[:16]
 
 
 def test_a_wrong_mode_is_named(workspace: Workspace) -> None:
@@ -568,26 +533,3 @@ def test_an_optimiser_holds_the_judges_replies_to_the_schema(serve: Serve, works
     assert schemas_asked(server.bodies) == ["json_schema", None]
     assert "Respond with a JSON object" in server.bodies[0]["messages"][-1]["content"]
     assert "JSON" not in server.bodies[1]["messages"][-1]["content"]
-
-
-def test_score_and_its_journal(serve: Serve, judgecal: Run, workspace_dir: Path) -> None:
-    server = serve(enforcing(85))
-    toml = f'[models.mine]\nid = "openai/m"\napi_base = "{server.api_base}"\nmax_tokens = 300\n'
-    (workspace_dir / "judgecal.toml").write_text(toml, encoding="utf-8")
-    argv = (
-        "score",
-        "--signatures",
-        "correctness_v1",
-        "--models",
-        "mine",
-        "--limit",
-        "12",
-        "--name",
-        "one",
-        "--json",
-    )
-    ran = judgecal(*argv)
-    assert one_object(ran)["judges"][0]["n_unscored"] == 0
-    rows = [row for row in journal(workspace_dir, "one") if row["judge"].endswith("@mine")]
-    assert {(row["verdict"], row["reasoning"]) for row in rows} == {(85.0, "because")}
-    assert all(schema is not None for schema in map(openai_schema, server.bodies))

@@ -15,7 +15,7 @@ import pytest
 from judgecal.errors import InputError
 from judgecal.goldset import load_gold
 from judgecal.tables import read_table
-from judgecal.tables.columns import OF_ITEMS, USUAL, Columns, beside, write_beside
+from judgecal.tables.columns import USUAL, Columns, beside, write_beside
 from judgecal.tables.formats import write_frame
 from tests.support.command import Run, one_object
 from tests.support.every_command import PLANTED
@@ -88,14 +88,6 @@ def test_what_has_no_verdict_says_why(judgecal: Run, workspace_dir: Path) -> Non
     assert rows[few[-1]]["error"] == "absent: no judgement is recorded"
 
 
-def test_a_frame_of_many_rows_is_written_whole(tmp_path: Path) -> None:
-    frame = pl.DataFrame({"n": range(10_000), "t": [f"row {n}" for n in range(10_000)]})
-    write_frame(tmp_path / "t.parquet", frame)
-    assert pl.read_parquet(tmp_path / "t.parquet").equals(frame)
-    write_frame(tmp_path / "none.csv", frame.head(0))
-    assert (tmp_path / "none.csv").read_text() == "n,t\n"
-
-
 @pytest.mark.parametrize("ending", [".csv", ".tsv"])
 def test_what_we_wrote_comes_back_as_it_was(tmp_path: Path, ending: str) -> None:
     texts = [
@@ -165,14 +157,6 @@ def test_a_frame_as_pandas_writes_it_is_read(tmp_path: Path, orient: str) -> Non
     ]  # fmt: skip
 
 
-def test_an_index_that_says_something_is_a_column(tmp_path: Path) -> None:
-    path = tmp_path / "a.json"
-    path.write_text(
-        '{"q": {"i7": "Why?", "i9": "How?"}, "a": {"i7": "So.", "i9": "Thus."}}', encoding="utf-8"
-    )
-    assert [row.cells["index"] for row in read_table(path).rows] == ["i7", "i9"]
-
-
 USUAL_HEADER = (
     "item_id",
     "group",
@@ -215,12 +199,6 @@ ALL_USUAL = Columns(
 )  # fmt: skip
 def test_what_no_option_names_has_the_usual_name(typed: Columns, found: Columns) -> None:
     assert typed.resolved(USUAL_HEADER, only=USUAL) == found
-
-
-def test_only_what_is_asked_for_is_looked_for() -> None:
-    assert Columns(usual=True).resolved(USUAL_HEADER, only=("answer",)) == Columns(answer="answer")
-    assert Columns(usual=True).resolved(USUAL_HEADER).verdict is None
-    assert set(OF_ITEMS) == set(USUAL) - {"verdict"}
 
 
 def test_a_file_beside_a_table_says_what_its_header_does_not(tmp_path: Path) -> None:

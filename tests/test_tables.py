@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import datetime
 import decimal
-import json
 import os
 import subprocess
 import sys
@@ -15,8 +13,6 @@ from typing import Any
 import datasets
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from judgecal.errors import InputError
 from judgecal.tables import Table, read_table
@@ -24,8 +20,6 @@ from tests.support.hub import hub_folder, keep_off_the_hub
 from tests.support.hub_server import played_hub
 
 ROOT = Path(__file__).resolve().parents[1]
-
-CELL = st.text(st.characters(exclude_characters="\0\ufeff", exclude_categories=["Cs"]), max_size=12)
 
 
 @pytest.fixture(autouse=True)
@@ -79,11 +73,6 @@ def test_how_a_file_was_read_stands_in_the_notes(tmp_path: Path) -> None:
     assert "t.csv:50002: not UTF-8" in problems_of(write(tmp_path, mixed))[0]
 
 
-def test_tsv_and_unnamed_columns(tmp_path: Path) -> None:
-    table = read_table(write(tmp_path, "\tq\n0\twhat, then?\n", "t.tsv"))
-    assert rows_of(table) == [(2, {"column 1": "0", "q": "what, then?"})]
-
-
 def test_json_values_stay_usable(tmp_path: Path) -> None:
     text = '{"q": "a", "n": 0.5, "r": ["x", "y "]}\n\n{"q": "b\u2028c", "n": NaN, "s": null, "t": true}\n'
     table = read_table(write(tmp_path, text, "t.jsonl"))
@@ -100,19 +89,6 @@ def test_json_values_stay_usable(tmp_path: Path) -> None:
     assert second.parts("r") == ()
 
 
-def test_parts_are_cut_at_the_separator(tmp_path: Path) -> None:
-    row = read_table(write(tmp_path, "r\na | b || c| \n")).rows[0]
-    assert row.parts("r") == ("a | b || c| ",)
-    assert row.parts("r", " | ") == ("a", "b || c|")
-
-
-def test_every_ragged_row_is_told(tmp_path: Path) -> None:
-    (found,) = problems_of(write(tmp_path, "q,a\n1\n1,2\n1,2,3\n"))
-    assert "t.csv:2: 1 cells where the header names 2 columns" in found and found.endswith(
-        "(likewise line 4: 3)"
-    )
-
-
 def test_a_missing_column_names_the_nearest(tmp_path: Path) -> None:
     table = read_table(write(tmp_path, "question,answer\n1,2\n"))
     table.require("question", "answer")
@@ -122,29 +98,6 @@ def test_a_missing_column_names_the_nearest(tmp_path: Path) -> None:
         "unknown column 'qestion': did you mean question?",
         "unknown column 'zzz': known: question, answer",
     ]
-
-
-def test_a_cell_longer_than_the_csv_modules_limit(tmp_path: Path) -> None:
-    limit = csv.field_size_limit()
-    table = read_table(write(tmp_path, "q\n" + "x" * 200_000 + "\n"))
-    assert len(table.rows[0].cells["q"]) == 200_000
-    assert csv.field_size_limit() == limit
-
-
-UNMARKED = CELL.filter(lambda cell: not cell.startswith("'"))  # a mark before what would be run is taken off
-
-
-@given(st.lists(st.tuples(UNMARKED, UNMARKED), min_size=1, max_size=8))
-def test_what_csv_writes_is_read_back(
-    tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str]]
-) -> None:
-    path = tmp_path_factory.mktemp("csv") / "t.csv"
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, quoting=csv.QUOTE_ALL)
-        writer.writerow(["k", "a", "b"])
-        writer.writerows(("k", *pair) for pair in pairs)
-    found = read_table(path).rows
-    assert [(row.cells["a"], row.cells["b"]) for row in found] == pairs
 
 
 def test_a_tsv_without_quoting(tmp_path: Path) -> None:
@@ -189,21 +142,6 @@ def test_json_arrays(tmp_path: Path, prefix: str, suffix: str, taken: str) -> No
         [f"took the array {taken} (3 objects)"] if taken else []
     )
     assert table.source == (f"t.json, the array {taken} (3 objects)" if taken else "t.json")
-
-
-def test_a_key_with_a_dot_keeps_its_value(tmp_path: Path) -> None:
-    row = read_table(write(tmp_path, '{"h": {"s": 1}, "h.s": 2}\n', "t.jsonl")).rows[0]
-    assert (row.cells["h.s"], row.cells["h"]) == ("2", '{"s": 1}')
-
-
-def test_every_row_that_is_no_object_is_listed(tmp_path: Path) -> None:
-    assert len(problems_of(write(tmp_path, '[{"q": 1}, 7, null, true]', "t.json"))) == 3
-
-
-def test_a_json_table_without_a_column_names_no_line(tmp_path: Path) -> None:
-    table = read_table(write(tmp_path, '[{"question": 1}]', "t.json"))
-    with pytest.raises(InputError, match=r"t\.json: unknown column 'qestion': did you mean question\?"):
-        table.require("qestion")
 
 
 def test_parquet_keeps_types(tmp_path: Path) -> None:
@@ -335,22 +273,6 @@ def test_data_sets_that_cannot_be_had(hub: Path, address: str, message: str) -> 
     assert message in problem
 
 
-def test_a_folder_that_is_no_sound_data_set(hub: Path) -> None:
-    (hub / "org" / "one" / "README.md").write_text("---\nlicense: [mit\nx: : y\n---\n", encoding="utf-8")
-    assert "hf:org/one: cannot be loaded: while parsing a flow" in problems_of("hf:org/one")[0]
-    (hub / "bare").mkdir()
-    assert "doesn't contain any data files (see the data set's own" in problems_of("hf:./bare")[0]
-    for name, text in (("a", "q,a\n1,2\n"), ("b", "q,z,w\n1,2,3\n")):
-        (hub / "bare" / f"{name}.csv").write_text(text, encoding="utf-8")
-    (problem,) = problems_of("hf:./bare")
-    assert "An error occurred while generating the dataset: " in problem, "with what it was raised from"
-
-
-def test_without_a_network_the_message_says_what_to_do(hub: Path) -> None:
-    (problem,) = problems_of("hf:org/gone")
-    assert "connect and run the command again" in problem and "Parquet file" in problem
-
-
 @pytest.mark.parametrize(
     ("error", "message"),
     [
@@ -372,26 +294,6 @@ def test_what_the_hub_refuses(monkeypatch: pytest.MonkeyPatch, error: Exception,
 
     monkeypatch.setattr(datasets, "load_dataset", refuse)
     assert message in problems_of("hf:org/name:train")[0]
-
-
-def test_the_call_and_the_revision(hub: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The address becomes the arguments of `load_dataset`; the folder where the Hub's commit stands names
-    it."""
-    load, calls = datasets.load_dataset, []
-    commit = "0123456789abcdef0123456789abcdef01234567"
-
-    def spy(path: str, **options: Any) -> Any:
-        calls.append((path, options))
-        data = load(str(hub / "org" / "name"), split=options["split"])
-        file = f"/cache/org___name/default/0.0.0/{commit}/name-train.arrow"
-        monkeypatch.setattr(type(data), "cache_files", [{"filename": file}])
-        return data
-
-    monkeypatch.setattr(datasets, "load_dataset", spy)
-    table = read_table("hf:far/away/default@refs/convert/parquet:train")
-    assert calls == [("far/away", {"name": "default", "revision": "refs/convert/parquet", "split": "train"})]
-    assert f"(Hugging Face Hub, config default, split train, 2 rows, revision {commit}, " in table.source
-    assert table.licence == "", "its card cannot be read here"
 
 
 def test_through_the_hubs_own_endpoints(tmp_path: Path) -> None:
@@ -424,23 +326,3 @@ def test_through_the_hubs_own_endpoints(tmp_path: Path) -> None:
     assert "private or gated" in refused and "accept its terms" in refused
     start = "mit|['correct', '']|hf:far/away:train (Hugging Face Hub, config default, split train, 2 rows"
     assert read.startswith(start) and f"revision {hub.commit}, fingerprint" in read
-
-
-def test_a_card_with_several_licences(hub: Path) -> None:
-    card = hub / "org" / "name" / "README.md"
-    text = card.read_text(encoding="utf-8").replace("cc-by-4.0", "[mit, other]")
-    card.write_text(text, encoding="utf-8")
-    assert read_table("hf:org/name:test").licence == "mit, other"
-
-
-@given(
-    st.lists(st.dictionaries(CELL, st.none() | CELL | st.integers() | st.booleans()), min_size=1, max_size=6)
-)
-def test_json_and_json_lines_read_alike(
-    tmp_path_factory: pytest.TempPathFactory, records: list[dict[str, Any]]
-) -> None:
-    folder = tmp_path_factory.mktemp("json")
-    (folder / "t.json").write_text(json.dumps([{"k": "k"}, *records]), encoding="utf-8")
-    lines = "".join(json.dumps(record) + "\n" for record in [{"k": "k"}, *records])
-    (folder / "t.jsonl").write_text(lines, encoding="utf-8")
-    assert rows_of(read_table(folder / "t.json")) == rows_of(read_table(folder / "t.jsonl"))

@@ -40,12 +40,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     return Workspace(tmp_path, tmp_path / "experiments")
 
 
-def test_there_are_thirty_of_three_locales_and_each_has_its_expectation() -> None:
-    files = {path.name for path in FOLDER.iterdir() if path.suffix not in (".py", ".json")}
-    assert files == set(EXPECTED) and len(READ) >= 30
-    assert all(sum(f"-{language}" in name for name in READ) >= 6 for language in ("en", "de", "fr"))
-
-
 @pytest.mark.parametrize("name", READ)
 def test_a_spreadsheet_is_read_right(name: str, place: Workspace) -> None:
     wanted = EXPECTED[name]
@@ -75,13 +69,6 @@ def test_a_spreadsheet_is_refused_in_one_message(name: str, place: Workspace) ->
         import_gold(FOLDER / name, name="s", columns=columns, scale="percentage", workspace=place)
     assert len(error.value.problems) == 1 and wanted["refused"] in error.value.problems[0]
     assert not (place.gold / "s").exists()
-
-
-def test_the_files_have_the_line_ends_that_they_were_saved_with() -> None:
-    assert (
-        b"\r\n" in (FOLDER / "excel-de.csv").read_bytes()
-        and b"\n" not in (FOLDER / "excel-mac-en.csv").read_bytes()
-    )
 
 
 _WESTERN = "abcdefghij ABC0123456789äöüßéèàçñ,;|\t\"'\n.%-/=€"

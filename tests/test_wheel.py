@@ -108,9 +108,3 @@ def test_a_stranger_installs_the_wheel_and_optimises(dist: Path, tmp_path: Path)
         **home,
     )
     assert sorted(python.parent.parent.rglob("starter/**/*")) == before
-
-
-def test_init_from_the_editable_install(tmp_path: Path) -> None:
-    _run(sys.executable, "-m", "judgecal", "init", "made", cwd=tmp_path)
-    assert (tmp_path / "made" / "gold" / "starter" / "items.jsonl").is_file()
-    assert not list((tmp_path / "made").rglob("__pycache__"))

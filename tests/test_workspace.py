@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict
 
-from judgecal.artefacts import check_keys, json_object, read_toml, toml_text, validated
+from judgecal.artefacts import json_object, read_toml, toml_text, validated
 from judgecal.errors import InputError, listed, refuse
 from judgecal.workspace import (
     Workspace,
@@ -112,11 +112,6 @@ def test_a_table_comes_back_from_toml(table: dict[str, Any]) -> None:
     assert tomllib.loads(toml_text(table)) == table
 
 
-def test_a_table_is_written_plain_values_first() -> None:
-    table = {"a": {"x": 1.5}, "n": None, "b": 'é"\\\n\x7f', "c": [1, {"k": True}], "d": {"e": {}}}
-    assert toml_text(table) == ('b = "é\\"\\\\\\n\\u007f"\nc = [1, { k = true }]\n\n[a]\nx = 1.5\n\n[d.e]\n')
-
-
 @pytest.mark.parametrize("value", [object(), [None], {1, 2}])
 def test_a_value_without_a_toml_form_is_refused(value: Any) -> None:
     with pytest.raises(TypeError, match="has no TOML form"):
@@ -140,19 +135,6 @@ def test_a_file_that_cannot_be_read_is_named_with_its_line(tmp_path: Path, text:
     (tmp_path / "x.toml").write_bytes(text)
     with pytest.raises(InputError, match=says):
         read_toml(tmp_path / "x.toml")
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"x\.toml: there is no such file"):
-        read_toml(tmp_path / "x.toml")
-
-
-def test_every_unknown_key_is_named_with_the_nearest() -> None:
-    problems = check_keys({"nmae": 1, "name": 2, "zzz": 3}, ["name", "licence"], "card.toml")
-    assert problems == [
-        "card.toml: unknown key 'nmae': did you mean name?",
-        "card.toml: unknown key 'zzz': known: licence, name",
-    ]
 
 
 # --- schemas, drafts, lists ---------------------------------------------------------------------------------

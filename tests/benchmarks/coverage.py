@@ -26,7 +26,7 @@ import numpy as np
 from scipy.special import betaincinv, ndtr, ndtri
 
 from judgecal.scale import Scale
-from judgecal.stats import agreement, compare_paired, metric_facts, metrics_of
+from judgecal.stats import agreement, metric_facts, metrics_of
 from tests.benchmarks.driver import Bench, Floats, latent
 
 LEAST, SUSPECT, MOST = 0.925, 0.935, 0.98
@@ -71,10 +71,6 @@ def verdicts(gold: Floats, score: Floats, *, graded: bool) -> Floats:
     else:
         right = (rank < np.where(gold == 1.0, 0.90, 0.75)).astype(np.float64)
     return np.round(100.0 * np.where(gold == 1.0, right, 1.0 - right))
-
-
-def gold_labels(rng: np.random.Generator, n_groups: int, pass_rate: float) -> Floats:
-    return (latent(rng, n_groups) < ndtri(pass_rate)).astype(np.float64)
 
 
 def drawn(setting: Setting, ours: Floats, theirs: Floats) -> tuple[Floats, Floats]:
@@ -227,37 +223,6 @@ def worst_cells(found: Sequence[tuple[Setting, dict[str, Covered]]]) -> dict[str
             if cell.certified and cell.held < worst.get(base, (2.0, ""))[0]:
                 worst[base] = (cell.held, f"{name}: {setting}")
     return worst
-
-
-def false_alarms(
-    n_groups: int, pass_rate: float, *, graded: bool, reps: int, seed: int, metric: str = "macro_agreement"
-) -> tuple[float, float]:
-    """Two judges of equal worth: share of intervals of the difference that hold 0, share of p below 0.05."""
-    rng = np.random.default_rng(seed)
-    groups = np.repeat(np.arange(n_groups), 2).tolist()
-    held, low_p, defined = 0, 0, 0
-    for _ in range(reps):
-        gold = gold_labels(rng, n_groups, pass_rate)
-        shared = np.sqrt(0.6) * latent(rng, n_groups)
-        a, b = (
-            verdicts(gold, shared + np.sqrt(0.4) * latent(rng, n_groups), graded=graded) for _ in range(2)
-        )
-        found = compare_paired(
-            gold,
-            a,
-            b,
-            scale="binary",
-            a_scale="percentage",
-            b_scale="percentage",
-            metric=metric,
-            groups=groups,
-            n_perm=1000,
-        )
-        if found.p_value is not None and found.difference.low is not None:
-            defined += 1
-            held += not found.difference.clear_of_zero
-            low_p += found.p_value < 0.05
-    return held / max(defined, 1), low_p / max(defined, 1)
 
 
 def main() -> int:

@@ -1,24 +1,20 @@
 """The judges that need no model beside one-line baselines: `python -m tests.benchmarks.free_judges --data DATA`.
 
-Groundedness: MTRAG, the one public set at hand that has contexts and people's grades of faithfulness; and
-sentences made from XQuAD's documents, whose labels are ours by construction (words of a sentence left out,
-against two half sentences of the same document), so that every word stands in the document either way.
+Groundedness: MTRAG, the one public set at hand that has contexts and people's grades of faithfulness.
 Correctness: the sets with reference answers and people's marks. What of them the embedded model was fitted on
 stands in `weights.json`; `embedded_fit` prints the numbers of fits that left a set out.
 
 A line a judge: area under the ROC curve (share of pairs in the right order, where labels are graded) and
 macro_agreement once calibrated, with intervals by question. Promised: where labels are people's, the AUC of ours
-is not below that of the best of the three baselines. Then judgements a second of CPU by signature, once the words have been seen; the target is 3,000.
+is not below that of the best of the three baselines.
 """
 
 from __future__ import annotations
 
 import csv
 import json
-import random
 import statistics
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,16 +25,12 @@ import numpy as np
 from judgecal.goldset.wording import sentences
 from judgecal.judges import judge_named
 from judgecal.judges.local._words import runs
-from judgecal.models.embedded import evidence, reply, text
+from judgecal.models.embedded import reply
 from judgecal.records import Context, Item
-from judgecal.signatures import load_signature
 from judgecal.stats import agreement, cross_fitted
 from tests.benchmarks.driver import Bench
 
 CHAT = dspy.ChatAdapter(use_json_adapter_fallback=False)
-_TARGET = 3_000
-_SPEED = ("correctness_v3", "rag/faithfulness", "rag/relevancy", "rag/answered", "mosaic/groundedness",
-          "mosaic/relevance_to_query", "mosaic/chunk_relevance", "mosaic/context_sufficiency", "mosaic/safety")  # fmt: skip
 csv.field_size_limit(10**9)
 
 
@@ -170,24 +162,6 @@ def in_order(labels: Sequence[float], verdicts: Sequence[float]) -> float:
     return float(((1.0 - np.sign(better) * np.sign(labels)) / 2.0).mean())
 
 
-def _made(data: Path) -> Labelled:
-    rng = random.Random(1)
-    items, labels = [], []
-    for number, row in enumerate(_rows(data / "xquad" / "documents.csv")):
-        parts = [part.split() for part in sentences(row["text"]) if 8 <= len(part.split()) <= 40]
-        if len(parts) < 3:
-            continue
-        one, two, three = rng.sample(parts, 3)
-        for right, said in ((1.0, one), (0.0, two[: len(two) // 2] + three[len(three) // 2 :])):
-            left_out = set(rng.sample(range(len(said)), max(1, len(said) // 7)))
-            answer = " ".join(word for place, word in enumerate(said) if place not in left_out)
-            items.append(
-                Item(f"{number}-{right:.0f}", str(number), "", answer, contexts=(Context(row["text"]),))
-            )
-            labels.append(right)
-    return Labelled(items, labels, "binary")
-
-
 def _share(length: int, found: Callable[[Item], Sequence[str]]) -> Callable[[Sequence[Item]], list[float]]:
     """The share of the answer's words, or runs of them, that texts of the item hold; the best text."""
 
@@ -281,33 +255,6 @@ def table(
             best = max(best, order.value) if kept else best
 
 
-def _speed(bench: Bench, items: Sequence[Item]) -> None:
-    bench.head("judgements a second of CPU, MTRAG's answers and contexts")
-    for name in _SPEED:
-        signature: Any = load_signature(name).cls
-        prompts = [CHAT.format(signature, [], _inputs(signature, item)) for item in items]
-        took = []
-        for _ in range(4):
-            text._cached.cache_clear()
-            text._cached_words.cache_clear()
-            evidence._cached.cache_clear()
-            start = time.process_time()
-            for prompt in prompts:
-                reply(prompt)
-            took.append(time.process_time() - start)
-        bench.line(f"  {name:<28} {len(items) / min(took):8,.0f}   target {_TARGET:,}")
-
-
-def _inputs(signature: Any, item: Item) -> dict[str, str]:
-    contexts, reference = [one.text for one in item.contexts], item.reference_answers[0]
-    values = {
-        "contexts": "\n\n".join(contexts), "chunk": "".join(contexts[:1]), "answer": item.answer,
-        "response": item.answer, "answer_under_test": item.answer, "reference_answer": reference,
-        "expected_response": reference, "question": item.question, "request": item.question,
-    }  # fmt: skip
-    return {name: values.get(name, "") for name in signature.input_fields}
-
-
 def main() -> int:
     bench = Bench(__doc__, n=0, of="rows of the longest sets at most; 0 for all", data="../shared/data")
     data = Path(bench.options.data)
@@ -332,14 +279,6 @@ def main() -> int:
     }
     mtrag = _mtrag(data)
     table(bench, "MTRAG, people's faithfulness", mtrag, ours, grounds)
-    table(
-        bench,
-        "XQuAD, sentences made here, labels by construction",
-        _made(data),
-        ours,
-        grounds,
-        promised=False,
-    )
     plain: Judges = {
         "token_f1@local": local("token_f1"),
         "share of words": _share(1, references),
@@ -357,7 +296,6 @@ def main() -> int:
         some = np.random.default_rng(0).permutation(len(labelled.items))[: bench.n or None]
         part = Labelled([labelled.items[i] for i in some], [labelled.labels[i] for i in some], labelled.scale)
         table(bench, name, part, {"embedded": embedded(_Correct)}, plain)
-    _speed(bench, mtrag.items)
     return bench.end("scikit-learn", "numpy")
 
 

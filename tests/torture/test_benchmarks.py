@@ -15,7 +15,6 @@ SMALL = (
     "corrected_rate -n 3",
     "coverage -n 2 --kind nominal --metric kappa",
     "gate_nights -n 2",
-    "local_judges -n 50 --judge token_f1@local",
     "looks -n 2",
     "migrations -n 4 --questions 100",
     "optimize_decisions -n 1 --only 3",
