@@ -105,31 +105,3 @@ def test_one_budget_and_the_calls_at_once_are_divided(judgecal: Run, served: Stu
     assert asked(served) == judged(Path()) == Counter({f"r{n}": 1 for n in range(60)})
     texts = [path.read_bytes() for path in Path().rglob("*") if path.is_file()]
     assert not any(SECRET.encode() in text for text in texts) and SECRET not in ran.out + ran.err
-
-
-def test_a_lost_worker_and_a_budget_that_is_nearly_spent(judgecal: Run, served: StubServer) -> None:
-    """What the lost worker may have spent is not spent again, whether or not it was."""
-    budget = 40 * USD_A_CALL
-
-    def kill_one() -> None:
-        while served.calls < 16:
-            time.sleep(0.01)
-        os.kill(ray_workers(os.getpid())[0], signal.SIGKILL)
-
-    killer = threading.Thread(target=kill_one)
-    killer.start()
-    ran = judgecal(*RAY, "--budget-usd", f"{budget:.6f}")
-    killer.join()
-    assert ran.code == 4 and "its worker was lost" in ran.err
-    assert served.calls * USD_A_CALL <= budget
-    assert one_object(judgecal(*RAY))["n_unscored"] == 0
-    assert judged(Path()) == Counter({f"r{n}": 1 for n in range(60)})
-
-
-def test_a_key_that_is_not_there_ends_the_run_before_it_begins(
-    judgecal: Run, served: StubServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("MY_KEY")
-    ran = judgecal(*RAY)
-    assert ran.code == 2 and "MY_KEY" in ran.err and served.calls == 0
-    assert not Path("experiments").exists() and not Path("out").exists()

@@ -297,33 +297,3 @@ def test_an_interrupted_run_exits_130_and_resumes(
     resumed = one_object(judgecal("score", "--name", "cut", "--json"))
     assert len(journal(workspace_dir, "cut")) == resumed["judges"][0]["n"]
     assert resumed["judges"][0]["agreement"] == whole["judges"][0]["agreement"]
-
-
-def test_a_line_broken_in_the_middle_of_a_journal_is_named_and_judged_again(
-    judgecal: Run, workspace_dir: Path
-) -> None:
-    for command in ("score", "optimize"):
-        before = one_object(judgecal(command, "--json"))
-        slug = before["experiment"]
-        path = workspace_dir / "experiments" / slug / "judgements.jsonl"
-        lines = path.read_text().splitlines(keepends=True)
-        path.write_text("".join([lines[0], '{"item_id": "half\n', *lines[2:]]))
-        ran = judgecal(command, "--json")
-        assert ran.code == 0 and "Traceback" not in ran.err
-        assert ran.err.count("judgements.jsonl:2: no judgement can be read from this line") == 1
-        after = json.loads(ran.out)
-        assert {key: after[key] for key in ("headline", "gold")} == {
-            key: before[key] for key in ("headline", "gold")
-        }
-        judged = [
-            json.loads(line)["item_id"] for n, line in enumerate(path.read_text().splitlines()) if n != 1
-        ]
-        assert json.loads(lines[1])["item_id"] in judged  # again
-
-
-def test_a_folder_that_cannot_be_written_is_one_message(judgecal: Run, workspace_dir: Path) -> None:
-    (workspace_dir / "experiments").write_text("a file stands in the way")
-    for command in ("score", "optimize"):
-        ran = judgecal(command)
-        assert (ran.code, ran.out) == (2, "")
-        assert ran.err.startswith("judgecal: ") and ran.err.count("\n") == 1

@@ -219,38 +219,6 @@ def test_test_items_are_a_look(
     assert (workspace_dir / "experiments" / "test_looks.jsonl").exists() == (split != "open")
 
 
-@pytest.mark.parametrize(
-    ("labels", "scale", "lacking", "why"),
-    [
-        ({"full": 1, "half": 0, "none": 0}, "binary", "reference_answer",
-         "compares with a reference answer, and some items have none"),
-        ({"full": "good", "half": "odd", "none": "odd"}, "nominal", None,
-         "gives percentages, and the labels of this set have no order"),
-    ],
-)  # fmt: skip
-def test_where_the_embedded_judge_cannot_stand_the_floor_is_the_constant(
-    judgecal: Run,
-    tmp_path: Path,
-    workspace_dir: Path,
-    labels: dict[str, Any],
-    scale: str,
-    lacking: str | None,
-    why: str,
-) -> None:
-    rows = [{key: value for key, value in row.items() if key != lacking} for row in made_items(N_GROUPS)]
-    made_gold(workspace_dir / "gold" / "pass", rows, rated(rows, labels), scale=f'kind = "{scale}"')
-    said = by_kind(rows, *({**labels, "none": labels["full"]}[kind] for kind in ("full", "half", "none")))
-    found = one_object(alone(judgecal, tmp_path, said))
-    assert found["judges"][0]["agreement"]["accuracy"]["value"] == pytest.approx(2 / 3)
-    assert [floor["judge"] for floor in found["floor"]] == ["best constant"]
-    assert found["floor_reason"].startswith(f"correctness_v3@embedded {why}: name SIGNATURE@embedded")
-    text = " ".join(recorded(judgecal, tmp_path / "r.csv", "--full").out.split())
-    assert found["floor_reason"][1:] in text
-    if scale == "nominal":
-        check_table(found, {"accuracy", "kappa"})
-        assert "In accuracy an item without a verdict counts as a wrong verdict" in text
-
-
 # --- known values
 
 

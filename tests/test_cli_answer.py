@@ -11,19 +11,11 @@ from typing import Any
 import pytest
 
 from judgecal.engine.transport import embedded as transport
-from judgecal.experiment.stored import find_experiment
-from judgecal.goldset import load_gold
-from judgecal.judges import PromptJudge
-from judgecal.rag.evaluation.document import evaluate_report
 from judgecal.rag.evaluation.judging import answered_items
-from judgecal.report.explorer import Explorer
-from judgecal.selection.lock import write_lock
-from judgecal.workspace import find_workspace
 from tests.support.command import Ran, Run, one_object, tree
 from tests.support.gold import THINGS, made_gold
-from tests.support.locks import a_lock
 from tests.support.pages import OPEN, check_page, printed_by, told
-from tests.support.server import COMPLETION_TOKENS, PROMPT_TOKENS, StubServer, running
+from tests.support.server import StubServer, running
 from tests.support.tables import read as lines
 
 N = 12  # answerable questions
@@ -209,22 +201,6 @@ def served(workspace_dir: Path) -> Iterator[StubServer]:
         yield stub
 
 
-def test_a_paid_model_through_the_same_engine(
-    judgecal: Run, fair: Path, served: StubServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MY_KEY", "sk-not-to-be-seen")
-    usd = (PROMPT_TOKENS * 2.0 + COMPLETION_TOKENS * 10.0) / 1e6
-    plan = one_object(fair_run(judgecal, "--models", "mine", "--dry-run"))
-    assert plan["calls"] == 26 and plan["usd_at_most"] > 13 * 100 * 10.0 / 1e6
-    assert served.calls == 0
-    (one,) = one_object(fair_run(judgecal, "--models", "mine"))["systems"]
-    assert (served.calls, one["usd_per_1k"]) == (13, pytest.approx(1000 * usd))
-    assert one["latency_s"]["p50"] > 0
-    # Other distractors, other prompts; the same ones come from the store, and cost in production what they cost.
-    (again,) = one_object(fair_run(judgecal, "--models", "mine", "--name", "again"))["systems"]
-    assert (served.calls, again["usd_per_1k"]) == (13, pytest.approx(1000 * usd))
-
-
 def test_a_budget_stops_answers_and_says_so(
     judgecal: Run, fair: Path, served: StubServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -282,14 +258,6 @@ def test_an_empty_reference_document_is_named_and_counted(
     (one,) = found["systems"]
     assert (one["n"], one["n_expected"]) == (12, 13)
     assert len(calls) == 24  # nothing is paid for it
-
-
-def test_a_set_without_documents(judgecal: Run, fair: Path) -> None:
-    (fair / "documents.jsonl").unlink()
-    ran = fair_run(judgecal)
-    assert (ran.code, "there is no document with a text" in ran.err) == (2, True)
-    (one,) = one_object(fair_run(judgecal, "--contexts", "none"))["systems"]
-    assert one["answered"]["value"] == 0.0
 
 
 # --- answers from elsewhere
@@ -366,28 +334,3 @@ def test_wrong_use(judgecal: Run, fair: Path, workspace_dir: Path, argv: Sequenc
     ran = fair_run(judgecal, *argv)
     assert (ran.code, said in ran.err) == (2, True), ran.err
     assert (ran.out, (workspace_dir / "experiments").exists()) == ("", False)
-
-
-def test_a_locked_judge_rates_through_its_map(judgecal: Run, workspace_dir: Path) -> None:
-    gold = load_gold("starter", workspace=find_workspace(workspace_dir))
-    rater = PromptJudge("correctness_v3@embedded", workspace=find_workspace(workspace_dir))
-    lock = a_lock(rater, gold)
-    write_lock(workspace_dir / "judge.lock.json", lock)
-    printed = printed_by(judgecal, "answer", "--limit", "40", "--lock", "judge.lock.json", "--name", "mapped")
-    rated = [row["verdict"] for row in lines(workspace_dir / "experiments" / "mapped" / "judgements.jsonl")]
-    assert not set(rated) <= {0, 100}  # as the judge said it; its map makes 0 or 100 of it
-    (system,) = printed["systems"]
-    points = system["points"]
-    assert (system["n"], points["min"], points["max"]) == (len(rated), 0, 100)
-    assert points["average"] == pytest.approx(100 * sum(verdict >= 60 for verdict in rated) / len(rated))
-    workspace = find_workspace(workspace_dir)
-    explorer = evaluate_report(workspace, find_experiment(workspace, "mapped"), 0.03).explorer
-    assert isinstance(explorer, Explorer)
-    said = [one for row in explorer.rows for one in row.said if one]
-    assert {one.verdict for one in said} == {"0%", "100%"} and not {one.given for one in said} <= {"0", "100"}
-    both = judgecal("answer", "--lock", "judge.lock.json", "--judge", "correctness_v3@embedded")
-    assert both.code == 2 and "both name who rates" in both.err
-    changed = (workspace_dir / "judge.lock.json").read_text().replace("correctness_v3", "correctness_v2", 1)
-    (workspace_dir / "judge.lock.json").write_text(changed)
-    refused = judgecal("answer", "--lock", "judge.lock.json")
-    assert refused.code == 2 and refused.err.count("\n") == 1

@@ -118,22 +118,6 @@ def test_the_object_of_the_contract(judgecal: Run, slug: str, workspace_dir: Pat
     assert found["compared_from"] == slug and found["experiment"].startswith("compare-pass-")
 
 
-def test_the_stratum_that_makes_the_interval_is_named(judgecal: Run, slug: str, rows: Sequence[Any]) -> None:
-    found = compared(judgecal, slug, "sharp", "lax")
-    assert [(one["name"], one["n"], one["n_all"]) for one in found["strata"]] == [
-        ("fail", 40, 60),
-        ("pass", 20, 60),
-    ]
-    assert sum(one["share"] for one in found["strata"]) == pytest.approx(1.0)
-    text = judgecal("compare", slug, "sharp", "lax", "--full").said
-    assert "macro_agreement is the mean over groups of labels: fail 40, pass 20." in text
-    assert ' (80% of its variance) comes from the 20 "pass" items of 60; ' in text
-    assert (
-        "groups of labels"
-        not in judgecal("compare", slug, "sharp", "lax", "--metric", "accuracy", "--full").said
-    )
-
-
 def test_every_pair(judgecal: Run, slug: str) -> None:
     found = compared(judgecal, slug)
     pairs = found["pairs"]
@@ -173,13 +157,6 @@ def test_every_pair(judgecal: Run, slug: str) -> None:
 def test_wrong_use(judgecal: Run, slug: str, words: Sequence[str], message: str) -> None:
     ran = judgecal("compare", *words)
     assert (ran.code, ran.out) == (2, "") and message in ran.err
-
-
-def test_an_experiment_by_its_path(judgecal: Run, slug: str, workspace_dir: Path, tmp_path: Path) -> None:
-    moved = tmp_path / "elsewhere"
-    shutil.copytree(workspace_dir / "experiments" / slug, moved)
-    here, there = (compared(judgecal, place, "sharp", "lax") for place in (slug, moved))
-    assert there["difference"] == here["difference"] and there["compared_from"] == "elsewhere"
 
 
 def test_a_changed_gold_set_is_refused(judgecal: Run, slug: str, workspace_dir: Path) -> None:
@@ -280,25 +257,6 @@ def test_a_decision_on_test_items_is_a_look(judgecal: Run, workspace_dir: Path, 
 
 
 # --- experiments of score and optimize
-
-
-def test_judges_that_were_scored(judgecal: Run, workspace_dir: Path) -> None:
-    ran = judgecal("score", "--signatures", "correctness_v1,correctness_v3", "--name", "sc", "--limit", "60")
-    assert ran.code == 0, ran.err
-    one, two = "correctness_v1@embedded", "correctness_v3@embedded"
-    found = compared(judgecal, "sc", one, two)
-    assert (found["a"], found["b"], found["decision"]) == (one, two, "cannot tell")
-    assert found["difference"]["n_expected"] == 60 and found["notes"] == []
-    # Neither signature nor model is needed: the journal has the verdicts.
-    shutil.rmtree(workspace_dir / "signatures")
-    (workspace_dir / "signatures").mkdir()
-    again = compared(judgecal, "sc", one, two)
-    assert again["difference"] == found["difference"] and again["p_value"] == found["p_value"]
-    assert again["notes"] == []
-    (workspace_dir / "experiments" / "sc" / "judges.json").unlink()
-    ran = judgecal("compare", "sc", one, two)
-    assert ran.code == 2
-    assert f"judges.json of the experiment does not describe {one}: run the same command again" in ran.err
 
 
 def test_before_and_after_on_test_alone(judgecal: Run, workspace_dir: Path) -> None:

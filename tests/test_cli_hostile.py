@@ -18,16 +18,13 @@ import pytest
 
 from judgecal.cli import run
 from judgecal.cli.streams import SafeStream
-from judgecal.engine import Progress
 from judgecal.errors import ERASE_LINE
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
 from judgecal.workspace import Workspace, init_workspace
 from tests.support.command import ROOT, Ran
 from tests.support.gold import made_gold, made_items
-from tests.support.http import as_answer
 from tests.support.locks import lock_file
-from tests.support.server import running
 
 # A title, a wiped screen, a bell, colours by C1, a turned direction, line ends of all kinds, a tab.
 EVIL = "x\x1b]0;owned\x07\x1b[2J\x1b[8m\u202e\x9b31m\u2066\u2028\x0b\nFORGED\r\tend"
@@ -204,29 +201,6 @@ def test_no_object_holds_what_acts(evil: Path) -> None:
     assert not wrong_of(evil, COMMANDS, as_json=True, encoding="ascii")
 
 
-def test_a_provider_that_refuses_a_key_acts_on_nothing(evil: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MY_KEY", "sk-not-to-be-seen")
-    refusal = as_answer({"error": {"message": f"no such key {EVIL}"}}, 401)
-    alias = json.dumps(f"mine{EVIL}").replace("\x7f", "\\u007f")
-    with running(lambda _: refusal) as stub:
-        toml = f'[models.{alias}]\nid = "openai/mine"\napi_base = "{stub.api_base}"\nkey_env = "MY_KEY"\n'
-        config = evil / "judgecal.toml"
-        before = config.read_bytes()
-        config.write_text(toml, encoding="utf-8")
-        try:
-            for argv in (
-                ["models"],
-                ["score", "--models", f"mine{EVIL}"],
-                ["optimize", "--model", f"mine{EVIL}"],
-            ):
-                ended = ran(evil, argv)
-                assert ended.code == (0 if argv == ["models"] else 2), ended.err
-                assert not acting(ended.out + ended.err)
-                assert argv == ["models"] or "no such key" in ended.err
-        finally:
-            config.write_bytes(before)
-
-
 def test_what_libraries_print_acts_on_nothing(evil: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def printing(*_: Any, **__: Any) -> None:
         sys.stderr.write(f"careful {EVIL}\n")
@@ -251,17 +225,6 @@ class Screen(io.TextIOWrapper):
 
     def shown(self) -> str:
         return self.buffer.getvalue().decode()  # type: ignore[attr-defined, no-any-return]
-
-
-def test_a_progress_line_is_redrawn_through_a_safe_stream() -> None:
-    screen = Screen()
-    progress = Progress(f"judge{EVIL}", 2, stream=SafeStream(screen))  # type: ignore[arg-type]
-    progress._shown -= 1.0
-    progress.add(scored=True, cost_usd=None)
-    progress.close()
-    shown = screen.shown()
-    assert shown.startswith(f"{ERASE_LINE}━━━━━━────── 1 of 2 (50%), ") and shown.endswith(ERASE_LINE)
-    assert not acting(shown.replace(ERASE_LINE, ""))
 
 
 def test_what_is_written_takes_the_place_of_the_redrawn_line() -> None:

@@ -12,7 +12,6 @@ import pytest
 
 from judgecal.cli import run
 from judgecal.rag.evaluation.result import NAMES
-from judgecal.records import well_formed
 from tests.support.raw_host import raw_host
 
 HALF = "\ud83d"
@@ -110,22 +109,3 @@ def test_a_journal_that_holds_half_a_character_is_resumed_and_odd_scores_are_non
     journal.write_text(cut, encoding="utf-8")
     assert evaluate("odd") == 0
     assert answers_of(tmp_path)["answer"].to_list() == ["It is seven \ufffd"] * 3
-
-
-@pytest.mark.parametrize("score", ["NaN", "Infinity", "1e999", "9" * 400, '"0.5"', "[1]"])
-def test_a_service_may_send_any_score(
-    tmp_path: Path, evaluate: Callable[..., int], score: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with raw_host() as host:
-        body = f'{{"answer": "seven", "contexts": [{{"text": "c", "score": {score}}}]}}'
-        host.put("/ask", body.encode())
-        assert [evaluate("http", host.root) for _ in range(2)] == [0, 0]
-        assert len(host.asked) == 3
-    assert json.loads(answers_of(tmp_path)["contexts"][0])[0]["score"] is None
-    assert "web: 3 scores of contexts are not finite numbers" in capsys.readouterr().err
-
-
-def test_well_formed() -> None:
-    assert well_formed("plain") == "plain" and well_formed("Größe \U0001f642") == "Größe \U0001f642"
-    assert well_formed("\ud83d\ude42") == "\U0001f642"  # the halves, which came apart in a stream
-    assert well_formed("a\ud83d") == "a\ufffd" and well_formed("\ude42b\ud83dc") == "\ufffdb\ufffdc"

@@ -21,7 +21,6 @@ from tests.support import evaluated
 from tests.support.command import ROOT, Run
 from tests.support.evaluated import asking, errors, handed
 from tests.support.server import StubServer, failing, running
-from tests.support.structured import enforcing, schemas_asked
 
 DOCUMENTS = (
     GoldDocument("harbour", "Harbour", "The harbour has two cranes. They were built by Ostrander and Sons."),
@@ -114,22 +113,6 @@ def test_both_reranks_chunks_and_hands_over_documents(workspace: Workspace, tmp_
     soup = [Question("q-soup", "Is the soup barley?", ("yes",), ("inn",))]
     found = ask(made(workspace, **table), tmp_path, soup)[0]
     assert found.contexts is not None and found.contexts[0].text == DOCUMENTS[3].text
-
-
-@pytest.mark.parametrize("structured", ["auto", "off"])
-def test_the_answerer_asks_for_a_schema_and_reads_prose(
-    workspace: Workspace, tmp_path: Path, structured: str
-) -> None:
-    with running(enforcing(None, prose="Forty paddles, it says.")) as server:
-        alias(workspace, server)
-        text = workspace.config_file.read_text().replace('"off"', f'"{structured}"')
-        workspace.config_file.write_text(text)
-        told = {"model": "stub", "system_message": "Be brief.", "refusal_message": "Pass."}
-        (found,) = ask(made(workspace, **{**BY_STUB, "answerer": told}), tmp_path, [CRANES])
-        first = server.bodies[0]["messages"][0]["content"]
-        assert "Be brief." in first and "Pass." in first and "helpful assistant" not in first
-        assert schemas_asked(server.bodies) == ["json_schema" if structured == "auto" else None]
-    assert found.answer == ("because" if structured == "auto" else "Forty paddles, it says.")
 
 
 # --- what is asked again

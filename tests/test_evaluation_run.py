@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 from collections import Counter
@@ -18,7 +17,6 @@ from judgecal.experiment.folder import Experiment
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
 from judgecal.rag.answering.questions import refuses
-from judgecal.rag.evaluation import result as states
 from judgecal.rag.evaluation.config import read_evaluate_config
 from judgecal.rag.evaluation.result import NAMES, EvaluateResult, StateFiles
 from judgecal.rag.evaluation.run import EvaluateRun
@@ -172,29 +170,6 @@ def test_what_it_comes_to(workspace: Workspace) -> None:
     assert (result.questions.n, result.questions.n_sealed, result.questions.made_by) == (N, 0, None)
 
 
-def test_the_states_as_files(workspace: Workspace) -> None:
-    paths = dataclasses.astuple(run_of(workspace).run().states)
-    frames = [polars.read_parquet(path) for path in paths]
-    assert [frame.height for frame in frames] == [N, 2 * N, 2 * N, 2 + 6]
-    of_answers, of_verdicts = states.ANSWER_COLUMNS, states.VERDICT_COLUMNS
-    told = (states.QUESTION_COLUMNS, of_answers, {**of_answers, **of_verdicts}, states.SUMMARY_COLUMNS)
-    for frame, path, columns in zip(frames, paths, told, strict=True):
-        assert frame.columns[: len(columns)] == list(columns)
-        same = polars.read_csv(Path(path).with_suffix(".csv"), schema_overrides=frame.schema)
-        assert same.equals(frame)
-    measured = frames[2].filter(polars.col("system") == WEAK).rows(named=True)
-    said = [(row["correctness"], row["answered"], row["error"], row["correctness_error"]) for row in measured]
-    assert said[:2] == [(1.0, True, None, None), (-1.0, False, None, None)]
-    assert said[3][:2] == (None, None) and "out of order" in str(said[3][2])
-    assert said[4][:2] == (None, True) and "nothing that could be judged" in said[4][3]
-    assert all(row["faithfulness_share"] is None and row["n_contexts"] is None for row in measured)
-    total = frames[3].filter(polars.col("document").is_null()).rows(named=True)
-    assert [row["total"] for row in total] == pytest.approx([1.0, 11 / 24])
-    assert total[0]["query_words"] == 3.0 and total[0]["faithfulness"] == 1.0
-    assert [row["context_words"] for row in total] == [3.0, None]
-    assert set(frames[1].filter(polars.col("system") == GOOD)["context_words"]) == {3}
-
-
 def test_the_second_state_is_a_file_of_answers(workspace: Workspace) -> None:
     """So answers that are there are judged anew, by other judges, without asking anybody."""
 
@@ -301,13 +276,6 @@ def test_a_suite_without_correctness_is_refused(workspace: Workspace) -> None:
     (workspace.root / "suites" / "mine.toml").write_text(suite)
     (problem,) = problems_of(workspace, CONFIG)
     assert re.search("suite mine has no judge called correctness.*rightness, answered", problem)
-
-
-def test_a_column_that_no_answer_has_anything_for_is_left_out(workspace: Workspace) -> None:
-    use_weak_alone(workspace)
-    result = run_of(workspace).run()
-    assert list(result.systems[0].measures) == ["correctness", "answered"]
-    assert any(note.startswith("faithfulness is left out: there is no context") for note in result.notes)
 
 
 def test_questions_that_a_judge_was_trained_on_are_said(workspace: Workspace) -> None:

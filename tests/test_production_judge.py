@@ -8,24 +8,20 @@ import json
 import os
 import re
 import shlex
-from array import array
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from judgecal.engine import Journal, LongJournal
 from judgecal.errors import InputError
-from judgecal.experiment import Due, RunOptions, judge_to_journal, plan_trials
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
-from judgecal.records import Estimate, Failure, Item, Judgement
+from judgecal.records import Estimate, Failure, Judgement
 from judgecal.selection.lock import LockedModel, load_lock, write_lock
-from judgecal.selection.pass_rates import word_shares
 from judgecal.tables import open_source
 from judgecal.workspace import find_workspace
 from tests.support.command import Run, one_object
@@ -545,36 +541,3 @@ def test_a_long_journal_is_a_journal(tmp_path: Path) -> None:
         assert ("i1", "sha", "j@m", 0) not in other.latest
     assert dict(LongJournal.looked_at(long).latest) == dict(LongJournal.looked_at(plain).latest)
     assert dict(LongJournal.looked_at(tmp_path / "none.jsonl").latest) == {}
-
-
-def test_items_may_be_a_stream(tmp_path: Path) -> None:
-    """What is read again and again is never held: a class that counts how often it is gone through."""
-
-    class Stream:
-        times = 0
-
-        def __iter__(self) -> Iterator[Item]:
-            self.times += 1
-            return (Item(f"i{n}", "g", "Capital of France?", f"Paris {n}", ("Paris",)) for n in range(50))
-
-    judge, stream, options = PromptJudge("correctness_v3@embedded"), Stream(), RunOptions(quiet=True)
-    with LongJournal(tmp_path / "judgements.jsonl") as journal:
-        trial = Due(judge, stream, journal, options)
-        assert plan_trials([trial]).calls == 50
-        judge_to_journal([trial])
-        assert len(journal.latest) == 50 and stream.times > 2
-        assert (plan_trials([trial]).calls, len(journal.latest)) == (0, 50)
-
-
-def test_the_share_of_a_word_has_an_interval_that_holds_by_question() -> None:
-    """Rows of one question say the same word: intervals on rows would hold far too rarely, those on questions
-    do."""
-    rng, words = np.random.default_rng(7), {"refund": 0, "escalate": 1, "close": 2}
-    truth, held, drawn = np.array([0.6, 0.3, 0.1]), np.zeros(3), 400
-    groups = array("q", np.repeat(np.arange(60), 5).tolist())
-    for _ in range(drawn):
-        codes = np.repeat(rng.choice(3, size=60, p=truth), 5).astype(np.float64)
-        shares = word_shares(codes, groups, words)
-        ends = [(shares[word].low or 0.0, shares[word].high or 0.0) for word in words]
-        held += [low <= share <= high for share, (low, high) in zip(truth, ends, strict=True)]
-    assert np.all(held / drawn > 0.92), held / drawn

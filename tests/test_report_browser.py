@@ -13,7 +13,6 @@ import pytest
 from tests.support.browser import Browser, Tab, browser, needs_browser
 from tests.support.command import Run
 from tests.support.gold import made_items
-from tests.support.many_items import many_items
 from tests.support.pages import ATTACK, by_kind, items_of, made_set, page_of, recorded
 
 pytestmark = needs_browser
@@ -142,19 +141,6 @@ def test_what_is_chosen_stands_in_the_address(opened: Tab, chromium: Browser) ->
     )
 
 
-def test_the_shown_items_leave_as_csv(opened: Tab) -> None:
-    chip(opened, "wrong:low")
-    lines = saved(opened, "csv").split("\r\n")
-    assert (
-        lines[0].startswith('"item_id","question","reference_answer"')
-        and len(lines) == 23
-        and lines[-1] == ""
-    )
-    assert '"low","low error","low reasoning"' in lines[0] and all(
-        '"false fail"' in line or '"false pass"' in line for line in lines[1:-1]
-    )
-
-
 def test_a_calibrated_verdict_leaves_with_the_raw_one(
     chromium: Browser, judgecal: Run, workspace_dir: Path, tmp_path: Path
 ) -> None:
@@ -194,23 +180,6 @@ def test_the_rest_can_be_read_without_its_script(chromium: Browser, page: Path) 
     assert all(words in first for words in (ATTACK, "-half", "pass", "fail"))
     assert "the first 10 of 60" in tab.run("document.querySelector('noscript').textContent")
     assert tab.run("document.querySelector('h1').textContent")
-
-
-def test_a_page_of_many_items(chromium: Browser, judgecal: Run, workspace_dir: Path) -> None:
-    """1,490 items of three judges: one chip, the fourth row, and the link opens the same item in a second tab."""
-    judgements = many_items(workspace_dir, 1_490)
-    assert judgecal("agreement", "--gold", "many", "--judgements", judgements, "--name", "many").code == 0
-    assert len(page_of(judgecal, "many").encode("utf-8")) <= 700_000
-    tab = chromium.tab().open((workspace_dir / "experiments" / "many" / "report.html").as_uri())
-    chip(tab, "wrong:all")
-    tab.run("document.querySelectorAll('#rows a')[3].click()")
-    item, link = tab.run(CURRENT), tab.run("document.querySelector('#one .btn a').href")
-    second = chromium.tab().open(link)
-    assert second.run(CURRENT) == item and second.run("document.querySelector('#one h3').textContent") == item
-    assert second.run("document.getElementById('shown').textContent") == tab.run(
-        "document.getElementById('shown').textContent"
-    )
-    assert tab.problems == second.problems == []
 
 
 def test_the_index_filters(chromium: Browser, judgecal: Run, page: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree
@@ -175,16 +174,6 @@ def test_a_terminal_shows_what_decides_in_few_lines(width: int) -> None:
 
 
 # --- texts before and after
-
-
-@pytest.mark.parametrize("count", [3, 100_000])
-def test_a_text_before_and_after_of_any_length_is_shown(count: int) -> None:
-    before, after = ("\n".join(f"line {n}{end}" for n in range(count)) for end in ("", "!"))
-    start = time.process_time()
-    lines = doc.Diff(before=before, after=after).lines()
-    assert time.process_time() - start < 50.0
-    assert [text for sign, text in lines if sign != "+"] == before.splitlines()
-    assert [text for sign, text in lines if sign != "-"] == after.splitlines()
 
 
 # --- charts: any XML reader takes them, and numbers stand apart

@@ -6,27 +6,19 @@ import json
 import random
 import re
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from judgecal.experiment import AgreementResult, AgreementTable
-from judgecal.experiment.losses import FloorLoss, JudgeLoss, LossPicture, PersonLoss, PromptModelGrid
 from judgecal.experiment.verdicts import Confusion, Cut, parted_items
-from judgecal.records import Estimate, Headline
 from judgecal.report import html as html_module
 from judgecal.report.experiments import Listed
 from judgecal.report.explorer import MOST_PACKED, Explorer, ExplorerRow
 from judgecal.report.html import index_page
-from judgecal.report.judges_headline import judges_headline
 from judgecal.report.markdown import escaped
 from judgecal.scale import Scale
-from judgecal.selection.decision import DecisionItems, Evidence, Recommendation
-from judgecal.stats.simultaneous import Losses
 from tests.support.command import Run
 from tests.support.gold import made_gold, made_items
-from tests.support.made_judge import made_judge
 from tests.support.pages import (
     ATTACK,
     BINARY,
@@ -34,7 +26,6 @@ from tests.support.pages import (
     LONG,
     OPEN,
     OVERRIDE,
-    PERCENTAGE,
     RIGHT_TO_LEFT,
     Parsed,
     by_kind,
@@ -112,97 +103,6 @@ def test_questions_of_test_are_not_counted_where_they_may_not_choose(
 # --- the decision
 
 
-def loss(low: float | None, value: float, high: float | None) -> Estimate:
-    return Estimate(value, low, high, n=100, n_groups=50)
-
-
-FAR = loss(0.2, 0.3, 0.4)
-ANN = PersonLoss("ann", loss(-0.1, -0.05, -0.01), 90)
-CONSTANT = FloorLoss("constant 50", FAR)
-CHEAPER = Recommendation("tied", "B", "A", ("B", "A"), 0.95, CONSTANT, tied=("B",))
-LOSSES = (JudgeLoss("A", 0.9, 0.0, 0.0, 0.01, None), JudgeLoss("B", 0.89, 0.01, -0.01, 0.021, None))
-
-
-def line(judge: str, value: float | None, **more: Any) -> SimpleNamespace:
-    """A line of the agreement table, 5 points to either side."""
-    found = Estimate(value, (value or 0.0) - 0.05, (value or 0.0) + 0.05, n=220, n_groups=110)
-    return SimpleNamespace(judge=judge, decided_by=lambda _metric: found, **more)
-
-
-def found_with(
-    *,
-    judges: tuple[JudgeLoss, ...] = LOSSES,
-    constant: Estimate = FAR,
-    people: tuple[PersonLoss, ...] = (ANN,),
-    pick: Recommendation = CHEAPER,
-    usd: float | None = 2.0,
-    may_choose: bool = True,
-    **gold: Any,
-) -> Evidence:
-    """Two judges, the dear one best, the cheap one shown to lose at most 2.1 points; all were asked twice."""
-    about = {"labels_by": "people", "n_test_items": 0, "n_tied": 0, "ties_in_words": ""} | gold
-    more = {"retest": None if gold else object(), "calibrated": {}, "stand_in": None, "kind": "recorded"}
-    more |= {"first_place": None, "both_orders": None}
-    entries = [line(one.judge, one.value, **more) for one in judges]
-    result = SimpleNamespace(
-        table=None,
-        experiment="x",
-        gold=SimpleNamespace(set="made", scale="binary", noun="answers", **about),
-        judges=entries,
-        raters=(),
-        floor=(line("best constant", 0.5),),
-    )
-    floor = (FloorLoss("constant 50", constant),)
-    return Evidence(
-        result=cast("AgreementResult", result),
-        sampling="curated",
-        basis=DecisionItems("open", 220, 110, may_choose),
-        metric="macro_agreement",
-        margin=0.03,
-        losses=LossPicture(cast("Losses", None), judges, floor, people),
-        measured=(made_judge("A", usd_per_1k=usd), made_judge("B", usd_per_1k=0.2, n_unscored=3)),
-        pick=pick,
-        grid=PromptModelGrid(()),
-        shapes=(),
-        parted=(),
-        alike=tuple((one.judge,) for one in judges),
-    )
-
-
-def in_full(headline: Headline) -> str:
-    return " ".join([headline.sentence, *headline.because])
-
-
-def test_the_cheaper_judge_first_in_the_headline() -> None:
-    found = judges_headline(found_with())
-    assert (found.kind, found.next) == ("tied", "judgecal select x")
-    assert in_full(found) == (
-        "B may sort answers; whether it could replace a person is open. It agrees with people on 89.0% of "
-        'answers [84.0, 94.0], good and bad alike. Saying "50" every time would get 50.0%. It is 1.0 points '
-        "below A, the best, at most 2.1, for 0.200 instead of 2.000 USD per 1,000."
-    )
-    assert found.unknown[0].startswith("Whether it holds on questions that did not choose it: judgecal sel")
-    assert [one for one in found.unknown if "production" in one]
-
-
-def test_what_is_not_known_is_said() -> None:
-    free = FloorLoss("wer@local", loss(-0.01, 0.01, 0.03))
-    pick = Recommendation("tied", "A", "A", ("A",), 0.95, CONSTANT, 1200, "B", free=free)
-    found = judges_headline(found_with(people=(), usd=None, pick=pick, labels_by="project", n_test_items=90))
-    assert "It is not shown to beat the free wer@local." in found.because
-    lead = "A is 1.0 points above the free wer@local on the 110 questions of train and dev (-1.0 to 3.0)."
-    assert lead in found.more
-    for words in (
-        "Whether it holds on the 90 sealed test answers: judgecal select",
-        "the project itself made them",
-        "B may be good enough; about 1,200 more",
-        "no two raters share 30 items",
-        "it was asked once",
-        "What A costs: without a price we rank it as the dearest",
-    ):
-        assert words in "\n".join(found.unknown)
-
-
 # --- errors and examples
 
 
@@ -223,18 +123,6 @@ def test_errors_at_the_cut() -> None:
     words = Cut(Scale.parse("nominal"), Scale.parse("nominal"))
     assert (words.error("a", "b"), words.error("a", "a")) == ("another word", None)
     assert words.distance("a", "b") == 1.0
-
-
-def test_the_worst_come_first(
-    judgecal: Run, workspace_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """60 labels of 0 and a judge that is off by 1, 2 ... 60: 50 of them lie farther off than 10 points."""
-    made = made_set(workspace_dir, labels=(0, 0, 0), scale=PERCENTAGE)
-    kept, _ = decided(recorded(judgecal, tmp_path, {"off": list(range(1, 61))}, made))
-    monkeypatch.setattr(AgreementTable, "cross_fit", lambda *_: None)  # verdicts as they are
-    found = parted_items(kept.table, kept.judges, kept.items)
-    assert [one.said[0].verdicts[0] for one in found] == [*range(60, 10, -1), *range(1, 11)]
-    assert [one.said[0].error for one in found] == ["too high"] * 50 + [None] * 10
 
 
 def test_who_differs_from_whom(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
@@ -320,13 +208,6 @@ def test_hostile_text_is_carried_as_text(judgecal: Run, slug: str) -> None:
     assert not re.search("innerHTML|outerHTML|insertAdjacentHTML|document.write|eval", script)
 
 
-def test_a_long_text_is_cut_and_said_to_be(judgecal: Run, slug: str) -> None:
-    page = page_of(judgecal, slug)
-    (long,) = (one["answer"] for one in items_of(page)["items"] if "palaver" in one["answer"])
-    assert long.endswith(" … (92,000 more characters)") and long.count("palaver") == 1_000
-    assert "Texts are cut after 8,000 characters." in page and len(page) < 200_000
-
-
 def test_a_page_carries_what_fits_and_says_so() -> None:
     """Texts that do not compress: the worst items stay, and the page tells how many of how many."""
     draw = random.Random(0)
@@ -401,32 +282,3 @@ def test_only_what_changed_is_made_again(judgecal: Run, slug: str, workspace_dir
     judgecal("report", "--all", "--margin", "0.2")
     text = (workspace_dir / "experiments" / "index.html").read_text(encoding="utf-8")
     assert page.stat().st_mtime_ns == second and "has changed since this experiment" in text
-
-
-def test_no_name_acts_on_a_terminal_or_ends_the_renderer(
-    judgecal: Run, workspace_dir: Path, tmp_path: Path
-) -> None:
-    rows = made_set(workspace_dir, 40, splits="seed = 0")
-    evil = "sharp\x1b[2J\x00\u202e\ufffe"  # the last is no control, and no XML may hold it
-    sharp, lax = by_kind(rows, "yes", "no", "no"), by_kind(rows, "yes", "yes", "no")
-    slug = recorded(judgecal, tmp_path, {evil: sharp, "lax": lax}, rows)
-    file = tmp_path / "recorded.jsonl"
-    printed = [
-        judgecal(*argv)
-        for argv in (
-            ("agreement", "--gold", "made", "--judgements", file, "--name", "again", "--full"),
-            ("compare", slug, evil, "lax"),
-            ("compare", slug, f"{evil}er", "lax"),
-            ("compare", slug, "no-such\x1b[2J\u202e", "lax"),
-            ("select", slug),
-            ("report", slug),
-            ("report", slug, "--format", "md"),
-        )
-    ]
-    for ran in printed:
-        assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\ufffe]", ran.out + ran.err)
-    assert [ran.code for ran in printed] == [0, 0, 2, 2, 0, 0, 0]
-    assert "sharp␛[2J␀[U+202E][U+FFFE]" in printed[0].out and "no-such" in printed[3].err
-    page = page_of(judgecal, slug)
-    assert page.count("<svg") >= 2 and "sharp␛[2J␀[U+202E][U+FFFE]" in page
-    assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\ufffe]", page)

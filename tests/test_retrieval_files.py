@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.goldset import Columns, load_gold
+from judgecal.goldset import load_gold
 from judgecal.rag.retrieval import (
     Collection,
     RetrievalOptions,
@@ -22,7 +20,7 @@ from judgecal.rag.retrieval import (
     read_run,
 )
 from judgecal.rag.retrieval.ranking import RankBin
-from tests.support.corpora import DOCUMENTS, QUESTIONS, documents, questions, table
+from tests.support.corpora import DOCUMENTS, QUESTIONS, documents, questions
 
 
 def files(
@@ -101,25 +99,6 @@ def test_a_folder_of_texts(tmp_path: Path) -> None:
     assert found.documents is not None
     assert [one.document_id for one in found.documents] == ["d1", "d2", "d3", "readme"]
     assert any("picture.png" in note for note in found.notes)
-
-
-def test_tables_of_other_kinds_and_names(tmp_path: Path) -> None:
-    pl.DataFrame(
-        {"_id": ["d1", "d2", "d3"], "title": ["", "Rain", ""], "text": [t for _, t in DOCUMENTS]}
-    ).write_parquet(tmp_path / "corpus.parquet")
-    lines = [{"_id": name, "query": text, "reference_documents": [one]} for name, text, one in QUESTIONS]
-    (tmp_path / "queries.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    found = collection_of_files(tmp_path / "corpus.parquet", tmp_path / "queries.jsonl")
-    assert found.documents is not None
-    titles = {one.document_id: one.title for one in found.documents}
-    assert titles == {"d1": None, "d2": "Rain", "d3": None}
-    assert measure_retrieval(found, RetrievalOptions()).recall["1"].value == 1.0
-    asked = table(tmp_path / "q.csv", ("nr", "ask", "where"), [("q1", "sun?", "d1;d2")])
-    columns = Columns(group="nr", question="ask", reference="where", reference_separator=";")
-    found = collection_of_files(tmp_path / "corpus.parquet", asked, columns=columns)
-    assert found.questions[0].reference_documents == ("d1", "d2")
-    with pytest.raises(InputError, match="unknown column 'nrr': did you mean nr"):
-        collection_of_files(tmp_path / "corpus.parquet", asked, columns=Columns(question="ask", group="nrr"))
 
 
 def test_qrels_in_both_forms_and_their_faults(tmp_path: Path) -> None:

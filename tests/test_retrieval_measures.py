@@ -20,7 +20,7 @@ from judgecal.rag.retrieval import (
     measure_retrieval,
     read_run,
 )
-from judgecal.rag.retrieval.ranking import by_run, cuts, histogram
+from judgecal.rag.retrieval.ranking import by_run
 from judgecal.rag.retrieval.result import windows
 
 
@@ -131,22 +131,6 @@ def test_xquad_has_the_known_values(shared_data: Path) -> None:
     total = sum(row.n * row.score for row in result.windows)
     assert total / 1190 == pytest.approx(result.reference_document_score.value)
     assert sum(one.n for one in result.histogram) == 1190
-
-
-def test_cuts_hold_the_chosen_k_and_stop_at_the_corpus() -> None:
-    assert cuts(7, 12) == [1, 3, 5, 7, 10]
-    assert cuts(40, 12) == [1, 3, 5, 10, 40]
-    assert cuts(5, None) == [1, 3, 5, 10, 20, 50, 100]
-
-
-def test_the_histogram_counts_every_question_once() -> None:
-    found = histogram([1, 1, 2, 5, 6, 10, 11, 250, 0], 5)
-    assert {one.ranks: one.n for one in found} == {
-        "1": 2, "2": 1, "3": 0, "4": 0, "5": 1, "6-10": 2, "11-20": 1, "21-50": 0, "51-100": 0, "101-250": 1,
-        "not found": 1,
-    }  # fmt: skip
-    assert [one.ranks for one in histogram([0, 0], 3)] == ["1", "2", "3", "not found"]
-    assert sum(one.n for one in histogram(list(range(400)), 150)) == 400
 
 
 def test_ties_go_by_the_corpus_and_are_told() -> None:

@@ -4,7 +4,6 @@ resumes."""
 from __future__ import annotations
 
 import contextlib
-import os
 import random
 import shutil
 import socket
@@ -82,19 +81,6 @@ def test_files_that_may_not_grow(world: World) -> None:
         assert stub.calls == called + 300 - kept
 
 
-def test_no_room_for_stored_replies(world: World) -> None:
-    """The copies are a convenience: without room for them the run is done all the same, or says what to
-    do."""
-    world.make(300)
-    with running(lambda _head, _body: Answer(GOOD)) as stub, small_disk(world.cache, 64):
-        world.alias(stub.api_base)
-        ended = world.run(world.score())
-        assert "Traceback" not in ended.err
-        assert ended.code == 0 or "--no-cache" in clear(ended, 2)
-        assert world.run(world.score("--no-cache")).code == 0
-        world.check_whole()
-
-
 @pytest.mark.parametrize("what", ["experiments", "run", "journal", "cache"])
 def test_a_file_in_place_of_a_folder(world: World, what: str) -> None:
     world.make(20)
@@ -120,40 +106,6 @@ def test_a_file_in_place_of_a_folder(world: World, what: str) -> None:
         world.check_whole()
 
 
-def test_a_folder_that_may_not_be_written(world: World) -> None:
-    world.make(20)
-    folder = world.experiments / "run"
-    with running(lambda _head, _body: Answer(GOOD)) as stub:
-        world.alias(stub.api_base)
-        assert world.run(world.score("--limit", "5")).code == 0
-        with _immutable(folder):
-            clear(world.run(world.score()), 2)
-            assert stub.calls <= 5 + 8
-        called, kept = stub.calls, len(world.rows())
-        assert world.run(world.score("--no-cache")).code == 0
-        world.check_whole()
-        assert stub.calls == called + 20 - kept
-
-
-@contextlib.contextmanager
-def _immutable(folder: Path) -> Iterator[None]:
-    """Read-only even for root, where the file system can do that."""
-    paths = [folder, *folder.iterdir()]
-    if os.geteuid():
-        for path in paths:
-            path.chmod(0o500 if path.is_dir() else 0o400)
-    elif not shutil.which("chattr") or subprocess.run(["chattr", "+i", *paths], check=False).returncode:
-        pytest.skip("root writes everywhere here, and chattr does not help")
-    try:
-        yield
-    finally:
-        if os.geteuid():
-            for path in paths:
-                path.chmod(0o700)
-        else:
-            subprocess.run(["chattr", "-i", *paths], check=False)
-
-
 def test_a_server_that_is_not_there(world: World) -> None:
     world.make(200)
     with socket.socket() as held:
@@ -173,22 +125,6 @@ def test_a_server_that_is_not_there(world: World) -> None:
         world.check_whole(slug="again")
 
 
-def test_a_server_that_comes_back(world: World) -> None:
-    """Gone for good in the middle of a run; the same command goes on when it is there again."""
-    world.make(40)
-    with running(lambda _head, _body: Answer(GOOD)) as stub:
-        world.alias(stub.api_base)
-        stub.script = lambda _head, _body: Answer(GOOD if stub.calls <= 20 else b"", end="close")
-        ended = world.run(world.score(), timeout=300.0)
-        assert ended.code in (2, 4), ended
-        assert sum(row["verdict"] is not None for row in world.rows()) == 20
-        stub.script = lambda _head, _body: Answer(GOOD)
-        called = stub.calls
-        assert world.run(world.score()).code == 0
-        assert stub.calls == called + 20
-        world.check_whole()
-
-
 def test_the_second_process_on_one_experiment_says_so(world: World) -> None:
     world.make(40)
     with running(lambda _head, _body: Answer(GOOD, 0.2)) as stub:
@@ -202,19 +138,4 @@ def test_the_second_process_on_one_experiment_says_so(world: World) -> None:
         ended = first.wait()
         assert ended.code == 0, ended.err
         assert stub.calls == 40
-        world.check_whole()
-
-
-@pytest.mark.parametrize("torn", [1, 7, 200])
-def test_a_torn_last_line_is_mended_and_said(world: World, torn: int) -> None:
-    world.make(20)
-    with running(lambda _head, _body: Answer(GOOD)) as stub:
-        world.alias(stub.api_base)
-        assert world.run(world.score("--limit", "10", "--no-cache")).code == 0
-        path = world.experiments / "run" / "judgements.jsonl"
-        lines = [line for line in path.read_bytes().splitlines(keepends=True) if b"@mine" in line]
-        path.write_bytes(b"".join(lines)[:-torn])
-        ended = world.run(world.score("--no-cache"))
-        assert (ended.code, "torn" in ended.err) == (0, True), ended
-        assert stub.calls == 10 + 11
         world.check_whole()

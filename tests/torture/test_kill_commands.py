@@ -128,16 +128,3 @@ def test_the_same_command_goes_on(world: World, name: str) -> None:
         assert whole >= 30
         for number in range(KILLS):
             killed_and_resumed(world, stub, rng, fresh(f"cut{number}"), whole)
-
-
-@pytest.mark.parametrize("transport", ["dspy", "litellm"])
-def test_the_transports_of_others(world: World, transport: str) -> None:
-    rng = random.Random(transport)
-    graded(world)
-    with running(Judge(rng)) as stub:
-        world.alias(stub.api_base, max_concurrency=AT_ONCE, transport=transport)
-        for number in range(max(KILLS // 2, 1)):
-            world.env["JUDGECAL_CACHE_DIR"] = str(world.folder / f"cache-{number}")
-            argv = [*world.score(), "--name", f"cut{number}"]
-            killed_and_resumed(world, stub, rng, argv, ITEMS)
-            world.check_whole(slug=f"cut{number}")

@@ -207,10 +207,6 @@ STOPS = {
 }
 
 
-def test_there_are_two_hundred_kinds() -> None:
-    assert len(KINDS) >= 200
-
-
 class Broken:
     """Answers each item by a good reply, or where it is its turn by a broken one."""
 
@@ -288,44 +284,6 @@ def test_score_accounts_for_every_row_and_pays_for_none_twice(world: World, way:
             item for item, row in rows.items() if row["error"] and row["error"]["kind"] in RETRIED_ON_RESUME
         }
         assert {f"i{n}" for n in script.calls} == due
-
-
-def test_judge_gives_every_row_back(world: World) -> None:
-    script = Broken(KINDS)
-    filled(world, len(script.kinds))
-    table, out = world.folder / "rows.jsonl", world.folder / "judged.jsonl"
-    rows = [
-        {"id": n, "question": f"What is item-{n}?", "answer": "Seven.", "reference": "It is seven."}
-        for n in range(world.count)
-    ]
-    table.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with running(script) as stub:
-        served(world, stub)
-        columns = [
-            "--col",
-            "item=id",
-            "--col",
-            "question=question",
-            "--col",
-            "answer=answer",
-            "--col",
-            "reference=reference",
-        ]
-        argv = [
-            "judge",
-            str(table),
-            "-o",
-            str(out),
-            "--lock",
-            str(locked(world, script)),
-            "--no-cache",
-            "--json",
-        ]
-        ended = world.run([*argv, *columns], timeout=400.0)
-        sound(ended, 4)
-    judged = [json.loads(line) for line in out.read_text().splitlines()]
-    assert [row["id"] for row in judged] == list(range(world.count))
-    assert json.loads(ended.out)["n"] == world.count
 
 
 @pytest.mark.parametrize("every", [1, 33])

@@ -210,23 +210,3 @@ def latest(path: Path) -> list[dict[str, Any]]:
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     kept = {(row["item_id"], row["item_sha"], row["judge_fingerprint"], row["repeat"]): row for row in rows}
     return [row for row in kept.values() if row["judge"] == JUDGE]
-
-
-@pytest.mark.parametrize("seed", range(SEEDS))
-def test_one_journal_for_everything(world: World, seed: int) -> None:
-    """From Python with one journal and no stored replies: the journal's key alone keeps old and new apart."""
-    state, server = begin(world, 100 + seed), Server()
-    state.edit_repeats = state.edit_item  # type: ignore[method-assign]
-    owed: set[tuple[Asked, float]] = set()
-    command = {"gold": SET, "judge": JUDGE, "journal": str(world.folder / "one.jsonl")}
-    with running(server) as stub:
-        for number in range(EDITS):
-            state.edit()
-            state.write(stub.api_base)
-            world.env = {"JUDGECAL_CACHE_DIR": str(world.folder / f"cache-{number}")}
-            ended = world.run([], **command)
-            assert ended.code == 0, ended.err
-            check(state, json.loads(ended.out))
-            # A price is part of the judge: under another price the same request is another judgement.
-            owed |= {(state.asked(item), state.price) for item in state.items}
-            assert server.seen == Counter(asked for asked, _ in owed)
