@@ -161,25 +161,6 @@ def test_several_raters_and_judges_on_scales_of_their_own(judgecal: Run, elsewhe
     assert typed["table"]["left_out"] == ["judge", "gpt4_score", "llm"]
 
 
-def test_without_a_judge_the_free_ones_stand_there(judgecal: Run, elsewhere: Path) -> None:
-    rows = [(*row, "yes" if n % 3 else "no") for n, row in enumerate(_answers())]
-    found = one_object(
-        judgecal(
-            "agreement", write(Path("t.csv"), ["question", "answer", "expected", "label"], rows), "--json"
-        )
-    )
-    assert {"correctness_v3@embedded", "token_f1@local"} <= {judge["judge"] for judge in found["judges"]}
-    assert "judgecal score --gold t --models gemini-flash asks a model." in " ".join(
-        found["headline"]["because"]
-    )
-    assert found["table"]["rates"] == []
-
-
-def _answers() -> list[tuple[str, str, str]]:
-    with (ROOT / "examples" / "answers.csv").open(encoding="utf-8") as file:
-        return [(row["question"], row["answer"], row["reference"]) for row in csv.DictReader(file)][:60]
-
-
 def test_labels_that_are_no_draw_are_said_to_be_none(judgecal: Run, elsewhere: Path) -> None:
     rows = yes_no(400)
     picked = [

@@ -127,32 +127,6 @@ def test_the_same_command_calls_nobody(
 # --- one engine: resume, failures, money
 
 
-def test_what_was_killed_is_taken_up_again(
-    judgecal: Run, fair: Path, calls: list[str], workspace_dir: Path
-) -> None:
-    first = one_object(fair_run(judgecal))
-    folder = experiment(workspace_dir, first)
-    (replies,) = folder.glob("systems/*/replies.jsonl")
-    answers = replies.read_bytes().splitlines(keepends=True)
-    # As `kill -9` in the middle of the answers leaves it: the fifth is torn, nothing is rated.
-    replies.write_bytes(b"".join(answers[:4]) + answers[4][:30])
-    (folder / "judgements.jsonl").unlink()
-    for name in ("items.jsonl", "summary.json"):
-        (folder / name).unlink()
-    calls.clear()
-    ran = fair_run(judgecal)
-    second = one_object(ran)
-    assert "the last line was incomplete (30 bytes), so we cut it off" in ran.err
-    assert len(calls) == (13 - 4) + 13
-    assert second["systems"][0]["points"] == first["systems"][0]["points"]
-    # And in the middle of the ratings: no answer is asked for again.
-    rated = (folder / "judgements.jsonl").read_bytes().splitlines(keepends=True)
-    (folder / "judgements.jsonl").write_bytes(b"".join(rated[:10]))
-    calls.clear()
-    assert one_object(fair_run(judgecal))["systems"][0]["points"] == first["systems"][0]["points"]
-    assert len(calls) == 3 and all("answer_under_test" in text for text in calls)
-
-
 def test_a_failed_answer_is_a_row_with_an_error(
     judgecal: Run, fair: Path, workspace_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -245,21 +219,6 @@ def test_controlled_beside_retrieved_contexts_and_closed_book(
     )
 
 
-def test_an_empty_reference_document_is_named_and_counted(
-    judgecal: Run, fair: Path, calls: list[str]
-) -> None:
-    rows = [document(number) for number in range(N)]
-    rows[2]["text"] = ""
-    write_documents(fair, rows)
-    found = one_object(fair_run(judgecal), 4)
-    (failed,) = found["failures"]
-    assert (failed["kind"], failed["n"]) == ("refused", 1)
-    assert failed["message"] == "not asked: reference document d02 is empty"
-    (one,) = found["systems"]
-    assert (one["n"], one["n_expected"]) == (12, 13)
-    assert len(calls) == 24  # nothing is paid for it
-
-
 # --- answers from elsewhere
 
 
@@ -296,22 +255,6 @@ def test_a_recorded_system_has_a_name_of_its_own(judgecal: Run, fair: Path, tmp_
     path = recorded(tmp_path / "a.csv", ("question_id", "answer", "system"), [("g00", "a", A)])
     ran = fair_run(judgecal, "--answers", path, "--models", "embedded")
     assert ran.code == 2 and f"{A} is named twice" in ran.err
-
-
-@pytest.mark.parametrize(
-    ("header", "rows", "said"),
-    [
-        (("question_id", "answer"), [("g00", "a"), ("g00", "b")], "answers g00 on line 2 already"),
-        (("question_id", "answer"), [("q1", "a")], "no value of column question_id is a question"),
-        (("question_id", "reply"), [("g00", "a")], "unknown column 'answer'"),
-        (("id", "answer"), [("g00", "a")], "unknown column 'question_id'"),
-    ],
-)
-def test_answers_that_cannot_be_read(
-    judgecal: Run, fair: Path, tmp_path: Path, header: Sequence[str], rows: Sequence[Sequence[str]], said: str
-) -> None:
-    ran = fair_run(judgecal, "--answers", recorded(tmp_path / "a.csv", header, rows))
-    assert (ran.code, said in ran.err) == (2, True), ran.err
 
 
 # --- looking closer

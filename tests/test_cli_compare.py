@@ -335,14 +335,16 @@ def test_nq301(judgecal: Run, shared_data: Path) -> None:
     folder = shared_data / "nq301"
     columns = (
         *(
-            "--col",
-            "item=item_id",
-            "--col",
-            "group=group",
-            "--col",
-            "question=question",
-            "--col",
-            "answer=answer",
+            *[
+                "--col",
+                "item=item_id",
+                "--col",
+                "group=group",
+                "--col",
+                "question=question",
+                "--col",
+                "answer=answer",
+            ],
         ),
         *("--col", "reference=reference_answer", "--reference-separator", " | "),
         *("--label", "annotator1", "--label", "annotator2", "--label", "annotator3"),

@@ -42,16 +42,7 @@ def result(place: Path, *words: str) -> Any:
 
 def import_set(place: Path, *more: str) -> Result:
     columns = (
-        "--col",
-        "question=q",
-        "--col",
-        "answer=a",
-        "--label",
-        "x",
-        "--label",
-        "y",
-        "--col",
-        "gold=gold",
+        *["--col", "question=q", "--col", "answer=a", "--label", "x", "--label", "y", "--col", "gold=gold"],
     )
     return call(place, "import", str(place / "t.csv"), "--as", "new", *columns, "--scale", "binary", *more)
 
@@ -135,16 +126,18 @@ def people(workspace_dir: Path, judgecal: Run) -> dict[str, bool]:
     (workspace_dir / "pool.csv").write_text("\n".join(pool) + "\n")
     (workspace_dir / "verdicts.csv").write_text("\n".join(verdicts) + "\n")
     columns = (
-        "--col",
-        "question=question",
-        "--col",
-        "answer=answer",
-        "--col",
-        "item=id",
-        "--col",
-        "group=q",
-        "--label",
-        "ann",
+        *[
+            "--col",
+            "question=question",
+            "--col",
+            "answer=answer",
+            "--col",
+            "item=id",
+            "--col",
+            "group=q",
+            "--label",
+            "ann",
+        ],
     )
     ran = judgecal(
         "gold", "import", workspace_dir / "pool.csv", "--as", "pool", *columns, "--scale", "binary"

@@ -17,8 +17,6 @@ from typing import Any
 import pytest
 
 from judgecal.cli import run
-from judgecal.cli.streams import SafeStream
-from judgecal.errors import ERASE_LINE
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
 from judgecal.workspace import Workspace, init_workspace
@@ -212,32 +210,6 @@ def test_what_libraries_print_acts_on_nothing(evil: Path, monkeypatch: pytest.Mo
     assert ended.code == 70
     assert "careful" in ended.err and "printed" in ended.out
     assert not ACTS.findall(ended.out + ended.err)
-
-
-class Screen(io.TextIOWrapper):
-    """A terminal."""
-
-    def __init__(self) -> None:
-        super().__init__(io.BytesIO(), encoding="utf-8", write_through=True)
-
-    def isatty(self) -> bool:
-        return True
-
-    def shown(self) -> str:
-        return self.buffer.getvalue().decode()  # type: ignore[attr-defined, no-any-return]
-
-
-def test_what_is_written_takes_the_place_of_the_redrawn_line() -> None:
-    screens = Screen(), Screen()
-    out, err = map(SafeStream, screens)
-    out.beside = err
-    err.redraw(f"漢{'x' * 200}{EVIL}")
-    out.write("result\n")
-    err.write("said\n")
-    shown = screens[1].shown()
-    assert shown.startswith(f"{ERASE_LINE}漢xxx") and shown.endswith(f"x{ERASE_LINE}said\n")
-    assert len(shown) < 100 and not acting(shown.replace(ERASE_LINE, ""))
-    assert (screens[0].shown(), out.live, err.live) == ("result\n", "", "")
 
 
 PACKAGE = ROOT / "judgecal"

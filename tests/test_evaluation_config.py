@@ -12,7 +12,6 @@ from judgecal.rag.evaluation.config import ReadConfig, read_evaluate_config, swe
 
 HEAD = '[questions]\ngold = "starter"\n'
 LOCAL = '[[systems]]\nname = "ours"\nkind = "local"\n'
-THEIRS = '[[systems]]\nname = "theirs"\nkind = "answers"\nanswers = "a.csv"\n'
 ONE = HEAD + LOCAL
 SWEEP = "[sweep.ours]\n"
 
@@ -120,18 +119,3 @@ def test_one_at_a_time_holds_what_the_system_says() -> None:
     ]
     assert [is_base for _, _, is_base in found] == [False, False, True, False, False, False]
     assert found[0][1] == {"chunk": {"min": 9, "max": 128}, "top_n": 2, "strategy": "plain"}
-
-
-def test_systems_side_by_side(tmp_path: Path) -> None:
-    text = ONE + THEIRS + SWEEP + 'top_n = [1, 2]\nindex = ["bm25", "embed:m"]\n'
-    assert [one.name for one in read(tmp_path, text).systems] == [
-        "ours(top_n=1, index=bm25)",
-        "ours(top_n=1, index=embed:m)",
-        "ours(top_n=2, index=bm25)",
-        "theirs",
-    ]
-
-
-def test_paths_are_taken_from_the_file(tmp_path: Path) -> None:
-    (one,) = read(tmp_path, HEAD + THEIRS).systems
-    assert Path(one.options.answers) == tmp_path / "a.csv"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import statistics
 import time
 import tracemalloc
@@ -19,7 +18,7 @@ from judgecal.engine import CallFailed
 from judgecal.errors import InputError
 from judgecal.rag.answering.questions import Question
 from judgecal.rag.evaluation.http import HttpSystem
-from judgecal.rag.evaluation.http_client import HttpConfig, Received, value_at
+from judgecal.rag.evaluation.http_client import HttpConfig, Received
 from tests.support.command import Run, one_object
 from tests.support.evaluated import ask, errors
 from tests.support.http import Answer
@@ -192,16 +191,6 @@ def test_a_server_that_is_busy_is_asked_again(service: RagService, host: RawHost
     assert time.monotonic() - start > 0.9
 
 
-def test_events_end_with_an_empty_line_whatever_ends_a_line() -> None:
-    """A CRLF is one line end; and each event has the time at which its last byte was there."""
-    for end in (b"\n", b"\r\n", b"\r"):
-        events = [b"event: token" + end + b"data: one" + end + b"data: more", b": comment", b"data: two"]
-        body = (end * 2).join(events) + end * 2
-        arrivals = ((0.1, len(events[0]) - 3), (0.2, len(events[0]) + 2), (0.9, len(body)))
-        found = Received("text/event-stream", body, arrivals, 1.0)
-        assert list(found.events()) == [(0.2, b"one\nmore"), (0.9, b"two")]
-
-
 FLOODS = {
     "newlines": b"\n" * 9_500_000,
     "returns": b"\r" * 9_500_000,
@@ -268,35 +257,6 @@ def test_what_is_no_answer_has_a_name(host: RawHost, tmp_path: Path, name: str) 
     table = {"url": url, "body": {"q": "{question}"}, "answer": "a", "contexts": "c", "timeout": 0.3}
     assert message in errors(ask(made({**table, "method": "GET"}), questions(1), tmp_path))[0]
     assert host.asked == [f"/{name}"]
-
-
-@pytest.mark.parametrize(
-    ("path", "value"),
-    [
-        ("choices.0.message.content", "x"),
-        ("contexts.*.text", ["a", None, "b"]),
-        ("contexts.1", {"score": 1}),
-        ("contexts", [{"text": "a"}, {"score": 1}, {"text": "b"}]),
-        ("7", "seven"),
-    ],
-)
-def test_a_dotted_path(path: str, value: Any) -> None:
-    reply = {
-        "choices": [{"message": {"content": "x"}}],
-        "contexts": [{"text": "a"}, {"score": 1}, {"text": "b"}],
-        "7": "seven",
-        "none": None,
-    }
-    assert value_at(path, reply) == value
-    for wrong, said in (
-        ("choices.1", "there is no 1: it is a list of 1"),
-        ("choices.0.text", "there is no text: its keys are message"),
-        ("7.a", "there is no a: it is 'seven'"),
-        ("none", "there is no none: its keys are choices, contexts, 7, none"),
-        ("contexts.text", "there is no text: it is a list of 3"),
-    ):
-        with pytest.raises(LookupError, match=re.escape(said)):
-            value_at(wrong, reply)
 
 
 def test_what_a_question_says_is_data(service: RagService, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from judgecal.rag.evaluation.system import SystemAnswer
 from judgecal.records import digest
 from judgecal.workspace import Workspace, find_workspace
 from tests.support import evaluated
-from tests.support.command import ROOT, Run
+from tests.support.command import Run
 from tests.support.evaluated import asking, errors, handed
 from tests.support.server import StubServer, failing, running
 
@@ -106,15 +105,6 @@ def test_chunks_are_searched_and_their_documents_handed_over(workspace: Workspac
     assert answers[0].contexts is not None and answers[0].contexts[0].text == DOCUMENTS[1].text
 
 
-def test_both_reranks_chunks_and_hands_over_documents(workspace: Workspace, tmp_path: Path) -> None:
-    table = {**SMALL, "strategy": "both", "reranker": "checks.py:barley@python", "top_n": 1, "top_k": 4}
-    # The best chunk of the inn for the cranes is its first sentence, in which there is no barley.
-    assert [handed(one) for one in ask(made(workspace, **table), tmp_path)] == [["mill"], ["harbour"]]
-    soup = [Question("q-soup", "Is the soup barley?", ("yes",), ("inn",))]
-    found = ask(made(workspace, **table), tmp_path, soup)[0]
-    assert found.contexts is not None and found.contexts[0].text == DOCUMENTS[3].text
-
-
 # --- what is asked again
 
 
@@ -174,15 +164,6 @@ def test_what_was_asked_is_not_asked_again(workspace: Workspace, tmp_path: Path)
         warmer = made(workspace, **WHOLE, answerer={"model": "stub", "temperature": 0.7})
         ask(warmer, tmp_path, use_cache=False)
         assert [body.get("temperature") for body in server.bodies] == [None, None, None, 0.7, 0.7]
-
-
-def test_a_stored_reply_costs_its_price_and_has_no_latency(workspace: Workspace, tmp_path: Path) -> None:
-    with running(lambda _: answered()) as server:
-        alias(workspace, server)
-        first, again = (ask(made(workspace, **BY_STUB), tmp_path / name) for name in ("a", "b"))
-        assert server.calls == 2
-    assert [one.cost_usd for one in again] == [one.cost_usd for one in first]
-    assert [one.latency_s for one in again] == [None, None]
 
 
 def test_a_failed_answer_is_a_row_and_is_asked_again(workspace: Workspace, tmp_path: Path) -> None:
@@ -252,21 +233,6 @@ def test_everything_that_would_keep_it_from_answering_is_said_at_once(workspace:
     )
     first, second = keyless.check(QUESTIONS)
     assert "OPENAI_API_KEY" in first and "ANTHROPIC_API_KEY" in second
-
-
-def test_the_sweep_among_the_examples_runs(judgecal: Run, workspace: Workspace) -> None:
-    shutil.copytree(ROOT / "examples", workspace.root / "examples")
-    ran = judgecal("evaluate", "examples/sweep.toml", "--limit", "8", "--json")
-    assert ran.code == 0, ran.err
-    result = json.loads(ran.out)
-    assert [one["system"] for one in result["systems"]] == [
-        f"local(chunk.max={size}, top_n={n}, strategy={how})"
-        for size, n, how in (
-            (256, 2, "plain"), (512, 1, "plain"), (512, 2, "plain"), (512, 2, "rerank"), (512, 3, "plain"),
-            (1024, 2, "plain"),
-        )
-    ]  # fmt: skip
-    assert all(one["n"] == 8 and one["n_unscored"] == 0 for one in result["systems"])
 
 
 def test_a_budget_without_a_price_is_refused_before_anybody_is_asked(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,10 +10,8 @@ from typing import Any
 import pytest
 
 from judgecal.artefacts import validated
-from judgecal.engine.transport.dspy_client import LitellmTransport
 from judgecal.errors import AuthError
 from judgecal.goldset import GoldDocument
-from judgecal.models import for_task, load_catalogue
 from judgecal.rag.answering.questions import Question
 from judgecal.rag.evaluation import local_search
 from judgecal.rag.evaluation.local import LocalConfig, LocalSystem
@@ -106,19 +102,6 @@ def test_vectors_find_and_are_paid_once(workspace: Workspace, tmp_path: Path, se
     more = [*QUESTIONS, Question("q-new", "And the mill?", (), ())]
     assert handed(ask(system, tmp_path / "1", more, use_cache=False)[2]) == ["d-mill"]
     assert server.calls == 4
-
-
-def test_stored_vectors_and_scores_cost_their_price(
-    workspace: Workspace, tmp_path: Path, server: StubServer
-) -> None:
-    table = {"index": "embed:emb", "strategy": "rerank", "reranker": "rank", "top_k": 2}
-    first = ask(made(workspace, **table), tmp_path / "1")
-    forget()
-    again = ask(made(workspace, **table), tmp_path / "2")
-    assert server.calls == 1 + 2 + 2
-    # The server gives no count of the reranker's tokens, so that a stored reply's price is not known.
-    assert all(one.cost_usd is not None for one in first)
-    assert [(one.cost_usd, one.latency_s) for one in again] == [(None, None)] * 2
 
 
 def spoilt(change: Any) -> Any:
@@ -219,46 +202,3 @@ def test_a_reranking_model_chooses(workspace: Workspace, tmp_path: Path, server:
 )
 def test_what_cannot_embed_or_rerank_is_said(workspace: Workspace, table: dict[str, Any], said: str) -> None:
     assert said in "\n".join(made(workspace, **table).check(QUESTIONS))
-
-
-class _Reply(dict[str, Any]):
-    def model_dump(self) -> dict[str, Any]:
-        return dict(self)
-
-
-@pytest.mark.parametrize("status", [200, 401, 429, 400])
-def test_litellm_is_asked_where_no_server_speaks_openais_way(
-    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int
-) -> None:
-    """A stand-in for litellm, whose import takes seconds; which arguments it takes was seen in its source."""
-    asked: list[dict[str, Any]] = []
-
-    class Failed(Exception):
-        status_code = status
-
-    async def aembedding(**options: Any) -> _Reply:
-        asked.append(options)
-        if status != 200:
-            raise Failed(f"no: {options['api_key']}")
-        rows = [{"index": n, "embedding": vector(text)} for n, text in enumerate(options["input"])]
-        return _Reply(data=rows, usage={"prompt_tokens": 5})
-
-    stand_in = types.ModuleType("litellm")
-    stand_in.__dict__.update(aembedding=aembedding, exceptions=types.SimpleNamespace(Timeout=TimeoutError))
-    monkeypatch.setitem(sys.modules, "litellm", stand_in)
-    monkeypatch.setenv("VOYAGE_API_KEY", "voyage-key-0123456789")
-    spec = for_task(load_catalogue(workspace).resolve("voyage/voyage-3.5"), "embeddings")
-    assert LitellmTransport(spec).keeps_time is False
-    system = made(workspace, index="embed:voyage/voyage-3.5")
-    if status == 401:
-        with pytest.raises(AuthError, match=r"refused the key or the account: HTTP 401: no: \*\*\*"):
-            ask(system, tmp_path)
-        return
-    answers = ask(system, tmp_path)
-    if status == 200:
-        assert [handed(one) for one in answers] == [["d-soup"], ["d-crane"]]
-        assert (asked[0]["model"], asked[0]["max_retries"]) == ("voyage/voyage-3.5", 0)
-        assert answers[0].cost_usd == pytest.approx(5 * 0.06e-6)
-        return
-    for error in errors(answers):  # of a kind that the next run asks again
-        assert error.startswith("rate_limit: " if status == 429 else "server: ") and "voyage-key" not in error

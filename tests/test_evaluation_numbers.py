@@ -9,7 +9,7 @@ import pytest
 from judgecal.errors import InputError
 from judgecal.rag.answering.questions import Question
 from judgecal.rag.evaluation.comparisons import best_of, compare_systems, factor_curves, values_of
-from judgecal.rag.evaluation.summary import Measured, by_tag, complexity_of, documents_of, rows_of, summarise
+from judgecal.rag.evaluation.summary import Measured, by_tag, documents_of, rows_of, summarise
 from judgecal.rag.evaluation.system import Setting
 from tests.support.evaluated import measured_row, of_totals
 
@@ -191,28 +191,6 @@ def test_the_best_of_a_curve_pays_for_all_curves() -> None:
 
 
 # --- parts of the questions: tags, and classes of complexity
-
-LONG = " ".join(["word"] * 21)
-
-
-@pytest.mark.parametrize(
-    ("question", "found"),
-    [
-        ("When was the bridge built?", "simple"),
-        ("How many spans has it?", "simple"),
-        ("Show me everyone who knows.", "simple"),
-        ("How was the bridge built?", "medium"),
-        ("How many spans has it, and why?", "medium"),
-        ("When was it built? Who paid?", "medium"),
-        (LONG, "medium"),
-        (" ".join(["word"] * 20), "simple"),
-        ("Why was it built? Who paid?", "complex"),
-        (f"Compare these: {LONG}", "complex"),
-        (f"Why? What? {LONG}", "complex"),
-    ],
-)
-def test_complexity(question: str, found: str) -> None:
-    assert complexity_of(question) == found
 
 
 def questions() -> list[Question]:

@@ -18,7 +18,7 @@ from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
 from judgecal.rag.answering.questions import refuses
 from judgecal.rag.evaluation.config import read_evaluate_config
-from judgecal.rag.evaluation.result import NAMES, EvaluateResult, StateFiles
+from judgecal.rag.evaluation.result import NAMES, StateFiles
 from judgecal.rag.evaluation.run import EvaluateRun
 from judgecal.stats import Calibration
 from judgecal.workspace import Workspace
@@ -168,25 +168,6 @@ def test_what_it_comes_to(workspace: Workspace) -> None:
     assert locks == {"correctness": None, "answered": None, "faithfulness": None}
     assert [(one.system, one.shows_contexts) for one in result.settings] == [(GOOD, True), (WEAK, False)]
     assert (result.questions.n, result.questions.n_sealed, result.questions.made_by) == (N, 0, None)
-
-
-def test_the_second_state_is_a_file_of_answers(workspace: Workspace) -> None:
-    """So answers that are there are judged anew, by other judges, without asking anybody."""
-
-    def numbers(result: EvaluateResult) -> list[Any]:
-        return [(one.total, one.measures, one.outcomes, one.latency_s) for one in result.systems]
-
-    first = run_of(workspace).run()
-    table = '[[systems]]\nname = "{name}"\nkind = "answers"\nanswers = "{path}"\nsystem = "{system}"\n'
-    tables = [
-        table.format(name=name, path=first.states.answers, system=system)
-        for name, system in (("good", GOOD), ("weak", WEAK))
-    ]
-    configured(workspace, CONFIG.partition("[[systems]]")[0] + "".join(tables))
-    again = run_of(workspace).run()
-    assert numbers(again) == numbers(first)
-    assert [one.shows_contexts for one in again.settings] == [True, False]
-    assert set(counted(workspace, "asked.log").values()) == {1}
 
 
 def add_questions(workspace: Workspace, *rows: str) -> None:

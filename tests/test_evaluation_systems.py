@@ -11,12 +11,10 @@ import pytest
 
 from judgecal.artefacts import validated
 from judgecal.rag.answering.questions import Question
-from judgecal.rag.evaluation import recorded as recorded_room
 from judgecal.rag.evaluation.function import FunctionConfig, FunctionSystem
 from judgecal.rag.evaluation.recorded import RecordedConfig, RecordedSystem
 from judgecal.rag.evaluation.system import SystemAnswer
 from judgecal.records import Context, Failure
-from judgecal.tables import read_table
 from tests.support import evaluated
 from tests.support.evaluated import errors
 from tests.support.hostile_code import CLASSES, WHATS
@@ -172,18 +170,6 @@ def test_an_error_of_the_file_is_no_empty_answer(tmp_path: Path) -> None:
     assert errors(answers) == ["timeout: no reply in 9 s", "server: the cat was on it", ""]
     assert [(one.answer, one.contexts) for one in answers] == [(None, None), (None, None), ("two", None)]
     assert not system.shows_contexts
-
-
-def test_rows_that_name_no_question_are_counted_and_the_file_read_once(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rows = [*ROWS[:2], {**ROWS[0], "question": "a sealed one?"}]
-    system, read = recorded(tmp_path, rows, system="a"), []
-    monkeypatch.setattr(recorded_room, "read_table", lambda path: read.append(path) or read_table(path))
-    assert system.shows_contexts
-    evaluated.ask(system, QUESTIONS, tmp_path)
-    said = "judgecal: mine: 1 of 3 rows of answers.jsonl name no question that we asked\n"
-    assert capsys.readouterr().err == said and len(read) == 1
 
 
 @pytest.mark.parametrize(

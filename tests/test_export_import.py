@@ -3,7 +3,6 @@ set."""
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -65,11 +64,6 @@ def brought(bring: Callable[..., Ran], *args: Any, **more: Any) -> dict[str, Any
     found = one_object(bring(*args, "--json", **more))
     accounted(found)
     return found
-
-
-def rows_of(folder: Path, file: str) -> list[dict[str, Any]]:
-    text = (folder / "gold" / "brought" / file).read_text(encoding="utf-8")
-    return [json.loads(line) for line in text.splitlines()]
 
 
 def test_people_judges_and_errors_then_agreement(
@@ -175,19 +169,6 @@ def test_a_scale_that_the_labels_contradict(bring: Callable[..., Ran]) -> None:
     assert brought(bring, said, "--scale", "percentage", "--force")["n_ratings"] == 40
 
 
-def test_map_rewrites_labels_and_verdicts(bring: Callable[..., Ran], workspace_dir: Path) -> None:
-    people = scores("ann", ["yes", "no", "unsure", "partly"] * 10, human=True)
-    judge = scores("j", ["yes", "partly"] * 20)
-    maps = ("--map", "unsure=", "--map", "partly=no", "--map", "never=yes")
-    found = brought(bring, [*people, *judge], *maps)
-    assert (found["raters"], found["unscored"]) == ({"ann": 30}, {"j": 0})
-    assert found["skipped"] == {"a rating that --map makes none": 10}
-    assert [note for note in found["notes"] if "no label holds that" in note] == [
-        "--map never=yes: no label holds that"
-    ]
-    assert {row["verdict"] for row in rows_of(workspace_dir, "judgements.jsonl")} == {"yes", "no"}
-
-
 def test_judges_on_other_scales(bring: Callable[..., Ran], judgecal: Run) -> None:
     people = scores("ann", [k % 5 + 1 for k in range(40)], human=True)
     judges = [
@@ -221,20 +202,6 @@ def test_adjudicated_scores_are_the_gold_label(bring: Callable[..., Ran], worksp
         "judgecal gold import export.json --from made-up --as brought --label correct --scale binary"
     )
     assert exports.person("gold") != "gold", "whoever is only called so settles nothing"
-
-
-def test_labels_of_a_sheet_join_the_judgements_of_an_export(bring: Callable[..., Ran], judgecal: Run) -> None:
-    assert bring(scores("faithful@m", [k % 10 / 10 for k in range(40)])).code == 0
-    assert judgecal("gold", "sheet", "brought", "-o", "ann.csv").code == 0
-    with Path("ann.csv").open(encoding="utf-8-sig", newline="") as file:
-        rows = list(csv.reader(file))
-    for place, row in enumerate(rows[1:]):
-        row[rows[0].index("label")] = "yes" if place % 2 else "no"
-    with Path("ann.csv").open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows(rows)
-    ran = judgecal("gold", "import", "ann.csv", "--sheet", "--as", "brought")
-    assert ran.code == 0 and ran.out.rstrip().endswith("next: judgecal agreement --gold brought"), ran.err
-    assert one_object(judgecal(*AGREE, "--json"))["judges"][0]["n"] == 40
 
 
 def test_bad_use_is_one_message(

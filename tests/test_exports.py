@@ -74,17 +74,6 @@ def test_counted_in_is_counted_out(tool: str, files: list[Path]) -> None:
 
 
 @each_export
-def test_items_have_the_same_ids_whatever_the_order_of_files_and_rows(
-    tool: str, files: list[Path], tmp_path: Path
-) -> None:
-    turned = [tmp_path / file.name for file in reversed(files)]
-    for copy, file in zip(turned, reversed(files), strict=True):
-        data = file.read_bytes()
-        copy.write_bytes(b"".join(data.splitlines(keepends=True)[::-1]) if file.suffix == ".jsonl" else data)
-    assert set(read_export(turned, tool).items) == set(read_export(files, tool).items)
-
-
-@each_export
 def test_a_file_that_is_cut_off_is_refused_or_counted(tool: str, files: list[Path], tmp_path: Path) -> None:
     for share in (0.1, 0.5, 0.97):
         cut = [tmp_path / file.name for file in files]

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +14,7 @@ from judgecal.goldset import load_gold
 from judgecal.rag.answering.questions import questions_of
 from judgecal.rag.retrieval import collection_of_gold
 from judgecal.workspace import Workspace
-from tests.support.command import ROOT, Run, one_object
+from tests.support.command import Run, one_object
 from tests.support.server import COMPLETION_TOKENS, PROMPT_TOKENS, StubServer, running
 
 TOWNS = ("Aldern", "Brack", "Corve", "Dunnow", "Elmsey", "Farrow", "Gosk", "Hathe")
@@ -258,14 +253,6 @@ def test_each_critic_turns_drafts_down(
     assert (found["n"], found["rejected"]) == (0, {why: 4})
 
 
-def test_too_few_passages_give_a_reason_and_what_there_is(make: Callable[..., Any], documents: Path) -> None:
-    documents.write_text("".join(documents.read_text().splitlines(keepends=True)[:1]))
-    found = make(n=10)
-    assert (found["n"], found["kinds"]["factoid"]["reason"]) == (3, "no passage is left: 3 drafts were made")
-    assert found["headline"]["kind"] == "short"
-    assert make(kinds="two_documents", n=2, name="pairs")["kinds"]["two_documents"]["n"] == 0
-
-
 def test_the_budget_ends_it_and_the_same_command_goes_on(
     make: Callable[..., Any], workspace_dir: Path, served: StubServer
 ) -> None:
@@ -274,34 +261,6 @@ def test_the_budget_ends_it_and_the_same_command_goes_on(
     assert served.calls <= 9
     whole = make("--no-cache", n=6)
     assert (whole["n"], whole["experiment"], served.calls) == (6, found["experiment"], 6 * 3)
-
-
-def test_after_kill_nine_nothing_is_paid_for_twice(
-    make: Callable[..., Any], documents: Path, workspace_dir: Path, served: StubServer
-) -> None:
-    served.latency_s = 0.05
-    words = ["gold", "make", "--documents", "towns.jsonl", "--as", "made", "-n", "6", "--kinds", "factoid"]
-    words += ["--model", "mine", "--no-cache"]
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done, killed = False, 0
-    for stop in (5, 10_000):
-        running_ = subprocess.Popen(
-            [sys.executable, "-m", "judgecal", *words], cwd=workspace_dir, env=env,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        while running_.poll() is None and served.calls < stop:
-            time.sleep(0.005)
-        done = running_.poll() == 0
-        if not done:
-            running_.send_signal(signal.SIGKILL)
-            running_.wait()
-            killed += 1
-            time.sleep(0.2)  # what was in flight arrives at the server
-    assert (done, killed) == (True, 1)
-    asked = [json.dumps(body, sort_keys=True) for body in served.bodies]
-    assert len(set(asked)) == 6 * 3
-    assert len(asked) - len(set(asked)) <= served.most_at_once  # those in flight at the kill, and no other
-    assert len(items_of(workspace_dir)) == 6
 
 
 def test_labels_stay_when_the_command_is_given_again(

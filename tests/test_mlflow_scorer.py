@@ -6,14 +6,13 @@ import dataclasses
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 import judgecal as package
 from judgecal.errors import InputError
-from judgecal.exchange.mosaic_rows import read_record
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
 from judgecal.selection.lock import load_lock
@@ -92,23 +91,6 @@ def test_what_cannot_be_judged_is_an_error_and_no_value(lock: Path, mlflow: None
     found = package.mlflow_scorer(lock)(inputs={"question": "Capital of France?"}, outputs="Paris")
     assert (found.name, found.value) == ("correctness_v3", None)
     assert found.error == AssessmentError("input", "there is no expected response")
-
-
-def test_contexts_come_from_the_trace(lock: Path, mlflow: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    taken: list[Any] = []
-
-    def read(record: dict[str, Any], inputs: Any) -> Any:
-        taken.append(record.get("retrieved_context"))
-        return read_record(record, inputs)
-
-    monkeypatch.setattr("judgecal.exchange.mlflow_scorer.read_record", read)
-    documents = [{"page_content": "a fact", "metadata": {"doc_uri": "d1"}}]
-    trace = SimpleNamespace(
-        search_spans=lambda span_type: [SimpleNamespace(outputs=documents)] * (span_type != "")
-    )
-    for of_call in (trace, None):
-        package.mlflow_scorer(lock)(inputs="Why?", outputs="So.", trace=of_call)
-    assert taken == [documents, None]
 
 
 def test_without_mlflow_the_message_says_what_to_install(lock: Path, monkeypatch: pytest.MonkeyPatch) -> None:

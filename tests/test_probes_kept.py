@@ -145,32 +145,3 @@ def test_a_judge_shown_to_exceed_a_cap_is_left_out_and_one_not_shown_is_said(jud
     assert any("nothing is known of token_f1@local on emoji probes" in note for note in kept["notes"])
     for wrong in ("emoji", "emoji=x", "emoji=101", "=5"):
         assert judgecal("select", "s", "--max-broken", wrong).code == 2
-
-
-def test_a_bias_for_a_system_is_in_the_lock_and_warns_who_compares_systems_by_it(
-    judgecal: Run, workspace_dir: Path
-) -> None:
-    name = "biased.py:score@python"
-    (workspace_dir / "biased.py").write_text(
-        'SCALE = "percentage"\n\n\ndef score(item, reference_answers):\n'
-        "    found = 40.0 * any(r.lower().split()[0] in item.answer.lower() for r in reference_answers)\n"
-        '    return 10.0 + found + 45.0 * (item.system == "plover-2")\n'
-    )
-    assert judgecal("score", "--judge", name, "--name", "s").code == 0
-    probed = one_object(judgecal("probe", "--judge", name, "--families", "empty", "--name", "p", "--json"))
-    systems = {row["system"]: row for row in probed["judges"][0]["systems"]}
-    assert systems["plover-2"]["stands_out"] and systems["plover-2"]["error"]["value"] > 0
-    lock = locked(judgecal)
-    assert "plover-2" in lock.favours
-    (note,) = [note for note in lock.favour_notes if "plover-2" in note]
-    assert note.startswith(f"{name} favours answers of plover-2 by ")
-    items = [
-        json.loads(line) for line in (workspace_dir / "gold/starter/items.jsonl").read_text().splitlines()
-    ]
-    keys = ("question", "answer", "reference_answer", "system", "group")
-    rows = [{**{key: item[key] for key in keys}, "item_id": f"x{at}"} for at, item in enumerate(items)]
-    Path("answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert judgecal("judge", "answers.jsonl", "--lock", "l.json", "-o", "judged.csv").code == 0
-    plain = one_object(judgecal("rate", "judged.csv", "--lock", "l.json", "--json"))
-    by = one_object(judgecal("rate", "judged.csv", "--lock", "l.json", "--by", "system", "--json"))
-    assert note in by["notes"] and note not in plain["notes"]

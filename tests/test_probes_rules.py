@@ -18,7 +18,7 @@ from judgecal.probes.family import (
     language_of,
     make_probes,
 )
-from judgecal.records import Context, Item
+from judgecal.records import Item
 
 OTHERS = (
     Item("o1", "o1", "Who painted the Night Watch?", "", ("Carel Fabritius",)),
@@ -95,17 +95,6 @@ def test_another_reference_shares_no_word_and_is_no_bare_yes() -> None:
     assert given == "1,094 kilometres"
 
 
-def test_a_context_is_copied_only_where_it_is_much_longer_than_the_answer() -> None:
-    long = "The mill is old. It is by the river. It is red. The mill was built by Ann Rowe. " * 5
-    opens = item("Who?", "", "Ann", contexts=(Context("Ann Rowe built the mill. " * 20),))
-    assert why_not("context_whole", opens) == "the context begins with the answer"
-    assert probe("context_whole", item("Who?", "", "Ann", contexts=(Context(long),))) == long
-    assert probe("context_whole", item("Who?", "", "Ann", reference_documents=("d",)), {"d": long}) == long
-    assert why_not("context_whole", item("Who?", "", "Ann")) == "there is no context"
-    short = item("Who?", "", "Ann", contexts=(Context("Ann did."),))
-    assert why_not("context_whole", short) == "the context is not much longer than the answer"
-
-
 # --- answers that must fall
 
 
@@ -144,16 +133,6 @@ def test_a_changed_number_is_none_that_stands_anywhere_else(
 )
 def test_a_number_that_may_not_matter_stays(question: str, answer: str, reference: str) -> None:
     why_not("number_changed", item(question, answer, reference))
-
-
-def test_a_year_moves_by_a_decade_and_a_day_stays_a_day() -> None:
-    for seed in range(20):
-        of = item("When was it?", "17 May 1984", "17 May 1984")
-        changed = families()["number_changed"].make(of, Sources((of,)), random.Random(seed))
-        day, _, year = changed.split()
-        assert (10 <= int(day) <= 28 and abs(int(day) - 17) > 3) or (
-            year != "1984" and abs(int(year) - 1984) >= 10
-        )
 
 
 def test_a_name_is_swapped_where_it_is_all_that_is_asked_for() -> None:

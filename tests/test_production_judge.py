@@ -434,25 +434,6 @@ def test_a_scale_without_a_pass_mark_has_no_rate(judgecal: Run, workspace_dir: P
 # --- what is refused, before a call and before anything is written ---
 
 
-def test_what_cannot_be_read_is_refused_with_its_line(judgecal: Run, workspace_dir: Path, lock: Path) -> None:
-    cases: dict[str, tuple[bytes, str]] = {  # what else is wrong with a file is told by the readers of tables
-        "ragged.csv": (b"q,a,r\nx,y,z\nx,y\n", "ragged.csv:3: 2 cells where the header names 3 columns"),
-        "two.csv": (b"q;a,r\n1;2,3\n", "write sep=; (or the other)"),
-        "latin.jsonl": (b'{"q": "x"}\n{"q": "\xe9"}\n', "latin.jsonl:2: not UTF-8"),
-        "two.json": (b'{"x": [{"q": 1}], "y": [{"q": 1}]}', "2 arrays of objects"),
-        "fake.parquet": (b"PAR1 no", "cannot be read as Parquet"),
-        "x.ods": (b"", "unknown ending '.ods'"),
-        "lacks.csv": (b"q,answr,r\n1,2,3\n", "unknown column 'a'"),
-    }
-    for name, (content, message) in cases.items():
-        (workspace_dir / name).write_bytes(content)
-        ran = judgecal(*asked(Path(name), lock))
-        assert (ran.code, ran.out) == (2, ""), name
-        assert message in ran.err, name
-    assert not (workspace_dir / "out.csv").exists()
-    assert not (workspace_dir / "experiments").exists()
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

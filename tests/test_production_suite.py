@@ -17,7 +17,6 @@ from judgecal.stats import Calibration
 from judgecal.workspace import find_workspace
 from tests.support.command import Run, one_object
 from tests.support.locks import lock_file
-from tests.support.pages import items_of, page_of
 from tests.support.server import COMPLETION_TOKENS, MODEL_ID, PROMPT_TOKENS, StubServer, running
 from tests.support.tables import parsed, read, write
 
@@ -277,37 +276,6 @@ def test_a_run_goes_on_where_it_stopped_with_one_budget(
     assert (plan["calls"], plan["stored"]) == (0, 66)  # with document_recall of six rows
 
 
-def test_a_lock_in_a_suite_carries_its_mark_and_what_is_known(
-    judgecal: Run, workspace_dir: Path, served: StubServer
-) -> None:
-    workspace = find_workspace(workspace_dir)
-    judge = PromptJudge("correctness_v3@embedded", workspace=workspace)
-    lock = lock_file(workspace_dir / "judge.lock.json", judge, load_gold(workspace_dir / "gold" / "starter"))
-    (workspace_dir / "suites" / "mine.toml").write_text(
-        '[judges.correctness]\nlock = "judge.lock.json"\n[judges.safety]\njudge = "mosaic/safety"\n'
-    )
-    rows = [
-        {"request": "Capital of France?", "response": "Paris", "expected_response": "Paris"},
-        {"request": "Capital of Spain?", "response": "Oslo", "expected_response": "Madrid"},
-    ]
-    table = write(workspace_dir / "in.jsonl", rows)
-    options = ("--columns", "mosaic", "-o", "out.jsonl", "--json")
-    result = one_object(judgecal("judge", table, "--suite", "mine", "--model", "mine", *options))
-    assert [row["response/llm_judged/correctness/rating"] for row in read(workspace_dir / "out.jsonl")] == [
-        "yes",
-        "no",
-    ]
-    rows_of_page = items_of(page_of(judgecal, result["experiment"]))["items"]
-    assert [row["said"][0]["verdict"] for row in rows_of_page] == ["no", "yes"]
-    assert [row["question"] for row in rows_of_page] == ["Capital of Spain?", "Capital of France?"]
-    assert result["headline"]["because"][1] == (
-        "Nobody knows whether safety agrees with people: no lock says so."
-    )
-    alone = one_object(judgecal("judge", table, "--lock", lock, *options, "--replace"))
-    assert alone["suite"] == "locks" and set(alone["rates"]) == {"correctness_v3"}
-    assert alone["headline"]["next"].startswith("judgecal gate --lock")
-
-
 def test_a_lock_among_others_writes_what_a_single_one_does(judgecal: Run, workspace_dir: Path) -> None:
     judge = PromptJudge("correctness_v3@embedded", workspace=find_workspace(workspace_dir))
     gold = load_gold(workspace_dir / "gold" / "starter")
@@ -322,13 +290,7 @@ def test_a_lock_among_others_writes_what_a_single_one_does(judgecal: Run, worksp
     ]
     table = write(workspace_dir / "in.jsonl", rows[:60])
     columns = (
-        "--col",
-        "question=question",
-        "--col",
-        "answer=answer",
-        "--col",
-        "reference=reference",
-        "--json",
+        *["--col", "question=question", "--col", "answer=answer", "--col", "reference=reference", "--json"],
     )
     single = one_object(judgecal("judge", table, "--lock", a, "-o", "one.jsonl", *columns))
     both = one_object(judgecal("judge", table, "--lock", a, "--lock", b, "-o", "both.jsonl", *columns))

@@ -19,7 +19,6 @@ pytestmark = needs_browser
 
 IDS = "[...document.querySelectorAll('#rows a')].map(one => one.textContent)"
 PRESSED = "[...document.querySelectorAll('#chips [aria-pressed=true]')].map(one => one.dataset.mark)"
-CURRENT = "document.querySelector('#rows tr[aria-current] a').textContent"
 
 
 @pytest.fixture(scope="module")
@@ -128,19 +127,6 @@ def test_a_cell_of_the_confusion_table_filters(opened: Tab) -> None:
     assert opened.run("location.hash").count("only=") == 3
 
 
-def test_what_is_chosen_stands_in_the_address(opened: Tab, chromium: Browser) -> None:
-    assert opened.run(CURRENT) == opened.run(IDS)[0] and opened.run("location.hash") == ""
-    chip(opened, "case:false pass")
-    opened.run("document.querySelector('#rows a').click()")
-    link = opened.run("document.querySelector('#one .btn a').href")
-    assert link == opened.run("location.href")
-    second = chromium.tab().open(link)
-    assert second.run(CURRENT) == opened.run(CURRENT) and second.run(IDS) == opened.run(IDS)
-    assert (
-        second.run("document.querySelector('#chips [aria-pressed=true]').dataset.mark") == "case:false pass"
-    )
-
-
 def test_a_calibrated_verdict_leaves_with_the_raw_one(
     chromium: Browser, judgecal: Run, workspace_dir: Path, tmp_path: Path
 ) -> None:
@@ -180,28 +166,3 @@ def test_the_rest_can_be_read_without_its_script(chromium: Browser, page: Path) 
     assert all(words in first for words in (ATTACK, "-half", "pass", "fail"))
     assert "the first 10 of 60" in tab.run("document.querySelector('noscript').textContent")
     assert tab.run("document.querySelector('h1').textContent")
-
-
-def test_the_index_filters(chromium: Browser, judgecal: Run, page: Path) -> None:
-    broken = page.parent.parent / "broken"
-    broken.mkdir()
-    (broken / "experiment.toml").write_text("schema = 1\ncommand = 'dance'\n", encoding="utf-8")
-    assert judgecal("report", "--all").code == 0
-    tab = chromium.tab().open((page.parent.parent / "index.html").as_uri())
-    rows = (
-        "[...document.querySelectorAll('tbody tr')].filter(one => !one.hidden).map(one => "
-        "one.dataset.command)"
-    )
-    assert tab.run(rows) == ["dance", "agreement"]
-    choose(tab, "state", "not readable")
-    assert tab.run(rows) == ["dance"]
-    choose(tab, "state", "")
-    choose(tab, "find", "REC")
-    assert tab.run(rows) == ["agreement"] and tab.problems == []
-    choose(tab, "find", "")
-    head = "document.querySelectorAll('thead th')[1]"
-    for order, found in (("ascending", ["agreement", "dance"]), ("descending", ["dance", "agreement"])):
-        tab.run(f"{head}.querySelector('button').click()")
-        assert tab.run(rows) == found and tab.run(f"{head}.getAttribute('aria-sort')") == order
-    tab.size(390, 844, phone=True)
-    assert tab.run("document.documentElement.scrollWidth") <= 390

@@ -52,17 +52,6 @@ def test_a_report_says_what_the_command_said_and_needs_nothing_else(
     assert {name: one for name, one in tree(experiments).items() if "looks" in name} == logs
 
 
-def test_the_look_counts_once_wherever_its_comparison_lies(
-    judgecal: Run, scored: str, workspace_dir: Path
-) -> None:
-    first = one_object(judgecal("compare", scored, *JUDGES, "--json"))
-    for name in ("one", "two"):
-        again = one_object(judgecal("compare", scored, *JUDGES, "--name", name, "--json"))
-        assert (again["test_looks"], again["level"]) == (1, first["level"])
-    other = one_object(judgecal("compare", scored, *JUDGES, "--metric", "mae", "--json"))
-    assert other["test_looks"] == 2
-
-
 def test_a_name_that_is_taken(judgecal: Run, scored: str, workspace_dir: Path) -> None:
     before = tree(workspace_dir)
     for argv in (("--name", scored), ("--name", scored, "--dry-run"), ("--name", "a/b")):

@@ -7,30 +7,12 @@ from typing import Any
 
 import pytest
 
-from judgecal.experiment.slices import question_word, traits_of
+from judgecal.experiment.slices import traits_of
 from judgecal.records import Item
 from tests.support.command import Run
 from tests.support.pages import PERCENTAGE, decided, made_set, page_of, printed_by, recorded
 
 ASKED = ("Where is it?", "Who was that?", "When was it?")
-
-
-@pytest.mark.parametrize(
-    ("question", "word"),
-    [
-        ("who sang it", "who"),
-        ("To whom does it belong?", "who"),
-        ("In which year?", "which"),
-        ("How many are there?", "how many/much"),
-        ("how much", "how many/much"),
-        ("How is it?", "how"),
-        ("The capital of the land of milk: where?", "the"),
-        ("Ile działek liczy ogród?", "ile"),
-        ("", ""),
-    ],
-)
-def test_question_words(question: str, word: str) -> None:
-    assert question_word(question) == word
 
 
 def test_traits_of_items() -> None:

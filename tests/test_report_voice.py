@@ -15,17 +15,7 @@ from judgecal.report.wording import CHIPS
 from tests.support.command import Run
 from tests.support.gold import made_gold, made_items
 from tests.support.golden import GOLDEN
-from tests.support.pages import (
-    BINARY,
-    OPEN,
-    PERCENTAGE,
-    Parsed,
-    by_kind,
-    made_set,
-    page_of,
-    printed_by,
-    recorded,
-)
+from tests.support.pages import BINARY, OPEN, PERCENTAGE, Parsed, by_kind, made_set, printed_by, recorded
 
 
 def right(made: Sequence[dict[str, Any]], *, but_every: int = 0) -> list[str]:
@@ -36,51 +26,6 @@ def right(made: Sequence[dict[str, Any]], *, but_every: int = 0) -> list[str]:
 
 def flat(text: str) -> str:
     return " ".join(text.split())
-
-
-@pytest.mark.shared_data
-def test_nq301_in_one_sentence_everywhere(judgecal: Run, shared_data: Path, workspace_dir: Path) -> None:
-    folder = shared_data / "nq301"
-    columns = (
-        *(
-            "--col",
-            "item=item_id",
-            "--col",
-            "group=group",
-            "--col",
-            "question=question",
-            "--col",
-            "answer=answer",
-        ),
-        *("--col", "reference=reference_answer", "--reference-separator", " | "),
-        *("--label", "annotator1", "--label", "annotator2", "--label", "annotator3"),
-        *("--col", "gold=acceptable", "--scale", "binary"),
-    )
-    assert judgecal("gold", "import", folder / "items.csv", "--as", "nq301", *columns).code == 0
-    argv = ("--judgements", folder / "judgements.csv", "--col", "judge=judge", "--name", "nq")
-    printed = judgecal("agreement", "--gold", "nq301", *argv)
-    headline = json.loads(judgecal("report", "nq", "--json").out)["headline"]
-    said = flat(" ".join([headline["sentence"], *headline["because"]]))
-    assert headline["kind"] == "tied"
-    assert said.startswith(
-        "gpt-4 may sort answers. It may not replace a person. It agrees with people on 84.9% of answers "
-        "[82.3, 87.0], good and bad alike. The free correctness_v3@embedded reaches 81.1%, which it is not "
-        "shown to beat. People agree with each other on 87%, with it on 80 to 84%."
-    )
-    more = " ".join(headline["more"])
-    assert "text-davinci-003 and bem do about as well as it on the 168 questions of train and dev." in more
-    lead = "gpt-4 is 2.8 points above the free correctness_v3@embedded on the 168 questions of train and dev"
-    assert f"{lead} (-1.1 to 6.8)." in more
-    assert printed.said.startswith(said) and judgecal("report", "nq").said.startswith(said)
-    short = judgecal("report", "nq", "--format", "md").out.replace("\\", "").replace("**", "")
-    assert flat(short).startswith(f"◐ triage only · {said}")
-    assert said in flat("".join(Parsed(page_of(judgecal, "nq")).text))
-    assert judgecal("report", "--all").code == 0
-    index = Parsed((workspace_dir / "experiments" / "index.html").read_text(encoding="utf-8"))
-    assert said in flat("".join(index.text))
-    assert "We cannot tell gpt-4 from text-davinci-003" in judgecal("compare", "nq").said
-    use = "gpt-4 may sort answers. It may not replace a person. On test (668 items"
-    assert judgecal("select", "nq").said.startswith(use)
 
 
 def test_few_questions_recommend_nobody(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:

@@ -29,11 +29,6 @@ def sentences(text: str) -> list[str]:
     return [text[start:end] for start, end in sentence_spans(text)]
 
 
-@given(TEXTS)
-def test_sentences_are_the_whole_text(text: str) -> None:
-    assert "".join(sentences(text)) == text
-
-
 @given(TEXTS, OPTIONS)
 def test_every_character_stands_in_exactly_one_chunk_and_none_is_too_long(
     text: str, options: ChunkOptions

@@ -14,10 +14,6 @@ from tests.support.pages import Parsed, page_of
 HOSTILE = "</script><img src=x onerror=alert(1)> | `x` \x1b[31m"
 
 
-def files(folder: Path) -> list[str | Path]:
-    return ["retrieval", "--documents", documents(folder), "--questions", questions(folder)]
-
-
 @pytest.mark.shared_data
 def test_qrels_and_a_run_alone(judgecal: Run, shared_data: Path) -> None:
     folder = shared_data / "trec_eval"
@@ -51,16 +47,6 @@ def test_the_outputs_hold_no_script_and_load_nothing(judgecal: Run, tmp_path: Pa
     marked = judgecal("report", "hostile", "--format", "md").out
     assert "<img" not in marked.replace("\\<img", "") and marked.startswith("**")
     assert "| k | tokens | recall |" in marked
-
-
-def test_the_same_command_is_the_same_experiment_and_another_is_not(judgecal: Run, tmp_path: Path) -> None:
-    argv = [*files(tmp_path), "--json"]
-    first, again = one_object(judgecal(*argv)), one_object(judgecal(*argv))
-    assert first == again
-    assert one_object(judgecal(*argv, "-k", "3"))["experiment"] != first["experiment"]
-    assert one_object(judgecal(*argv, "--name", "mine"))["experiment"] == "mine"
-    ran = judgecal(*argv, "--name", "mine", "-k", "3")
-    assert ran.code == 2 and "another configuration (it differs in k)" in ran.err
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,10 @@ from typing import Any
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.goldset import load_gold
 from judgecal.rag.retrieval import (
     Collection,
     RetrievalOptions,
     collection_of_files,
-    collection_of_gold,
     measure_retrieval,
     read_qrels,
     read_run,
@@ -88,19 +86,6 @@ def test_a_question_on_several_lines_has_several_references(tmp_path: Path) -> N
     assert len(found.questions) == 3
 
 
-def test_a_folder_of_texts(tmp_path: Path) -> None:
-    folder = tmp_path / "corpus"
-    folder.mkdir()
-    for name, text in DOCUMENTS:
-        (folder / f"{name}.txt").write_text(text)
-    (folder / "readme.md").write_text("about")
-    (folder / "picture.png").write_bytes(b"\x89")
-    found = collection_of_files(folder, questions(tmp_path))
-    assert found.documents is not None
-    assert [one.document_id for one in found.documents] == ["d1", "d2", "d3", "readme"]
-    assert any("picture.png" in note for note in found.notes)
-
-
 def test_qrels_in_both_forms_and_their_faults(tmp_path: Path) -> None:
     path = tmp_path / "qrels"
     path.write_text("q1 0 d1 2\nq1\t0\td2\t0\n\nq9 0 d1 1\n")
@@ -144,14 +129,3 @@ def test_a_run_of_json_lines_and_what_does_not_meet(tmp_path: Path) -> None:
     path.write_text('{"question_id": "q1", "ranked": ["a", "a"]}\n{"question_id": "q1"}\n')
     with pytest.raises(InputError, match=r"(?s)jsonl:1: document a is ranked twice.*jsonl:2: not"):
         read_run(path)
-
-
-def test_a_gold_set_gives_one_question_a_group(workspace_dir: Path) -> None:
-    gold = load_gold(workspace_dir / "gold" / "starter")
-    found = collection_of_gold(gold)
-    assert len(found.questions) == gold.n_groups(gold.items)
-    named = {item.group for item in gold.items if item.reference_documents}
-    result = measure_retrieval(found, RetrievalOptions())
-    assert result.n_without_reference == len(found.questions) - len(named)
-    assert result.n_documents == len(gold.documents)
-    assert gold.sha256[:12] in result.run_line

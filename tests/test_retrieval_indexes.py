@@ -80,12 +80,6 @@ def test_a_score_by_hand() -> None:
     assert index.scores([["rain"]])[0][2] == pytest.approx(idf * 7.5 / 5.0625)
 
 
-def test_empty_documents_score_nothing_and_no_documents_are_an_error() -> None:
-    assert Bm25.of([[], []]).scores([["a"]])[0].tolist() == [0.0, 0.0]
-    with pytest.raises(ValueError, match="no documents"):
-        Bm25.of([])
-
-
 def test_the_rank_counts_higher_scores_and_equal_ones_before_it() -> None:
     ranks, ties = standing(SCORES, np.array([2, 3, 0]))
     assert ranks.tolist() == [3, 4, 4]  # the 5, then the 2 in front of it; the three zeros before it

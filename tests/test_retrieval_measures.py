@@ -13,7 +13,7 @@ from judgecal.errors import InputError
 from judgecal.goldset import GoldDocument
 from judgecal.rag.retrieval import (
     Collection,
-    Question,
+    Query,
     RetrievalOptions,
     Run,
     collection_of_files,
@@ -26,14 +26,14 @@ from judgecal.rag.retrieval.result import windows
 
 def collection(grades: Mapping[str, Mapping[str, int]], *, graded: bool = False) -> Collection:
     """Questions that ask for their own id, on no documents."""
-    questions = tuple(Question(name, name, named) for name, named in grades.items())
+    questions = tuple(Query(name, name, named) for name, named in grades.items())
     return Collection("made-up", None, questions, "d", "q", graded=graded)
 
 
 def searched(texts: Mapping[str, str], *asked: tuple[str, str]) -> Collection:
     """Documents by their texts, and questions each with its reference."""
     documents = tuple(GoldDocument(name, None, text) for name, text in texts.items())
-    questions = tuple(Question(f"q{n}", text, {name: 1}) for n, (text, name) in enumerate(asked, 1))
+    questions = tuple(Query(f"q{n}", text, {name: 1}) for n, (text, name) in enumerate(asked, 1))
     return Collection("made-up", documents, questions, "d", "q")
 
 

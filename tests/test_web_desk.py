@@ -133,19 +133,6 @@ def test_a_sheet_of_the_same_rater_is_not_written_over(tmp_path: Path) -> None:
     assert [(one["item_id"], one["label"]) for one in ratings(folder)] == [("i000-full", 0), ("i001-full", 1)]
 
 
-def test_a_set_that_somebody_broke_is_said_and_the_label_comes_once_it_is_mended(tmp_path: Path) -> None:
-    folder = waiting(tmp_path / "set", 6)
-    path = folder / "ratings.jsonl"
-    with desk_of(folder) as desk:
-        shown = act(desk, "ann", "next")
-        path.write_text("{", encoding="utf-8")
-        with pytest.raises(Refusal, match=r"not saved: .*ratings.jsonl:1"):
-            label(desk, "ann", shown, "yes")
-        path.write_text("", encoding="utf-8")
-        shown = label(desk, "ann", shown, "yes")
-        assert shown["done"] == 1 and len(ratings(folder)) == 1
-
-
 def _labels_and_dies(folder: Path, n: int) -> None:
     """Label n items and be killed once the next one is shown."""
     desk = desk_of(folder)
@@ -257,22 +244,6 @@ def test_a_line_that_is_no_act_is_named_and_nothing_is_written(tmp_path: Path, n
     with pytest.raises(InputError, match=r"labels\.jsonl:5: no act of a rater"):
         desk_of(folder)
     assert path.read_bytes() == data and ratings(folder) == []
-
-
-def test_a_journal_that_is_a_link_is_left_alone(tmp_path: Path) -> None:
-    folder = waiting(tmp_path / "set", 6)
-    target = tmp_path / "precious.txt"
-    path = folder / "labels.jsonl"
-    for text in ("a thing of mine", f"{ACT}\n{ACT}", ""):
-        target.write_text(text, encoding="utf-8")
-        path.symlink_to(target)
-        with pytest.raises(InputError, match=r"labels\.jsonl: a link, or no file"):
-            desk_of(folder)
-        assert target.read_text(encoding="utf-8") == text
-        path.unlink()
-    path.mkdir()
-    with pytest.raises(InputError, match=r"labels\.jsonl: a link, or no file"):
-        desk_of(folder)
 
 
 @pytest.mark.parametrize("seed", range(40))

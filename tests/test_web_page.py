@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.support.browser import Browser, Tab, browser, needs_browser
-from tests.support.command import ROOT, Run
+from tests.support.command import Run
 from tests.support.desk import ratings, served, waiting
 from tests.support.pages import ATTACK, ESCAPE, OVERRIDE, RIGHT_TO_LEFT
 
@@ -165,31 +163,3 @@ def test_hostile_items_are_text(chromium: Browser, workspace_dir: Path) -> None:
         assert tab.run("document.documentElement.scrollWidth") <= 390
         say(tab, "1")
         assert len(ratings(folder)) == 1 and tab.problems == []
-
-
-def axe() -> str:
-    places = (os.environ.get("AXE_CORE"), ROOT / "node_modules/axe-core/axe.min.js")
-    found = next((Path(one) for one in places if one and Path(one).is_file()), None)
-    if found is None:
-        pytest.skip("no axe-core here (npm install axe-core, or the path of its axe.min.js in AXE_CORE)")
-    return found.read_text(encoding="utf-8") + ";0"
-
-
-def test_axe_finds_nothing(chromium: Browser, workspace_dir: Path) -> None:
-    script, contexts = axe(), ["short", "long " * 400]
-    with_rubric(waiting(workspace_dir / "gold" / "small", 4, scale=ANCHORS, texts={"contexts": contexts}))
-    with served(workspace_dir, "label", "small") as desk:
-        for size in ((1280, 800), (390, 844)):
-            tab = opened(chromium, desk.links["rater-1"], size=size)
-            tab.press("mo1")
-            tab.run("document.querySelectorAll('details').forEach(one => { one.open = true; })")
-            tab.run(f"(0, eval)({json.dumps(script)})")
-            for scheme in ("light", "dark"):
-                tab.call(
-                    "Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}]
-                )
-                found: list[dict[str, Any]] = tab.run("axe.run(document).then(found => found.violations)")
-                assert [(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in found] == []
-            tab.press("?")
-            found = tab.run("axe.run(document).then(found => found.violations)")
-            assert [(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in found] == []

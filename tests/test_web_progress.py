@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from judgecal.desk.desk import Labelling
-from judgecal.desk.progress import contested, label_progress, opinions_of
+from judgecal.desk.progress import contested, opinions_of
 from judgecal.desk.server import choices_of, typed_of
 from judgecal.goldset import Card, GoldSet
 from judgecal.records import Item, Rating
@@ -25,15 +23,6 @@ def a_set(said: dict[str, dict[int, float | None]], n: int) -> GoldSet:
         for k, label in own.items()
     ]
     return GoldSet("made", Path(), Card("made", Scale.parse("binary")), items, tuple(every), (), "")
-
-
-def test_labels_are_counted_by_rater() -> None:
-    gold = a_set({"ann": {0: 1.0, 1: None, 2: 0.0}, "bob": {0: 0.0}, "cyd": {3: 1.0}}, 6)
-    task = Labelling(gold, gold.items[:5], ("ann", "bob"), overlap=1.0)
-    queue = task.queue([(rating.item_id, rating.rater) for rating in gold.ratings])
-    found = label_progress(task, gold, queue)
-    assert (found.n_items, found.n_labelled) == (5, 2) and list(found.raters) == ["ann", "bob"]
-    assert astuple(found.raters["ann"]) == (2, 1, 2) and astuple(found.raters["bob"]) == (1, 0, 4)
 
 
 def test_what_raters_differ_on_is_contested_until_it_is_settled() -> None:

@@ -82,21 +82,9 @@ def _become(command: dict[str, Any]) -> None:
 
 
 def _run(command: dict[str, Any]) -> int:
-    if "journal" not in command:
-        from judgecal.cli import run
+    from judgecal.cli import run
 
-        return run(command["argv"])
-    return _score_into(command)
-
-
-def _score_into(command: dict[str, Any]) -> int:
-    """`judgecal.score` from Python with a journal of the caller's own."""
-    import judgecal
-
-    gold = judgecal.load_gold(command["gold"])
-    rows = judgecal.score(command["judge"], gold, split="all", journal=command["journal"])
-    print(json.dumps([row.as_json() for row in rows]))
-    return 0
+    return run(command["argv"])
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from judgecal.workspace import find_workspace, init_workspace
 from tests.support.command import Ran
 from tests.support.locks import a_lock
 from tests.torture.conftest import LEVEL
-from tests.torture.damage import VALUES, copied, harm
+from tests.torture.damage import copied, harm
 
 CASES = 8 if LEVEL == "full" else 4  # a file
 ALLOWED = (0, 1, 2, 3, 4)
@@ -165,78 +165,3 @@ def test_a_damaged_row_is_named_and_called_again(damage: str, template: Path, tm
     assert ran.code == 0 and "judgements.jsonl:4:" in ran.err, ran.err
     added = journal.read_text(encoding="utf-8").splitlines()[len(lines) :]
     assert [json.loads(line)["item_id"] for line in added] == [json.loads(lines[3])["item_id"]]
-
-
-WORDS = (
-    *("", " ", "-", "--", "=", "\0", "\udcff", "../..", "/", "nan", "inf", "-1", "0", "1e400", "9" * 400, "x" * 5000),
-    *("a@b", "@", "#", "a#b@c", "a@b#", "correctness_v3@embedded#../x", "con", "NUL", "a:b", "a*b", "a?b", "☃", ","),
-    *VALUES[:8],
-)  # fmt: skip
-LINES: tuple[tuple[str, ...], ...] = (
-    ("score", "--limit", "?"),
-    ("score", "--limit", "3", "--models", "?"),
-    ("score", "--limit", "3", "--signatures", "?"),
-    ("score", "--limit", "3", "--gold", "?"),
-    ("score", "--limit", "3", "--split", "?"),
-    ("score", "--limit", "3", "--name", "?"),
-    ("score", "--limit", "3", "--repeats", "?"),
-    ("score", "--limit", "3", "--seed", "?"),
-    ("score", "--limit", "3", "--budget-usd", "?"),
-    ("score", "--workspace", "?"),
-    ("compare", "sc", "?", "correctness_v3@embedded"),
-    ("compare", "?", "correctness_v1@embedded", "correctness_v3@embedded"),
-    ("compare", "sc", "correctness_v1@embedded", "correctness_v3@embedded", "--metric", "?"),
-    ("select", "sc", "-o", "?", "--dry-run"),
-    ("select", "sc", "--margin", "?", "--dry-run"),
-    ("gate", "--lock", "?"),
-    ("gate", "--lock", "judge.lock.json", "--margin", "?"),
-    ("gate", "--lock", "judge.lock.json", "--level", "?"),
-    ("gate", "--lock", "judge.lock.json", "--repeats-max", "?", "--dry-run"),
-    ("gate", "--lock", "judge.lock.json", "--markdown", "?", "--dry-run"),
-    ("migrate", "--lock", "judge.lock.json", "--to", "?", "--dry-run"),
-    ("judge", "?", "--lock", "judge.lock.json", "-o", "out.csv", "--col", "question=q", "--col", "answer=a"),
-    ("judge", "rows.csv", "--lock", "judge.lock.json", "-o", "?", "--col", "question=q", "--col", "answer=a"),
-    (
-        "judge",
-        "rows.csv",
-        "--lock",
-        "judge.lock.json",
-        "-o",
-        "o.csv",
-        "--col",
-        "question=?",
-        "--col",
-        "answer=a",
-    ),
-    ("answer", "--judge", "?", "--dry-run"),
-    ("answer", "--contexts", "?", "--dry-run"),
-    ("answer", "-k", "?", "--contexts", "topk", "--dry-run"),
-    ("retrieval", "--gold", "?"),
-    ("retrieval", "--gold", "starter", "-k", "?"),
-    ("optimize", "--optimizer", "?", "--dry-run"),
-    ("optimize", "--name", "?", "--dry-run"),
-    ("report", "?"),
-    ("report", "sc", "--format", "?"),
-    ("gold", "check", "?"),
-    ("gold", "import", "?", "--as", "new", "--col", "question=q", "--col", "answer=a"),
-    ("gold", "import", "rows.csv", "--as", "?", "--col", "question=q", "--col", "answer=a"),
-    ("gold", "sheet", "starter", "-o", "?"),
-    ("agreement", "--judgements", "?", "--gold", "starter"),
-    ("init", "?"),
-    ("?",),
-)
-
-
-@pytest.mark.parametrize("line", LINES, ids=" ".join)
-def test_an_odd_command_line_is_one_message(line: tuple[str, ...], template: Path, tmp_path: Path) -> None:
-    root = copied(template, tmp_path / "one")
-    every = 2 if LEVEL == "full" else len(WORDS) // 4  # what one line leaves out the next one has
-    words = WORDS[LINES.index(line) % every :: every]
-    wrong = []
-    for word in words:
-        argv = tuple(word if part == "?" else part for part in line)
-        with contextlib.chdir(root):
-            ran = command(argv)
-        if broken(argv, ran):
-            wrong.append(f"{word[:30]!r}: exit {ran.code}\n  {ran.err[-600:]}")
-    assert not wrong, f"{len(wrong)} of {len(words)}\n" + "\n".join(wrong)
