@@ -141,7 +141,6 @@ class Ladder:
     free: Rung | None = None  # the strongest free judge: nobody need pay for what lies below
     people: Rung | None = None  # with each other: `low` and `high` are the outermost ends of their intervals
     foot: float | None = None  # where it stands: what the best constant reaches
-    on: str = ""  # the split, or which items
 
     @property
     def below(self) -> float | None:
@@ -309,12 +308,6 @@ class Document:
     def ladder(self) -> Ladder | None:
         """What the picture that decides draws, where that is one."""
         return self.picture.ladder if self.picture else None
-
-    @property
-    def reached(self) -> str:
-        """What the judge that it is about agrees with people, in percent; empty where there is no ladder."""
-        rungs = self.ladder.rungs if self.ladder else ()
-        return next((f"{one.value.value:.1f}" for one in rungs if one.strong), "")
 
     def screen(self) -> tuple[str, Picture | None, list[Section]]:
         """The picture of the first screen under its title, and the sections without it."""

@@ -21,7 +21,7 @@ from judgecal.experiment.result import AgreementResult
 from judgecal.experiment.stored import find_experiment
 from judgecal.probes.kept import probe_summaries
 from judgecal.records import Headline, Result
-from judgecal.report.charts import Frame, Mark, Tick, apart, in_percent
+from judgecal.report.charts import in_percent
 from judgecal.report.document import Document, Grid, Picture
 from judgecal.report.html import Report, index_page, rendered
 from judgecal.report.numbers import difference, estimate
@@ -38,7 +38,7 @@ PAGE = "report.html"
 """The page of an experiment, in its folder."""
 
 _STAMP = re.compile(r'name="judgecal" content="([^"]*)"')
-_TOLD = ("made", "kind", "chip", "headline", "about", "reached", "split", "lock")  # by a page of itself
+_TOLD = ("made", "kind", "chip", "headline", "about", "lock")  # by a page of itself
 _HEAD = 20_000  # bytes of a page within which its stamp stands
 _ROWS = 20  # of a table in a notebook
 
@@ -90,8 +90,6 @@ class Listed:
     chip: str = ""
     headline: str = ""  # what it came to, or why it cannot be read
     about: str = ""  # what was measured on what
-    reached: str = ""  # the agreement with people, in percent, of the judge that it is about
-    split: str = ""  # on which items
     state: str = "done"  # or `unfinished` (the command did not come to its end), `not readable`
     page: str | None = None  # where its page lies, beside the index; None where it has none
     lock: str = ""  # the sha256 of the one that it wrote
@@ -122,7 +120,7 @@ def write_index(workspace: Workspace, *, margin: float = MARGIN) -> Path:
         progress.add(scored=True, cost_usd=0.0)
     progress.close()
     listed.sort(key=lambda line: line.at, reverse=True)
-    write_text(path, index_page([_linked(line, listed) for line in listed], _over_time(listed)))
+    write_text(path, index_page([_linked(line, listed) for line in listed]))
     return path
 
 
@@ -134,27 +132,6 @@ def _linked(line: Listed, listed: Sequence[Listed]) -> Listed:
         parents=parents,
         children=[one.slug for one in listed if {line.slug, line.lock} & {*one.made_of}],
     )
-
-
-def _over_time(listed: Sequence[Listed]) -> dict[str, str]:
-    """Gold set and split -> the agreement that was reached on these items, the latest at the right; not of
-    one.
-    """
-    drawn = {}
-    for gold, split in dict.fromkeys((line.gold, line.split) for line in listed):
-        of_these = (line for line in reversed(listed) if (line.gold, line.split) == (gold, split))
-        lines = [line for line in of_these if line.reached]
-        if len(lines) < 2:
-            continue
-        values = [float(line.reached) for line in lines]
-        ends = (min(values) - 1.0, max(values) + 1.0)
-        frame = Frame(860, (0.5, len(lines) + 0.5), ends, ("", "agreement, %"), tall=70.0)
-        at = [(frame.x(place), frame.y(float(line.reached)), line) for place, line in enumerate(lines, 1)]
-        marks = [Mark("path", text=f"M{'L'.join(f'{x} {y}' for x, y, _ in at)}", tone="map")]
-        for x, y, line in at:
-            marks += [Mark("dot", x, y), Mark("text", x, y - 9.0, text=line.reached)]
-        drawn[f"{gold}, {split} items"] = frame.drawn(marks, apart(Tick(x, line.slug) for x, _, line in at))
-    return drawn
 
 
 def _listed(workspace: Workspace, folder: Path, margin: float) -> Listed:

@@ -106,9 +106,9 @@ def html(
     return _page("page.html", "page.js", document=document, made=made, index=index, told=carried)
 
 
-def index_page(experiments: Sequence[object], over_time: Mapping[str, str]) -> str:
-    """The list of all experiments; `over_time` has a picture of each gold set."""
-    return _page("index.html", "index.js", experiments=experiments, over_time=over_time)
+def index_page(experiments: Sequence[object]) -> str:
+    """The list of all experiments."""
+    return _page("index.html", "index.js", experiments=experiments)
 
 
 @dataclass(frozen=True)
@@ -163,8 +163,6 @@ class Report(Result):
             "chip": headline.chip,
             "headline": " ".join([headline.sentence, *headline.because]),
             "about": self.document.about,
-            "reached": self.document.reached,
-            "split": self.document.ladder.on if self.document.ladder else "",
             "lock": str(self.document.data.get("result", {}).get("lock_sha256") or ""),
         }
         write_text(path, html(self.document, made=self.made, index=index, about_itself=about_itself))

@@ -282,7 +282,7 @@ def agreement_ladder(decision: Evidence) -> Ladder | None:
         free = Rung(name, value, points(every[0].decided_by(metric).value))
     foot = in_points(floor[0].decided_by(metric)).value if floor else None
     what, people = f"agreement{_once(decision)}, %", _people(result.raters, metric, result.gold.labels_by)
-    return Ladder(what, rungs, free, people, foot, on=result.gold.split)
+    return Ladder(what, rungs, free, people, foot)
 
 
 def _people(raters: Sequence[RaterEntry], metric: str, labels_by: str) -> Rung | None:
@@ -327,7 +327,7 @@ def ladder_on(
     best = max(every, key=lambda judge: every[judge].value or 0.0)
     zone = Rung(best, every[best], plain(every[best].value, 1))
     people = _people(rater_entries(table, ()), metric, gold.card.labels_by)
-    ladder = Ladder(axis_of(metric), rungs, zone, people, every[constant.judge].value, on=on)
+    ladder = Ladder(axis_of(metric), rungs, zone, people, every[constant.judge].value)
     level = next((value.level for value in judges.values() if value.low is not None), None)
     which = f"{on} " * (on != "all")
     note = f"On {count_of(len(items), f'{which}answer')}." + (

@@ -217,7 +217,7 @@ def _ladder(result: SelectResult, rungs: Sequence[Rung]) -> Picture:
     if pick is not None and metric_facts(metric).direction == "more":
         foot = below(pick.best, pick.floor, always(pick.floor.judge, result.gold.scale))
         free = below(pick.judge or pick.best, pick.free, pick.free.judge) if pick.free else foot
-    ladder = Ladder(axis_of(metric), rungs, free, foot=foot.value.value if foot else None, on="open")
+    ladder = Ladder(axis_of(metric), rungs, free, foot=foot.value.value if foot else None)
     note = f"Line: {next(rung.value.level for rung in rungs):.0%} interval."
     return ladder_picture(ladder, "How far up the ladder is each judge?", note=note)
 
