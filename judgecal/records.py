@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -11,6 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, ClassVar, Literal, NamedTuple
+
+import orjson
 
 from judgecal.scale import Label
 
@@ -339,11 +342,15 @@ class Item:
         """16 hex digits over what a judge may see; a changed text is a new key."""
         contexts = [context.text for context in self.contexts]
         seen: list[Any] = [self.question, self.answer, list(self.reference_answers), contexts]
+        if not (self.conversation or self.fields or self.expect or self.pair):
+            with contextlib.suppress(TypeError):  # half a surrogate; of texts alone it writes the same bytes
+                return hashlib.sha256(orjson.dumps(seen)).hexdigest()[:16]
+            return digest(seen)[:16]
         turns = [[turn.role, turn.content] for turn in self.conversation]
         answers = [*self.answers] if self.pair else []
         further = {"conversation": turns, "fields": self.fields, "expect": self.expect, "pair": answers}
         present = {name: value for name, value in further.items() if value}
-        return digest([*seen, present] if present else seen)[:16]
+        return digest([*seen, present])[:16]
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,7 +378,7 @@ class Failure:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: its 22 fields would take ten times as long to set
 class Judgement:
     """One judge row: the verdict on one item in one repeat, or the failure in its place.
 

@@ -31,7 +31,7 @@ KEY = "sk-stub-0123456789abcdef"
 
 def run(calls: list[Call], spec: ModelSpec, **options: Any) -> list[Judgement]:
     rows: list[Judgement] = []
-    run_calls(calls, spec, record=rows.append, **{"policy": QUICK, **options})
+    run_calls(calls, spec, record=lambda *came: rows.extend(came), **{"policy": QUICK, **options})
     return rows
 
 
@@ -161,7 +161,12 @@ def test_what_was_judged_before_the_key_was_refused_is_kept(serve: Serve) -> Non
     server = serve(in_turn("85", "70", failing(401, "revoked")))
     rows: list[Judgement] = []
     with pytest.raises(AuthError):
-        run_calls(some_calls(9), stub_model(server, max_concurrency=1), record=rows.append, policy=QUICK)
+        run_calls(
+            some_calls(9),
+            stub_model(server, max_concurrency=1),
+            record=lambda *came: rows.extend(came),
+            policy=QUICK,
+        )
     assert [row.verdict for row in rows] == [85.0, 70.0]
 
 
@@ -357,7 +362,7 @@ def test_ctrl_c_makes_rows_of_the_replies_that_have_come(tmp_path: Path) -> None
 
 
 def test_a_full_disk_is_told_and_not_a_row(serve: Serve) -> None:
-    def record(_: Judgement) -> None:
+    def record(*_: Judgement) -> None:
         raise OSError(28, "No space left on device")
 
     with pytest.raises(OSError, match="No space left"):
@@ -381,9 +386,9 @@ def test_ctrl_c_in_a_notebook_stops_the_calls(serve: Serve) -> None:
         time.sleep(0.01)
         return "85"
 
-    def record(row: Judgement) -> None:
-        rows.append(row)
-        if len(rows) == 3:
+    def record(*came: Judgement) -> None:
+        rows.extend(came)
+        if len(rows) >= 3:
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     server = serve(slow)

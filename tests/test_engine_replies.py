@@ -53,7 +53,7 @@ def rows_of(server: StubServer, *, way: str = "http", count: int = 1, read: Any 
         )
         for k in range(count)
     ]
-    run_calls(calls, spec_of(server, way), record=rows.append, policy=ONE_TRY)
+    run_calls(calls, spec_of(server, way), record=lambda *came: rows.extend(came), policy=ONE_TRY)
     return rows
 
 

@@ -64,7 +64,7 @@ def judge_one() -> int:
 
     question = [{"role": "user", "content": "Judge."}]
     one = Call(Key("i", "sha", "print", 0), "judge@embedded", lambda: question, read)
-    run_calls([one], ModelSpec("embedded", "judgecal/embedded"), record=lambda row: None)
+    run_calls([one], ModelSpec("embedded", "judgecal/embedded"), record=lambda *rows: None)
     return seen[0]
 
 

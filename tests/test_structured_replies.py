@@ -96,7 +96,7 @@ def _signature() -> Any:
 
 def run(calls: list[Call], spec: ModelSpec, **options: Any) -> list[Judgement]:
     rows: list[Judgement] = []
-    run_calls(calls, spec, record=rows.append, **{"policy": QUICK, **options})
+    run_calls(calls, spec, record=lambda *came: rows.extend(came), **{"policy": QUICK, **options})
     return rows
 
 

@@ -158,14 +158,6 @@ class Budget:
         return self.limit_usd is None or self.spent_usd + more_usd <= self.limit_usd + _ROUNDING_USD
 
 
-class Reservation(NamedTuple):
-    """Money set aside for one call of a model; where there is none, `refusal` says why."""
-
-    model: str
-    worst_usd: float
-    refusal: str | None = None
-
-
 class BudgetGate:
     """A budget as one run's tasks draw on it: a call that does not fit waits for those in flight."""
 
@@ -175,22 +167,22 @@ class BudgetGate:
         self._turn = asyncio.Lock()  # who is first in the queue
         self._landed = asyncio.Event()
 
-    async def take(self, model: str, worst_usd: float) -> Reservation:
-        """Set money aside for a call; refused where it could overrun the limit whatever the others cost."""
+    async def take(self, model: str, worst_usd: float) -> str | None:
+        """Set money aside for a call; why not, where it could overrun the limit whatever the others cost."""
         if self.budget.limit_usd is None:
-            return Reservation(model, worst_usd)
+            return None
         async with self._turn:
             while not self.budget.hold(model, worst_usd, alone=not self._in_flight):
                 if not (self._in_flight and self.budget.fits(model, worst_usd)):
-                    return Reservation(model, worst_usd, self.budget.refuse(model, worst_usd))
+                    return self.budget.refuse(model, worst_usd)
                 self._landed.clear()
                 await self._landed.wait()
             self._in_flight += 1
-        return Reservation(model, worst_usd)
+        return None
 
-    def settle(self, call: Reservation, bill: Bill | None, *, unseen: bool) -> None:
+    def settle(self, model: str, worst_usd: float, bill: Bill | None, *, unseen: bool) -> None:
         """As `Budget.settle`; then the next in the queue may try."""
-        self.budget.settle(call.model, call.worst_usd, bill, unseen=unseen)
+        self.budget.settle(model, worst_usd, bill, unseen=unseen)
         if self.budget.limit_usd is not None:
             self._in_flight -= 1
             self._landed.set()

@@ -16,7 +16,7 @@ from judgecal.engine.budget import Bill, BudgetGate, billed, worst_cost_usd
 from judgecal.engine.cache import ReplyCache, RequestKeys, cache_folder
 from judgecal.engine.calls import CallFailed, Message, Reply, ReplySchema, admitted
 from judgecal.engine.reply_forms import ReplyForms, SchemaForms
-from judgecal.engine.scheduler import CallEnd, CallSlots
+from judgecal.engine.scheduler import CallSlots
 from judgecal.engine.transport import Transport
 from judgecal.engine.transport.redaction import redacted, redacted_reply, secrets_of, sent_secrets
 from judgecal.models import ModelSpec
@@ -184,13 +184,13 @@ class CallRunner:
         began: int,
     ) -> float | None:
         """One try, written into the result; the seconds before the next, or None where the call has ended."""
-        reservation = await self._gate.take(self._spec.alias, worst)
-        if reservation.refusal is not None:
-            result.failure = Failure("budget", reservation.refusal)
+        refusal = await self._gate.take(self._spec.alias, worst)
+        if refusal is not None:
+            result.failure = Failure("budget", refusal)
             return None
         result.attempts += 1
         bill: Bill | None = None
-        end = CallEnd()
+        limiter = self._slots.limiter
         unseen = True  # also where the attempt is dropped in mid-air: the provider may bill it all the same
         try:
             start = self._loop.time()
@@ -206,15 +206,17 @@ class CallRunner:
             answer = admitted(redacted_reply(answer, self._secrets, sent=self._sent_secrets))
             reply, bill = billed(self._spec, messages, answer)
             took = self._loop.time() - start
-            end = CallEnd(took)
+            limiter.succeeded(took)
         except CallFailed as failed:
             unseen = failed.billed
-            end = CallEnd(overloaded=failed.overloaded, pause_s=self._policy.granted(failed))
+            if failed.overloaded:
+                limiter.refused(began)
+            if pause_s := self._policy.granted(failed):
+                limiter.pause(self._loop.time() + pause_s)
             result.failure = Failure(failed.kind, redacted(str(failed), self._secrets))
             return self._policy.wait(result.attempts, failed, self._rng)
         finally:
-            self._slots.limiter.on_call_end(end, began=began, now=self._loop.time())
-            self._gate.settle(reservation, bill, unseen=unseen)
+            self._gate.settle(self._spec.alias, worst, bill, unseen=unseen)
         result.reply, result.failure, result.cost_usd = reply, None, bill.usd
         result.latency_s = took if reply.latency_s is None else reply.latency_s
         return None

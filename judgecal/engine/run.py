@@ -116,7 +116,7 @@ def run_calls(
     calls: Iterable[Call],
     spec: ModelSpec,
     *,
-    record: Callable[[Judgement], None],
+    record: Callable[..., None],
     budget: Budget | None = None,
     cache: ReplyCache | None = None,
     policy: Policy | None = None,
@@ -129,7 +129,8 @@ def run_calls(
     Args:
         calls: what is to be called; their order is the order of the start, not of the end. An iterator is
             drawn from as calls become due.
-        record: called once a judgement, in this thread or the loop's, never twice at once.
+        record: called with the judgements of each turn of the loop, in this thread or the loop's, never twice
+            at once.
         budget: money that may be spent; without it there is no limit.
         cache: stored replies to take and to add to; `embedded` needs none.
         total: how many calls there are, where `calls` has no length.
@@ -169,7 +170,7 @@ async def _work_off(
     spec: ModelSpec,
     transport: Transport,
     *,
-    record: Callable[[Judgement], None],
+    record: Callable[..., None],
     gate: BudgetGate,
     cache: ReplyCache | None,
     policy: Policy,
@@ -185,6 +186,15 @@ async def _work_off(
     pool = open_pool(total) if embedded and processes == 1 else None
     stated = (pool.width if pool else 1) if embedded else spec.max_concurrency
     limiter = Limiter(stated, total=total, processes=processes)
+    came: list[Judgement] = []  # in this turn of the loop: they are written together
+
+    def write() -> None:
+        rows = [*came]
+        came.clear()
+        try:
+            record(*rows)
+        except BaseException as failure:  # noqa: BLE001 - raised again in `Scheduler.run`
+            scheduler.fail(failure)
 
     def tick() -> None:
         """What is done twice a second, also while no reply comes."""
@@ -203,7 +213,9 @@ async def _work_off(
         )
         parsed = replies.parse(result.reply) if result.reply else ParsedReply(None, failure=result.failure)
         row = _row(call.key, call.judge, result, parsed)
-        record(row)
+        if not came:
+            loop.call_soon(write)
+        came.append(row)
         if progress:
             progress.add(scored=row.verdict is not None, cost_usd=row.cost_usd)
         if row.error is None or row.error.kind != "transport":
@@ -217,6 +229,7 @@ async def _work_off(
                 f"{row.error.message!r}; we keep what was judged so far, and the same command resumes"
             )
 
+    loop = asyncio.get_running_loop()
     scheduler = Scheduler(calls, judge, limiter=limiter, tick=tick)
     runner = CallRunner(
         spec,
@@ -230,6 +243,8 @@ async def _work_off(
     try:
         await scheduler.run()
     finally:
+        if came:
+            record(*came)
         if pool:
             await pool.close()
         await transport.close()
@@ -301,7 +316,7 @@ def _row(key: Key, judge: str, result: CallResult, parsed: ParsedReply) -> Judge
 
 
 def take_verdicts(
-    due: Iterable[OwnVerdict], *, record: Callable[[Judgement], None], progress: Progress | None = None
+    due: Iterable[OwnVerdict], *, record: Callable[..., None], progress: Progress | None = None
 ) -> None:
     """Take every verdict, and hand each judgement to `record` as it comes.
 

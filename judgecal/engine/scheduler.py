@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from dataclasses import dataclass
 
 from judgecal.engine.calls import Call
 from judgecal.models import ModelSpec
@@ -22,15 +21,6 @@ _PER_SUCCESS = 3.0  # each call of a round trip adds three: the round trip quadr
 _SLOW_SHARE = 0.02  # after a first refusal: a fiftieth a round trip, or one where that is more
 _QUEUEING = 3.0  # a reply that takes so many times longer than the first ones stands in a queue
 _QUEUEING_S = 0.05  # under this much, more calls at once do no harm
-
-
-@dataclass(frozen=True, slots=True)
-class CallEnd:
-    """What an attempt says of the allowance."""
-
-    latency_s: float | None = None  # of its reply; None where there is none
-    overloaded: bool = False  # the provider was asked too much
-    pause_s: float = 0.0  # seconds in which no call may start, as the provider asked for
 
 
 class Limiter:
@@ -81,15 +71,6 @@ class Limiter:
     def end(self) -> None:
         """Count a call as landed; after what is said of its outcome."""
         self.in_flight -= 1
-
-    def on_call_end(self, end: CallEnd, *, began: int, now: float) -> None:
-        """Take in how an attempt ended; `began` is what `begin` gave, `now` the time on the run's clock."""
-        if end.latency_s is not None:
-            self.succeeded(end.latency_s)
-        if end.overloaded:
-            self.refused(began)
-        if end.pause_s:
-            self.pause(now + end.pause_s)
 
     def succeeded(self, latency_s: float) -> None:
         """A reply came."""
@@ -274,11 +255,12 @@ class Scheduler(CallSlots):
         try:
             self._tick()
         except Exception as failure:  # noqa: BLE001 - raised again in `run`
-            self._fail(failure)
+            self.fail(failure)
         else:
             self._next_tick = self._loop.call_later(_TICK_S, self._beat)
 
-    def _fail(self, failure: BaseException) -> None:
+    def fail(self, failure: BaseException) -> None:
+        """End the run by an exception; the first one is raised in `run`."""
         self._closed = self._ending = True
         self._failure = self._failure or failure
         self._over.set()
@@ -331,6 +313,6 @@ class Scheduler(CallSlots):
         self._tasks.discard(task)
         failure = None if task.cancelled() else task.exception()
         if failure is not None:
-            self._fail(failure)
+            self.fail(failure)
         elif not self._tasks:
             self._over.set()

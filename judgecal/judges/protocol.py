@@ -291,41 +291,50 @@ def units_of(judge: Respondent, item: Item) -> Iterator[tuple[str, str | None, I
     The whole item; or each of its contexts: then the item holds that text as its field `chunk`; or its pair
     of answers in both orders; of a judge in `one_order` in one that its id draws, so that no side gains.
     """
-    if judge.unit == PAIR_UNIT and item.pair is not None:
+    if judge.unit in (PAIR_UNIT, CHUNK):
+        return _parts(judge, item)
+    return iter(((ITEM_UNIT, None, item),))
+
+
+def _parts(judge: Respondent, item: Item) -> Iterator[tuple[str, str | None, Item]]:
+    if judge.unit == CHUNK:
+        for place, context in enumerate(item.contexts):
+            shown = dataclasses.replace(item, fields={**item.fields, CHUNK: context.text})
+            yield f"{CHUNK}:{place}", None, shown
+    elif item.pair is None:
+        yield ITEM_UNIT, None, item
+    else:
         drawn = zlib.crc32(item.item_id.encode("utf-8", "replace")) % 2
         for order in (ORDERS[drawn],) if getattr(judge, "one_order", False) else ORDERS:
             swapped = order == ORDERS[1]
             pair = item.pair.swapped() if swapped else item.pair
             yield PAIR_UNIT, order, dataclasses.replace(item, pair=pair) if swapped else item
-    elif judge.unit == CHUNK:
-        for place, context in enumerate(item.contexts):
-            shown = dataclasses.replace(item, fields={**item.fields, CHUNK: context.text})
-            yield f"{CHUNK}:{place}", None, shown
-    else:
-        yield ITEM_UNIT, None, item
 
 
 def item_inputs(names: Iterable[str], item: Item) -> dict[str, str]:
-    """An item's texts for the input fields of a prompt, in their order; a field that it has not is empty.
+    """Return an item's texts for the input fields of a prompt, in their order; one that it lacks is empty."""
+    return {name: _TEXT[name](item) if name in _TEXT else item.fields.get(name, "") for name in names}
 
-    `chunk` is the one that `units_of` names, or the item's only context.
-    """
-    contexts = "\n\n".join([context.text for context in item.contexts])
-    own: Mapping[str, str] = {
-        "question": item.question,
-        "reference_answer": item.reference_answer or "",
-        "reference_answers": item.reference_answer or "",
-        "answer_under_test": item.answer,
-        "answer": item.answer,
-        "response": item.answer,
-        "context": contexts,
-        "contexts": contexts,
-        "conversation": "\n\n".join([f"{turn.role}: {turn.content}" for turn in item.conversation]),
-        CHUNK: item.fields.get(CHUNK, contexts if len(item.contexts) == 1 else ""),
-        ANSWER_A: item.pair.answer_a if item.pair else "",
-        ANSWER_B: item.pair.answer_b if item.pair else "",
-    }
-    return {name: own[name] if name in own else item.fields.get(name, "") for name in names}
+
+def _contexts(item: Item) -> str:
+    return "\n\n".join([context.text for context in item.contexts])
+
+
+_TEXT: Mapping[str, Callable[[Item], str]] = {
+    "question": lambda item: item.question,
+    "reference_answer": lambda item: item.reference_answer or "",
+    "reference_answers": lambda item: item.reference_answer or "",
+    "answer_under_test": lambda item: item.answer,
+    "answer": lambda item: item.answer,
+    "response": lambda item: item.answer,
+    "context": _contexts,
+    "contexts": _contexts,
+    "conversation": lambda item: "\n\n".join([f"{turn.role}: {turn.content}" for turn in item.conversation]),
+    # the one that `units_of` names, or the item's only context
+    CHUNK: lambda item: item.fields.get(CHUNK, _contexts(item) if len(item.contexts) == 1 else ""),
+    ANSWER_A: lambda item: item.pair.answer_a if item.pair else "",
+    ANSWER_B: lambda item: item.pair.answer_b if item.pair else "",
+}
 
 
 def lacking_inputs(names: Iterable[str], item: Item) -> list[str]:

@@ -47,7 +47,7 @@ def judged(spec: ModelSpec, count: int = 1, *, text: str = "u", **policy: Any) -
         for i in range(count)
     ]
     kept = {"attempts": 2, "first_wait_s": 0.01, "longest_wait_s": 0.05, **policy}
-    run_calls(calls, spec, record=rows.append, policy=Policy(**kept))
+    run_calls(calls, spec, record=lambda *came: rows.extend(came), policy=Policy(**kept))
     return rows
 
 

@@ -97,7 +97,7 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Judgement]]:
         monkeypatch.setattr(engine, "open_transport", lambda _: server)
         monkeypatch.setattr(engine, "run_to_end", on_the_jumping_clock)
         rows: list[Judgement] = []
-        engine.run_calls(calls, spec, record=rows.append, **options)
+        engine.run_calls(calls, spec, record=lambda *came: rows.extend(came), **options)
         return rows
 
     return drive

@@ -59,7 +59,7 @@ class HttpTransport:
         self._secrets = secrets_of(spec)
         self._session: aiohttp.ClientSession | None = None
         self._shared: tuple[object, ...] = ()
-        self._around: tuple[str, str] | None = None
+        self._around: list[bytes] | None = None
 
     @property
     def address(self) -> str:
@@ -81,6 +81,8 @@ class HttpTransport:
         self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None = None
     ) -> Reply:
         """One attempt at one call, another where chances are refused; the errors of `Transport.send`."""
+        if not self._spec.weighs:
+            return await self._sent(messages, schema, 0)
         return await self._chances.told(partial(self._sent, messages, schema))
 
     async def _sent(self, messages: Sequence[Message], schema: ReplySchema | None, top: int) -> Reply:
@@ -111,10 +113,10 @@ class HttpTransport:
             self._shared = shared
             self._wire.chances = top
             self._around = self._template(messages, schema)
-        if self._around:
-            text = _encode(messages[-1]["content"]).join(self._around)
-        else:
-            text = _encode(self._wire.payload(messages, schema))
+        with contextlib.suppress(TypeError):  # it holds half a surrogate
+            if self._around:
+                return orjson.dumps(messages[-1]["content"]).join(self._around)
+        text = _encode(self._wire.payload(messages, schema))
         try:
             return text.encode()
         except UnicodeEncodeError as error:
@@ -122,14 +124,16 @@ class HttpTransport:
             message = f"the text cannot be sent: it holds an unpaired surrogate ({half})"
             raise CallFailed("refused", message, retry=False) from error
 
-    def _template(self, messages: Sequence[Message], schema: ReplySchema | None) -> tuple[str, str] | None:
+    def _template(self, messages: Sequence[Message], schema: ReplySchema | None) -> list[bytes] | None:
         """The body before and after the last message's text, which is all that differs from item to item.
 
-        None where the text does not stand in the body once and whole.
+        None where the text does not stand in the body once and whole, or the rest cannot be sent.
         """
         probe = [*messages[:-1], {**messages[-1], "content": _PLACE}]
-        before, mark, after = _encode(self._wire.payload(probe, schema)).partition(_encode(_PLACE))
-        return (before, after) if mark and _PLACE not in before + after else None
+        with contextlib.suppress(UnicodeEncodeError):
+            around = _encode(self._wire.payload(probe, schema)).encode().split(_encode(_PLACE).encode())
+            return around if len(around) == 2 else None
+        return None
 
     def _opened(self) -> aiohttp.ClientSession:
         # The scheduler says how many calls are in flight. No cookie: a call must not change the next one. Not
