@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.command import BASE, CLASS, Ran, Run, check_table, one_object, tree
-from tests.support.gold import made_gold, made_items, rated
+from tests.support.gold import import_nq301, made_gold, made_items, rated
 
 N_GROUPS = 8
 
@@ -25,7 +25,6 @@ def people(workspace_dir: Path) -> list[dict[str, Any]]:
 
 
 def table(path: Path, header: str, rows: Iterable[Sequence[object]]) -> Path:
-    """A CSV file."""
     path.write_text("\n".join([header, *(",".join(map(str, row)) for row in rows)]) + "\n", encoding="utf-8")
     return path
 
@@ -37,13 +36,11 @@ def recorded(judgecal: Run, path: Path, *more: str) -> Ran:
 def by_kind(
     rows: Iterable[dict[str, Any]], full: object, half: object, none: object
 ) -> list[tuple[str, Any]]:
-    """Each item with what is said of its kind."""
     said = {"full": full, "half": half, "none": none}
     return [(row["item_id"], said[row["kind"]]) for row in rows]
 
 
 def alone(judgecal: Run, folder: Path, verdicts: Iterable[Sequence[object]], name: str = "r.csv") -> Ran:
-    """A judge's verdicts, as JSON."""
     return recorded(judgecal, table(folder / name, "item_id,verdict", verdicts), "--json")
 
 
@@ -218,25 +215,7 @@ def test_test_items_are_a_look(
 @pytest.mark.shared_data
 def test_nq301_gives_the_known_values(judgecal: Run, shared_data: Path) -> None:
     folder = shared_data / "nq301"
-    columns = (
-        *(
-            *[
-                "--col",
-                "item=item_id",
-                "--col",
-                "group=group",
-                "--col",
-                "question=question",
-                "--col",
-                "answer=answer",
-            ],
-        ),
-        *("--col", "reference=reference_answer", "--reference-separator", " | "),
-        *("--label", "annotator1", "--label", "annotator2", "--label", "annotator3"),
-        *("--col", "gold=acceptable", "--scale", "binary"),
-    )
-    ran = judgecal("gold", "import", folder / "items.csv", "--as", "nq301", *columns)
-    assert ran.code == 0, ran.err
+    import_nq301(judgecal, folder)
     pairs = one_object(judgecal("gold", "check", "nq301", "--json"))["raters"]["pairs"]
     (pair,) = [pair for pair in pairs if {pair["a"], pair["b"]} == {"annotator1", "annotator2"}]
     assert (round(pair["agreement"]["kappa"]["value"], 4), pair["n"]) == (0.7347, 1483)

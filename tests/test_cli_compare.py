@@ -18,7 +18,7 @@ from judgecal.goldset import load_gold
 from judgecal.stats import compare as compare_arrays
 from judgecal.workspace import Workspace
 from tests.support.command import Run, check_estimate, one_object, tree
-from tests.support.gold import harsh_gold, made_gold, made_items, rated
+from tests.support.gold import harsh_gold, import_nq301, made_gold, made_items, rated
 
 N_GROUPS = 20
 CONTRACT = {"a", "b", "metric", "difference", "p_value", "decision", "smallest_detectable"}
@@ -26,7 +26,6 @@ ALL_DEV = "seed = 0\ntrain = 0.0\ndev = 1.0\ntest = 0.0"
 
 
 def compared(judgecal: Run, *words: Any, code: int = 0) -> dict[str, Any]:
-    """What `compare` comes to, as its object."""
     return one_object(judgecal("compare", *words, "--json"), code=code)
 
 
@@ -333,24 +332,7 @@ def test_so_many_questions_find_the_difference_in_80_percent() -> None:
 @pytest.mark.shared_data
 def test_nq301(judgecal: Run, shared_data: Path) -> None:
     folder = shared_data / "nq301"
-    columns = (
-        *(
-            *[
-                "--col",
-                "item=item_id",
-                "--col",
-                "group=group",
-                "--col",
-                "question=question",
-                "--col",
-                "answer=answer",
-            ],
-        ),
-        *("--col", "reference=reference_answer", "--reference-separator", " | "),
-        *("--label", "annotator1", "--label", "annotator2", "--label", "annotator3"),
-        *("--col", "gold=acceptable", "--scale", "binary"),
-    )
-    assert judgecal("gold", "import", folder / "items.csv", "--as", "nq301", *columns).code == 0
+    import_nq301(judgecal, folder)
     recorded = ("--judgements", folder / "judgements.csv", "--col", "judge=judge", "--name", "nq")
     assert judgecal("agreement", "--gold", "nq301", *recorded).code == 0
     close = compared(judgecal, "nq", "gpt-4", "text-davinci-003", "--metric", "accuracy")

@@ -39,8 +39,6 @@ def test_every_command_answers_first_and_in_few_lines(every_command: EveryComman
 
 
 class Screen(io.StringIO):
-    """What looks like a terminal."""
-
     def isatty(self) -> bool:
         return True
 

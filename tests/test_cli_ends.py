@@ -106,7 +106,6 @@ def started(
     stderr: Any = subprocess.PIPE,
     **given: Any,
 ) -> subprocess.Popen[bytes]:
-    """`python -m judgecal` as a process of its own."""
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", "judgecal", *argv]
     return subprocess.Popen(command, cwd=cwd, env=env, stdin=stdin, stdout=stdout, stderr=stderr, **given)

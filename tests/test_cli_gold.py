@@ -41,10 +41,8 @@ def result(place: Path, *words: str) -> Any:
 
 
 def import_set(place: Path, *more: str) -> Result:
-    columns = (
-        *["--col", "question=q", "--col", "answer=a", "--label", "x", "--label", "y", "--col", "gold=gold"],
-    )
-    return call(place, "import", str(place / "t.csv"), "--as", "new", *columns, "--scale", "binary", *more)
+    words = "--as new --col question=q --col answer=a --label x --label y --col gold=gold --scale binary"
+    return call(place, "import", str(place / "t.csv"), *words.split(), *more)
 
 
 def test_agreement_pairs_people_and_never_gold(place: Path) -> None:
@@ -125,23 +123,10 @@ def people(workspace_dir: Path, judgecal: Run) -> dict[str, bool]:
     ]
     (workspace_dir / "pool.csv").write_text("\n".join(pool) + "\n")
     (workspace_dir / "verdicts.csv").write_text("\n".join(verdicts) + "\n")
-    columns = (
-        *[
-            "--col",
-            "question=question",
-            "--col",
-            "answer=answer",
-            "--col",
-            "item=id",
-            "--col",
-            "group=q",
-            "--label",
-            "ann",
-        ],
+    words = (
+        "--col question=question --col answer=answer --col item=id --col group=q --label ann --scale binary"
     )
-    ran = judgecal(
-        "gold", "import", workspace_dir / "pool.csv", "--as", "pool", *columns, "--scale", "binary"
-    )
+    ran = judgecal("gold", "import", workspace_dir / "pool.csv", "--as", "pool", *words.split())
     assert ran.code == 0, ran.err
     recorded(judgecal, workspace_dir, "pool", "first")
     return dict(zip(ids, gold.tolist(), strict=True))

@@ -150,7 +150,6 @@ COMMANDS: list[tuple[int, list[str]]] = [
 
 
 def ran(root: Path, argv: Sequence[str], *, encoding: str = "utf-8", errors: str = "strict") -> Ran:
-    """A command line in this process, over streams of an encoding."""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors=errors) for _ in range(2))
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(root)

@@ -26,18 +26,9 @@ from tests.support.locks import lock_of
 
 N = 600  # questions, each answered by two systems
 KEYS = {
-    "lock",
-    "n",
-    "n_labelled",
-    "raw",
-    "corrected",
-    "method",
-    "assumes",
-    "by",
-    "labels_saved",
-    "next_labels",
+    "lock", "n", "n_labelled", "raw", "corrected", "method", "assumes", "by", "labels_saved", "next_labels",
     "escalate",
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -53,7 +44,6 @@ class World:
 
 
 def rate_of(judgecal: Run, *words: Any, code: int = 0) -> dict[str, Any]:
-    """What `rate` makes of the judged table, as its object."""
     return one_object(judgecal("rate", "judged.csv", *words, "--json"), code=code)
 
 
@@ -148,7 +138,6 @@ def read(path: Path) -> list[dict[str, str]]:
 
 
 def fill(sheet: Path, people: dict[str, bool]) -> list[str]:
-    """Give every row its label; the items."""
     rows = read(sheet)
     assert not {"verdict", "system", "inclusion_probability"} & rows[0].keys()  # blind
     for row in rows:
@@ -172,7 +161,6 @@ def test_a_drawn_sheet_leads_to_the_rate(judgecal: Run, world: World) -> None:
 
 
 def draw(judgecal: Run, world: World, n: int, *more: Any, sheet: str = "labels.csv") -> list[str]:
-    """Draw, fill, import; the items."""
     ran = judgecal(
         "gold", "sheet", "judged.csv", "-n", n, "-o", sheet, *LOCK, "--col", "system=system", *more
     )

@@ -51,7 +51,6 @@ def served(body: dict[str, Any]) -> Answer | str:
 
 
 def forget() -> None:
-    """As a new process: nothing that was built is held."""
     local_search._built.clear()
     local_search.query_vectors.cache_clear()
 
@@ -66,7 +65,6 @@ def workspace(workspace_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace
 
 @pytest.fixture
 def server(workspace: Workspace) -> Iterator[StubServer]:
-    """With an alias of each model."""
     with running(served) as stub:
         text = "".join(ALIAS.format(name=name, base=stub.api_base) for name in ("emb", "rank"))
         workspace.config_file.write_text(text)
@@ -118,7 +116,6 @@ def spoilt(change: Any) -> Any:
 
 
 def each(vector_of: Any) -> Any:
-    """A change of every vector that is sent."""
     return lambda data: {"data": [{**one, "embedding": vector_of(one)} for one in data["data"]]}
 
 

@@ -3,7 +3,6 @@ pages."""
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import re
@@ -30,7 +29,6 @@ KINDS = (
 
 @pytest.fixture(scope="module")
 def pages(every_command: EveryCommand) -> dict[str, Path]:
-    """Every page by its kind."""
     folder = every_command.folder / "experiments"
     assert every_command("report", "--all").code == 0
     found = {slug: folder / slug / "report.html" for slug in every_command.slugs}
@@ -42,7 +40,6 @@ def pages(every_command: EveryCommand) -> dict[str, Path]:
 
 
 def shown(text: str, questions: frozenset[str]) -> set[str]:
-    """What of the test items stands in a text."""
     return {word for word in PLANTED if word in text} | (set(re.findall(r"\bq\d{3}\b", text)) & questions)
 
 
@@ -114,14 +111,6 @@ def test_nothing_is_cut_off(tab: Tab, pages: dict[str, Path], kind: str) -> None
     tab.size(390, 844, phone=True)
     assert tab.run("document.documentElement.scrollWidth") <= 390 and tab.run(WIDER) == []
     assert tab.run(SCROLLED.replace(".scroll, ", "")) == []
-
-
-@in_browser
-def test_it_prints_on_two_pages(tab: Tab, pages: dict[str, Path], kind: str) -> None:
-    tab.size(1280, 800)
-    tab.open(pages[kind].as_uri())
-    printed = base64.b64decode(tab.call("Page.printToPDF")["data"])
-    assert 1 <= len(re.findall(rb"/Type ?/Page\b(?!s)", printed)) <= 2
 
 
 @in_browser

@@ -33,8 +33,6 @@ PEOPLE = [*scores("ann", [k % 3 > 0 for k in range(40)], human=True),
 
 @pytest.fixture
 def bring(judgecal: Run, tmp_path: Path) -> Callable[..., Ran]:
-    """Import an export that holds these scores."""
-
     def call(
         said: Sequence[dict[str, Any]],
         *more: str,
@@ -55,7 +53,6 @@ def bring(judgecal: Run, tmp_path: Path) -> Callable[..., Ran]:
 
 
 def accounted(found: dict[str, Any]) -> None:
-    """Rows in are rows out."""
     out = found["n_items"] + sum(found["raters"].values()) + sum(found["judges"].values())
     assert found["n_rows"] == out + sum(found["skipped"].values())
 
@@ -113,33 +110,6 @@ def test_one_of_several_names_is_the_label(bring: Callable[..., Ran]) -> None:
         "a rating of tone, and the label is correct": 18,
         "a judgement of tone, which people rated apart from correct": 9,
     }
-
-
-@pytest.mark.parametrize(
-    ("values", "scale"),
-    [
-        *((two, "binary") for two in ([True, False], ["Yes", "no"], ["pass", "FAIL"], [1, 0], [1, -1])),
-        *((two, "binary") for two in (["\U0001f44d", "\U0001f44e"], ["thumbs_up", "Thumbs_Down"])),
-        ([1, 2, 5], "ordinal:1:5"),
-        (["4", "5", "2"], "ordinal:1:5"),
-        ([0, 4.0, 3], "ordinal:0:4"),
-        ([1, 2.5, 5], "points:0:5:0.5"),
-        ([0.13, 0.5, 0.82], "percentage"),
-        ([0, 35, 90], "percentage"),
-        (["85%", "0%"], "percentage"),
-        (["right", "wrong", "partly"], "nominal"),
-    ],
-)
-def test_the_labels_tell_their_scale(
-    bring: Callable[..., Ran], workspace_dir: Path, values: list[Any], scale: str
-) -> None:
-    said = scores("ann", [values[k % len(values)] for k in range(40)], human=True)
-    found = brought(bring, said)
-    assert any("The labels show the scale" in note for note in found["notes"])
-    gold = load_gold(workspace_dir / "gold" / "brought")
-    assert str(gold.scale) == scale
-    if values == [1, -1]:
-        assert {gold.labels["i0"], gold.labels["i1"]} == {1.0, 0.0}
 
 
 @pytest.mark.parametrize(

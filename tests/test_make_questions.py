@@ -43,14 +43,12 @@ def documents(workspace_dir: Path) -> Path:
 
 
 def fields_of(body: dict[str, Any]) -> dict[str, str]:
-    """The fields of the last message of a request."""
     parts = re.split(r"\[\[ ## (\w+) ## \]\]\n", body["messages"][-1]["content"])
     values = (value.split("\n\nRespond with")[0].strip() for value in parts[2::2])
     return dict(zip(parts[1::2], values, strict=True))
 
 
 def kind_of(body: dict[str, Any]) -> str:
-    """Which signature asks."""
     told = body["messages"][0]["content"]
     phrases = {
         "factoid": "one question that the passage answers, as",
@@ -70,7 +68,6 @@ def fact(passage: str) -> re.Match[str]:
 
 
 def made(body: dict[str, Any]) -> dict[str, str]:
-    """What a good model makes of a passage."""
     kind, fields = kind_of(body), fields_of(body)
     one = fact(fields["passage"])
     if kind == "unanswerable":
@@ -207,24 +204,6 @@ def test_the_same_question_twice_is_one(make: Callable[..., Any], served: StubSe
     found = make(n=4)
     assert (found["n"], found["rejected"]) == (1, {"the question, or nearly the same, is there already": 15})
     assert found["kinds"]["factoid"]["reason"] == "16 drafts for 4 questions, and we pay for no more"
-
-
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("I am sorry, I cannot help with that.", "the reply could not be read"),
-        ("", "the reply could not be read"),
-        (spoken(question="", answer="", quote=""), "the model found nothing to ask for"),
-        (spoken(question="How many?", answer="", quote="The council of Aldern"), "there is no answer"),
-    ],
-)
-def test_a_reply_that_is_no_question_is_counted_with_its_reason(
-    make: Callable[..., Any], workspace_dir: Path, served: StubServer, text: str, why: str
-) -> None:
-    served.script = lambda body: text if kind_of(body) == "factoid" else good(body)
-    found = make(n=2)
-    assert (found["n"], found["path"], found["rejected"]) == (0, None, {why: 8})
-    assert not (workspace_dir / "gold" / "made").exists()
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,6 @@ def test_a_judge_that_favours_a_system_at_equal_labels_is_found_and_a_fair_one_i
 
 
 def in_fields(reason: str, number: float) -> str:
-    """A reply of the judge."""
     fields = {"correctness_reasoning": reason, "correctness_percentage": f"{number:g}"}
     return (
         "".join(f"[[ ## {name} ## ]]\n{text}\n\n" for name, text in fields.items()) + "[[ ## completed ## ]]"

@@ -35,7 +35,6 @@ def score(answer, reference_answers):
 
 @pytest.fixture
 def probed(judgecal: Run, workspace_dir: Path) -> Run:
-    """Scored, and probed with one family."""
     (workspace_dir / "words.py").write_text(JUDGE)
     judge = ("--judge", "words.py:score@python")
     assert judgecal("score", *judge, "--name", "s").code == 0

@@ -222,7 +222,6 @@ def say_the_number(body: dict[str, Any]) -> str:
 
 @pytest.fixture
 def served(workspace_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StubServer]:
-    """A model `mine`, with a price and a key."""
     monkeypatch.setenv("MY_KEY", "sk-not-to-be-seen")
     with running(say_the_number) as stub:
         (workspace_dir / "judgecal.toml").write_text(
@@ -333,7 +332,6 @@ def test_a_judge_no_better_than_a_coin_is_warned_of(
 
 
 def rate_of(out: str) -> dict[str, Any]:
-    """The judge's rate in what `judge --json` printed."""
     result = json.loads(out)
     rate: dict[str, Any] = result["rates"][result["judge"]]["raw"]
     return rate

@@ -61,7 +61,6 @@ def verdict_of(body: dict[str, Any]) -> str:
 
 @pytest.fixture
 def served(workspace_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StubServer]:
-    """A model `mine`, with a price and a key."""
     monkeypatch.setenv("MY_KEY", "sk-not-to-be-seen")
     with running(verdict_of) as stub:
         (workspace_dir / "judgecal.toml").write_text(
@@ -289,11 +288,9 @@ def test_a_lock_among_others_writes_what_a_single_one_does(judgecal: Run, worksp
         for one in gold.items
     ]
     table = write(workspace_dir / "in.jsonl", rows[:60])
-    columns = (
-        *["--col", "question=question", "--col", "answer=answer", "--col", "reference=reference", "--json"],
-    )
-    single = one_object(judgecal("judge", table, "--lock", a, "-o", "one.jsonl", *columns))
-    both = one_object(judgecal("judge", table, "--lock", a, "--lock", b, "-o", "both.jsonl", *columns))
+    words = "--col question=question --col answer=answer --col reference=reference --json"
+    single = one_object(judgecal("judge", table, "--lock", a, "-o", "one.jsonl", *words.split()))
+    both = one_object(judgecal("judge", table, "--lock", a, "--lock", b, "-o", "both.jsonl", *words.split()))
     names = {"verdict": "verdict", "passed": "passed", "calibrated": "calibrated", "model_id": "model_id"}
     pairs = list(zip(read(workspace_dir / "one.jsonl"), read(workspace_dir / "both.jsonl"), strict=True))
     for one, other in pairs:

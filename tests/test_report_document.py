@@ -84,8 +84,6 @@ def test_every_block_is_here() -> None:
 
 
 class _Tags(HTMLParser):
-    """The tags of a page, its scripts, and whether they close."""
-
     VOID = frozenset({"meta", "wbr", "br", "input", "link"})
 
     def __init__(self) -> None:
@@ -183,7 +181,6 @@ ODD = [*map(chr, ODD_CODES)]
 
 
 def both_drawn(picture: doc.Picture) -> tuple[str, str]:
-    """The picture wide, and for a phone."""
     assert picture.narrow is not None
     return picture.draw(), picture.narrow()
 

@@ -69,7 +69,6 @@ own_contexts = true
 
 
 def evaluated(judgecal: Run, folder: Path, answers: str, name: str = "quiz", **systems: str) -> Ran:
-    """`evaluate` of recorded answers by the rules of a set."""
     tables = [
         SYSTEM.replace("NAME", system).replace("FILE", answers) + f'system = "{rows}"\n' * bool(rows)
         for system, rows in (systems or {"ours": ""}).items()

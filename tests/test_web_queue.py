@@ -37,21 +37,6 @@ def test_a_share_is_labelled_by_all_and_the_rest_once(overlap: float, shared: in
     assert queue.finished and all(queue.left(rater) == 0 for rater in queue.raters)
 
 
-def test_each_rater_has_an_order_of_its_own_and_they_meet_early() -> None:
-    queue = LabelQueue(ITEMS, ["ann", "bob"], overlap=0.3)
-    given = label_all(queue, ["ann", "bob"])
-    own = {
-        rater: [item for who, item in given if who == rater and item in queue.shared]
-        for rater in ("ann", "bob")
-    }
-    assert own["ann"] != own["bob"] and sorted(own["ann"]) == sorted(own["bob"])
-    first = [set(items[:20]) for items in own.values()]
-    assert len(first[0] & first[1]) >= 12
-    assert [item for _, item in given] != ITEMS
-    in_order = LabelQueue(ITEMS, ["ann"], shuffled=False)
-    assert [item for _, item in label_all(in_order, ["ann"])] == ITEMS
-
-
 def test_what_is_labelled_wherever_one_stops_is_a_random_sample() -> None:
     """Of 20 items every fourth is of a kind; over many orders 8 labels hold it as often as chance has it."""
     items = [f"{'a' if n % 4 == 0 else 'b'}{n}" for n in range(20)]

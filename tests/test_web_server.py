@@ -23,8 +23,6 @@ Ask = Callable[..., Awaitable[tuple[int, Any, Any]]]
 def asked(
     folder: Path, body: Callable[[DeskServer, Ask], Awaitable[None]], *, host: str = "127.0.0.1", **how: Any
 ) -> None:
-    """Run a test against a server of the set's desk."""
-
     async def run() -> None:
         with desk_of(folder, how.pop("raters", ("ann", "bob")), **how) as desk:
             server, ready = DeskServer(desk, host), asyncio.Event()

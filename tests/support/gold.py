@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.scale import Label
+from tests.support.command import Run
 
 TOWNS = ("Arnel", "Bower", "Culm", "Dorran", "Ewes", "Fenwick", "Garth", "Holm", "Ilsley", "Jarrow", "Kelso")
 THINGS = (
@@ -77,6 +78,20 @@ def harsh_gold(workspace: Path) -> Path:
     can."""
     rows = made_items(44)
     return made_gold(workspace / "gold" / "harsh", rows, rated(rows, {"full": 0, "half": 0, "none": 100}))
+
+
+NQ301 = (
+    "--col item=item_id --col group=group --col question=question --col answer=answer --scale binary "
+    "--col reference=reference_answer --label annotator1 --label annotator2 --label annotator3 "
+    "--col gold=acceptable"
+)
+
+
+def import_nq301(judgecal: Run, folder: Path) -> None:
+    """Import the public set nq301 with its three raters and its gold label."""
+    words = ("gold", "import", folder / "items.csv", "--as", "nq301", *NQ301.split())
+    ran = judgecal(*words, "--reference-separator", " | ")
+    assert ran.code == 0, ran.err
 
 
 def write_signature(workspace: Path, name: str, verdicts: Sequence[tuple[str, str, str]]) -> None:

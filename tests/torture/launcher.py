@@ -18,15 +18,9 @@ import traceback
 from typing import Any
 
 PRELOADED = (
-    "judgecal.cli",
-    "judgecal.experiment",
-    "judgecal.goldset",
-    "judgecal.judges",
-    "judgecal.report",
-    "judgecal.stats",
-    "dspy.lm15",
-    "aiohttp",
-)
+    "judgecal.cli", "judgecal.experiment", "judgecal.goldset", "judgecal.judges", "judgecal.report",
+    "judgecal.stats", "dspy.lm15", "aiohttp",
+)  # fmt: skip
 
 
 def main() -> None:

@@ -25,51 +25,25 @@ CASES = 8 if LEVEL == "full" else 4  # a file
 ALLOWED = (0, 1, 2, 3, 4)
 TABLE = ("rows.csv", "-o", "out.csv", "--col", "question=q", "--col", "answer=a", "--col", "reference=r")
 
+SCORE = ("score", "--name", "sc", "--signatures", "correctness_v1,correctness_v3", "--limit", "40")
+COMPARE = ("compare", "sc", "correctness_v1@embedded", "correctness_v3@embedded")
+SELECT = ("select", "sc", "-o", "new.lock.json", "--allow-below-floor", "--json")
+OPTIMIZE = ("optimize", "--optimizer", "labeled", "--name", "op")
+COMPILED = ("score", "--signatures", "correctness_v3", "--models", "embedded#op", "--limit", "5")
+TIES = ("gold", "sheet", "starter", "--ties", "-o", "ties.csv")
+
 # File -> commands that read it.
 READERS: dict[str, list[tuple[str, ...]]] = {
-    "experiments/sc/judgements.jsonl": [
-        ("report", "sc"),
-        ("score", "--name", "sc", "--signatures", "correctness_v1,correctness_v3", "--limit", "40"),
-        ("compare", "sc", "correctness_v1@embedded", "correctness_v3@embedded"),
-        ("select", "sc", "-o", "new.lock.json", "--allow-below-floor", "--json"),
-        ("gold", "sheet", "starter", "--ties", "-o", "ties.csv"),
-    ],
-    "experiments/sc/experiment.toml": [
-        ("report", "sc"),
-        ("report", "--all"),
-        ("score", "--name", "sc", "--signatures", "correctness_v1,correctness_v3", "--limit", "40"),
-        ("compare", "sc", "correctness_v1@embedded", "correctness_v3@embedded", "--dry-run"),
-    ],
-    "experiments/sc/judges.json": [
-        ("report", "sc"),
-        ("compare", "sc", "correctness_v1@embedded", "correctness_v3@embedded"),
-        ("score", "--name", "sc", "--signatures", "correctness_v1,correctness_v3", "--limit", "40"),
-    ],
-    "experiments/sc/summary.json": [
-        ("report", "sc"),
-        ("report", "--all"),
-        ("select", "sc", "--dry-run", "--allow-below-floor"),
-    ],
+    "experiments/sc/judgements.jsonl": [("report", "sc"), SCORE, COMPARE, SELECT, TIES],
+    "experiments/sc/experiment.toml": [("report", "sc"), ("report", "--all"), SCORE, (*COMPARE, "--dry-run")],
+    "experiments/sc/judges.json": [("report", "sc"), COMPARE, SCORE],
+    "experiments/sc/summary.json": [("report", "sc"), ("report", "--all"), (*SELECT, "--dry-run")],
     "experiments/co/summary.json": [("report", "co"), ("report", "co", "--json"), ("report", "--all")],
-    "experiments/op/program.json": [
-        ("report", "op"),
-        ("gold", "check", "starter"),
-        ("score", "--signatures", "correctness_v3", "--models", "embedded#op", "--limit", "5"),
-        ("optimize", "--optimizer", "labeled", "--name", "op"),
-    ],
-    "experiments/op/judgements.jsonl": [
-        ("report", "op"),
-        ("optimize", "--optimizer", "labeled", "--name", "op"),
-    ],
+    "experiments/op/program.json": [("report", "op"), ("gold", "check", "starter"), COMPILED, OPTIMIZE],
+    "experiments/op/judgements.jsonl": [("report", "op"), OPTIMIZE],
     "experiments/op/summary.json": [("report", "op"), ("report", "--all", "--format", "html")],
-    "experiments/op/experiment.toml": [
-        ("report", "op"),
-        ("optimize", "--optimizer", "labeled", "--name", "op"),
-    ],
-    "experiments/test_looks.jsonl": [
-        ("compare", "sc", "correctness_v1@embedded", "correctness_v3@embedded"),
-        ("report", "sc"),
-    ],
+    "experiments/op/experiment.toml": [("report", "op"), OPTIMIZE],
+    "experiments/test_looks.jsonl": [COMPARE, ("report", "sc")],
     "judge.lock.json": [
         ("judge", *TABLE, "--lock", "judge.lock.json"),
         ("gate", "--lock", "judge.lock.json"),
@@ -89,7 +63,6 @@ READERS: dict[str, list[tuple[str, ...]]] = {
 
 
 def command(argv: tuple[str, ...]) -> Ran:
-    """A command line in this process."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = run(argv)
@@ -106,18 +79,11 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "judgecal.toml").write_text(f"schema = 1\n{config}output_usd_per_1m = 2.0\n", encoding="utf-8")
     workspace = find_workspace(root)
     made = (
-        ("score", "--name", "sc", "--signatures", "correctness_v1,correctness_v3", "--limit", "40"),
-        ("compare", "sc", "correctness_v1@embedded", "correctness_v3@embedded", "--name", "co"),
-        ("optimize", "--optimizer", "labeled", "--name", "op"),
+        SCORE,
+        (*COMPARE, "--name", "co"),
+        OPTIMIZE,
         ("score", "--name", "al", "--split", "all", "--signatures", "correctness_v1,correctness_v3"),
-        (
-            "compare",
-            "al",
-            "correctness_v1@embedded",
-            "correctness_v3@embedded",
-            "--name",
-            "lo",
-        ),  # looks at test
+        ("compare", "al", *COMPARE[2:], "--name", "lo"),  # looks at test
     )
     with contextlib.chdir(root), pytest.MonkeyPatch.context() as patch:
         patch.setenv("JUDGECAL_CACHE_DIR", str(root.parent / "cache"))

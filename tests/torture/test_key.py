@@ -22,7 +22,6 @@ _KEY_HEADER = re.compile(
 
 
 def forms() -> dict[str, bytes]:
-    """The key as it may turn up."""
     encoded = base64.b64encode(KEY.encode()).decode()
     aligned = base64.b64encode(b"Bearer " + KEY.encode()).decode()
     texts = {
@@ -87,14 +86,10 @@ SERVERS: dict[str, Callable[[], Answer]] = {
 @pytest.mark.parametrize(
     "model",
     [
-        "openai/mine",
-        "anthropic/mine",
-        "gemini/mine",
-        "mistral/mine",
-        "openai/mine by dspy",
+        "openai/mine", "anthropic/mine", "gemini/mine", "mistral/mine", "openai/mine by dspy",
         "openai/mine by litellm",
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize(
     "server", SERVERS if LEVEL == "full" else ["good", "401", "cut in the key, prefixed"]
 )

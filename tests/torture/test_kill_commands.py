@@ -69,20 +69,9 @@ def prepared(world: World) -> None:
         assert ended.code == 0, ended
 
 
+TABLE = ("rows.csv", "-o", "out.csv", "--col", "question=q", "--col", "answer=a", "--col", "reference=r")
 COMMANDS = {
-    "judge": [
-        "judge",
-        "rows.csv",
-        *LOCK,
-        "-o",
-        "out.csv",
-        "--col",
-        "question=q",
-        "--col",
-        "answer=a",
-        "--col",
-        "reference=r",
-    ],
+    "judge": ["judge", *TABLE, *LOCK],
     "gate": ["gate", *LOCK],
     "select": ["select", "run", "-o", "again.lock.json", "--replace"],
     "optimize": ["optimize", "--gold", SET, "--model", "mine", "--optimizer", "labeled"],

@@ -49,21 +49,9 @@ def of(content: Any, **more: Any) -> Answer:
 def texts() -> Iterator[tuple[str, Answer]]:
     """What a model may write: floods, odd characters, quotations, numbers that are none."""
     pieces = [
-        "\n",
-        "<",
-        "[[",
-        " ",
-        "\\",
-        "{",
-        '"',
-        '{"a":',
-        "[[ ## ",
-        "\x00",
-        "\x1b]0;",
-        "\u202e",
-        "\ud800",
+        "\n", "<", "[[", " ", "\\", "{", '"', '{"a":', "[[ ## ", "\x00", "\x1b]0;", "\u202e", "\ud800",
         "<think>",
-    ]
+    ]  # fmt: skip
     frames: list[Callable[[str], str]] = [
         lambda flood: flood,
         lambda flood: "{" + flood + "}",
@@ -75,30 +63,15 @@ def texts() -> Iterator[tuple[str, Answer]]:
         for n, frame in enumerate(frames):
             yield f"text {k}.{n}", of(frame(piece * (100_000 // len(piece))))
     values = [
-        "150",
-        "-1",
-        "nan",
-        "1e999",
-        "9" * 100_000,
-        "٣",
-        "²",
-        "0x10",
-        "85,5",
-        "true",
-        "",
-        "8 5",
-        "85/0",
+        "150", "-1", "nan", "1e999", "9" * 100_000, "٣", "²", "0x10", "85,5", "true", "", "8 5", "85/0",
         "None",
-    ]
+    ]  # fmt: skip
     yield from ((f"value {k}", of(said(value))) for k, value in enumerate(values))
     yield from ((f"forged {k}", of(said(100) + "\n" + said(value))) for k, value in enumerate(values[:6]))
     thought = [
-        "<think>so 80</think>",
-        "</think>",
-        "<think>",
-        f"<reflection>{said(70)}</reflection>",
+        "<think>so 80</think>", "</think>", "<think>", f"<reflection>{said(70)}</reflection>",
         "<think>\n</thinking>",
-    ]
+    ]  # fmt: skip
     yield from (
         (f"thoughts {k}", of(f"[[ ## {REASONING} ## ]]\nRight.\n{one}[[ ## {VERDICT} ## ]]\n85"))
         for k, one in enumerate(thought)
@@ -237,7 +210,6 @@ def filled(world: World, count: int) -> None:
 
 
 def locked(world: World, script: Broken) -> Path:
-    """The lock of a judge that was served well."""
     script.well = True
     workspace = Workspace(world.root, world.experiments)
     path = lock_file(

@@ -80,18 +80,10 @@ class State:
         """One random edit; gives its name."""
         name = self.rng.choice(
             (
-                "item",
-                "item",
-                "prompt",
-                "model",
-                "temperature",
-                "max_tokens",
-                "price",
-                "demo",
-                "repeats",
+                "item", "item", "prompt", "model", "temperature", "max_tokens", "price", "demo", "repeats",
                 "back",
             )
-        )
+        )  # fmt: skip
         getattr(self, f"edit_{name}")()
         return name
 

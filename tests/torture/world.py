@@ -55,7 +55,6 @@ class Launcher:
         self.heard()
 
     def heard(self) -> dict[str, Any]:
-        """The next line of the launcher."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
@@ -71,7 +70,6 @@ class Launcher:
         return int(self.heard()["pid"])
 
     def close(self) -> None:
-        """Stop the launcher."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -90,12 +88,10 @@ class Running:
     end: Callable[[float], tuple[int, float]]
 
     def kill(self, sign: signal.Signals = signal.SIGKILL) -> None:
-        """Send a signal to the process, not to its children; one that has ended is left alone."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, sign)
 
     def wait(self, timeout: float = 120.0) -> Ended:
-        """Its end."""
         code, peak_mb = self.end(timeout)
         out, err = (path.read_text(encoding="utf-8", errors="replace") for path in self.files)
         return Ended(code, out, err, time.monotonic() - self.begun, peak_mb)
@@ -161,7 +157,6 @@ class World:
             (gold / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
 
     def alias(self, api_base: str, **settings: Any) -> None:
-        """The model `mine`."""
         values = {
             "id": "openai/mine",
             "api_base": api_base,
@@ -224,7 +219,6 @@ class World:
     def run(
         self, argv: Sequence[str], *, timeout: float = 120.0, real: bool = False, **command: Any
     ) -> Ended:
-        """Run a command line to its end."""
         return self.start(argv, real=real, **command).wait(timeout)
 
     def rows(self, *, model: str = "mine", slug: str = "run") -> list[dict[str, Any]]:
