@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -155,14 +154,8 @@ def test_without_a_longest_reply_there_is_no_bound(judgecal: Run, workspace_dir:
     found = one_object(judgecal(command, *model, "--dry-run", "--json"))
     assert (found["usd_at_most"], found["unbounded"]) == (None, ["zebra"])
     assert found["usd_likely"] > 0.0
-    said = judgecal(command, *model, "--dry-run").said
-    assert re.match(
-        r"It likely costs \d+\.\d{4} USD, and there is no bound: a reply of zebra has no known longest length; set max",
-        said,
-    )
-    assert "set max_tokens under [models.NAME]" in judgecal(command, *model, "--budget-usd", "1").err.replace(
-        "\n", " "
-    )
+    refused = judgecal(command, *model, "--budget-usd", "1")
+    assert refused.code == 2 and "set max_tokens" in " ".join(refused.err.split())
     (workspace_dir / "judgecal.toml").write_text(f"{SERVER}max_tokens = 100\n")
     bounded = one_object(judgecal(command, *model, "--dry-run", "--json"))
     assert found["usd_likely"] != 0.0 and bounded["usd_likely"] < bounded["usd_at_most"]
@@ -173,36 +166,17 @@ def test_without_a_longest_reply_there_is_no_bound(judgecal: Run, workspace_dir:
 def test_a_dry_run_writes_nothing_and_names_the_price(
     judgecal: Run, workspace_dir: Path, command: str
 ) -> None:
-    toml = (
-        '[models.dear]\nid = "ollama_chat/dear"\ninput_usd_per_1m = 10\noutput_usd_per_1m = 30\nmax_tokens '
-        "= 100\n"
-    )
-    (workspace_dir / "judgecal.toml").write_text(toml)
+    prices = "input_usd_per_1m = 10\noutput_usd_per_1m = 30\nmax_tokens = 100\n"
+    (workspace_dir / "judgecal.toml").write_text(f'[models.dear]\nid = "ollama_chat/dear"\n{prices}')
     model = ("--models" if command == "score" else "--model", "dear")
     before = tree(workspace_dir)
     found = one_object(judgecal(command, *model, "--dry-run", "--json"))
-    text = judgecal(command, *model, "--dry-run")
     assert tree(workspace_dir) == before
-    look = found.pop("test_look", "")
-    assert sorted(found) == sorted(
-        ["calls", "stored", "prompt_tokens", "usd_likely", "usd_at_most", "unbounded", "seconds"]
-    )
-    would = (
-        "A run would spend a look at test, if something changes on dev: decision 1 on the test labels of "
-        "starter"
-    )
-    assert look.startswith(would) if command == "optimize" else not look
+    assert bool(found.get("test_look")) == (command == "optimize")
     assert found["calls"] > 0 and found["stored"] == 0
     # Each reply may be 100 tokens at 30 USD a million; a prompt token is at least a byte at 10 USD a million.
     assert found["usd_at_most"] > found["calls"] * 100 * 30e-6
     assert 0.0 < found["usd_likely"] < found["usd_at_most"] and found["unbounded"] == []
-    assert re.fullmatch(
-        r"It likely costs \d+\.\d{4} USD, at most \d+\.\d{4} USD\. "
-        r"\d+ calls to make, 0 judgements stored already, about \d+ prompt tokens, "
-        r"time unknown before the first calls" + re.escape(f" {look}" if look else ""),
-        text.said,
-    )
-    assert [line for line in text.out.splitlines() if len(line) > 80] == []
 
 
 def test_a_dry_run_says_what_is_stored_already(judgecal: Run, workspace_dir: Path) -> None:
@@ -210,10 +184,6 @@ def test_a_dry_run_says_what_is_stored_already(judgecal: Run, workspace_dir: Pat
     before = tree(workspace_dir)
     found = one_object(judgecal("score", "--limit", "5", "--dry-run", "--json"))
     assert (found["calls"], found["stored"]) == (2, n)
-    assert tree(workspace_dir) == before
-    judgecal("optimize")
-    before = tree(workspace_dir)
-    assert one_object(judgecal("optimize", "--dry-run", "--json"))["calls"] >= 0
     assert tree(workspace_dir) == before
 
 
@@ -255,9 +225,6 @@ def test_a_report_on_test_items_is_a_look(judgecal: Run, workspace_dir: Path) ->
     assert "we noted that you looked" not in judgecal("score", "--split", "open").out
     (row,) = [json.loads(line) for line in log.read_text().splitlines()]
     assert (row["kind"], row["gold"], row["experiment"]) == ("report", "starter", found["experiment"])
-
-
-# --- what a user may have changed
 
 
 # --- interruption and damage

@@ -188,27 +188,18 @@ def test_error_rates_are_carried_over_and_the_assumption_is_said_first(judgecal:
     assert found["bounds"]["high"] > found["corrected"]["high"]
     assert [one["value"] for one in found["by"]] == ["a", "b"] and found["differences"] == []
     assert all(one["corrected"]["level"] == 0.975 for one in found["by"])
-    assert "gold sheet judged.csv -n 60 --strata verdict" in found["headline"]["next"]
-    shown = judgecal("rate", "judged.csv", *LOCK)
-    lines = shown.out.splitlines()
-    assert len(lines) <= 30 and max(map(len, lines)) <= 80
-    assert "if the judge errs as before." in " ".join(lines[:2])
-    assert "\nnext: judgecal gold sheet judged.csv -n 60" in shown.out
 
 
 def test_from_a_drawn_sheet_to_a_corrected_rate(judgecal: Run, world: World) -> None:
     items = draw(judgecal, world, 120, "--strata", "verdict")
     gold = load_gold(world.folder / "gold" / "labels")
     chances = {item.inclusion_probability for item in gold.items}
-    assert (
-        gold.card.sampling == "stratified" and len(items) == 120 and len(chances) == 3
-    )  # pass, fail, no verdict
+    assert gold.card.sampling == "stratified" and len(items) == 120
+    assert len(chances) == 3  # pass, fail, no verdict
     assert sum(1.0 / (item.inclusion_probability or 1.0) for item in gold.items) == pytest.approx(1200)
     found = rate_of(judgecal, *LOCK, "--labels", "labels", "--by", "system")
     assert (found["method"], found["n_labelled"], found["labels"]) == ("PPI++", 120, "labels")
     assert holds(found["corrected"], world.share) and found["headline"]["kind"] == "corrected"
-    assert found["headline"]["sentence"].endswith("of these answers are right.")
-    assert found["headline"]["because"][0] == "The judge alone said 66%."
     assert not found["shift"]["contradicts"] and found["shift"]["p_value"] > 0.05
     assert sum(one["n_labelled"] for one in found["by"]) == 120
     (pair,) = found["differences"]
@@ -217,11 +208,6 @@ def test_from_a_drawn_sheet_to_a_corrected_rate(judgecal: Run, world: World) -> 
     ]
     assert (pair["a"], pair["b"]) == ("a", "b") and holds(pair["difference"], shares[0] - shares[1])
     assert found["mean"]["corrected"]["value"] == pytest.approx(100.0 * world.share, abs=10.0)
-    page = world.folder / "experiments" / found["experiment"] / "report.html"
-    assert judgecal("report", found["experiment"], "--format", "html").code == 0
-    assert "What this number assumes" in page.read_text(encoding="utf-8")
-    again = judgecal("report", found["experiment"], "--format", "md")
-    assert again.code == 0 and "of these answers are right.** The judge alone said 66%." in again.out
     made = api.rate("judged.csv", lock="judge.lock.json", labels="labels", by="system")
     assert made.corrected.value == found["corrected"]["value"]
     assert made.frame().shape[0] >= 1 and "of these answers are right" in made._repr_html_()

@@ -71,15 +71,8 @@ def test_people_judges_and_errors_then_agreement(
         row["error"] = "grader timed out" if row["value"] is None else None
     ran = bring([*PEOPLE, *judged, *judged[:5]], spans=3)
     assert ran.code == 0, ran.err
-    lines = ran.out.splitlines()
-    assert lines[0] == "brought has 40 items on 40 questions, 80 ratings by ann, bob."
-    assert "Read as an export of made-up, recognised by its content" in ran.said
-    assert "correct@gpt gave 45 judgements, 7 of them without a verdict." in ran.said
     assert "168 records read: 40 items, 80 ratings, 45 judgements, 3 skipped." in ran.said
-    assert "Skipped: 3 a span without a score." in ran.said
-    assert "The label is what people said of correct." in ran.said
-    assert "The labels show the scale binary: they are false, true" in ran.said
-    assert lines[-1] == "next: judgecal agreement --gold brought"
+    assert ran.out.splitlines()[-1] == "next: judgecal agreement --gold brought"
     found = one_object(judgecal(*AGREE, "--json"))
     judge = found["judges"][0]
     n = found["gold"]["n_items"]  # where ann and bob agree; the second repeat is asked for of all of them

@@ -171,9 +171,6 @@ def test_a_terminal_shows_what_decides_in_few_lines(width: int) -> None:
     assert "... 21 more: --full" in lines and any(line.startswith("floor") for line in lines)
 
 
-# --- texts before and after
-
-
 # --- charts: any XML reader takes them, and numbers stand apart
 
 ODD_CODES = (*range(32), 0x7F, 0x85, 0x2028, 0xD800, 0xDFFF, 0xFDD0, 0xFFFE, 0xFFFF, 0x1FFFE, 0x10FFFF)
@@ -221,6 +218,3 @@ def test_a_hundred_answers_are_a_hundred_squares(
     through, rejected = squares[1][0], squares[2][0]
     assert through.rate.endswith("% of bad ones [10, 20]") and through.show == "case:false pass"
     assert (rejected.rate == "") == (fails is None)
-
-
-# --- the ladder in a terminal

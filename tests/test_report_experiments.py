@@ -9,9 +9,6 @@ from tests.support.locks import Served, flips
 from tests.support.locks import served as served
 from tests.support.pages import check_page, items_of, page_of, printed_by, told
 
-# --- retrieval
-
-
 # --- gate and judge
 
 
@@ -57,9 +54,3 @@ def test_what_cannot_be_read_is_one_message(judgecal: Run, workspace_dir: Path) 
         assert ran.code == 2 and said in ran.err, ran.err
     assert judgecal("report", "--all").code == 0
     assert "summary.json: is not there" in (workspace_dir / "experiments" / "index.html").read_text()
-
-
-# --- the list of all
-
-
-# --- in a notebook

@@ -87,9 +87,6 @@ def test_questions_of_test_are_not_counted_where_they_may_not_choose(
     assert pick is not None and " questions of train and dev. Label about " in str(pick.too_few)
 
 
-# --- the decision
-
-
 # --- errors and examples
 
 
@@ -153,9 +150,6 @@ def test_confusion_of_each_scale(
     assert decided(slug)[1].shapes[0].confusion == Confusion(classes, rows)
     page = "".join(Parsed(page_of(judgecal, slug)).text)
     assert "people ↓ judge →" in page and all(one in page for one in classes) and "no verdict" in page
-
-
-# --- the first screen
 
 
 # --- text that is shown and never run

@@ -55,15 +55,8 @@ def test_a_slice_in_every_form(judgecal: Run, workspace_dir: Path, tmp_path: Pat
     standing = {key for key, one in by_value.items() if one["stands_out"]}
     assert ("question word", "where") in standing and ("system", "s0") not in standing
     text = judgecal("report", slug).out
-    said = 'Wrong on 67% of "where" questions, 3% elsewhere.'
     assert 'wrong on "where" questions; 3% elsewhere' in text and '"who" questions' not in text
-    page = page_of(judgecal, slug)
-    assert 'data-show="question word:where\nwrong:lax"' in page and "Where does it fail?" in page
-    assert "Wrong on 67% of &#34;where&#34; questions, 3% elsewhere." in page
-    assert said in judgecal("report", slug, "--full").out
-    found = decided(slug)[1]
-    assert found.slices and found.result.slices == found.slices.entries
-    assert "question word:where" in found.slices.marks[rows[0]["item_id"]]
+    assert 'data-show="question word:where\nwrong:lax"' in page_of(judgecal, slug)
 
 
 @pytest.mark.parametrize("splits", ["seed = 0\ntrain = 0.0\ndev = 0.0\ntest = 1.0"])
@@ -80,4 +73,3 @@ def test_graded_labels_have_a_sign(judgecal: Run, workspace_dir: Path, tmp_path:
     assert found.slices
     who = next(one for one in found.slices.entries if one.value == "who")
     assert who.stands_out and (who.error.value or 0.0) < -2.0 < who.rest
-    assert "below the labels on" in judgecal("report", "rec", "--full").out

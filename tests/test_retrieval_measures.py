@@ -178,6 +178,3 @@ def test_windows_are_means_of_what_is_scored() -> None:
         ("00002_00002", 2, 0.75),
         ("00004_00001", 0, None),
     ]
-
-
-# Means by group
