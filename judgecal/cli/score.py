@@ -27,9 +27,6 @@ def score(
     gold: shared.GoldName = "starter",
     split: shared.Split = "open",
     repeats: shared.Repeats = 1,
-    one_order: Annotated[
-        bool, option("Show a pair of answers in one order, drawn by its id; else in both.")
-    ] = False,
     *,
     rows: RowsFile,
     call: shared.RunArguments,
@@ -40,13 +37,13 @@ def score(
     rows.check()
     from judgecal.experiment import ScoreRun
     from judgecal.goldset import load_gold
-    from judgecal.judges import in_orders, judge_named
+    from judgecal.judges import judge_named
 
     workspace = shared.workspace_of(ctx)
     known = load_gold(gold, workspace=workspace)
     usual = "pairwise_v1" if any(item.pair for item in known.items) else "correctness_v3"
     named = _judge_names(models, signatures, judge, usual)
-    judges = tuple(in_orders(judge_named(name, workspace=workspace), one=one_order) for name in named)
+    judges = tuple(judge_named(name, workspace=workspace) for name in named)
     run = ScoreRun(
         workspace=workspace,
         gold=known,

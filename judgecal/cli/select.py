@@ -193,7 +193,6 @@ def migrate(
     churn."""
     options = call.options()
     from judgecal.goldset import load_gold
-    from judgecal.judges import in_orders
     from judgecal.report.gate import migrate_document
     from judgecal.selection.lock import load_lock
     from judgecal.selection.migrate import MigrateRun, judge_to
@@ -201,7 +200,7 @@ def migrate(
     workspace = shared.workspace_of(ctx)
     locked = load_lock(lock.lock)
     old = locked.runnable(workspace, trust_lock=lock.trust_lock)
-    new = in_orders(judge_to(to, locked, workspace), one=locked.one_order)
+    new = judge_to(to, locked, workspace)
     run = MigrateRun(
         workspace,
         locked,

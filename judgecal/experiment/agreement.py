@@ -19,7 +19,7 @@ from judgecal.experiment.folder import Experiment
 from judgecal.experiment.judgements import stored_notes, verdict_matrix
 from judgecal.experiment.result import BothOrders, Entry, JudgeEntry, Latency, Retest, Tokens
 from judgecal.goldset import GoldSet
-from judgecal.judges import Judge, JudgeName, in_orders
+from judgecal.judges import JudgeName
 from judgecal.records import ORDERS, PAIR_UNIT, PREFERS_A, TIE, Estimate, Item, Judgement
 from judgecal.scale import Label, Scale, common_scale
 from judgecal.stats import best_constant, leading_metric, limits_of_agreement
@@ -68,10 +68,6 @@ class StoredExperiment:
         """The items with the repeats that were asked for."""
         repeats = int(self.experiment.config.get("repeats", 1))
         return AgreementTable(self.gold, self.items, repeats, self.seed, tied=self.tied)
-
-    def asked_as(self, judge: Judge) -> Judge:
-        """The judge, to be asked about a pair in as many orders as here."""
-        return in_orders(judge, one=bool(self.experiment.config.get("one_order")))
 
     def column(self, judge: str) -> Verdicts:
         """One judge's judgements."""

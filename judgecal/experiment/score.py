@@ -69,7 +69,6 @@ class ScoreRun:
         else:
             config |= {"command": "agreement", "recorded": self.recorded.config}
             config |= {"judges": judges} if judges else {}
-        config |= {"one_order": True} if any(judge.one_order for judge in self.judges) else {}
         config |= {"seed": self.seed, **({"table": self.table} if self.table else {})}
         return plan_experiment(self.workspace, config, out=self.out)
 

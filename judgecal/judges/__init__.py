@@ -29,7 +29,6 @@ from judgecal.judges.protocol import (
     Respondent,
     calls_a_model,
     decides_itself,
-    in_orders,
     item_inputs,
     lacking_inputs,
     single_calls,
@@ -51,7 +50,7 @@ _PROMPT = ("ProgramFile", "PromptJudge", "load_program", "program_of", "save_pro
 __all__ = [
     "ITEM_INPUTS", "Caller", "Decider", "FunctionJudge", "GivenFunction", "Judge", "JudgeAdapter",
     "JudgeKind", "JudgeName", "LocalJudge", "ProgramFile", "PromptJudge", "PythonJudge", "RecordedJudge",
-    "Respondent", "calls_a_model", "decides_itself", "in_orders", "item_inputs", "judge_named",
+    "Respondent", "calls_a_model", "decides_itself", "item_inputs", "judge_named",
     "lacking_inputs", "load_program", "local_judges", "program_of", "read_reply", "reply_fields",
     "save_program", "single_calls", "units_of",
 ]  # fmt: skip

@@ -188,7 +188,6 @@ class FunctionJudge:
     model: None = None
     signature: None = None
     trained_on: frozenset[str] = frozenset()
-    one_order = False
     scale: Scale
     _of_call: Scale | None = None  # of a single call, where a verdict is the mean of several
     program: Any = None

@@ -85,7 +85,6 @@ class PromptJudge:
         call = self.signature.judge_scale()
         self.scale: Scale = parsed.scale_of(call.of_means if self.model.weighs else call)
         self.trained_on: frozenset[str] = frozenset()
-        self.one_order = False
         self.program: dspy.Predict = program or dspy.Predict(self.signature.cls)
         if parsed.program and program is None:
             self._load(workspace, parsed.program)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-import zlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -230,7 +229,6 @@ class Judge(Respondent, Protocol):
         scale: of its verdicts.
         inputs: what it asks for of an item, by name.
         trained_on: groups whose labels it has seen.
-        one_order: whether it is asked about a pair once, and not in both orders.
         signature: of a prompt; None where there is none.
     """
 
@@ -238,7 +236,6 @@ class Judge(Respondent, Protocol):
     scale: Scale
     inputs: tuple[str, ...]
     trained_on: frozenset[str]
-    one_order: bool
 
     @property
     def signature(self) -> LoadedSignature | None: ...
@@ -265,7 +262,6 @@ class RecordedJudge:
     unit: str = ITEM_UNIT
     inputs: tuple[str, ...] = ()
     trained_on: frozenset[str] = frozenset()
-    one_order: bool = False
     model: None = None
     signature: None = None
 
@@ -279,17 +275,11 @@ def single_calls(fingerprint: str) -> tuple[str, int]:
     return single, int(calls or 1)
 
 
-def in_orders(judge: Judge, *, one: bool) -> Judge:
-    """The judge, to be asked about a pair in `one` order, or in both."""
-    judge.one_order = one
-    return judge
-
-
 def units_of(judge: Respondent, item: Item) -> Iterator[tuple[str, str | None, Item]]:
     """What a judge is asked about of an item: unit and order, as its rows carry them, and the item as shown.
 
     The whole item; or each of its contexts: then the item holds that text as its field `chunk`; or its pair
-    of answers in both orders; of a judge in `one_order` in one that its id draws, so that no side gains.
+    of answers in both orders.
     """
     if judge.unit in (PAIR_UNIT, CHUNK):
         return _parts(judge, item)
@@ -304,11 +294,8 @@ def _parts(judge: Respondent, item: Item) -> Iterator[tuple[str, str | None, Ite
     elif item.pair is None:
         yield ITEM_UNIT, None, item
     else:
-        drawn = zlib.crc32(item.item_id.encode("utf-8", "replace")) % 2
-        for order in (ORDERS[drawn],) if getattr(judge, "one_order", False) else ORDERS:
-            swapped = order == ORDERS[1]
-            pair = item.pair.swapped() if swapped else item.pair
-            yield PAIR_UNIT, order, dataclasses.replace(item, pair=pair) if swapped else item
+        yield PAIR_UNIT, ORDERS[0], item
+        yield PAIR_UNIT, ORDERS[1], dataclasses.replace(item, pair=item.pair.swapped())
 
 
 def item_inputs(names: Iterable[str], item: Item) -> dict[str, str]:

@@ -31,7 +31,7 @@ from judgecal._version import __version__
 from judgecal.artefacts import SCHEMA, check_schema, read_json, validated
 from judgecal.errors import InputError, notice
 from judgecal.goldset import GoldSet
-from judgecal.judges import Judge, JudgeName, PromptJudge, PythonJudge, in_orders, judge_named, program_of
+from judgecal.judges import Judge, JudgeName, PromptJudge, PythonJudge, judge_named, program_of
 from judgecal.models import ModelSpec, load_catalogue
 from judgecal.probes.kept import LockedProbes
 from judgecal.records import Estimate, Judgement, as_plain, digest
@@ -123,7 +123,6 @@ class LockedJudge(_Closed):
     signature: LockedSignature | None  # as they were; None for a judge that calls nobody
     program: Mapping[str, Any] | None  # the content of `program.json`, or None
     model: LockedModel | None
-    one_order: bool = False  # whether it is asked about a pair once, and not in both orders
 
     @classmethod
     def of(cls, judge: Judge, workspace: Workspace, *, model_id: str | None = None) -> LockedJudge:
@@ -144,7 +143,6 @@ class LockedJudge(_Closed):
             model=None
             if model is None
             else LockedModel(model.alias, model.id, model_id, answer_settings(model)),
-            one_order=judge.one_order,
         )
         if locked.signature is None or locked.model is None:
             locked._function(workspace)
@@ -197,7 +195,7 @@ class LockedJudge(_Closed):
         if self.program is not None:
             stored = program_of(self.program, judge.signature, f"{self.judge}: program of its lock")
             judge.program, judge.trained_on = stored.program, stored.trained_on
-        judge.name, judge.one_order = self.judge, self.one_order
+        judge.name = self.judge
         made = reply_fingerprint(judge)
         if made != self.fingerprint:
             raise InputError(
@@ -218,10 +216,8 @@ class LockedJudge(_Closed):
             file = name.signature.rpartition(":")[0].removesuffix(".py")
             if file:  # one in hand has none, which is said below
                 check_name(file, f"{self.judge}: the file of this judge")
-            return in_orders(
-                PythonJudge(name, workspace=workspace, locked=self.fingerprint), one=self.one_order
-            )
-        judge = in_orders(judge_named(name, workspace=workspace), one=self.one_order)
+            return PythonJudge(name, workspace=workspace, locked=self.fingerprint)
+        judge = judge_named(name, workspace=workspace)
         if judge.fingerprint != self.fingerprint:
             raise InputError(
                 f"{self.judge}: it has changed since it was locked (fingerprint {judge.fingerprint}, locked "

@@ -55,7 +55,7 @@ from judgecal.experiment.agreement_table import as_lists
 from judgecal.experiment.folder import read_config
 from judgecal.experiment.rows import DecidedBy, OnRows, UnlabelledRows, judgements_of_rows, rows_due
 from judgecal.goldset import GoldSet, load_gold, split_notes
-from judgecal.judges import Judge, JudgeName, in_orders, judge_named
+from judgecal.judges import Judge, JudgeName, judge_named
 from judgecal.models import load_catalogue
 from judgecal.records import RETRIED_ON_RESUME, Estimate, Item, Judgement, Result, as_plain
 from judgecal.scale import Label, Scale
@@ -702,7 +702,7 @@ def migrate(
         path,
         load_gold(gold or locked.gold.set, workspace=where),
         locked.runnable(where, trust_lock=trust_lock),
-        in_orders(judge_to(to, locked, where), one=locked.one_order),
+        judge_to(to, locked, where),
         margin=locked.margin if margin is None else margin,
         options=options,
         seed=seed,

@@ -104,7 +104,7 @@ class SelectRun(SelectRequest):
 
     def _judge(self, chosen: MeasuredJudge) -> Judge:
         """The chosen judge, refused where it is not what the experiment called, or could not be locked."""
-        judge = self.stored.asked_as(judge_named(chosen.judge, workspace=self.workspace))
+        judge = judge_named(chosen.judge, workspace=self.workspace)
         configured = self.stored.experiment.config["judges"]
         fingerprints = {str(config["judge"]): config["fingerprint"] for config in configured}
         if judge.fingerprint != fingerprints[chosen.judge]:
