@@ -146,12 +146,6 @@ def test_the_reference_document_among_the_best_others(empty: GoldSet, position: 
     assert served.problem is None
 
 
-def test_several_reference_documents_stand_together_and_the_best_counts(empty: GoldSet) -> None:
-    question = Question("q", "apple", ("yes",), ("blue", "red"))
-    served = handed(shelf(empty, *ALL), question, distractors=2, position="middle")
-    assert names(served) == ["green", "blue", "red", "grey"]
-
-
 @pytest.mark.parametrize(
     ("documents", "references", "problem"),
     [

@@ -27,10 +27,7 @@ NUMBERS = [
     ("--repeats", "9" * 400, "--repeats must be from 1 to 1,000, found 999999999999"),
     ("--limit", "-3", "--limit must be at least 1, found -3"),
     ("--budget-usd", "nan", "--budget-usd must be above 0, found nan"),
-    ("--repeats", "two", "Invalid value for '--repeats'"),
     ("--seed", "-1", "Invalid value for '--seed'"),
-    ("--name", "a:b", "no file on Windows may have ':' in its name"),
-    ("--name", "NUL", "the name of a device"),
 ]
 
 

@@ -93,19 +93,3 @@ def test_half_a_character_ends_no_evaluation(tmp_path: Path, evaluate: Callable[
     assert contexts == [{"text": "c \ufffd", "document_id": "d \ufffd", "score": 0.5}]
     assert rows[0]["question"] == "What is 0\ufffd?" and json.loads(rows[0]["documents"]) == ["d\ufffd"]
     assert kind == "http" or rows[0]["error"].endswith("cut \ufffd")
-
-
-def test_a_journal_that_holds_half_a_character_is_resumed_and_odd_scores_are_none(
-    tmp_path: Path, evaluate: Callable[..., int], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert evaluate("odd") == 0
-    scores = [one["score"] for one in json.loads(answers_of(tmp_path)["contexts"][0])]
-    assert scores == [None] * 6 + [0.25, 3.0]
-    # three answers of five that are no finite number; null is nothing to say anything about
-    message = "odd: 15 scores of contexts are not finite numbers (such as nan), so we left them out"
-    assert capsys.readouterr().err.count(message) == 1
-    (journal,) = tmp_path.glob("experiments/hostile/**/answers.jsonl")
-    cut = journal.read_text(encoding="utf-8").replace("It is seven", "It is seven \\ud83d")
-    journal.write_text(cut, encoding="utf-8")
-    assert evaluate("odd") == 0
-    assert answers_of(tmp_path)["answer"].to_list() == ["It is seven \ufffd"] * 3

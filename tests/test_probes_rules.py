@@ -184,30 +184,13 @@ def test_the_key_sentence_is_cut_where_nothing_else_says_it() -> None:
         "Who built the mill?", "The mill was built by Ann Rowe. Visitors like the cakes there.", "Ann Rowe"
     )
     assert probe("key_sentence_cut", of) == "Visitors like the cakes there."
-    named = "it asks for no name and no number, and several sentences may say it"
-    for question, answer, reference in (
-        ("Where was it filmed?", "It was filmed in Utah. Parts of it are the red canyon.", "Utah"),
-        ("Love alters when it finds, meaning?", "It is of Hamlet. Love does not alter.", "Hamlet"),
-        (
-            "Who is a sleeper?",
-            "One who talks in sleep. They may say words while asleep.",
-            "who talks in sleep",
-        ),
-    ):
-        assert why_not("key_sentence_cut", item(question, answer, reference)) == named
-    alone = "no sentence alone holds what the reference says"
-    for answer in (
-        "?\n\nIt is of gold.",
-        "Ann Rowe did. Also Bo Lund helped.",
-        "Ann Rowe. They built the mill.",
-    ):
-        assert why_not("key_sentence_cut", item("Who built the mill?", answer, "Ann Rowe", "🜚")) == alone
-    twice = item("Who built the mill?", "Ann Rowe did. Dr. Rowe lived there.", "Ann Rowe")
-    why_not("key_sentence_cut", twice)
-    assert (
-        why_not("key_sentence_cut", item("Who built it?", "Dr. Ann Rowe", "Ann Rowe"))
-        == "the answer is one sentence"
-    )
+    filmed = item("Where was it filmed?", "It was filmed in Utah. Parts of it are the red canyon.", "Utah")
+    assert "several sentences may say it" in why_not("key_sentence_cut", filmed)
+    for answer in ("?\n\nIt is of gold.", "Ann Rowe did. Also Bo Lund helped.", "Ann Rowe. They built it."):
+        of = item("Who built the mill?", answer, "Ann Rowe", "🜚")
+        assert why_not("key_sentence_cut", of) == "no sentence alone holds what the reference says"
+    one = item("Who built it?", "Dr. Ann Rowe", "Ann Rowe")
+    assert why_not("key_sentence_cut", one) == "the answer is one sentence"
 
 
 # --- answers that must not move, or not rise

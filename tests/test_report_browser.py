@@ -3,7 +3,6 @@ runs."""
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 from tests.support.browser import Browser, Tab, browser, needs_browser
 from tests.support.command import Run
 from tests.support.gold import made_items
-from tests.support.pages import ATTACK, by_kind, items_of, made_set, page_of, recorded
+from tests.support.pages import ATTACK, by_kind, made_set, page_of, recorded
 
 pytestmark = needs_browser
 
@@ -62,16 +61,6 @@ def choose(tab: Tab, control: str, value: str) -> None:
         f"(() => {{ const one = document.getElementById('{control}'); one.value = "
         f"{json.dumps(value)};one.dispatchEvent(new Event('input', {{bubbles: true}})); }})()"
     )
-
-
-def saved(tab: Tab, button: str) -> str:
-    """What a button gives to be saved."""
-    tab.run(
-        "URL.createObjectURL = (blob) => { window.csv = blob; return '#'; }; URL.revokeObjectURL = () => {}"
-    )
-    tab.run(f"document.getElementById('{button}').click()")
-    text: str = tab.run("window.csv.text()")
-    return text
 
 
 def test_filters_and_sorts(opened: Tab, page: Path) -> None:
@@ -125,26 +114,6 @@ def test_a_cell_of_the_confusion_table_filters(opened: Tab) -> None:
     chip(opened, "wrong:high")
     assert len(opened.run(IDS)) == 19 and {item.rpartition("-")[2] for item in opened.run(IDS)} == {"half"}
     assert opened.run("location.hash").count("only=") == 3
-
-
-def test_a_calibrated_verdict_leaves_with_the_raw_one(
-    chromium: Browser, judgecal: Run, workspace_dir: Path, tmp_path: Path
-) -> None:
-    """Bad answers have 40 to 79 and good ones 60 to 99: the cut lies above 60, where the raw one is 50."""
-    made = made_set(workspace_dir, labels=(1, 1, 0))
-    graded = [place * 7 % 40 + (40 if row["kind"] == "none" else 60) for place, row in enumerate(made)]
-    slug = recorded(judgecal, tmp_path, {"graded": graded}, made)
-    carried = items_of(page_of(judgecal, slug))
-    said = [item["said"][0] for item in carried["items"][: carried["loud"]]]
-    assert {one["verdict"] for one in said} == {"pass", "fail"} and "false pass" in {
-        one.get("error") for one in said
-    }
-    tab = chromium.tab().open((workspace_dir / "experiments" / slug / "report.html").as_uri())
-    rows = list(csv.DictReader(saved(tab, "csv").removeprefix("\ufeff").splitlines()))
-    assert [(one["graded"], one["graded raw verdict"], one["graded error"]) for one in rows] == [
-        (one["verdict"], one["given"], one["error"]) for one in said
-    ]
-    assert f"raw verdict {said[0]['given']}" in tab.run("document.getElementById('one').textContent")
 
 
 def test_hostile_text_does_not_run(opened: Tab) -> None:

@@ -63,14 +63,6 @@ def test_an_id_with_two_texts_is_an_error_and_with_one_text_is_said(tmp_path: Pa
         read(tmp_path, [*DOCUMENTS, ("d1", "the moon")])
 
 
-@pytest.mark.parametrize("ids", [("D1", "D2", "D3"), ("pdfs_d1_x", "d2", "d3"), ("one", "two", "three")])
-def test_ids_that_match_on_neither_side_are_shown(tmp_path: Path, ids: tuple[str, ...]) -> None:
-    result = read(tmp_path, [(name, text) for name, (_, text) in zip(ids, DOCUMENTS, strict=True)])
-    n = sum(name not in ("d1", "d2", "d3") for name in ids)
-    (note,) = [note for note in result.notes if note.startswith(f"ids without a partner: {n} that ")]
-    assert f"and {n} documents that no question names, such as {ids[0]!r}" in note
-
-
 def test_a_document_without_id_and_a_question_without_text_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"documents\.csv:3: document_id is empty"):
         read(tmp_path, [DOCUMENTS[0], ("", "no id")])
