@@ -210,7 +210,7 @@ def billed(spec: ModelSpec, messages: Sequence[Message], reply: Reply) -> tuple[
     given it. Where it is absent, 0 beside a text, or one token to more than twelve characters, the text is
     counted.
     """
-    prompt = _usable(reply.prompt_tokens, sum(len(message["content"]) for message in messages))
+    prompt = _usable(reply.prompt_tokens, sum([len(message["content"]) for message in messages]))
     completion = _usable(reply.completion_tokens, len(reply.text))
     if (prompt, completion) != (reply.prompt_tokens, reply.completion_tokens):
         reply = replace(reply, prompt_tokens=prompt, completion_tokens=completion)

@@ -357,15 +357,18 @@ def _old_objects_left_alone() -> Iterator[None]:
     """Keep what is in memory by now out of garbage collection while a run goes on.
 
     A full collection walks every module that is loaded, some 50 ms in which no reply is taken and no call
-    sent.
+    sent; and the young are collected seldom, for most of what a call makes goes by itself.
     """
     if gc.get_freeze_count():  # the caller does so already; thawing would undo it
         yield
         return
+    threshold = gc.get_threshold()
     gc.freeze()
+    gc.set_threshold(20 * threshold[0], *threshold[1:])
     try:
         yield
     finally:
+        gc.set_threshold(*threshold)
         gc.unfreeze()
 
 

@@ -71,6 +71,10 @@ class Wire:
         raise NotImplementedError
 
 
+def _fields(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
 def _model_of(data: Mapping[str, Any], spec: ModelSpec, name: str = "model") -> str:
     """The model as its server names it, else as it was asked for."""
     model = data.get(name)
@@ -127,17 +131,18 @@ class OpenAI(Wire):
 
     def reply(self, data: Mapping[str, Any], messages: Sequence[Message]) -> Reply:
         """The first choice."""
-        choice, usage = at(data, "choices", 0), data.get("usage")
-        content, reason = at(choice, "message", "content"), at(choice, "finish_reason")
+        choice, usage = _fields(at(data, "choices", 0)), _fields(data.get("usage"))
+        message, reason = _fields(choice.get("message")), choice.get("finish_reason")
+        content = message.get("content")
         text = content if isinstance(content, str) else joined_text(content)
         stopped = "length" if reason in self._cut else reason if isinstance(reason, str) else "stop"
-        if not text and at(choice, "message", "refusal"):
+        if not text and message.get("refusal"):
             stopped = "content_filter"
         return Reply(
             text,
             _model_of(data, self.spec),
-            prompt_tokens=count(at(usage, "prompt_tokens")),
-            completion_tokens=count(at(usage, "completion_tokens")),
+            prompt_tokens=count(usage.get("prompt_tokens")),
+            completion_tokens=count(usage.get("completion_tokens")),
             stopped=stopped,
             tokens=tokens_in(text, at(choice, "logprobs", "content")) if self.spec.weighs else None,
         )
