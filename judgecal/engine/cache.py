@@ -15,7 +15,7 @@ import os
 import sqlite3
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -120,7 +120,7 @@ class ReplyCache:
             raise self._unusable(error) from error
         self._pending: dict[str, tuple[str, str, float]] = {}
         self._waiting = 0  # characters of what is pending
-        self._oldest = 0.0
+        self._flushed = time.monotonic()
 
     def __enter__(self) -> ReplyCache:
         return self
@@ -139,6 +139,8 @@ class ReplyCache:
         if self._since == math.inf:
             return None  # a damaged file is then no hindrance
         try:
+            if not self._db.in_transaction:  # until `flush`: one for each look takes twice as long
+                self._db.execute("BEGIN")
             query = "SELECT reply, at FROM replies WHERE key = ? AND at >= ?"
             row = self._db.execute(query, (key, self._since)).fetchone()
         except sqlite3.Error as error:
@@ -160,30 +162,27 @@ class ReplyCache:
         judgements.
         """
         text = as_line(reply).decode()
-        if not self._pending:
-            self._oldest = time.monotonic()
         self._pending[key] = (key, text, time.time())
         self._waiting += len(text)
         self.flush(now=self._waiting > _MOST_WAITING)
 
     def flush(self, *, now: bool = False) -> None:
-        """Write what has waited 0.5 s, or all. A full disk costs the stored copy, not the judgement."""
-        if not self._pending or not (now or time.monotonic() - self._oldest >= _WAITS_S):
+        """Write what waits, every 0.5 s or `now`. A full disk costs the stored copy, not the judgement."""
+        moment = time.monotonic()
+        if not now and moment - self._flushed < _WAITS_S:
             return
+        self._flushed = moment
         rows, self._pending, self._waiting = sorted(self._pending.values()), {}, 0
-        with contextlib.suppress(sqlite3.Error), self._transaction():
-            self._db.executemany("INSERT OR REPLACE INTO replies VALUES (?, ?, ?)", rows)
-
-    @contextlib.contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
         try:
-            yield
-            self._db.execute("COMMIT")
+            if self._db.in_transaction:  # of `get`
+                self._db.execute("COMMIT")
+            if rows:
+                self._db.execute("BEGIN IMMEDIATE")
+                self._db.executemany("INSERT OR REPLACE INTO replies VALUES (?, ?, ?)", rows)
+                self._db.execute("COMMIT")
         except sqlite3.Error:
             with contextlib.suppress(sqlite3.Error):  # SQLite has rolled back by itself
                 self._db.execute("ROLLBACK")
-            raise
 
     def _unusable(self, error: Exception) -> InputError:
         return InputError(f"{self.path}: the store of replies cannot be used ({error}): try --no-cache")

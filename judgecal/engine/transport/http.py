@@ -120,9 +120,11 @@ class HttpTransport:
             self._shared = shared
             self._wire.chances = top
             self._around = self._template(messages, schema)
-        with contextlib.suppress(TypeError):  # it holds half a surrogate
+        try:
             if self._around:
                 return orjson.dumps(messages[-1]["content"]).join(self._around)
+        except TypeError:  # it holds half a surrogate
+            pass
         text = _encode(self._wire.payload(messages, schema))
         try:
             return text.encode()
@@ -246,8 +248,10 @@ class HttpTransport:
 
 def _decoded(answer: bytes) -> Any:
     """The JSON of an answer; a whole number of more digits than Python reads is taken as infinite."""
-    with contextlib.suppress(orjson.JSONDecodeError):  # it is strict: half a surrogate, NaN, another encoding
+    try:
         return orjson.loads(answer)
+    except orjson.JSONDecodeError:  # it is strict: half a surrogate, NaN, another encoding
+        pass
     try:
         return json.loads(answer)
     except (json.JSONDecodeError, UnicodeDecodeError):
