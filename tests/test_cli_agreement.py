@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.command import BASE, CLASS, Ran, Run, check_table, one_object, tree
+from tests.support.command import BASE, CLASS, Ran, Run, check_table, journal, one_object, tree
 from tests.support.gold import import_nq301, made_gold, made_items, rated
 
 N_GROUPS = 8
@@ -87,8 +86,7 @@ def test_an_empty_verdict_is_unscored(
     assert (judge["n"], judge["n_expected"], judge["n_unscored"]) == (8, 24, 16)
     assert judge["unscored"] == {"parse": 15, "missing": 1}
     assert judge["as_wrong"]["accuracy"]["value"] == pytest.approx(8 / 24)
-    path = workspace_dir / "experiments" / found["experiment"] / "judgements.jsonl"
-    kept = [json.loads(line) for line in path.read_text().splitlines()]
+    kept = journal(workspace_dir, found["experiment"])
     failed = {row["raw_reply"]: row["error"]["message"] for row in kept if row["verdict"] is None}
     assert failed[""] == "no verdict was recorded"
     assert "'perhaps' is none of yes/no" in failed["perhaps"]

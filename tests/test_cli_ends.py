@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.command import ROOT, Ran, Run
+from tests.support.command import ROOT, Ran, Run, journal
 
 SECRET = "sk-0123456789abcdef"
 
@@ -94,7 +94,7 @@ def test_the_traceback_lies_with_the_experiment_and_the_journal_is_named(
     monkeypatch.setattr("judgecal.report.judges.judges_document", fail)
     ran = judgecal("score", "--name", "run", "--limit", "20")
     internal(ran)
-    assert "what was judged so far is kept in experiments/run/judgements.jsonl" in ran.err
+    assert "what was judged so far is kept in experiments/run/verdicts.parquet" in ran.err
     assert len(list((workspace_dir / "experiments" / "run").glob("traceback-*.txt"))) == 1
 
 
@@ -151,8 +151,7 @@ def test_closed_descriptors(workspace_dir: Path, closed: tuple[int, ...]) -> Non
         *argv, cwd=workspace_dir, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=close
     )
     assert process.wait(120) == 0
-    lines = (workspace_dir / "experiments" / "run" / "judgements.jsonl").read_bytes().splitlines()
-    assert len(lines) == 4 and all(line.startswith(b'{"item_id"') for line in lines)
+    assert len(journal(workspace_dir, "run")) == 4
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from judgecal.records import Judgement
 from judgecal.scale import Label, Scale
 from judgecal.selection.decision import decide_on_judges
 from judgecal.workspace import Workspace, find_workspace
-from tests.support.command import Run
+from tests.support.command import Run, journal
 from tests.support.gold import made_gold, made_items
 from tests.support.pages import OPEN, printed_by
 
@@ -170,8 +170,7 @@ def test_score_asks_about_ties_once(judgecal: Run, workspace_dir: Path) -> None:
     assert judge["stand_in"]["raters"]["ann"]["n"] == 120
     for rater in printed["raters"]:
         assert (rater["n"], rater["judges"][0]["n"], rater["judges"][0]["n_unscored"]) == (120, 120, 0)
-    lines = (workspace_dir / "experiments" / "s" / "judgements.jsonl").read_text().splitlines()
-    assert len(lines) == 2 * 87 + N_TIED == len({json.dumps(json.loads(one)["at"]) + one for one in lines})
+    assert len(journal(workspace_dir, "s")) == 2 * 87 + N_TIED
     assert "0 calls to make" in judgecal(*argv, "--dry-run").out
     stored = read_experiment(find_workspace(None), "s")
     assert decide_on_judges(find_workspace(None), stored, margin=0.03).result.as_json() == {

@@ -13,7 +13,7 @@ import pytest
 from judgecal.exchange import exports
 from judgecal.exchange.exports import ExportFormat
 from judgecal.goldset import load_gold
-from tests.support.command import Ran, Run, one_object
+from tests.support.command import Ran, Run, journal, one_object
 from tests.support.made_up_tool import MADE_UP, is_made_up, items, read_made_up, scores
 
 AGREE = ("agreement", "--gold", "brought", "--name", "seen")
@@ -78,13 +78,8 @@ def test_people_judges_and_errors_then_agreement(
     n = found["gold"]["n_items"]  # where ann and bob agree; the second repeat is asked for of all of them
     assert (judge["judge"], judge["n_expected"], n) == ("correct@gpt", 2 * n, 40)
     assert judge["n"] == 38
-    failed = [row for row in journal_of(workspace_dir) if row["judge"] == "correct@gpt" and row["error"]]
+    failed = [row for row in journal(workspace_dir, "seen") if row["judge"] == "correct@gpt" and row["error"]]
     assert {row["error"]["message"] for row in failed} == {"grader timed out"}
-
-
-def journal_of(folder: Path) -> list[dict[str, Any]]:
-    text = (folder / "experiments" / "seen" / "judgements.jsonl").read_text(encoding="utf-8")
-    return [json.loads(line) for line in text.splitlines()]
 
 
 def test_one_of_several_names_is_the_label(bring: Callable[..., Ran]) -> None:

@@ -120,7 +120,8 @@ def what_is_kept() -> str:
     """Where the judgements are that were made before the command broke off, as a part of a sentence; else
     empty."""
     folder = experiment_folder()
-    journals = [folder / name for name in ("judgements.jsonl", "files")] if folder else []
+    names = ("judgements.jsonl", "verdicts.parquet", "files")
+    journals = [folder / name for name in names] if folder else []
     return "".join(f"; what was judged so far is kept in {shown(one)}" for one in journals if one.exists())
 
 

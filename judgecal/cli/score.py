@@ -64,7 +64,7 @@ def score(
         return
     result, stored = run.run()
     show_agreement(workspace, (result, stored), rows, json=call.json, full=call.full)
-    shared.finish(sum(judge.n_unscored for judge in result.judges), journal=run.experiment.journal)
+    shared.finish(sum(judge.n_unscored for judge in result.judges), journal=run.experiment.judged[0])
 
 
 def _judge_names(

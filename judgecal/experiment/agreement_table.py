@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from judgecal.errors import InputError
 from judgecal.experiment.judgements import item_scale, whole_items
+from judgecal.experiment.parquet_files import values_of
 from judgecal.goldset import GoldSet
 from judgecal.judges import Judge, JudgeKind, JudgeName
 from judgecal.records import Estimate, Item, Judgement
@@ -90,14 +91,14 @@ class Verdicts:
     def places(self) -> dict[str, int]:
         """Item id -> row of `values`."""
         return {
-            item_id: place for place, item_id in enumerate(dict.fromkeys(row.item_id for row in self.rows))
+            item_id: place for place, item_id in enumerate(dict.fromkeys(values_of(self.rows, "item_id")))
         }
 
     @cached_property
     def row_at(self) -> Ints:
         """Items x repeats: which of `rows` it is, -1 where there is none."""
-        repeats = np.fromiter((row.repeat for row in self.rows), np.int64, len(self.rows))
-        at = np.fromiter((self.places[row.item_id] for row in self.rows), np.int64, len(self.rows))
+        repeats = np.array(values_of(self.rows, "repeat"), dtype=np.int64)
+        at = np.fromiter(map(self.places.__getitem__, values_of(self.rows, "item_id")), np.int64)
         rows = np.full((len(self.places), 1 + int(repeats.max(initial=0))), -1, dtype=np.int64)
         rows[at, repeats] = np.arange(len(self.rows))
         return rows
@@ -105,8 +106,9 @@ class Verdicts:
     @cached_property
     def values(self) -> Matrix:
         """Verdicts of the items in `places`, items x repeats."""
-        given: list[Any] = [row.verdict for row in self.rows]
-        flat: Matrix = np.array([*given, None], dtype=np.float64 if self.scale.numeric else object)
+        flat: Matrix = np.array(
+            [*values_of(self.rows, "verdict"), None], dtype=np.float64 if self.scale.numeric else object
+        )
         return flat[self.row_at]
 
     def on_items(self, items: Sequence[Item], values: Matrix) -> Matrix:

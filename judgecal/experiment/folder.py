@@ -25,12 +25,12 @@ from judgecal.records import Result, as_plain, digest
 from judgecal.scale import Scale
 from judgecal.workspace import Workspace, name_problem, write_text
 
-GOLD_FOLDER = "gold"
-"""In the folder of an experiment on a table: its labels, as the gold set that they would be."""
+VERDICTS = "verdicts.parquet"
+"""In the folder of an experiment: the verdicts that were recorded elsewhere, and those of free judges."""
 _CONFIG = "experiment.toml"
 _OUTPUT = "output.json"  # of `judge`: which file it wrote
 _JUDGES = "judges.json"  # written when they are made
-_LAST = 100_000  # bytes of a journal within which its last line begins
+_LAST = 100_000  # bytes of a journal within which its last line begins; of Parquet, the end that says when
 _AT = re.compile(rb'"at": ?"(\d{4}-\d\d-\d\dT[\d:]+\+00:00)"')
 _HEAD = 200  # characters of a summary within which it says what code made it
 _SOURCES = (".py", ".html", ".css", ".js")
@@ -58,6 +58,16 @@ class Experiment:
         return self.folder / "judgements.jsonl"
 
     @property
+    def verdicts(self) -> Path:
+        """`verdicts.parquet`: the verdicts that no paid call made."""
+        return self.folder / VERDICTS
+
+    @property
+    def judged(self) -> list[Path]:
+        """The files that hold its judgements."""
+        return [path for path in (self.journal, self.verdicts) if path.is_file()]
+
+    @property
     def program(self) -> Path:
         """`program.json`."""
         return self.folder / "program.json"
@@ -70,12 +80,13 @@ class Experiment:
     @property
     def last_written(self) -> datetime:
         """When its last judgement was made; where it has none, when its files were last written. In UTC."""
-        if self.journal.is_file():
-            with self.journal.open("rb") as opened:
-                opened.seek(max(0, self.journal.stat().st_size - _LAST))
-                found = _AT.findall(opened.read())
-            if found:
-                return datetime.fromisoformat(found[-1].decode())
+        last = []
+        for path in self.judged:
+            with path.open("rb") as opened:
+                opened.seek(max(0, path.stat().st_size - _LAST))
+                last += _AT.findall(opened.read())[-1:]
+        if last:
+            return datetime.fromisoformat(max(last).decode())
         files = [path for path in (self.summary, self.folder / _CONFIG) if path.exists()]
         return datetime.fromtimestamp(max(path.stat().st_mtime for path in files), UTC)
 
@@ -93,13 +104,13 @@ class Experiment:
 
     @property
     def is_summary_current(self) -> bool:
-        """Whether `summary.json` is of this code, and not older than the journal."""
-        if not (self.journal.is_file() and self.summary.is_file()):
+        """Whether `summary.json` is of this code, and not older than the judgements."""
+        if not (self.judged and self.summary.is_file()):
             return False
         with self.summary.open(encoding="utf-8", errors="replace") as opened:
             head = opened.read(_HEAD)
-        newer = self.journal.stat().st_mtime_ns > self.summary.stat().st_mtime_ns
-        return f'"code": "{code_sha()}"' in head and not newer
+        newest = max(path.stat().st_mtime_ns for path in self.judged)
+        return f'"code": "{code_sha()}"' in head and newest <= self.summary.stat().st_mtime_ns
 
     def write_summary(self, summary: Result | Mapping[str, Any]) -> None:
         """Write a result as `summary.json` in one step, so that a reader never meets half of it.

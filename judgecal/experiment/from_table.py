@@ -1,22 +1,20 @@
 """A table with people's labels and judges' verdicts, held against each other where it lies.
 
-It is imported all the same, into the folder of its experiment, so that one code measures both and the page
-can be made again. No split of it is sealed: whoever has such a table has seen all of it.
+Its items stay as Parquet in the folder of its experiment, so that the page can be made again. No split of it
+is sealed: whoever has such a table has seen all of it.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import shlex
-import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from judgecal.errors import InputError
-from judgecal.experiment.folder import GOLD_FOLDER, open_experiment
+from judgecal.experiment.folder import open_experiment
+from judgecal.experiment.parquet_files import values_of, write_items
 from judgecal.experiment.recorded import Recorded, recorded_in_table
 from judgecal.experiment.score import ScoreRun
 from judgecal.experiment.summary import check_judge
@@ -63,43 +61,38 @@ def run_of_table(
             "that a judge without a model could read (--col answer=COLUMN)"
         )
     of_import: dict[str, Any] = {"scale": scale, "mapping": mapping, "labels_by": labels_by}
-    name = _NO_NAME.sub("-", file.stem).strip("-") or "table"
-    with tempfile.TemporaryDirectory(prefix="judgecal-") as root:
-        scratch = Workspace(Path(root), Path(root))
-        of_import |= {"splits": _OPEN, "quiet": True, "encoding": encoding}
-        try:
-            made = import_gold(table, name=name, columns=columns, workspace=scratch, **of_import)
-        except InputError as error:  # --force is an option of imports alone
-            without = (problem.replace(_FORCE, "") for problem in error.problems)
-            raise InputError(without) from None
-        gold = made.gold
-        if len(known := {*gold.labels.values()}) == 1:
-            what, binary = label_text(known.pop()), gold.scale.kind == "binary"
-            raise InputError(
-                f"{table.top}: all {len(gold.labels):,} labels are "
-                f"{ {'1': 'yes', '0': 'no'}[what] if binary else what }, so that whoever always says that is "
-                "right: add answers that people label otherwise"
-            )
-        recorded = _recorded(made, file, table, verdict_scale) if columns.verdicts else None
-        typed = shlex.join(["judgecal", "gold", "import", file.name, "--as", name])
-        config = {
-            "file": str(file),
-            "columns": columns.taken(),
-            "left_out": list(made.left_out),
-            "notes": [note for note in made.notes if " have no gold label " not in note],
-            "options": gold.card.made_by.removeprefix(typed).strip(),
-        }
-        if recorded is None:
-            judges = (*judges, *_free_judges(gold, workspace))
-        of_table: dict[str, Any] = {"recorded": recorded, "judges": judges, "split": "all", "table": config}
-        made_run = ScoreRun(workspace=workspace, gold=gold, **of_table, **run)
-        made_run.check()
-        open_experiment(made_run.experiment)
-        kept = made_run.experiment.folder / GOLD_FOLDER / name
-        if not kept.is_dir():
-            kept.parent.mkdir(exist_ok=True)
-            shutil.move(made.path, kept)
-    return dataclasses.replace(made_run, gold=dataclasses.replace(gold, path=kept))
+    name = _NO_NAME.sub("-", file.stem).strip("-_") or "table"
+    of_import |= {"splits": _OPEN, "quiet": True, "encoding": encoding}
+    try:
+        made = import_gold(table, name=name, columns=columns, workspace=None, **of_import)
+    except InputError as error:  # --force is an option of imports alone
+        without = (problem.replace(_FORCE, "") for problem in error.problems)
+        raise InputError(without) from None
+    gold = made.gold
+    if len(known := {*gold.labels.values()}) == 1:
+        what, binary = label_text(known.pop()), gold.scale.kind == "binary"
+        raise InputError(
+            f"{table.top}: all {len(gold.labels):,} labels are "
+            f"{ {'1': 'yes', '0': 'no'}[what] if binary else what }, so that whoever always says that is "
+            "right: add answers that people label otherwise"
+        )
+    recorded = _recorded(made, file, table, verdict_scale) if columns.verdicts else None
+    typed = shlex.join(["judgecal", "gold", "import", file.name, "--as", name])
+    config = {
+        "file": str(file),
+        "columns": columns.taken(),
+        "left_out": list(made.left_out),
+        "notes": [note for note in made.notes if " have no gold label " not in note],
+        "options": gold.card.made_by.removeprefix(typed).strip(),
+    }
+    if recorded is None:
+        judges = (*judges, *_free_judges(gold, workspace))
+    of_table: dict[str, Any] = {"recorded": recorded, "judges": judges, "split": "all", "table": config}
+    made_run = ScoreRun(workspace=workspace, gold=gold, **of_table, **run)
+    made_run.check()
+    open_experiment(made_run.experiment)
+    write_items(made_run.experiment.folder, gold)
+    return made_run
 
 
 def _recorded(made: Imported, file: Path, table: Table, scale: str | None) -> Recorded:
@@ -107,7 +100,7 @@ def _recorded(made: Imported, file: Path, table: Table, scale: str | None) -> Re
     gold, about = made.gold, {"file": file.name, "where": table.where}
     recorded = recorded_in_table(gold, made.judgements, scale=scale, **about)
     for column in recorded.columns:
-        if all(row.verdict is None for row in column.rows):
+        if not any(verdict is not None for verdict in values_of(column.rows, "verdict")):
             cells = sorted({row.cells[column.judge] for row in table.rows} - {""})
             raise InputError(
                 f"{table.top}: column {column.judge!r} holds no verdict beside {gold.scale} labels "

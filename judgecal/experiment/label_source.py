@@ -63,7 +63,7 @@ def find_source(
     items = tuple(item for item in gold.items if (item.item_id, item.sha) in judged)
     if not items:
         raise InputError(
-            f"{folder}: its journal holds no judgement of an item of gold set {set_name!r} as it is today"
+            f"{folder}: it holds no judgement of an item of gold set {set_name!r} as it is today"
         )
     return LabelSource(gold, items, gold.name)
 

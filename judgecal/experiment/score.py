@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from judgecal.engine import Budget, require_prices
+from judgecal.engine import Budget, Journal, require_prices
 from judgecal.errors import InputError
 from judgecal.experiment.agreement import StoredExperiment
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts
 from judgecal.experiment.folder import Experiment, keep_judges, open_experiment, plan_experiment
 from judgecal.experiment.looks import look_at_test, seen_judges
+from judgecal.experiment.parquet_files import VerdictRows, read_verdicts
 from judgecal.experiment.people import tied_items
 from judgecal.experiment.recorded import Recorded
 from judgecal.experiment.result import AgreementResult
@@ -21,6 +22,7 @@ from judgecal.experiment.summary import check_judge, floor_columns, gold_config,
 from judgecal.experiment.trials import (
     CostEstimate,
     RunOptions,
+    is_free,
     models_of,
     open_journal,
     plan_calls,
@@ -31,7 +33,7 @@ from judgecal.experiment.trials import (
 )
 from judgecal.goldset import GoldSet
 from judgecal.judges import Judge, single_calls
-from judgecal.records import Item
+from judgecal.records import Item, Judgement
 from judgecal.workspace import Workspace
 
 
@@ -117,6 +119,26 @@ class ScoreRun:
             why = "was trained on labels" if judge.trained_on else "calls a model"
             raise InputError(f"{judge.name} {why}: agreement makes no calls, so use judgecal score for it")
 
+    def _free_verdicts(self) -> Journal:
+        """What free judges said before, to be added to in memory; recorded verdicts are read anew."""
+        free, recorded = Journal(None), self.recorded
+        prints = {column.rows[0].judge_fingerprint for column in recorded.columns} if recorded else set()
+        for fingerprint, rows in read_verdicts(self.experiment.verdicts).by_judge().items():
+            free.latest.update((row.key, row) for row in rows if fingerprint not in prints)
+        return free
+
+    def _judged(self, free: Journal) -> dict[str, list[Judgement]]:
+        """Judge -> its judgements: `free` takes those that cost nothing, the journal all others."""
+        judged: dict[str, list[Judgement]] = {judge.name: [] for judge in self.judges}
+        budget, paid = Budget(self.options.budget_usd), [judge for judge in self.judges if not is_free(judge)]
+        with open_journal(self.experiment.journal if paid else None, self.options) as journal:
+            for judges, to in (([*filter(is_free, self.judges)], free), (paid, journal)):
+                for items, options in self._parts if judges else ():
+                    rows = run_trials(judges, items, journal=to, options=options, budget=budget)
+                    for judge in judges:
+                        judged[judge.name] += rows.of(judge.name)
+        return judged
+
     def run(self) -> tuple[AgreementResult, StoredExperiment]:
         """Make the calls that are due and hold all judges against people; the result, and the experiment that
         it is of.
@@ -139,21 +161,15 @@ class ScoreRun:
             notes.append(f"{n} questions that {', '.join(seen)} was trained on are {what}")
         open_experiment(experiment)
         keep_judges(experiment, self.judges)
-        with open_journal(experiment.journal, options) as journal:
-            columns = list(self.recorded.columns) if self.recorded else []
-            rows = (row for column in columns for row in column.rows)
-            journal.append(*(row for row in rows if row.key not in journal.latest))
-            budget = Budget(options.budget_usd)
-            judged = [
-                run_trials(self.judges, items, journal=journal, options=how, budget=budget)
-                for items, how in self._parts
-            ]
-            columns += [
-                Verdicts.from_calls(judge, [row for rows in judged for row in rows.of(judge.name)])
-                for judge in self.judges
-            ]
+        columns, free = list(self.recorded.columns) if self.recorded else [], self._free_verdicts()
+        try:
+            judged = self._judged(free)
             names = [judge.name for judge in self.judges]
-            floor, why = floor_columns(self.workspace, table, journal, options, names)
+            floor, why = floor_columns(self.workspace, table, free, options, names)
+        finally:
+            rows = (*(column.rows for column in columns), [*free.latest.values()])
+            VerdictRows.joined([VerdictRows.of(part) for part in rows]).write(experiment.verdicts)
+        columns += [Verdicts.from_calls(judge, judged[judge.name]) for judge in self.judges]
         prints = {row.judge_fingerprint for column in columns for row in column.rows}
         below = (
             column for column in floor if prints.isdisjoint(row.judge_fingerprint for row in column.rows)

@@ -16,8 +16,9 @@ from judgecal.artefacts import read_json
 from judgecal.errors import InputError, working
 from judgecal.experiment.agreement import StoredExperiment
 from judgecal.experiment.agreement_table import Verdicts
-from judgecal.experiment.folder import GOLD_FOLDER, Experiment, kept_judges, read_config
+from judgecal.experiment.folder import Experiment, kept_judges, read_config
 from judgecal.experiment.judgements import judged_by, whole_items
+from judgecal.experiment.parquet_files import read_set
 from judgecal.experiment.people import tied_items
 from judgecal.experiment.recorded import recorded_fingerprint
 from judgecal.experiment.score import asked_items
@@ -55,8 +56,7 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
         )
     if not isinstance(named, Mapping) or not {"set", "sha256"} <= named.keys():
         raise InputError(f"{where}: [gold] must name set and sha256, as judgecal wrote them")
-    own = experiment.folder / GOLD_FOLDER / str(named["set"])  # of a table
-    gold = load_gold(own if "table" in config else str(named["set"]), workspace=workspace)
+    gold = read_set(experiment.folder) if "table" in config else load_gold(named["set"], workspace=workspace)
     if gold.sha256 != named["sha256"]:
         raise InputError(
             f"gold set {gold.name} has changed since this experiment: it had sha256 "
@@ -67,7 +67,7 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
         rows = list(stored_rows(experiment.journal).latest.values())
     asked = _asked(experiment, rows, gold)
     if not any(asked.values()):
-        raise InputError(f"{experiment.folder}: its journal holds no judgement: run the same command again")
+        raise InputError(f"{experiment.folder}: it holds no judgement: run the same command again")
     called = {str(judge["judge"]) for judge in config.get("judges", ())}
     kinds: dict[str, JudgeKind] = {
         judge: JudgeName.parse(judge).kind if judge in called or command == "optimize" else "recorded"
@@ -93,7 +93,7 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
         return Verdicts(judge, scale if whole is rows else scale.of_means, whole, kind=kind, calls=rows)
 
     judges = tuple(column_of(judge, kinds[judge], rows_of_judge) for judge, rows_of_judge in asked.items())
-    # the judges of the floor that the journal may hold: `floor_judges` ran those that fit
+    # the judges of the floor that the experiment may hold: `floor_judges` ran those that fit
     signatures = [] if command == "optimize" else prompt_signatures(asked)
     prints, floor = {row.judge_fingerprint for of_judge in asked.values() for row in of_judge}, []
     for judge in dict.fromkeys(
@@ -259,7 +259,7 @@ def unread_of(stored: StoredExperiment) -> Unread:
         rows = [row for row in column.stored if row.item_id in asked]
         judge = unread_judge(column.judge, rows, n_expected=len(asked), sealed=sealed)
         unread += [judge] if judge is not None else []
-    return Unread(tuple(unread), len(stored.judges), shown(stored.experiment.journal), _again(stored))
+    return Unread(tuple(unread), len(stored.judges), shown(stored.experiment.judged[0]), _again(stored))
 
 
 def _again(stored: StoredExperiment) -> str:

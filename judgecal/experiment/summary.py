@@ -158,9 +158,9 @@ def made_result(
 def stored_result(
     stored: StoredExperiment, columns: Sequence[Verdicts], workspace: Workspace
 ) -> AgreementResult:
-    """What `score` and `agreement` printed, made again from the journal and the gold set alone.
+    """What `score` and `agreement` printed, made again from the experiment's judgements and the gold set.
 
-    No model is called: a judge of the floor is there where the journal holds it, and else there is the
+    No model is called: a judge of the floor is there where it has judged, and else there is the
     reason. `columns` are its judges, priced where their prices are known.
     """
     called = {column.judge: column for column in (*columns, *stored.floor) if column.kind != "recorded"}
@@ -168,7 +168,7 @@ def stored_result(
     wanted = floor_judges(workspace, stored.table, judges)
     names = dict.fromkeys([*wanted, *(column.judge for column in stored.floor)])
     reasons = [
-        no_floor_judge(stored.table, name) or f"the floor lacks {name}: the journal holds no judgement of it"
+        no_floor_judge(stored.table, name) or f"the floor lacks {name}: it has judged nothing here"
         for name in wanted
         if name not in called
     ]
@@ -179,7 +179,7 @@ def stored_result(
 def summarised_result(stored: StoredExperiment, workspace: Workspace) -> AgreementResult | None:
     """The result that `summary.json` holds, with the looks at test as they are now.
 
-    None where it is not of this journal, gold set and code, or cannot be read: the journal tells it all
+    None where it is not of these judgements, gold set and code, or cannot be read: the judgements tell it all
     again.
     """
     experiment, gold = stored.experiment, stored.gold

@@ -29,9 +29,12 @@ from judgecal.engine import (
     worst_cost_usd,
 )
 from judgecal.errors import InputError, notice, refuse
+from judgecal.experiment.folder import VERDICTS
 from judgecal.experiment.judgements import Judgements, of_calls
+from judgecal.experiment.parquet_files import read_verdicts
 from judgecal.judges import (
     Caller,
+    Judge,
     JudgeName,
     Respondent,
     calls_a_model,
@@ -90,11 +93,20 @@ def open_journal(path: Path | None, options: RunOptions, *, long: bool = False) 
 
 
 def stored_rows(path: Path, *, long: bool = False) -> Journal:
-    """What a journal holds, to look at: nothing is written, and a torn last line is passed over.
+    """What a journal holds, and the Parquet of verdicts beside it, to look at: nothing is written, and a torn
+    last line is passed over.
 
-    The file is read when a row is first asked for; of a long one, only the rows that are asked for are held.
+    The journal is read when a row is first asked for; of a long one, only those rows are held.
     """
-    return (LongJournal if long else Journal).looked_at(path)
+    journal, verdicts = (LongJournal if long else Journal).looked_at(path), path.with_name(VERDICTS)
+    if verdicts.is_file():
+        journal.latest.update((row.key, row) for row in read_verdicts(verdicts))
+    return journal
+
+
+def is_free(judge: Judge) -> bool:
+    """Whether its verdicts come from no paid call, so that Parquet keeps them and no journal does."""
+    return judge.model.embedded if judge.model is not None else judge.kind == "local"
 
 
 class Due:

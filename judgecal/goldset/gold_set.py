@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import math
+import os
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -128,6 +130,13 @@ class GoldSet:
             replace=replace,
         )
 
+    @classmethod
+    def in_memory(cls, card: Card, items: tuple[Item, ...], ratings: tuple[Rating, ...]) -> GoldSet:
+        """The set of a card, items and ratings, at a place where no file can ever be."""
+        content = repr((sorted(asdict(card).items()), items, ratings)).encode("utf-8", "surrogatepass")
+        sha256 = hashlib.sha256(content).hexdigest()
+        return cls(card.name, Path(os.devnull) / card.name, card, items, ratings, (), sha256)
+
     def __repr__(self) -> str:
         n_raters, n_groups = len(self.raters), self.n_groups(self.items)
         raters = f"{n_raters} rater{'s' * (n_raters != 1)}" if n_raters else "nobody yet"
@@ -234,7 +243,13 @@ class GoldSet:
 
     def split_of(self, group: str) -> str:
         """`train`, `dev` or `test`."""
-        return self.card.splits.of(group)
+        if group not in self._splits:
+            self._splits[group] = self.card.splits.of(group)
+        return self._splits[group]
+
+    @cached_property
+    def _splits(self) -> dict[str, str]:
+        return {}
 
     @cached_property
     def test_groups(self) -> frozenset[str]:

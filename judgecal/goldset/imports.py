@@ -5,10 +5,8 @@ and every problem in one message.
 from __future__ import annotations
 
 import dataclasses
-import os
 import re
 import shlex
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -125,7 +123,7 @@ def import_gold(
     name: str,
     columns: Columns,
     scale: str | None,
-    workspace: Workspace,
+    workspace: Workspace | None,
     pass_at: float | None = None,
     mapping: Mapping[str, str] | None = None,
     encoding: str | None = None,
@@ -144,12 +142,13 @@ def import_gold(
     the labels tell it. `replace` keeps a replaced set's splits, licence and what its card says of its raters:
     no question moves to another split because a set grew. `force` takes labels that use a small part of the
     scale, `labels_by` is people or project; `quiet` names no column that is left on stderr; `command` is what
-    the card says of how it was made, by default the command line.
+    the card says of how it was made, by default the command line. Without a workspace nothing is written.
     InputError lists the first `LISTED` problems; then nothing has been written.
     """
-    workspace.require_writable("gold import")
-    maps, scale_notes = LabelMap(mapping or {}), list[str]()
-    problems = name_problems(name, workspace=workspace, replace=replace)
+    maps, scale_notes, problems = LabelMap(mapping or {}), list[str](), list[str]()
+    if workspace is not None:
+        workspace.require_writable("gold import")
+        problems += name_problems(name, workspace=workspace, replace=replace)
     read = attempt(lambda: _read(file, columns, name, encoding), problems)
     if read is not None and not problems and (scale is None or (read.columns.pairs and scale == "nominal")):
         stated = attempt(lambda: _scale_of_labels(read, maps), problems)
@@ -167,17 +166,13 @@ def import_gold(
     words = command or shlex.join(["judgecal", "gold", "import", table.name, "--as", name])
     made_by = f"{words} {columns.options()} {shlex.join(typed_options)}"
     card = read.card(labels, made_by, splits or Splits())
-    card, kept = keep_card(card, workspace.gold / name / CARD, labels_by=labels_by)
-    gold = write_gold(
-        card,
-        read.items,
-        read.ratings.values(),
-        workspace=workspace,
-        replace=replace,
-        readme=readme_of(name),
-        judgements=read.judgements,
-        check=False,
-    )
+    card, kept = keep_card(card, workspace.gold / name / CARD if workspace else None, labels_by=labels_by)
+    if workspace is None:
+        gold = GoldSet.in_memory(card, read.items, tuple(read.ratings.values()))
+    else:
+        how: dict[str, Any] = {"workspace": workspace, "replace": replace, "readme": readme_of(name)}
+        rows = card, read.items, read.ratings.values()
+        gold = write_gold(*rows, judgements=read.judgements, check=False, **how)
     unused = left_out(table.columns, *read.columns.names)
     if unused and not quiet:
         takes = "--col contexts=, --col tag= and --col NAME= take columns"
@@ -251,25 +246,20 @@ def gold_of_frame(frame: object, *, name: str, save: bool, **options: Any) -> Go
         raise InputError(
             "Columns(verdicts=): this set keeps none: give them to judgecal.agreement beside labels"
         )
-    with tempfile.TemporaryDirectory(prefix="judgecal-") as root:
-        place = find_workspace() if save else Workspace(Path(root), Path(root) / "experiments")
-        try:
-            made = import_gold(
-                FrameSource(frame).table(),
-                name=name,
-                workspace=place,
-                quiet=True,
-                command="judgecal.GoldSet.from_frame",
-                **options,
-            )
-        except InputError as error:
-            raise InputError(_in_python(problem) for problem in error.problems) from None
-        unused = [f"not taken over: {listed(made.left_out, _NAMED)}"] * bool(made.left_out)
-        notice(*(f"judgecal: {_in_python(note)}" for note in (*made.notes, *unused)))
-        if save:
-            return made.gold
-        # a place where no file can ever be
-        return dataclasses.replace(made.gold, path=Path(os.devnull) / name, lines={})
+    try:
+        made = import_gold(
+            FrameSource(frame).table(),
+            name=name,
+            workspace=find_workspace() if save else None,
+            quiet=True,
+            command="judgecal.GoldSet.from_frame",
+            **options,
+        )
+    except InputError as error:
+        raise InputError(_in_python(problem) for problem in error.problems) from None
+    unused = [f"not taken over: {listed(made.left_out, _NAMED)}"] * bool(made.left_out)
+    notice(*(f"judgecal: {_in_python(note)}" for note in (*made.notes, *unused)))
+    return made.gold
 
 
 GoldSet.read_frame = staticmethod(gold_of_frame)
@@ -321,10 +311,10 @@ def labels_scale(text: str, pass_at: float | None) -> Scale:
     return Scale.parse(text, pass_at=percent(pass_at * 100.0))
 
 
-def keep_card(card: Card, old_path: Path, *, labels_by: str | None = None) -> tuple[Card, list[str]]:
+def keep_card(card: Card, old_path: Path | None, *, labels_by: str | None = None) -> tuple[Card, list[str]]:
     """The new card with what people wrote into the replaced one, and who is said to have labelled."""
     card = replace(card, labels_by=labels_by or card.labels_by)
-    if not old_path.exists():
+    if old_path is None or not old_path.exists():
         return card, []
     try:
         old = read_card(old_path)

@@ -171,7 +171,7 @@ def _stamp(workspace: Workspace, folder: Path, margin: float) -> str:
     """16 hex digits over all that a page is made of: code, the experiment's own files, the gold set, the
     signatures in whatever folder, the suites.
     """
-    names = ("experiment.toml", "summary.json", "judgements.jsonl", "program.json")
+    names = ("experiment.toml", "summary.json", "judgements.jsonl", "verdicts.parquet", "program.json")
     sources = [path for name in names if (path := folder / name).is_file()]
     config = read_config(folder)
     gold = config.get("gold")

@@ -153,7 +153,7 @@ def judges_sections(decision: Evidence) -> list[Section]:
 
 
 def judges_report(workspace: Workspace, experiment: Experiment, margin: float) -> Document:
-    """The document of an experiment of `score` or `agreement`, rebuilt from its journal."""
+    """The document of an experiment of `score` or `agreement`, rebuilt from its judgements."""
     stored = read_experiment(workspace, str(experiment.folder))
     result = summarised_result(stored, workspace)
     return judges_document(decide_on_judges(workspace, stored, margin=margin, result=result))

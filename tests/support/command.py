@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from judgecal.experiment.parquet_files import read_verdicts
 from judgecal.report.wording import CHIPS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -136,8 +137,11 @@ def check_table(found: dict[str, Any], names: set[str]) -> None:
 
 
 def journal(workspace: Path, slug: str) -> list[dict[str, Any]]:
-    text = (workspace / "experiments" / slug / "judgements.jsonl").read_text(encoding="utf-8")
-    return [json.loads(line) for line in text.splitlines()]
+    """The judgements of an experiment, from its journal and its Parquet."""
+    folder = workspace / "experiments" / slug
+    path = folder / "judgements.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return [*map(json.loads, lines), *(row.as_json() for row in read_verdicts(folder / "verdicts.parquet"))]
 
 
 def tree(folder: Path) -> dict[str, bytes]:
