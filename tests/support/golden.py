@@ -26,6 +26,8 @@ from unittest import mock
 import numpy as np
 
 from judgecal.cli import run
+from judgecal.experiment.folder import VERDICTS
+from judgecal.experiment.parquet_files import read_verdicts
 from judgecal.judges import function
 from judgecal.records import digest as digest_of
 from tests.support.command import ROOT, fresh_workspace
@@ -194,8 +196,11 @@ def files_of(experiment: Path, folder: Path) -> str:
     parts = []
     for path in sorted(experiment.rglob("*")):
         name = path.relative_to(experiment).as_posix()
-        if path.suffix == ".jsonl":
-            rows = [_journal_row(json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+        if path.suffix == ".jsonl" or path.name == VERDICTS:
+            if path.name == VERDICTS:
+                rows = [_journal_row(row.as_json()) for row in read_verdicts(path)]
+            else:
+                rows = [_journal_row(json.loads(line)) for line in path.read_text("utf-8").splitlines()]
             lines = sorted(
                 json.dumps(plain(row, folder), ensure_ascii=False) for row in rows
             )  # written in any order
