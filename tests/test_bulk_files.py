@@ -24,10 +24,10 @@ from judgecal.production.suite import SuiteColumn
 from judgecal.workspace import find_workspace
 from tests.support.command import Run, one_object
 from tests.support.locks import lock_file
+from tests.support.server import USD_A_CALL
 from tests.support.several_files import (
     OPTIONS,
     SECRET,
-    USD_A_CALL,
     asked,
     judged,
     read,

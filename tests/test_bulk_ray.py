@@ -16,17 +16,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.command import Run, one_object
-from tests.support.server import StubServer
-from tests.support.several_files import (
-    OPTIONS,
-    SECRET,
-    USD_A_CALL,
-    asked,
-    judged,
-    read,
-    served_judge,
-    write_files,
-)
+from tests.support.server import USD_A_CALL, StubServer
+from tests.support.several_files import OPTIONS, SECRET, asked, judged, read, served_judge, write_files
 from tests.support.workers import ray_workers
 
 pytest.importorskip("ray", reason="ray is not installed: pip install ray, for `judge --engine ray` alone")

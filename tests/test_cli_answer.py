@@ -15,7 +15,7 @@ from judgecal.rag.evaluation.judging import answered_items
 from tests.support.command import Ran, Run, one_object, tree
 from tests.support.gold import THINGS, made_gold
 from tests.support.pages import OPEN, check_page, printed_by, told
-from tests.support.server import StubServer, running
+from tests.support.server import StubServer, priced
 from tests.support.tables import read as lines
 
 N = 12  # answerable questions
@@ -167,11 +167,7 @@ def test_a_failed_rating_is_unscored_and_no_nought(
 @pytest.fixture
 def served(workspace_dir: Path) -> Iterator[StubServer]:
     """A model `mine` that always answers "tin" and has a price."""
-    with running(lambda _: in_answer("tin")) as stub:
-        (workspace_dir / "judgecal.toml").write_text(
-            f'[models.mine]\nid = "openai/mine"\napi_base = "{stub.api_base}"\nkey_env = "MY_KEY"\n'
-            "input_usd_per_1m = 2.0\noutput_usd_per_1m = 10.0\nmax_tokens = 100\n"
-        )
+    with priced(workspace_dir, lambda _: in_answer("tin")) as stub:
         yield stub
 
 

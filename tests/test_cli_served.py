@@ -9,22 +9,16 @@ import pytest
 
 from tests.support.calls import say_half
 from tests.support.command import Run, journal, one_object
-from tests.support.server import COMPLETION_TOKENS, PROMPT_TOKENS, StubServer, running
+from tests.support.server import USD_A_CALL, StubServer, priced
 
 KEY = "sk-not-to-be-seen"
-INPUT_USD, OUTPUT_USD = 2.0, 10.0  # a million tokens
-USD_A_CALL = (PROMPT_TOKENS * INPUT_USD + COMPLETION_TOKENS * OUTPUT_USD) / 1e6
 
 
 @pytest.fixture
 def served(workspace_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StubServer]:
     """A model `mine` that always says 50, with a price and a key."""
     monkeypatch.setenv("MY_KEY", KEY)
-    with running(say_half) as stub:
-        (workspace_dir / "judgecal.toml").write_text(
-            f'[models.mine]\nid = "openai/mine"\napi_base = "{stub.api_base}"\nkey_env = "MY_KEY"\n'
-            f"input_usd_per_1m = {INPUT_USD}\noutput_usd_per_1m = {OUTPUT_USD}\nmax_tokens = 100\n"
-        )
+    with priced(workspace_dir, say_half) as stub:
         yield stub
 
 

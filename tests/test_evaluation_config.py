@@ -34,8 +34,6 @@ def test_every_mistake_is_in_one_message(tmp_path: Path) -> None:
         name = "ours"
         kind = "local"
         top_m = 3
-        [sweep.ours]
-        top_n = [1, 2]
         [[systems]]
         kind = "htp"
         [[systems]]

@@ -23,10 +23,6 @@ def half(question):
         raise ValueError("cut \\ud83d")
     context = {"text": "c \\ud83d", "document_id": "d \\ud83d", "score": numpy.float32(0.5)}
     return {"answer": "It is seven \\ud83d", "contexts": [context]}
-
-def odd(question):
-    scores = [float("nan"), float("inf"), 10**400, "high", None, True, 0.25, numpy.int64(3)]
-    return {"answer": "It is seven", "contexts": [{"text": "c", "score": one} for one in scores]}
 """
 CONFIG = """
 [questions]
@@ -44,7 +40,6 @@ TABLES = {
     'body = { q = "{question}" }\ncontexts = "contexts"\n',
     "python": '[[systems]]\nname = "code"\nkind = "python"\nfunction = "systems.py:half"\n',
     "answers": '[[systems]]\nname = "file"\nkind = "answers"\nanswers = "answers.jsonl"\n',
-    "odd": '[[systems]]\nname = "odd"\nkind = "python"\nfunction = "systems.py:odd"\n',
 }
 
 

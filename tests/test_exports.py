@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.exchange.exports import formats, guess, read_export
+from judgecal.exchange.exports import guess, read_export
 from tests.support.exports import (
     EXPORTS,
     GOLDEN,
@@ -22,7 +22,6 @@ from tests.support.exports import (
     accounted,
     cases_of,
     golden,
-    read_or_refused,
     read_spoilt,
     tools_of,
     traps,
@@ -87,18 +86,3 @@ def test_a_file_that_is_cut_off_is_refused_or_counted(tool: str, files: list[Pat
             assert all(str(tmp_path) in problem for problem in error.problems)
         else:
             assert accounted(export) == export.n_records
-
-
-@pytest.mark.parametrize("tool", formats())
-def test_what_is_nobodys_is_told_apart(tool: str, tmp_path: Path) -> None:
-    texts = {
-        "a.json": "[]", "b.json": "{}", "c.json": "7", "e.json": "{", "d.csv": "question,answer\nWhat?,This.\n",
-        "f.jsonl": '{"question": "What?", "answer": "This.", "label": 1}\n', "g.csv": "", "h.txt": "x",
-    }  # fmt: skip
-    for name, text in texts.items():
-        file = tmp_path / name
-        file.write_text(text, encoding="utf-8")
-        assert tool not in tools_of([file]), name
-        read_or_refused(file, tool)
-    with pytest.raises(InputError, match="no such file"):
-        read_export([tmp_path / "missing.json"], tool)

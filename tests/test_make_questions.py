@@ -15,12 +15,11 @@ from judgecal.rag.answering.questions import questions_of
 from judgecal.rag.retrieval import collection_of_gold
 from judgecal.workspace import Workspace
 from tests.support.command import Run, one_object
-from tests.support.server import COMPLETION_TOKENS, PROMPT_TOKENS, StubServer, running
+from tests.support.server import USD_A_CALL, StubServer, priced
 
 TOWNS = ("Aldern", "Brack", "Corve", "Dunnow", "Elmsey", "Farrow", "Gosk", "Hathe")
 THINGS = ("bridges", "mills", "orchards")
 KINDS = ("factoid", "two_documents", "unanswerable", "distracting")
-USD_A_CALL = (2 * PROMPT_TOKENS + 10 * COMPLETION_TOKENS) / 1e6
 
 
 def text_of(town: str) -> str:
@@ -105,11 +104,7 @@ def spoken(**fields: str) -> str:
 def served(workspace_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StubServer]:
     """A model `mine` with a price that makes good questions; its script may be replaced."""
     monkeypatch.setenv("MY_KEY", "sk-not-to-be-seen")
-    with running(good) as stub:
-        (workspace_dir / "judgecal.toml").write_text(
-            f'[models.mine]\nid = "openai/mine"\napi_base = "{stub.api_base}"\nkey_env = "MY_KEY"\n'
-            'input_usd_per_1m = 2.0\noutput_usd_per_1m = 10.0\nmax_tokens = 100\nstructured = "off"\n'
-        )
+    with priced(workspace_dir, good, 'structured = "off"\n') as stub:
         yield stub
 
 

@@ -23,7 +23,7 @@ from judgecal.scale import Scale
 from judgecal.stats import Calibration
 from judgecal.workspace import Workspace
 from tests.support.command import Run, one_object
-from tests.support.server import running
+from tests.support.server import priced
 
 PASS = (0.75, 0.75)
 NAN = float("nan")
@@ -257,11 +257,7 @@ def test_a_paid_model_is_planned_called_again_for_its_noise_and_held_to_a_budget
         number = 100 if asks and int(digest(text)[:4], 16) % 10 < 5 else 20
         return in_fields("So.", number)
 
-    with running(script) as stub:
-        (workspace_dir / "judgecal.toml").write_text(
-            f'[models.mine]\nid = "openai/mine"\napi_base = "{stub.api_base}"\nkey_env = "MY_KEY"\n'
-            "input_usd_per_1m = 2.0\noutput_usd_per_1m = 10.0\nmax_tokens = 100\n"
-        )
+    with priced(workspace_dir, script) as stub:
         probe = ("probe", "--judge", "correctness_v3@mine", "--families", "give_100,empty", "--name", "p")
         plan = one_object(judgecal(*probe, "--dry-run", "--json"))
         assert stub.calls == 0 and plan["calls"] > 124 + 50 + 49

@@ -16,17 +16,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from judgecal.engine import Journal, LongJournal
+from judgecal.engine import Journal
 from judgecal.errors import InputError
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
-from judgecal.records import Estimate, Failure, Judgement
+from judgecal.records import Estimate, Judgement
 from judgecal.selection.lock import LockedModel, load_lock, write_lock
 from judgecal.tables import open_source
 from judgecal.workspace import find_workspace
 from tests.support.command import Run, one_object
 from tests.support.locks import lock_file
-from tests.support.server import COMPLETION_TOKENS, MODEL_ID, PROMPT_TOKENS, StubServer, running
+from tests.support.server import MODEL_ID, USD_A_CALL, StubServer, priced
 from tests.support.tables import read, write
 
 COLUMNS = ("--col", "question=q", "--col", "answer=a", "--col", "reference=r")
@@ -36,8 +36,6 @@ ROWS = [
     {"n": "1e3", "q": "Capital of Italy?", "a": "", "r": "Rome", "s": "A"},
     {"n": "", "q": "Capital of Japan? ünï", "a": "'Osaka'", "r": "Tokyo", "s": "B"},
 ]
-INPUT_USD, OUTPUT_USD = 2.0, 10.0
-USD_A_CALL = (PROMPT_TOKENS * INPUT_USD + COMPLETION_TOKENS * OUTPUT_USD) / 1e6
 
 
 @pytest.fixture
@@ -223,11 +221,7 @@ def say_the_number(body: dict[str, Any]) -> str:
 @pytest.fixture
 def served(workspace_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StubServer]:
     monkeypatch.setenv("MY_KEY", "sk-not-to-be-seen")
-    with running(say_the_number) as stub:
-        (workspace_dir / "judgecal.toml").write_text(
-            f'[models.mine]\nid = "openai/mine"\napi_base = "{stub.api_base}"\nkey_env = "MY_KEY"\n'
-            f"input_usd_per_1m = {INPUT_USD}\noutput_usd_per_1m = {OUTPUT_USD}\nmax_tokens = 100\n"
-        )
+    with priced(workspace_dir, say_the_number) as stub:
         yield stub
 
 
@@ -473,50 +467,3 @@ def test_a_table_that_changes_meanwhile_is_refused(tmp_path: Path) -> None:
         file.write("1,2,3,4,5\n")
     with pytest.raises(InputError, match="changed while it was being read"):
         list(source.pieces())
-
-
-# --- the long journal ---
-
-
-def rows_of_a_journal() -> list[Judgement]:
-    """Twelve keys, some of them twice or thrice: the last one counts."""
-    return [
-        Judgement(
-            f"i{number % 12}",
-            "sha",
-            "j@m",
-            "print",
-            number % 2,
-            None if number % 5 == 0 else float(number),
-            error=Failure("timeout", "late") if number % 5 == 0 else None,
-        )
-        for number in range(30)
-    ]
-
-
-def test_a_long_journal_is_a_journal(tmp_path: Path) -> None:
-    plain, long = tmp_path / "plain" / "judgements.jsonl", tmp_path / "long" / "judgements.jsonl"
-    rows = rows_of_a_journal()
-    with Journal(plain) as one, LongJournal(long) as other:
-        for row in rows[:20]:
-            one.append(row)
-            other.append(row)
-        assert dict(other.latest) == dict(one.latest)
-    assert long.read_bytes() == plain.read_bytes()
-    with long.open("ab") as file:
-        file.write(b'{"item_id": "torn')
-    with Journal(plain) as one, LongJournal(long) as other:  # read again, and appended to
-        assert other.mended == 17
-        for row in rows[20:]:
-            one.append(row)
-            other.append(row)
-        assert dict(other.latest) == dict(one.latest)
-        assert len(other.latest) == len(one.latest)
-        for row in rows:
-            for retry in (False, True):
-                assert other.settled(row.key, retry_unscored=retry) == one.settled(
-                    row.key, retry_unscored=retry
-                )
-        assert ("i1", "sha", "j@m", 0) not in other.latest
-    assert dict(LongJournal.looked_at(long).latest) == dict(LongJournal.looked_at(plain).latest)
-    assert dict(LongJournal.looked_at(tmp_path / "none.jsonl").latest) == {}

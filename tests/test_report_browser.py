@@ -17,7 +17,6 @@ from tests.support.pages import ATTACK, by_kind, made_set, page_of, recorded
 pytestmark = needs_browser
 
 IDS = "[...document.querySelectorAll('#rows a')].map(one => one.textContent)"
-PRESSED = "[...document.querySelectorAll('#chips [aria-pressed=true]')].map(one => one.dataset.mark)"
 
 
 @pytest.fixture(scope="module")
@@ -100,20 +99,6 @@ def test_filters_and_sorts(opened: Tab, page: Path) -> None:
     choose(opened, "sort", "item")
     assert opened.run(IDS) == sorted(everything)
     assert opened.problems == [] and set(opened.requests) == {page.as_uri()}
-
-
-def test_a_cell_of_the_confusion_table_filters(opened: Tab) -> None:
-    cell = "document.querySelector('td[data-show$=\"verdict:low fail\"] button')"
-    choose(opened, "find", "nothing has this")
-    opened.run("document.querySelectorAll('details').forEach(one => { one.open = true; })")
-    opened.run(f"{cell}.focus()")
-    opened.key("Enter")
-    assert len(opened.run(IDS)) == 39 and opened.run("document.activeElement.id") == "list"
-    assert opened.run("document.getElementById('explore').getBoundingClientRect().top") < 100
-    assert opened.run(PRESSED) == ["person:fail", "verdict:low fail"]
-    chip(opened, "wrong:high")
-    assert len(opened.run(IDS)) == 19 and {item.rpartition("-")[2] for item in opened.run(IDS)} == {"half"}
-    assert opened.run("location.hash").count("only=") == 3
 
 
 def test_hostile_text_does_not_run(opened: Tab) -> None:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
-import jinja2
 import pytest
 from rich.cells import cell_len
 
@@ -16,7 +15,7 @@ from judgecal.records import Estimate, Headline, as_plain
 from judgecal.report import document as doc
 from judgecal.report import numbers
 from judgecal.report.charts import Axis, Frame, Mark, hundred, interval_picture
-from judgecal.report.html import html, rendered
+from judgecal.report.html import html
 from judgecal.report.markdown import markdown
 from judgecal.report.terminal import terminal
 
@@ -120,11 +119,6 @@ def test_no_form_holds_markup_of_a_text_or_lets_it_act() -> None:
     assert "[U+202E]" in printed
     for drawn in (pages[EVIL], short, printed):
         assert "\x1b" not in drawn and "\u202e" not in drawn
-
-
-def test_a_missing_value_of_a_template_is_an_error() -> None:
-    with pytest.raises(jinja2.UndefinedError):
-        rendered("frame.html", style="", sandbox="")
 
 
 def test_what_is_not_short_stands_on_the_page_alone() -> None:

@@ -3,10 +3,8 @@ best first, equal ones in the order of the corpus, the same whenever it is asked
 
 from __future__ import annotations
 
-import csv
 import math
 import random
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,16 +15,10 @@ from rank_bm25 import BM25Okapi
 from judgecal.errors import InputError
 from judgecal.rag.retrieval.indexes import Bm25, Bm25Index, check_index, standing, tokenizer_named, top
 
-WORDS = tokenizer_named("words")
 DRAWN = st.lists(st.sampled_from(["tram", "harbour", "bread", "judge", "zebra", ""]), max_size=6).map(
     " ".join
 )
 SCORES = np.array([[2.0, 5.0, 2.0, 2.0], [0.0, 0.0, 0.0, 0.0], [1.0, 2.0, 3.0, 4.0]])
-
-
-def column(path: Path, name: str) -> list[str]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return [row[name] for row in csv.DictReader(file)]
 
 
 def made_up(documents: int, queries: int, seed: int = 7) -> tuple[list[list[str]], list[list[str]]]:
@@ -51,21 +43,6 @@ def assert_same_scores(corpus: list[list[str]], queries: list[list[str]]) -> Non
 
 def test_scores_are_those_of_rank_bm25_to_the_last_bit() -> None:
     assert_same_scores(*made_up(150, 60))
-
-
-@pytest.mark.shared_data
-@pytest.mark.parametrize(
-    ("name", "asked", "step"), [("xquad", "questions.csv:question", 1), ("scifact", "queries.csv:query", 10)]
-)
-def test_so_they_are_on_public_data(shared_data: Path, name: str, asked: str, step: int) -> None:
-    file, _, wording = asked.partition(":")
-    queries = column(shared_data / name / file, wording)[::step]
-    assert_same_scores(
-        *(
-            list(map(WORDS, texts))
-            for texts in (column(shared_data / name / "documents.csv", "text"), queries)
-        )
-    )
 
 
 def test_a_score_by_hand() -> None:

@@ -143,18 +143,6 @@ def test_ties_go_by_the_corpus_and_are_told() -> None:
     assert any("2 documents share their text" in note for note in tested.notes)
 
 
-def test_tokens_handed_on_are_the_mean_over_the_questions() -> None:
-    texts = {"a": "sun sky sea", "b": "sun", "c": "rain rain"}
-    asked = searched(texts, ("sky", "a"), ("rain", "c"))
-    found = measure_retrieval(asked, RetrievalOptions()).hand_on
-    # q1: a (3), then b (1); q2: c (2), then a (3); in the end all six words.
-    assert [(one.k, one.tokens) for one in found] == [(1, 2.5), (2, 4.5), (3, 6.0)]
-    many = collection({"q": {"a": 1}})
-    found = measure_retrieval(many, RetrievalOptions(k=7), run({"q": ["a"]})).hand_on
-    assert [one.k for one in found] == [1, 2, 3, 4, 5, 6, 7, 8, 10, 15, 20, 30, 50, 100]
-    assert {one.tokens for one in found} == {None}
-
-
 def test_a_question_without_reference_is_counted_and_left_out() -> None:
     asked = collection({"q1": {"a": 1}, "q2": {}, "q3": {"b": 1}})
     tested = measure_retrieval(

@@ -15,7 +15,6 @@ from judgecal.desk.server import DeskServer
 from judgecal.goldset import load_gold
 from tests.support.command import Run, tree
 from tests.support.desk import desk_of, waiting
-from tests.support.gold import made_gold, made_items
 
 Ask = Callable[..., Awaitable[tuple[int, Any, Any]]]
 
@@ -153,16 +152,6 @@ def test_wrong_options_are_one_message(judgecal: Run, workspace_dir: Path) -> No
     assert ran.code == 2 and "--raters, --split with --adjudicate" in ran.err
     assert judgecal("gold", "label", "starter", "--lock", "x").code == 2
     assert not (workspace_dir / "gold" / "starter" / "labels.jsonl").exists()
-
-
-def test_only_what_raters_differ_on_is_adjudicated(judgecal: Run, workspace_dir: Path) -> None:
-    made = made_items(4)
-    labels = [(row["item_id"], who, 1) for row in made for who in ("ann", "bob")]
-    labels[1] = (made[0]["item_id"], "bob", 0)
-    made_gold(workspace_dir / "gold" / "made", made, labels, scale='kind = "binary"')
-    found = json.loads(judgecal("gold", "label", "made", "--adjudicate", "--dry-run", "--json").out)
-    assert (found["n_items"], found["n_labelled"], found["raters"]["gold"]["left"]) == (1, 0, 1)
-    assert found["headline"]["next"] == "judgecal gold label made --adjudicate"
 
 
 def test_rows_of_a_file_make_a_set_that_the_same_command_goes_on_with(

@@ -28,7 +28,7 @@ from judgecal.selection.lock import (
 from judgecal.stats import Calibration, agreement
 from judgecal.workspace import Workspace
 from tests.support.http import as_answer
-from tests.support.server import MODEL_ID, StubServer, completion, running
+from tests.support.server import MODEL_ID, StubServer, completion, priced
 
 HALF = Estimate(0.5, 0.4, 0.6, n=10, n_expected=10, n_groups=10, method="by hand")
 KEY = "sk-not-to-be-seen"
@@ -157,12 +157,7 @@ def flips(rate: float) -> Callable[[Item, int, float], float]:
 def served(workspace_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     """A model `mine` that gives the locked verdicts, with a price and a key, and a lock of it."""
     monkeypatch.setenv("MY_KEY", KEY)
-    with running(lambda _: "") as stub:
-        toml = (
-            f'[models.mine]\nid = "openai/mine"\napi_base = "{stub.api_base}"\nkey_env = "MY_KEY"\n'
-            "input_usd_per_1m = 2.0\noutput_usd_per_1m = 10.0\nmax_tokens = 100\n"
-        )
-        (workspace_dir / "judgecal.toml").write_text(toml)
+    with priced(workspace_dir, lambda _: "") as stub:
         workspace = Workspace(workspace_dir, workspace_dir / "experiments")
         gold = load_gold("starter", workspace=workspace)
         judge = PromptJudge("correctness_v3@mine", workspace=workspace)

@@ -6,12 +6,15 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from tests.support.http import Answer, Request, as_answer, serve
 
 MODEL_ID = "stub-model-2026-01-01"
 PROMPT_TOKENS, COMPLETION_TOKENS = 1000, 50
+INPUT_USD, OUTPUT_USD = 2.0, 10.0  # a million tokens of `priced`
+USD_A_CALL = (PROMPT_TOKENS * INPUT_USD + COMPLETION_TOKENS * OUTPUT_USD) / 1e6
 
 Script = Callable[[dict[str, Any]], "Answer | str"]
 """From the body of a request to its answer; a text is sent as a chat completion."""
@@ -118,3 +121,14 @@ def running(script: Script) -> Iterator[StubServer]:
             yield stub
         finally:
             stub.stopping.set()
+
+
+@contextlib.contextmanager
+def priced(workspace: Path, script: Script, more: str = "") -> Iterator[StubServer]:
+    """Serve a model `mine` that has a price, needs MY_KEY and replies with at most 100 tokens."""
+    with running(script) as stub:
+        (workspace / "judgecal.toml").write_text(
+            f'[models.mine]\nid = "openai/mine"\napi_base = "{stub.api_base}"\nkey_env = "MY_KEY"\n'
+            f"input_usd_per_1m = {INPUT_USD}\noutput_usd_per_1m = {OUTPUT_USD}\nmax_tokens = 100\n{more}"
+        )
+        yield stub

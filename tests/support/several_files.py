@@ -16,12 +16,11 @@ from judgecal.judges import PromptJudge
 from judgecal.workspace import find_workspace
 from tests.support import tables
 from tests.support.locks import lock_file
-from tests.support.server import COMPLETION_TOKENS, PROMPT_TOKENS, StubServer, running
+from tests.support.server import StubServer, priced
 from tests.support.tables import write
 
 OPTIONS = ("--lock", "judge.lock.json", "--col", "item=id")
 SECRET = "sk-not-to-be-seen"
-USD_A_CALL = (PROMPT_TOKENS * 2.0 + COMPLETION_TOKENS * 10.0) / 1e6
 MEASURED = "latency_s"  # no two runs have the same
 
 
@@ -56,13 +55,8 @@ def read(path: Path) -> list[dict[str, str]]:
 def served_judge(workspace: Path, monkeypatch: pytest.MonkeyPatch, at_once: int) -> Iterator[StubServer]:
     """A model with a price and a key, whose judge is locked."""
     monkeypatch.setenv("MY_KEY", SECRET)
-    with running(
-        lambda _: "[[ ## correctness_reasoning ## ]]\nSo.\n\n[[ ## correctness_percentage ## ]]\n80\n"
-    ) as stub:
-        (workspace / "judgecal.toml").write_text(
-            f'[models.mine]\nid = "openai/mine"\napi_base = "{stub.api_base}"\nkey_env = "MY_KEY"\n'
-            f"input_usd_per_1m = 2.0\noutput_usd_per_1m = 10.0\nmax_tokens = 100\nmax_concurrency = {at_once}\n"
-        )
+    reply = "[[ ## correctness_reasoning ## ]]\nSo.\n\n[[ ## correctness_percentage ## ]]\n80\n"
+    with priced(workspace, lambda _: reply, f"max_concurrency = {at_once}\n") as stub:
         judge = PromptJudge("correctness_v3@mine", workspace=find_workspace(workspace))
         lock_file(workspace / "judge.lock.json", judge, load_gold(workspace / "gold" / "starter"))
         stub.bodies.clear()
