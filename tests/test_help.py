@@ -109,6 +109,12 @@ def test_the_surface_is_22_commands_with_at_most_20_options_and_300_in_all() -> 
         ("score --dev", "write --split dev"),
         ("optimize --gepa", "write --optimizer gepa"),
         ("score --judges a", "write --judge"),
+        (
+            "score --question q",
+            "name columns where a table is read: judgecal gold import FILE --as NAME --col question=q",
+        ),
+        ("score --html", "judgecal report has --format html"),
+        ("score --compare", "type judgecal compare"),
         ("gold list", "type judgecal gold check"),
         ("gold agreement starter", "type judgecal gold check"),
         ("import a.csv", "type judgecal gold import"),

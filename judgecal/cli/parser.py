@@ -31,6 +31,7 @@ from judgecal.errors import UNSEEN, InputError, refuse
 from judgecal.workspace import find_workspace, no_such_file, no_such_lock
 
 _WIDTH = 72  # of an example's line
+_IMPORT = "judgecal gold import FILE --as NAME"
 _NEAR = 0.6  # how like two names are where one may be meant by the other
 _METAVARS = {int: "N", float: "X", str: "TEXT", Path: "FILE"}
 
@@ -242,14 +243,30 @@ def unknown_options(command: Any, path: str, args: Sequence[str]) -> InputError:
 def _meant(name: str, value: str, options: Sequence[Any], path: str) -> str:
     word = name.lstrip("-").replace("-", "_")
     longest = {max(param.opts, key=len): param for param in options}
-    if "--col" in longest and (part := _part(word)):
-        return f"write --col {part}={shlex.quote(value) if value else 'COLUMN'}"
-    for option, param in longest.items():
-        if word in (param.metavar or "").split("|"):
-            return f"write {option} {word}"
+    if part := _part(word):
+        column = f"--col {part}={shlex.quote(value) if value else 'COLUMN'}"
+        return (
+            f"write {column}"
+            if "--col" in longest
+            else f"name columns where a table is read: {_IMPORT} {column}"
+        )
+    if stated := _stating(longest, word):
+        return f"write {stated}"
     spelt = {option.lstrip("-"): option for option in longest}
-    near = difflib.get_close_matches(name.lstrip("-"), spelt, n=1, cutoff=_NEAR)
-    return f"write {spelt[near[0]]}" if near else f"{f'judgecal {path}'.strip()} --help lists its options"
+    if near := difflib.get_close_matches(name.lstrip("-"), spelt, n=1, cutoff=_NEAR):
+        return f"write {spelt[near[0]]}"
+    elsewhere = [f"type judgecal {command.name}" for command in COMMANDS.values() if command.word == word]
+    for command in COMMANDS:
+        theirs = {option: param for param in loaded(command).params for option in param.opts}
+        if name in theirs or _stating(theirs, word):
+            elsewhere.append(f"judgecal {command} has {_stating(theirs, word) or name}")
+    return elsewhere[0] if len(elsewhere) == 1 else f"{f'judgecal {path}'.strip()} --help lists its options"
+
+
+def _stating(options: Mapping[str, Any], word: str) -> str:
+    """The option that takes a word as one of its values, with the word; empty where none does."""
+    stating = (name for name, param in options.items() if word in (param.metavar or "").split("|"))
+    return next((f"{name} {word}" for name in stating), "")
 
 
 def _part(word: str) -> str | None:
