@@ -1,6 +1,7 @@
 """Spreadsheets as people save them: each is read right, every cell of it, or refused in one message.
 
-Workbooks of every kind come in and go out. The files are in fixtures/spreadsheets, with the script that made them and what each must be read as.
+Workbooks of every kind come in and go out. The files are in fixtures/spreadsheets, with what each must be read
+as: LibreOffice saved them in its own dialects, and a script in those that Excel is known to save (no Excel was at hand).
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from judgecal.records import as_plain
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "exports"
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "exports"
 TRAPS = GOLDEN / "traps"
-_NO_EXPORT = {".py", ".md", ".sh", ".js", ".yaml"}
+_NO_EXPORT = {".md", ".sh", ".js", ".yaml"}
 
 
 def _files(folder: Path) -> list[Path]:
