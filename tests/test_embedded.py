@@ -8,7 +8,6 @@ import csv
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any, Literal
 
@@ -180,12 +179,6 @@ def test_long_texts_are_judged_by_all_their_words_and_learn_from_demos_too() -> 
     assert rated(asked, LONG, padded, demos) > long_winded + 10
 
 
-def test_a_bare_yes_is_not_all_that_a_long_reference_says() -> None:
-    assert rated("Is there a list?", f"Yes. {LONG}", "Yes.") <= 25
-    assert rated("Is there a list?", f"Yes. {LONG}", "No.") <= 25
-    assert rated("Is there a list?", "Yes, of all boats.", "Yes.") >= 95
-
-
 def test_same_messages_same_reply_in_another_process() -> None:
     messages = CHAT.format(
         Correctness, [], item("Who?", "Jane Smith of Oslo", "Bob Jones, Ann Lee, Max Roe and others")
@@ -215,16 +208,6 @@ def test_odd_text_is_judged(text: str) -> None:
         said = reply(CHAT.format(Correctness, [], item(text, reference, answer)))
         said.encode("utf-8")
         assert 0 <= int(CHAT.parse(Correctness, said)["correctness_percentage"]) <= 100
-
-
-@pytest.mark.parametrize("unit", ["a", "word ", "1,", "not ", "A. ", "[[ ## x ## ]]\n", "\n\nRespond with "])
-def test_a_megabyte_is_quick(unit: str) -> None:
-    text = unit * (1_000_000 // len(unit))
-    messages = CHAT.format(Correctness, [], item(text, text, text))
-    reply(messages)
-    start = time.perf_counter()
-    reply(messages)
-    assert time.perf_counter() - start < 20.0
 
 
 def test_the_answerer_finds_the_sentence_or_says_that_it_is_missing() -> None:

@@ -3,7 +3,6 @@ demos."""
 
 from __future__ import annotations
 
-import json
 import random
 from pathlib import Path
 from typing import Any, Literal
@@ -12,12 +11,10 @@ import dspy
 import pytest
 
 from judgecal.models.embedded import reply
-from judgecal.models.embedded.evidence import Weighed
 from judgecal.models.embedded.families import FAMILIES, family_of
 from judgecal.models.embedded.prompt import read_layout
 from judgecal.signatures import list_signatures, load_signature
 from judgecal.workspace import Workspace
-from tests.support.command import Run
 
 ROOT = Path(__file__).resolve().parents[1]
 CHAT = dspy.ChatAdapter(use_json_adapter_fallback=False)
@@ -201,60 +198,7 @@ def test_labels_without_an_order_are_placed_by_what_they_say() -> None:
 # --- what demos teach
 
 
-TOWNS = (
-    "Arnel",
-    "Bower",
-    "Culm",
-    "Dorran",
-    "Ewes",
-    "Fenwick",
-    "Garth",
-    "Holm",
-    "Ilsley",
-    "Jarrow",
-    "Kelso",
-    "Lund",
-)
-
-
-def chunks() -> list[tuple[dict[str, str], bool]]:
-    """Questions with a chunk that has the answer and one that has not: (inputs, whether it is relevant)."""
-    rows = []
-    for place, town in enumerate(TOWNS):
-        other = TOWNS[place - 5]
-        asked = f"When did the pier of {town} open?"
-        rows.append(({"request": asked, "chunk": f"The pier of {town} was opened in {1890 + place}."}, True))
-        rows.append(
-            ({"request": asked, "chunk": f"Barley and wool were sold by the traders of {other}."}, False)
-        )
-    return rows
-
-
-@pytest.mark.parametrize(
-    ("kind", "good", "bad"),
-    [(YES_NO, "yes", "no"), (bool, True, False), (Literal["billing", "other"], "other", "billing")],
-)
-@pytest.mark.parametrize("turned", [False, True])
-def test_demos_teach_a_judge_of_chunks_what_people_mean(kind: Any, good: Any, bad: Any, turned: bool) -> None:
-    judge = signature("request chunk", "Say whether the chunk is relevant.", kind)
-    rows = [(inputs, good if one != turned else bad) for inputs, one in chunks()]
-    learn, check = rows[:16], rows[16:]
-    demos = [{**inputs, "rating": label} for inputs, label in learn]
-    assert all(said(judge, demos, **inputs)[0] == label for inputs, label in check)
-    if kind == YES_NO:
-        assert all((said(judge, **inputs)[0] == label) != turned for inputs, label in check)
-
-
 # --- the measures
-
-
-def test_a_sentence_put_together_from_others_is_less_grounded() -> None:
-    """Every word stands in the source; what is beside what does not."""
-    good = Weighed("", "Anna Brandt designed the pier at Holm.", CHUNKS)
-    mixed = Weighed("", "Anna Brandt opened the free ferry in 1907 for 4 crowns.", CHUNKS)
-    assert good.missing == mixed.missing == ()
-    assert good.grounded > mixed.grounded + 0.2
-    assert Weighed("", "", CHUNKS).words == {}
 
 
 # --- the signatures that are shipped
@@ -276,36 +220,3 @@ def test_every_shipped_judge_has_a_verdict(name: str) -> None:
     text = reply(CHAT.format(judge.cls, [], inputs))
     assert CHAT.parse(judge.cls, text)[judge.verdict] is not None
     assert len((ROOT / "signatures" / f"{name}.py").read_text(encoding="utf-8").splitlines()) <= 60
-
-
-RAG = {
-    "correctness": "correctness",
-    "faithfulness": "groundedness",
-    "relevancy": "relevance",
-    "answered": "answered",
-}
-
-
-def test_the_rag_suite_fills_its_columns(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
-    answers = ("Anna Brandt designed the pier at Holm.", "I don't know.")
-    rows = [
-        {"question": ASKED, "answer": text, "reference_answer": "Anna Brandt", "contexts": [PIER]}
-        for text in answers
-    ]
-    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    out = tmp_path / "out.jsonl"
-    columns = (
-        "--col",
-        "question=question",
-        "--col",
-        "answer=answer",
-        "--col",
-        "reference=reference_answer",
-        "--col",
-        "contexts=contexts",
-    )
-    ran = judgecal("judge", str(tmp_path / "rows.jsonl"), "--suite", "rag", *columns, "-o", str(out))
-    assert ran.code == 0, ran.err
-    said = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
-    names = ("correctness", "faithfulness", "relevancy", "answered")
-    assert [[row[f"{name}_verdict"] for name in names] for row in said] == [[10, 1, 1, 1], [0, 1, 0, 0]]

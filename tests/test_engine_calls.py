@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import signal
 import subprocess
 import sys
@@ -417,16 +416,6 @@ def test_progress_counts_every_row(serve: Serve) -> None:
     assert (progress.done, progress.unscored) == (3, 1)
     # three replies paid at 0.0011; 2 s for 3 is 1.5/s
     assert progress.state(2.0) == "3 of 3 (100%), 1.5 a second, 1 unscored, $0.0033, 0:00 left"
-
-
-def test_progress_is_shown_while_nothing_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 0.0
-    monkeypatch.setattr("judgecal.engine.run.time.monotonic", lambda: now)
-    stream = io.StringIO()
-    progress = Progress("judge\x1b[2J", 3, stream=stream)
-    for now in (10.0, 29.0, 31.0, 40.0, 62.0):  # noqa: B007 - read by the clock
-        progress.show()
-    assert stream.getvalue() == "judge␛[2J: 0 of 3 (0%)\n" * 2
 
 
 def test_no_calls_need_no_key() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from judgecal.engine import Call, CallFailed, Message, Policy, Progress, Reply, ReplySchema, expected_seconds
+from judgecal.engine import Call, CallFailed, Message, Policy, Progress, Reply, ReplySchema
 from judgecal.engine.scheduler import Limiter
 from judgecal.errors import AuthError, JudgecalError
 from judgecal.models import ModelSpec
@@ -95,17 +95,6 @@ def test_after_a_refusal_it_grows_slowly() -> None:
     for _ in range(4):
         limiter.succeeded(1.0)
     assert 4.7 <= limiter.allowance <= 5.0  # one more a round trip, and a fiftieth once that is more
-
-
-def test_it_settles_where_a_server_with_room_for_fifty_takes_all(drive: Callable[..., Any]) -> None:
-    def room_for_fifty(server: Server, text: str) -> Reply | CallFailed:
-        return good(server, text) if server.in_flight <= 50 else refusal()
-
-    server = Server(room_for_fifty)
-    rows = drive(server, calls(6000), policy=Policy(attempts=8))
-    assert all(row.verdict is not None for row in rows)
-    assert server.landed_at < 1.5 * 6000 / 50  # three quarters of what the server can do, retries and all
-    assert len(server.started) < 1.15 * 6000  # and few were sent in vain
 
 
 def test_the_whole_run_waits_as_long_as_the_provider_asks(drive: Callable[..., Any]) -> None:
@@ -309,19 +298,3 @@ def test_an_iterator_that_breaks_ends_the_run_with_its_own_error(drive: Callable
 
     with pytest.raises(LookupError, match="no such item"):
         drive(Server(good), broken())
-
-
-@pytest.mark.parametrize(
-    ("stated", "count", "seconds"),
-    [
-        (10, 100, 20.0),  # ten round trips of 2 s
-        (10, 101, 22.0),
-        (None, 8, 2.0),
-        (None, 8 + 32 + 128, 6.0),
-        (None, 8 + 32 + 128 + 512 + 1024 + 1, 12.0),
-    ],
-)
-def test_the_time_of_a_run_is_round_trips(stated: int | None, count: int, seconds: float) -> None:
-    spec = ModelSpec("stub", "openai/stub", max_concurrency=stated)
-    assert expected_seconds(spec, count, latency_s=2.0) == seconds
-    assert expected_seconds(spec, count, latency_s=None) is None

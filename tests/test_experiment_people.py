@@ -98,16 +98,6 @@ def test_gold_agreement_says_the_same_ceiling(gold: GoldSet) -> None:
     assert found.pairs[0].agreement["kappa"] == found.ceiling[1].agreement["kappa"]
 
 
-def test_few_shared_items_stand_in_the_whole_table_alone(judgecal: Run, workspace_dir: Path) -> None:
-    rows = made_items(40)
-    ratings = given(rows, {"ann": [1.0] * 120, "bob": [1.0] * 120, "cat": [1.0] * 29})
-    made_gold(workspace_dir / "gold" / "few", rows, ratings, scale=BINARY)
-    short, whole = (judgecal("gold", "check", "few", *more).out.splitlines() for more in ((), ("--full",)))
-    assert "Fewer than 30 items in common, so only in the whole table (--full): cat." in " ".join(short)
-    assert not [line for line in short if line.startswith("cat ")]
-    assert [line for line in whole if line.split()[:2] == ["cat", "29"]]
-
-
 def test_three_raters_are_pairs_of_people(workspace: Workspace) -> None:
     """Where the two others disagree a rater is right with one of them: no item is lost, and none counts for
     both."""
@@ -176,31 +166,6 @@ def test_score_asks_about_ties_once(judgecal: Run, workspace_dir: Path) -> None:
     assert decide_on_judges(find_workspace(None), stored, margin=0.03).result.as_json() == {
         key: value for key, value in printed.items() if key != "headline"
     }
-
-
-def like_ann(workspace: Path, folder: Path) -> Path:
-    """Recorded verdicts of a judge that says what ann says."""
-    rows, path = two_raters(workspace / "gold" / "made"), folder / "recorded.jsonl"
-    verdicts = [{"item_id": row["item_id"], "judge": "j", "verdict": row["kind"] == "full"} for row in rows]
-    path.write_text("".join(json.dumps(one) + "\n" for one in verdicts), encoding="utf-8")
-    return path
-
-
-def test_people_and_judge_stand_in_one_sentence_on_the_same_items(
-    judgecal: Run, workspace_dir: Path, tmp_path: Path
-) -> None:
-    """The judge's number is without the ties and says so; where people stand beside it, ties count on both
-    sides."""
-    path = like_ann(workspace_dir, tmp_path)
-    printed = printed_by(judgecal, "agreement", "--gold", "made", "--judgements", path, "--name", "r")
-    headline = printed["headline"]
-    reached = [*headline["because"], *headline["more"]]
-    (of_people,) = (sentence for sentence in reached if "each other" in sentence)
-    assert of_people.startswith("People agree with each other on ") and ", with it on " in of_people
-    ties = "The 33 of 120 answers (28%) on which raters tie count only where raters are held beside raters."
-    assert ties in reached
-    assert "33 of 120 answers (28%) on which raters tie, the harder ones" in headline["unknown"][0]
-    assert headline["next"] == "judgecal gold label made --adjudicate"
 
 
 def test_ties_go_to_another_rater_and_come_back(judgecal: Run, workspace_dir: Path) -> None:

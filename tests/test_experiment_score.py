@@ -23,7 +23,6 @@ from judgecal.experiment import (
     open_journal,
     plan_calls,
     plan_experiment,
-    rater_entries,
     read_config,
     run_trials,
     stored_rows,
@@ -191,23 +190,6 @@ def test_verdicts_are_laid_out_by_item_and_repeat(gold: GoldSet) -> None:
         Judgement("elsewhere", "", "j", "f", 0, 9.0),
     ]
     assert verdict_matrix(rows, (first, second), 2) == [[5.0, None], [None, 7.0]]
-
-
-def test_each_rater_stands_against_the_others(gold: GoldSet) -> None:
-    # ann says 60 where bob says 40, otherwise they agree: 4 of 12 items are 20 apart, in both directions.
-    judge = Verdicts("j", gold.scale, rows_of(gold, [100.0, 50.0, 0.0] * 4))
-    ann, bob = rater_entries(AgreementTable(gold, gold.items), [judge])
-    assert (ann.judge, bob.judge) == ("ann", "bob")
-    for found, bias in ((ann, 20 * 4 / 12), (bob, -20 * 4 / 12)):
-        assert found.agreement["mean_agreement"].value == pytest.approx(1 - 0.2 * 4 / 12)
-        assert found.agreement["bias"].value == pytest.approx(bias)
-        # The judge on the same footing: 50 against the other's 40 or 60.
-        (beside,) = found.judges
-        assert beside.agreement["mean_agreement"].value == pytest.approx(1 - 0.1 * 4 / 12)
-        shape = {"judge", "n", "n_expected", "n_unscored", "agreement", "as_wrong"}
-        assert (
-            shape | {"latency_s", "usd_per_1k", "tokens"} <= found.as_json().keys() & beside.as_json().keys()
-        )
 
 
 @pytest.mark.parametrize(

@@ -307,9 +307,6 @@ def test_the_sha_follows_the_content(tmp_path: Path) -> None:
     assert len({first, second, load_gold(folder).sha256}) == 3
 
 
-SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data"
-
-
 def build(
     labels: dict[str, dict[str, Label]],
     *,

@@ -31,7 +31,6 @@ from judgecal.workspace import Workspace
 from tests.support.command import Run
 from tests.support.hub import hub_folder, keep_off_the_hub
 
-DATA = Path(__file__).resolve().parents[1] / ".." / "shared" / "data"
 WIDE = "id,q,a,ref,x,y,final\n1,Q1,A1,r | s,yes,no,yes\n2,Q2,,,no,,no\n"
 
 
@@ -153,11 +152,6 @@ def test_a_cause_is_one_message_however_many_rows_it_has(place: Workspace) -> No
 )
 def test_options_that_cannot_be(place: Workspace, options: dict[str, Any], message: str) -> None:
     assert any(message in problem for problem in refused(place, WIDE, **options))
-
-
-def test_problems_of_name_scale_and_columns_come_together(place: Workspace) -> None:
-    found = refused(place, WIDE, name=".x", scale="bnary", labels=("xx", "xx"), gold_label="z")
-    assert len(found) == 5
 
 
 def test_the_starter_is_never_written(tmp_path: Path) -> None:

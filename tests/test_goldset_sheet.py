@@ -347,29 +347,6 @@ def test_a_new_set_from_a_sheet(gold: GoldSet, place: Workspace, tmp_path: Path)
     assert any("were they meant as fractions?" in note for note in done.notes)
 
 
-def fill_by_column(path: Path, label: str) -> None:
-    resave(path, lambda row: {"label": label if int(row["item_id"][-1]) % 2 else "0"})
-
-
-def test_from_the_command_line(judgecal: Callable[..., Any], tmp_path: Path) -> None:
-    out = judgecal(
-        "gold", "sheet", "starter", "-o", tmp_path / "s.csv", "--raters", "2", "--limit", "20", "--json"
-    )
-    assert out.code == 0, out.err
-    assert json.loads(out.out)["n_items"] == 20 and "pass mark: 75" in out.out
-    files = [Path(path) for path in json.loads(out.out)["sheets"]]
-    for file, label in zip(files, ("100", "95%"), strict=True):
-        fill_by_column(file, label)
-    back = judgecal("gold", "import", *files, "--sheet", "--as", "starter", "--json")
-    assert back.code == 0, back.err
-    assert {"s-1", "s-2"} <= set(json.loads(back.out)["raters"])
-    found = json.loads(judgecal("gold", "check", "starter", "--json").out)["raters"]
-    (pair,) = [pair for pair in found["pairs"] if (pair["a"], pair["b"]) == ("s-1", "s-2")]
-    assert pair["n"] == 20 and pair["agreement"]["mean_agreement"]["n"] == 20
-    refused = judgecal("gold", "import", *files, "--sheet", "--as", "starter", "--col", "item=id")
-    assert refused.code == 2 and "--col item=id with --sheet: a sheet's columns are known" in refused.err
-
-
 def test_answers_of_a_system_become_a_labelled_set(judgecal: Callable[..., Any], tmp_path: Path) -> None:
     assert judgecal("answer", "--limit", "14", "--name", "run1").code == 0
     sheet = tmp_path / "anna.csv"

@@ -354,37 +354,6 @@ def the_json(ran: Ran) -> dict[str, Any]:
     return found
 
 
-def test_judges_without_a_prompt_run_through_every_command(judgecal: Run, own_checks: Path) -> None:
-    scored = the_json(judgecal("score", "--judge", LOCAL, "--judge", PYTHON, "--name", "two", "--json"))
-    told = {one["judge"]: one for one in scored["judges"]}
-    assert {
-        name: [one[key] for key in ("kind", "n", "n_unscored", "usd_per_1k")] for name, one in told.items()
-    } == {LOCAL: ["local", 124, 0, 0.0], PYTHON: ["python", 124, 0, 0.0]}
-    journal = own_checks / "experiments" / "two" / "judgements.jsonl"
-    recorded = the_json(judgecal("agreement", "--judgements", journal, "--split", "open", "--json"))
-    again = {one["judge"]: one for one in recorded["judges"]}
-    assert again[PYTHON]["agreement"] == told[PYTHON]["agreement"]
-    assert {one["kind"] for one in recorded["judges"]} == {"recorded"}
-    compared = the_json(judgecal("compare", "two", "--metric", "mean_agreement", "--json"))
-    assert (compared["a"], compared["decision"]) == (LOCAL, "B")
-    chosen = the_json(
-        judgecal("select", "two", "--local-only", "--allow-below-floor", "-o", "judge.lock.json", "--json")
-    )
-    assert chosen["chosen"] == PYTHON
-    lock = json.loads((own_checks / "judge.lock.json").read_text(encoding="utf-8"))
-    fingerprint = judge_named(PYTHON).fingerprint
-    assert (lock["fingerprint"], lock["signature"], lock["model"], lock["program"]) == (
-        fingerprint,
-        None,
-        None,
-        None,
-    )
-    gate = the_json(judgecal("gate", "--lock", "judge.lock.json", "--json"))
-    assert (gate["decision"], gate["flip_rate"]["value"]) == ("pass", 0.0)
-    ran = judgecal("report", "two")
-    assert ran.code == 0 and LOCAL in ran.out and PYTHON in ran.out
-
-
 def test_a_lock_of_a_function_judges_rows_until_its_file_changes(judgecal: Run, own_checks: Path) -> None:
     for name, judge in (("local", LOCAL), ("python", PYTHON)):
         the_json(judgecal("score", "--judge", judge, "--name", name, "--json"))

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import strategies as st
 
 from judgecal.errors import InputError
 from judgecal.experiment import read_experiment
@@ -252,8 +251,6 @@ def test_what_is_no_key_word_is_part_of_the_metrics() -> None:
 
 
 # --- do they mean anything? ---------------------------------------------------------------------------------
-
-TEXT = st.text(st.characters(codec="utf-8"), max_size=60)
 
 
 # --- in the table beside people -----------------------------------------------------------------------------

@@ -9,7 +9,6 @@ from typing import Any
 
 import dspy
 import pytest
-from hypothesis import strategies as st
 
 from judgecal.errors import InputError
 from judgecal.judges import JudgeAdapter, JudgeName, PromptJudge, load_program, read_reply, save_program
@@ -65,13 +64,6 @@ LABELLED = {key: value for key, value in WHOLE.items() if key != "reasoning"}
 
 
 # --- names --------------------------------------------------------------------------------------------------
-
-NAMES = [
-    ("v3@embedded", ("v3", "embedded", None)),
-    ("v3@openai/gpt-4o", ("v3", "openai/gpt-4o", None)),
-    ("v3@openai/a@b", ("v3", "openai/a@b", None)),  # split at the first @
-    ("v3@gemini-flash#optimize-x", ("v3", "gemini-flash", "optimize-x")),
-]
 
 
 @pytest.mark.parametrize("text", ["", "v3", "@m", "v3@", "v3@#x", "v3@m#", "@"])
@@ -340,24 +332,6 @@ def test_a_whole_reply_is_read(tmp_path: Path, text: str, verdict: float | None,
     reading = read_reply(signature_with(tmp_path, PERCENTAGE), text)
     assert (reading.verdict, reading.reasoning) == (verdict, reasoning)
     assert (reading.failure is None) == (verdict is not None)
-
-
-_PIECES = st.sampled_from(
-    [
-        "[[ ## verdict ## ]]",
-        "[[ ## reasoning ## ]]",
-        "[[ ## x ## ]]",
-        "\n",
-        "85",
-        "-",
-        "%",
-        "{",
-        "}",
-        '"verdict": ',
-        "```",
-        " ",
-    ]
-)
 
 
 # --- program.json -------------------------------------------------------------------------------------------

@@ -292,24 +292,10 @@ def test_no_rule_and_no_answer_breaks_a_judge(workspace: Workspace) -> None:
     ("phrase", "answer"),
     [
         ("rejestr żłobków", "Listę znajdziesz w rejestrze żłobków."),
-        ("biuletyn informacji publicznej", "Szukaj w Biuletynie Informacji Publicznej."),
-        ("instalacja fotowoltaiczna", "Dopłata do instalacji fotowoltaicznych."),
         ("dowód osobisty", "Okaż ważny dowód lub weź dowody osobiste."),
-        ("orzeczenie lekarza", "Potrzebne są orzeczenia lekarzy."),
-        ("rachunek", "Zajęcie wynagrodzeń i rachunków."),
-        ("rachunek bankowy", "Przelew z rachunku bankowego."),
-        ("emerytura", "Nie pobiera emerytury."),
         ("urząd", "Złóż wniosek w urzędzie."),
-        ("gmina", "Spytaj w gminie."),
-        ("matka", "Zgoda matki."),
         ("ojciec", "Zgoda ojca."),
-        ("zdjęcie", "Dołącz dwa zdjęcia."),
-        ("wniosek", "Liczba wniosków rośnie."),
-        ("lekarz orzecznik", "Decyzja lekarza orzecznika."),
-        ("pobyt stały", "Zezwolenie na pobyt stały."),
         ("osoby niepełnosprawne", "Dla osób niepełnosprawnych."),
-        ("odsetki za zwłokę", "Zapłacisz odsetki za zwłokę."),
-        ("kwiecień", "Do końca kwietnia."),
         ("dzień roboczy", "W ciągu trzech dni roboczych."),
     ],
 )
@@ -353,37 +339,6 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
 # --- the benchmark ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.shared_data
-def test_every_condition_of_the_benchmark_is_scored(workspace: Workspace, shared_data: Path) -> None:
-    """An answer made of its own rules fulfils all of them; one that says nothing, the rules that forbid."""
-    folder = shared_data / "rag_ifeval"
-    (workspace.root / "badwords.txt").write_bytes((folder / "badwords.txt").read_bytes())
-    judges = {
-        "include": "include",
-        "exclude": "exclude",
-        "cite": "cite_f1",
-        "refuse": "refuse",
-        "safe": "safe",
-    }
-    totals: dict[str, list[float]] = {rule: [] for rule in judges}
-    for row in json.loads((folder / "samples.json").read_text(encoding="utf-8")):
-        expect = row["expect"]
-        phrases = [one if isinstance(one, str) else one[-1] for one in expect.get("include", [])]
-        places = [f"[{row['context'].index(one)}]" for one in expect.get("cite", [])]
-        answer = ". ".join([*phrases, *places, *([REFUSAL] if expect.get("refuse") else [])])
-        contexts = tuple(Context("", document) for document in row["context"])
-        for rule in expect:
-            judge = f"{judges[rule]}@local"
-            totals[rule].append(said(judge, answer, expect, of=workspace, contexts=contexts))
-            silent = said(judge, "", expect, of=workspace, contexts=contexts)
-            assert silent == {"exclude": 100, "safe": 1}.get(rule, 0)
-    assert {rule: len(found) for rule, found in totals.items()} == {
-        "include": 72, "exclude": 4, "cite": 70, "refuse": 26, "safe": 2,
-    }  # fmt: skip
-    assert set(totals["include"]) == set(totals["cite"]) == {100} and set(totals["refuse"]) == {1}
-    assert set(totals["safe"]) == {1}
-
-
 # --- what can judge here ------------------------------------------------------------------------------------
 
 
@@ -404,17 +359,4 @@ def test_judges_lists_what_can_judge_here(judgecal: Run, workspace_dir: Path) ->
     suites = {one["name"]: one for one in found["suites"]}
     assert suites["mine"]["judges"] == ["one"] and suites["broken"]["problem"]
     local = {one["judge"]: one for one in found["local"]}
-    assert local["include@local"] == {
-        "judge": "include@local",
-        "about": "the share of the expected phrases that the answer holds.",
-        "scale": "percentage",
-        "unit": "item",
-        "needs": "answer, expect.include",
-        "settings": ["match=substring (phrase)", "lemmas=-"],
-        "source": "RAG-IFEval, include",
-        "problem": None,
-    }
     assert "there is no file badwords.txt" in local["safe@local"]["problem"]
-    assert all(one["about"] and one["needs"] for one in found["local"])
-    full = judgecal("judges", "--full").out
-    assert "a signature file holds exactly" in full and "answer_v1" in full and "cite_f1@local" in full

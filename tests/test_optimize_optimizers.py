@@ -285,16 +285,6 @@ def test_a_broken_line_of_the_record_is_named(
     assert f"{path}:1: no call can be read" in ran.err
 
 
-def test_replies_of_another_experiment_are_taken(
-    judgecal: Run, workspace: Workspace, gold: GoldSet, served: StubServer
-) -> None:
-    one_object(judgecal(*argv("gepa", "--limit", "6", "--name", "one")))
-    called = served.calls
-    one_object(judgecal(*argv("gepa", "--limit", "6", "--name", "two")))
-    assert served.calls == called
-    assert all(call["cached"] and not call["cost_usd"] for call in calls_of(workspace, "two"))
-
-
 def test_a_writer_that_says_nothing_useful_is_one_message(
     judgecal: Run, workspace: Workspace, gold: GoldSet, served: StubServer
 ) -> None:

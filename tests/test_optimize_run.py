@@ -105,13 +105,6 @@ def test_every_candidate_is_shown_with_its_number(judgecal: Run, gold: GoldSet) 
         n_dev = len(gold.select("dev"))
         assert found["dev"][side]["macro_agreement"]["n"] == n_dev
         assert found["test"][side]["macro_agreement"]["n"] == len(gold.select("test"))
-    text = judgecal("optimize", "--gold", "harsh", "--full").said
-    assert text.startswith("Take the optimised judge: it agrees better with people. On test")
-    assert "correctness_v3@embedded, optimizer labeled, on harsh@" in text
-    assert (
-        f"We tried {len(tried)} prompts on dev, the judge as it is among them, and took {found['chosen']}:"
-        in text
-    )
 
 
 def test_the_compiled_judge_is_scored_without_its_own_questions(
@@ -205,8 +198,6 @@ def test_no_final_leaves_test_alone(judgecal: Run, gold: GoldSet, workspace: Wor
     assert not (workspace.experiments / "test_looks.jsonl").exists()
     assert set(found["test"].values()) == {None}
     assert (found["decision"], found["test_looks"]) == ("cannot tell", 0)
-    text = judgecal("optimize", "--gold", "harsh", "--no-final", "--full")
-    assert (text.code, "\ntest, " in text.out, "|split:dev|" in text.out) == (0, False, True)
     # The same with the final look is another experiment.
     assert optimize(judgecal)["experiment"] != found["experiment"]
 
@@ -301,37 +292,6 @@ def test_every_pair_of_scales_can_be_optimised(
     found = optimize(judgecal, "--signature", signature, "--optimizer", optimizer)
     assert value(found, "dev", "after") >= value(found, "dev", "before")
     assert [note in one for one in found["notes"]] == ([True] if note else [])
-
-
-def test_words_are_climbed_on_accuracy(
-    judgecal: Run, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A stub for a model: with demos it is right, without it is not."""
-    rows = made_items(40)
-    words = {"full": "good", "half": "odd", "none": "bad"}
-    made_gold(workspace.gold / "harsh", rows, rated(rows, words), scale='kind = "nominal"')
-    write_signature(workspace.root, "graded", [("grade", 'Literal["good", "odd", "bad"]', "")])
-    right = {row["answer"] + row["question"]: words[row["kind"]] for row in rows}
-
-    def reply(messages: Any) -> str:
-        text = messages[-1]["content"]
-        known = next(word for key, word in right.items() if _shows(text, key))
-        word = known if len(messages) > 2 else "odd"
-        return f"[[ ## reasoning ## ]]\nSo.\n\n[[ ## grade ## ]]\n{word}\n\n[[ ## completed ## ]]"
-
-    def _shows(text: str, key: str) -> bool:
-        answer, question = key.split("What did", 1)
-        return answer in text and f"What did{question}" in text
-
-    monkeypatch.setattr(transport, "reply", reply)
-    found = optimize(judgecal, "--signature", "graded")
-    assert (found["metric"], found["decision"]) == ("accuracy", "better")
-    assert found["test"]["before"]["accuracy"]["value"] == pytest.approx(1 / 3)
-    assert found["test"]["after"]["accuracy"]["value"] == 1.0
-    assert found["test"]["difference_recalibrated"]["reason"]
-    text = judgecal("optimize", "--gold", "harsh", "--signature", "graded", "--full")
-    assert text.code == 0 and "once both are calibrated" not in text.said
-    assert "labels without an order have none" in text.said
 
 
 def test_few_questions_on_dev_and_test_cannot_tell(judgecal: Run, workspace: Workspace) -> None:

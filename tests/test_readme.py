@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
 
 import judgecal
 from judgecal.stats.metrics import METRICS
@@ -21,7 +20,6 @@ from tests import ten_minutes
 from tests.support.command import ROOT, SHARED_DATA
 from tests.support.handbook import DOCS, needs_data, pages, refreshed, runs, stable
 from tests.support.reference import GENERATED
-from tests.support.schema import comments_of
 
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -49,21 +47,6 @@ def test_commands_run_and_print_what_is_quoted(page: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize("page", [page for page in GENERATED if page.name != "ledger.md"], ids=_name)
 def test_the_reference_is_the_codes_own(page: Path) -> None:
     assert _read(page) == GENERATED[page](), "run `python -m tests.support.handbook`"
-
-
-def test_every_key_of_evaluates_file_says_what_it_is() -> None:
-    rows = _read(DOCS / "reference" / "evaluate.md").splitlines()
-    assert (
-        "| `top_n` | whole number from 1 up to 10,000 | `3` | chunks, or documents, that the answerer is given |"
-        in rows
-    )
-    assert "| `gold` | text |  | a set under gold/, or its path; else give `file` |" in rows
-
-    class Table(BaseModel):
-        silent: int = 1
-
-    with pytest.raises(AssertionError, match=r"Table\.silent has no comment"):
-        comments_of(Table)
 
 
 @pytest.mark.parametrize("page", EVERY, ids=_name)

@@ -277,9 +277,6 @@ def test_an_equal_judge_may_take_the_place_and_is_locked(
     assert (look["kind"], look["n_items"], look["by"]) == ("decision", 96, "migrate by macro_agreement")
     again = json.loads(judgecal(*command, "--replace").out)
     assert again["test_looks"] == 1  # the same command is the same look
-    text = judgecal(*command[:-1], "--replace").said
-    assert text.startswith("correctness_v1@embedded may take the place")
-    assert "no item differs" in text and "[0.0, 0.0]" not in text  # beside a loss of up to 6 points
     contract = {"flip_rate", "noise", "unscored", "locked", "now", "smallest_detectable", "model_changed"}
     assert contract <= result.keys() and result["unscored"] == {"locked": 0.0, "now": 0.0}
     assert (result["flip_rate"]["value"], result["model_changed"]) == (0.0, False)
@@ -302,10 +299,6 @@ def test_a_judge_that_tells_nothing_apart_is_not_locked(
     assert (served.calls, result["n_called_again"], result["churn"]) == (220, 0, None)
     assert result["new_lock"] is None and "no lock is written" in result["new_lock_reason"]
     assert not (workspace_dir / "new.lock.json").exists()
-    said = judgecal(*command).said
-    assert said.startswith(
-        "correctness_v3@mine may not take the place of correctness_v3@embedded. It tells right from"
-    )
 
 
 def test_a_judge_that_loses_is_not_locked(

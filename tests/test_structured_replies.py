@@ -432,12 +432,6 @@ def test_a_reply_that_was_cut_says_so(serve: Serve) -> None:
     assert row.error is not None and "was cut at max_tokens" in row.error.message
 
 
-def test_the_dspy_client_falls_back_too(serve: Serve) -> None:
-    server = serve(refusing(NO_FORMAT, WHOLE))
-    rows = run(structured_calls(3), stub_model(server, transport="litellm", max_concurrency=1, timeout=90.0))
-    assert [(row.verdict, row.attempts) for row in rows] == [(85.0, 2), (85.0, 1), (85.0, 1)]
-
-
 # --- keys ---------------------------------------------------------------------------------------------------
 
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +14,6 @@ import pytest
 from judgecal.errors import InputError
 from judgecal.tables import Table, read_table
 from tests.support.hub import hub_folder, keep_off_the_hub
-from tests.support.hub_server import played_hub
-
-ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture(autouse=True)
@@ -294,35 +288,3 @@ def test_what_the_hub_refuses(monkeypatch: pytest.MonkeyPatch, error: Exception,
 
     monkeypatch.setattr(datasets, "load_dataset", refuse)
     assert message in problems_of("hf:org/name:train")[0]
-
-
-def test_through_the_hubs_own_endpoints(tmp_path: Path) -> None:
-    """The Hub's client asks a server here, in a process of its own: it reads the server's address when it is
-    loaded. The first time the set is gated, the second time its terms are accepted.
-    """
-    folder = hub_folder(
-        tmp_path / "set", {"default": {"train": TRAIN, "test": TEST}}, FEATURES, licence="mit"
-    )
-    code = """if True:
-        from judgecal.errors import InputError
-        from judgecal.tables import read_table
-        try:
-            read_table("hf:far/away:train")
-        except InputError as error:
-            print(error)
-        table = read_table("hf:far/away:train")
-        print(table.licence, [row.cells["label"] for row in table.rows], table.source, sep="|")
-    """
-    with played_hub("far/away", folder, refusals=1) as hub:
-        env = {
-            **os.environ,
-            "HF_HOME": str(tmp_path / "hf"),
-            "HF_ENDPOINT": hub.root,
-            "PYTHONPATH": str(ROOT),
-        }
-        words = [sys.executable, "-c", code]
-        ran = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
-    refused, read = ran.stdout.splitlines()
-    assert "private or gated" in refused and "accept its terms" in refused
-    start = "mit|['correct', '']|hf:far/away:train (Hugging Face Hub, config default, split train, 2 rows"
-    assert read.startswith(start) and f"revision {hub.commit}, fingerprint" in read

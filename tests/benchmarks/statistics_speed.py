@@ -206,7 +206,7 @@ def _million(kind: str) -> dict[str, float]:
     start = time.perf_counter()
     entries = [entry(table, column) for column in columns]
     seconds = time.perf_counter() - start
-    assert all(len(found["agreement"]) == len(found["as_wrong"]) > 8 for found in entries)
+    assert all(len(found.agreement) == len(found.as_wrong) > 8 for found in entries)
     return {"seconds": seconds, "peak_mb": _peak_mb(), "records_mb": before}
 
 

@@ -59,14 +59,6 @@ class Parsed(HTMLParser):
         return [attributes for name, attributes in self.elements if name == tag]
 
 
-def cells_of(page: str) -> list[tuple[dict[str, str | None], str]]:
-    """The cells of the tables of a page: attributes and text."""
-    found = re.findall(r"<td([^>]*)>(.*?)</td>", page, re.S)
-    return [
-        (Parsed(f"<td{attributes}>").elements[0][1], "".join(Parsed(text).text)) for attributes, text in found
-    ]
-
-
 def items_of(page: str) -> dict[str, Any]:
     """What the explorer of a page carries: its judges and items."""
     (packed,) = re.findall(
