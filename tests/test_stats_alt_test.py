@@ -146,20 +146,6 @@ def test_missing_labels_are_counted() -> None:
     assert found.n_items == {"h0": 56, "h1": 57, "h2": 57}
 
 
-def test_the_order_of_humans_and_items_and_the_words_do_not_matter() -> None:
-    humans, judge = made_up(60, 4, seed=1)
-    before = alt_test(humans, judge, scale="nominal", epsilon=0.1)
-    word = {0: "w", 1: "a", 2: "q", 3: "b"}
-    turned = {
-        name: {item: word[label] for item, label in reversed(humans[name].items())}
-        for name in reversed(humans)
-    }
-    after = alt_test(turned, {i: word[y] for i, y in judge.items()}, scale="nominal", epsilon=0.1)
-    assert after.p_values == pytest.approx(before.p_values) and list(after.p_values) == list(humans)[::-1]
-    assert set(after.rejected) == set(before.rejected)
-    assert after.advantage_probability == pytest.approx(before.advantage_probability)
-
-
 def test_items_of_one_question_are_no_new_evidence() -> None:
     """Every item twice, in one group with its copy: the p values are those of the single items."""
     humans, judge = made_up(60, seed=2)

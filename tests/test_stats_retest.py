@@ -130,20 +130,6 @@ def test_one_repeat_is_refused(rows: list[object]) -> None:
         repeatability(rows, scale="binary")
 
 
-def test_the_order_of_repeats_and_items_means_nothing() -> None:
-    rows, _ = golden_case()
-    groups = [f"q{i // 2}" for i in range(len(rows))]
-    scale = Scale.parse("ordinal:0:10", pass_at=6)
-    first = repeatability(rows, scale=scale, groups=groups)
-    order = np.random.default_rng(0).permutation(len(rows))
-    shuffled = [rows[i][::-1] for i in order]
-    second = repeatability(shuffled, scale=scale, groups=[groups[i] for i in order])
-    for name, one in first.estimates.items():
-        other = second.estimates[name]
-        assert (one.value, one.low, one.high) == pytest.approx((other.value, other.low, other.high)), name
-    assert first.run_sd == pytest.approx(second.run_sd)
-
-
 def test_labels_decide_what_the_noise_is_of() -> None:
     # Every verdict is 10 above or 10 below its label: the agreement is 0.9 each time, the verdict is not.
     rng = np.random.default_rng(1)
