@@ -118,7 +118,6 @@ def test_an_entry_and_what_explains_it(gold: GoldSet) -> None:
     plain = entry(table, column).as_json()
     assert {key: value for key, value in found.as_json().items() if key in plain} == plain
     mapped = table.calibrated(column)[:, 0].tolist()
-    assert found.limits_of_agreement["bias"].value == pytest.approx(np.mean(mapped) - 50)
     # Two raters who always agree: the judge is as close only where it says the same once calibrated.
     human = alt_test_entry(table, column)
     assert human.winning_rate == {"0.2": 0.0, "0.15": 0.0, "0.1": 0.0}
@@ -192,8 +191,6 @@ def test_labels_and_verdicts_meet_on_one_scale(
     table, column = judged(gold, [[verdict] for verdict in verdicts] * 12, judge)
     human = alt_test_entry(table, column)
     assert (human.advantage_probability, human.winning_rate["0.1"]) == (1.0, 1.0)
-    found = judge_entry(table, column)
-    assert (found.limits_of_agreement is not None) == (gold.scale.kind in ("percentage", "ordinal"))
 
 
 def two_raters(workspace: Workspace, scale: str, labels: Sequence[Label]) -> GoldSet:

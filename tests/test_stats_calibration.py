@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from judgecal.stats import (
     calibrated_difference,
     compare,
     compare_paired,
-    cross_fitted,
+    cross_fit,
     fit_calibration,
 )
 from judgecal.stats.calibration import best_cuts, calibrated
@@ -34,6 +35,12 @@ def _no_warnings() -> object:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         yield
+
+
+def cross_fitted(*args: Any, **options: Any) -> Any:
+    """The verdicts through the maps; None where there are none."""
+    fit = cross_fit(*args, **options)
+    return None if fit is None else fit.verdicts
 
 
 def macro(gold: object, verdicts: object, scale: str) -> float:

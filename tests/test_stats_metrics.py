@@ -7,7 +7,6 @@ import warnings
 import numpy as np
 import pytest
 from scipy.stats import kendalltau, somersd
-from scipy.stats import t as student
 from sklearn.metrics import brier_score_loss, roc_auc_score
 
 from judgecal.errors import InputError
@@ -19,7 +18,6 @@ from judgecal.stats import (
     columns_of,
     digits_of,
     leading_metric,
-    limits_of_agreement,
     metric_facts,
     metrics_of,
     rows_of,
@@ -33,7 +31,6 @@ SYMMETRIC = (
     "concordance",
     "f1",
     "gwet_ac1",
-    "gwet_ac2",
     "icc_2_1",
     "kappa",
     "kappa_quadratic",
@@ -123,7 +120,7 @@ def test_at_the_pass_mark() -> None:
 def test_labels_between_the_categories_have_no_pi_but_an_alpha() -> None:
     # The median of two ratings; ranks need no categories.
     found = agreement([0.5, 1, 4, 3], [0, 1, 4, 3], scale="ordinal:0:4")
-    for name in ("scott_pi", "gwet_ac1", "gwet_ac2", "kappa"):
+    for name in ("scott_pi", "gwet_ac1", "kappa"):
         assert (
             found[name].value is None
             and found[name].reason
@@ -289,49 +286,6 @@ def test_columns_of_the_short_table_lead_with_what_ranks(scale: Scale, columns: 
     assert columns_of(metrics_of(scale), scale) == columns
     assert leading_metric(scale) == columns[0]
     assert set(columns) <= set(rows_of(metrics_of(scale)))
-
-
-def test_limits_of_agreement_count_and_have_intervals() -> None:
-    gold, judge = sample("percentage", 60, seed=13)
-    judge[3] = None
-    groups = np.repeat(np.arange(30), 2).tolist()
-    found = limits_of_agreement(gold, judge, scale="percentage", groups=groups)
-    bias = agreement(gold, judge, scale="percentage", groups=groups, metrics=["bias"])["bias"]
-    assert found["bias"] == bias
-    for limit in (found["lower"], found["upper"]):
-        assert (limit.n, limit.n_expected, limit.n_unscored, limit.n_groups) == (59, 60, 1, 30)
-        assert limit.low is not None and limit.value is not None and limit.high is not None
-        assert limit.low < limit.value < limit.high
-    # The limit without each group, and t on 2 * 29 / (k - 1) degrees of freedom, k their kurtosis times 31 /
-    # 29.
-    known = [i for i in range(60) if judge[i] is not None]
-    difference = {i: float(str(judge[i])) - float(str(gold[i])) for i in known}
-    left_out = []
-    for group in range(30):
-        rest = [value for i, value in difference.items() if groups[i] != group]
-        left_out.append(np.mean(rest) + 1.96 * np.std(rest, ddof=1))
-    apart = np.array(left_out) - np.mean(left_out)
-    se = float(np.sqrt(31 / 29 * 29 / 30 * np.sum(apart**2)))  # nothing ends it: (G + 1) / (G - 1) more
-    df = 58 / (30 * np.sum(apart**4) / np.sum(apart**2) ** 2 * 31 / 29 - 1)
-    high, value = found["upper"].high, found["upper"].value
-    assert 2 < df < 29 and found["upper"].method == f"jackknife by group, t({df:.3g})"
-    assert (
-        high is not None and value is not None and high - value == pytest.approx(student.ppf(0.975, df) * se)
-    )
-    wider = limits_of_agreement(gold, judge, scale="percentage", groups=groups, level=0.99)["lower"]
-    assert wider.low is not None and found["lower"].low is not None and wider.low < found["lower"].low
-    assert wider.value == found["lower"].value
-
-
-def test_limits_of_agreement_that_there_are_not() -> None:
-    none = limits_of_agreement([1, 2], [None, None], scale="percentage")
-    assert none["lower"].value is None and none["lower"].reason and none["lower"].n_unscored == 2
-    one = limits_of_agreement([1, 2], [3, None], scale="percentage")
-    assert one["bias"].value == 2.0 and one["lower"].reason == "fewer than two scored pairs"
-    same = limits_of_agreement(list(range(12)), list(range(1, 13)), scale="percentage")["upper"]
-    assert same.value == pytest.approx(1.0) and same.low is None and same.reason
-    with pytest.raises(InputError, match="need a scale with grades"):
-        limits_of_agreement([1, 0], [1, 0], scale="binary")
 
 
 @pytest.mark.parametrize("metric", ["kendall", "mcc"])

@@ -10,7 +10,7 @@ from judgecal.experiment.agreement import refuse_unequal
 from judgecal.experiment.agreement_table import drawing_weights
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.records import Item
-from judgecal.stats import agreement, best_constant, compare, cross_fitted
+from judgecal.stats import agreement, best_constant, compare, cross_fit
 from judgecal.stats.simultaneous import losses_against_best
 
 MEANS = (
@@ -98,11 +98,11 @@ def test_the_map_is_fitted_on_what_items_stand_for() -> None:
     gold = [0.0, 100.0] * 20 + [100.0, 0.0] * 30
     said = [20.0, 80.0] * 50
     weights = np.array([9.0] * 40 + [1.0] * 60)
-    mapped = cross_fitted(gold, said, scale="percentage", weights=weights / weights.mean())
-    plain = cross_fitted(gold, said, scale="percentage")
+    mapped = cross_fit(gold, said, scale="percentage", weights=weights / weights.mean())
+    plain = cross_fit(gold, said, scale="percentage")
     assert mapped is not None and plain is not None
-    assert mapped[:2].tolist() == [[0.0], [100.0]]
-    assert len(np.unique(plain)) == 1  # a map never falls: unweighted it is a constant
+    assert mapped.verdicts[:2].tolist() == [[0.0], [100.0]]
+    assert len(np.unique(plain.verdicts)) == 1  # a map never falls: unweighted it is a constant
 
 
 @pytest.fixture

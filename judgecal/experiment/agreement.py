@@ -22,7 +22,7 @@ from judgecal.goldset import GoldSet
 from judgecal.judges import JudgeName
 from judgecal.records import ORDERS, PAIR_UNIT, PREFERS_A, TIE, Estimate, Item, Judgement
 from judgecal.scale import Label, Scale, common_scale
-from judgecal.stats import best_constant, leading_metric, limits_of_agreement
+from judgecal.stats import best_constant, leading_metric
 from judgecal.stats.intervals import mean_estimate
 from judgecal.stats.retest import repeatability
 from judgecal.stats.sample import Floats, Labels
@@ -167,8 +167,6 @@ def judge_entry(table: AgreementTable, column: Verdicts) -> JudgeEntry:
     fields |= pair_fields(table, column)
     if table.weights is not None:
         return JudgeEntry(**fields)
-    if people.graded:
-        fields["limits_of_agreement"] = limits_of_agreement(table.labels, verdicts, **shared)
     if table.repeats > 1:
         again = repeatability(verdicts, gold_labels=table.labels, seed=table.seed, **shared)
         rows = _rows_of(table, column)

@@ -16,7 +16,6 @@ from judgecal.experiment.agreement import StoredExperiment, verdict_notes
 from judgecal.experiment.agreement_table import Verdicts
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment
 from judgecal.experiment.looks import Look, foresee_look, look_at_test, looks_so_far, seen_judges
-from judgecal.experiment.losses import prompt_model_grid
 from judgecal.experiment.result import GoldSummary
 from judgecal.experiment.stored import Unread, unread_of
 from judgecal.experiment.summary import gold_config, run_line, summary_of_gold
@@ -25,7 +24,6 @@ from judgecal.stats import (
     PLANNED_DISCORDANCE,
     POWER,
     Comparison,
-    Interaction,
     compare_all,
     leading_metric,
     metric_facts,
@@ -64,20 +62,11 @@ class CompareResult(Result):
     reused: bool  # whether the test labels had served a decision before
     notes: tuple[str, ...]  # what else the reader must know, a sentence each without its full stop
     run_line: str
-    # of prompt and model, where the judges make a whole grid
-    interaction: Interaction | None = field(default=None, metadata={"json": False})
     unread: Unread | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The contract's object: flat for two judges, with `pairs` for more."""
         plain = {**Result.as_json(self), "planning": {"power": POWER, "discordance": PLANNED_DISCORDANCE}}
-        if self.interaction is not None:
-            names = ("deviation", "p_adjusted")
-            cells = [
-                {"signature": cell.row, "model": cell.column, **{name: getattr(cell, name) for name in names}}
-                for cell in self.interaction.cells
-            ]
-            plain["interaction"] = {**as_plain(self.interaction), "cells": cells}
         pairs = []
         for (a, b), compared in self.pairs.items():
             pair = {**as_plain(compared), "a": a, "b": b, "a_value": compared.a, "b_value": compared.b}
@@ -90,7 +79,7 @@ class CompareResult(Result):
     def as_stored(self) -> dict[str, Any]:
         """All of it, as `summary.json` holds it and `Experiment.read_summary` reads it."""
         pairs = [{"a": a, "b": b, "comparison": compared} for (a, b), compared in self.pairs.items()]
-        return {**as_plain(self), "pairs": pairs, "interaction": self.interaction}
+        return {**as_plain(self), "pairs": pairs}
 
 
 def draws(level: float, n_judges: int) -> int:
@@ -165,7 +154,6 @@ class CompareRun:
         notes += [*stored.notes, *table.drawn_notes, *verdict_notes(gold.scale, columns)]
         most = dataclasses.replace(table, repeats=max(self._repeats(column) for column in columns))
         extra = {"experiment": slug, "metric": metric}
-        prompted = [column for column in columns if column.cell is not None]
         result = CompareResult(
             experiment=experiment.slug,
             compared_from=slug,
@@ -178,7 +166,6 @@ class CompareRun:
             reused=bool(look and look.reused),
             notes=tuple(notes),
             run_line=run_line(most, stored.split, names, extra),
-            interaction=prompt_model_grid(table, prompted, metric).tested,
             unread=unread_of(dataclasses.replace(stored, judges=columns, floor=())),
         )
         experiment.write_summary(result.as_stored())

@@ -21,7 +21,7 @@ from judgecal.goldset import GoldSet
 from judgecal.judges import GivenFunction, Judge, judge_named
 from judgecal.records import PAIR_UNIT, Judgement, Result
 from judgecal.scale import Label, Scale
-from judgecal.stats import Agreement, Comparison, cross_fitted, leading_metric, metric_facts
+from judgecal.stats import Agreement, Comparison, cross_fit, leading_metric, metric_facts
 from judgecal.stats import agreement as agreement_of_arrays
 from judgecal.stats import compare as compare_arrays
 from judgecal.stats.sample import Floats, Unscored, as_scale, as_sequence
@@ -200,11 +200,11 @@ def agreement(
     shared = {**both, "level": level, "seed": seed}
     found = agreement_of_arrays(labels, verdicts, metrics=metrics, unscored=unscored, **shared)
     leading = leading_metric(people)
-    mapped = cross_fitted(labels, verdicts, **both) if metric_facts(leading).calibrated else None
-    deciding = shared if mapped is None else {**shared, "judge_scale": None}
-    decided = verdicts if mapped is None else mapped
+    fit = cross_fit(labels, verdicts, **both) if metric_facts(leading).calibrated else None
+    deciding = shared if fit is None else {**shared, "judge_scale": None}
+    decided = verdicts if fit is None else fit.verdicts
     decides = agreement_of_arrays(labels, decided, metrics=[leading], unscored="wrong", **deciding)
-    return Agreement(found, metric=leading, decides=decides[leading], calibrated=mapped is not None)
+    return Agreement(found, metric=leading, decides=decides[leading], calibrated=fit is not None)
 
 
 def _scale_given(who: str, scale: Scale | str | None) -> Scale | str:

@@ -14,7 +14,7 @@ from judgecal.experiment.agreement_table import AgreementTable, Matrix, Verdicts
 from judgecal.experiment.people import first_verdicts, peer_ratings
 from judgecal.records import Estimate, Judgement
 from judgecal.scale import Label
-from judgecal.stats import Interaction, compare_paired, interaction
+from judgecal.stats import compare_paired
 from judgecal.stats.calibration import CrossFit, DecidingVerdicts, cross_fit
 from judgecal.stats.metrics import metric_facts
 from judgecal.stats.paired import PairedDifference
@@ -86,10 +86,9 @@ class PromptModel:
 
 @dataclass(frozen=True, slots=True)
 class PromptModelGrid:
-    """The judges as prompt x model; `tested` is the interaction test, None where none was made."""
+    """The judges as prompt x model."""
 
     cells: tuple[PromptModel, ...]
-    tested: Interaction | None = None
 
     @property
     def prompts(self) -> list[str]:
@@ -100,11 +99,6 @@ class PromptModelGrid:
     def models(self) -> list[str]:
         """In the order of the judges."""
         return list(dict.fromkeys(cell.model for cell in self.cells))
-
-    @property
-    def whole(self) -> bool:
-        """Whether every prompt was asked of every model."""
-        return len({(cell.prompt, cell.model) for cell in self.cells}) == len(self.prompts) * len(self.models)
 
 
 def judge_losses(
@@ -216,29 +210,8 @@ def _decided(paired: PairedDifference, metric: str) -> Estimate:
     return dataclasses.replace(paired.difference, low=None, high=None, method="", reason=thin)
 
 
-def prompt_model_grid(
-    table: AgreementTable, columns: Sequence[Verdicts], metric: str, *, test: bool = True
-) -> PromptModelGrid:
-    """The judges as prompt x model.
-
-    The interaction is tested where the grid is whole and at least 2 x 2; `test`: whether they have values to
-    test.
-    """
-    cells = tuple(PromptModel(column.judge, *(column.cell or ("", column.judge))) for column in columns)
-    grid = PromptModelGrid(cells)
-    small = len(grid.prompts) < 2 or len(grid.models) < 2 or not grid.whole
-    if small or not test or table.weights is not None:
-        return grid
-    placed = {(cell.prompt, cell.model): judge for cell, judge in zip(cells, columns, strict=True)}
-    once = table.deciding(placed)
-    shared: dict[str, Any] = {"scale": table.gold.scale, "groups": table.groups}
-    tested = interaction(
-        table.labels,
-        once.verdicts,
-        scales=once.scales,
-        metric=metric,
-        level=table.level,
-        seed=table.seed,
-        **shared,
+def prompt_model_grid(columns: Sequence[Verdicts]) -> PromptModelGrid:
+    """The judges as prompt x model."""
+    return PromptModelGrid(
+        tuple(PromptModel(column.judge, *(column.cell or ("", column.judge))) for column in columns)
     )
-    return dataclasses.replace(grid, tested=tested)

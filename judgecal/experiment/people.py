@@ -20,7 +20,7 @@ from judgecal.experiment.verdicts import Cut
 from judgecal.goldset import GoldCheck, GoldSet, check_set
 from judgecal.records import Estimate, Item, Judgement, Result
 from judgecal.scale import Label, Scale, onto
-from judgecal.stats import agreement, cross_fitted, reliability, winning_rates
+from judgecal.stats import agreement, cross_fit, reliability, winning_rates
 from judgecal.stats.stand_in import StandIn, beside, stand_in
 from judgecal.workspace import Workspace
 
@@ -143,7 +143,7 @@ def alt_test_entry(table: AgreementTable, column: Verdicts) -> AltTestEntry:
     """
     items, people, given = _items(table), table.gold.scale, first_verdicts(table, column)
     groups = {item_id: item.group for item_id, item in items.items()}
-    mapped = cross_fitted(
+    fit = cross_fit(
         [table.gold.labels.get(str(item_id)) for item_id in given],
         list(given.values()),
         scale=people,
@@ -151,9 +151,10 @@ def alt_test_entry(table: AgreementTable, column: Verdicts) -> AltTestEntry:
         groups=[groups[item_id] for item_id in given],
     )
     verdicts: dict[Hashable, Label | None] = given
-    if mapped is not None:
-        verdicts = {item_id: verdict for item_id, (verdict,) in zip(given, as_lists(mapped), strict=True)}
-    scale, human, judged = _on_one_scale(people, column.scale if mapped is None else people)
+    if fit is not None:
+        mapped = as_lists(fit.verdicts)
+        verdicts = {item_id: verdict for item_id, (verdict,) in zip(given, mapped, strict=True)}
+    scale, human, judged = _on_one_scale(people, column.scale if fit is None else people)
     rates = winning_rates(
         {
             rater: {item_id: human(label) for item_id, label in labels.items()}

@@ -106,7 +106,6 @@ class JudgeEntry(Entry):
         None  # the leading metric with unscored items as right; None without any
     )
     retest: Retest | None = None  # of its repeats; None where there are none
-    limits_of_agreement: dict[str, Estimate] | None = None  # `bias`, `lower`, `upper` of graded labels
     stand_in: StandIn | None = None  # beside each rater, both against the others; None with fewer than two
     alt_test: AltTestEntry | None = None  # the alternative annotator test; None likewise
     # Pearson's r, Spearman's rho and Lin's concordance with the mean of each item's raters, where the gold

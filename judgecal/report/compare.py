@@ -18,7 +18,7 @@ from judgecal.report.document import Cell, Document, Grid, Paragraph, Section, s
 from judgecal.report.explorer import judged_explorer
 from judgecal.report.judges import ladder_on
 from judgecal.report.judges_headline import naming_unread, raters_in_words, unread_headline
-from judgecal.report.numbers import DASH, count, difference, p_value, percent, points
+from judgecal.report.numbers import DASH, count, p_value, percent, points
 from judgecal.report.wording import OWN_LABELS, fitting, in_a_row, sentence, sentences
 from judgecal.stats import PLANNED_DISCORDANCE, POWER, Comparison
 from judgecal.stats.metrics import amount_of, metric_facts
@@ -242,7 +242,7 @@ def _amount(size: float | None, result: CompareResult) -> str:
 
 
 def _notes(result: CompareResult) -> tuple[str, ...]:
-    pairs, grid = list(result.pairs.values()), result.interaction
+    pairs = list(result.pairs.values())
     least, strata = pairs[0].smallest_detectable, pairs[0].strata
     counts = ", ".join(f"{stratum.name} {count(stratum.n)}" for stratum in strata)
     made = dict.fromkeys(
@@ -260,12 +260,6 @@ def _notes(result: CompareResult) -> tuple[str, ...]:
         bool(strata) and f"{result.metric} is the mean over groups of labels: {counts}.",
         (f"{why}." for why in driven_in_words((*two, pair.strata) for two, pair in result.pairs.items())),
         (f"Paired on the same items: {how}." for how in made),
-        grid is not None and f"Prompt x model: {grid.why}.",
-        (
-            f"{cell.row}@{cell.column}: {difference(Estimate(cell.deviation))} compared with what its "
-            f"prompt and its model do alone, p {p_value(cell.p_adjusted)}"
-            for cell in (grid.cells[:_NAMED] if grid is not None and grid.p_value is not None else ())
-        ),
         map(sentence, result.notes),
         f"Decisions taken on the test labels of {result.gold.set} so far: {result.test_looks}.",
     )

@@ -550,17 +550,12 @@ def _grid(decision: Evidence) -> Section:
         [prompt, *(Cell(plain(value := by_cell.get((prompt, model))), heat=value) for model in grid.models)]
         for prompt in grid.prompts
     ]
-    if grid.tested is not None:
-        tested = f"Interaction test: {grid.tested.why}."
-    elif grid.prompts == [""]:
-        recorded = "These judgements were recorded elsewhere, so we do not know their prompts"
-        tested = f"{recorded} and cannot test an interaction."
-    else:
-        tested = "No interaction test: that takes two prompts and two models at least, in every pair."
     caption = (
         "Choose prompt and model together: a prompt that fits one model may not fit another, and a "
-        f"newer model may do worse. {tested}"
+        "newer model may do worse."
     )
+    if grid.prompts == [""]:
+        caption += " These judgements were recorded elsewhere, so we do not know their prompts."
     return section(
         "pairs",
         "Prompt and model",

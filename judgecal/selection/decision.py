@@ -601,7 +601,7 @@ def decide_on_judges(
         losses=losses,
         measured=measured,
         pick=pick,
-        grid=prompt_model_grid(table, columns, metric, test=pick is not None),
+        grid=prompt_model_grid(columns),
         shapes=tuple(judge_shape(*of_judge) for of_judge in zip(tables, columns, strict=True)),
         parted=parted_items(whole, columns, chosen_on),
         alike=same_raw_verdicts(columns),

@@ -1,11 +1,11 @@
 """Arrays in, Estimates out: agreement, its intervals, comparison of judges, calibration."""
 
-from judgecal.stats.agreement import Agreement, Estimates, agreement, limits_of_agreement
+from judgecal.stats.agreement import Agreement, Estimates, agreement
 from judgecal.stats.calibration import (
     Calibration,
     PairedLabels,
     calibrated_difference,
-    cross_fitted,
+    cross_fit,
     cross_fitted_probabilities,
     fit_calibration,
 )
@@ -24,14 +24,14 @@ from judgecal.stats.metrics import (
 )
 from judgecal.stats.paired import PairedDifference, compare_paired
 from judgecal.stats.reliability import reliability
-from judgecal.stats.significance import PLANNED_DISCORDANCE, POWER, Interaction, interaction
+from judgecal.stats.significance import PLANNED_DISCORDANCE, POWER
 from judgecal.stats.stand_in import AltTest, alt_test, winning_rates
 
 __all__ = [
     "METRICS", "PLANNED_DISCORDANCE", "POWER", "Agreement", "AltTest", "Calibration", "Comparison",
-    "Estimates", "Interaction", "Metric", "PairedDifference", "PairedLabels", "agreement", "alt_test",
+    "Estimates", "Metric", "PairedDifference", "PairedLabels", "agreement", "alt_test",
     "best_constant", "calibrated_difference", "columns_of", "compare", "compare_all",
-    "compare_paired", "cross_fitted", "cross_fitted_probabilities",
-    "digits_of", "fit_calibration", "interaction", "leading_metric", "limits_of_agreement", "metric_facts",
+    "compare_paired", "cross_fit", "cross_fitted_probabilities",
+    "digits_of", "fit_calibration", "leading_metric", "metric_facts",
     "metric_named", "metrics_of", "reliability", "rows_of", "winning_rates",
 ]  # fmt: skip

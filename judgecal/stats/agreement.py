@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from judgecal.errors import InputError
 from judgecal.records import Estimate, Result
 from judgecal.scale import Scale
 from judgecal.stats.intervals import (
@@ -34,7 +33,6 @@ from judgecal.stats.sample import Bools, Floats, Sample, Unscored, as_scale, bui
 
 _MOST_GROUPS = 1000  # up to which each is left out in turn where values hang on the whole table of ranks
 _BLOCKS = 100  # of groups, left out in turn from there on
-_Z = 1.96  # by definition, whatever the level of the intervals
 
 
 class Estimates(dict[str, Estimate], Result):
@@ -268,24 +266,6 @@ def _with(blank: Estimate, value: float, interval: Interval, *, repeats: Bools) 
     return replace(interval.of(value, blank), method=method)
 
 
-def group_parts(metric: Metric, sample: Sample, *, at_mark: bool) -> Floats | str:
-    """What each group adds to a metric: G parts that sum to its value; or the reason why there is none.
-
-    Of a mean its linearisation, of a coefficient the jackknife's pseudo-values, divided by G.
-    """
-    terms = terms_of(metric, sample, at_mark)
-    if isinstance(terms, str):
-        return terms
-    if isinstance(terms, Means):
-        linear = linearise(terms, sample)
-        return terms.undefined if linear is None else parts_of_mean(linear)
-    found = jackknifed(terms, sample)
-    if found is None:
-        return terms.undefined
-    parts = pseudo_values(*found)
-    return parts if np.all(np.isfinite(parts)) else "undefined without one of the groups"
-
-
 def pseudo_values(value: float, without: Floats) -> Floats:
     """The jackknife's pseudo-values over G; their own bias is shared out, so that they sum to the value."""
     n_groups = len(without)
@@ -306,62 +286,3 @@ def jackknifed(statistic: Statistic, sample: Sample) -> tuple[float, Floats] | N
     if not repeats.any():
         return None
     return float(values[repeats].mean()), leave_one_out(statistic, sample.n_groups)[:, repeats].mean(axis=1)
-
-
-def limits_of_agreement(
-    gold_labels: Iterable[object],
-    judge_labels: Iterable[object],
-    *,
-    scale: Scale | str,
-    judge_scale: Scale | str | None = None,
-    groups: Iterable[Hashable] | None = None,
-    level: float = 0.95,
-) -> dict[str, Estimate]:
-    """Bland and Altman's limits: 95% of the differences verdict - label lie within them, if they are normal.
-
-    `bias` is the mean of the differences; `lower`, `upper` = bias -+ 1.96 standard deviations (n - 1), in
-    units of the common scale; over repeats taken in each and averaged, as in `agreement`, whose arguments and
-    errors these are; the scale is graded. A limit's interval is a jackknife by group. Source: Bland and
-    Altman (1986, 1999).
-    """
-    check_level(level)
-    people = as_scale(scale)
-    sample = prepare(
-        gold_labels, judge_labels, people=people, judge_scale=judge_scale, groups=groups, unscored="drop"
-    )
-    if not people.graded:
-        raise InputError(f"limits of agreement need a scale with grades, and this one is {people}")
-    bias, _ = metric_named("bias", people)
-    mean = estimate(bias, terms_of(bias, sample, False), sample, level=level, seed=0)
-    lower, upper = (_estimate_limit(_limit(sample, z), sample, level=level) for z in (-_Z, _Z))
-    return {"bias": mean, "lower": lower, "upper": upper}
-
-
-def _limit(sample: Sample, z: float) -> Totals:
-    """Mean of the differences + z standard deviations, from sums around a centre, for accuracy."""
-    difference = sample.verdicts - sample.gold[:, None]
-    centre = float(difference[sample.scored].mean()) if sample.scored.any() else 0.0
-    away = difference - centre
-    terms = np.stack([np.ones_like(away), away, away**2], axis=2)
-
-    def combine(totals: Floats) -> Floats:
-        n, total, squares = np.moveaxis(totals, -1, 0)
-        n = np.where(n > 1.5, n, np.nan)
-        variance = np.maximum(squares - total**2 / n, 0.0) / (n - 1.0)
-        return cast(Floats, centre + total / n + z * np.sqrt(variance))
-
-    return Totals.of(terms, sample, combine, undefined="fewer than two scored pairs")
-
-
-def _estimate_limit(limit: Totals, sample: Sample, *, level: float) -> Estimate:
-    values = limit.at(np.ones((1, sample.n_groups)))[0] if len(sample.gold) else np.full(1, np.nan)
-    repeats = np.isfinite(values)
-    found = _counted(sample, limit.used, repeats, level=level)
-    if not repeats.any():
-        return replace(found, reason=limit.undefined)
-    value = float(values[repeats].mean())
-    if found.n_groups < MIN_GROUPS:
-        return replace(found, value=value, reason=too_few(found.n_groups))
-    left_out = leave_one_out(limit, sample.n_groups)[:, repeats].mean(axis=1)
-    made = Made("jackknife by group", -math.inf, math.inf, sample.n_groups)
-    return jackknife_interval(value, left_out, made, level=level).of(value, found)

@@ -114,30 +114,6 @@ def fit_calibration(
     return None if not pairs.known.any() else pairs.fit(fitted_on)
 
 
-def cross_fitted(
-    gold_labels: Iterable[object],
-    judge_labels: Iterable[object],
-    *,
-    scale: Scale | str,
-    judge_scale: Scale | str | None = None,
-    groups: Iterable[Hashable] | None = None,
-    seed: int = 0,
-    weights: Floats | None = None,
-) -> Floats | None:
-    """Verdicts on the people's scale, n x R: each item's through the map that was fitted without its tenth of
-    the questions.
-
-    Two judges that differ by a strictly monotone rescaling have the same. An unscored verdict is NaN.
-    `seed` is of the parts; the others as in `agreement`, with its errors (`weights` have a mean of 1).
-
-    Returns:
-        None where there is nothing to calibrate (`mappable`), or fewer than ten questions are labelled.
-    """
-    sides: dict[str, Any] = {"scale": scale, "judge_scale": judge_scale, "groups": groups}
-    fit = cross_fit(gold_labels, judge_labels, seed=seed, weights=weights, **sides)
-    return None if fit is None else fit.verdicts
-
-
 def cross_fit(
     gold_labels: Iterable[object],
     judge_labels: Iterable[object],
@@ -148,7 +124,15 @@ def cross_fit(
     seed: int = 0,
     weights: Floats | None = None,
 ) -> CrossFit | None:
-    """The maps behind `cross_fitted`, with its arguments; None where it gives None."""
+    """The maps of a judge onto the people's scale, each fitted without a tenth of the questions.
+
+    Two judges that differ by a strictly monotone rescaling have the same verdicts through them. An unscored
+    verdict is NaN. `seed` is of the parts; the others as in `agreement`, with its errors (`weights` have a
+    mean of 1).
+
+    Returns:
+        None where there is nothing to calibrate (`mappable`), or fewer than ten questions are labelled.
+    """
     people = as_scale(scale)
     judge = people if judge_scale is None else as_scale(judge_scale)
     if not mappable(people, judge):
@@ -202,7 +186,7 @@ def calibrated(
     asked: bool = True,
     weights: Floats | None = None,
 ) -> DecidingVerdicts[_Name]:
-    """The verdicts of several judges through the maps of `cross_fitted`, or as they are where not `asked`."""
+    """The verdicts of several judges through the maps of `cross_fit`, or as they are where not `asked`."""
     before, fits = {name: scales.get(name, scale) for name in judges}, dict[_Name, CrossFit]()
     shared: dict[str, Any] = {"scale": scale, "groups": groups, "weights": weights}
     for name, rows in judges.items() if asked else ():
@@ -479,7 +463,7 @@ def cross_fitted_probabilities(
     questions.
 
     Two judges that differ by a strictly increasing rescaling have the same; all verdicts alike have the base
-    rate. An unscored verdict is NaN. Arguments and errors as in `cross_fitted`.
+    rate. An unscored verdict is NaN. Arguments and errors as in `cross_fit`.
 
     Returns:
         None where the labels are not binary, the verdicts are, or fewer than ten questions are labelled.

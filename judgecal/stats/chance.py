@@ -100,15 +100,8 @@ def gwet_ac1(sample: Sample) -> Totals | str:
     Stays high where one category is rare, and may lie far above 0 for a constant judge: never a gate alone.
     Source: Gwet (2008).
     """
-    return _gwet_of(sample, quadratic=False)
-
-
-def gwet_ac2(sample: Sample) -> Totals | str:
-    """Gwet's AC2 with quadratic weights by value, -1..1: AC1 where near misses count in part.
-
-    Source: Gwet (2014), Handbook of Inter-Rater Reliability.
-    """
-    return _gwet_of(sample, quadratic=True)
+    classes = classes_of(sample)
+    return classes.problem or gwet(codes_panel(classes), classes.values, sample)
 
 
 def mcc(sample: Sample) -> Totals | str:
@@ -139,47 +132,35 @@ def fleiss(codes: Floats, values: Floats, sample: Sample, *, undefined: str) -> 
     n x R x k places in `values`, the categories' places on the scale; NaN where missing.
     """
     return _beyond_chance(
-        codes,
-        sample,
-        np.eye(len(values)),
-        expected=lambda shares: (shares**2).sum(axis=-1),
-        undefined=undefined,
+        codes, sample, len(values), lambda shares: (shares**2).sum(axis=-1), undefined=undefined
     )
 
 
-def gwet(codes: Floats, values: Floats, sample: Sample, *, quadratic: bool) -> Totals | str:
-    """Gwet's AC1, or AC2 with quadratic weights, of a panel's category codes (see `fleiss`), -1..1.
+def gwet(codes: Floats, values: Floats, sample: Sample) -> Totals | str:
+    """Gwet's AC1 of a panel's category codes (see `fleiss`), -1..1.
 
-    Expected agreement: T / (q (q - 1)) sum p_c (1 - p_c), T the sum of all agreement weights (q for AC1).
+    Expected agreement: sum p_c (1 - p_c) / (q - 1) over the q categories.
     """
     q = len(values)
     if q < 2:
         return "one category is known: name all of the scale's"
-    weights = _disagreement(values, quadratic=quadratic)
-    weights = 1.0 - weights / weights.max()
-    factor = float(weights.sum()) / (q * (q - 1))
     return _beyond_chance(
         codes,
         sample,
-        weights,
-        expected=lambda shares: factor * (shares * (1.0 - shares)).sum(axis=-1),
+        q,
+        lambda shares: (shares * (1.0 - shares)).sum(axis=-1) / (q - 1),
         undefined="no item has two ratings",
     )
 
 
-def _gwet_of(sample: Sample, *, quadratic: bool) -> Totals | str:
-    classes = classes_of(sample)
-    return classes.problem or gwet(codes_panel(classes), classes.values, sample, quadratic=quadratic)
-
-
 def _beyond_chance(
-    codes: Floats, sample: Sample, weights: Floats, *, expected: Callable[[Floats], Floats], undefined: str
+    codes: Floats, sample: Sample, n_categories: int, expected: Callable[[Floats], Floats], *, undefined: str
 ) -> Totals:
     """(observed - expected) / (1 - expected) agreement, from sums over the items."""
-    counts = counts_of(codes, len(weights))
+    counts = counts_of(codes, n_categories)
     m = counts.sum(axis=2)
     paired = enough(codes)
-    agreeing = (counts * (counts @ weights - 1.0)).sum(axis=2) / np.where(paired, m * (m - 1.0), 1.0)
+    agreeing = (counts * (counts - 1.0)).sum(axis=2) / np.where(paired, m * (m - 1.0), 1.0)
     shares = counts / np.maximum(m, 1.0)[..., None]
     terms = np.concatenate([np.stack([paired, np.where(paired, agreeing, 0.0)], axis=2), shares], axis=2)
 

@@ -112,7 +112,7 @@ def compare(
     """Compare two judges, paired on the same items.
 
     By macro_agreement, which is the default, verdicts are compared once calibrated
-    (`calibration.cross_fitted`), so that the scale that a judge happens to use neither helps nor hurts it;
+    (`calibration.cross_fit`), so that the scale that a judge happens to use neither helps nor hurts it;
     `raw` is the difference without that.
 
     A judge is decided for where the interval of the difference lies on its side of 0 (which says the same as

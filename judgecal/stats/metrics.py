@@ -77,8 +77,6 @@ METRICS: Mapping[str, Metric] = {metric.name: metric for metric in (
         "Kappa with one distribution of labels for judge and people (Scott)."),
     Metric("gwet_ac1", _CATEGORIES, chance.gwet_ac1, at_mark=True, by_class=True, meaning=
         "Agreement beyond chance that stays steady where one label is rare (Gwet)."),
-    Metric("gwet_ac2", ("ordinal",), chance.gwet_ac2, by_class=True, meaning=
-        "AC1 where a miss weighs by the square of its distance (Gwet)."),
     Metric("krippendorff_alpha", _ALL, chance.krippendorff_alpha, at_mark=True, by_class=True, meaning=
         "1 less observed over expected disagreement, with judge and people as two raters (Krippendorff)."),
     Metric("mcc", ("binary",), chance.mcc, at_mark=True, by_class=True, meaning=

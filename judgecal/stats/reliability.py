@@ -111,11 +111,11 @@ def reliability(
 
     Returns:
         `krippendorff_alpha` at the level of the scale (ordinal: `krippendorff_alpha_interval` too),
-        `fleiss_kappa`, `gwet_ac1`, `gwet_ac2` (ordinal: quadratic weights), over the items with two ratings
-        or more; `icc_2_1` (scales with grades) over the items that all raters rated; `kappa[a,b]` of each
-        pair of raters (ordinal also `kappa_quadratic[a,b]`). Graded scales with a pass mark have those on
-        categories at the mark too: `fleiss_kappa@75`, `kappa@75[a,b]`. n counts items, n_expected those with
-        any rating, n_unscored those of them that the value does not rest on.
+        `fleiss_kappa`, `gwet_ac1`, over the items with two ratings or more; `icc_2_1` (scales with grades)
+        over the items that all raters rated; `kappa[a,b]` of each pair of raters (ordinal also
+        `kappa_quadratic[a,b]`). Graded scales with a pass mark have those on categories at the mark too:
+        `fleiss_kappa@75`, `kappa@75[a,b]`. n counts items, n_expected those with any rating, n_unscored
+        those of them that the value does not rest on.
 
     Raises:
         InputError: rows differ in length, a label is none of the scale, an item has no group.
@@ -199,22 +199,7 @@ _LINES = (
         1,
         _CATEGORIES,
     ),
-    _Line(
-        "gwet_ac1",
-        "gwet_ac1",
-        lambda one: gwet(one.codes, one.values, one.sample, quadratic=False),
-        1,
-        _CATEGORIES,
-    ),
-    _Line(
-        "gwet_ac2",
-        "gwet_ac2",
-        lambda one: gwet(one.codes, one.values, one.sample, quadratic=True),
-        1,
-        ("ordinal",),
-        False,
-        "",
-    ),
+    _Line("gwet_ac1", "gwet_ac1", lambda one: gwet(one.codes, one.values, one.sample), 1, _CATEGORIES),
     _Line(
         "krippendorff_alpha_interval",
         "krippendorff_alpha",
@@ -249,11 +234,10 @@ class _Panel:
 
     def together(self, *, at_mark: bool) -> dict[str, Estimate]:
         """The coefficients of all raters at once."""
-        lines = [line for line in _LINES if line.at_mark or not at_mark]
         return {
             self._named(line.name, at_mark=at_mark): self._joint(line, at_mark=at_mark)
-            for line in lines
-            if line.why_not or self.scale.kind in line.kinds
+            for line in _LINES
+            if (line.at_mark or not at_mark) and (line.why_not or self.scale.kind in line.kinds)
         }
 
     def two_by_two(self, *, at_mark: bool) -> dict[str, Estimate]:

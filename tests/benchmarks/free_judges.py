@@ -27,7 +27,7 @@ from judgecal.judges import judge_named
 from judgecal.judges.local._words import runs
 from judgecal.models.embedded import reply
 from judgecal.records import Context, Item
-from judgecal.stats import agreement, cross_fitted
+from judgecal.stats import agreement, cross_fit
 from tests.benchmarks.driver import Bench
 
 CHAT = dspy.ChatAdapter(use_json_adapter_fallback=False)
@@ -222,9 +222,11 @@ def figures(labelled: Labelled, verdicts: Sequence[float]) -> tuple[Any, Any]:
     order = "auc" if labelled.scale == "binary" else "concordance_index"
     how: dict[str, Any] = {"scale": labelled.scale, "groups": groups}
     found = agreement(labelled.labels, verdicts, judge_scale="percentage", metrics=[order], **how)
-    mapped = cross_fitted(labelled.labels, verdicts, judge_scale="percentage", **how)
+    fit = cross_fit(labelled.labels, verdicts, judge_scale="percentage", **how)
     again = (
-        agreement(labelled.labels, mapped, metrics=["macro_agreement"], **how) if mapped is not None else {}
+        agreement(labelled.labels, fit.verdicts, metrics=["macro_agreement"], **how)
+        if fit is not None
+        else {}
     )
     return found[order], again.get("macro_agreement")
 

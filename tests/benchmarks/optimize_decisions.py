@@ -42,7 +42,7 @@ from judgecal.goldset import GOLD, Card, GoldSet
 from judgecal.optimize.result import BETTER, WORSE, ScoredCandidate, choose, confirm
 from judgecal.records import Estimate, Item, Judgement, Rating
 from judgecal.scale import Label, Scale
-from judgecal.stats import agreement, cross_fitted, fit_calibration
+from judgecal.stats import agreement, cross_fit, fit_calibration
 from tests.benchmarks.driver import Bench, Floats, latent
 
 METRIC, MOST = "macro_agreement", 0.05
@@ -83,10 +83,12 @@ class LeanTable(AgreementTable):
         rows, how = verdict_matrix(column.rows, self.items, self.repeats), {"groups": self.groups}
         own: dict[str, Any] = {**how, "scale": self.gold.scale, "judge_scale": column.scale}
         kept: dict[str, Any] = {"level": self.level, "metrics": [METRIC]}
-        mapped = cross_fitted(self.labels, rows, **own)
+        fit = cross_fit(self.labels, rows, **own)
         raw = agreement(self.labels, rows, **own, **kept)
         once = (
-            agreement(self.labels, mapped, scale=self.gold.scale, **how, **kept) if mapped is not None else {}
+            agreement(self.labels, fit.verdicts, scale=self.gold.scale, **how, **kept)
+            if fit is not None
+            else {}
         )
         return {"agreement": raw, "as_wrong": raw, "calibrated": once}
 
