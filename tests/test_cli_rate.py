@@ -184,8 +184,6 @@ def test_error_rates_are_carried_over_and_the_assumption_is_said_first(judgecal:
     assert found["headline"]["sentence"].endswith("are right, if the judge errs as before.")
     assert "the judge errs here as on starter" in found["headline"]["because"][0]
     assert holds(found["corrected"], world.share) and "as often as it did on starter" in found["assumes"][0]
-    assert found["bounds"]["low"] < found["corrected"]["low"]
-    assert found["bounds"]["high"] > found["corrected"]["high"]
     assert [one["value"] for one in found["by"]] == ["a", "b"] and found["differences"] == []
     assert all(one["corrected"]["level"] == 0.975 for one in found["by"])
 
@@ -207,7 +205,6 @@ def test_from_a_drawn_sheet_to_a_corrected_rate(judgecal: Run, world: World) -> 
         np.mean([r for k, (_, r) in enumerate(world.right.items()) if k % 2 == side]) for side in (0, 1)
     ]
     assert (pair["a"], pair["b"]) == ("a", "b") and holds(pair["difference"], shares[0] - shares[1])
-    assert found["mean"]["corrected"]["value"] == pytest.approx(100.0 * world.share, abs=10.0)
     made = api.rate("judged.csv", lock="judge.lock.json", labels="labels", by="system")
     assert made.corrected.value == found["corrected"]["value"]
     assert made.frame().shape[0] >= 1 and "of these answers are right" in made._repr_html_()
@@ -297,7 +294,7 @@ def test_a_judge_at_chance_gets_the_plain_rate(judgecal: Run, labelled: World) -
 
 def test_all_numbers_are_of_the_verdicts_through_the_locks_map(judgecal: Run, labelled: World) -> None:
     """A judge that gives half of each verdict has the same numbers through a map of its own."""
-    names = ("raw", "corrected", "plain", "bounds", "shift", "by")
+    names = ("raw", "corrected", "plain", "shift", "by")
     options = ("rate", "judged.csv", *LOCK, "--by", "system", "--json")
     labels = ("--labels", "labels", "--escalate", "0.8")
     before = [one_object(judgecal(*options)), one_object(judgecal(*options, *labels))]

@@ -12,13 +12,13 @@ import pytest
 
 from judgecal import load_gold
 from judgecal.errors import InputError
-from judgecal.experiment import AgreementTable, RunOptions, Verdicts
+from judgecal.experiment import RunOptions
 from judgecal.experiment.verdicts import Cut
 from judgecal.judges import judge_named
 from judgecal.probes.family import families_named, make_probes
-from judgecal.probes.result import Footing, ProbeVerdicts, breaks, family_result, moved, system_biases
+from judgecal.probes.result import Footing, ProbeVerdicts, breaks, family_result, moved
 from judgecal.probes.run import ProbeRun, certain
-from judgecal.records import Item, Judgement, digest
+from judgecal.records import digest
 from judgecal.scale import Scale
 from judgecal.stats import Calibration
 from judgecal.workspace import Workspace
@@ -145,30 +145,6 @@ def test_few_questions_show_nothing() -> None:
     made, given = verdicts([10.0] * 6, [100.0] * 6)
     result = family_result(made, given, of=1)
     assert (result.broken.value, result.broken.low, result.shown) == (1.0, None, False)
-
-
-# --- bias by system
-
-
-def test_a_judge_that_favours_a_system_at_equal_labels_is_found_and_a_fair_one_is_not() -> None:
-    gold = load_gold("starter")
-    items = tuple(item for item in gold.select("open") if item.item_id in gold.labels)
-    rng, table = np.random.default_rng(1), AgreementTable(gold, items)
-
-    def column(favoured: float) -> Verdicts:
-        def verdict(item: Item) -> float:
-            more = favoured * (item.system == "plover-2")
-            return float(
-                np.clip(60 + 0.2 * float(gold.labels[item.item_id]) + more + rng.normal(0, 4), 0, 100)
-            )
-
-        rows = [Judgement(item.item_id, item.sha, "j", "f", 0, verdict(item)) for item in items]
-        return Verdicts("j", gold.scale, rows)
-
-    assert not any(row.stands_out for row in system_biases(table, column(0.0)))
-    found = system_biases(table, column(25.0))
-    assert (found[0].system, found[0].stands_out) == ("plover-2", True)
-    assert (found[0].error.value or 0) > 0
 
 
 # --- the run

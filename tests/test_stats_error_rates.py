@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from judgecal.records import Estimate
-from judgecal.stats.error_rates import RateSample, carried_rate, limits_around, shift
+from judgecal.stats.error_rates import carried_rate, limits_around, shift
 from judgecal.stats.intervals import mean_estimate, t_quantile, wilson
 
 
@@ -94,7 +94,7 @@ def test_a_shift_is_seen_and_none_is_not() -> None:
                 for side in (True, False)
             ]
             table = mean_estimate(passes.astype(np.float64), range(1000))
-            seen += shift(then[0], then[1], RateSample(table, *given)).contradicts
+            seen += shift(*then, passing=table, precision=given[0], missed=given[1]).contradicts
         return seen / 200
 
     assert said(0.15) >= 0.8
@@ -104,11 +104,12 @@ def test_a_shift_is_seen_and_none_is_not() -> None:
 def test_two_rates_of_the_sample_are_enough_to_contradict() -> None:
     """A judge that passes most and is mostly wrong there, locked as one that is right, whatever it fails."""
     bare = Estimate(0.2, reason="4 items of the class")
-    sample = RateSample(rate(0.9, 900), rate(0.3, 100), bare)
-    assert shift(rate(0.9, 100), rate(0.8, 100), sample).contradicts
+    sample = {"passing": rate(0.9, 900), "precision": rate(0.3, 100), "missed": bare}
+    assert shift(rate(0.9, 100), rate(0.8, 100), **sample).contradicts
 
 
 def test_too_few_labels_cannot_contradict() -> None:
     bare = Estimate(0.2, reason="4 items of the class")
-    found = shift(rate(0.9, 100), rate(0.8, 100), RateSample(rate(0.7, 900), bare, bare))
+    sample = {"passing": rate(0.7, 900), "precision": bare, "missed": bare}
+    found = shift(rate(0.9, 100), rate(0.8, 100), **sample)
     assert (found.contradicts, found.p_value) == (False, None)

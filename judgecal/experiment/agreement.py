@@ -168,16 +168,15 @@ def judge_entry(table: AgreementTable, column: Verdicts) -> JudgeEntry:
     if table.weights is not None:
         return JudgeEntry(**fields)
     if table.repeats > 1:
-        again = repeatability(verdicts, gold_labels=table.labels, seed=table.seed, **shared)
+        again = repeatability(verdicts, **shared)
         rows = _rows_of(table, column)
-        named = ("exact_agreement", "unanimous", "within_item_sd", "within_item_sd_share", "icc_1_1")
+        named = ("exact_agreement", "within_item_sd", "within_item_sd_share")
         flips = (estimate for name, estimate in again.estimates.items() if name.startswith("flip_rate"))
         fields["retest"] = Retest(
             repeats=table.repeats,
             n_items=again.n_items,
             flip_rate=next(flips, None),
             **{name: again.estimates[name] for name in named},
-            run_sd=again.run_sd,
             # then those calls were made before, each repeat for itself
             all_cached=bool(rows) and all(row.cached for row in rows),
             unit=str(common_scale(people, scale)),

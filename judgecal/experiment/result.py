@@ -60,12 +60,9 @@ class Retest(Result):
     repeats: int
     n_items: int
     exact_agreement: Estimate
-    unanimous: Estimate
     flip_rate: Estimate | None  # None without a pass mark and classes
     within_item_sd: Estimate
     within_item_sd_share: Estimate
-    icc_1_1: Estimate
-    run_sd: float | None
     all_cached: bool  # every reply was made before
     unit: str
 

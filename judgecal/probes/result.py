@@ -20,7 +20,6 @@ import numpy as np
 import numpy.typing as npt
 
 from judgecal.experiment import AgreementTable, GoldSummary, Verdicts, verdict_matrix
-from judgecal.experiment.agreement_table import as_lists
 from judgecal.experiment.verdicts import Cut
 from judgecal.probes.family import TENTH, FamilyCount, Kind, MadeProbes, Probe
 from judgecal.records import Estimate, Item, Result, as_plain
@@ -29,7 +28,6 @@ from judgecal.stats import Calibration
 from judgecal.stats.intervals import mean_estimate
 from judgecal.stats.sample import Floats
 from judgecal.stats.significance import sign_flip_p
-from judgecal.stats.slices import slices
 
 MISLED = 0.02
 """The share of a family's probes that may not be what they claim: 98 of 100 read one by one are."""
@@ -138,16 +136,6 @@ def worst_first(family: FamilyResult) -> tuple[bool, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class SystemBias(Result):
-    """How a judge errs on one system's answers, less what it errs on all with the same label."""
-
-    system: str
-    error: Estimate  # verdict less label, as a share of the scale; above 0 it favours the system
-    p_value: float
-    stands_out: bool  # by Holm over the systems
-
-
-@dataclass(frozen=True, slots=True)
 class ProbedJudge(Result):
     """A judge on the probes, worst family first."""
 
@@ -156,7 +144,6 @@ class ProbedJudge(Result):
     families: tuple[FamilyResult, ...]
     mapped: bool  # whether these are calibrated verdicts
     beside: bool = False  # a free judge that nobody asked for
-    systems: tuple[SystemBias, ...] = ()
 
     @property
     def broken(self) -> list[FamilyResult]:
@@ -286,32 +273,3 @@ def by_group(values: Floats, groups: npt.ArrayLike) -> Floats:
     """What each question brings to a sum; NaN brings nothing."""
     own = np.unique(np.asarray(groups, dtype=str), return_inverse=True)[1]
     return np.bincount(own, weights=np.nan_to_num(values)).astype(np.float64)
-
-
-def system_biases(table: AgreementTable, column: Verdicts) -> tuple[SystemBias, ...]:
-    """How a judge errs by system at equal labels: verdict less label, less the mean of that over the stratum.
-
-    Of the calibrated verdicts where there is a map, each by one that did not see its question.
-    """
-    if table.weights is not None:
-        return ()
-    systems = sorted({item.system for item in table.items if item.system})
-    (verdicts, scale), people = table.described(column), table.gold.scale
-    cut = Cut(people, scale)
-    strata = np.array([people.stratum(float(label)) for label in table.labels])
-    given = zip(table.labels, as_lists(verdicts), strict=True)
-    errors = np.array([
-        np.mean([cut.distance(label, verdict) for verdict in row if verdict is not None] or [np.nan])
-        for label, row in given
-    ])  # fmt: skip
-    for inside in (strata == stratum for stratum in np.unique(strata)):
-        if not np.isnan(errors[inside]).all():
-            errors[inside] -= np.nanmean(errors[inside])
-    members = [np.array([item.system == system for item in table.items]) for system in systems]
-    held = slices(errors, members, table.groups, low=-1.0, high=1.0, level=table.level)
-    rows = [
-        SystemBias(system, one.error, one.p_value, one.stands_out)
-        for system, one in zip(systems, held, strict=True)
-        if one is not None
-    ]
-    return tuple(sorted(rows, key=lambda row: -abs(row.error.value or 0.0)))

@@ -48,7 +48,6 @@ from judgecal.probes.result import (
     ProbeVerdicts,
     SaidOfProbe,
     family_result,
-    system_biases,
     worst_first,
 )
 from judgecal.records import Item, Judgement
@@ -200,7 +199,6 @@ class ProbeRun:
             tuple(sorted(families, key=worst_first)),
             mapped=footing.calibration is not None,
             beside=judge not in self.judges,
-            systems=system_biases(table, column),
         )
         why = {row.item_id: row.reasoning for row in column.rows if row.repeat == 0}
         said = {}

@@ -35,7 +35,7 @@ from judgecal.scale import Scale
 from judgecal.selection.lock import Lock, LockedOn, load_lock
 from judgecal.selection.pass_rates import PassRule, chance, class_rates
 from judgecal.stats import agreement
-from judgecal.stats.error_rates import RateSample, carried_rate, shift
+from judgecal.stats.error_rates import carried_rate, shift
 from judgecal.stats.intervals import check_level, mean_estimate
 from judgecal.stats.labels_needed import EscalationLabels, Spread, escalation, labels_to_start
 from judgecal.stats.prediction_powered import DrawSeen, corrected_difference, corrected_mean, drawn_otherwise
@@ -80,28 +80,12 @@ class NextLabels:
 
 
 @dataclass(frozen=True, slots=True)
-class RateBounds:
-    """The interval's ends, were every unscored row wrong, and were every one right."""
-
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True)
 class ShiftSeen:
     """Whether the labels contradict the error rates of the lock; rates: name -> {locked, now}."""
 
     contradicts: bool
     p_value: float | None
     rates: Mapping[str, Mapping[str, Estimate]]
-
-
-@dataclass(frozen=True, slots=True)
-class MeanRates:
-    """A mean as the judge's verdicts have it, and corrected."""
-
-    raw: Estimate
-    corrected: Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +149,7 @@ class RateResult(Result):
     warning: str | None  # why there is nothing to correct by: the judge is no better than chance
     shift: ShiftSeen | None
     drawn: DrawSeen | None  # None without labels
-    bounds: RateBounds | None  # None where every row has a verdict
     correlation: float | None  # of labels and verdicts
-    mean: MeanRates | None  # of graded labels beside their share
     by_column: str | None
     by: tuple[RateOf, ...]
     differences: tuple[RateDifference, ...]
@@ -372,9 +354,7 @@ class RateRun:
             warning=self.warning,
             shift=None if labels is None or not self.is_share else self._shift(labels, rate.raw),
             drawn=None if labels is None else self._drawn(labels),
-            bounds=self._bounds(rate.corrected),
             correlation=rate.correlation,
-            mean=None if labels is None else self._mean(labels),
             by_column=self.by,
             by=tuple(by),
             differences=() if labels is None else self._differences(labels, parts),
@@ -411,31 +391,6 @@ class RateRun:
         sensitivity, specificity = (rate or unknown for rate in self.rule.class_rates(self.lock.applied))
         carried = carried_rate(raw, sensitivity, specificity, level=level).estimate
         return _Rate(raw, carried, "none" if carried.value is None else "Rogan-Gladen")
-
-    def _bounds(self, corrected: Estimate) -> RateBounds | None:
-        """The corrected rate of the scored rows with every other row at one end or the other."""
-        scored = ~self.table.unscored
-        if scored.all() or not scored.any():
-            return None
-        rate = corrected if self.labels is None else self._rate(scored, self.level).corrected
-        low, high = (rate.value if end is None else end for end in (rate.low, rate.high))
-        if low is None or high is None:
-            return None
-        share, ends = float(scored.mean()), self.ends
-        return RateBounds(*(
-            share * end + (1.0 - share) * ends[side] for side, end in (("low", low), ("high", high))
-        ))  # fmt: skip
-
-    def _mean(self, labels: RowLabels) -> MeanRates | None:
-        """The mean of graded labels beside the share that passes."""
-        people = self.rule.people
-        if not self.is_share or not people.graded:
-            return None
-        verdicts, groups = self.rule.mapped(self.table.verdict), self.table.group
-        ends: dict[str, Any] = {"low": people.low, "high": people.high, "level": self.level}
-        mean = corrected_mean(verdicts, groups, labels.rows(labels.label), seed=self.seed, **ends)
-        raw = mean_estimate(verdicts, groups.tolist(), **ends)
-        return MeanRates(raw, mean.plain if self.warning else mean.estimate)
 
     def _differences(self, labels: RowLabels, parts: list[tuple[str, Bools]]) -> tuple[RateDifference, ...]:
         """Every pair of values, all intervals at once, from labels alone: the judge may differ on each."""
@@ -490,7 +445,7 @@ class RateRun:
             groups = table.group[labels.at][rows].tolist()
             given.append(mean_estimate(self.label_values[rows], groups, weights=of_side, level=self.level))
         at_lock = [of_scored(applied[name]) for name in names]
-        seen = shift(at_lock[0], at_lock[1], RateSample(raw, *given))
+        seen = shift(*at_lock, passing=raw, precision=given[0], missed=given[1])
         return ShiftSeen(seen.contradicts, seen.p_value, rates)
 
     def _drawn(self, labels: RowLabels) -> DrawSeen | None:
@@ -569,7 +524,7 @@ class RateRun:
                 f"{share} of the calls at lock time gave no verdict and count as wrong in its error rates"
             )
         if compared:
-            notes += [f"intervals by {self.by} hold all at once (Bonferroni)", *self.lock.favour_notes]
+            notes.append(f"intervals by {self.by} hold all at once (Bonferroni)")
         return notes
 
 

@@ -336,10 +336,6 @@ def _noise(decision: Evidence) -> list[Block]:
             "repeats": lambda row: str(row[1].repeats),
             "flip rate": lambda row: estimate(row[1].flip_rate),
             "within-item SD, % of the range": lambda row: estimate(row[1].within_item_sd_share),
-            # 95% of pairs of runs
-            "two runs differ by, points": lambda row: (
-                DASH if row[1].run_sd is None else points(1.96 * 2.0**0.5 * row[1].run_sd)
-            ),
             "margin": lambda row: f"{100.0 * decision.margin:g}",
         },
         title=title,
@@ -357,13 +353,13 @@ def retest_notes(judge: str, retest: Retest) -> Iterator[str]:
     flips = f", flip rate {in_percent(retest.flip_rate)}" if retest.flip_rate else ""
     yield (
         f"{judge} over {retest.repeats} repeats: the same verdict in {in_percent(retest.exact_agreement)} "
-        f"of the pairs, unanimous on {in_percent(retest.unanimous)} of {retest.n_items} items{flips}."
+        f"of the pairs of {retest.n_items} items{flips}."
     )
     if retest.within_item_sd.value is not None:
         digits = digits_of("mae", retest.unit)
         share = plain(retest.within_item_sd_share.value)
         sd = f"{estimate(retest.within_item_sd, digits)} ({share} of the range)"
-        yield f"{judge}: within-item SD {sd}, ICC(1,1) {estimate(retest.icc_1_1)}."
+        yield f"{judge}: within-item SD {sd}."
     if retest.exact_agreement.low is None and retest.exact_agreement.reason:
         yield f"{judge}, repeats: {retest.exact_agreement.reason}."
     if retest.all_cached:

@@ -11,10 +11,10 @@ from judgecal.probes.family import Kind, families
 from judgecal.probes.kept import KeptProbes
 from judgecal.probes.result import FamilyResult, ProbedAnswer, ProbedJudge, ProbeResult, SaidOfProbe
 from judgecal.records import Headline
-from judgecal.report.charts import Axis, change_in_points, in_percent, interval_picture, share_row
+from judgecal.report.charts import Axis, in_percent, interval_picture, share_row
 from judgecal.report.document import Block, Document, Grid, Section, section, stored_document, table
 from judgecal.report.explorer import Explorer, ExplorerRow, Said, shown
-from judgecal.report.numbers import DASH, count, count_of, p_value, points
+from judgecal.report.numbers import DASH, count, count_of, points
 from judgecal.report.wording import fitting, sentence, sentences
 
 _WHOLE = 10  # probes that hold, of a family, that the explorer has beside those that break
@@ -35,7 +35,7 @@ def _worst(result: ProbeResult) -> ProbedJudge:
 
 def probe_document(result: ProbeResult) -> Document:
     """What the probes of a set come to."""
-    worst, biased = _worst(result), [one for one in result.judges if one.systems and not one.beside]
+    worst = _worst(result)
     document = stored_document(
         result,
         f"{result.experiment}: probes",
@@ -49,24 +49,6 @@ def probe_document(result: ProbeResult) -> Document:
             "answer does so when the judge is asked again.",
             *probed_blocks(worst),
             len(result.judges) > 1 and _beside(result),
-        ),
-        bool(biased)
-        and section(
-            "systems",
-            "Does it favour a system?",
-            "Verdict less label by system, less the same over all answers so labelled; above 0: favoured.",
-            table(
-                [(judge.judge, one) for judge in biased for one in judge.systems],
-                {
-                    "judge": lambda row: row[0],
-                    "system": lambda row: row[1].system,
-                    "favoured by, points": lambda row: change_in_points(row[1].error),
-                    "p": lambda row: p_value(row[1].p_value),
-                    "stands out (Holm)": lambda row: "yes" if row[1].stands_out else "",
-                    "n (questions)": lambda row: f"{count(row[1].error.n)} ({count(row[1].error.n_groups)})",
-                },
-                left=2,
-            ),
         ),
         section(
             "made",

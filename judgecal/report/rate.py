@@ -113,13 +113,9 @@ def _decision(difference: Estimate) -> str:
 def _rate_headline(result: RateResult) -> Headline:
     """What is right and by which assumption; what the judge alone said; what would make it surer."""
     kind, says, beside = _first(result)
-    unscored, bounds, corrected = "", result.bounds, result.corrected
+    unscored, corrected = "", result.corrected
     if result.n_unscored:
-        unscored = f"{count(result.n_unscored)} of {count(result.n)} rows have no verdict"
-        if bounds is not None:
-            low, high = (_value(result, Estimate(end)) for end in (bounds.low, bounds.high))
-            unscored += f": the rate would be {low} if all of them were wrong, {high} if all were right"
-        unscored += "."
+        unscored = f"{count(result.n_unscored)} of {count(result.n)} rows have no verdict."
     apart = ""
     if len(result.differences) == 1:
         (two,) = result.differences
@@ -223,9 +219,6 @@ def _rates(result: RateResult) -> Section:
         },
         short=True,
     )
-    means = []
-    if result.mean is not None:
-        means = [("corrected mean", result.mean.corrected), ("raw mean", result.mean.raw)]
     known = [(name, rate) for name, rate in rows if rate.value is not None]
     lines = [share_row(name, rate, strong=name == "corrected") for name, rate in known]
     return section(
@@ -233,16 +226,6 @@ def _rates(result: RateResult) -> Section:
         "Rates",
         "The share that people would pass, and what it is made of.",
         rates,
-        bool(means)
-        and table(
-            means,
-            {
-                "": lambda row: row[0],
-                result.scale: lambda row: estimate(row[1], 2),
-                "level": lambda row: f"{row[1].level:.4g}",
-                "n": lambda row: count(row[1].n),
-            },
-        ),
         result.what == "share" and bool(lines) and interval_picture(lines, Axis("%", low=0.0, high=100.0)),
         (f"No number for {name}: {rate.reason}." for name, rate in rows if rate.value is None),
     )

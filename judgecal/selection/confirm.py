@@ -244,7 +244,6 @@ def lock_judge(
         versions=versions(),
         locked_at=now(),
         probes=locked_probes(probes, footing),
-        favours={one.system: one.error for one in probes.judge.systems if one.stands_out} if probes else {},
     )
     return lock, again
 

@@ -254,8 +254,6 @@ class Lock(LockedJudge):
     versions: Mapping[str, str]  # of judgecal, python and the libraries that make the prompt
     locked_at: str  # UTC, ISO 8601
     probes: Mapping[str, LockedProbes] = field(default_factory=dict)  # by family, where some were made
-    # systems that it was shown to favour at equal labels (above 0) or to disfavour, as a share of the scale
-    favours: Mapping[str, Estimate] = field(default_factory=dict)
 
     @property
     def sha256(self) -> str:
@@ -272,16 +270,6 @@ class Lock(LockedJudge):
     def applied(self) -> Mapping[str, Estimate]:
         """Agreement of the verdicts as production applies them: through the map, where there is one."""
         return self.agreement if self.calibration is None else self.calibrated
-
-    @property
-    def favour_notes(self) -> list[str]:
-        """Systems that it was shown to favour or to disfavour, for whoever compares systems by it."""
-        return [
-            f"{self.judge} {'favours' if (error.value or 0.0) > 0.0 else 'marks down'} answers of {system} "
-            f"by {100.0 * abs(error.value or 0.0):.1f} points beside others with the same labels on "
-            f"{self.gold.set}: compare that system by people's labels"
-            for system, error in self.favours.items()
-        ]
 
     @property
     def on(self) -> LockedOn:

@@ -113,22 +113,6 @@ def effective_n(found: Estimate) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class RateSample:
-    """What labelled rows of a table say of the judge, given its verdicts: however rows were drawn by these,
-    it holds.
-
-    Attributes:
-        passing: the share of the table's rows that pass.
-        precision: of labelled rows that pass, the share that is right.
-        missed: of labelled rows that fail, the share that is right.
-    """
-
-    passing: Estimate
-    precision: Estimate
-    missed: Estimate
-
-
-@dataclass(frozen=True, slots=True)
 class Shift:
     """Whether a labelled sample contradicts the error rates that a judge was locked with."""
 
@@ -136,8 +120,19 @@ class Shift:
     p_value: float | None  # None where they cannot be held against each other
 
 
-def shift(sensitivity: Estimate, specificity: Estimate, sample: RateSample, *, level: float = 0.95) -> Shift:
+def shift(
+    sensitivity: Estimate,
+    specificity: Estimate,
+    *,
+    passing: Estimate,
+    precision: Estimate,
+    missed: Estimate,
+    level: float = 0.95,
+) -> Shift:
     """Hold a judge's error rates of elsewhere against a labelled sample, by their likelihood ratio.
+
+    `passing` is the share of the table's rows that pass; `precision` and `missed` are the shares that are
+    right of labelled rows that pass, and that fail: however rows were drawn by verdict, they hold.
 
     The labels count given their verdicts, and the share that is right is free: with s, c and t for
     sensitivity, specificity and that share, a row passes with p = t s + (1 - t)(1 - c), is right with t s / p
@@ -147,7 +142,7 @@ def shift(sensitivity: Estimate, specificity: Estimate, sample: RateSample, *, l
     that which knows its size and direction beforehand (Neyman and Pearson 1933;
     `tests/benchmarks/corrected_rate.py` shows both).
     """
-    locked, seen = (sensitivity, specificity), (sample.passing, sample.precision, sample.missed)
+    locked, seen = (sensitivity, specificity), (passing, precision, missed)
     known = [one.low is not None and one.high is not None for one in seen]
     if any(one.low is None or one.high is None for one in locked) or not known[0] or sum(known) < 2:
         return Shift(False, None)

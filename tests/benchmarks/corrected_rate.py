@@ -41,7 +41,7 @@ import numpy as np
 
 from judgecal.goldset.draw import allocate
 from judgecal.records import Estimate
-from judgecal.stats.error_rates import RateSample, carried_rate, shift
+from judgecal.stats.error_rates import carried_rate, shift
 from judgecal.stats.intervals import mean_estimate, t_quantile, wilson
 from judgecal.stats.labels_needed import EscalationLabels, Spread, escalation
 from judgecal.stats.prediction_powered import (
@@ -304,8 +304,9 @@ def shifted(
             )
             for one in (1.0, 0.0)
         ]
-        sample = RateSample(mean_estimate(table.verdict, table.group.tolist()), *given)
-        seen += shift(*_rates(gold, _sampled(rng, gold, rates)), sample).contradicts
+        passing = mean_estimate(table.verdict, table.group.tolist())
+        sample = {"passing": passing, "precision": given[0], "missed": given[1]}
+        seen += shift(*_rates(gold, _sampled(rng, gold, rates)), **sample).contradicts
         odd += drawn_otherwise(table.verdict, table.group, replace(labelled, label=verdict), seed=rep).differs
     return seen / reps, odd / reps
 

@@ -359,7 +359,6 @@ class SystemRun:
                 measured.append(self._measured(answer, panel, verdicts))
         judgements = [row for one in measured for verdicts in one.verdicts.values() for row in verdicts.rows]
         notes = [f"{judge.name} is left out: {judge.why}" for judge in left_out]
-        notes += [note for judge in panel.members if judge.lock for note in judge.lock.favour_notes]
         return panel, measured, (*notes, *stored_notes(judgements))
 
     def _measured(self, answer: SystemAnswer, panel: Panel, verdicts: dict[str, AnswerVerdicts]) -> Measured:
