@@ -79,12 +79,25 @@ class StoredExperiment:
         return column
 
 
-def entry(table: AgreementTable, column: Verdicts, *, labels: Labels | None = None) -> Entry:
-    """One judge's entry: counts, agreement with the gold labels or others, cost and latency."""
-    return Entry(**entry_fields(table, column, labels=labels))
+def entry(
+    table: AgreementTable,
+    column: Verdicts,
+    *,
+    labels: Labels | None = None,
+    metrics: Sequence[str] | None = None,
+) -> Entry:
+    """One judge's entry: counts, agreement with the gold labels or others, cost and latency; by all metrics
+    where none are named."""
+    return Entry(**entry_fields(table, column, labels=labels, metrics=metrics))
 
 
-def entry_fields(table: AgreementTable, column: Verdicts, *, labels: Labels | None = None) -> dict[str, Any]:
+def entry_fields(
+    table: AgreementTable,
+    column: Verdicts,
+    *,
+    labels: Labels | None = None,
+    metrics: Sequence[str] | None = None,
+) -> dict[str, Any]:
     """The fields of `entry`, for whatever is one with more."""
     expected = len({item.item_id for item in table.items}) * table.repeats
     rows = _rows_of(table, column)
@@ -106,7 +119,7 @@ def entry_fields(table: AgreementTable, column: Verdicts, *, labels: Labels | No
         "n": n,
         "n_expected": expected,
         "n_unscored": expected - n,
-        **table.agreements(column, labels=labels),
+        **table.agreements(column, labels=labels, metrics=metrics),
         "latency_s": Latency(statistics.median(times) if times else None, p95),
         "usd_per_1k": 1000.0 * sum(costs) / len(costs) if costs and len(costs) == len(called) else None,
         "tokens": Tokens(
@@ -130,10 +143,10 @@ def constant_judge(table: AgreementTable, metric: str | None = None) -> Verdicts
     return Verdicts(name, scale, (), constant=label)
 
 
-def constant_entry(table: AgreementTable) -> Entry:
+def constant_entry(table: AgreementTable, metrics: Sequence[str] | None = None) -> Entry:
     """What the best constant of each metric reaches; it costs nothing, and no map makes it another."""
     leading = constant_judge(table)
-    best = table.agreement(table.verdicts(leading))
+    best = table.agreement(table.verdicts(leading), metrics=metrics)
     for metric in best:
         judge = constant_judge(table, metric)
         if judge.judge != leading.judge:

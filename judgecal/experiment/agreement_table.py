@@ -267,20 +267,24 @@ class AgreementTable:
         labels = self.labels if against is None else against
         return agreement(labels, verdicts, **{**self.shared, **self.scaled(judge), **options})
 
-    def agreements(self, judge: Verdicts, *, labels: Labels | None = None) -> dict[str, dict[str, Estimate]]:
+    def agreements(
+        self, judge: Verdicts, *, labels: Labels | None = None, metrics: Sequence[str] | None = None
+    ) -> dict[str, dict[str, Estimate]]:
         """`agreement` (complete case), `as_wrong` and `calibrated` of one judge, against the gold labels or
         others.
 
         `calibrated` counts an unscored item as wrong too, and is empty where nothing can be calibrated: of
-        labels without an order, and of a constant.
+        labels without an order, and of a constant. By all metrics where none are named.
         """
         verdicts, calibrated = self.verdicts(judge), dict[str, Estimate]()
-        complete = as_wrong = self.agreement(verdicts, judge, against=labels)
+        options: dict[str, Any] = {"against": labels, "metrics": metrics}
+        complete = as_wrong = self.agreement(verdicts, judge, **options)
         if is_absent(verdicts).any():
-            as_wrong = self.agreement(verdicts, judge, against=labels, unscored="wrong")
+            as_wrong = self.agreement(verdicts, judge, **options, unscored="wrong")
         mapped = self.calibrated(judge, labels)
         if mapped is not None:
-            calibrated = self.agreement(mapped, against=labels, unscored="wrong")
+            calibrated = self.agreement(mapped, **options, unscored="wrong")
+        if mapped is not None and (metrics is None or "brier" in metrics):
             known = self.labels if labels is None else labels
             chances = cross_fitted_probabilities(known, verdicts, weights=self.weights, **self.scaled(judge))
             if chances is not None:

@@ -117,9 +117,10 @@ def upheld(
             return "unknown"
         return f"{100.0 * value:.1f}%" if in_words(by) != by else f"{value:.3g}"
 
-    floors = constant_entry(test).as_wrong
+    leading = leading_metric(chosen_on.gold.scale)
+    floors = constant_entry(test, [metric, leading]).as_wrong
     # of a correlation a constant has none
-    at = metric if floors[metric].value is not None else leading_metric(chosen_on.gold.scale)
+    at = metric if floors[metric].value is not None else leading
     estimate, floor = confirmed.decided_by(at), floors[at].value
     if estimate.value is not None and floor is not None:
         lead = estimate.value - floor
@@ -171,7 +172,7 @@ def upheld(
 
 def shown_above_floor(test: AgreementTable, estimate: Estimate, metric: str) -> bool:
     """Whether the interval of a judge on the test items lies above what the best constant has there."""
-    floor = constant_entry(test).as_wrong[metric].value
+    floor = constant_entry(test, [metric]).as_wrong[metric].value
     if estimate.low is None or estimate.high is None or floor is None:
         return False
     return estimate.high < floor if metric_facts(metric).direction == "less" else estimate.low > floor

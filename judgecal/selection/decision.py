@@ -188,13 +188,18 @@ def repeats_of(stored: StoredExperiment) -> int:
 
 
 def measure(
-    stored: StoredExperiment, table: AgreementTable, entries: Mapping[str, Entry] | None = None
+    stored: StoredExperiment,
+    table: AgreementTable,
+    entries: Mapping[str, Entry] | None = None,
+    *,
+    metrics: Sequence[str] | None = None,
 ) -> list[MeasuredJudge]:
     """Every judge that the experiment asked for, on the items of the table.
 
     A model is priced as the experiment's configuration says. A judge that calls nobody is its own provider,
     on this machine; one that is free by its kind (local, or the embedded model) is so recorded or called.
-    `entries` are what is known of judges on these very items, and need not be measured again.
+    `entries` are what is known of judges on these very items, and need not be measured again; `metrics` those
+    that are needed, all where not given.
     """
     models = {str(judge["judge"]): judge.get("model") for judge in stored.experiment.config.get("judges", ())}
     measured, probes = [], stored_probes(stored.experiment.folder.parent, stored.gold)
@@ -208,7 +213,7 @@ def measure(
             column = replace(column, price=spec.cost_usd)
             provider, local, free = spec.provider, _is_local(spec), spec.embedded
         of_judge = table.with_repeats_of(column)
-        line = (entries or {}).get(column.judge) or entry(of_judge, column)
+        line = (entries or {}).get(column.judge) or entry(of_judge, column, metrics=metrics)
         usd = 0.0 if free else line.usd_per_1k
         known = probes.get(column.rows[0].judge_fingerprint) if column.rows else None
         measured.append(MeasuredJudge(column, line, of_judge.repeats, usd, provider, local, free, known))

@@ -54,7 +54,7 @@ from judgecal.selection.confirm import (
 from judgecal.selection.decision import Caps, MeasuredJudge, OpenChoice, decide, measure, repeats_of
 from judgecal.selection.lock import LockedJudge, lock_problems, reply_fingerprint, write_lock
 from judgecal.selection.select_result import SelectRequest, SelectResult, select_result
-from judgecal.stats import metric_named
+from judgecal.stats import leading_metric, metric_named
 from judgecal.stats.significance import MARGIN
 from judgecal.workspace import find_workspace
 
@@ -97,7 +97,8 @@ class SelectRun(SelectRequest):
         """The choice, from what the experiment holds; nothing is called, written or logged."""
         self.check()
         table = replace(self.stored.table, items=self.choosing_items, seed=self.seed)
-        measured = measure(self.stored, table)
+        metrics = list({self.by: 0, leading_metric(self.stored.gold.scale): 0})
+        measured = measure(self.stored, table, metrics=metrics)
         self.caps.require_probes(measured, self.stored.gold.name)
         shared: dict[str, Any] = {"metric": self.by, "margin": self.margin, "caps": self.caps}
         return decide(self.stored, table, measured, **shared)

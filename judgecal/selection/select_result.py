@@ -273,7 +273,7 @@ def select_result(
         run_line=run_line(table, "open", names, extra),
         stand_in=stand_in,
         unread=unread_of(stored),
-        floor=constant_entry(confirmed.table if confirmed else table).as_wrong[run.by],
+        floor=constant_entry(confirmed.table if confirmed else table, [run.by]).as_wrong[run.by],
         confirmed_on_test=on_test,
         doubt=held.doubt if held else None,
         refused=refused,
@@ -348,7 +348,7 @@ def _notes(
     if decided.choice and (why := decided.not_above(decided.choice.judge)):
         notes.append(f"chosen though not shown to beat the floor: {why}")
     for judge in decided.measured:
-        judged = {row.item_id for row in judge.column.rows}
+        judged = judge.column.places
         absent = [item.item_id for item in decided.table.items if item.item_id not in judged]
         if absent:
             items = f"{len(absent)} item{'s' * (len(absent) != 1)} ({listed(absent, sealed=gold.test_ids)})"
