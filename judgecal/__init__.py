@@ -14,8 +14,7 @@ from judgecal.records import Result
 if TYPE_CHECKING:
     from judgecal.errors import InputError, JudgecalError
     from judgecal.exchange.mlflow_scorer import mlflow_scorer
-    from judgecal.experiment import Judgements
-    from judgecal.experiment.in_python import agreement, compare, score
+    from judgecal.experiment.in_python import Judgements, agreement, compare, score
     from judgecal.goldset import Columns, GoldSet, load_gold
     from judgecal.judges import judge_named as Judge  # noqa: N812 - Python's door to a judge of any kind
     from judgecal.optimize.plain_dspy import examples, metric
@@ -37,8 +36,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "judgecal.errors": "InputError JudgecalError",
     "judgecal.exchange.mlflow_scorer": "mlflow_scorer",
-    "judgecal.experiment": "Judgements",
-    "judgecal.experiment.in_python": "agreement compare score",
+    "judgecal.experiment.in_python": "Judgements agreement compare score",
     "judgecal.goldset": "Columns GoldSet load_gold",
     "judgecal.judges": "Judge:judge_named",
     "judgecal.optimize": "optimize",

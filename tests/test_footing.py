@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from judgecal.experiment import AgreementTable, Judgements
+from judgecal.experiment import AgreementTable, Verdicts
 from judgecal.goldset import load_gold
 from judgecal.judges import judge_named
 from judgecal.records import Item, Judgement
@@ -135,5 +135,5 @@ def test_the_noise_of_a_lock_is_at_its_own_cut(workspace_dir: Path) -> None:
     called = AgreementTable(gold, gold.items, 2)
     for cut, flips in ((None, 0.0), (70.0, 1.0), (50.0, 0.0)):
         calibration = None if cut is None else Calibration((cut,), (0.0, 1.0), 40, 40)
-        noise = noise_of(judge, Judgements(rows), called, calibration)
+        noise = noise_of(Verdicts.from_calls(judge, rows), called, calibration)
         assert (noise.flip_rate.value, noise.exact_agreement.value) == (flips, 0.0)

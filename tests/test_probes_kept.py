@@ -93,7 +93,7 @@ def test_a_gate_whose_probes_were_lost_does_not_pass(probed: Run, monkeypatch: p
         if "probes" not in how["label"]:
             return rows
         error = Failure("budget", "the budget had ended")
-        return gate.Judgements(replace(row, verdict=None, error=error) for row in rows)
+        return [replace(row, verdict=None, error=error) for row in rows]
 
     asked = gate.run_trials
     monkeypatch.setattr(gate, "run_trials", lost)

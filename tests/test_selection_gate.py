@@ -17,7 +17,7 @@ from scipy.stats import t as student
 
 from judgecal.engine import Budget, Journal
 from judgecal.errors import InputError, JudgecalError
-from judgecal.experiment import Judgements, RunOptions
+from judgecal.experiment import RunOptions
 from judgecal.experiment import run_trials as run_trials_of_judges
 from judgecal.judges import PromptJudge
 from judgecal.records import Failure, Item, Judgement
@@ -470,12 +470,12 @@ def test_an_outage_is_no_failure_of_the_judge(served: Served, monkeypatch: pytes
     whole = run_trials_of_judges
     down = Failure("timeout", "no answer")
 
-    def run_trials(*args: Any, **given: Any) -> Judgements:
+    def run_trials(*args: Any, **given: Any) -> list[Judgement]:
         rows = whole(*args, **given)
-        return Judgements(
+        return [
             dataclasses.replace(row, verdict=None, error=down) if place < 40 else row
             for place, row in enumerate(rows)
-        )
+        ]
 
     monkeypatch.setattr("judgecal.selection.gate.run_trials", run_trials)
     found = plan_gate(served.workspace, load_lock(served.path), served.path).run()
@@ -609,9 +609,9 @@ def test_a_first_pass_without_one_reply_is_one_message(
     down = Failure("server", "503 for now")
     asked: list[int] = []
 
-    def run_trials(judges: list[PromptJudge], items: list[Item], **given: Any) -> Judgements:
+    def run_trials(judges: list[PromptJudge], items: list[Item], **given: Any) -> list[Judgement]:
         asked.append(given["options"].repeats)
-        return Judgements(Judgement(one.item_id, one.sha, "j", "f", 0, None, error=down) for one in items)
+        return [Judgement(one.item_id, one.sha, "j", "f", 0, None, error=down) for one in items]
 
     monkeypatch.setattr("judgecal.selection.gate.run_trials", run_trials)
     passes = Passes(

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from judgecal.cli import run
-from judgecal.experiment import Judgements
+from judgecal.experiment import AgreementTable, Verdicts
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
 from judgecal.models import ModelSpec
@@ -501,15 +501,16 @@ def test_noise_of_a_judge_that_flips(judgecal: Run, served: StubServer, workspac
 def test_a_repeat_with_a_lost_call_is_no_call_of_the_lock() -> None:
     """Of three calls of two items one of the second repeat ran into a timeout; a reply that is no verdict
     counts."""
-    items = load_gold("starter").items[:2]
+    gold = load_gold("starter")
+    items = gold.items[:2]
     failures = {(0, 1): Failure("timeout", "late"), (1, 2): Failure("parse", "no number")}
-    rows = Judgements(
+    rows = [
         Judgement(item.item_id, item.sha, "j", "f", repeat, None if error else 10.0 * repeat, error=error)
         for place, item in enumerate(items)
         for repeat in range(3)
         for error in (failures.get((place, repeat)),)
-    )
-    calls = whole_calls(rows, items)
+    ]
+    calls = whole_calls(Verdicts("j", gold.scale, rows), AgreementTable(gold, items, 3))
     assert calls == {items[0].item_id: (0.0, 20.0), items[1].item_id: (0.0, None)}
 
 

@@ -12,7 +12,7 @@ RIGHT = """
 from typing import assert_type
 
 import judgecal
-from judgecal.experiment.in_python import Scored
+from judgecal.experiment.in_python import Judgements
 from judgecal.optimize.result import OptimizeResult
 from judgecal.probes.result import ProbeResult
 from judgecal.production.rate import RateResult
@@ -34,7 +34,7 @@ def exact(answer: str, reference_answer: str) -> bool:
 columns = judgecal.Columns(group="question", contexts=("passages",))
 gold = judgecal.GoldSet.from_frame(object(), labels=["ann"], columns=columns)
 judge = judgecal.Judge(exact, scale="binary")
-rows = assert_type(judgecal.score([exact, "exact_match@local", judge], gold), Scored)
+rows = assert_type(judgecal.score([exact, "exact_match@local", judge], gold), Judgements)
 row = assert_type(rows[0], judgecal.Judgement)
 found = assert_type(judgecal.agreement(gold, rows.of(judge.name)), Agreement)
 value = assert_type(found["macro_agreement"], judgecal.Estimate).value

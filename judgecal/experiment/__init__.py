@@ -5,7 +5,6 @@ from judgecal.experiment.agreement_table import AgreementTable, Verdicts
 from judgecal.experiment.compare import CompareRun
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment, read_config
 from judgecal.experiment.judgements import (
-    Judgements,
     StoredVerdicts,
     item_scale,
     judged_by,
@@ -65,7 +64,7 @@ from judgecal.experiment.trials import (
 
 __all__ = [
     "UNREADABLE", "AgreementResult", "AgreementTable", "CompareRun", "CostEstimate", "Due", "Entry",
-    "Experiment", "GoldSummary", "JudgedItems", "Judgements", "Look", "LookKind", "ReadRow", "Reader",
+    "Experiment", "GoldSummary", "JudgedItems", "Look", "LookKind", "ReadRow", "Reader",
     "RowReader", "RunOptions", "ScoreRun", "StoredExperiment", "StoredVerdicts", "TableRows", "Verdicts",
     "asked_items", "check_judge", "entry", "foresee_look", "full_name", "gold_config", "input_config",
     "item_scale", "judge_config", "judge_to_journal", "judged_by", "judgement_of", "look_at_test",

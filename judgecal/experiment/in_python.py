@@ -4,15 +4,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, overload
 
 from judgecal.engine import require_prices
 from judgecal.errors import InputError, notice
 from judgecal.experiment.agreement_table import AgreementTable
 from judgecal.experiment.compare import draws
-from judgecal.experiment.judgements import Judgements, item_scale, verdict_matrix, whole_items
+from judgecal.experiment.judgements import item_scale, verdict_matrix, whole_items
 from judgecal.experiment.looks import Look, look_at_test, seen_judges
 from judgecal.experiment.score import asked_items
 from judgecal.experiment.summary import check_judge
@@ -29,8 +29,49 @@ from judgecal.stats.significance import N_PERM
 from judgecal.workspace import find_workspace
 
 
-class Scored(Judgements, Result):
-    """What `judgecal.score` gives: the judgements, with the agreement of each judge with the gold set."""
+class Judgements(Sequence[Judgement], Result):
+    """What `judgecal.score` gives: judgements by judge, then item, then repeat, and each judge's agreement
+    with the gold set."""
+
+    def __init__(
+        self,
+        rows: Iterable[Judgement],
+        *,
+        gold: GoldSet | None = None,
+        scales: Mapping[str, Scale] | None = None,
+    ) -> None:
+        self._rows, self.gold, self.scales = tuple(rows), gold, dict(scales or {})
+
+    def _with(self, rows: Iterable[Judgement]) -> Self:
+        return type(self)(rows, gold=self.gold, scales=self.scales)
+
+    @overload
+    def __getitem__(self, index: int) -> Judgement: ...
+    @overload
+    def __getitem__(self, index: slice) -> Self: ...
+    def __getitem__(self, index: int | slice) -> Judgement | Self:
+        return self._with(self._rows[index]) if isinstance(index, slice) else self._rows[index]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Judgement]:
+        return iter(self._rows)
+
+    @property
+    def unscored(self) -> Self:
+        """Those without a verdict; each has an `error`."""
+        return self._with(row for row in self._rows if row.verdict is None)
+
+    def of(self, judge: str) -> Self:
+        """Those of one judge."""
+        return self._with(row for row in self._rows if row.judge == judge)
+
+    def frame(self) -> Any:
+        """A `polars.DataFrame`, a row a judgement, columns as in `judgements.jsonl`."""
+        import polars
+
+        return polars.DataFrame([row.as_json() for row in self._rows], infer_schema_length=None)
 
     def as_json(self) -> dict[str, Any]:
         """A row a judge, with its agreement where it judged a labelled item; of test items that is a look."""
@@ -53,7 +94,7 @@ def score(
     budget_usd: float | None = None,
     journal: str | Path | None = None,
     quiet: bool = True,
-) -> Scored:
+) -> Judgements:
     """Have judges judge a split of a gold set: a row for each judge, item and repeat, unscored ones included.
 
     >>> rows = judgecal.score("exact_match@local", judgecal.load_gold("starter"), limit=3)
@@ -85,9 +126,11 @@ def score(
     items = asked_items(gold, split, limit=limit, without_groups=trained)
     with open_journal(None if journal is None else Path(journal), options) as stored:
         rows = run_trials(judges, items, journal=stored, options=options)
-    of_judges = [(one, rows.of(one.name)) for one in judges]
+    of_judges = [(one, [row for row in rows if row.judge == one.name]) for one in judges]
     whole = [whole_items(of, one.scale) if one.unit == PAIR_UNIT else of for one, of in of_judges]
-    return Scored(itertools.chain(*whole), gold=gold, scales={one.name: item_scale(one) for one in judges})
+    return Judgements(
+        itertools.chain(*whole), gold=gold, scales={one.name: item_scale(one) for one in judges}
+    )
 
 
 def _on_scale_of(gold: GoldSet, judge: Judge | str | Path | Callable[..., Any]) -> Judge:

@@ -12,62 +12,17 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Self, overload
+from typing import Any
 
 from judgecal.errors import InputError
-from judgecal.goldset import GoldSet
 from judgecal.goldset.wording import grouped
 from judgecal.judges import Judge, single_calls
 from judgecal.records import ITEM_UNIT, ORDERS, OTHER, PAIR_UNIT, TIE, Failure, Item, Judgement
 from judgecal.scale import Label, Scale
 from judgecal.signatures import CHUNK
-
-
-class Judgements(Sequence[Judgement]):
-    """Judgements in the order asked for: by judge, then item, then repeat."""
-
-    def __init__(
-        self,
-        rows: Iterable[Judgement],
-        *,
-        gold: GoldSet | None = None,
-        scales: Mapping[str, Scale] | None = None,
-    ) -> None:
-        self._rows, self.gold, self.scales = tuple(rows), gold, dict(scales or {})
-
-    def _with(self, rows: Iterable[Judgement]) -> Self:
-        return type(self)(rows, gold=self.gold, scales=self.scales)
-
-    @overload
-    def __getitem__(self, index: int) -> Judgement: ...
-    @overload
-    def __getitem__(self, index: slice) -> Self: ...
-    def __getitem__(self, index: int | slice) -> Judgement | Self:
-        return self._with(self._rows[index]) if isinstance(index, slice) else self._rows[index]
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __iter__(self) -> Iterator[Judgement]:
-        return iter(self._rows)
-
-    @property
-    def unscored(self) -> Self:
-        """Those without a verdict; each has an `error`."""
-        return self._with(row for row in self._rows if row.verdict is None)
-
-    def of(self, judge: str) -> Self:
-        """Those of one judge."""
-        return self._with(row for row in self._rows if row.judge == judge)
-
-    def frame(self) -> Any:
-        """A `polars.DataFrame`, a row a judgement, columns as in `judgements.jsonl`."""
-        import polars
-
-        return polars.DataFrame([row.as_json() for row in self._rows], infer_schema_length=None)
 
 
 def verdict_matrix(

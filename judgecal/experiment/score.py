@@ -136,7 +136,7 @@ class ScoreRun:
                 for items, options in self._parts if judges else ():
                     rows = run_trials(judges, items, journal=to, options=options, budget=budget)
                     for judge in judges:
-                        judged[judge.name] += rows.of(judge.name)
+                        judged[judge.name] += [row for row in rows if row.judge == judge.name]
         return judged
 
     def run(self) -> tuple[AgreementResult, StoredExperiment]:

@@ -30,7 +30,7 @@ from judgecal.engine import (
 )
 from judgecal.errors import InputError, notice, refuse
 from judgecal.experiment.folder import VERDICTS
-from judgecal.experiment.judgements import Judgements, of_calls
+from judgecal.experiment.judgements import of_calls
 from judgecal.experiment.parquet_files import read_verdicts
 from judgecal.judges import (
     Caller,
@@ -180,7 +180,7 @@ def run_trials(
     options: RunOptions,
     budget: Budget | None = None,
     label: str | None = None,
-) -> Judgements:
+) -> tuple[Judgement, ...]:
     """Have every judge judge every item, `options.repeats` times; what the journal holds is not called again.
 
     Gives one row for each judge, item and repeat.
@@ -198,7 +198,7 @@ def run_trials(
         judge.check_items(items)
     trials = [Due(judge, items, journal, options) for judge in judges]
     judge_to_journal(trials, budget=budget, label=label, in_turn=True)
-    return Judgements(row for trial in trials for row in trial.judgements())
+    return tuple(row for trial in trials for row in trial.judgements())
 
 
 def judge_to_journal(

@@ -16,7 +16,7 @@ from judgecal.commands import COMMANDS, document_of, load
 from judgecal.engine import Progress
 from judgecal.errors import InputError, working
 from judgecal.experiment.folder import code_sha, read_config
-from judgecal.experiment.in_python import Scored
+from judgecal.experiment.in_python import Judgements
 from judgecal.experiment.result import AgreementResult
 from judgecal.experiment.stored import find_experiment
 from judgecal.probes.kept import probe_summaries
@@ -197,7 +197,9 @@ def block_of(result: Result) -> str:
     if first is None:
         frame = result.frame()
         frame = (
-            frame.select("item_id", "judge", "verdict", "reasoning") if isinstance(result, Scored) else frame
+            frame.select("item_id", "judge", "verdict", "reasoning")
+            if isinstance(result, Judgements)
+            else frame
         )
         rows = [
             ["" if cell is None else f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row]
@@ -240,7 +242,7 @@ def _headline(result: Result) -> Headline | None:
             what = f"The judge {does} the alternative annotator test at {epsilon:g}."
             replaced = f"it may replace {len(result.rejected)} of {len(result.nearer)} people"
             return Headline("alt_test", what, (sentence(result.reason or replaced),))
-        case Scored():
+        case Judgements():
             n = len(result) - len(result.unscored)
             who = ", ".join(result.scales)
             return Headline(

@@ -13,22 +13,20 @@ from judgecal.engine.log import now
 from judgecal.errors import notice
 from judgecal.experiment import (
     AgreementTable,
-    Judgements,
     Look,
     RunOptions,
     Verdicts,
     item_scale,
     open_journal,
     run_trials,
-    verdict_matrix,
-    whole_items,
 )
 from judgecal.experiment.agreement import constant_entry
+from judgecal.experiment.agreement_table import as_lists
 from judgecal.experiment.people import tied_items
 from judgecal.judges import Judge
 from judgecal.probes.kept import locked_probes, stored_probes
 from judgecal.probes.result import Footing
-from judgecal.records import RETRIED_ON_RESUME, Estimate, Item, Judgement
+from judgecal.records import RETRIED_ON_RESUME, Estimate, Judgement
 from judgecal.scale import Label
 from judgecal.selection.decision import Caps, MeasuredJudge, in_words
 from judgecal.selection.lock import Lock, LockedGold, LockedJudge, Noise, model_ids, versions
@@ -189,7 +187,7 @@ def lock_judge(
     options: RunOptions,
     budget: Budget,
     workspace: Workspace,
-) -> tuple[Lock, Judgements]:
+) -> tuple[Lock, Sequence[Judgement]]:
     """Call a confirmed judge afresh, and make its lock; with the rows of those calls.
 
     `gate` holds the judge to those: the call that chose it flatters it, and one alone does not tell its
@@ -199,7 +197,7 @@ def lock_judge(
         confirmed_on_test: whether test shows it above the best constant and bears the choice out.
         folder: of the selection; the journal of these calls goes there.
     """
-    test, rows = confirmed.table, Judgements(confirmed.column.rows)
+    test, rows = confirmed.table, confirmed.column.rows
     gold, verdicts = test.gold, {row.item_id: row.verdict for row in rows if row.repeat == 0}
     items = tuple(item for item in gold.items if item.item_id in verdicts)
     called = replace(test, items=items, repeats=NOISE_CALLS)
@@ -214,13 +212,13 @@ def lock_judge(
             notice(f"judgecal: {stored}; --no-cache makes them again")
         label = f"{judge.name}, calls of the lock"
         again = run_trials([judge], items, journal=journal, options=afresh, budget=budget, label=label)
-    again = Judgements(whole_items(again, judge.scale))
-    calls = whole_calls(again, items)
+    column = Verdicts.from_calls(judge, again)
+    calls = whole_calls(column, called)
     given = [verdict for row in calls.values() for verdict in row] or [*verdicts.values()]
     n_tied = len(tied_items(gold, "test", test.items))
     probes = stored_probes(workspace.experiments, gold).get(judge.fingerprint)
     footing = Footing.through(confirmed.calibration, gold.scale, item_scale(judge))
-    model_id = next(iter([*model_ids(again), *model_ids(rows)]), None)
+    model_id = next(iter([*model_ids(column.rows), *model_ids(rows)]), None)
     locked = LockedJudge.of(judge, workspace, model_id=model_id)
     lock = Lock(
         **{field.name: getattr(locked, field.name) for field in fields(locked)},
@@ -239,22 +237,22 @@ def lock_judge(
         calibrated=confirmed.calibrated,
         calibration=confirmed.calibration,
         confirmed_on_test=confirmed_on_test,
-        noise=noise_of(judge, again, called, confirmed.calibration),
+        noise=noise_of(column, called, confirmed.calibration),
         metric=metric,
         margin=margin,
         versions=versions(),
         locked_at=now(),
         probes=locked_probes(probes, footing),
     )
-    return lock, again
+    return lock, column.rows
 
 
-def whole_calls(rows: Judgements, items: Sequence[Item]) -> dict[str, tuple[Label | None, ...]]:
+def whole_calls(column: Verdicts, called: AgreementTable) -> dict[str, tuple[Label | None, ...]]:
     """Item id -> its verdicts, of the repeats of which no call was lost on the wire or for want of budget."""
-    lost = {row.repeat for row in rows if is_lost(row)}
-    whole = [repeat for repeat in range(NOISE_CALLS) if repeat not in lost]
-    matrix = zip(items, verdict_matrix(rows, items, NOISE_CALLS), strict=True)
-    return {item.item_id: tuple(row[at] for at in whole) for item, row in matrix if whole}
+    lost = {row.repeat for row in column.rows if is_lost(row)}
+    whole = [repeat for repeat in range(called.repeats) if repeat not in lost]
+    verdicts = zip(called.items, as_lists(called.verdicts(column)), strict=True)
+    return {item.item_id: tuple(row[at] for at in whole) for item, row in verdicts if whole}
 
 
 def measured_again(folder: Path, options: RunOptions) -> bool:
@@ -262,17 +260,14 @@ def measured_again(folder: Path, options: RunOptions) -> bool:
     return not options.use_cache and (folder / NOISE_FILE).exists() and (folder / "summary.json").exists()
 
 
-def noise_of(
-    judge: Judge, rows: Judgements, called: AgreementTable, calibration: Calibration | None
-) -> Noise:
+def noise_of(column: Verdicts, called: AgreementTable, calibration: Calibration | None) -> Noise:
     """What the calls say of the noise: flips of verdicts through the map, equal ones of raw verdicts."""
-    people, verdicts = called.gold.scale, verdict_matrix(rows, called.items, called.repeats)
-    shared: dict[str, Any] = {"scale": people, "groups": called.groups, "seed": called.seed}
-    estimates = repeatability(verdicts, judge_scale=item_scale(judge), **shared).estimates
+    people, verdicts = called.gold.scale, called.verdicts(column)
+    shared: dict[str, Any] = {"scale": people, "groups": called.groups}
+    estimates = repeatability(verdicts, judge_scale=column.scale, **shared).estimates
     same = estimates["exact_agreement"]
     blank = same.without_value(f"the scale {people} has no pass mark")
     if calibration is not None:
-        mapped = [[calibration.apply(verdict) for verdict in row] for row in verdicts]
-        estimates = repeatability(mapped, **shared).estimates
+        estimates = repeatability(calibration.mapped(verdicts), **shared).estimates
     flips = (estimate for name, estimate in estimates.items() if name.startswith("flip_rate"))
     return Noise(next(flips, blank), same, len(called.items), called.repeats)

@@ -20,7 +20,6 @@ from judgecal.experiment import (
     CostEstimate,
     Experiment,
     GoldSummary,
-    Judgements,
     RunOptions,
     Verdicts,
     full_name,
@@ -39,10 +38,10 @@ from judgecal.experiment import (
     run_trials,
     stored_rows,
     summary_of_gold,
-    verdict_matrix,
     verdict_notes,
     whole_items,
 )
+from judgecal.experiment.agreement_table import as_lists
 from judgecal.experiment.stored import Unread, unread_judge
 from judgecal.experiment.trials import MOST_REPEATS
 from judgecal.goldset import GoldSet, load_gold
@@ -274,10 +273,11 @@ class Gate:
 
     def both_times(self, passes: Passes) -> LockedAndCurrent:
         """The passes beside the locked verdicts."""
+        column = Verdicts.from_calls(self.judge, passes.rows)
         return LockedAndCurrent(
             labels=[self.gold.labels[item.item_id] for item in self.items],
             then=[self.lock.calls_of(item.item_id) for item in self.items],
-            now=verdict_matrix(passes.rows, self.items, max(1, passes.n)),
+            now=as_lists(AgreementTable(self.gold, self.items, max(1, passes.n)).verdicts(column)),
             groups=[item.group for item in self.items],
             people=self.gold.scale,
             judge=item_scale(self.judge),
@@ -382,7 +382,7 @@ class Passes:
     options: RunOptions
     budget: Budget
     most: int  # passes that may be made
-    rows: Judgements = field(default_factory=lambda: Judgements(()))  # of all passes that were made
+    rows: Sequence[Judgement] = ()  # of all passes that were made
     n: int = 0  # passes that count
     stopped: str | None = None  # why no further pass was begun, or is not counted; None while one may be
 
@@ -421,9 +421,9 @@ class Passes:
         return self.stopped is None
 
     @property
-    def counted(self) -> Judgements:
+    def counted(self) -> list[Judgement]:
         """The rows of the passes that count; those of the first one where none was whole."""
-        return Judgements(row for row in self.rows if row.repeat < max(1, self.n))
+        return [row for row in self.rows if row.repeat < max(1, self.n)]
 
     @property
     def usd(self) -> float | None:
@@ -431,7 +431,7 @@ class Passes:
         costs = [row.cost_usd for row in self.rows if not _unpaid(row)]
         return None if None in costs else sum(cost or 0.0 for cost in costs)
 
-    def _made(self) -> Judgements:
+    def _made(self) -> Sequence[Judgement]:
         rows = run_trials(
             [self.judge],
             self.items,
@@ -440,7 +440,7 @@ class Passes:
             budget=self.budget,
             label=f"{self.judge.name}, pass {self.n + 1} of at most {self.most}",
         )
-        return Judgements(whole_items(rows, self.judge.scale))
+        return whole_items(rows, self.judge.scale)
 
 
 def _lost(row: Judgement) -> bool:

@@ -19,7 +19,6 @@ from judgecal.experiment import (
     Experiment,
     GoldSummary,
     JudgedItems,
-    Judgements,
     Look,
     LookKind,
     RunOptions,
@@ -543,8 +542,8 @@ class MigrateRun:
         self,
         sides: tuple[_Side, _Side],
         maps: tuple[Calibration | None, Calibration | None],
-        called: Judgements,
-        rows: Judgements,
+        called: Sequence[Judgement],
+        rows: Sequence[Judgement],
         changed: ChurnResult | None,
         *,
         look: Look,
@@ -607,7 +606,7 @@ class MigrateRun:
             churn=changed,
             new_lock=None,
             new_lock_reason=None,
-            n_unscored=len(rows.unscored) + len(called.unscored) + in_production,
+            n_unscored=sum(row.verdict is None for row in (*rows, *called)) + in_production,
             gold=summary_of_gold(table, "test"),
             test_looks=look.number - sealed,
             test_look=_SEALED if sealed else look.sentence(self.gold.name),
@@ -649,7 +648,7 @@ class MigrateRun:
 
         return fitted("old", mapped[0]), fitted("new", mapped[1])
 
-    def _lock_new(self, path: Path, rows: Judgements, look: Look, budget: Budget) -> None:
+    def _lock_new(self, path: Path, rows: Sequence[Judgement], look: Look, budget: Budget) -> None:
         test, metric = AgreementTable(self.gold, self.test_items, 1, self.seed, look.level), self.lock.metric
         confirmed = Confirmed.on(look, test, Verdicts.from_calls(self.new, rows))
         lock, _ = lock_judge(

@@ -18,7 +18,6 @@ from judgecal.errors import InputError, refuse, working
 from judgecal.experiment import (
     AgreementTable,
     CostEstimate,
-    Judgements,
     Look,
     RunOptions,
     Verdicts,
@@ -228,7 +227,7 @@ class SelectRun(SelectRequest):
             for items, repeats in ((test, options.repeats), (rest, 1)):
                 each = replace(options, repeats=repeats)
                 rows += run_trials([judge], items, journal=journal, options=each, budget=budget)
-        column = Verdicts.from_calls(judge, Judgements(rows))
+        column = Verdicts.from_calls(judge, rows)
         confirmed = self._confirm(chosen, column, options.repeats)
         if confirmed.n_lost:
             lost = f"{confirmed.n_lost} calls were lost (connection or budget)"

@@ -390,7 +390,7 @@ class LocalSystem(System):
         for start in range(0, len(items), _AT_ONCE):
             part = items[start : start + _AT_ONCE]
             rows = call(embedder, part, asking, EMBEDDINGS_FILE, long=True, label=label)
-            if failed := rows.unscored:
+            if failed := [row for row in rows if row.verdict is None]:
                 error = failed[0].error or Failure("server", "no reply")
                 calls = f"{label}: {len(failed):,} of {len(part):,} calls to {embedder.name} failed"
                 message = f"{calls}, the first by {error.kind}: {error.message}"

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from judgecal.engine import Message, ParsedReply
 from judgecal.errors import InputError
-from judgecal.experiment import CostEstimate, Judgements, open_journal, plan_calls, run_trials, stored_rows
+from judgecal.experiment import CostEstimate, open_journal, plan_calls, run_trials, stored_rows
 from judgecal.judges import JudgeName, Respondent, judge_named
 from judgecal.models import ModelSpec, for_task, load_catalogue
 from judgecal.models.catalogue import Task
@@ -42,7 +42,7 @@ def call(
     *,
     long: bool = False,
     label: str | None = None,
-) -> Judgements:
+) -> tuple[Judgement, ...]:
     """A reply to each item; what the journal of this name in the folder holds is not called for again."""
     options = asking.options
     with open_journal(asking.folder / file, options, long=long) as journal:
