@@ -1,4 +1,4 @@
-"""What each judge loses against the best, the floor and the people beside it, and prompts against models."""
+"""What each judge loses against the best, the floor and the people beside it."""
 
 from __future__ import annotations
 
@@ -73,32 +73,6 @@ class LossPicture:
     judges: tuple[JudgeLoss, ...]
     floor: tuple[FloorLoss, ...]
     people: tuple[PersonLoss, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PromptModel:
-    """A judge as prompt and model (with its program); without a prompt that one is empty."""
-
-    judge: str
-    prompt: str
-    model: str
-
-
-@dataclass(frozen=True, slots=True)
-class PromptModelGrid:
-    """The judges as prompt x model."""
-
-    cells: tuple[PromptModel, ...]
-
-    @property
-    def prompts(self) -> list[str]:
-        """In the order of the judges."""
-        return list(dict.fromkeys(cell.prompt for cell in self.cells))
-
-    @property
-    def models(self) -> list[str]:
-        """In the order of the judges."""
-        return list(dict.fromkeys(cell.model for cell in self.cells))
 
 
 def judge_losses(
@@ -208,10 +182,3 @@ def _decided(paired: PairedDifference, metric: str) -> Estimate:
     if thin is None:
         return paired.difference
     return dataclasses.replace(paired.difference, low=None, high=None, method="", reason=thin)
-
-
-def prompt_model_grid(columns: Sequence[Verdicts]) -> PromptModelGrid:
-    """The judges as prompt x model."""
-    return PromptModelGrid(
-        tuple(PromptModel(column.judge, *(column.cell or ("", column.judge))) for column in columns)
-    )

@@ -543,26 +543,27 @@ def _losses(decision: Evidence, losses: LossPicture) -> Section:
 
 
 def _grid(decision: Evidence) -> Section:
-    grid, metric = decision.grid, decision.metric
+    metric, judges = decision.metric, [judge.column for judge in decision.measured]
     values = {judge.judge: judge.decided_by(metric).value for judge in decision.result.judges}
-    by_cell = {(cell.prompt, cell.model): values[cell.judge] for cell in grid.cells}
+    by_cell = {judge.cell or ("", judge.judge): values[judge.judge] for judge in judges}
+    prompts, models = (list(dict.fromkeys(cell[side] for cell in by_cell)) for side in (0, 1))
     rows: list[list[str | Cell]] = [
-        [prompt, *(Cell(plain(value := by_cell.get((prompt, model))), heat=value) for model in grid.models)]
-        for prompt in grid.prompts
+        [prompt, *(Cell(plain(value := by_cell.get((prompt, model))), heat=value) for model in models)]
+        for prompt in prompts
     ]
     caption = (
         "Choose prompt and model together: a prompt that fits one model may not fit another, and a "
         "newer model may do worse."
     )
-    if grid.prompts == [""]:
+    if prompts == [""]:
         caption += " These judgements were recorded elsewhere, so we do not know their prompts."
     return section(
         "pairs",
         "Prompt and model",
         caption,
-        len(grid.cells) > 1
-        and grid.prompts != [""]
-        and Grid(["prompt", *grid.models], rows, title=f"{metric} by prompt and model"),
+        len(judges) > 1
+        and prompts != [""]
+        and Grid(["prompt", *models], rows, title=f"{metric} by prompt and model"),
         (
             Folded(f"The prompt of {judge}", [Lines(prompt.splitlines())])
             for judge, prompt in decision.prompts.items()

@@ -24,11 +24,9 @@ from judgecal.experiment.losses import (
     FloorLoss,
     JudgeLoss,
     LossPicture,
-    PromptModelGrid,
     floor_loss,
     judge_losses,
     people_losses,
-    prompt_model_grid,
 )
 from judgecal.experiment.slices import SliceTable, judge_slices
 from judgecal.experiment.stored import Unread, stored_prompts, unread_of
@@ -544,7 +542,6 @@ class Evidence:
     losses: LossPicture | None  # against the best judge; None where no judge has a value of the metric
     measured: tuple[MeasuredJudge, ...]  # each judge as production would see it
     pick: Recommendation | None  # whom to use; None without losses
-    grid: PromptModelGrid  # prompts against models
     shapes: tuple[VerdictShape, ...]  # verdicts beside labels, over all items
     # the open items on which a judge and people part, then some on which all agree; never a test item
     parted: tuple[PartedItem, ...]
@@ -606,7 +603,6 @@ def decide_on_judges(
         losses=losses,
         measured=measured,
         pick=pick,
-        grid=prompt_model_grid(columns),
         shapes=tuple(judge_shape(*of_judge) for of_judge in zip(tables, columns, strict=True)),
         parted=parted_items(whole, columns, chosen_on),
         alike=same_raw_verdicts(columns),

@@ -81,7 +81,6 @@ from judgecal.selection.rules import (
 )
 from judgecal.signatures import list_signatures
 from judgecal.stats import Calibration
-from judgecal.stats.calibration import calibrated
 from judgecal.stats.disagreement import by_rows
 from judgecal.stats.metrics import metric_facts
 from judgecal.workspace import Workspace, find_workspace, shown
@@ -627,26 +626,16 @@ class MigrateRun:
 
     def _cross_fitted(self, sides: tuple[_Side, _Side], mapped: tuple[_Side, _Side]) -> tuple[_Side, _Side]:
         """The open items, each by maps fitted without its question: train and dev made the final ones."""
-        items = self.open_items
-        if not items:
-            return mapped
-        raw = dict(zip(("old", "new"), sides, strict=True))
-        once = calibrated(
-            [self.gold.labels[item.item_id] for item in items],
-            {name: side.on(items) for name, side in raw.items()},
-            scale=self.gold.scale,
-            scales={name: side.scale for name, side in raw.items()},
-            groups=[item.group for item in items],
-        )
+        table = AgreementTable(self.gold, self.open_items)
 
-        def fitted(name: str, final: _Side) -> _Side:
-            if final is raw[name] or name not in once.fits:
+        def fitted(side: _Side, final: _Side) -> _Side:
+            fit = None if final is side or not table.items else table.cross_fit(side.column(table.items))
+            if fit is None:
                 return final
-            rows = as_lists(once.fits[name].verdicts)
-            verdicts = {item.item_id: row[0] for item, row in zip(items, rows, strict=True)}
-            return _Side(final.judge, self.gold.scale, verdicts)
+            rows = zip(table.items, as_lists(fit.verdicts), strict=True)
+            return _Side(final.judge, self.gold.scale, {item.item_id: row[0] for item, row in rows})
 
-        return fitted("old", mapped[0]), fitted("new", mapped[1])
+        return fitted(sides[0], mapped[0]), fitted(sides[1], mapped[1])
 
     def _lock_new(self, path: Path, rows: Sequence[Judgement], look: Look, budget: Budget) -> None:
         test, metric = AgreementTable(self.gold, self.test_items, 1, self.seed, look.level), self.lock.metric
