@@ -25,7 +25,7 @@ def golden_case() -> tuple[list[list[float]], dict[str, Any]]:
 
 def test_known_values() -> None:
     rows, expected = golden_case()
-    found = repeatability(rows, scale="ordinal:0:10").estimates
+    found = repeatability(rows, scale="ordinal:0:10")
     names = {"exact_agreement": "exact_repeat_agreement_pairwise", "within_item_sd": "within_item_sd_pooled"}
     for ours, theirs in names.items():
         estimate = found[ours]
@@ -47,7 +47,7 @@ def test_by_hand_with_verdicts_missing() -> None:
     # At 90, 100 passes and 80 fails: flips 0, 0 and 1.
     rows = [[10, 10, 20], [0, None, 0], [None, 50, None], [100, None, 80]]
     found = repeatability(rows, scale=Scale.parse("percentage", pass_at=90))
-    values = {name: estimate.value for name, estimate in found.estimates.items()}
+    values = {name: estimate.value for name, estimate in found.items()}
     assert values == pytest.approx(
         {
             "exact_agreement": 4 / 9,
@@ -57,16 +57,15 @@ def test_by_hand_with_verdicts_missing() -> None:
         },
         abs=1e-6,
     )
-    for estimate in found.estimates.values():
+    for estimate in found.values():
         assert (estimate.n, estimate.n_expected, estimate.n_unscored, estimate.n_groups) == (7, 12, 4, 3)
         assert estimate.low is None and estimate.reason == "3 groups: fewer than 10 give no interval"
-    assert found.n_items == 3
 
 
 def test_a_judge_without_noise() -> None:
     labels = [float(10 * (i % 11)) for i in range(22)]
     found = repeatability([[0.1 + 0.9 * y] * 3 for y in labels], scale="percentage")
-    exact, sd = found.estimates["exact_agreement"], found.estimates["within_item_sd"]
+    exact, sd = found["exact_agreement"], found["within_item_sd"]
     assert (exact.value, exact.high) == (1.0, 1.0) and exact.low is not None and 0.8 < exact.low < 1.0
     assert (sd.value, sd.low) == (
         0.0,
@@ -78,30 +77,26 @@ def test_binary_labels_and_a_judge_of_percentages() -> None:
     # Classes at 50: (40, 60) differ, (60, 70) do not; exact agreement is of the percentages as they are.
     rows = [[40, 60], [60, 70]] * 10
     found = repeatability(rows, scale="binary", judge_scale="percentage")
-    assert found.estimates["flip_rate"].value == 0.5
-    assert found.estimates["exact_agreement"].value == 0.0
+    assert found["flip_rate"].value == 0.5
+    assert found["exact_agreement"].value == 0.0
     # Squares 200 and 50 with one degree of freedom each.
-    assert found.estimates["within_item_sd"].value == pytest.approx(math.sqrt(125))
+    assert found["within_item_sd"].value == pytest.approx(math.sqrt(125))
 
 
 def test_words() -> None:
     rows = [["red", "red"], ["blue", "red"], ["green", "green"], [None, "red"]] * 5
     found = repeatability(rows, scale="nominal")
-    assert found.estimates["exact_agreement"].value == pytest.approx(2 / 3)
-    assert found.estimates["flip_rate"].value == pytest.approx(1 / 3)
+    assert found["exact_agreement"].value == pytest.approx(2 / 3)
+    assert found["flip_rate"].value == pytest.approx(1 / 3)
     for name in ("within_item_sd", "within_item_sd_share"):
-        assert (found.estimates[name].value, found.estimates[name].reason) == (
-            None,
-            "the labels have no order",
-        )
+        assert (found[name].value, found[name].reason) == (None, "the labels have no order")
 
 
 def test_nothing_was_judged_twice() -> None:
     found = repeatability([[5, None], [None, 7], [None, None]], scale="percentage")
-    for estimate in found.estimates.values():
+    for estimate in found.values():
         assert (estimate.value, estimate.reason) == (None, "no item has two verdicts")
         assert (estimate.n, estimate.n_expected, estimate.n_unscored) == (0, 6, 4)
-    assert found.n_items == 0
 
 
 @pytest.mark.parametrize("rows", [[[1], [0]], [1, 0]])
@@ -113,12 +108,12 @@ def test_one_repeat_is_refused(rows: list[object]) -> None:
 def test_the_level_is_kept() -> None:
     rows, _ = golden_case()
     many = [[min(10.0, verdict + i % 2) for verdict in row] for i, row in enumerate(rows * 3)]
-    at_90, at_95 = (repeatability(many, scale="ordinal:0:10", level=level).estimates for level in (0.9, 0.95))
+    at_90, at_95 = (repeatability(many, scale="ordinal:0:10", level=level) for level in (0.9, 0.95))
     assert {one.level for one in at_90.values()} == {0.9}
     for name, one in at_90.items():
         other = at_95[name]
         assert one.low is not None and other.low is not None and other.low < one.low, name
-    words = repeatability([["x", None]] * 3, scale="nominal", level=0.9).estimates
+    words = repeatability([["x", None]] * 3, scale="nominal", level=0.9)
     assert {one.level for one in words.values()} == {0.9}
 
 

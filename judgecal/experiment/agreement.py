@@ -14,7 +14,7 @@ import numpy as np
 
 from judgecal.engine import counted_remark
 from judgecal.errors import InputError, unknown_name
-from judgecal.experiment.agreement_table import AgreementTable, Verdicts, drawing_weights
+from judgecal.experiment.agreement_table import AgreementTable, Verdicts, drawing_weights, is_absent
 from judgecal.experiment.folder import Experiment
 from judgecal.experiment.judgements import stored_notes, verdict_matrix
 from judgecal.experiment.result import BothOrders, Entry, JudgeEntry, Latency, Retest, Tokens
@@ -184,12 +184,12 @@ def judge_entry(table: AgreementTable, column: Verdicts) -> JudgeEntry:
         again = repeatability(verdicts, **shared)
         rows = _rows_of(table, column)
         named = ("exact_agreement", "within_item_sd", "within_item_sd_share")
-        flips = (estimate for name, estimate in again.estimates.items() if name.startswith("flip_rate"))
+        flips = (estimate for name, estimate in again.items() if name.startswith("flip_rate"))
         fields["retest"] = Retest(
             repeats=table.repeats,
-            n_items=again.n_items,
+            n_items=int(((~is_absent(verdicts)).sum(axis=1) > 1).sum()),
             flip_rate=next(flips, None),
-            **{name: again.estimates[name] for name in named},
+            **{name: again[name] for name in named},
             # then those calls were made before, each repeat for itself
             all_cached=bool(rows) and all(row.cached for row in rows),
             unit=str(common_scale(people, scale)),

@@ -47,6 +47,7 @@ _MOST_COMPARED = 6  # values of --by of which every pair is held against each ot
 _FIRST = 60  # labels that are proposed where there is none yet
 _ROWS, _LEAST_ROWS = 1_000_000, 1000  # of a table that is shared out by strata, and of a stratum
 _EVEN = 0.5  # the share that is right where the lock does not know it
+_CONTRADICTS = 0.05  # below this p the labels contradict the lock's error rates
 
 
 @dataclass(frozen=True, slots=True)
@@ -445,8 +446,8 @@ class RateRun:
             groups = table.group[labels.at][rows].tolist()
             given.append(mean_estimate(self.label_values[rows], groups, weights=of_side, level=self.level))
         at_lock = [of_scored(applied[name]) for name in names]
-        seen = shift(*at_lock, passing=raw, precision=given[0], missed=given[1])
-        return ShiftSeen(seen.contradicts, seen.p_value, rates)
+        p = shift(*at_lock, passing=raw, precision=given[0], missed=given[1])
+        return ShiftSeen(p is not None and p < _CONTRADICTS, p, rates)
 
     def _drawn(self, labels: RowLabels) -> DrawSeen | None:
         """Labelled rows' verdicts held against the table's: labels drawn at random have them too."""

@@ -264,10 +264,10 @@ def noise_of(column: Verdicts, called: AgreementTable, calibration: Calibration 
     """What the calls say of the noise: flips of verdicts through the map, equal ones of raw verdicts."""
     people, verdicts = called.gold.scale, called.verdicts(column)
     shared: dict[str, Any] = {"scale": people, "groups": called.groups}
-    estimates = repeatability(verdicts, judge_scale=column.scale, **shared).estimates
+    estimates = repeatability(verdicts, judge_scale=column.scale, **shared)
     same = estimates["exact_agreement"]
     blank = same.without_value(f"the scale {people} has no pass mark")
     if calibration is not None:
-        estimates = repeatability(calibration.mapped(verdicts), **shared).estimates
+        estimates = repeatability(calibration.mapped(verdicts), **shared)
     flips = (estimate for name, estimate in estimates.items() if name.startswith("flip_rate"))
     return Noise(next(flips, blank), same, len(called.items), called.repeats)

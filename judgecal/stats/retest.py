@@ -6,7 +6,7 @@ Repeatability is no accuracy: a judge that is wrong in the same way every time r
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -48,21 +48,6 @@ def squares(values: Floats) -> Floats:
     return np.asarray(np.nansum(away**2, axis=1), dtype=np.float64)
 
 
-@dataclass(frozen=True, slots=True)
-class Repeatability:
-    """How far a judge agrees with itself.
-
-    Attributes:
-        estimates: `exact_agreement` (share of equal pairs of repeats, the mean over the items), `flip_rate`
-            or `flip_rate@75` (share of pairs on different sides of the mark, or in different classes),
-            `within_item_sd` (on the common scale), `within_item_sd_share` (of its range). n counts the
-            verdicts of the `n_items` items that have two or more.
-    """
-
-    estimates: dict[str, Estimate]
-    n_items: int
-
-
 def repeatability(
     verdicts: Iterable[object],
     *,
@@ -70,11 +55,17 @@ def repeatability(
     judge_scale: Scale | str | None = None,
     groups: Iterable[Hashable] | None = None,
     level: float = 0.95,
-) -> Repeatability:
+) -> dict[str, Estimate]:
     """Test-retest statistics of one judge; items with fewer than two verdicts say nothing and are left out.
 
     `verdicts` are n rows of R repeats; the others are as in `agreement`, and so are the errors; one repeat is
     one too.
+
+    Returns:
+        `exact_agreement` (share of equal pairs of repeats, the mean over the items), `flip_rate` or
+        `flip_rate@75` (share of pairs on different sides of the mark, or in different classes),
+        `within_item_sd` (on the common scale), `within_item_sd_share` (of its range). n counts the verdicts
+        of the items that have two or more.
     """
     check_level(level)
     people = as_scale(scale)
@@ -130,7 +121,7 @@ def repeatability(
         sd = ratio(squares(verdicts_of), counts - 1.0, high=span, root=True)
         value, low, high = (None if end is None else end / span for end in (sd.value, sd.low, sd.high))
         share = replace(sd, value=value, low=low, high=high)
-    return Repeatability({**found, "within_item_sd": sd, "within_item_sd_share": share}, len(counts))
+    return {**found, "within_item_sd": sd, "within_item_sd_share": share}
 
 
 def _any_labels(rows: list[object], people: Scale, judge_scale: Scale | str | None) -> list[object]:

@@ -306,7 +306,8 @@ def shifted(
         ]
         passing = mean_estimate(table.verdict, table.group.tolist())
         sample = {"passing": passing, "precision": given[0], "missed": given[1]}
-        seen += shift(*_rates(gold, _sampled(rng, gold, rates)), **sample).contradicts
+        p = shift(*_rates(gold, _sampled(rng, gold, rates)), **sample)
+        seen += p is not None and p < 0.05
         odd += drawn_otherwise(table.verdict, table.group, replace(labelled, label=verdict), seed=rep).differs
     return seen / reps, odd / reps
 
