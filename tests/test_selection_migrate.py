@@ -27,7 +27,7 @@ from judgecal.scale import Label, Scale
 from judgecal.selection.confirm import calibrate
 from judgecal.selection.lock import LockedGold, load_lock
 from judgecal.selection.pass_rates import PassRule, churn
-from judgecal.selection.rules import MigrationDecision, MigrationItems, could_show, error_of, migration
+from judgecal.selection.rules import MigrationDecision, MigrationItems, error_of, migration
 from judgecal.workspace import find_workspace
 from tests.support.command import Run
 from tests.support.locks import lock_file
@@ -186,19 +186,6 @@ def test_a_loss_that_test_does_not_show_is_shown_by_no_more_of_it() -> None:
     found = decision(both(40), both(200, range(20)))
     assert (found.decision, found.more_questions) == ("inconclusive", None)
     assert "more than 10,000 more questions" in found.why
-
-
-def test_before_the_judge_is_asked_it_is_said_what_loss_could_show() -> None:
-    shared: dict[str, Any] = {"people": BINARY, "metric": "macro_agreement", "margin": 0.03, "level": 0.97}
-    assert could_show(both(300, range(9), range(9)), **shared).startswith(
-        "300 questions would show a judge that is as good to lose less than "
-    )
-    assert "1.2 points if it gives the same verdicts; the margin is 3 points." in could_show(
-        both(300), **shared
-    )
-    assert could_show(both(18), **shared).startswith(
-        "On 18 questions it can never pass: of 18 labelled items only 9 in"
-    )
 
 
 # --- the churn, by hand ---

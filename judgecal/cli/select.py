@@ -219,7 +219,7 @@ def migrate(
     )
     if call.dry_run:
         plan, look = run.preview(), shared.would_look(run.foresee(), run.gold.name)
-        shared.show_plan(plan, json=call.json, look=f"{look} {run.could_show()}")
+        shared.show_plan(plan, json=call.json, look=look)
         return
     result = run.run()
     print_result(result, migrate_document(result), json=call.json, full=call.full)

@@ -71,14 +71,7 @@ from judgecal.selection.lock import (
     write_lock,
 )
 from judgecal.selection.pass_rates import Churn, PassRule, chance, change, churn
-from judgecal.selection.rules import (
-    GateDecision,
-    MigrationDecision,
-    MigrationItems,
-    could_show,
-    migration,
-    unlooked,
-)
+from judgecal.selection.rules import GateDecision, MigrationDecision, MigrationItems, migration, unlooked
 from judgecal.signatures import list_signatures
 from judgecal.stats import Calibration
 from judgecal.stats.disagreement import by_rows
@@ -521,15 +514,6 @@ class MigrateRun:
             "items": self.test_items,
             "by": f"migrate by {self.lock.metric}",
         }
-
-    def could_show(self) -> str:
-        """What loss the items could show at the level that a run would decide at, in a sentence."""
-        side, metric = _Side(self.old, item_scale(self.old), self.lock.verdicts), self.lock.metric
-        if metric_facts(metric).calibrated:
-            side = side.through(self.lock.calibration, self.gold.scale)
-        items = [item for item in (*self.open_items, *self.test_items) if item.item_id in self.lock.verdicts]
-        shared: dict[str, Any] = {"people": self.gold.scale, "metric": metric, "margin": self.margin}
-        return could_show(self._both(items, (side, side)), level=self.foresee().level, **shared)
 
     def _both(self, items: Sequence[Item], sides: tuple[_Side, _Side]) -> MigrationItems:
         labels, groups = [self.gold.labels[item.item_id] for item in items], [item.group for item in items]

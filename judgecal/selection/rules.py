@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import stdtrit
 
 from judgecal.errors import refuse
 from judgecal.records import Estimate
@@ -35,7 +34,7 @@ from judgecal.stats.drift import (
 from judgecal.stats.intervals import mean_estimate, t_quantile
 from judgecal.stats.metrics import amount_of, metric_facts
 from judgecal.stats.paired import PairedDifference
-from judgecal.stats.significance import OUT_OF_REACH, POWER, smallest_detectable
+from judgecal.stats.significance import OUT_OF_REACH, smallest_detectable
 from judgecal.stats.simultaneous import Losses, losses_against_best
 from judgecal.stats.strata import too_thin
 
@@ -441,22 +440,3 @@ def _more_to_fail(test: Comparison, metric: str, margin: float) -> int | None:
         return None
     needed = smallest_detectable(error, test.planned.df, level=difference.level)
     return max(1, math.ceil(difference.n_groups * min((needed / beyond) ** 2, 1e9)) - difference.n_groups)
-
-
-def could_show(old: MigrationItems, *, people: Scale, metric: str, margin: float, level: float) -> str:
-    """What loss these items could show a judge as good as the old one to stay under."""
-    compared = old.compared(people=people, metric=metric, level=level)
-    losses = old.losses(people=people, metric=metric, margin=margin, level=level)
-    least, detectable = losses.by_judge["new"].upper, compared.smallest_detectable
-    if least is None or detectable is None:
-        reason = losses.by_judge["new"].reason or losses.reason or compared.difference.reason
-        return f"On {losses.n_groups} questions it can never pass: {reason}."
-    df = losses.n_groups - 1.0
-    one_sided = t_quantile(2.0 * level - 1.0, df) + float(stdtrit(df, POWER))
-    usual = max(least, detectable * one_sided / (t_quantile(level, df) + float(stdtrit(df, POWER))))
-    most, at_least, allowed = (amount_of(value, metric) for value in (usual, least, margin))
-    return (
-        f"{losses.n_groups} questions would show a judge that is as good to lose less than {most} in four "
-        f"runs of five, if it differs as two judges usually do, and {at_least} if it gives the same "
-        f"verdicts; the margin is {allowed}."
-    )
