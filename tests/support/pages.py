@@ -25,7 +25,6 @@ ATTACK = "</script><img src=x onerror=alert(1)>"
 RIGHT_TO_LEFT = "שלום עולם"
 OVERRIDE = "\u202eevil"
 ESCAPE = "\x1b[31mred\x1b[0m"
-HOSTILE = f"{ATTACK} {OVERRIDE} {ESCAPE} ``` | a | <!-- &lt;b&gt;"
 LONG = "palaver " * 12_500  # 100 kB
 OPEN = "seed = 0\ntrain = 0.0\ndev = 1.0\ntest = 0.0"
 BINARY = 'kind = "binary"'
