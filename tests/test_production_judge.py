@@ -22,7 +22,7 @@ from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
 from judgecal.records import Estimate, Judgement
 from judgecal.selection.lock import LockedModel, load_lock, write_lock
-from judgecal.tables import open_source
+from judgecal.tables import open_table
 from judgecal.workspace import find_workspace
 from tests.support.command import Run, one_object
 from tests.support.locks import lock_file
@@ -461,7 +461,7 @@ def test_what_is_asked_wrongly_is_refused(
 
 def test_a_table_that_changes_meanwhile_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "in.csv", ROWS)
-    source = open_source(path)
+    source = open_table(path)
     assert len(list(source.pieces())) == 1
     with path.open("a") as file:
         file.write("1,2,3,4,5\n")

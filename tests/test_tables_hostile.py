@@ -117,7 +117,7 @@ READ: dict[str, tuple[str, str | bytes, list[list[str]]]] = {
     "a workbook's escapes": ("t.xlsx", book(["q", "human"], ["_x000D_\nx", "a&amp;b"]), [["\nx", "a&amp;b"]]),
     "UTF-16": ("t.csv", "q,human\nä,yes\n".encode("utf-16"), [["ä", "yes"]]),
     "UTF-16 without a mark": ("t.csv", ("q,human\n" + "a,yes\n" * 9).encode("utf-16-le"), [["a", "yes"]] * 9),
-    "half a surrogate pair": ("t.jsonl", '{"q": "half \\ud83d", "human": "yes"}\n', [["half \ud83d", "yes"]]),
+    "half a surrogate pair": ("t.jsonl", '{"q": "half \\ud83d", "human": "yes"}\n', [["half \ufffd", "yes"]]),
     "line ends in cells": ("t.csv", 'q,human\r\n"a\r\nb\n",yes\r\n', [["a\r\nb\n", "yes"]]),
     "NaN": ("t.jsonl", '{"q": "Q", "human": NaN}\n', [["Q", ""]]),
     "dates and percentages": ("t.xlsx", book(["q", "human"], ["Q", 0.85], change=lambda sheet: setattr(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from judgecal.production.judge import JudgeRun
     from judgecal.production.results import JudgeResult, SuiteResult
     from judgecal.production.suite import SuiteColumn
-    from judgecal.tables import FileSource
+    from judgecal.tables import Table
     from judgecal.workspace import Workspace
 
 LOCAL, RAY = "local", "ray"
@@ -159,7 +159,7 @@ def _here(given: _Given, judges: Judges, table: shared.ColumnArguments) -> Judge
     from judgecal.models import EMBEDDED
     from judgecal.production.judge import JudgeRun
     from judgecal.production.suite import NAMINGS, SuiteColumn, load_columns, locks_as_suite
-    from judgecal.tables import open_source
+    from judgecal.tables import open_table
 
     workspace, locks, trusted = given.workspace, judges.lock or [], judges.trust_lock
     suite, columns = None, tuple[SuiteColumn, ...]()
@@ -169,7 +169,7 @@ def _here(given: _Given, judges: Judges, table: shared.ColumnArguments) -> Judge
         named = load_suite(judges.suite, workspace=workspace) if judges.suite else locks_as_suite(locks)
         suite = named.name
         columns = load_columns(named, workspace, model=judges.model or EMBEDDED, trust_lock=trusted)
-    source = open_source(Path(given.files[0]))
+    source = open_table(Path(given.files[0]))
     notice(*(f"judgecal: {note}" for note in source.notes))
     return JudgeRun(
         workspace=workspace,
@@ -189,7 +189,7 @@ def _reader(
     workspace: Workspace,
     naming: str,
     table: shared.ColumnArguments,
-    source: FileSource,
+    source: Table,
     columns: Sequence[SuiteColumn],
 ) -> Reader:
     """How rows are read; refused are options that this naming does not take."""

@@ -243,8 +243,8 @@ def _recent(
             )
         return None
     from judgecal.experiment import RowReader, TableRows
-    from judgecal.tables import open_source
+    from judgecal.tables import open_table
 
-    source = open_source(path)
+    source = open_table(path)
     columns = table.columns(workspace, inputs={name for judge in judges for name in judge.inputs})
     return TableRows(source, RowReader.of(columns, source, *judges), limit)

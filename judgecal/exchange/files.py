@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.errors import InputError
-from judgecal.tables.formats import open_source
+from judgecal.tables.formats import open_table
 from judgecal.tables.json_files import json_value, of_frame, one_array, read_json
-from judgecal.tables.separated import dialect_of, separated_records
-from judgecal.tables.text import ending_of, text_lines
+from judgecal.tables.separated import dialect_of, records_in
+from judgecal.tables.text import ending_of, read_bytes, read_text
 from judgecal.workspace import shown
 
 Row = dict[str, Any]
@@ -46,10 +46,11 @@ def _beginning(path: Path) -> Any:
         value = read_json(path)
         return of_frame(value) or value
     if ending in (".jsonl", ".ndjson"):
-        lines = (line for line in text_lines(path, newline="\n") if line.strip())
+        lines = (line for line in read_text(path).split("\n") if line.strip())
         return [json_value(line, str(path)) for line in islice(lines, _ROWS)]
     if ending in (".csv", ".tsv", ".tab"):
-        records = separated_records(path, dialect_of(path))
+        data = read_bytes(path)
+        records = records_in(data, dialect_of(data, path), str(path))
         header = next(records, (1, []))[1]
         rows = [dict(zip(header, cells, strict=False)) for _, cells in islice(records, _ROWS)]
         return rows or [dict.fromkeys(header, "")]
@@ -101,13 +102,12 @@ def records_of(path: Path) -> Iterator[Placed]:
         for nth, row in enumerate(of_frame(value) or one_array(value, where)[1], start=1):
             yield f"{where}:row {nth}", row
         return
-    source = open_source(path)
+    source = open_table(path)
     typed = path.suffix.lower() in (".jsonl", ".ndjson", ".parquet")
-    unit = "" if source.unit == "line" else "row "
     for piece in source.pieces():
         for line in piece.rows:
             cells = dict(line.raw) if typed else {name: nested(cell) for name, cell in line.raw.items()}
-            yield f"{source.where}:{unit}{line.line}", cells
+            yield source.at(line), cells
 
 
 # --- lists and objects that a cell holds as text

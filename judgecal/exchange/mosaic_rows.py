@@ -19,7 +19,7 @@ from judgecal.exchange.texts import answer_of, contexts_of, field_of, object_of,
 from judgecal.experiment import UNREADABLE, ReadRow
 from judgecal.judges import ITEM_INPUTS
 from judgecal.records import Context, Item, Turn
-from judgecal.tables import FileSource, Row
+from judgecal.tables import Row, Table
 
 _EXPECTATIONS = ("expected_response", "expected_facts", "guidelines", "expected_retrieved_context")
 _TEXT_KEYS = ("content", "page_content", "text")
@@ -41,7 +41,7 @@ class MosaicReader:
     item: str | None = None  # the columns of ids, where options name them
     group: str | None = None
 
-    def check(self, source: FileSource) -> None:
+    def check(self, source: Table) -> None:
         """Refuse a table without a request, or without a column that is named."""
         source.require(*(name for name in (self.item, self.group) if name is not None))
         if not {"request", "inputs"} & {*source.columns}:

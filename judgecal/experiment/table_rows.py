@@ -14,7 +14,7 @@ from judgecal.experiment.judgements import of_calls, whole_item
 from judgecal.judges import ITEM_INPUTS, Judge, lacking_inputs, single_calls, units_of
 from judgecal.records import Item, Judgement, Key, digest
 from judgecal.signatures import ANSWER_A, ANSWER_B
-from judgecal.tables import Columns, FileSource, Row
+from judgecal.tables import Columns, Row, Table
 from judgecal.tables.columns import PAIR
 from judgecal.workspace import Workspace
 
@@ -82,7 +82,7 @@ class ReadRow:
 class Reader(Protocol):
     """Rows as items, by the columns that options name or by a tool's own names."""
 
-    def check(self, source: FileSource) -> None:
+    def check(self, source: Table) -> None:
         """InputError: the table lacks a column."""
 
     def options(self) -> str:
@@ -108,7 +108,7 @@ class RowReader:
     named: tuple[str, ...]  # the columns that the options name
 
     @classmethod
-    def of(cls, columns: Columns, source: FileSource, *judges: Judge, may_lack: bool = False) -> RowReader:
+    def of(cls, columns: Columns, source: Table, *judges: Judge, may_lack: bool = False) -> RowReader:
         """The reader of a table for some judges; what no judge asks for has no usual column.
 
         `may_lack`: a judge whose column is not there is left out, not refused.
@@ -123,7 +123,7 @@ class RowReader:
         required = inputs & _ALWAYS if may_lack else inputs
         return cls(dataclasses.replace(columns, fields=(*columns.fields, *more)), required, columns.names)
 
-    def check(self, source: FileSource) -> None:
+    def check(self, source: Table) -> None:
         """Hold the options against the table and the judges; a column may be missing, or none be named."""
         columns = self.columns
         problems = [
@@ -175,7 +175,7 @@ class RowReader:
 class TableRows:
     """The rows of a table, the first `limit` of them, read from the file whenever they are gone through."""
 
-    source: FileSource
+    source: Table
     reader: Reader
     limit: int | None = None
 
@@ -221,7 +221,7 @@ def judgement_of(
         ) from None
 
 
-def input_config(workspace: Workspace, source: FileSource, reader: Reader) -> dict[str, str]:
+def input_config(workspace: Workspace, source: Table, reader: Reader) -> dict[str, str]:
     """What a configuration says of a table: where it is, from the workspace, and which column is what.
 
     Its content is no part of that: a row is known by its text, so that of a table that has grown, or in which

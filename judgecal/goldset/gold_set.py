@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import math
-import os
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -54,6 +52,8 @@ def common_label(labels: Sequence[Label], scale: Scale) -> Label | None:
     """
     if not labels:
         return None
+    if len(labels) == 1:
+        return labels[0]
     if scale.graded:
         return float(statistics.median([float(label) for label in labels]))
     ranked = Counter(labels).most_common(2)
@@ -129,13 +129,6 @@ class GoldSet:
             save=save,
             replace=replace,
         )
-
-    @classmethod
-    def in_memory(cls, card: Card, items: tuple[Item, ...], ratings: tuple[Rating, ...]) -> GoldSet:
-        """The set of a card, items and ratings, at a place where no file can ever be."""
-        content = repr((sorted(asdict(card).items()), items, ratings)).encode("utf-8", "surrogatepass")
-        sha256 = hashlib.sha256(content).hexdigest()
-        return cls(card.name, Path(os.devnull) / card.name, card, items, ratings, (), sha256)
 
     def __repr__(self) -> str:
         n_raters, n_groups = len(self.raters), self.n_groups(self.items)
@@ -394,8 +387,11 @@ class SplitCounts:
 
 def split_counts(gold: GoldSet) -> dict[str, SplitCounts]:
     """What each of train, dev and test holds."""
-    chosen = {split: gold.select(split) for split in SPLITS}
-    return {split: SplitCounts(len(items), gold.n_groups(items)) for split, items in chosen.items()}
+    sizes = Counter(item.group for item in gold.items)
+    chosen = {split: list[int]() for split in SPLITS}
+    for group, size in sizes.items():
+        chosen[gold.split_of(group)].append(size)
+    return {split: SplitCounts(sum(each), len(each)) for split, each in chosen.items()}
 
 
 def require_splits(gold: GoldSet, needed: Mapping[str, int]) -> None:

@@ -21,12 +21,12 @@ from judgecal.goldset.labels import LabelMap, beside_verdicts, percent, says_not
 from judgecal.goldset.load import load_gold
 from judgecal.goldset.pairs import pairs_told
 from judgecal.goldset.reading import TableItems
-from judgecal.goldset.write import name_problems, write_gold
+from judgecal.goldset.write import name_problems, unwritten, write_gold
 from judgecal.records import Result
 from judgecal.scale import Scale
 from judgecal.tables import Table, read_table
 from judgecal.tables.columns import GOLD, PARTS, Columns, left_out
-from judgecal.tables.parquet import FrameSource
+from judgecal.tables.parquet import frame_table
 from judgecal.workspace import Workspace, find_workspace
 
 _NAMED = 20  # columns that are not taken over are named, the rest is counted
@@ -66,16 +66,19 @@ class Imported(Result):
     left_out: tuple[str, ...] = ()
     tool: str | None = None
     unscored: Mapping[str, int] = field(default_factory=dict)
-    # of a table: the set as it was written, and what judges said in the table's columns
+    # of a table: the set as it was written, and its rows with what judges said in their columns
     written: GoldSet | None = field(default=None, metadata={"json": False}, repr=False, compare=False)
-    judgements: Sequence[Mapping[str, Any]] = field(
-        default=(), metadata={"json": False}, repr=False, compare=False
-    )
+    read: TableItems | None = field(default=None, metadata={"json": False}, repr=False, compare=False)
 
     @property
     def gold(self) -> GoldSet:
         """The set; of an export read from its files each time that it is asked for."""
         return self.written or load_gold(self.path)
+
+    @property
+    def judgements(self) -> Sequence[Mapping[str, Any]]:
+        """What judges said in a table's columns, row by row: {item_id, judge, verdict}."""
+        return () if self.read is None else self.read.judgements
 
     @property
     def people(self) -> tuple[str, ...]:
@@ -134,7 +137,8 @@ def import_gold(
     splits: Splits | None = None,
     command: str | None = None,
 ) -> Imported:
-    """Read a table (a file, `hf:org/name[:split]`, or one that was read) and write it to `gold/<name>`.
+    """Read a table (a file, `hf:org/name[:split]`, or one that was read) and write it to `gold/<name>`;
+    without a workspace the set stays in memory.
 
     Without a label column the set waits for labels. `encoding` is of separated text; by default its file
     tells it. The scale `fraction` is 0..1 and stored as a percentage; its `pass_at` is read so too. `mapping`
@@ -148,7 +152,7 @@ def import_gold(
     maps, scale_notes, problems = LabelMap(mapping or {}), list[str](), list[str]()
     if workspace is not None:
         workspace.require_writable("gold import")
-        problems += name_problems(name, workspace=workspace, replace=replace)
+        problems = name_problems(name, workspace=workspace, replace=replace)
     read = attempt(lambda: _read(file, columns, name, encoding), problems)
     if read is not None and not problems and (scale is None or (read.columns.pairs and scale == "nominal")):
         stated = attempt(lambda: _scale_of_labels(read, maps), problems)
@@ -167,12 +171,12 @@ def import_gold(
     made_by = f"{words} {columns.options()} {shlex.join(typed_options)}"
     card = read.card(labels, made_by, splits or Splits())
     card, kept = keep_card(card, workspace.gold / name / CARD if workspace else None, labels_by=labels_by)
+    ratings = read.ratings.values()
     if workspace is None:
-        gold = GoldSet.in_memory(card, read.items, tuple(read.ratings.values()))
+        gold = unwritten(card, read.items, ratings)
     else:
-        how: dict[str, Any] = {"workspace": workspace, "replace": replace, "readme": readme_of(name)}
-        rows = card, read.items, read.ratings.values()
-        gold = write_gold(*rows, judgements=read.judgements, check=False, **how)
+        about: Any = {"replace": replace, "readme": readme_of(name), "judgements": read.judgements}
+        gold = write_gold(card, read.items, ratings, workspace=workspace, check=False, **about)
     unused = left_out(table.columns, *read.columns.names)
     if unused and not quiet:
         takes = "--col contexts=, --col tag= and --col NAME= take columns"
@@ -183,15 +187,11 @@ def import_gold(
         n_rows=table.n_rows,
         skipped={"without any content": table.n_empty},
         notes=(*table.notes, *scale_notes, *read.notes, *kept, *missing),
-        judges=Counter(row["judge"] for row in read.judgements),
+        judges={column: len(read.item_ids) for column in read.verdicts if read.item_ids},
         left_out=unused,
     )
     raters = {**dict.fromkeys(read.without_label, 0), **imported.raters}
-    of_table: dict[str, Any] = {
-        "written": gold,
-        "judgements": read.judgements,
-        "columns": read.columns.taken(),
-    }
+    of_table: Any = {"written": gold, "read": read, "columns": read.columns.taken()}
     return dataclasses.replace(imported, raters=raters, **of_table)
 
 
@@ -248,7 +248,7 @@ def gold_of_frame(frame: object, *, name: str, save: bool, **options: Any) -> Go
         )
     try:
         made = import_gold(
-            FrameSource(frame).table(),
+            frame_table(frame).filled(),
             name=name,
             workspace=find_workspace() if save else None,
             quiet=True,

@@ -79,12 +79,12 @@ class LabelNumbers:
         self._off: Counter[float] = Counter()
         self._n_signed = self._n_parts = 0  # cells such as `50%`, and such as `0.5`
 
-    def add(self, number: float | None, *, fits: bool, signed: bool = False) -> None:
-        """Count what one cell holds; None is not a number, `signed` one with a percent sign."""
+    def add(self, number: float | None, n: int, *, fits: bool, signed: bool = False) -> None:
+        """Count what `n` cells hold; None is not a number, `signed` one with a percent sign."""
         if number is not None and math.isfinite(number):
-            (self._on if fits else self._off)[number] += 1
-            self._n_signed += signed
-            self._n_parts += not signed and 0.0 < number < 1.0
+            (self._on if fits else self._off)[number] += n
+            self._n_signed += n * signed
+            self._n_parts += n * (not signed and 0.0 < number < 1.0)
 
     def mixed(self) -> str | None:
         """What to say where some percentages have a sign (`50%`) and others are parts of 1 (`0.5`)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,6 @@ from judgecal.records import CANNOT_TELL, Context, Item, Pair, Rating, Turn
 from judgecal.scale import Scale
 from judgecal.tables import decode, json_lines, read_bytes
 from judgecal.tables.json_files import JsonLines
-from judgecal.tables.text import byte_lines
 from judgecal.workspace import Workspace, find_workspace, is_gold_set, shown
 
 _ITEM_KEYS = frozenset({
@@ -61,6 +60,13 @@ _FORMS: Mapping[str, Any] = {
 """What a value must be, as messages say it, and whether one is."""
 
 
+def unpaired(text: str) -> str | None:
+    """What is wrong with a name that holds half of a surrogate pair; None where it holds none."""
+    half = _HALF.search(text)
+    which = half and f"(U+{ord(half[0]):04X}), which no file or page can hold: remove it"
+    return which and f"holds an unpaired surrogate {which}"
+
+
 class _Row:
     """One row's fields by type; what does not fit is added to `problems`."""
 
@@ -73,11 +79,8 @@ class _Row:
         for key, value in values.items():
             names = (value,) if isinstance(value, str) else value if isinstance(value, list | dict) else ()
             for text in names if key in _NAMES else ():
-                if isinstance(text, str) and not text.isascii() and (half := _HALF.search(text)):
-                    self.fail(
-                        f"{key} holds an unpaired surrogate (U+{ord(half[0]):04X}), which no file or page "
-                        "can hold: remove it"
-                    )
+                if isinstance(text, str) and not text.isascii() and (problem := unpaired(text)):
+                    self.fail(f"{key} {problem}")
                     break
 
     def fail(self, what: str) -> None:
@@ -367,15 +370,16 @@ def _load_documents(folder: Path, items: Mapping[int, Item], problems: list[str]
 
 
 def content_sha(folder: Path) -> str:
-    """sha256 over the name, length and text of each of the set's files, whatever its line ends."""
+    """The sha256 of the files of a set in a folder."""
+    names = (name for name in (CARD, ITEMS, RATINGS, DOCUMENTS) if (folder / name).exists())
+    return sha_of((name, read_bytes(folder / name)) for name in names)
 
-    def unix_lines(path: Path) -> Iterator[bytes]:
-        return (line[:-2] + b"\n" if line.endswith(b"\r\n") else line for line in byte_lines(path))
 
+def sha_of(files: Iterable[tuple[str, bytes]]) -> str:
+    """sha256 over the name, length and text of each of a set's files, whatever its line ends."""
     total = hashlib.sha256()
-    for path in (folder / name for name in (CARD, ITEMS, RATINGS, DOCUMENTS)):
-        if path.exists():
-            total.update(f"{path.name}:{sum(map(len, unix_lines(path)))}\n".encode())
-            for line in unix_lines(path):
-                total.update(line)
+    for name, content in files:
+        text = content.replace(b"\r\n", b"\n")
+        total.update(f"{name}:{len(text)}\n".encode())
+        total.update(text)
     return total.hexdigest()

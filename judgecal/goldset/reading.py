@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from judgecal.goldset.card import UNKNOWN_LICENCE, Card, RaterCard, Splits
@@ -23,67 +23,39 @@ from judgecal.goldset.labels import (
     says_nothing,
     typed,
 )
-from judgecal.goldset.load import read_item, read_rating
+from judgecal.goldset.load import read_item, unpaired
 from judgecal.goldset.pairs import PAIR_LABELS
-from judgecal.goldset.write import item_row, rating_row
+from judgecal.goldset.write import item_row
 from judgecal.records import Item, Rating
 from judgecal.scale import Label, Scale
 from judgecal.tables import Row, Table
 from judgecal.tables.columns import GOLD, Columns
 
 _NAMED = 3  # rows of many
-_CELLS = 1024  # different label cells, of which what they mean is not read again
 _COMPARED = (
     "group", "question", "answer", "reference_answers", "system", "contexts", "conversation", "fields",
     "tags", "pair",
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class _LabelCell:
-    """A label as it stands in a row, of an item and by a rater, with the note beside it."""
-
-    line: int
-    item_id: str
-    rater: str
-    column: str
-    text: str
-    note: str | None
-
-
 class TableItems:
     """The items of a table, and the cells that hold labels and verdicts: read as labels when their scale is
     known (`rate`). The set is whole only where there are no `problems`.
+
+    Attributes:
+        item_ids: the item of each row.
+        verdicts: column -> what the judge said in each row, as every language writes it; None for nothing.
     """
 
     def __init__(self, table: Table, columns: Columns, name: str) -> None:
         self.table, self.columns, self.name = table, columns, name
         self._problems: list[tuple[float, str]] = []  # with the line that each is of
         self.ratings: dict[tuple[str, str], Rating] = {}  # by item and rater
-        self.judgements: list[dict[str, Any]] = []
+        self.verdicts: dict[str, list[str | None]] = {}
         self._items: dict[Hashable, tuple[Item, int]] = {}  # with the line where it first stands
-        self._label_cells: list[_LabelCell] = []
-        self._verdict_cells: list[tuple[str, str, str]] = []  # item, column, text
-        self.notes: list[str] = []  # what the set's owner should know; whole once labels are read
         self._explained: dict[str, str] = {}  # findings of `gold check` that may stand
-        firsts: dict[Hashable, int] = {}  # the line of the first row with some texts
-        repeated: list[str] = []
-        for row in table.rows:
-            item = self._read_item(row)
-            self._verdict_cells += [
-                (item.item_id, column, row.cells[column].strip()) for column in columns.verdicts
-            ]
-            self._label_cells += self._cells_of(row, item.item_id)
-            texts = (item.group, item.question, item.answer, item.system, *item.fields.items(), item.pair)
-            first = firsts.setdefault((*texts, *item.contexts), row.line)
-            if first != row.line and columns.item is None and columns.rater is None:
-                repeated.append(f"{table.number(row.line)} is {table.number(first)}")
-        if repeated:
-            more = " ..." * (len(repeated) > _NAMED)
-            self.notes.append(
-                f"rows with the texts of an earlier one, which count again: {len(repeated):,} "
-                f"({', '.join(repeated[:_NAMED])}{more})"
-            )
+        self.item_ids = [self._read_item(row) for piece in table.pieces() for row in piece.rows]
+        self.notes = self._repeated()  # what the set's owner should know; whole once labels are read
 
     @property
     def problems(self) -> list[str]:
@@ -95,134 +67,150 @@ class TableItems:
         """The items in the order of the rows."""
         return tuple(item for item, _ in self._items.values())
 
-    @property
+    def _cells(self, column: str) -> list[str]:
+        """The texts of a column, without the white space round them."""
+        return self.table.frame[column].str.strip_chars().to_list()
+
+    @cached_property
+    def _label_columns(self) -> list[tuple[str, list[str], Sequence[str]]]:
+        """Each column of labels with its cells, and who gave them; "" where that is nobody."""
+        columns, n = self.columns, len(self.item_ids)
+        given = (
+            []
+            if columns.gold_label is None
+            else [(columns.gold_label, self._cells(columns.gold_label), [GOLD] * n)]
+        )
+        if columns.rater is None:
+            return [*((name, self._cells(name), [name] * n) for name in columns.raters), *given]
+        raters, labels = self._cells(columns.rater), self._cells(columns.labels[0])
+        for at, (line, rater) in enumerate(zip(self.table.numbers, raters, strict=True)):
+            problem = None
+            if not rater and labels[at]:
+                problem = "no rater for this label: fill it in"
+            elif rater == GOLD and given:
+                problem = f"the rater {GOLD!r}, and --col gold= gives that one already: leave one out"
+            if problem is not None:
+                self._problems.append(
+                    (line, f"{self.table.place(line)}: column {columns.rater!r}: {problem}")
+                )
+            if problem is not None or not rater:
+                labels[at] = ""
+        return [(columns.labels[0], labels, raters), *given]
+
+    @cached_property
     def label_texts(self) -> set[str]:
         """The different texts of label cells."""
-        return {cell.text for cell in self._label_cells}
+        return {cell for _, cells, _ in self._label_columns for cell in cells}
 
-    @property
+    @cached_property
     def verdict_texts(self) -> dict[str, set[str]]:
         """The different texts of each column of verdicts."""
-        texts: dict[str, set[str]] = {column: set() for column in self.columns.verdicts}
-        for _, column, text in self._verdict_cells:
-            texts[column].add(text)
-        return texts
+        return {column: {*self._cells(column)} for column in self.columns.verdicts}
 
-    def _read_item(self, row: Row) -> Item:
-        """The item of a row, a new one or that of an earlier row."""
+    @property
+    def judgements(self) -> list[dict[str, Any]]:
+        """The verdicts row by row, as a set's folder keeps them."""
+        each = zip(*self.verdicts.values(), strict=True)
+        return [
+            {"item_id": item_id, "judge": column, "verdict": verdict}
+            for item_id, verdicts in zip(self.item_ids, each, strict=False)
+            for column, verdict in zip(self.verdicts, verdicts, strict=True)
+        ]
+
+    def _read_item(self, row: Row) -> str:
+        """The id of a row's item, a new one or that of an earlier row."""
         table, columns = self.table, self.columns
         where, column, n_before = table.at(row), columns.item, len(self._items)
-        problems: list[str] = []
+        problems = self._halves(row) if row.line in table.halves else []
         item_id = f"{self.name}-{n_before + 1:05d}" if column is None else row.cells[column].strip()
         item = columns.read_item(row, where, item_id=item_id, problems=problems)
+        key: Hashable = item_id
         if not item_id:
             problems.append(f"{where}: column {column!r}: the item id is empty: fill it in")
             self._problems += [(row.line, problem) for problem in problems]
-            return item
-        key: Hashable = item_id
+            return item_id
         if column is None and columns.rater is not None:  # else each row is an item
             texts = [context.text for context in item.contexts]
             texts += [item.group, item.question, item.answer, *item.fields.values()]
             key = (item.system, item.pair, *texts)
-        stored, line = self._items.setdefault(key, (_grouped(item, item_id), row.line))
+        stored, line = self._items.setdefault(key, (item, row.line))
         if len(self._items) > n_before:
-            if not problems:  # held against the format, as whoever loads it will
+            if not item.group:
+                self._items[key] = replace(item, group=item_id), line
+            if not problems and (item.contexts or item.conversation or item.tags):
+                # what came as lists and objects is held against the format, as whoever loads it will
                 read_item(item_row(stored), where, problems)
-            self._problems += [(row.line, problem) for problem in problems]
-            return stored
-        differ = [
-            name
-            for name in _COMPARED
-            if getattr(stored, name) != getattr(_grouped(item, stored.item_id), name)
-        ]
-        if columns.rater is None:
+        elif columns.rater is None:
             problems.append(
                 f"{where}: item {item_id!r} is in {table.number(line)} already: ids must differ "
                 "(several rows may share an item only with --col rater=)"
             )
-        elif differ:
-            problems.append(
-                f"{where}: item {stored.item_id!r} has another {', '.join(differ)} than in "
-                f"{table.number(line)}: rows of one item must have the same texts"
-            )
-        self._problems += [(row.line, problem) for problem in problems]
-        return stored
-
-    def _cells_of(self, row: Row, item_id: str) -> Iterator[_LabelCell]:
-        """The label cells of a row."""
-        columns = self.columns
-
-        def cell(rater: str, column: str) -> _LabelCell:
-            note = columns.note_of(column)
-            beside = None if note is None else row.cells[note].strip() or None
-            return _LabelCell(row.line, item_id, rater, column, row.cells[column].strip(), beside)
-
-        if columns.rater is None:
-            yield from (cell(column, column) for column in columns.raters)
         else:
-            rater, label = row.cells[columns.rater].strip(), columns.labels[0]
-            problem = None
-            if not rater and row.cells[label].strip():
-                problem = "no rater for this label: fill it in"
-            elif rater == GOLD and columns.gold_label is not None:
-                problem = f"the rater {GOLD!r}, and --col gold= gives that one already: leave one out"
-            elif rater:
-                yield cell(rater, label)
-            if problem is not None:
-                where = f"{self.table.at(row)}: column {columns.rater!r}"
-                self._problems.append((row.line, f"{where}: {problem}"))
-        if columns.gold_label is not None:
-            yield cell(GOLD, columns.gold_label)
+            grouped = item if item.group else replace(item, group=stored.item_id)
+            if differ := [part for part in _COMPARED if getattr(stored, part) != getattr(grouped, part)]:
+                problems.append(
+                    f"{where}: item {stored.item_id!r} has another {', '.join(differ)} than in "
+                    f"{table.number(line)}: rows of one item must have the same texts"
+                )
+        self._problems += [(row.line, problem) for problem in problems]
+        return stored.item_id
+
+    def _halves(self, row: Row) -> list[str]:
+        """What to say of half of a surrogate pair in the names of a row."""
+        parts = {"item": "item_id", **{part: part for part in ("group", "system", "rater")}}
+        names = {name: row.raw.get(getattr(self.columns, part)) for part, name in parts.items()}
+        return [
+            f"{self.table.at(row)}: {name} {problem}"
+            for name, text in names.items()
+            if isinstance(text, str) and (problem := unpaired(text))
+        ]
+
+    def _repeated(self) -> list[str]:
+        """What to say of rows with the texts of an earlier one, where each row is an item."""
+        import polars as pl
+
+        columns, table = self.columns, self.table
+        if columns.item is not None or columns.rater is not None:
+            return []
+        texts = [
+            *dict.fromkeys({*columns.item_names} - {columns.reference, columns.conversation, *columns.tags})
+        ]
+        if not texts:
+            return []
+        cells = table.frame.select(pl.col(name).alias(str(place)) for place, name in enumerate(texts))
+        first = pl.col("at").first().over(map(str, range(len(texts))))
+        firsts = cells.with_row_index("at").select("at", first=first)
+        later = firsts.filter(pl.col("at") != pl.col("first")).rows()
+        if not later:
+            return []
+        named = ", ".join(
+            f"{table.number(table.numbers[at])} is {table.number(table.numbers[first])}"
+            for at, first in later[:_NAMED]
+        )
+        more = " ..." * (len(later) > _NAMED)
+        return [f"rows with the texts of an earlier one, which count again: {len(later):,} ({named}{more})"]
 
     def rate(self, scale: Scale, mapping: Mapping[str, str], *, force: bool) -> None:
         """Read labels and verdicts on a scale; `mapping` rewrites their cells before. `force` takes labels
         that use a small part of their scale, and the card says so.
         """
-        top, numbers, missing, mapped = self.table.top, LabelNumbers(scale), Counter[str](), set[str]()
-        maps, lines, raters = LabelMap(mapping), dict[tuple[str, str], int](), set[str]()
-
-        @lru_cache(maxsize=_CELLS)
-        def label_of(text: str) -> Label | None:
-            label = None if not text or says_nothing(text, scale) else read_label(text, scale)
-            return percent(label) if scale.from_fraction and isinstance(label, float) else label
-
-        for cell in self._label_cells:
-            where, text = self.table.place(cell.line), maps.get(cell.text, cell.text).strip()
-            mapped |= {cell.text} & maps.keys()
-            try:
-                label = label_of(text)
-            except (ValueError, OverflowError) as error:
-                numbers.add(number_in(text), fits=False)
-                mend = f"fix the cell, or give {map_for(text, scale)}"
-                self._problems.append((cell.line, f"{where}: column {cell.column!r}: {error}: {mend}"))
-                continue
-            if label is None:
-                missing.update([text] if text else [])
-                continue
-            numbers.add(number_in(text), fits=True, signed=text.endswith("%"))
-            key = (cell.item_id, cell.rater)
-            if (first := lines.setdefault(key, cell.line)) == cell.line:
-                self.ratings[key] = rating = Rating(*key, label, cell.note)
-                if cell.rater not in raters:
-                    problems: list[str] = []
-                    read_rating(rating_row(rating), where, scale=None, problems=problems)
-                    self._problems += [(cell.line, problem) for problem in problems]
-                    raters.add(cell.rater)
-            elif self.columns.rater is not None and (
-                self.ratings[key].label != label or cell.column != self.columns.gold_label
-            ):  # the adjudicated label may stand in each row of an item
-                second = f"a second label of {cell.rater!r} for item {cell.item_id!r}"
-                problem = f"{where}: {second}, the first is in {self.table.number(first)}: keep one"
-                self._problems.append((cell.line, problem))
-        for item_id, column, text in self._verdict_cells:
-            mapped |= {text} & maps.keys()
-            text = maps.get(text, text).strip()
-            verdict = None if not text or says_nothing(text, scale) else typed(text)
-            self.judgements.append({"item_id": item_id, "judge": column, "verdict": verdict})
-        labels = ", ".join(dict.fromkeys((*self.columns.labels, self.columns.gold_label or "")))
+        top, numbers, missing, maps = self.table.top, LabelNumbers(scale), Counter[str](), LabelMap(mapping)
+        labels = [
+            (column, self._labels_in(column, cells, scale, maps, numbers, missing), raters)
+            for column, cells, raters in self._label_columns
+        ]
+        self._add_ratings(labels)
+        for column in self.columns.verdicts:
+            stated = {cell: maps.get(cell, cell).strip() for cell in self.verdict_texts[column]}
+            verdicts = {
+                cell: None if not text or says_nothing(text, scale) else typed(text)
+                for cell, text in stated.items()
+            }
+            self.verdicts[column] = [verdicts[cell] for cell in self._cells(column)]
         of_all = [numbers.mixed()]
-        if labels and not self.ratings and not self._problems:
-            of_all.append(f"no row has a label in {labels.rstrip(', ')}: fill some in")
+        named = ", ".join(dict.fromkeys((*self.columns.labels, self.columns.gold_label or ""))).rstrip(", ")
+        if named and not self.ratings and not self._problems:
+            of_all.append(f"no row has a label in {named}: fill some in")
         if better := numbers.better():
             self._problems.append((0, f"{top}: {better}"))
         given = [float(rating.label or 0.0) for rating in self.ratings.values()] if scale.numeric else []
@@ -232,12 +220,69 @@ class TableItems:
         elif narrow:
             of_all.append(f"{narrow}: give that --scale, or --force if the scale is right")
         self._problems += [(math.inf, f"{top}: {problem}") for problem in of_all if problem]
+        unused = maps.unused(self.label_texts.union(*self.verdict_texts.values()))
         self.notes = [
             *missing_notes(missing),
             *self.notes,
             *(f"no row has a label in column {column}" for column in self.without_label),
-            *(f"--map {entry}: no label cell holds that" for entry in maps.unused(mapped)),
+            *(f"--map {entry}: no label cell holds that" for entry in unused),
         ]
+
+    def _labels_in(
+        self,
+        column: str,
+        cells: Sequence[str],
+        scale: Scale,
+        maps: LabelMap,
+        numbers: LabelNumbers,
+        missing: Counter[str],
+    ) -> list[Label | None]:
+        """The labels of a column's cells, each different text read once; None for no label."""
+        labels: dict[str, Label | None] = {}
+        for cell, n in Counter(cells).items():
+            text, labels[cell] = maps.get(cell, cell).strip(), None
+            if not text:
+                continue
+            if says_nothing(text, scale):
+                missing[text] += n
+                continue
+            try:
+                label = read_label(text, scale)
+            except (ValueError, OverflowError) as error:
+                numbers.add(number_in(text), n, fits=False)
+                what = f"column {column!r}: {error}: fix the cell, or give {map_for(text, scale)}"
+                lines = [line for line, other in zip(self.table.numbers, cells, strict=True) if other == cell]
+                self._problems += [(line, f"{self.table.place(line)}: {what}") for line in lines]
+                continue
+            numbers.add(number_in(text), n, fits=True, signed=text.endswith("%"))
+            labels[cell] = percent(label) if scale.from_fraction and isinstance(label, float) else label
+        return [labels[cell] for cell in cells]
+
+    def _add_ratings(self, given: Sequence[tuple[str, list[Label | None], Sequence[str]]]) -> None:
+        """Make ratings of columns of labels and their raters, row by row; a second one of a rater and item is
+        a problem.
+        """
+        columns, lines, n = self.columns, self.table.numbers, len(self.item_ids)
+        beside = [columns.note_of(column) for column, _, _ in given]
+        notes = [[""] * n if note is None else self._cells(note) for note in beside]
+        firsts: dict[tuple[str, str], int] = {}
+        for at, item_id in enumerate(self.item_ids):
+            for (column, labels, raters), texts in zip(given, notes, strict=True):
+                label, key = labels[at], (item_id, raters[at])
+                if label is None:
+                    continue
+                first = self.ratings.get(key)
+                if first is None:
+                    self.ratings[key] = Rating(*key, label, texts[at] or None)
+                    if columns.rater is not None:
+                        firsts[key] = lines[at]
+                elif columns.rater is not None and (first.label != label or column != columns.gold_label):
+                    # the adjudicated label may stand in each row of an item
+                    second = (
+                        f"{self.table.place(lines[at])}: a second label of {key[1]!r} for item {item_id!r}"
+                    )
+                    problem = f"{second}, the first is in {self.table.number(firsts[key])}: keep one"
+                    self._problems.append((lines[at], problem))
 
     @property
     def without_label(self) -> list[str]:
@@ -252,7 +297,7 @@ class TableItems:
         if scale.kind == "nominal":
             words = {str(rating.label) for rating in self.ratings.values()}
             if columns.pairs:  # a tie is a label where somebody may say it, a judge too
-                verdicts = {row["verdict"] for row in self.judgements}
+                verdicts = {verdict for column in self.verdicts.values() for verdict in column if verdict}
                 words |= verdicts & {*PAIR_LABELS} | {*PAIR_LABELS[: 2 if words else 3]}
             scale = replace(scale, categories=tuple(sorted(words)))
         raters = sorted({rating.rater for rating in self.ratings.values()})
@@ -273,8 +318,3 @@ class TableItems:
             splits=splits,
             explained=self._explained,
         )
-
-
-def _grouped(item: Item, item_id: str) -> Item:
-    """An item in a group of its own where it has none."""
-    return item if item.group else replace(item, group=item_id)

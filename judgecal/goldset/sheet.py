@@ -30,10 +30,10 @@ from judgecal.scale import Scale
 from judgecal.tables import (
     CELL_LIMIT,
     Form,
-    SeparatedSource,
     Table,
     defuse,
-    open_source,
+    read_separated,
+    read_table,
     same_text,
     undo,
     write_form,
@@ -340,7 +340,7 @@ def _read_sheet(path: Path) -> Table:
     missing or twice, or more cells than the header.
     """
     separated = path.suffix.lower() in (".csv", ".tsv", ".tab", ".txt")
-    table = (SeparatedSource(path, pads=True) if separated else open_source(path)).table()
+    table = read_separated(path, pads=True).filled() if separated else read_table(path)
     header = [name.casefold() for name in table.columns]
     twice = [name for name, count in Counter(header).items() if count > 1]
     answers = (_LEFT, _RIGHT) if _LEFT in header else (_ANSWER,)

@@ -32,7 +32,7 @@ from judgecal.goldset.gold_set import (
     GoldDocument,
     GoldSet,
 )
-from judgecal.goldset.load import content_sha, load_gold
+from judgecal.goldset.load import content_sha, load_gold, sha_of
 from judgecal.records import Item, Rating
 from judgecal.tables import json_line, write_json_lines
 from judgecal.workspace import Workspace, name_problem, shown
@@ -43,37 +43,48 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 def item_row(item: Item) -> dict[str, Any]:
     """An item as a line of items.jsonl; what it lacks is left out."""
-    references = list(item.reference_answers)
-    texts = {"item_id": item.item_id, "group": item.group, "question": item.question, "answer": item.answer}
-    if item.pair or (item.fields and not item.question):
-        texts = {name: text for name, text in texts.items() if text}
-    answers = {} if item.pair is None else {"answer_a": item.pair.answer_a, "answer_b": item.pair.answer_b}
-    return texts | answers | _without_empty({
-        "reference_answer": references[0] if len(references) == 1 else references,
-        "system": item.system,
-        "reference_documents": list(item.reference_documents),
-        "contexts": [
+    references, pair = item.reference_answers, item.pair
+    row: dict[str, Any] = {
+        "item_id": item.item_id, "group": item.group, "question": item.question, "answer": item.answer,
+    }  # fmt: skip
+    if pair or (item.fields and not item.question):
+        row = {name: text for name, text in row.items() if text}
+    if pair:
+        row |= {"answer_a": pair.answer_a, "answer_b": pair.answer_b}
+    if references:
+        row["reference_answer"] = references[0] if len(references) == 1 else list(references)
+    if item.system:
+        row["system"] = item.system
+    if item.reference_documents:
+        row["reference_documents"] = list(item.reference_documents)
+    if item.contexts:
+        row["contexts"] = [
             _without_empty({"document_id": part.document_id, "text": part.text, "score": part.score})
             for part in item.contexts
-        ],
-        "conversation": [{"role": turn.role, "content": turn.content} for turn in item.conversation],
-        "fields": dict(item.fields),
-        "expect": dict(item.expect),
-        "tags": list(item.tags),
-        "inclusion_probability": item.inclusion_probability,
-        "system_a": item.pair and item.pair.system_a,
-        "system_b": item.pair and item.pair.system_b,
-    })  # fmt: skip
+        ]
+    if item.conversation:
+        row["conversation"] = [{"role": turn.role, "content": turn.content} for turn in item.conversation]
+    for name in ("fields", "expect"):
+        if value := getattr(item, name):
+            row[name] = dict(value)
+    if item.tags:
+        row["tags"] = list(item.tags)
+    if item.inclusion_probability is not None:
+        row["inclusion_probability"] = item.inclusion_probability
+    if pair:
+        row |= _without_empty({"system_a": pair.system_a, "system_b": pair.system_b})
+    return row
 
 
 def rating_row(rating: Rating) -> dict[str, Any]:
     """A rating as a line of ratings.jsonl."""
-    return {"item_id": rating.item_id, "rater": rating.rater} | _without_empty({
-        "label": None if rating.label is None else plain_label(rating.label),
-        "note": rating.note,
-        "reason": rating.reason,
-        "shown_left": rating.shown_left,
-    })  # fmt: skip
+    row: dict[str, Any] = {"item_id": rating.item_id, "rater": rating.rater}
+    if rating.label is not None:
+        row["label"] = plain_label(rating.label)
+    for name in ("note", "reason", "shown_left"):
+        if value := getattr(rating, name):
+            row[name] = value
+    return row
 
 
 def _without_empty(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -135,6 +146,17 @@ def write_gold(
     if checked is not None:
         return replace_fields(checked, path=place)
     return GoldSet(card.name, place, card, tuple(items), tuple(ratings), tuple(documents), content_sha(place))
+
+
+def unwritten(card: Card, items: Collection[Item], ratings: Collection[Rating]) -> GoldSet:
+    """A set that is in no file, with the sha that it would have there."""
+    files = (
+        (CARD, card_text(card).encode("utf-8", "replace")),
+        (ITEMS, "".join(f"{json_line(item_row(item))}\n" for item in items).encode()),
+        (RATINGS, "".join(f"{json_line(rating_row(rating))}\n" for rating in ratings).encode()),
+    )
+    nowhere = Path(os.devnull) / card.name  # a place where no file can ever be
+    return GoldSet(card.name, nowhere, card, tuple(items), tuple(ratings), (), sha_of(files))
 
 
 @contextlib.contextmanager

@@ -44,7 +44,7 @@ from judgecal.production.results import (
 )
 from judgecal.production.suite import INPUT, LeftOut, LoadedJudge, Naming, RowReply, SuiteColumn, survey
 from judgecal.selection.lock import Lock
-from judgecal.tables import Columns, FileSource, Write, check_output, open_source, write_beside, writing
+from judgecal.tables import Columns, Table, Write, check_output, open_table, write_beside, writing
 from judgecal.tables.formats import Output
 from judgecal.workspace import Workspace, find_workspace
 
@@ -56,7 +56,7 @@ class JudgeRun:
     workspace: Workspace
     suite: str | None  # None: one lock, whose columns bear no name
     columns: tuple[SuiteColumn, ...]
-    source: FileSource
+    source: Table
     reader: Reader
     output: Path
     options: RunOptions
@@ -77,7 +77,7 @@ class JudgeRun:
         **others: Any,
     ) -> JudgeRun:
         """The run of a lock alone on the table in a file; `others` are further fields."""
-        column, source = SuiteColumn.of_lock(lock, workspace, trust_lock=trust_lock), open_source(path)
+        column, source = SuiteColumn.of_lock(lock, workspace, trust_lock=trust_lock), open_table(path)
         reader = RowReader.of(columns, source, column.judges[0].judge)
         return cls(workspace, None, (column,), source, reader, **others)
 

@@ -31,7 +31,7 @@ from judgecal.stats.intervals import mean_estimate
 from judgecal.stats.labels_needed import Spread
 from judgecal.stats.prediction_powered import LabelledRows
 from judgecal.stats.sample import Bools, Floats, Ints
-from judgecal.tables import Columns, open_source
+from judgecal.tables import Columns, open_table
 from judgecal.tables.columns import USUAL
 from judgecal.workspace import Workspace, shown
 
@@ -213,7 +213,7 @@ def _frame(path: Path, columns: JudgedColumns) -> pl.DataFrame:
         with contextlib.suppress(pl.exceptions.PolarsError, OSError):
             _require(names, lazy.collect_schema().names(), path)
             return lazy.select(pl.col(name).cast(pl.String) for name in names).collect()
-    source = open_source(path)
+    source = open_table(path)
     _require(names, source.columns, path)
     rows: dict[str, list[Any]] = {name: [] for name in names}
     for piece in source.pieces():
@@ -230,7 +230,7 @@ def _header(path: Path) -> Sequence[str]:
     if lazy is not None:
         with contextlib.suppress(pl.exceptions.PolarsError, OSError):
             return lazy.collect_schema().names()
-    return open_source(path).columns
+    return open_table(path).columns
 
 
 def _scanned(path: Path) -> pl.LazyFrame | None:
@@ -365,7 +365,7 @@ def items_at(path: Path, columns: Columns, places: Iterable[int]) -> dict[int, I
 
     An item without an id of its own is known by its text; no two of the rows may have one id.
     """
-    source, wanted = open_source(path), set(places)
+    source, wanted = open_table(path), set(places)
     source.require(*columns.item_names)
     items: dict[int, Item] = {}
     sha_of: dict[str, str] = {}
@@ -573,7 +573,7 @@ def _answers_to_label(
 
     A row whose question is empty is left out and counted: there is nothing to label.
     """
-    read = items_at(path, columns, range(open_source(path).n_rows)).values()
+    read = items_at(path, columns, range(open_table(path).n_rows)).values()
     items = tuple(item for item in read if item.question.strip())
     size, empty = len(items) if n is None else min(n, len(items)), len(read) - len(items)
     drawn = draw([DrawStratum("all rows", items, _ANY_SPREAD)], size, seed=seed)

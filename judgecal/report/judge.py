@@ -28,7 +28,7 @@ from judgecal.report.explorer import Explorer, ExplorerRow, Said
 from judgecal.report.numbers import DASH, count, count_of, estimate, money
 from judgecal.report.wording import failures_in_words, fitting, in_a_row, sentence, sentences
 from judgecal.stats.error_rates import carried_rate
-from judgecal.tables import Row, open_source
+from judgecal.tables import Row, open_table
 from judgecal.workspace import Workspace
 
 _SHOWN = 500  # rows of the output that are shown
@@ -181,7 +181,7 @@ def _explorer(result: JudgeResult | SuiteResult) -> Explorer | None:
     if path.is_dir():  # of several files the first one
         path = min((file for file in path.iterdir() if file.name[0] not in "._"), default=path)
     try:
-        pieces = open_source(path).pieces(_SHOWN) if path.is_file() else iter(())
+        pieces = open_table(path).pieces(_SHOWN) if path.is_file() else iter(())
         lines = next(iter(pieces)).rows[:_SHOWN]
     except (InputError, StopIteration):
         return None

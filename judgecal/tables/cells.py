@@ -91,7 +91,7 @@ def _is_converted(text: str) -> bool:
 
 def is_error(text: str) -> bool:
     """Whether a text is what a spreadsheet writes where it could compute nothing, in any language."""
-    return text[:1] in "#E" and _ERROR.fullmatch(text.strip()) is not None
+    return _ERROR.fullmatch(text.strip()) is not None
 
 
 def same_text(cell: str, text: str) -> bool:

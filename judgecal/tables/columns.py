@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import difflib
+import functools
 import itertools
 import json
 import math
@@ -143,6 +144,7 @@ _TYPED = (
     "gold_label", "notes", "verdicts", "item", "group", "system", "verdict", "rater", "reference_separator",
 )  # fmt: skip
 """The fields of `Columns` in the order in which their options are printed."""
+_ERROR_SIGNS = frozenset("#E")  # what a spreadsheet's error begins with
 _NEAR = 0.8  # how alike a name and a part are that is taken for misspelt
 
 
@@ -232,7 +234,7 @@ _SUMS = frozenset({
 """What the first cell of a row says that sums up the rows of a spreadsheet."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Columns:
     """Which column is what; None where there is no such column, or where `usual` is to find it by its usual
     name (`resolved`).
@@ -334,6 +336,11 @@ class Columns:
         single = ("question", "answer", *PAIR, "reference", "item", "group", "system", "conversation")
         return self._columns(*single, "contexts", "fields", "tags")
 
+    @functools.cached_property
+    def _shown(self) -> tuple[str, ...]:
+        """The columns whose cells are shown to judges and people."""
+        return tuple(dict.fromkeys(self._columns("question", "answer", *PAIR[:2], "reference", "contexts")))
+
     @property
     def label_names(self) -> tuple[str, ...]:
         """The columns that make ratings."""
@@ -417,33 +424,36 @@ class Columns:
                 f"{where}: column {self.group!r}: the group is empty: fill it in; without such a column "
                 "(leave --col group= out, rename a column called group) each question is its own group"
             )
-        summed = question.strip(" :").casefold() in _SUMS
-        if summed and self.answer is not None and not answer.strip():
+        if self.answer is not None and not answer.strip() and question.strip(" :").casefold() in _SUMS:
             problems.append(
                 f"{where}: {question.strip()!r} and no answer: a row that sums up others? Take it out"
             )
-        for column in dict.fromkeys(self._columns("question", "answer", *PAIR[:2], "reference", "contexts")):
-            if is_error(cells[column]):
+        for column in self._shown:
+            if cells[column][:1] in _ERROR_SIGNS and is_error(cells[column]):
                 error = f"the spreadsheet's error {cells[column].strip()}"
                 problems.append(f"{where}: column {column!r}: holds {error}: fix the cell, or empty it")
         fields = {name: cells[column] for name, column in self.fields if cells[column].strip()}
         if self.question is None and self.fields and not fields:
             problems.append(f"{where}: every field is empty: fill one in, or remove the row")
-        contexts = [read_contexts(row, column, where, problems) for column in self.contexts]
-        turns, separator = self.conversation, self.reference_separator
-        pair = None
+        turns, pair, contexts, tags = self.conversation, None, tuple[Context, ...](), tuple[str, ...]()
+        for column in self.contexts:
+            contexts += read_contexts(row, column, where, problems)
         if self.answer_a is not None and self.answer_b is not None:
             a, b = (cells.get(column or "", "").strip() or None for column in (self.system_a, self.system_b))
             pair = Pair(cells[self.answer_a], cells[self.answer_b], a, b)
+        if self.tags:
+            tags = tuple(dict.fromkeys(tag for column in self.tags for tag in read_tags(row, column)))
         return Item(
-            item_id=item_id,
-            group=group,
-            question=question,
-            answer=answer,
-            reference_answers=() if self.reference is None else row.parts(self.reference, separator),
+            item_id,
+            group,
+            question,
+            answer,
+            reference_answers=()
+            if self.reference is None
+            else row.parts(self.reference, self.reference_separator),
             system=None if self.system is None else cells[self.system].strip() or None,
-            contexts=tuple(context for column in contexts for context in column),
-            tags=tuple(dict.fromkeys(tag for column in self.tags for tag in read_tags(row, column))),
+            contexts=contexts,
+            tags=tags,
             conversation=() if turns is None else read_conversation(row, turns, where, problems),
             fields=fields,
             pair=pair,

@@ -10,6 +10,7 @@ import contextlib
 import functools
 import importlib
 import pkgutil
+import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -17,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from judgecal.errors import InputError, refuse, working
-from judgecal.tables.table import FileSource, Piece, RecordSource, Row, Source, Table
-from judgecal.tables.text import ending_of
+from judgecal.tables.table import NoRowsError, Piece, Row, Table
+from judgecal.tables.text import ending_of, unreadable
 from judgecal.workspace import replacing, shown
 
 if TYPE_CHECKING:
@@ -39,13 +40,13 @@ class Output:
     what values are; `notes` what is unusual.
     """
 
-    source: Source
+    source: Table | None
     own: tuple[str, ...]
     added: Mapping[str, Kind]
     notes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, source: Source, path: Path, wanted: Iterable[tuple[str, Kind]]) -> Output:
+    def of(cls, source: Table, path: Path, wanted: Iterable[tuple[str, Kind]]) -> Output:
         """A name that the table has already gets the next free number behind it; a file that cannot hold
         bytes loses them.
         """
@@ -76,9 +77,9 @@ class Format:
 
     name: str
     endings: tuple[str, ...] = ()
-    open: Callable[..., FileSource] | None = None
+    open: Callable[..., Table] | None = None
     write: Callable[[Path, Output], AbstractContextManager[Write]] | None = None
-    address: tuple[str, Callable[[str], Source]] | None = None
+    address: tuple[str, Callable[[str], Table]] | None = None
     holds_bytes: bool = False
     most_rows: int | None = None
     """How many rows a file can hold, its header among them; None where there is no end."""
@@ -106,50 +107,44 @@ def _format_of(path: Path, *, writing: bool = False) -> Format:
     raise InputError(f"{shown(path)}: unknown ending {ending!r}: it must be one of {', '.join(known)}{sheet}")
 
 
-def open_table(path: str | Path, encoding: str | None = None) -> Source:
-    """Open a table, in a file or at an address, to be read piece by piece; InputError as `read_table`.
+def open_table(path: str | Path, encoding: str | None = None) -> Table:
+    """Read a table with all its rows: a file, or a data set at an address such as `hf:org/name[:split]`.
 
-    `encoding` is of separated text; by default its file tells it.
-    """
-    if encoding is not None:
-        if ending_of(Path(path)) not in (known := (".csv", ".tsv", ".tab", ".txt")):
-            raise InputError(f"--encoding is of {', '.join(known)}, and {path} is no such file")
-        opener = _format_of(Path(path)).open
-        assert opener is not None
-        return opener(Path(path), encoding)
-    for form in _formats():
-        if form.address is not None and str(path).startswith(form.address[0]):
-            return form.address[1](str(path))
-    return open_source(Path(path))
-
-
-def open_source(path: Path) -> FileSource:
-    """Open the table in a file, to be read piece by piece.
-
-    InputError: its ending is no format, there is no such file, or it cannot be read (the first problems with
-    their lines).
-    """
-    opener = _format_of(path).open
-    assert opener is not None
-    return opener(path)
-
-
-def read_table(path: str | Path, encoding: str | None = None) -> Table:
-    """Read a table whole: a file, or a data set at an address such as `hf:org/name[:split]`.
-
-    - .csv, .tsv, .tab: UTF-8 with a header line and cells quoted with `"`; a quoted cell may hold line ends.
-      A file of tab-separated cells may do without quotes.
+    - .csv, .tsv, .tab, .txt: a header line and cells quoted with `"`; a quoted cell may hold line ends. A
+      file of tab-separated cells may do without quotes. `encoding` is theirs; by default the file tells it.
     - .jsonl, .ndjson: each line is an object. .json: an array of objects, or an object that holds one such
       array somewhere. The columns are all the keys that occur, and the fields of nested objects by their
       dotted names; a key that a row lacks is an empty cell there, null and NaN too.
-    - .parquet: lists and structs are lists and objects, null and NaN are empty cells,
-      numbers stay numbers.
+    - .parquet: lists and structs are lists and objects, null and NaN are empty cells, numbers stay numbers.
+    - .xlsx: the values of its first visible sheet.
     - hf: through `datasets`; a class label is its name.
 
-    Rows without any content are passed over.
+    InputError: its ending is no format, there is no such file, it cannot be read (the first problems with
+    their lines), or it has no rows (`NoRowsError`).
     """
+    if encoding is not None and ending_of(Path(path)) not in (known := (".csv", ".tsv", ".tab", ".txt")):
+        raise InputError(f"--encoding is of {', '.join(known)}, and {path} is no such file")
     with working(f"Reading {path}"):
-        return open_table(path, encoding).table()
+        for form in _formats():
+            if form.address is not None and str(path).startswith(form.address[0]):
+                return form.address[1](str(path))
+        path = Path(path)
+        opener = _format_of(path).open
+        assert opener is not None
+        try:
+            if not stat.S_ISREG(path.stat().st_mode):  # a pipe or a device would never end
+                raise InputError(f"{shown(path)}: is not a file")
+        except OSError as error:
+            raise unreadable(path, error) from None
+        table = opener(path) if encoding is None else opener(path, encoding)
+    if not table.n_rows:
+        raise NoRowsError(f"{table.top}: the file holds no rows")
+    return table
+
+
+def read_table(path: str | Path, encoding: str | None = None) -> Table:
+    """Read a table as `open_table`, without the rows that have no content."""
+    return open_table(path, encoding).filled()
 
 
 def check_output(path: Path, source: Path | None = None, n_rows: int = 0, *, replace: bool = True) -> None:
@@ -200,7 +195,7 @@ def write_frame(path: Path, frame: pl.DataFrame) -> None:
     for name, dtype in frame.schema.items():
         number: Kind = "number" if dtype.is_float() else "flag" if str(dtype) == "Boolean" else "text"
         kinds[name] = "count" if dtype.is_integer() else number
-    with writing(path, Output(RecordSource(""), (), kinds)) as write:
+    with writing(path, Output(None, (), kinds)) as write:
         for first in range(0, frame.height, _PIECE):
             values = frame.slice(first, _PIECE).rows()
-            write(Piece([Row(first + n, {}, {}) for n in range(len(values))]), values)
+            write(Piece([Row(first + n, {}, {}) for n in range(len(values))], first), values)

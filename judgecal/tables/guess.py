@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from judgecal.errors import InputError, listed
@@ -65,7 +66,7 @@ def guessed(columns: Columns, table: Table) -> Columns:
             used.add(there[0])
     open_, people, judges = list[str](), list[str](), list[str]()
     for name in table.columns:
-        if name not in used and _like_labels(row.cells[name] for row in table.rows):
+        if name not in used and _like_labels(_filled(table, name)):
             {None: open_, "people": people, "judge": judges}.get(_whose(name), []).append(name)
     if not columns.labels and not columns.gold_label:
         if not people:
@@ -95,20 +96,24 @@ def _whose(name: str) -> str | None:
     return None
 
 
-def _like_labels(cells: Iterable[str]) -> bool:
+def _filled(table: Table, name: str) -> Counter[str]:
+    """How often each text stands in a column; empty cells aside."""
+    counts = table.frame[name].str.strip_chars().value_counts()
+    return Counter({cell: n for cell, n in counts.iter_rows() if cell})
+
+
+def _like_labels(cells: Counter[str]) -> bool:
     """Whether cells may be labels or verdicts: short, and numbers or few different words; no ids."""
-    filled = [cell.strip() for cell in cells if cell.strip()]
-    distinct = set(filled)
-    numbers = all(map(_AMOUNT.fullmatch, filled))
-    ids = len(distinct) == len(filled) > _MOST_WORDS and all(cell.isdecimal() for cell in filled)
-    few = len(distinct) <= _MOST_WORDS and (len(distinct) < len(filled) or len(filled) < _MOST_WORDS)
-    return bool(filled) and max(map(len, distinct)) <= _LONGEST and (few or (numbers and not ids))
+    n, numbers = cells.total(), all(map(_AMOUNT.fullmatch, cells))
+    ids = len(cells) == n > _MOST_WORDS and all(cell.isdecimal() for cell in cells)
+    few = len(cells) <= _MOST_WORDS and (len(cells) < n or n < _MOST_WORDS)
+    return bool(cells) and max(map(len, cells)) <= _LONGEST and (few or (numbers and not ids))
 
 
 def _fits(table: Table, name: str, labels: Sequence[str]) -> bool:
     """Whether the cells of a column may be verdicts beside such labels: their words, yes and no, 0 to 1."""
-    known = {row.cells[label].strip().casefold() for row in table.rows for label in labels}
-    cells = {row.cells[name].strip().casefold() for row in table.rows} - {""}
+    known = {cell.casefold() for label in labels for cell in _filled(table, label)}
+    cells = {cell.casefold() for cell in _filled(table, name)}
     return cells <= known | TRUE_WORDS | FALSE_WORDS or all(map(_SHARE.fullmatch, cells))
 
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from judgecal.errors import InputError
 from judgecal.tables.formats import Format
-from judgecal.tables.parquet import frame_records, without_bytes
-from judgecal.tables.table import RecordSource, Unit
+from judgecal.tables.table import NoRowsError, Table
 
 if TYPE_CHECKING:
     import polars as pl
@@ -48,45 +47,38 @@ class _Address:
         return f"{_HUB}{Path(self.path).name}" + (f":{self.split}" if self.split else "")
 
 
-class _HubSource(RecordSource):
-    """One split of a data set; its rows are numbered from 1, and held whole.
+def _read(text: str) -> Table:
+    """Read one split of a data set; its rows are numbered from 1.
 
     InputError: the address is none, the data set or the split cannot be had (the message lists the splits and
     says what to do without a network), or it holds no rows.
     """
-
-    unit: Unit = "row"
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        address = _parse(text)
-        data = _load(address)
-        if address.split is None:
-            if len(data) > 1:
-                named = ", ".join(f"{name} ({split.num_rows:,} rows)" for name, split in data.items())
-                raise InputError(
-                    f"{text}: has {len(data)} splits, {named}: name one, as in {text}:{next(iter(data))} "
-                    "(several are joined by +)"
-                )
-            data = next(iter(data.values()))
-        frame, self.bytes_columns = without_bytes(_named_classes(data))
-        self._held = frame_records(frame)
-        self.survey()
-        if not self.n_rows:
-            raise InputError(f"{text}: the split holds no rows")
-        self.name, self.licence = address.name, _licence(address)
-        folders = {part for file in data.cache_files for part in Path(file["filename"]).parts}
-        commits = sorted(filter(_COMMIT.fullmatch, folders))  # where `datasets` keeps a revision
-        facts = [
-            "a local folder" if address.is_folder else "Hugging Face Hub",
-            f"config {data.info.config_name}",
-            f"split {data.split}",
-            f"{data.num_rows:,} rows",
-            *(f"revision {commit}" for commit in commits),
-            f"fingerprint {data._fingerprint}",
-            f"licence {self.licence or 'not stated'}",
-        ]
-        self.source = f"{self.name} ({', '.join(facts)})"
+    address = _parse(text)
+    data = _load(address)
+    if address.split is None:
+        if len(data) > 1:
+            named = ", ".join(f"{name} ({split.num_rows:,} rows)" for name, split in data.items())
+            raise InputError(
+                f"{text}: has {len(data)} splits, {named}: name one, as in {text}:{next(iter(data))} "
+                "(several are joined by +)"
+            )
+        data = next(iter(data.values()))
+    if not data.num_rows:
+        raise NoRowsError(f"{text}: the split holds no rows")
+    licence = _licence(address)
+    folders = {part for file in data.cache_files for part in Path(file["filename"]).parts}
+    commits = sorted(filter(_COMMIT.fullmatch, folders))  # where `datasets` keeps a revision
+    facts = [
+        "a local folder" if address.is_folder else "Hugging Face Hub",
+        f"config {data.info.config_name}",
+        f"split {data.split}",
+        f"{data.num_rows:,} rows",
+        *(f"revision {commit}" for commit in commits),
+        f"fingerprint {data._fingerprint}",
+        f"licence {licence or 'not stated'}",
+    ]
+    source = f"{address.name} ({', '.join(facts)})"
+    return Table.of_frame(text, _named_classes(data), name=address.name, source=source, licence=licence)
 
 
 def _parse(text: str) -> _Address:
@@ -183,4 +175,4 @@ def _licence(address: _Address) -> str:
     return ", ".join(map(str, licence)) if isinstance(licence, list) else str(licence or "")
 
 
-FORMATS = (Format("a data set of the Hub, hf:org/name", address=(_HUB, _HubSource)),)
+FORMATS = (Format("a data set of the Hub, hf:org/name", address=(_HUB, _read)),)

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from judgecal.errors import InputError, refuse
 from judgecal.tables.formats import Format, Output, Write
-from judgecal.tables.table import Piece, Record, RecordFile, Unit
-from judgecal.tables.text import read_text, text_lines
+from judgecal.tables.table import Piece, Table
+from judgecal.tables.text import read_text
 from judgecal.workspace import replacing, shown
 
 _ITEM_ID = re.compile(r'"item_id"\s*:\s*("(?:[^"\\]|\\.)*")')
@@ -89,42 +89,36 @@ _STRICT = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_refus
 _LENIENT = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_nan_is_missing)
 
 
-class _LinesSource(RecordFile):
+def _read_lines(path: Path) -> Table:
     """A JSON object a line; blank lines are passed over."""
-
-    def _records(self, problems: list[str]) -> Iterator[Record]:
-        for number, line in enumerate(text_lines(self.path, newline="\n"), start=1):
-            if not line.strip():
-                continue
+    where, records, problems = shown(path), list[tuple[int, dict[str, Any]]](), list[str]()
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        if line.strip():
             try:
-                record = _object(line.rstrip("\n"), _LENIENT)
+                records.append((number, _object(line, _LENIENT)))
             except ValueError as error:
-                problems.append(f"{self.where}:{number}: {error}")
-                continue
-            yield number, record
+                problems.append(f"{where}:{number}: {error}")
+    refuse(problems, most=50)
+    return Table.of_records(where, records, path=path, name=path.name, source=path.name)
 
 
-class _ArraySource(RecordFile):
-    """An array of objects, or an object that holds one; it is held whole."""
-
-    unit: Unit = "row"
-
-    def _survey(self) -> None:
-        value = read_json(self.path)
-        if rows := of_frame(value):
-            # An index that only counts the rows is none.
-            counts = all(str(row.get("index")) == str(place) for place, row in enumerate(rows))
-            left_out = {"index"} if counts else set()
-            path = ""
-            rows = [{name: cell for name, cell in row.items() if name not in left_out} for row in rows]
-        else:
-            path, rows = one_array(value, self.where)
-        if path:
-            taken = f"the array {path} ({len(rows):,} objects)"
-            self.notes = (f"{self.where}: took {taken}",)
-            self.source = f"{self.path.name}, {taken}"
-        self._held = list(enumerate(rows, start=1))
-        self.survey()
+def _read_array(path: Path) -> Table:
+    """An array of objects, or an object that holds one."""
+    value, where = read_json(path), shown(path)
+    source, rows, notes = path.name, of_frame(value), tuple[str, ...]()
+    if rows:
+        # An index that only counts the rows is none.
+        counts = all(str(row.get("index")) == str(place) for place, row in enumerate(rows))
+        left_out = {"index"} if counts else set()
+        rows = [{name: cell for name, cell in row.items() if name not in left_out} for row in rows]
+    else:
+        keys, rows = one_array(value, where)
+        if keys:
+            taken = f"the array {keys} ({len(rows):,} objects)"
+            source, notes = f"{path.name}, {taken}", (f"{where}: took {taken}",)
+    return Table.of_records(
+        where, enumerate(rows, start=1), unit="row", path=path, name=path.name, source=source, notes=notes
+    )
 
 
 def one_array(value: Any, where: str) -> tuple[str, list[dict[str, Any]]]:
@@ -210,6 +204,7 @@ def _kind(value: Any) -> str:
     return names.get(type(value), "number")
 
 
+_encode = json.encoder.encode_basestring
 # Made once: `json.dumps` makes an encoder for every call that is not all defaults.
 _LINES = {nan: json.JSONEncoder(ensure_ascii=False, allow_nan=nan).encode for nan in (False, True)}
 
@@ -218,12 +213,19 @@ def json_line(record: Mapping[str, Any], *, allow_nan: bool = False) -> str:
     """An object as one line without its end, in UTF-8 whatever the texts hold; ValueError for a NaN that is
     not allowed.
     """
-    text = _LINES[allow_nan](record)
+    encode = _LINES[allow_nan]
+    parts = [
+        f"{_encode(key)}: {_encode(value)}"
+        if type(value) is str
+        else f"{_encode(key)}: {value if type(value) is int else encode(value)}"
+        for key, value in record.items()
+    ]
+    text = f"{{{', '.join(parts)}}}"
+    if text.isascii():
+        return text
     try:
         text.encode()
-    except (
-        UnicodeEncodeError
-    ):  # half a surrogate pair, as a cut-off reply may hold: only an escape can write it
+    except UnicodeEncodeError:  # half a surrogate pair, as a cut-off reply may hold: only an escape writes it
         return json.dumps(record, allow_nan=allow_nan)
     return text
 
@@ -255,6 +257,6 @@ def _writer(draft: Path, output: Output, *, array: bool) -> Iterator[Write]:
 
 
 FORMATS = (
-    Format("JSON lines", (".jsonl", ".ndjson"), _LinesSource, functools.partial(_writer, array=False)),
-    Format("JSON", (".json",), _ArraySource, functools.partial(_writer, array=True)),
+    Format("JSON lines", (".jsonl", ".ndjson"), _read_lines, functools.partial(_writer, array=False)),
+    Format("JSON", (".json",), _read_array, functools.partial(_writer, array=True)),
 )

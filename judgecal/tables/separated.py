@@ -11,27 +11,20 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain, dropwhile, islice
+from dataclasses import dataclass, field, replace
+from itertools import dropwhile, islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from judgecal.errors import InputError, listed, notice, refuse
 from judgecal.tables.cells import runs
 from judgecal.tables.formats import Format, Output, Write
-from judgecal.tables.table import FileSource, Piece, Row
-from judgecal.tables.text import (
-    UNREADABLE,
-    UTF_8,
-    NotUtf8,
-    encoding_of,
-    ending_of,
-    in_windows_1252,
-    open_bytes,
-    text_lines,
-    unreadable,
-)
+from judgecal.tables.table import MOST_COLUMNS, Piece, Table
+from judgecal.tables.text import UTF_8, encoding_of, ending_of, read_bytes, utf8_problems, windows_1252_line
 from judgecal.workspace import shown
+
+if TYPE_CHECKING:
+    import polars as pl
 
 _SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
 """What may stand between cells, as messages call it."""
@@ -44,7 +37,8 @@ _HINT = "sep="
 TOP = 10  # records that the header is held against
 _LONGEST_CELL = 2**31 - 1
 _MARK = "'"
-_Record = tuple[int, list[str]]
+_CHUNK = 20_000  # records that are Python lists at a time
+Record = tuple[int, list[str]]
 
 
 def header_problems(header: Sequence[str], below: Iterable[Sequence[str]], where: str) -> list[str]:
@@ -64,13 +58,10 @@ def column_names(cells: Sequence[str]) -> tuple[str, ...]:
     return tuple(name or f"column {place}" for place, name in enumerate(names, start=1))
 
 
-def named_twice(names: Sequence[str], where: str) -> list[str]:
+def named_twice(names: Iterable[str], where: str) -> list[str]:
     """What is wrong with the names of columns."""
-    return [
-        f"{where}: {count} columns are named {name!r}: rename all but one"
-        for name, count in Counter(names).items()
-        if count > 1
-    ]
+    counts = Counter(names).items()
+    return [f"{where}: {n} columns are named {name!r}: rename all but one" for name, n in counts if n > 1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,45 +76,28 @@ class Dialect:
     notes: tuple[str, ...] = ()
     marked: bool = False  # with a byte order mark, by which spreadsheets know UTF-8
     decimal: str = "."  # a comma where its numbers have one
+    quoted: bool = True
 
-    def as_windows_1252(self, path: Path, problem: NotUtf8) -> Dialect:
-        """The same file in Windows-1252; raises the problem where it cannot be that."""
-        with open_bytes(path) as file:
-            marked = file.read(len(codecs.BOM_UTF8)) == codecs.BOM_UTF8
-            file.seek(0)
-            example = None if marked else in_windows_1252(file)
-        if example is None:
-            raise problem
-        beyond = [at for at, char in enumerate(example) if char > "\x7f"]
-        place = next((at for at in beyond if example[at].isalpha()), beyond[0])
-        quoted = example[max(0, place - _EXAMPLE) : place + _EXAMPLE].strip()
-        note = (
-            f"{shown(path)}: read as Windows-1252, since it is not UTF-8: it says {quoted!r}; if that is "
-            "garbled, save it as UTF-8, or give gold import --encoding"
-        )
-        return replace(self, encoding="cp1252", notes=(*self.notes, note))
+    def lines(self, data: bytes, errors: str = "strict") -> io.TextIOWrapper:
+        """The text, line by line as it stands; of cells that are not quoted only a line feed ends a line."""
+        newline = "" if self.quoted else "\n"
+        return io.TextIOWrapper(io.BytesIO(data), encoding=self.encoding, errors=errors, newline=newline)
 
 
-def dialect_of(path: Path, encoding: str | None = None) -> Dialect:
-    """How a file is to be read, as it is said, else by the lines that it begins with; undecodable bytes do
-    not matter yet.
+def dialect_of(data: bytes, path: Path, encoding: str | None = None) -> Dialect:
+    """How a file is to be read, as it is said, else by the lines that it begins with.
 
-    InputError: the file cannot be read or is no text, what is said is none that is known, or two separators
-    would each give a whole table.
+    InputError: it is no text, what is said is none that is known, or two separators would each give a whole
+    table.
     """
     where, given = shown(path), encoding
     try:
-        encoding = encoding_of(path) if encoding is None else _encoding(encoding)
-        with open_bytes(path) as start:
-            marked = start.read(len(codecs.BOM_UTF8)) == codecs.BOM_UTF8
-    except UNREADABLE as error:
-        raise unreadable(path, error) from None
+        encoding = encoding_of(data) if encoding is None else _encoding(encoding)
     except ValueError as error:
         raise InputError(f"{where}: {error}") from None
-    lines, left, whole = list[str](), _SAMPLE_CHARACTERS, False
-    errors = "surrogateescape" if encoding == UTF_8 else "replace"
+    marked, lines, left, whole = data.startswith(codecs.BOM_UTF8), list[str](), _SAMPLE_CHARACTERS, False
     try:
-        with io.TextIOWrapper(open_bytes(path), encoding=encoding, errors=errors, newline="") as file:
+        with Dialect(encoding, "").lines(data, "replace") as file:
             while left > 0 and len(lines) < _SAMPLE_LINES and not whole:
                 line = file.readline(left)
                 whole = not line
@@ -161,21 +135,23 @@ def _encoding(name: str) -> str:
 
 
 def _separator(lines: Sequence[str], usual: str, where: str, *, whole: bool) -> str:
-    """The one separator that divides the header, and where there are several the one under which all rows are
-    as wide as the header.
+    """The separator that divides the header, and where there are several that under which all rows are as
+    wide as the header.
     """
     widths = {separator: _widths(lines, separator, whole=whole) for separator in _SEPARATORS}
-    able = [separator for separator, found in widths.items() if found and found[0] > 1]
-    even = [one for one in able if len(widths[one]) > 1 and len(set(widths[one])) == 1]
+    able = [separator for separator, cells in widths.items() if cells and cells[0] > 1]
+    if lines and (most := max(lines[0].count(sign) for sign in able or [usual])) >= MOST_COLUMNS:
+        raise InputError(f"{where}:1: names {most + 1:,} columns or more: {MOST_COLUMNS:,} are read at most")
+    even = [sign for sign in able if len(widths[sign]) > 1 and len(set(widths[sign])) == 1]
     if len(even) > 1:
-        each = " or ".join(f"{_SEPARATORS[one]} ({widths[one][0]} columns)" for one in even)
+        each = " or ".join(f"{_SEPARATORS[sign]} ({widths[sign][0]} columns)" for sign in even)
         raise InputError(
             f"{where}: the cells may be separated by {each}, and each makes a whole table: write sep=; (or "
             "the other) in a first line of its own, or save the table as .xlsx"
         )
     if even:
         return even[0]
-    mostly = [one for one in able if 2 * widths[one].count(widths[one][0]) >= len(widths[one])]
+    mostly = [sign for sign in able if 2 * widths[sign].count(widths[sign][0]) >= len(widths[sign])]
     return usual if usual in able or not mostly else mostly[0]
 
 
@@ -196,21 +172,29 @@ def _widths(lines: Sequence[str], separator: str, *, whole: bool) -> list[int]:
     return widths if whole else widths[:-1]
 
 
-def separated_records(path: Path, dialect: Dialect) -> Iterator[_Record]:
+def records_in(data: bytes, dialect: Dialect, where: str) -> Iterator[Record]:
     """Each record that is no blank line, as its cells, with the line where it begins, from 1.
 
-    Cells are quoted with `"`; a quoted cell may hold line ends. InputError: the file cannot be read, is not
-    in the encoding (`NotUtf8`), or its quoting is broken: nothing after that is sure.
+    Cells are quoted with `"`; a quoted cell may hold line ends. InputError: the file is not in the encoding,
+    or its quoting is broken: nothing after that is sure.
     """
-    limit, where = csv.field_size_limit(_LONGEST_CELL), shown(path)
-    lines = islice(text_lines(path, encoding=dialect.encoding), dialect.skip, None)
-    reader = csv.reader(lines, delimiter=dialect.separator, strict=True)
-    line = 1 + dialect.skip
+    limit, line = csv.field_size_limit(_LONGEST_CELL), 1 + dialect.skip
+    reader: Any = None
     try:
+        lines = islice(dialect.lines(data), dialect.skip, None)
+        if not dialect.quoted:
+            texts = ((number, text.rstrip("\r\n")) for number, text in enumerate(lines, start=line))
+            yield from ((number, text.split(dialect.separator)) for number, text in texts if text)
+            return
+        reader = csv.reader(lines, delimiter=dialect.separator, strict=True)
         for cells in reader:
             if cells:
                 yield line, cells
             line = reader.line_num + 1 + dialect.skip
+    except UnicodeError as error:
+        raise InputError(
+            f"{where}: broken {dialect.encoding.upper()} ({error}): save the file as UTF-8"
+        ) from None
     except csv.Error as error:
         if "unexpected end of data" in str(error):
             what = "a quote opened in the row that begins here is never closed: close it"
@@ -223,111 +207,140 @@ def separated_records(path: Path, dialect: Dialect) -> Iterator[_Record]:
         csv.field_size_limit(limit)
 
 
-class SeparatedSource(FileSource):
-    """Separated cells with a header line; every cell is text.
+def read_separated(path: Path, encoding: str | None = None, *, pads: bool = False) -> Table:
+    """Read separated cells with a header line; every cell is text.
 
     How the cells are written is told by the file (`Dialect`); what is not as its ending says stands in the
-    notes, and so do titles above the header. Many files of tab-separated cells do not quote at all. So where
-    one cannot be read as quoted, and every line of it has the tabs of its header, each line is a row and
-    every quote is text. Of two columns of one name, as pandas writes an index that is a column too, one is
-    read where no row tells them apart: Phoenix's spans have such.
+    notes. Many files of tab-separated cells do not quote at all. So where one cannot be read as quoted, and
+    every line of it has the tabs of its header, each line is a row and every quote is text. Of two columns of
+    one name, as pandas writes an index that is a column too, one is read where no row tells them apart.
 
     `pads`: a row may end before its last cells, as one of an older Excel with nothing in them does. Whoever
     reads such a table takes its marks off (`cells.undo`), which are more than those of other tables.
     """
+    data, where = read_bytes(path), shown(path)
+    dialect = dialect_of(data, path, encoding)
+    if dialect.encoding == UTF_8 and (problems := utf8_problems(data, where)):
+        line = None if dialect.marked or encoding is not None else windows_1252_line(data)
+        if line is None or "holds a NUL" in problems[0]:
+            raise InputError(problems)
+        beyond = [at for at, char in enumerate(line) if char > "\x7f"]
+        place = next((at for at in beyond if line[at].isalpha()), beyond[0])
+        note = (
+            f"{where}: read as Windows-1252, since it is not UTF-8: it says "
+            f"{line[max(0, place - _EXAMPLE) : place + _EXAMPLE].strip()!r}; if that is garbled, save it as "
+            "UTF-8, or give gold import --encoding"
+        )
+        dialect = replace(dialect, encoding="cp1252", notes=(*dialect.notes, note))
+    cells = _Cells(where, dialect, pads=pads)
+    cells.read(data)
+    if cells.problems and dialect.separator == "\t":
+        unquoted = _Cells(where, replace(dialect, quoted=False), pads=pads)
+        unquoted.read(data)
+        if not unquoted.problems and len(unquoted.names) > 1:
+            lines = islice(enumerate(replace(dialect, quoted=False).lines(data), start=1), dialect.skip, None)
+            line_ = next((number for number, text in lines if not _is_quoted(text.rstrip("\r\n"))), 1)
+            note = f'{where}: the cells are not quoted (see line {line_}), so every " is text'
+            cells, unquoted.notes = unquoted, [*unquoted.notes, note]
+    refuse(cells.problems, most=50)
+    frame = cells.frame()
+    return Table(
+        where, frame, cells.lines, tuple(frame.columns),
+        path=path, name=path.name, source=path.name, notes=(*dialect.notes, *cells.notes), dialect=dialect,
+    )  # fmt: skip
 
-    def __init__(self, path: Path, encoding: str | None = None, *, pads: bool = False) -> None:
-        self._encoding, self._pads = encoding, pads
-        super().__init__(path)
 
-    def _survey(self) -> None:
-        self.dialect, self._quoted = dialect_of(self.path, self._encoding), True
+@dataclass
+class _Cells:
+    """The records of a separated text, a few thousand of them Python lists at a time."""
+
+    where: str
+    dialect: Dialect
+    pads: bool
+    names: tuple[str, ...] = ()
+    lines: list[int] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    _frames: list[pl.DataFrame] = field(default_factory=list)
+
+    def read(self, data: bytes) -> None:
+        """Read the header and all rows; what is wrong with them is added to the problems."""
+        records = records_in(data, self.dialect, self.where)
         try:
-            problems = self._problems()
-        except NotUtf8 as problem:
-            if self._encoding is not None:
-                raise
-            self.dialect = self.dialect.as_windows_1252(self.path, problem)
-            problems = self._problems()
-        if problems and self.dialect.separator == "\t":
-            self._quoted = False
-            if not self._problems() and len(self.columns) > 1:
-                line = next((number for number, text in self._lines() if not _is_quoted(text)), 1)
-                self._notes.append(
-                    f'{self.where}: the cells are not quoted (see line {line}), so every " is text'
-                )
-                problems = []
-        refuse(problems, most=50)
-        self.notes = (*self.dialect.notes, *self._notes)
-
-    def _problems(self) -> list[str]:
-        """Read the whole file, its header and its notes with it; what is wrong with it."""
-        problems: list[str] = []
-        self.n_rows, twins_differ, between = 0, False, _SEPARATORS[self.dialect.separator]
-        try:
-            records = self._from_header()
+            records = dropwhile(lambda record: not any(map(str.strip, record[1])), records)
+            line, header = next(records, (1, [""]))
+            self._read_header(header, f"{self.where}:{line}")
             top = list(islice(records, TOP))
-            line, header = top[0] if top else (1, [])
-            at = f"{self.where}:{line}"
-            self._names = column_names(self._unmarked(header))
-
-            firsts: dict[str, int] = {}
-            places = [(firsts.setdefault(name, place), place) for place, name in enumerate(self._names)]
-            twins = [(first, place) for first, place in places if first != place]
-            self.columns = self.fields = tuple(firsts)
-            others = [what for sign, what in _SEPARATORS.items() if len(header) == 1 and sign in header[0]]
-            problems += [f"{at}: one column only, and {what} in its name: quote it" for what in others[:1]]
-            self._notes = []
-            if odd := header_problems(header, (cells for _, cells in top[1:]), at):
-                return odd
-            if twins:
-                twice = listed([self._names[place] for _, place in twins])
-                self._notes.append(f"{at}: read once, as both columns are the same: {twice}")
-            for line, cells in chain(top[1:], records):
-                self.n_rows += 1
-                twins_differ = twins_differ or any(
-                    cells[one : one + 1] != cells[two : two + 1] for one, two in twins
-                )
-                short = len(cells) < len(header) and not self._pads
-                if short or any(cells[len(header) :]):
-                    problems.append(
-                        f"{self.where}:{line}: {len(cells)} cells where the header names {len(header)} "
-                        f'columns: put "..." round cells that hold {between} or a line end'
-                    )
-            if twins_differ or not self.n_rows:
-                problems[:0] = named_twice(self._names, at)
-        except NotUtf8:
-            raise
+            if odd := header_problems(header, (cells for _, cells in top), f"{self.where}:{line}"):
+                self.problems = odd
+                return
+            self._read_rows(top)
+            while chunk := list(islice(records, _CHUNK)):
+                self._read_rows(chunk)
         except InputError as error:
-            return [*error.problems, *problems]
-        return problems
+            self.problems[:0] = error.problems
+            return
+        except UnicodeEncodeError as error:  # as UTF-7 can write it
+            self.problems.append(f"{self.where}: holds half of a surrogate pair ({error}): save it as UTF-8")
+            return
+        self._join_twins(f"{self.where}:{line}")
 
-    def _pieces(self) -> Iterator[Piece]:
-        return self._in_pieces(
-            Row(line, row := dict(zip(self._names, self._unmarked(cells), strict=False)), row)
-            for line, cells in islice(self._from_header(), 1, None)
+    def _read_header(self, header: list[str], at: str) -> None:
+        self.names = column_names([self._unmarked(cell) for cell in header])
+        others = [what for sign, what in _SEPARATORS.items() if len(header) == 1 and sign in header[0]]
+        self.problems += [f"{at}: one column only, and {what} in its name: quote it" for what in others[:1]]
+
+    def _read_rows(self, records: Sequence[Record]) -> None:
+        import polars as pl
+
+        width, rows = len(self.names), list[list[str]]()
+        for line, cells in records:
+            if len(cells) != width:
+                if (len(cells) > width and any(cells[width:])) or (len(cells) < width and not self.pads):
+                    self.problems.append(
+                        f"{self.where}:{line}: {len(cells)} cells where the header names {width} columns: "
+                        f'put "..." round cells that hold {_SEPARATORS[self.dialect.separator]} or a line end'
+                    )
+                cells = [*cells, *[""] * width][:width]
+            rows.append(cells)
+            self.lines.append(line)
+        columns = zip(*rows, strict=True) if rows else [()] * width
+        self._frames.append(
+            pl.DataFrame(
+                [pl.Series(str(place), column, dtype=pl.String) for place, column in enumerate(columns)]
+            )
         )
 
-    def _unmarked(self, cells: list[str]) -> list[str]:
-        """Cells without the apostrophe that careful programs put before what would be run."""
-        if self._pads or not any(cell[:1] == _MARK for cell in cells):
-            return cells
-        return [cell[1:] if cell[:1] == _MARK and runs(cell.lstrip(_MARK)) else cell for cell in cells]
+    def _join_twins(self, at: str) -> None:
+        """Take out the second of two columns of one name that are the same."""
+        import polars as pl
 
-    def _from_header(self) -> Iterator[_Record]:
-        """The records from the header on, which is the first one with any content."""
-        return dropwhile(lambda record: not any(map(str.strip, record[1])), self._records())
+        if not self.lines:
+            self.problems += named_twice(self.names, at)
+            return
+        frame, firsts = pl.concat(self._frames), dict[str, int]()
+        places = [(firsts.setdefault(name, place), place) for place, name in enumerate(self.names)]
+        twins = [(first, place) for first, place in places if first != place]
+        if any(not frame[:, first].equals(frame[:, place]) for first, place in twins):
+            self.problems[:0] = named_twice(self.names, at)
+        elif twins:
+            twice = listed([self.names[place] for _, place in twins])
+            self.notes.append(f"{at}: read once, as both columns are the same: {twice}")
+        self._frames = [frame[:, list(firsts.values())].rename(lambda place: self.names[int(place)])]
 
-    def _records(self) -> Iterator[_Record]:
-        if self._quoted:
-            return separated_records(self.path, self.dialect)
-        return ((number, line.split(self.dialect.separator)) for number, line in self._lines())
+    def frame(self) -> pl.DataFrame:
+        """The cells, without the apostrophe that careful programs put before what would be run."""
+        import polars as pl
 
-    def _lines(self) -> Iterator[tuple[int, str]]:
-        lines = text_lines(self.path, newline="\n", encoding=self.dialect.encoding)
-        for number, line in islice(enumerate(lines, start=1), self.dialect.skip, None):
-            if text := line.rstrip("\r\n"):
-                yield number, text
+        if not self._frames:
+            return pl.DataFrame(schema=dict.fromkeys(self.names, pl.String))
+        (frame,) = self._frames
+        marked = [] if self.pads else [column for column in frame if column.str.starts_with(_MARK).any()]
+        return frame.with_columns(column.map_elements(self._unmarked, pl.String) for column in marked)
+
+    def _unmarked(self, cell: str) -> str:
+        bare = cell.lstrip(_MARK)
+        return cell[1:] if cell[:1] == _MARK and not self.pads and runs(bare) else cell
 
 
 def _is_quoted(line: str) -> bool:
@@ -349,8 +362,8 @@ def _writer(draft: Path, output: Output, *, delimiter: str) -> Iterator[Write]:
         return _MARK + cell
 
     encoding, decimal = "utf-8", "."
-    if isinstance(output.source, SeparatedSource):  # as the input was, so that the same spreadsheet opens it
-        dialect = output.source.dialect
+    if output.source is not None and (dialect := output.source.dialect) is not None:
+        # as the input was, so that the same spreadsheet opens it
         delimiter = dialect.separator if delimiter == "," else delimiter
         encoding = UTF_8 if dialect.marked or dialect.encoding != UTF_8 else encoding
         decimal = dialect.decimal if delimiter == ";" else decimal
@@ -385,7 +398,7 @@ def _cell(value: Any, decimal: str) -> str:
 
 
 FORMATS = (
-    Format("CSV", (".csv",), SeparatedSource, functools.partial(_writer, delimiter=",")),
-    Format("TSV", (".tsv", ".tab"), SeparatedSource, functools.partial(_writer, delimiter="\t")),
-    Format("separated text", (".txt",), SeparatedSource),
+    Format("CSV", (".csv",), read_separated, functools.partial(_writer, delimiter=",")),
+    Format("TSV", (".tsv", ".tab"), read_separated, functools.partial(_writer, delimiter="\t")),
+    Format("separated text", (".txt",), read_separated),
 )

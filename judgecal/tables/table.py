@@ -1,29 +1,33 @@
-"""Tables that people bring: their rows, a table held whole, and a table that is read piece by piece."""
+"""A table that people bring, held as one polars frame of texts, with the values as they came beside it."""
 
 from __future__ import annotations
 
+import dataclasses
+import datetime
+import decimal
 import json
-from abc import ABC, abstractmethod
+import math
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from judgecal.errors import InputError, refuse, unknown_name
-from judgecal.tables.text import unreadable
-from judgecal.workspace import shown
+from judgecal.errors import InputError, unknown_name
+from judgecal.records import well_formed
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Unit = Literal["line", "row"]
 """What the number of a row counts: the lines of a text file, or the rows of a format without lines."""
-Record = tuple[int, Mapping[str, Any]]
-"""A row as field -> JSON value, with its number."""
-
-_PIECE = 4096  # rows, where they are not long
-_PIECE_SIZE = 4_000_000  # characters
-_KINDS: Mapping[type, str] = {bool: "bool", int: "int", float: "float"}
+MOST_COLUMNS = 16_384  # as many as a sheet of a spreadsheet has
+_DEEPEST = 20  # objects within objects whose fields are columns
+_PIECE, _PIECE_BYTES = 4096, 4_000_000  # rows that become Python objects at a time, and their texts
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Row:
     """One row of a table: `raw` has the values as they came, `cells` their texts ("" for a missing one, JSON
     for no text).
@@ -39,54 +43,209 @@ class Row:
     def parts(self, column: str, separator: str | None = None) -> tuple[str, ...]:
         """A cell's alternatives: the elements of a list, else the text cut at the separator; none empty."""
         value, text = self.raw.get(column), self.cells[column]
-        texts = [text]
-        if isinstance(value, list):
-            texts = [_cell(part) for part in value]
-        elif separator:
-            texts = text.split(separator)
+        if not isinstance(value, list) and not separator:
+            return (text,) if text.strip() else ()
+        texts = list(map(text_of, value)) if isinstance(value, list) else text.split(separator)
         if len(texts) > 1:
             texts = [part.strip() for part in texts]
         return tuple(part for part in texts if part.strip())
 
 
-def record_row(number: int, record: Mapping[str, Any]) -> Row:
-    """A record as a row.
-
-    A field of an object within it is a column of its own, named with a dot: `{"human": {"score": 1}}` has the
-    columns `human` and `human.score`.
-    """
-    flat = dict(record)
-    if any(isinstance(value, dict) for value in record.values()):
-        flat = {}
-        for key, value in record.items():
-            flat[key] = value
-            for inner, part in _fields(value) if isinstance(value, dict) else ():
-                flat.setdefault(f"{key}.{inner}", part)
-        flat |= record  # a key that holds a dot of its own keeps its value
-    return Row(number, {name: _cell(value) for name, value in flat.items()}, flat)
-
-
-def _fields(value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for key, part in value.items():
-        yield key, part
-        if isinstance(part, dict):
-            yield from ((f"{key}.{inner}", deep) for inner, deep in _fields(part))
-
-
-def _cell(value: Any) -> str:
+def text_of(value: Any) -> str:
+    """The text of a cell with a JSON value."""
     if value is None:
         return ""
-    if type(value) is int:
-        return str(value)  # as JSON has it, and quicker
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-class RowLocator:
-    """How messages name a table, its rows and the columns that it lacks."""
+def flat(record: Mapping[str, Any], depth: int = _DEEPEST) -> Mapping[str, Any]:
+    """A record with the fields of objects within it as fields of its own, named with a dot: `{"human":
+    {"score": 1}}` has `human` and `human.score`; a key that holds a dot keeps its value.
+    """
+    if not depth or not any(isinstance(value, dict) for value in record.values()):
+        return record
+    fields: dict[str, Any] = {}
+    for key, value in record.items():
+        fields[key] = value
+        for inner, part in flat(value, depth - 1).items() if isinstance(value, dict) else ():
+            fields.setdefault(f"{key}.{inner}", part)
+    return {**fields, **record}
+
+
+def plain(value: Any) -> Any:
+    """A value of a frame as a JSON value: NaN is None, a date or a time its ISO text."""
+    if isinstance(value, dict):
+        return {key: plain(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [plain(part) for part in value]
+    if isinstance(value, float):
+        return None if math.isnan(value) else value
+    if isinstance(value, datetime.date | datetime.time):  # a datetime is a date too
+        return value.isoformat()
+    return str(value) if isinstance(value, datetime.timedelta | decimal.Decimal) else value
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some rows in a row; `first` is the place of the first, counted from 0."""
+
+    rows: list[Row]
+    first: int = 0
+
+
+@dataclass(eq=False)
+class Table:
+    """A table, held whole.
+
+    `frame` has the cells as texts, a column a field; `numbers` the line or row of each. `records`: the JSON
+    values of the rows, with the fields of objects by their dotted names; `values`: those of a Parquet file,
+    `stored` with all its types; with neither of them the values are the texts.
+
+    `where`: where it came from, as messages name it; `name` is free of folders. `source`, `licence`: for the
+    card of a set, "" where nothing is known. `notes`: what its owner should know of how it was read.
+    `columns` are the top-level keys, `fields` those of objects too. `n_rows` were in the file, `n_empty` of
+    them had nothing and were left out. `bytes_columns`: bytes (pictures, sound), which only Parquet holds.
+    `dialect`: of separated text, how it was written. `halves`: the rows with half of a surrogate pair.
+    """
 
     where: str
+    frame: pl.DataFrame
+    numbers: Sequence[int]
     columns: tuple[str, ...]
+    records: Sequence[Mapping[str, Any]] | None = None
+    values: pl.DataFrame | None = None
+    stored: pl.DataFrame | None = None
     unit: Unit = "line"
+    path: Path = Path(os.devnull)
+    name: str = ""
+    source: str = ""
+    licence: str = ""
+    notes: tuple[str, ...] = ()
+    bytes_columns: tuple[str, ...] = ()
+    dialect: Any = None
+    n_empty: int = 0
+    halves: frozenset[int] = frozenset()
+
+    @classmethod
+    def of_records(cls, where: str, numbered: Iterable[tuple[int, Mapping[str, Any]]], **more: Any) -> Table:
+        """The table of some records with their numbers; half a surrogate pair in a text becomes U+FFFD, and
+        the notes say so.
+        """
+        import polars as pl
+
+        numbers, records, top = list[int](), list[Mapping[str, Any]](), dict[str, None]()
+        for number, record in numbered:
+            numbers.append(number)
+            top.update(dict.fromkeys(record))
+            records.append(flat(record))
+        fields = dict.fromkeys(name for record in records for name in record)
+        if len(fields) > MOST_COLUMNS:
+            raise InputError(
+                f"{where}: holds {len(fields):,} different keys: {MOST_COLUMNS:,} are read at most"
+            )
+        try:
+            columns = {name: [text_of(record.get(name)) for record in records] for name in fields}
+        except RecursionError:
+            raise InputError(f"{where}: a value is nested too deeply: take it out") from None
+        try:
+            frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
+        except UnicodeEncodeError:
+            broken = [
+                number
+                for number, record in zip(numbers, map(text_of, records), strict=True)
+                if well_formed(record) != record
+            ]
+            note = (
+                f"{where}: half of a surrogate pair, which no file can hold, is read as U+FFFD: "
+                f"{more.get('unit', 'line')} {broken[0]} and {len(broken) - 1} more"
+            )
+            more["notes"] = (*more.get("notes", ()), note.removesuffix(" and 0 more"))
+            more["halves"] = frozenset(broken)
+            columns = {well_formed(name): list(map(well_formed, texts)) for name, texts in columns.items()}
+            frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
+        return cls(where, frame, numbers, tuple(top), records, **more)
+
+    @classmethod
+    def of_frame(cls, where: str, stored: pl.DataFrame, **more: Any) -> Table:
+        """The table of a frame of any types; lists and structs stay lists and objects, whole numbers whole;
+        null and NaN are None. A 32-bit float is the shortest decimal that means it: 0.1, not
+        0.10000000149011612.
+        """
+        import polars as pl
+
+        left_out = tuple(name for name, dtype in stored.schema.items() if _holds_bytes(dtype))
+        readable = stored.drop(left_out)
+        narrow = {
+            name: dtype for name, dtype in readable.schema.items() if _with_floats(dtype, pl.String) != dtype
+        }
+        for floats in (pl.String, pl.Float64):  # its text is the shortest decimal
+            readable = readable.cast({name: _with_floats(dtype, floats) for name, dtype in narrow.items()})
+        names, series = set(stored.columns), dict[str, pl.Series]()
+        for column in readable:
+            series |= {
+                name: part for name, part in _fields(column) if name == column.name or name not in names
+            }
+        frame = pl.DataFrame([_texts(part).alias(name) for name, part in series.items()])
+        numbers = range(1, stored.height + 1)
+        return cls(
+            where, frame, numbers, tuple(stored.columns),
+            values=readable, stored=stored, unit="row", bytes_columns=left_out, **more,
+        )  # fmt: skip
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The columns, and the fields of objects in them by their dotted names."""
+        return tuple(self.frame.columns)
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows were in the file; those without any content count, a blank line does not."""
+        return self.frame.height + self.n_empty
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """All rows as Python objects."""
+        return [row for piece in self.pieces() for row in piece.rows]
+
+    def pieces(self, limit: int | None = None) -> Iterator[Piece]:
+        """The rows, or the first so many, at most a few thousand at a time."""
+        names = self.frame.columns
+        n, n_bytes = self.frame.height, int(self.frame.estimated_size())
+        size = min(_PIECE, 1 + _PIECE_BYTES * n // max(1, n_bytes))
+        n = n if limit is None else min(limit, n)
+        for first in range(0, n, size):
+            height = min(size, n - first)
+            texts = self.frame.slice(first, height).iter_rows()
+            cells = [dict(zip(names, row, strict=True)) for row in texts]
+            values: Sequence[Mapping[str, Any]] = cells
+            if self.records is not None:
+                values = self.records[first : first + height]
+            elif self.values is not None:
+                part = self.values.slice(first, height).iter_rows(named=True)
+                values = [flat({name: plain(value) for name, value in row.items()}) for row in part]
+            numbers = self.numbers[first : first + height]
+            yield Piece([*map(Row, numbers, cells, values)], first)
+
+    def filled(self) -> Table:
+        """The table without its rows that have no content; InputError: there is no other."""
+        import polars as pl
+
+        some = self.frame.select(pl.any_horizontal(pl.all() != "")).to_series() if self.fields else None
+        if some is None or not some.any():
+            raise NoRowsError(f"{self.top}: the file holds no rows")
+        notes, n_empty = self.notes, int((~some).sum())
+        if self.bytes_columns:
+            notes = (*notes, f"{self.where}: left out {', '.join(self.bytes_columns)}: bytes, not text")
+        whole = dataclasses.replace(self, columns=self.fields, notes=notes, n_empty=n_empty)
+        if n_empty:
+            places = some.arg_true().to_list()
+            whole.frame, whole.numbers = self.frame.filter(some), [self.numbers[place] for place in places]
+            if self.values is not None and self.stored is not None:
+                whole.values, whole.stored = self.values.filter(some), self.stored.filter(some)
+            whole.records = self.records and [self.records[place] for place in places]
+        return whole
+
+    # --- how messages name it, its rows and the columns that it lacks
 
     def number(self, row: int) -> str:
         """A row by its number alone, as within a message: `line 3` or `row 3`."""
@@ -105,199 +264,79 @@ class RowLocator:
         """The same of a row by its number."""
         return f"{self.where}:{row}" if self.unit == "line" else f"{self.where}:row {row}"
 
-    @property
-    def header(self) -> str:
-        """Where messages say that a column is missing."""
-        return self.top
-
     def missing(self, *names: str) -> list[str]:
-        """A problem for each column that the table lacks, with the nearest ones."""
-        lacking = [name for name in dict.fromkeys(names) if not self.has(name)]
-        return [f"{self.header}: {unknown_name('column', name, self.columns)}" for name in lacking]
-
-    def has(self, name: str) -> bool:
-        """Whether there is such a column; `a.b` is the field `b` of objects in `a`."""
-        return name in self.columns
+        """A problem for each column that the table lacks, with the nearest ones; `a.b` is the field `b` of
+        objects in `a`.
+        """
+        there = {*self.columns, *self.fields}
+        lacking = [name for name in dict.fromkeys(names) if name not in there]
+        return [f"{self.top}: {unknown_name('column', name, self.columns)}" for name in lacking]
 
     def require(self, *names: str) -> None:
         """Refuse (InputError) a table that lacks a column."""
         if problems := self.missing(*names):
             raise InputError(problems)
 
-
-class Table(RowLocator):
-    """A table held whole; rows without any content are left out, and counted in `n_rows` and `n_empty`.
-
-    `where`: where it came from, as messages name it; `name` is free of folders. `source`, `licence`: for the
-    card of a set, "" where nothing is known. `notes`: what its owner should know of how it was read.
-    """
-
-    def __init__(self, table: Source, rows: list[Row]) -> None:
-        self.where, self.unit, self.columns, self.rows = table.where, table.unit, table.fields, rows
-        self.name, self.source, self.licence = table.name, table.source, table.licence
-        self.n_rows, self.n_empty, self.notes = table.n_rows, table.n_rows - len(rows), table.notes
-        if table.bytes_columns:
-            left_out = f"{self.where}: left out {', '.join(table.bytes_columns)}: bytes, not text"
-            self.notes = (*table.notes, left_out)
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Some rows in a row; `batch` is their `pyarrow.RecordBatch` where the file is Parquet."""
-
-    rows: list[Row]
-    batch: Any = None
-
-
-class Source(RowLocator, ABC):
-    """A table that is read piece by piece, as often as is asked for; it is never held whole unless it must
-    be.
-
-    `where` ... `notes` are as those of `Table`; `columns` of JSON are the top-level keys that occur, `fields`
-    the fields of objects in them too, by their dotted names, as rows have them. A row of empty cells counts
-    in `n_rows`, a blank line does not. `types` of JSON: field -> the kinds of its values. `bytes_columns`:
-    bytes (pictures, sound), which only Parquet can hold.
-    """
-
-    def __init__(self, where: str) -> None:
-        self.where = self.name = self.source = where
-        self.licence = ""
-        self.notes: tuple[str, ...] = ()
-        self.columns: tuple[str, ...] = ()
-        self.fields: tuple[str, ...] = ()
-        self.n_rows = 0
-        self.types: dict[str, set[str]] = {}
-        self.bytes_columns: tuple[str, ...] = ()
-
-    def pieces(self, limit: int | None = None) -> Iterator[Piece]:
-        """The rows, or the first so many, from the start."""
-        left = self.n_rows if limit is None else min(limit, self.n_rows)
-        for piece in self._pieces():
-            if left < len(piece.rows):
-                batch = None if piece.batch is None else piece.batch.slice(0, left)
-                piece = Piece(piece.rows[:left], batch)
-            if piece.rows:
-                yield piece
-            left -= len(piece.rows)
-            if not left:
-                return
-
-    @property
-    def header(self) -> str:
-        """The file alone."""
-        return self.where
-
-    def has(self, name: str) -> bool:
-        """As `RowLocator.has`."""
-        return name in self.fields or name in self.columns
-
-    def table(self) -> Table:
-        """The rows that have any content, all at once; a column that a row lacks is an empty cell there.
-        InputError: none.
+    def typed(self, names: Sequence[str]) -> pl.DataFrame:
+        """Some columns with their types: those of a Parquet file, of JSON values what all of them are, else
+        text.
         """
-        empty, rows = dict.fromkeys(self.fields, ""), list[Row]()
-        for piece in self.pieces():
-            for row in piece.rows:
-                if any(row.cells.values()):
-                    whole = len(row.cells) == len(empty)
-                    rows.append(row if whole else Row(row.line, {**empty, **row.cells}, row.raw))
-        table = Table(self, rows)
-        if not rows:
-            raise InputError(f"{table.top}: the file holds no rows")
-        return table
+        import polars as pl
 
-    @abstractmethod
-    def _pieces(self) -> Iterator[Piece]:
-        """All rows."""
-
-    def _in_pieces(self, rows: Iterable[Row]) -> Iterator[Piece]:
-        taken: list[Row] = []
-        size = 0
-        for row in rows:
-            taken.append(row)
-            size += sum(map(len, row.cells.values()))
-            if len(taken) == _PIECE or size >= _PIECE_SIZE:
-                yield Piece(taken)
-                taken, size = [], 0
-        if taken:
-            yield Piece(taken)
+        if self.records is None:
+            return (self.frame if self.stored is None else self.stored).select(names)
+        columns = {}
+        for name in names:
+            values = [record.get(name) for record in self.records]
+            kinds = {type(value) for value in values} - {type(None)}
+            dtype: Any = pl.Boolean if kinds == {bool} else pl.Int64 if kinds == {int} else pl.String
+            dtype = pl.Float64 if float in kinds and kinds <= {int, float} else dtype
+            if dtype == pl.Int64 and not all(value is None or abs(value) < 2**63 for value in values):
+                dtype = pl.String
+            if dtype == pl.String:  # what is no text is its JSON
+                values = [None if value is None else well_formed(text_of(value)) for value in values]
+            columns[name] = pl.Series(name, values, dtype=dtype, strict=False)
+        return pl.DataFrame(columns)
 
 
 class NoRowsError(InputError):
     """A file that is a table without a row."""
 
 
-class FileSource(Source):
-    """A table in a file, read once from end to end when it is opened, so that faults are said first."""
+def _holds_bytes(dtype: Any) -> bool:
+    import polars as pl
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(shown(path))
-        self.path = path
-        self.name = self.source = path.name
-        self._stamp = self._now()
-        self._survey()
-        if not self.n_rows:
-            raise NoRowsError(f"{self.top}: the file holds no rows")
-
-    def pieces(self, limit: int | None = None) -> Iterator[Piece]:
-        """The rows, or the first so many, from the start; InputError where the file is not what it was when
-        it was opened.
-        """
-        for piece in super().pieces(limit):
-            if self._now() != self._stamp:
-                raise InputError(
-                    f"{self.where}: the file changed while it was being read: run the same command again "
-                    "(judgements that were made are kept)"
-                )
-            yield piece
-
-    @abstractmethod
-    def _survey(self) -> None:
-        """Read the file once, refuse it where it cannot be read, and fill in what it holds."""
-
-    def _now(self) -> tuple[int, int]:
-        try:
-            stat = self.path.stat()
-        except OSError as error:
-            raise unreadable(self.path, error) from None
-        if not self.path.is_file():
-            raise InputError(f"{self.where}: is not a file")
-        return stat.st_size, stat.st_mtime_ns
+    if isinstance(dtype, pl.List | pl.Array):
+        return _holds_bytes(dtype.inner)
+    if isinstance(dtype, pl.Struct):
+        return any(_holds_bytes(field.dtype) for field in dtype.fields)
+    return dtype in (pl.Binary, pl.Object)
 
 
-class RecordSource(Source):
-    """Rows that are records of JSON values, with or without a field; by default those that it holds. A format
-    without lines sets `unit` to "row".
-    """
+def _with_floats(dtype: Any, floats: Any) -> Any:
+    """The type with another one in place of 32-bit floats, within lists and structs too."""
+    import polars as pl
 
-    _held: Sequence[Record] = ()
-
-    def _records(self, problems: list[str]) -> Iterable[Record]:
-        """All records; what is wrong with the file is added to the problems."""
-        return self._held
-
-    def survey(self) -> None:
-        """Read all records once, and fill in what they hold; InputError lists what is wrong."""
-        problems: list[str] = []
-        top: dict[str, None] = {}
-        for number, record in self._records(problems):
-            self.n_rows += 1
-            top.update(dict.fromkeys(record))
-            for name, value in record_row(number, record).raw.items():
-                kinds = self.types.setdefault(name, set())
-                if type(value) is int and not -(2**63) <= value < 2**63:
-                    kinds.add("text")  # as no column of Parquet holds it
-                elif value is not None:
-                    kinds.add(_KINDS.get(type(value), "text"))
-        self.columns, self.fields = tuple(top), tuple(self.types)
-        refuse(problems, most=50)
-
-    def _pieces(self) -> Iterator[Piece]:
-        return self._in_pieces(record_row(number, record) for number, record in self._records([]))
+    if isinstance(dtype, pl.List):
+        return pl.List(_with_floats(dtype.inner, floats))
+    if isinstance(dtype, pl.Struct):
+        return pl.Struct({field.name: _with_floats(field.dtype, floats) for field in dtype.fields})
+    return floats if dtype == pl.Float32 else dtype
 
 
-class RecordFile(RecordSource, FileSource):
-    """A file of records."""
+def _fields(column: pl.Series) -> Iterator[tuple[str, pl.Series]]:
+    """A column by its name, and the fields of objects in it by their dotted names."""
+    import polars as pl
 
-    def _survey(self) -> None:
-        self.survey()
+    yield column.name, column
+    for inner in column.dtype.fields if isinstance(column.dtype, pl.Struct) else ():
+        for name, part in _fields(column.struct.field(inner.name).alias(inner.name)):
+            yield f"{column.name}.{name}", part
+
+
+def _texts(column: pl.Series) -> pl.Series:
+    import polars as pl
+
+    if column.dtype == pl.String or column.dtype.is_integer() or column.dtype == pl.Boolean:
+        return column.cast(pl.String).fill_null("")
+    return pl.Series(column.name, [text_of(plain(value)) for value in column.to_list()], dtype=pl.String)

@@ -24,8 +24,9 @@ from judgecal.errors import InputError, listed, notice, refuse
 from judgecal.tables.cells import CELL_LIMIT
 from judgecal.tables.formats import Format, Output, Write
 from judgecal.tables.separated import TOP, column_names, header_problems, named_twice
-from judgecal.tables.table import Piece, RecordFile, Unit
-from judgecal.tables.text import MOST_UNPACKED, unreadable
+from judgecal.tables.table import Piece, Table
+from judgecal.tables.text import unpacks_to_much
+from judgecal.workspace import shown
 
 Rows = dict[int, list[Any]]
 """The values of the rows that have any, by the row's number, each from column A on; None is an empty cell."""
@@ -37,61 +38,57 @@ _BROKEN = (
 """What openpyxl and the archive raise on a file that is damaged: they check little themselves. A SyntaxError
 is that of either parser of XML: lxml is taken where it is there."""
 _MOST_READ = 1_000_000  # rows of a sheet
-_LEAST_ROW = 20  # bytes of XML that a row with a value takes
+_MOST_CELLS = 20_000_000  # of a sheet, empty ones before the last of a row among them
 _LINE_END = re.compile(r"\s*[\r\n\t]\s*")
 _ESCAPED = re.compile("_x(00[01][0-9A-Fa-f]|005F)_")
 _STRICT = b"http://purl.oclc.org/ooxml/spreadsheetml/main"
 _OLD = b"\xd0\xcf\x11\xe0"
 
 
-class XlsxSource(RecordFile):
-    """One sheet of a workbook, held whole; a row's number is the sheet's own."""
-
-    unit: Unit = "row"
-
-    def _survey(self) -> None:
-        with _opened(self.path, self.where) as (book, archive):
-            sheets = [sheet for sheet in book.worksheets if _has_content(sheet)]
-            if not sheets:
-                raise InputError(f"{self.where}: no sheet of the workbook holds anything")
-            taken = next((sheet for sheet in sheets if sheet.sheet_state == "visible"), sheets[0])
-            part = archive.getinfo(taken._worksheet_path.lstrip("/"))  # the one way to what is no value
-            rows = _read(taken, part.file_size)
-            with archive.open(part) as xml:
-                merged, unsaved = _odd_cells(xml, rows)
-        if len(sheets) > 1:
-            self.where = f"{self.where} (sheet {taken.title!r})"
-        top = min(rows)
-        header = rows.pop(top)
-        below = (["" if value is None else "x" for value in values] for values in rows.values())
-        texts = ["" if value is None else _LINE_END.sub(" ", str(value)) for value in header]
-        problems = header_problems(texts, islice(below, TOP), f"{self.where}:row {top}")
-        filled = {
-            place for values in rows.values() for place, value in enumerate(values) if value is not None
-        }
-        texts += [""] * (max(filled, default=0) + 1 - len(texts))
-        used = [bool(text.strip()) or place in filled for place, text in enumerate(texts)]
-        names = [name if there else "" for name, there in zip(column_names(texts), used, strict=True)]
-        problems = problems or named_twice([name for name in names if name], f"{self.where}:row {top}")
-        if merged and not problems:
-            problems.append(
-                f"{self.where}: cells {listed(merged)} are merged: write one row that names each column, and "
-                "a value into each cell of the rows below it"
-            )
-        if unsaved:
-            problems.append(
-                f"{self.where}: cells {listed(unsaved)}: formulas whose values were not saved: open the file "
-                "in a spreadsheet program and save it again"
-            )
-        refuse(problems)
-        if others := [sheet.title for sheet in sheets if sheet is not taken]:
-            self.notes = (f"{self.where}: other sheets are not read: {listed([*map(repr, others)])}",)
-        blank = [None] * len(names)
-        self._held = [
-            (row, {name: value for name, value in zip(names, [*values, *blank], strict=False) if name})
-            for row, values in rows.items()
-        ]
-        self.survey()
+def _read(path: Path) -> Table:
+    """Read one sheet of a workbook; a row's number is the sheet's own."""
+    where = shown(path)
+    with _opened(path, where) as (book, archive):
+        sheets = [sheet for sheet in book.worksheets if _has_content(sheet)]
+        if not sheets:
+            raise InputError(f"{where}: no sheet of the workbook holds anything")
+        taken = next((sheet for sheet in sheets if sheet.sheet_state == "visible"), sheets[0])
+        rows = _rows_of(taken)
+        with archive.open(taken._worksheet_path.lstrip("/")) as xml:  # the one way to what is no value
+            merged, unsaved = _odd_cells(xml, rows)
+    if len(sheets) > 1:
+        where = f"{where} (sheet {taken.title!r})"
+    top = min(rows)
+    header, at = rows.pop(top), f"{where}:row {top}"
+    below = (["" if value is None else "x" for value in values] for values in rows.values())
+    texts = ["" if value is None else _LINE_END.sub(" ", str(value)) for value in header]
+    problems = header_problems(texts, islice(below, TOP), at)
+    filled = {place for values in rows.values() for place, value in enumerate(values) if value is not None}
+    texts += [""] * (max(filled, default=0) + 1 - len(texts))
+    used = [bool(text.strip()) or place in filled for place, text in enumerate(texts)]
+    names = [name if there else "" for name, there in zip(column_names(texts), used, strict=True)]
+    problems = problems or named_twice([name for name in names if name], at)
+    if merged and not problems:
+        problems.append(
+            f"{where}: cells {listed(merged)} are merged: write one row that names each column, and a value "
+            "into each cell of the rows below it"
+        )
+    if unsaved:
+        problems.append(
+            f"{where}: cells {listed(unsaved)}: formulas whose values were not saved: open the file in a "
+            "spreadsheet program and save it again"
+        )
+    refuse(problems)
+    others = [repr(sheet.title) for sheet in sheets if sheet is not taken]
+    blank = [None] * len(names)
+    records = (
+        (row, {name: value for name, value in zip(names, [*values, *blank], strict=False) if name})
+        for row, values in rows.items()
+    )
+    notes = tuple([f"{where}: other sheets are not read: {listed(others)}"] * bool(others))
+    return Table.of_records(
+        where, records, unit="row", path=path, name=path.name, source=path.name, notes=notes
+    )
 
 
 def _odd_cells(sheet: IO[bytes], rows: Rows) -> tuple[list[str], list[str]]:
@@ -138,23 +135,20 @@ def _opened(path: Path, where: str) -> Iterator[tuple[Any, zipfile.ZipFile]]:
 
 
 def _no_workbook(path: Path) -> str | None:
+    """Why a file is not read as a workbook; told by its archive, before a part of it is parsed."""
+    with path.open("rb") as file:
+        start = file.read(len(_OLD))
+    if start == _OLD:
+        return "is encrypted, or of an Excel before 2007: save it as .xlsx without a password, or as CSV"
     try:
-        with path.open("rb") as file:
-            start = file.read(len(_OLD))
-        if start == _OLD:
-            return "is encrypted, or of an Excel before 2007: save it as .xlsx without a password, or as CSV"
         with zipfile.ZipFile(path) as archive:
-            if (size := sum(info.file_size for info in archive.infolist())) > MOST_UNPACKED:
-                most = f"{MOST_UNPACKED / 1e6:,.0f} MB are read at most"
-                return f"unpacks to {size / 1e6:,.0f} MB, and {most}: save the sheet as CSV"
-            names = archive.namelist()
-            books = [name for name in names if name.startswith("xl/workbook") and name.endswith(".xml")]
+            if too_much := unpacks_to_much(sum(part.file_size for part in archive.infolist()), path):
+                return f"{too_much}: save the sheet as CSV"
+            books = [name for name in archive.namelist() if re.fullmatch(r"xl/workbook.*\.xml", name)]
             if any(_STRICT in archive.read(name) for name in books):
                 return "is in the form Strict Open XML: save it as plain Excel workbook (.xlsx), or as CSV"
     except zipfile.BadZipFile:
         return "is not a workbook: save it as .xlsx, or give it the ending that it should have"
-    except OSError as error:
-        raise unreadable(path, error) from None
     return None
 
 
@@ -162,19 +156,19 @@ def _has_content(sheet: Any) -> bool:
     return any(str(value or "").strip() or value == 0 for row in sheet.values for value in row)
 
 
-def _read(sheet: Any, size: int) -> Rows:
-    """The rows with any content; InputError for more than are read, told by the sheet or while reading."""
-    rows: Rows = {}
-    full = (sheet.max_row or 0) > _MOST_READ and size > _LEAST_ROW * _MOST_READ
+def _rows_of(sheet: Any) -> Rows:
+    """The rows with any content; InputError for one that lies too far down."""
+    rows, n_cells = Rows(), 0
     sheet.reset_dimensions()  # what a workbook says of its own size may be wrong
-    for number, cells in enumerate(() if full else sheet.iter_rows(), start=1):
-        if full := number > _MOST_READ:
-            break
+    for number, cells in enumerate(sheet.iter_rows(), start=1):
+        if number > _MOST_READ:
+            raise InputError(f"{sheet.title!r} has more than {_MOST_READ:,} rows: save it as CSV or Parquet")
         values = [_value(cell) for cell in cells]
+        n_cells += len(values)
+        if n_cells > _MOST_CELLS:
+            raise InputError(f"{sheet.title!r} spreads over more than {_MOST_CELLS:,} cells: save it as CSV")
         if any(value is not None for value in values):
             rows[number] = values
-    if full:
-        raise InputError(f"{sheet.title!r} has more than {_MOST_READ:,} rows: save it as CSV or Parquet")
     return rows
 
 
@@ -322,6 +316,6 @@ def write_form(file: IO[bytes], form: Form) -> None:
 
 
 FORMATS = (
-    Format("xlsx", (".xlsx", ".xlsm"), XlsxSource),
+    Format("xlsx", (".xlsx", ".xlsm"), _read),
     Format("xlsx", (".xlsx",), None, _writer, most_rows=_MOST_ROWS),
 )
