@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.errors import InputError
-from judgecal.records import is_missing, well_formed
+from judgecal.records import is_missing
 from judgecal.tables.formats import Format, Output, Write
-from judgecal.tables.table import Piece, Table, plain
+from judgecal.tables.table import Piece, Table, escaped, plain
 from judgecal.tables.text import unpacks_to_much
 from judgecal.workspace import shown
 
@@ -29,13 +29,15 @@ def _read(path: Path) -> Table:
         with pq.ParquetFile(path) as file:
             meta = file.metadata
             size = sum(meta.row_group(place).total_byte_size for place in range(meta.num_row_groups))
-        if too_much := unpacks_to_much(size, path, most=math.inf):
-            raise InputError(f"{where}: {too_much}: save the file again, or as CSV")
-        stored = pl.read_parquet(path, glob=False)
+            if too_much := unpacks_to_much(size, path, most=math.inf):
+                raise InputError(f"{where}: {too_much}: save the file again, or as CSV")
+            stored = file.read()
+        frame = pl.from_arrow(stored)
     except (pa.ArrowException, pl.exceptions.PolarsError, OSError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"{where}: cannot be read as Parquet ({reason}): save the file again") from None
-    return Table.of_frame(where, stored, path=path, name=path.name, source=path.name)
+    assert isinstance(frame, pl.DataFrame)
+    return Table.of_frame(where, frame, stored, path=path, name=path.name, source=path.name)
 
 
 def frame_table(frame: Any) -> Table:
@@ -70,32 +72,31 @@ def _unboxed(value: Any) -> Any:
 
 @contextlib.contextmanager
 def _writer(draft: Path, output: Output) -> Iterator[Write]:
-    """The rows of the source that are written, with what is added, as one frame."""
-    import polars as pl
+    """The rows of the source that are written, with what is added, as one table."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
-    kinds: dict[str, Any] = {"text": pl.String, "number": pl.Float64, "count": pl.Int64, "flag": pl.Boolean}
-    kinds |= {"texts": pl.List(pl.String), "numbers": pl.List(pl.Float64)}
-    schema = {name: kinds[kind] for name, kind in output.added.items()}
+    kinds = {"text": pa.string(), "number": pa.float64(), "count": pa.int64(), "flag": pa.bool_()}
+    kinds |= {"texts": pa.list_(pa.string()), "numbers": pa.list_(pa.float64())}
+    types = [kinds[kind] for kind in output.added.values()]
     own = None if output.source is None else output.source.typed(output.own)
-    parts: list[pl.DataFrame] = []
+    parts: list[Any] = []
 
     def write(piece: Piece, added: Sequence[Sequence[Any]]) -> None:
-        values = list(map(_utf8, zip(*added, strict=True))) or [[]] * len(schema)
-        part = pl.DataFrame([
-            pl.Series(name, column, dtype=dtype, strict=False)
-            for (name, dtype), column in zip(schema.items(), values, strict=True)
-        ])  # fmt: skip
-        before = [] if own is None else [own.slice(piece.first, len(added))]
-        parts.append(pl.concat([*before, part], how="horizontal"))
+        columns = zip(*map(_utf8, added), strict=True) if types else ()
+        part = pa.table({}) if own is None else own.slice(piece.first, len(added))
+        for name, column, dtype in zip(output.added, columns, types, strict=True):
+            part = part.append_column(name, pa.array(column, dtype))
+        parts.append(part)
 
     yield write
-    pl.concat(parts).write_parquet(draft)
+    pq.write_table(pa.concat_tables(parts), draft)
 
 
 def _utf8(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_utf8(part) for part in value]
-    return well_formed(value) if isinstance(value, str) else value
+    return escaped(value) if isinstance(value, str) else value
 
 
 FORMATS = (Format("Parquet", (".parquet",), _read, _writer, holds_bytes=True),)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from judgecal.errors import InputError, listed, notice, refuse
 from judgecal.tables.cells import runs
 from judgecal.tables.formats import Format, Output, Write
-from judgecal.tables.table import MOST_COLUMNS, Piece, Table
+from judgecal.tables.table import Piece, Table
 from judgecal.tables.text import UTF_8, encoding_of, ending_of, read_bytes, utf8_problems, windows_1252_line
 from judgecal.workspace import shown
 
@@ -140,8 +140,6 @@ def _separator(lines: Sequence[str], usual: str, where: str, *, whole: bool) -> 
     """
     widths = {separator: _widths(lines, separator, whole=whole) for separator in _SEPARATORS}
     able = [separator for separator, cells in widths.items() if cells and cells[0] > 1]
-    if lines and (most := max(lines[0].count(sign) for sign in able or [usual])) >= MOST_COLUMNS:
-        raise InputError(f"{where}:1: names {most + 1:,} columns or more: {MOST_COLUMNS:,} are read at most")
     even = [sign for sign in able if len(widths[sign]) > 1 and len(set(widths[sign])) == 1]
     if len(even) > 1:
         each = " or ".join(f"{_SEPARATORS[sign]} ({widths[sign][0]} columns)" for sign in even)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Unit = Literal["line", "row"]
 """What the number of a row counts: the lines of a text file, or the rows of a format without lines."""
-MOST_COLUMNS = 16_384  # as many as a sheet of a spreadsheet has
+_MOST_CELLS, _MANY_COLUMNS = 50_000_000, 1_000  # of JSON, most of them empty where there are so many keys
 _DEEPEST = 20  # objects within objects whose fields are columns
 _PIECE, _PIECE_BYTES = 4096, 4_000_000  # rows that become Python objects at a time, and their texts
 
@@ -99,7 +99,7 @@ class Table:
 
     `frame` has the cells as texts, a column a field; `numbers` the line or row of each. `records`: the JSON
     values of the rows, with the fields of objects by their dotted names; `values`: those of a Parquet file,
-    `stored` with all its types; with neither of them the values are the texts.
+    `stored` the Arrow table with all its types; with neither of them the values are the texts.
 
     `where`: where it came from, as messages name it; `name` is free of folders. `source`, `licence`: for the
     card of a set, "" where nothing is known. `notes`: what its owner should know of how it was read.
@@ -114,7 +114,7 @@ class Table:
     columns: tuple[str, ...]
     records: Sequence[Mapping[str, Any]] | None = None
     values: pl.DataFrame | None = None
-    stored: pl.DataFrame | None = None
+    stored: Any = None
     unit: Unit = "line"
     path: Path = Path(os.devnull)
     name: str = ""
@@ -139,10 +139,9 @@ class Table:
             top.update(dict.fromkeys(record))
             records.append(flat(record))
         fields = dict.fromkeys(name for record in records for name in record)
-        if len(fields) > MOST_COLUMNS:
-            raise InputError(
-                f"{where}: holds {len(fields):,} different keys: {MOST_COLUMNS:,} are read at most"
-            )
+        if len(fields) * len(records) > _MOST_CELLS and len(fields) > _MANY_COLUMNS:
+            what = f"{len(fields):,} different keys in {len(records):,} rows"
+            raise InputError(f"{where}: holds {what}: give all rows the same keys")
         try:
             columns = {name: [text_of(record.get(name)) for record in records] for name in fields}
         except RecursionError:
@@ -166,29 +165,29 @@ class Table:
         return cls(where, frame, numbers, tuple(top), records, **more)
 
     @classmethod
-    def of_frame(cls, where: str, stored: pl.DataFrame, **more: Any) -> Table:
+    def of_frame(cls, where: str, whole: pl.DataFrame, stored: Any = None, **more: Any) -> Table:
         """The table of a frame of any types; lists and structs stay lists and objects, whole numbers whole;
         null and NaN are None. A 32-bit float is the shortest decimal that means it: 0.1, not
         0.10000000149011612.
         """
         import polars as pl
 
-        left_out = tuple(name for name, dtype in stored.schema.items() if _holds_bytes(dtype))
-        readable = stored.drop(left_out)
+        left_out = tuple(name for name, dtype in whole.schema.items() if _holds_bytes(dtype))
+        readable = whole.drop(left_out)
         narrow = {
             name: dtype for name, dtype in readable.schema.items() if _with_floats(dtype, pl.String) != dtype
         }
         for floats in (pl.String, pl.Float64):  # its text is the shortest decimal
             readable = readable.cast({name: _with_floats(dtype, floats) for name, dtype in narrow.items()})
-        names, series = set(stored.columns), dict[str, pl.Series]()
+        names, series = set(whole.columns), dict[str, pl.Series]()
         for column in readable:
             series |= {
                 name: part for name, part in _fields(column) if name == column.name or name not in names
             }
         frame = pl.DataFrame([_texts(part).alias(name) for name, part in series.items()])
-        numbers = range(1, stored.height + 1)
+        numbers = range(1, whole.height + 1)
         return cls(
-            where, frame, numbers, tuple(stored.columns),
+            where, frame, numbers, tuple(whole.columns),
             values=readable, stored=stored, unit="row", bytes_columns=left_out, **more,
         )  # fmt: skip
 
@@ -240,8 +239,8 @@ class Table:
         if n_empty:
             places = some.arg_true().to_list()
             whole.frame, whole.numbers = self.frame.filter(some), [self.numbers[place] for place in places]
-            if self.values is not None and self.stored is not None:
-                whole.values, whole.stored = self.values.filter(some), self.stored.filter(some)
+            whole.stored = None
+            whole.values = None if self.values is None else self.values.filter(some)
             whole.records = self.records and [self.records[place] for place in places]
         return whole
 
@@ -277,26 +276,34 @@ class Table:
         if problems := self.missing(*names):
             raise InputError(problems)
 
-    def typed(self, names: Sequence[str]) -> pl.DataFrame:
-        """Some columns with their types: those of a Parquet file, of JSON values what all of them are, else
-        text.
+    def typed(self, names: Sequence[str]) -> Any:
+        """Some columns as an Arrow table: as a Parquet file stores them, of JSON values as what all of them
+        are, else as text.
         """
         import polars as pl
+        import pyarrow as pa
 
+        if self.stored is not None:
+            return self.stored.select(names)
         if self.records is None:
-            return (self.frame if self.stored is None else self.stored).select(names)
+            return (self.frame if self.values is None else self.values).select(names).to_arrow()
         columns = {}
         for name in names:
             values = [record.get(name) for record in self.records]
             kinds = {type(value) for value in values} - {type(None)}
-            dtype: Any = pl.Boolean if kinds == {bool} else pl.Int64 if kinds == {int} else pl.String
-            dtype = pl.Float64 if float in kinds and kinds <= {int, float} else dtype
-            if dtype == pl.Int64 and not all(value is None or abs(value) < 2**63 for value in values):
-                dtype = pl.String
-            if dtype == pl.String:  # what is no text is its JSON
-                values = [None if value is None else well_formed(text_of(value)) for value in values]
-            columns[name] = pl.Series(name, values, dtype=dtype, strict=False)
-        return pl.DataFrame(columns)
+            if kinds <= {int, float} and all(value is None or abs(value) < 2**63 for value in values):
+                dtype: Any = pl.Float64 if float in kinds else pl.Int64
+            else:
+                dtype = pl.Boolean if kinds == {bool} else pl.String
+            if dtype == pl.String or not kinds:  # what is no text is its JSON
+                values = [None if value is None else escaped(text_of(value)) for value in values]
+            columns[name] = pl.Series(name, values, dtype=dtype if kinds else pl.String, strict=False)
+        return pl.DataFrame(columns).to_arrow() if columns else pa.table({})
+
+
+def escaped(text: str) -> str:
+    """A text that UTF-8 can write: half of a surrogate pair is its escape."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 class NoRowsError(InputError):
