@@ -22,7 +22,6 @@ from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
 from judgecal.records import Estimate, Judgement
 from judgecal.selection.lock import LockedModel, load_lock, write_lock
-from judgecal.tables import open_table
 from judgecal.workspace import find_workspace
 from tests.support.command import Run, one_object
 from tests.support.locks import lock_file
