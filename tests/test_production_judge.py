@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from judgecal.engine import Journal
-from judgecal.errors import InputError
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
 from judgecal.records import Estimate, Judgement
@@ -456,13 +455,3 @@ def test_what_is_asked_wrongly_is_refused(
 
 
 # --- sources ---
-
-
-def test_a_table_that_changes_meanwhile_is_refused(tmp_path: Path) -> None:
-    path = write(tmp_path / "in.csv", ROWS)
-    source = open_table(path)
-    assert len(list(source.pieces())) == 1
-    with path.open("a") as file:
-        file.write("1,2,3,4,5\n")
-    with pytest.raises(InputError, match="changed while it was being read"):
-        list(source.pieces())
