@@ -13,7 +13,7 @@ import pytest
 
 from judgecal.tables import Columns, read_table
 from judgecal.tables.guess import guessed
-from tests.support.command import BASE, CLASS, ROOT, Run, check_table, one_object
+from tests.support.command import BASE, CLASS, ROOT, Run, check_table, journal, one_object
 
 JUDGED = ROOT / "examples" / "judged.csv"
 
@@ -168,3 +168,28 @@ def test_words_take_a_map_and_verdicts_take_it_too(judgecal: Run, elsewhere: Pat
         found["gold"]["scale"] == "binary" and 0.6 < found["judges"][0]["agreement"]["accuracy"]["value"] < 1
     )
     assert "--map fine=yes --map poor=no" in found["headline"]["next"]
+
+
+def test_free_judges_answer_whole_questions_of_a_large_table(
+    judgecal: Run, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("judgecal.experiment.agreement_table.FREE_ITEMS", 60)
+    draw, rows = random.Random(1), []
+    for n in range(240):
+        label = draw.random() < 0.5
+        rows.append([f"question {n % 80}?", f"it is {n if label else 'no'}", f"it is {n}", label * 1])
+        rows[-1].append(80 * label + draw.randrange(20))
+    header = ["question", "answer", "reference", "label", "judge"]
+    file = write(Path("t.csv"), header, rows)
+    ran = judgecal("agreement", file, "--name", "large")
+    assert "correctness_v3@embedded reaches" in ran.said and "on 60 of 240 answers)" in ran.said
+    (elsewhere / "experiments" / "large" / "summary.json").unlink()
+    assert judgecal("report", "large").out == ran.out
+    kept = [row for row in journal(elsewhere, "large") if row["judge"] == "correctness_v3@embedded"]
+    asked = {int(row["item_id"].rpartition("-")[2]) - 1 for row in kept}
+    assert len(asked) == 60 and all({n % 80, n % 80 + 80, n % 80 + 160} <= asked for n in asked)
+    alone = one_object(
+        judgecal("agreement", write(Path("u.csv"), header[:4], [row[:4] for row in rows]), "--json")
+    )
+    assert alone["gold"]["n_items"] == alone["judges"][0]["n_expected"] == 60
+    assert "free judges answer 60 of 240 labelled answers, drawn by question" in alone["notes"]

@@ -24,6 +24,8 @@ from judgecal.stats.sample import Bools, Floats, Ints, Labels, codes_of
 
 Matrix = npt.NDArray[Any]
 """Verdicts, items x repeats: floats with NaN where there is none, words as objects with None."""
+FREE_ITEMS = 2_000
+"""A free judge answers at most so many items of a large table: its place is known well enough by then."""
 _T = TypeVar("_T")
 _Name = TypeVar("_Name", bound=Hashable)
 
@@ -333,6 +335,13 @@ class AgreementTable:
             scale=self.gold.scale,
         )
 
+    def asked_of(self, judge: Verdicts) -> AgreementTable:
+        """The table of the items that a free judge was asked about (`free_items`)."""
+        if len(self.items) <= FREE_ITEMS or judge.constant is not None:
+            return self
+        items = tuple(item for item in self.items if item.item_id in judge.places)
+        return self if len(items) == len(self.items) else dataclasses.replace(self, items=items)
+
     def described(self, judge: Verdicts) -> tuple[Matrix, Scale]:
         """The verdicts that describe a judge and their scale: calibrated where that can be."""
         mapped = self.calibrated(judge)
@@ -348,6 +357,19 @@ class AgreementTable:
             return {}
         mapped = calibration.mapped(self.verdicts(judge))
         return self.agreement(mapped, unscored="wrong", weights=None)
+
+
+def free_items(items: Sequence[Item], seed: int) -> tuple[Item, ...]:
+    """The items that free judges answer: all of a small table; of a large one whole questions, drawn with the
+    seed until they have `FREE_ITEMS` items.
+    """
+    if len(items) <= FREE_ITEMS:
+        return tuple(items)
+    groups = codes_of([item.group for item in items], len(items))
+    sizes = np.bincount(groups)
+    order = np.random.default_rng(seed).permutation(len(sizes))
+    n = max(1, int((np.cumsum(sizes[order]) <= FREE_ITEMS).sum()))
+    return tuple(items[at] for at in np.flatnonzero(np.isin(groups, order[:n])).tolist())
 
 
 def drawing_weights(gold: GoldSet, items: Sequence[Item]) -> Floats | None:

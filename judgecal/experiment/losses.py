@@ -101,6 +101,7 @@ def floor_loss(
     1 - (1 - level) / of (Bonferroni). Of errors the difference is turned round, so that a loss is above 0.
     """
     table = dataclasses.replace(table, level=1.0 - (1.0 - table.level) / of)
+    table = table if floor is None else table.asked_of(floor)
     column = floor or constant_judge(dataclasses.replace(table, repeats=1))
     paired = _paired(table, judge, column, metric, repeats=1)
     loss = _decided(paired, metric)

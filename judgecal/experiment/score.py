@@ -11,7 +11,7 @@ from typing import Any
 from judgecal.engine import Budget, Journal, require_prices
 from judgecal.errors import InputError
 from judgecal.experiment.agreement import StoredExperiment
-from judgecal.experiment.agreement_table import AgreementTable, Verdicts
+from judgecal.experiment.agreement_table import AgreementTable, Verdicts, free_items
 from judgecal.experiment.folder import Experiment, keep_judges, open_experiment, plan_experiment
 from judgecal.experiment.looks import look_at_test, seen_judges
 from judgecal.experiment.parquet_files import VerdictRows, read_verdicts
@@ -86,7 +86,8 @@ class ScoreRun:
     @cached_property
     def items(self) -> tuple[Item, ...]:
         """The items asked for, without the questions left out; one that no judge has judged is unscored."""
-        return asked_items(self.gold, self.split, limit=self.options.limit, without_groups=self.left_out)
+        items = asked_items(self.gold, self.split, limit=self.options.limit, without_groups=self.left_out)
+        return free_items(items, self.seed) if self.table is not None and self.recorded is None else items
 
     @cached_property
     def tied(self) -> tuple[Item, ...]:
@@ -159,6 +160,10 @@ class ScoreRun:
             what = "left out" if self.left_out else "among the items, so its numbers flatter it"
             n = len(groups & self._trained_on)
             notes.append(f"{n} questions that {', '.join(seen)} was trained on are {what}")
+        n_labelled = len(gold.labels)
+        if self.table is not None and len(self.items) < n_labelled:
+            drawn = f"{len(self.items):,} of {n_labelled:,} labelled answers"
+            notes.append(f"free judges answer {drawn}, drawn by question")
         open_experiment(experiment)
         keep_judges(experiment, self.judges)
         columns, free = list(self.recorded.columns) if self.recorded else [], self._free_verdicts()

@@ -10,7 +10,7 @@ from judgecal._version import __version__
 from judgecal.engine import Budget, Journal
 from judgecal.errors import InputError, working
 from judgecal.experiment.agreement import StoredExperiment, constant_entry, entry, judge_entry, verdict_notes
-from judgecal.experiment.agreement_table import AgreementTable, Verdicts
+from judgecal.experiment.agreement_table import AgreementTable, Verdicts, free_items
 from judgecal.experiment.judgements import item_scale, refuse_unfit
 from judgecal.experiment.labelled_table import labelled_table
 from judgecal.experiment.looks import looks_so_far
@@ -107,7 +107,10 @@ def floor_columns(
     """What `embedded` says of the same items as some judges; and the reason where it cannot."""
     free, reasons = free_judges(workspace, table, judges)
     how: dict[str, Any] = {"journal": journal, "options": options, "budget": Budget(None), "label": "floor"}
-    columns = [Verdicts.from_calls(judge, run_trials([judge], table.items, **how)) for judge in free]
+    asked, drawn, columns = {*judges}, free_items(table.items, table.seed), []
+    for judge in free:
+        items = table.items if judge.name in asked else drawn
+        columns.append(Verdicts.from_calls(judge, run_trials([judge], items, **how)))
     return tuple(columns), "; ".join(reasons) or None
 
 
@@ -144,7 +147,7 @@ def made_result(
         experiment=stored.experiment.slug,
         gold=summary_of_gold(table, stored.split),
         judges=tuple(judges),
-        floor=(constant_entry(table), *(entry(table, column) for column in floor)),
+        floor=(constant_entry(table), *(entry(table.asked_of(column), column) for column in floor)),
         raters=rater_entries(table, columns),
         test_looks=looks_so_far(workspace.experiments, gold),
         run_line=run_line(most, stored.split, names, extra),

@@ -279,7 +279,10 @@ def agreement_ladder(decision: Evidence) -> Ladder | None:
         name, value = every[0].judge, in_points(every[0].decided_by(metric))
         if losses and floor and name == floor[0].judge:
             name = always(losses.floor[0].judge, result.gold.scale)
-        free = Rung(name, value, points(every[0].decided_by(metric).value))
+        text, n, n_all = points(every[0].decided_by(metric).value), every[0].n_expected, result.gold.n_items
+        if n < n_all and every[0].judge in {entry.judge for entry in floor[1:]}:
+            text += f" on {count(n)} of {count(n_all)} {result.gold.noun}"
+        free = Rung(name, value, text)
     foot = in_points(floor[0].decided_by(metric)).value if floor else None
     what, people = f"agreement{_once(decision)}, %", _people(result.raters, metric, result.gold.labels_by)
     return Ladder(what, rungs, free, people, foot)
