@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from judgecal.rag.answering.questions import Question, questions_of
 from judgecal.rag.evaluation import local_search
 from judgecal.rag.evaluation.local import LocalConfig, LocalSystem
 from judgecal.rag.evaluation.system import SystemAnswer
-from judgecal.records import digest
+from judgecal.records import Context, digest
 from judgecal.workspace import Workspace, find_workspace
 from tests.support import evaluated
 from tests.support.command import Run
@@ -103,6 +104,39 @@ def test_chunks_are_searched_and_their_documents_handed_over(workspace: Workspac
     # different documents, though one has two good chunks
     assert [len(set(handed(one))) for one in answers] == [2, 2]
     assert answers[0].contexts is not None and answers[0].contexts[0].text == DOCUMENTS[1].text
+
+
+def test_the_keys_of_rag_ifeval_reach_the_model(workspace: Workspace, tmp_path: Path) -> None:
+    """Where the reference stands, a seeded order of own contexts, a system message and the words to refuse by."""
+    seen: list[list[str]] = []
+
+    def reply(body: dict[str, Any]) -> str:
+        seen.append([message["content"] for message in body["messages"]])
+        return answered("I do not know.")
+
+    own = replace(PADDLES, contexts=tuple(Context(f"text {place}", f"d{place}") for place in range(9)))
+    answerer = {"model": "stub", "system_message": "Be brief.", "refusal_message": "I do not know."}
+    orders: dict[str, list[str | None]] = {}
+    with running(reply) as server:
+        alias(workspace, server)
+        for name, contexts in {
+            "first": {"kind": "controlled", "distractors": 2},
+            "last": {"kind": "controlled", "distractors": 2, "position": "last"},
+            "own": {"kind": "own"},
+            "seed 1": {"kind": "own", "shuffle": 1},
+        }.items():
+            system = made(workspace, contexts=contexts, answerer=answerer)
+            (answer,) = ask(system, tmp_path / name, [own], use_cache=False)
+            orders[name] = handed(answer)
+            assert answer.answer == "I do not know." and answer.contexts is not None
+            told, asked = seen[-1][0], seen[-1][-1]
+            assert "Be brief." in told and told.rstrip().endswith("I do not know.")
+            places = [asked.index(context.text) for context in answer.contexts]
+            assert places == sorted(places)
+    assert orders["first"][0] == orders["last"][-1] == "mill"
+    assert orders["first"][1:] == orders["last"][:-1] and len(orders["last"]) == 3
+    assert orders["own"] == [f"d{place}" for place in range(9)]
+    assert orders["seed 1"] != orders["own"] == sorted(map(str, orders["seed 1"]))
 
 
 # --- what is asked again
