@@ -14,7 +14,7 @@ from judgecal.engine.transport import embedded as transport
 from judgecal.rag.evaluation.judging import answered_items
 from tests.support.command import Ran, Run, one_object, tree
 from tests.support.gold import THINGS, made_gold
-from tests.support.pages import OPEN, check_page, printed_by, told
+from tests.support.pages import OPEN, check_page, items_of, printed_by, told
 from tests.support.server import StubServer, priced
 from tests.support.tables import read as lines
 
@@ -273,3 +273,22 @@ def test_wrong_use(judgecal: Run, fair: Path, workspace_dir: Path, argv: Sequenc
     ran = fair_run(judgecal, *argv)
     assert (ran.code, said in ran.err) == (2, True), ran.err
     assert (ran.out, (workspace_dir / "experiments").exists()) == ("", False)
+
+
+def test_the_explorer_says_where_the_document_stands_and_what_is_known_by_heart(
+    judgecal: Run, fair: Path, workspace_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known, closed = asked_about(3), "rained"  # which every document says
+    by_heart = in_answer(f"Dorran sold {THINGS[3]} at the fair.")
+    answering(monkeypatch, lambda text: by_heart if known(text) and closed not in text else None)
+    found = one_object(fair_run(judgecal, "--contexts", "controlled,none", "--name", "closed"))
+    assert len(found["systems"]) == 2
+    assert judgecal("report", "closed", "--format", "html").code == 0
+    page = workspace_dir / "experiments" / "closed" / "report.html"
+    carried = items_of(page.read_text(encoding="utf-8"))
+    assert list(carried["heads"].values())[3:5] == ["reference document", "closed book"]
+    rows = [item for item in carried["items"] if known(item["question"])]
+    assert sorted(item.get("label", "") for item in rows) == ["", "1 of 4"]
+    assert all(item["note"] == "right" and "heart:right" in item["marks"] for item in rows)
+    others = {item["note"] for item in carried["items"] if asked_about(5)(item["question"])}
+    assert others == {"not right"} and ["heart:right", "right by heart"] in carried["chips"]

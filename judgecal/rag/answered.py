@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -20,6 +21,15 @@ from judgecal.workspace import Workspace
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
 
+def _rank(item: Item, references: Sequence[str]) -> str:
+    """The best place of a reference document among the contexts; empty where there is neither."""
+    ids = [context.document_id for context in item.contexts]
+    ranks = [ids.index(name) + 1 for name in references if name in ids]
+    if not ids or not references:
+        return ""
+    return f"{min(ranks)} of {len(ids)}" if ranks else f"not among {len(ids)}"
+
+
 def answered_explorer(
     workspace: Workspace,
     experiment: Experiment,
@@ -31,8 +41,9 @@ def answered_explorer(
 
     Args:
         judges: column -> the judge that fills it.
-        states: answer -> its row of state 3, with the share of each column and `marks`; where there is none,
-            verdicts stand as the judge gave them.
+        states: answer -> its row of state 3, with the share of each column, `marks`, and as `heart` whether
+            the question is answered rightly without a context; where there is none, verdicts stand as the
+            judge gave them.
         chips: mark -> what its filter is called.
     """
     named, sealed = experiment.config.get("gold"), frozenset[str]()
@@ -64,7 +75,10 @@ def answered_explorer(
         marks = [f"system:{item.system}", *states.get(item.item_id, _NONE).get("marks", ())]
         marks += ["case:unscored"] * any(one is not None and bool(one.error) for one in of_judges)
         name = item.item_id.replace(f"::{item.system}", f" ({systems.index(item.system) + 1})", 1)
-        return row_of(item, name=name, said=of_judges, marks=marks)
+        state = states.get(item.item_id, _NONE)
+        rank, heart = _rank(item, json.loads(state.get("documents") or "[]")), state.get("heart", "")
+        marks += [f"rank:{rank.partition(' ')[0]}"] * bool(rank) + [f"heart:{heart}"] * bool(heart)
+        return row_of(item, name=name, said=of_judges, marks=marks, label=rank, note=heart)
 
     def height(item: Item) -> float:
         row = rows.get((item.item_id, next(iter(judges.values()), "")))
@@ -75,7 +89,16 @@ def answered_explorer(
         f"{count(len(there))} open answers, the lowest first",
         list(map(shown_row, there)),
         list(judges),
-        {**chips, "case:unscored": "unscored"},
-        heads={"id": "item", "question": "question", "answer": "answer", "system": "system"},
+        {
+            **chips,
+            "heart:right": "right by heart",
+            "rank:not": "reference document not handed over",
+            "case:unscored": "unscored",
+        },
+        heads={
+            **{"id": "item", "question": "question", "answer": "answer", "label": "reference document"},
+            **({"note": "closed book"} if any("heart" in state for state in states.values()) else {}),
+            "system": "system",
+        },
         n_sealed=len(items) - len(there),
     )

@@ -59,6 +59,7 @@ class ExplorerRow:
     system: str = ""
     tags: Sequence[str] = ()
     label: str = ""
+    note: str = ""
     raters: Sequence[tuple[str, str, str]] = ()  # name, label, note
     said: Sequence[Said | None] = ()  # of each judge of the explorer
     marks: Sequence[str] = ()
@@ -206,6 +207,7 @@ def _carried(row: ExplorerRow, most: int) -> dict[str, Any]:
         system=visible(row.system),
         tags=list(map(visible, row.tags)),
         label=visible(row.label),
+        note=visible(row.note),
         raters=[[visible(name), visible(label), cut(note)] for name, label, note in row.raters],
         why=any(said and said.why for said in row.said) and [said and cut(said.why) for said in row.said],
         raw=any(said and said.raw for said in row.said) and [said and cut(said.raw) for said in row.said],

@@ -85,11 +85,16 @@ def evaluate_report(workspace: Workspace, experiment: Experiment, _margin: float
     if (path := experiment.folder / path.name).is_file():
         import polars  # slow to load
 
-        right_at = result.systems[0].outcomes.right_at
+        right_at, heart = result.systems[0].outcomes.right_at, dict[str, str]()
+        closed = {setting.system for setting in result.settings if setting.contexts == "none"}
         for row in polars.read_parquet(path).iter_rows(named=True):
             outcome = outcome_of(row["answered"], row["answerable"], row["correctness"], right_at)
             row["marks"] = [f"outcome:{outcome}"] * (outcome is not None)
             states.setdefault(f"{row['question_id']}::{row['system']}", row)
+            if row["system"] in closed and heart.get(row["question_id"]) != "right":
+                heart[row["question_id"]] = "right" if outcome == "right_answer" else "not right"
+        for row in states.values():
+            row |= {"heart": heart[row["question_id"]]} if row["question_id"] in heart else {}
     columns = result.systems[0].measures
     judges = {judge.column: judge.judge for judge in result.judges if judge.column in columns}
     chips = {f"outcome:{kind}": kind.replace("_", " ") for kind in get_args(OutcomeKind)}

@@ -80,7 +80,8 @@
   const verdict = (said, name) =>
     make("td", said ? said.verdict : "", { "data-name": name, class: parts(said) ? "bad" : "" });
   const brief = (words) => make("td", "", { class: "long" }, make("div", words, { class: "q", dir: "auto" }));
-  const cells = { question: brief, answer: brief, label: (words) => make("td", words, { "data-name": heads.label }), system: brief };
+  const cells = { question: brief, answer: brief, label: (words) => make("td", words, { "data-name": heads.label }),
+    note: (words) => make("td", words, { "data-name": heads.note }), system: brief };
   const row = (item) => {
     const link = make("a", item.id, { href: address(item.id) });
     link.addEventListener("click", (event) => {
@@ -161,12 +162,18 @@
     const raters = (item.raters || []).map(([name, label, note]) =>
       make("div", `${name} ${label}${note ? `: ${note}` : ""}`, { dir: "auto" }));
     if (heads.label) fact(title("label"), make("b", item.label), ...raters);
+    if (heads.note) fact(title("note"), item.note || "");
     const about = [item.system && `system ${item.system}`, ...(item.tags || [])].filter(Boolean).join(" · ");
     if (about) fact("About", about);
     const link = make("a", "Link to this item", { href: address(item.id) });
+    const asked = item.id.replace(/\(\d+\)$/, "("), all = make("button", "This question in every system", { type: "button" });
+    all.hidden = asked === item.id || items.filter((one) => one.id.startsWith(asked)).length < 2;
+    all.addEventListener("click", () => narrow(() => {
+      Object.assign(state, { find: asked, tag: "", system: "", judge: "", chips: new Set() });
+    }));
     at("one").replaceChildren(head, make("p", where, { class: "meta" }),
       facts, ...judges.flatMap((judge, number) => (item.said[number] ? [said(judge, item.said[number])] : [])),
-      make("p", "", { class: "btn" }, link));
+      make("p", "", { class: "btn" }, link, " ", all));
   };
   const show = (scroll) => {
     found = filtered();
