@@ -18,6 +18,7 @@ from judgecal.judges import PromptJudge
 from judgecal.workspace import find_workspace, init_workspace
 from tests.support.command import Ran
 from tests.support.locks import a_lock
+from tests.support.server import running
 from tests.torture.conftest import LEVEL
 from tests.torture.damage import copied, harm
 
@@ -34,7 +35,7 @@ TIES = ("gold", "sheet", "starter", "--ties", "-o", "ties.csv")
 
 # File -> commands that read it.
 READERS: dict[str, list[tuple[str, ...]]] = {
-    "experiments/sc/judgements.jsonl": [("report", "sc"), SCORE, COMPARE, SELECT, TIES],
+    "experiments/sc/verdicts.parquet": [("report", "sc"), SCORE, COMPARE, SELECT, TIES],
     "experiments/sc/experiment.toml": [("report", "sc"), ("report", "--all"), SCORE, (*COMPARE, "--dry-run")],
     "experiments/sc/judges.json": [("report", "sc"), COMPARE, SCORE],
     "experiments/sc/summary.json": [("report", "sc"), ("report", "--all"), (*SELECT, "--dry-run")],
@@ -123,11 +124,15 @@ def test_a_damaged_file_is_one_message(file: str, template: Path, tmp_path: Path
 @pytest.mark.parametrize("damage", ["{", "null", '{"item_id": 1}', "\0\0\0", '{"item_id": "a"}', "[" * 9000])
 def test_a_damaged_row_is_named_and_called_again(damage: str, template: Path, tmp_path: Path) -> None:
     root = copied(template, tmp_path / "one")
-    journal = root / "experiments" / "sc" / "judgements.jsonl"
-    lines = journal.read_text(encoding="utf-8").splitlines()
-    journal.write_text("\n".join([*lines[:3], damage, *lines[4:]]) + "\n", encoding="utf-8")
-    with contextlib.chdir(root):
-        ran = command(READERS["experiments/sc/judgements.jsonl"][1])
+    journal = root / "experiments" / "paid" / "judgements.jsonl"
+    argv = ("score", "--name", "paid", "--models", "stub", "--limit", "10")
+    with running(lambda _: "[[ ## correctness_percentage ## ]]\n85") as server, contextlib.chdir(root):
+        with (root / "judgecal.toml").open("a", encoding="utf-8") as config:
+            config.write(f'[models.stub]\nid = "openai/stub"\napi_base = "{server.api_base}"\n')
+        assert command(argv).code == 0
+        lines = journal.read_text(encoding="utf-8").splitlines()
+        journal.write_text("\n".join([*lines[:3], damage, *lines[4:]]) + "\n", encoding="utf-8")
+        ran = command(argv)
     assert ran.code == 0 and "judgements.jsonl:4:" in ran.err, ran.err
     added = journal.read_text(encoding="utf-8").splitlines()[len(lines) :]
     assert [json.loads(line)["item_id"] for line in added] == [json.loads(lines[3])["item_id"]]
