@@ -29,14 +29,18 @@ def _read(path: Path) -> Table:
         with pq.ParquetFile(path) as file:
             meta = file.metadata
             size = sum(meta.row_group(place).total_byte_size for place in range(meta.num_row_groups))
-            if too_much := unpacks_to_much(size, path, most=math.inf):
+            if not (too_much := unpacks_to_much(size, path, most=math.inf)):
+                # polars holds a text that stands in many rows once, Arrow as often as it stands there
+                frame = pl.read_parquet(path, glob=False)
+                texts = frame.select(pl.col(pl.String).str.len_bytes().cast(pl.Float64).sum())
+                size = int(sum(texts.row(0))) if texts.width else 0
+                too_much = unpacks_to_much(size, path, most=math.inf)
+            if too_much:
                 raise InputError(f"{where}: {too_much}: save the file again, or as CSV")
             stored = file.read()
-        frame = pl.from_arrow(stored)
     except (pa.ArrowException, pl.exceptions.PolarsError, OSError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"{where}: cannot be read as Parquet ({reason}): save the file again") from None
-    assert isinstance(frame, pl.DataFrame)
     return Table.of_frame(where, frame, stored, path=path, name=path.name, source=path.name)
 
 
@@ -80,17 +84,20 @@ def _writer(draft: Path, output: Output) -> Iterator[Write]:
     kinds |= {"texts": pa.list_(pa.string()), "numbers": pa.list_(pa.float64())}
     types = [kinds[kind] for kind in output.added.values()]
     own = None if output.source is None else output.source.typed(output.own)
+    added_fields = [pa.field(name, dtype) for name, dtype in zip(output.added, types, strict=True)]
+    schema = pa.schema([*(() if own is None else own.schema), *added_fields])
     parts: list[Any] = []
 
     def write(piece: Piece, added: Sequence[Sequence[Any]]) -> None:
-        columns = zip(*map(_utf8, added), strict=True) if types else ()
-        part = pa.table({}) if own is None else own.slice(piece.first, len(added))
-        for name, column, dtype in zip(output.added, columns, types, strict=True):
-            part = part.append_column(name, pa.array(column, dtype))
-        parts.append(part)
+        fresh = [
+            pa.array(column, dtype)
+            for column, dtype in zip(zip(*map(_utf8, added), strict=True), types, strict=True)
+        ]
+        before = [] if own is None else own.slice(piece.first, len(added)).columns
+        parts.append(pa.Table.from_arrays([*before, *fresh], schema=schema))
 
     yield write
-    pq.write_table(pa.concat_tables(parts), draft)
+    pq.write_table(pa.concat_tables(parts) if parts else schema.empty_table(), draft)
 
 
 def _utf8(value: Any) -> Any:

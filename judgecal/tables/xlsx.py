@@ -38,7 +38,7 @@ _BROKEN = (
 """What openpyxl and the archive raise on a file that is damaged: they check little themselves. A SyntaxError
 is that of either parser of XML: lxml is taken where it is there."""
 _MOST_READ = 1_000_000  # rows of a sheet
-_MOST_CELLS = 20_000_000  # of a sheet, empty ones before the last of a row among them
+_MANY_CELLS, _LEAST_FILLED = 2_000_000, 0.02  # of a sheet, empty ones before the last of a row among them
 _LINE_END = re.compile(r"\s*[\r\n\t]\s*")
 _ESCAPED = re.compile("_x(00[01][0-9A-Fa-f]|005F)_")
 _STRICT = b"http://purl.oclc.org/ooxml/spreadsheetml/main"
@@ -158,15 +158,19 @@ def _has_content(sheet: Any) -> bool:
 
 def _rows_of(sheet: Any) -> Rows:
     """The rows with any content; InputError for one that lies too far down."""
-    rows, n_cells = Rows(), 0
+    rows, n_cells, n_filled = Rows(), 0, 0
     sheet.reset_dimensions()  # what a workbook says of its own size may be wrong
     for number, cells in enumerate(sheet.iter_rows(), start=1):
         if number > _MOST_READ:
             raise InputError(f"{sheet.title!r} has more than {_MOST_READ:,} rows: save it as CSV or Parquet")
-        values = [_value(cell) for cell in cells]
+        if not cells:
+            continue
+        values = [None if cell.value is None else _value(cell) for cell in cells]
+        n_filled += len(values) - values.count(None)
         n_cells += len(values)
-        if n_cells > _MOST_CELLS:
-            raise InputError(f"{sheet.title!r} spreads over more than {_MOST_CELLS:,} cells: save it as CSV")
+        if n_cells > max(_MANY_CELLS, n_filled / _LEAST_FILLED):
+            what = f"{sheet.title!r} spreads few values over more than {_MANY_CELLS:,} cells"
+            raise InputError(f"{what}: take out what stands far to the right")
         if any(value is not None for value in values):
             rows[number] = values
     return rows
