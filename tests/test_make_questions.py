@@ -188,19 +188,6 @@ def test_a_quote_that_does_not_stand_in_the_document_is_never_kept(
     assert all("\n" not in item["contexts"][0]["text"] for item in items_of(workspace_dir))
 
 
-def test_the_same_question_twice_is_one(make: Callable[..., Any], served: StubServer) -> None:
-    def script(body: dict[str, Any]) -> str:
-        if kind_of(body) != "factoid":
-            return good(body)
-        question = ("How is it counted in towns?", "How is it counted in the towns?")[served.calls % 2]
-        return spoken(**{**made(body), "question": question, "answer": "with care"})
-
-    served.script = script
-    found = make(n=4)
-    assert (found["n"], found["rejected"]) == (1, {"the question, or nearly the same, is there already": 15})
-    assert found["kinds"]["factoid"]["reason"] == "16 drafts for 4 questions, and we pay for no more"
-
-
 @pytest.mark.parametrize(
     ("kind", "critic", "why"),
     [

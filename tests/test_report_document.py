@@ -130,15 +130,6 @@ def test_what_is_not_short_stands_on_the_page_alone() -> None:
 # --- the terminal
 
 
-def test_a_table_is_aligned_on_what_a_terminal_shows() -> None:
-    rows = [["a", "1"], ["一二", "22"], ["a heading across"], ["e\u0301", "3"]]
-    section = doc.Section("s", "s", "", [doc.Grid(["name", "n"], rows, short=True)])
-    shown = terminal(doc.Document("t", "", Headline("k", ""), [section]))
-    # The two ideographs take four columns, the combining accent none; a heading widens nothing.
-    aligned = ["name   n", "--------", "a      1", "一二  22", "a heading across", "e\u0301      3"]
-    assert shown.splitlines() == aligned
-
-
 METRICS = ["judge", *(f"metric_{number}" for number in range(9))]
 
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from judgecal.errors import InputError
@@ -21,7 +20,6 @@ from judgecal.rag.retrieval import (
     read_run,
 )
 from judgecal.rag.retrieval.ranking import by_run
-from judgecal.rag.retrieval.result import windows
 
 
 def collection(grades: Mapping[str, Mapping[str, int]], *, graded: bool = False) -> Collection:
@@ -157,12 +155,3 @@ def test_a_question_without_reference_is_counted_and_left_out() -> None:
     assert tested.ranks[1].score is None
     with pytest.raises(InputError, match="none of the 1 questions of q names a reference document"):
         measure_retrieval(collection({"q2": {}}), RetrievalOptions(), run({"q2": ["a"]}))
-
-
-def test_windows_are_means_of_what_is_scored() -> None:
-    rows = windows(np.array([np.nan, np.nan, 1.0, 0.5, np.nan]), 2)
-    assert [(row.name, row.n, row.score) for row in rows] == [
-        ("00000_00002", 0, None),
-        ("00002_00002", 2, 0.75),
-        ("00004_00001", 0, None),
-    ]

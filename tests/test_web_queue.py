@@ -55,19 +55,3 @@ def test_what_is_labelled_wherever_one_stops_is_a_random_sample() -> None:
         counts.update(labelled)
     assert sum(counts.values()) == 8_000
     assert all(330 <= counts[item] <= 470 for item in items)  # 400 expected, sd 15.5
-
-
-def test_nobody_else_sees_what_one_has_before_the_eyes() -> None:
-    clock = [0.0]
-    queue = LabelQueue(ITEMS, ["ann", "bob"], overlap=0.0, clock=lambda: clock[0])
-    first = queue.next("ann")
-    assert first is not None and queue.next("ann") == first  # a second page of the same rater
-    seen = set()
-    for _ in range(199):
-        found = queue.next("bob")
-        assert found is not None and found != first
-        queue.label("bob", found)
-        seen.add(found)
-    assert queue.next("bob") is None and queue.left("bob") == 1
-    clock[0] = 301.0  # she went home
-    assert queue.next("bob") == first
