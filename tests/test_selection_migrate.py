@@ -240,7 +240,6 @@ def test_an_equal_judge_may_take_the_place_and_is_locked(
     )
     plan = json.loads(judgecal(*command[:-1], "--dry-run", "--json").out)
     assert plan["calls"] == 220 + 2 * 220 + 3 * 220  # gold, the table by either judge, the lock's calls
-    assert "110 questions would show a judge that is as good to lose less than " in plan["test_look"]
     assert not (workspace_dir / "experiments").exists()
     ran = judgecal(*command)
     assert ran.code == 0
