@@ -26,9 +26,9 @@ from judgecal.experiment import (
     read_config,
     run_trials,
     stored_rows,
-    verdict_matrix,
     verdict_notes,
 )
+from judgecal.experiment.agreement_table import as_lists
 from judgecal.experiment.result import Latency, Tokens
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import PromptJudge
@@ -189,7 +189,8 @@ def test_verdicts_are_laid_out_by_item_and_repeat(gold: GoldSet) -> None:
         Judgement(first.item_id, first.sha, "j", "f", 0, 5.0),
         Judgement("elsewhere", "", "j", "f", 0, 9.0),
     ]
-    assert verdict_matrix(rows, (first, second), 2) == [[5.0, None], [None, 7.0]]
+    verdicts = AgreementTable(gold, (first, second), 2).verdicts(Verdicts("j", gold.scale, rows))
+    assert as_lists(verdicts) == [[5.0, None], [None, 7.0]]
 
 
 @pytest.mark.parametrize(

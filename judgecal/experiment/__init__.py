@@ -1,6 +1,6 @@
 """Experiments: configuration -> trials -> results."""
 
-from judgecal.experiment.agreement import StoredExperiment, entry, order_shares, refuse_unequal, verdict_notes
+from judgecal.experiment.agreement import StoredExperiment, entry, refuse_unequal, verdict_notes
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts
 from judgecal.experiment.compare import CompareRun
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment, read_config
@@ -10,7 +10,6 @@ from judgecal.experiment.judgements import (
     judged_by,
     refuse_unfit,
     stored_notes,
-    verdict_matrix,
     whole_item,
     whole_items,
 )
@@ -68,9 +67,9 @@ __all__ = [
     "RowReader", "RunOptions", "ScoreRun", "StoredExperiment", "StoredVerdicts", "TableRows", "Verdicts",
     "asked_items", "check_judge", "entry", "foresee_look", "full_name", "gold_config", "input_config",
     "item_scale", "judge_config", "judge_to_journal", "judged_by", "judgement_of", "look_at_test",
-    "looks_so_far", "models_of", "open_experiment", "open_journal", "order_shares", "plan_calls",
+    "looks_so_far", "models_of", "open_experiment", "open_journal", "plan_calls",
     "plan_experiment", "plan_trials", "rater_entries", "read_config", "read_experiment", "read_recorded",
     "refuse_unequal", "refuse_unfit", "require_keys", "run_line", "run_trials", "say_remarks",
-    "seen_judges", "stored_notes", "stored_rows", "summary_of_gold", "together", "verdict_matrix",
+    "seen_judges", "stored_notes", "stored_rows", "summary_of_gold", "together",
     "verdict_notes", "verdicts_sha", "whole_item", "whole_items",
 ]  # fmt: skip

@@ -16,7 +16,7 @@ from judgecal.engine import counted_remark
 from judgecal.errors import InputError, unknown_name
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts, drawing_weights, is_absent
 from judgecal.experiment.folder import Experiment
-from judgecal.experiment.judgements import stored_notes, verdict_matrix
+from judgecal.experiment.judgements import stored_notes
 from judgecal.experiment.result import BothOrders, Entry, JudgeEntry, Latency, Retest, Tokens
 from judgecal.goldset import GoldSet
 from judgecal.judges import JudgeName
@@ -207,7 +207,7 @@ def pair_fields(table: AgreementTable, column: Verdicts) -> dict[str, Any]:
     def accuracy(verdicts: Iterable[object], **options: Any) -> Estimate:
         return table.agreement(verdicts, column, metrics=["accuracy"], **options)["accuracy"]
 
-    shares, counts, orders = order_shares(rows, table.items, table.repeats, table.level, table.weights)
+    shares, counts, orders = _order_shares(rows, table)
     untied = [None if label == TIE else label for label in table.labels]
     both = BothOrders(
         **counts,
@@ -217,16 +217,15 @@ def pair_fields(table: AgreementTable, column: Verdicts) -> dict[str, Any]:
     return {**shares, "both_orders": both}
 
 
-def order_shares(
-    rows: Sequence[Judgement],
-    items: Sequence[Item],
-    repeats: int,
-    level: float,
-    weights: Floats | None = None,
+def _order_shares(
+    rows: Sequence[Judgement], table: AgreementTable
 ) -> tuple[dict[str, Any], dict[str, int], dict[str, list[list[Label | None]]]]:
     """`first_place` and `consistent`, by question; the counts of `BothOrders`; the verdicts by order."""
+    items, repeats, weights = table.items, range(table.repeats), table.weights
+    given = {(row.order, row.item_id, row.repeat): row.verdict for row in rows}
     orders = {
-        order: verdict_matrix([row for row in rows if row.order == order], items, repeats) for order in ORDERS
+        order: [[given.get((order, item.item_id, repeat)) for repeat in repeats] for item in items]
+        for order in ORDERS
     }
     ab, ba = (
         np.array([PREFERS_A.get(str(said), np.nan) for of_item in verdicts for said in of_item])
@@ -236,9 +235,9 @@ def order_shares(
     n_pairs, tie = len(ab) * (len({row.order for row in rows}) == len(ORDERS)), PREFERS_A[TIE]
 
     def share(values: Floats, n_expected: int, unscored: Floats) -> Estimate:
-        at = np.resize(np.repeat(np.arange(len(items)), repeats), len(values))
+        at = np.resize(np.repeat(np.arange(len(items)), len(repeats)), len(values))
         groups, weighed = [items[int(n)].group for n in at], None if weights is None else weights[at]
-        estimate = mean_estimate(values, groups, level=level, weights=weighed)
+        estimate = mean_estimate(values, groups, level=table.level, weights=weighed)
         n_unscored = n_expected - int((~np.isnan(unscored)).sum())
         return dataclasses.replace(estimate, n_expected=n_expected, n_unscored=n_unscored)
 

@@ -12,7 +12,7 @@ from judgecal.engine import require_prices
 from judgecal.errors import InputError, notice
 from judgecal.experiment.agreement_table import AgreementTable
 from judgecal.experiment.compare import draws
-from judgecal.experiment.judgements import item_scale, verdict_matrix, whole_items
+from judgecal.experiment.judgements import item_scale, whole_items
 from judgecal.experiment.looks import Look, look_at_test, seen_judges
 from judgecal.experiment.score import asked_items
 from judgecal.experiment.summary import check_judge
@@ -280,7 +280,9 @@ def _table_of(gold: GoldSet, *sides: Sequence[Judgement]) -> AgreementTable:
 
 
 def _matrix(rows: Sequence[Judgement], table: AgreementTable) -> list[list[Label | None]]:
-    return verdict_matrix(rows, table.items, 1 + max((row.repeat for row in rows), default=0))
+    verdicts = {(row.item_id, row.repeat): row.verdict for row in whole_items(rows)}
+    repeats = range(1 + max((row.repeat for row in rows), default=0))
+    return [[verdicts.get((item.item_id, repeat)) for repeat in repeats] for item in table.items]
 
 
 def _look(table: AgreementTable, sides: Sequence[Sequence[Judgement]], **how: Any) -> Look | None:

@@ -1,4 +1,4 @@
-"""Judgements as they are read: in rows, as a matrix, of whole items, and from stored replies.
+"""Judgements as they are read: in rows, of whole items, and from stored replies.
 
 A judge of single contexts stands beside labels of whole items by the mean of its verdicts on the contexts, of
 yes or no the share of yes (its precision). A label of a single context is a label of an item that has this
@@ -21,19 +21,8 @@ from judgecal.errors import InputError
 from judgecal.goldset.wording import grouped
 from judgecal.judges import Judge, single_calls
 from judgecal.records import ITEM_UNIT, ORDERS, OTHER, PAIR_UNIT, TIE, Failure, Item, Judgement
-from judgecal.scale import Label, Scale
+from judgecal.scale import Scale
 from judgecal.signatures import CHUNK
-
-
-def verdict_matrix(
-    rows: Sequence[Judgement], items: Sequence[Item], repeats: int
-) -> list[list[Label | None]]:
-    """Verdicts on whole items as items x repeats; None where there is none, be it unscored or absent."""
-    if repeats == 1:  # by far the most, and read some twenty times for a page
-        once = {row.item_id: row.verdict for row in whole_items(rows) if row.repeat == 0}
-        return [[once.get(item.item_id)] for item in items]
-    verdicts = {(row.item_id, row.repeat): row.verdict for row in whole_items(rows)}
-    return [[verdicts.get((item.item_id, repeat)) for repeat in range(repeats)] for item in items]
 
 
 def item_scale(judge: Judge) -> Scale:

@@ -63,7 +63,7 @@ class SplitProbes:
     def broken(self, table: AgreementTable, column: Verdicts, footing: Footing) -> Broken:
         """Family -> which of its probes break a judge; `inf` where one could not. No verdict is a break: else
         a candidate that answers no probe would look mended."""
-        verdicts = ProbeVerdicts.of(footing, column, [*table.items, *self.items])
+        verdicts = ProbeVerdicts.of(footing, column)
         values = {one.family.name: verdicts.broken(one.probes) for one in self.made}
         return {name: np.where(np.isnan(broken), 1.0, broken) for name, broken in values.items()}
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from judgecal.experiment import AgreementTable, GoldSummary, Verdicts, verdict_matrix
+from judgecal.experiment import AgreementTable, GoldSummary, Verdicts
 from judgecal.experiment.verdicts import Cut
 from judgecal.probes.family import TENTH, FamilyCount, Kind, MadeProbes, Probe
 from judgecal.records import Estimate, Item, Result, as_plain
@@ -213,14 +213,11 @@ class ProbeVerdicts:
     again: Mapping[str, Label | None] | None = None  # None: the judge gives the same each time
 
     @classmethod
-    def of(
-        cls, footing: Footing, column: Verdicts, items: Sequence[Item], *, certain: bool = True
-    ) -> ProbeVerdicts:
-        """From the rows of all items, whose repeat 1 is of those that were judged again."""
-        rows = {
-            item.item_id: row for item, row in zip(items, verdict_matrix(column.rows, items, 2), strict=True)
-        }
-        first, second = ({name: row[at] for name, row in rows.items()} for at in (0, 1))
+    def of(cls, footing: Footing, column: Verdicts, *, certain: bool = True) -> ProbeVerdicts:
+        """From the rows of a judge, whose repeat 1 is of the items that were judged again."""
+        first, second = (
+            {row.item_id: row.verdict for row in column.rows if row.repeat == at} for at in (0, 1)
+        )
         return cls(footing, first, None if certain else second)
 
     def _heights(self, verdicts: Mapping[str, Label | None], items: Iterable[Item]) -> Floats:

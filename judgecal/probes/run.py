@@ -190,8 +190,7 @@ class ProbeRun:
     ) -> tuple[ProbedJudge, dict[str, SaidOfProbe]]:
         """What the probes say of a judge, the worst family first, and what it said of each."""
         there, footing = [one for one in self.made if fits(judge, one)], Footing.of(table, column)
-        items = [item for part, _ in self._parts(judge) for item in part]
-        verdicts = ProbeVerdicts.of(footing, column, items, certain=certain(judge))
+        verdicts = ProbeVerdicts.of(footing, column, certain=certain(judge))
         families = [family_result(one, verdicts, of=len(there), level=table.level) for one in there]
         probed = ProbedJudge(
             judge.name,

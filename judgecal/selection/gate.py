@@ -258,7 +258,7 @@ class Gate:
         rows = run_trials([self.judge], self._probe_items, journal=passes.journal, **how)
         column = Verdicts.from_calls(self.judge, [*(row for row in passes.rows if row.repeat == 0), *rows])
         footing = Footing.through(self.lock.calibration, self.gold.scale, column.scale)
-        verdicts = ProbeVerdicts.of(footing, column, [*self.items, *self._probe_items])
+        verdicts = ProbeVerdicts.of(footing, column)
         found = probes_now(self.lock.probes, self.probes, verdicts, level=self.rule.level)
         return found, sum(_lost(row) or _unpaid(row) for row in rows)
 

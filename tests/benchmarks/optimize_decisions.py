@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from judgecal.experiment import AgreementTable, Look, Verdicts, verdict_matrix
+from judgecal.experiment import AgreementTable, Look, Verdicts
 from judgecal.goldset import GOLD, Card, GoldSet
 from judgecal.optimize.result import BETTER, WORSE, ScoredCandidate, choose, confirm
 from judgecal.records import Estimate, Item, Judgement, Rating
@@ -80,7 +80,8 @@ class LeanTable(AgreementTable):
         self, column: Verdicts, *, labels: Sequence[Label | None] | None = None
     ) -> dict[str, dict[str, Estimate]]:
         """As `AgreementTable.agreements`, of one metric."""
-        rows, how = verdict_matrix(column.rows, self.items, self.repeats), {"groups": self.groups}
+        rows = AgreementTable(self.gold, self.items, self.repeats).verdicts(column)
+        how = {"groups": self.groups}
         own: dict[str, Any] = {**how, "scale": self.gold.scale, "judge_scale": column.scale}
         kept: dict[str, Any] = {"level": self.level, "metrics": [METRIC]}
         fit = cross_fit(self.labels, rows, **own)
