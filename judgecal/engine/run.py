@@ -364,7 +364,7 @@ def _old_objects_left_alone() -> Iterator[None]:
         return
     threshold = gc.get_threshold()
     gc.freeze()
-    gc.set_threshold(20 * threshold[0], *threshold[1:])
+    gc.set_threshold(5 * threshold[0], *threshold[1:])
     try:
         yield
     finally:
