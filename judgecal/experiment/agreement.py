@@ -17,6 +17,7 @@ from judgecal.errors import InputError, unknown_name
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts, drawing_weights, is_absent
 from judgecal.experiment.folder import Experiment
 from judgecal.experiment.judgements import stored_notes
+from judgecal.experiment.parquet_files import VerdictRows, values_of
 from judgecal.experiment.result import BothOrders, Entry, JudgeEntry, Latency, Retest, Tokens
 from judgecal.goldset import GoldSet
 from judgecal.judges import JudgeName
@@ -101,14 +102,16 @@ def entry_fields(
     """The fields of `entry`, for whatever is one with more."""
     expected = len({item.item_id for item in table.items}) * table.repeats
     rows = _rows_of(table, column)
-    n = sum(row.verdict is not None for row in rows)
-    unscored = Counter(row.error.kind if row.error else "parse" for row in rows if row.verdict is None)
-    times = sorted(row.latency_s for row in rows if row.latency_s is not None)
+    verdicts, errors = values_of(rows, "verdict"), values_of(rows, "error")
+    failures = [error for verdict, error in zip(verdicts, errors, strict=True) if verdict is None]
+    n, unscored = len(rows) - len(failures), Counter(error.kind if error else "parse" for error in failures)
+    times = sorted(seconds for seconds in values_of(rows, "latency_s") if seconds is not None)
     p95 = times[0] if times else None
     if len(times) > 1:
         p95 = statistics.quantiles(times, n=20, method="inclusive")[18]
-    called = [row for row in rows if row.error is None or row.error.kind != "budget"]
-    costs = [cost for row in called if (cost := column.cost_usd(row)) is not None]
+    each = values_of(rows, "cost_usd") if column.price is None else list(map(column.cost_usd, rows))
+    called = [cost for cost, error in zip(each, errors, strict=True) if not error or error.kind != "budget"]
+    costs = [cost for cost in called if cost is not None]
 
     def total(counts: Iterable[int | None]) -> int | None:
         known = [count for count in counts if count is not None]
@@ -123,15 +126,17 @@ def entry_fields(
         "latency_s": Latency(statistics.median(times) if times else None, p95),
         "usd_per_1k": 1000.0 * sum(costs) / len(costs) if costs and len(costs) == len(called) else None,
         "tokens": Tokens(
-            total(row.prompt_tokens for row in rows), total(row.completion_tokens for row in rows)
+            total(values_of(rows, "prompt_tokens")), total(values_of(rows, "completion_tokens"))
         ),
         "unit": str(common_scale(table.gold.scale, column.scale)),
         "unscored": ({"missing": expected - len(rows)} if expected > len(rows) else {}) | unscored,
     }
 
 
-def _rows_of(table: AgreementTable, column: Verdicts) -> list[Judgement]:
+def _rows_of(table: AgreementTable, column: Verdicts) -> Sequence[Judgement]:
     asked = {item.item_id for item in table.items}
+    if isinstance(column.rows, VerdictRows):
+        return column.rows.of_items(asked, table.repeats)
     return [row for row in column.rows if row.item_id in asked and row.repeat < table.repeats]
 
 

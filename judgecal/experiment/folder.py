@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from judgecal.artefacts import SCHEMA, check_schema, read_json, read_toml, toml_text, validated
 from judgecal.errors import InputError, JudgecalError, refuse
-from judgecal.judges import Judge, PromptJudge
+from judgecal.judges import Judge
 from judgecal.records import Result, as_plain, digest
 from judgecal.scale import Scale
 from judgecal.workspace import Workspace, name_problem, write_text
@@ -252,9 +252,11 @@ def keep_judges(experiment: Experiment, judges: Iterable[Judge]) -> None:
     kept = {}
     for judge in judges:
         instructions = messages = None
-        if isinstance(judge, PromptJudge):
-            messages = judge.as_sent()
-            instructions = str(judge.signature.cls.instructions)
+        if judge.kind == "prompt":
+            from judgecal.judges import PromptJudge  # which loads DSPy
+
+            if isinstance(judge, PromptJudge):
+                messages, instructions = judge.as_sent(), str(judge.signature.cls.instructions)
         elif (program := getattr(judge, "program", None)) is not None:
             from judgecal.judges.module import instructions_of
 

@@ -18,6 +18,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from judgecal.errors import InputError
+from judgecal.experiment.parquet_files import values_of
 from judgecal.goldset.wording import grouped
 from judgecal.judges import Judge, single_calls
 from judgecal.records import ITEM_UNIT, ORDERS, OTHER, PAIR_UNIT, TIE, Failure, Item, Judgement
@@ -38,7 +39,7 @@ def whole_items(rows: Sequence[Judgement], scale: Scale | None = None) -> Sequen
     times are summed. A pair on which a judge contradicts itself is a tie, and unscored where its `scale` is
     known to have none.
     """
-    if all(row.unit == ITEM_UNIT for row in rows):
+    if {*values_of(rows, "unit")} <= {ITEM_UNIT}:
         return rows
     parts = grouped(rows, lambda row: (*row.key[:4], row.unit == ITEM_UNIT))
     return [whole_item(of_item, scale) for of_item in parts.values()]

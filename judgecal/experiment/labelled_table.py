@@ -13,6 +13,7 @@ import numpy as np
 from judgecal.experiment.agreement import StoredExperiment
 from judgecal.experiment.agreement_table import Verdicts
 from judgecal.experiment.judgements import whole_items
+from judgecal.experiment.parquet_files import values_of
 from judgecal.experiment.result import LabelledTable, TableRate
 from judgecal.goldset import GoldSet
 from judgecal.records import Estimate
@@ -52,7 +53,9 @@ def _keep(workspace: Workspace, name: str, config: Mapping[str, Any]) -> str:
 
 def _rate(gold: GoldSet, column: Verdicts, seed: int) -> TableRate:
     people, common = gold.scale, common_scale(gold.scale, column.scale)
-    said = {row.item_id: row.verdict for row in whole_items(column.rows) if not row.repeat}
+    rows = whole_items(column.rows)
+    fields = (values_of(rows, name) for name in ("item_id", "verdict", "repeat"))
+    said = {item_id: verdict for item_id, verdict, repeat in zip(*fields, strict=True) if not repeat}
 
     def on_people(verdict: Any) -> float:
         if verdict is None or people.kind != "binary":

@@ -15,6 +15,7 @@ from typing import Any
 
 from judgecal.experiment.agreement import entry, entry_fields
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts, as_lists
+from judgecal.experiment.parquet_files import values_of
 from judgecal.experiment.result import AltTestEntry, JudgeEntry, RaterEntry
 from judgecal.experiment.verdicts import Cut
 from judgecal.goldset import GoldCheck, GoldSet, check_set
@@ -66,7 +67,8 @@ def first_verdicts(table: AgreementTable, column: Verdicts) -> dict[Hashable, La
     None is unscored: so is a labelled item without a row. A tied item without a row is absent: it was not
     asked about.
     """
-    rows = {row.item_id: row.verdict for row in column.rows if row.repeat == 0}
+    fields = (values_of(column.rows, name) for name in ("item_id", "verdict", "repeat"))
+    rows = {item_id: verdict for item_id, verdict, repeat in zip(*fields, strict=True) if repeat == 0}
     known: dict[Hashable, Label | None] = {item.item_id: rows.get(item.item_id) for item in table.items}
     return known | {item.item_id: rows[item.item_id] for item in table.tied if item.item_id in rows}
 

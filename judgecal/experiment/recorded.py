@@ -15,6 +15,7 @@ from judgecal.engine.log import now
 from judgecal.errors import InputError, notice, refuse
 from judgecal.experiment.agreement_table import Verdicts
 from judgecal.experiment.judgements import refuse_unfit
+from judgecal.experiment.parquet_files import VerdictRows
 from judgecal.goldset import GoldSet
 from judgecal.goldset.labels import judged_twice, read_verdict, verdict_scale
 from judgecal.judges import RecordedJudge
@@ -259,25 +260,25 @@ def recorded_in_table(
         read_as, own_scale = _scales(judge, cells.values(), gold.scale, named, where)
         recorded = RecordedJudge(judge, own_scale, recorded_fingerprint(sha256, judge), unit=ITEM_UNIT)
         refuse_unfit(recorded, gold.items)
-        rows = []
-        for item_id, cell in cells.items():
-            verdict, failure = read_verdict(read_as, cell)
-            raw = cell if failure else None
-            rows.append(
-                Judgement(
-                    item_id,
-                    items[item_id].sha,
-                    judge,
-                    recorded.fingerprint,
-                    0,
-                    verdict,
-                    "",
-                    raw,
-                    failure,
-                    at=at,
-                )
-            )
-        columns.append(Verdicts.from_calls(recorded, rows))
+        read = {cell: read_verdict(read_as, cell) for cell in dict.fromkeys(cells.values())}
+        pairs = [read[cell] for cell in cells.values()]
+        verdicts = [verdict for verdict, _ in pairs]
+        rows = VerdictRows.from_columns(
+            len(cells),
+            item_id=list(cells),
+            item_sha=[items[item_id].sha for item_id in cells],
+            judge=[judge] * len(cells),
+            judge_fingerprint=[recorded.fingerprint] * len(cells),
+            repeat=[0] * len(cells),
+            **({"verdict": verdicts} if own_scale.numeric else {"word": verdicts}),
+            raw_reply=[
+                cell if failure else None for cell, (_, failure) in zip(cells.values(), pairs, strict=True)
+            ],
+            error_kind=[failure and failure.kind for _, failure in pairs],
+            error_message=[failure and failure.message for _, failure in pairs],
+            at=[at] * len(cells),
+        )
+        columns.append(Verdicts(judge, own_scale, rows))
     config: dict[str, Any] = {"file": file, "sha256": sha256, "judge_column": None}
     config |= {"verdict": "verdict", "item": "item_id"} | ({} if scale is None else {"verdict_scale": scale})
     scales = {column.judge: str(column.scale) for column in columns if str(column.scale) != str(gold.scale)}

@@ -14,7 +14,7 @@ from judgecal.experiment.agreement import StoredExperiment
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts, free_items
 from judgecal.experiment.folder import Experiment, keep_judges, open_experiment, plan_experiment
 from judgecal.experiment.looks import look_at_test, seen_judges
-from judgecal.experiment.parquet_files import VerdictRows, read_verdicts
+from judgecal.experiment.parquet_files import VerdictRows, read_verdicts, values_of
 from judgecal.experiment.people import tied_items
 from judgecal.experiment.recorded import Recorded
 from judgecal.experiment.result import AgreementResult
@@ -175,7 +175,7 @@ class ScoreRun:
             rows = (*(column.rows for column in columns), [*free.latest.values()])
             VerdictRows.joined([VerdictRows.of(part) for part in rows]).write(experiment.verdicts)
         columns += [Verdicts.from_calls(judge, judged[judge.name]) for judge in self.judges]
-        prints = {row.judge_fingerprint for column in columns for row in column.rows}
+        prints = {of for column in columns for of in values_of(column.rows, "judge_fingerprint")}
         below = (
             column for column in floor if prints.isdisjoint(row.judge_fingerprint for row in column.rows)
         )

@@ -18,7 +18,7 @@ from judgecal.experiment.agreement import StoredExperiment
 from judgecal.experiment.agreement_table import Verdicts
 from judgecal.experiment.folder import Experiment, kept_judges, read_config
 from judgecal.experiment.judgements import judged_by, whole_items
-from judgecal.experiment.parquet_files import read_set
+from judgecal.experiment.parquet_files import read_set, values_of
 from judgecal.experiment.people import tied_items
 from judgecal.experiment.recorded import recorded_fingerprint
 from judgecal.experiment.score import asked_items
@@ -256,6 +256,9 @@ def unread_of(stored: StoredExperiment) -> Unread:
     """Of the judges that an experiment asked for, on its labelled items."""
     asked, sealed, unread = {item.item_id for item in stored.items}, stored.gold.test_ids, []
     for column in stored.judges:
+        given = zip(values_of(column.stored, "item_id"), values_of(column.stored, "verdict"), strict=True)
+        if any(item_id in asked and verdict is not None for item_id, verdict in given):
+            continue
         rows = [row for row in column.stored if row.item_id in asked]
         judge = unread_judge(column.judge, rows, n_expected=len(asked), sealed=sealed)
         unread += [judge] if judge is not None else []

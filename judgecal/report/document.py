@@ -302,7 +302,7 @@ class Document:
     data: Mapping[str, Any] = field(default_factory=dict)  # the numbers for `report --json`
     picture: Picture | None = None  # the one that decides; without it the first of the sections is taken
     hundred: Hundred | None = None  # beside the picture on the page, in place of the facts
-    explorer: Block | None = None  # the items behind the numbers, on the page alone
+    explorer: Block | Callable[[], Block] | None = None  # the items behind the numbers, on the page alone
 
     @property
     def ladder(self) -> Ladder | None:

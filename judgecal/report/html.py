@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -102,7 +102,8 @@ def html(
         index: where the list of all experiments lies; empty where there is none.
         about_itself: what the page says of itself to the index.
     """
-    carried = json.dumps(about_itself) if about_itself else ""
+    carried, explorer = json.dumps(about_itself) if about_itself else "", document.explorer
+    document = replace(document, explorer=explorer() if callable(explorer) else explorer)
     return _page("page.html", "page.js", document=document, made=made, index=index, told=carried)
 
 

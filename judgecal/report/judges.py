@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 
 from judgecal.experiment.agreement import constant_entry
@@ -117,7 +118,7 @@ def judges_document(decision: Evidence) -> Document:
         facts=[*first_facts(decision)],
         picture=agreement_plot(decision),
         hundred=hundred_answers(decision),
-        explorer=_explorer(decision),
+        explorer=partial(_explorer, decision),
         sections=judges_sections(decision),
     )
 
@@ -125,7 +126,7 @@ def judges_document(decision: Evidence) -> Document:
 def _explorer(decision: Evidence) -> Explorer:
     gold = decision.result.gold
     return judged_explorer(
-        decision.parted,
+        decision.parted(),
         [judge.judge for judge in decision.result.judges],
         _subject(decision).judge,
         n_open=decision.basis.n_items * decision.basis.may_choose,

@@ -12,8 +12,9 @@ import ipaddress
 import math
 import shlex
 import urllib.parse
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -28,6 +29,7 @@ from judgecal.experiment.losses import (
     judge_losses,
     people_losses,
 )
+from judgecal.experiment.parquet_files import values_of
 from judgecal.experiment.slices import SliceTable, judge_slices
 from judgecal.experiment.stored import Unread, stored_prompts, unread_of
 from judgecal.experiment.summary import stored_result
@@ -181,8 +183,8 @@ def open_items(stored: StoredExperiment, *, limit: int | None = None) -> tuple[I
 
 def repeats_of(stored: StoredExperiment) -> int:
     """Judgements of each item by each judge: as many as were asked for, or as a recorded judge gave."""
-    rows = (row.repeat for column in stored.judges for row in column.rows)
-    return max([int(stored.experiment.config.get("repeats", 1)), 1 + max(rows, default=0)])
+    repeats = (repeat for column in stored.judges for repeat in values_of(column.rows, "repeat"))
+    return max([int(stored.experiment.config.get("repeats", 1)), 1 + max(repeats, default=0)])
 
 
 def measure(
@@ -544,7 +546,7 @@ class Evidence:
     pick: Recommendation | None  # whom to use; None without losses
     shapes: tuple[VerdictShape, ...]  # verdicts beside labels, over all items
     # the open items on which a judge and people part, then some on which all agree; never a test item
-    parted: tuple[PartedItem, ...]
+    parted: Callable[[], tuple[PartedItem, ...]]
     alike: tuple[tuple[str, ...], ...]  # every judge, those that gave the same verdicts on all items together
     prompts: Mapping[str, str] = field(default_factory=dict)  # what a prompt judge is sent, where known
     unread: Unread | None = None  # who has no verdict at all
@@ -604,7 +606,7 @@ def decide_on_judges(
         measured=measured,
         pick=pick,
         shapes=tuple(judge_shape(*of_judge) for of_judge in zip(tables, columns, strict=True)),
-        parted=parted_items(whole, columns, chosen_on),
+        parted=partial(parted_items, whole, columns, chosen_on),
         alike=same_raw_verdicts(columns),
         prompts=stored_prompts(stored),
         unread=unread_of(stored),
