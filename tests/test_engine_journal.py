@@ -327,3 +327,13 @@ def test_a_row_behind_a_damaged_line_is_read_in_a_long_journal(tmp_path: Path) -
         assert journal.latest[rows[2].key] == rows[2]
         journal.append(rows[1])
         assert journal.latest[rows[1].key] == rows[1] and list(journal.latest)[-1] == rows[1].key
+
+
+def test_rows_of_one_append_are_read_back_each_from_its_place(path: Path) -> None:
+    rows = [row("a"), row("b", kind="parse", reasoning="é" * 300), row("a", verdict=5.0), row("c")]
+    with LongJournal(path) as journal:
+        journal.append(*rows[:3])
+        journal.append(rows[3])
+        assert dict(journal.latest) == {one.key: one for one in rows}
+    with LongJournal(path) as journal:
+        assert dict(journal.latest) == {one.key: one for one in rows}

@@ -108,6 +108,15 @@ class LongJournal(Journal):
         """The last row of each key."""
         return {} if self.source is None else _RowsInFile(judgements_log(self.source))
 
+    def append(self, *judgements: Judgement) -> None:
+        """Add rows, all or none, as `Log.append`."""
+        rows = self.latest
+        if self._log is None or not isinstance(rows, _RowsInFile):
+            super().append(*judgements)
+        elif judgements:
+            for judgement, size in zip(judgements, self._log.append(*judgements), strict=True):
+                rows.add(judgement.key, size)
+
     def __exit__(self, *reason: object) -> None:
         super().__exit__(*reason)
         if isinstance(self.latest, _RowsInFile):
@@ -115,7 +124,7 @@ class LongJournal(Journal):
 
 
 class _RowsInFile(MutableMapping[Key, Judgement]):
-    """The last row of each key in a file that one process appends to; a row is set once it is written."""
+    """The last row of each key in a file that one process appends to."""
 
     def __init__(self, log: Log[Judgement]) -> None:
         self.log = log
@@ -128,9 +137,13 @@ class _RowsInFile(MutableMapping[Key, Judgement]):
             raise KeyError(key)
         return self.log.row_at(place)
 
-    def __setitem__(self, key: Key, row: Judgement) -> None:
+    def add(self, key: Key, size: int) -> None:
+        """Take in a row of so many bytes that was written behind all others."""
         self._places[_digest(key)] = self._end
-        self._end = self.log.size
+        self._end += size
+
+    def __setitem__(self, key: Key, row: Judgement) -> None:
+        raise TypeError("a row is appended to the journal")
 
     def __delitem__(self, key: Key) -> None:
         raise TypeError("a journal is append-only")

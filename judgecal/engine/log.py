@@ -228,8 +228,8 @@ class Log(Generic[T]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def append(self, *rows: T) -> None:
-        """Add rows, all or none; they are out of this process when the call returns.
+    def append(self, *rows: T) -> list[int]:
+        """Add rows, all or none, and return the bytes of each; they are out of this process by then.
 
         Raises:
             JudgecalError: the file was deleted or replaced since it was opened.
@@ -240,8 +240,8 @@ class Log(Generic[T]):
             raise ValueError(f"{self.path}: the journal is closed")
         if self._identity is not None:
             self._check_place()
-        data = b"".join([self._encode(row) + b"\n" for row in rows])
-        written = 0
+        lines = [self._encode(row) + b"\n" for row in rows]
+        data, written = b"".join(lines), 0
         try:
             while written < len(data):  # a disk that fills up takes a part before it says so
                 written += os.write(self._file, data[written:] if written else data)
@@ -255,6 +255,7 @@ class Log(Generic[T]):
                 message = f"the journal takes no more rows: {error.strerror}"
                 raise OSError(error.errno, message, str(self.path)) from error
             raise
+        return [*map(len, lines)]
 
     def _check_place(self) -> None:
         """Refuse to write on into a file that no name leads to: the row would be lost with it."""
