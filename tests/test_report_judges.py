@@ -214,7 +214,7 @@ def test_nothing_is_loaded(judgecal: Run, slug: str) -> None:
     ],
 )
 def test_escapes(text: str, html: str, markdown: str) -> None:
-    assert f"<td>{html}</td>" in index_page([Listed("s", "score", headline=text)], {})
+    assert f"<td>{html}</td>" in index_page([Listed("s", "score", headline=text)])
     assert escaped(text) == markdown
 
 

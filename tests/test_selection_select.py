@@ -470,7 +470,7 @@ def test_a_served_judge_is_called_on_test_and_for_its_noise(
     assert lock.model.model_id == completion("x")["model"]
     assert lock.model.settings == {"temperature": 0.0, "max_tokens": 100, "structured": "auto"}
     for file in (workspace_dir / "experiments").rglob("*"):
-        assert file.is_dir() or KEY not in file.read_text(encoding="utf-8")
+        assert file.is_dir() or KEY.encode() not in file.read_bytes()
 
 
 def test_the_cost_of_a_stored_reply_is_that_of_a_call(judgecal: Run, served: StubServer) -> None:
