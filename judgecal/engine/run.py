@@ -186,15 +186,6 @@ async def _work_off(
     pool = open_pool(total) if embedded and processes == 1 else None
     stated = (pool.width if pool else 1) if embedded else spec.max_concurrency
     limiter = Limiter(stated, total=total, processes=processes)
-    came: list[Judgement] = []  # in this turn of the loop: they are written together
-
-    def write() -> None:
-        rows = [*came]
-        came.clear()
-        try:
-            record(*rows)
-        except BaseException as failure:  # noqa: BLE001 - raised again in `Scheduler.run`
-            scheduler.fail(failure)
 
     def tick() -> None:
         """What is done twice a second, also while no reply comes."""
@@ -213,9 +204,7 @@ async def _work_off(
         )
         parsed = replies.parse(result.reply) if result.reply else ParsedReply(None, failure=result.failure)
         row = _row(call.key, call.judge, result, parsed)
-        if not came:
-            loop.call_soon(write)
-        came.append(row)
+        batch.add(row)
         if progress:
             progress.add(scored=row.verdict is not None, cost_usd=row.cost_usd)
         if row.error is None or row.error.kind != "transport":
@@ -229,8 +218,8 @@ async def _work_off(
                 f"{row.error.message!r}; we keep what was judged so far, and the same command resumes"
             )
 
-    loop = asyncio.get_running_loop()
     scheduler = Scheduler(calls, judge, limiter=limiter, tick=tick)
+    batch = _Batch(record, scheduler.fail)
     runner = CallRunner(
         spec,
         pool or transport,
@@ -243,11 +232,38 @@ async def _work_off(
     try:
         await scheduler.run()
     finally:
-        if came:
-            record(*came)
-        if pool:
-            await pool.close()
-        await transport.close()
+        try:
+            batch.record()
+        finally:
+            if pool:
+                await pool.close()
+            await transport.close()
+
+
+class _Batch:
+    """Judgements that came in one turn of the loop, which are recorded together."""
+
+    def __init__(self, record: Callable[..., None], fail: Callable[[BaseException], None]) -> None:
+        self._record, self._fail = record, fail
+        self._rows: list[Judgement] = []
+
+    def add(self, row: Judgement) -> None:
+        """Record a judgement when this turn of the loop ends."""
+        if not self._rows:
+            asyncio.get_running_loop().call_soon(self._end_of_turn)
+        self._rows.append(row)
+
+    def record(self) -> None:
+        """Record what came since the last time."""
+        rows, self._rows = self._rows, []
+        if rows:
+            self._record(*rows)
+
+    def _end_of_turn(self) -> None:
+        try:
+            self.record()
+        except BaseException as failure:  # noqa: BLE001 - raised again in `Scheduler.run`
+            self._fail(failure)
 
 
 _UNREAD = ParsedReply(None)

@@ -6,7 +6,7 @@ import io
 import json
 import operator
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, overload
 
@@ -35,7 +35,7 @@ _TYPES: Mapping[str, Any] = {
     "at": pl.String, "unit": pl.String, "order": pl.String, "chances": pl.String, "why_said": pl.String,
 }  # fmt: skip
 """A verdict is a number, or on a nominal scale a `word`; `chances` is JSON."""
-_USUAL = {field.name: field.default for field in fields(Judgement)}
+_USUAL = {field.name: field.default for field in fields(Judgement) if field.default is not MISSING}
 _ASIDE = ("word", "error_kind", "error_message", "chances")  # made of other fields
 _PLAIN = [name for name in _TYPES if name not in (*_ASIDE, "verdict")]
 _plain_values = operator.attrgetter(*_PLAIN)
@@ -140,9 +140,9 @@ def read_verdicts(path: Path) -> VerdictRows:
 
 def write_frame(path: Path, frame: pl.DataFrame, about: Mapping[str, Any]) -> None:
     """Write a frame as Parquet in one step, readable by its owner alone, as it holds users' texts."""
-    with replacing(path) as draft:
+    with replacing(path) as draft, draft.open("wb") as file:  # polars takes no name that is not UTF-8
         draft.chmod(PRIVATE)
-        frame.write_parquet(draft, metadata={_ABOUT: json.dumps({"schema": SCHEMA, **about})})
+        frame.write_parquet(file, metadata={_ABOUT: json.dumps({"schema": SCHEMA, **about})})
 
 
 def read_frame(path: Path) -> tuple[pl.DataFrame, dict[str, Any]]:
