@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -57,6 +58,7 @@ def _rate(gold: GoldSet, column: Verdicts, seed: int) -> TableRate:
     fields = (values_of(rows, name) for name in ("item_id", "verdict", "repeat"))
     said = {item_id: verdict for item_id, verdict, repeat in zip(*fields, strict=True) if not repeat}
 
+    @functools.cache
     def on_people(verdict: Any) -> float:
         if verdict is None or people.kind != "binary":
             return np.nan if verdict is None else onto(people, column.scale, float(verdict))

@@ -164,24 +164,33 @@ def damaged(path: Path, why: str) -> InputError:
 
 
 _TEXTS = ("item_id", "group", "question", "answer", "system")
-_RATING = pl.Struct({"rater": pl.String, "label": pl.Float64, "word": pl.String, "note": pl.String})
 
 
 def write_items(folder: Path, gold: GoldSet) -> None:
     """Keep the set of a labelled table: its card, and its items with their ratings as one Parquet file."""
-    ratings: dict[str, list[dict[str, Any]]] = {item.item_id: [] for item in gold.items}
-    for rating in gold.ratings:
-        label, word = (None, rating.label) if isinstance(rating.label, str) else (rating.label, None)
-        ratings[rating.item_id].append(
-            {"rater": rating.rater, "label": label, "word": word, "note": rating.note}
-        )
+    words = [isinstance(rating.label, str) for rating in gold.ratings]
+    labels = [None if word else rating.label for rating, word in zip(gold.ratings, words, strict=True)]
+    texts = [rating.label if word else None for rating, word in zip(gold.ratings, words, strict=True)]
+    given = pl.DataFrame(
+        {
+            "item_id": pl.Series([rating.item_id for rating in gold.ratings], dtype=pl.String),
+            "rater": pl.Series([rating.rater for rating in gold.ratings], dtype=pl.String),
+            "label": pl.Series(labels, dtype=pl.Float64),
+            "word": pl.Series(texts, dtype=pl.String),
+            "note": pl.Series([rating.note for rating in gold.ratings], dtype=pl.String),
+        }
+    )
+    by_item = given.group_by("item_id", maintain_order=True).agg(
+        pl.struct(*given.columns[1:]).alias("ratings")
+    )
     rows = [item_row(item) for item in gold.items]
     columns = {name: [row.pop(name, None) for row in rows] for name in _TEXTS}
     columns["more"] = [json.dumps(row) if row else None for row in rows]
     frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
-    given = pl.Series("ratings", list(ratings.values()), dtype=pl.List(_RATING))
+    rated = frame.join(by_item, on="item_id", how="left", maintain_order="left")
+    rated = rated.with_columns(pl.col("ratings").fill_null([]))
     write_text(folder / CARD, card_text(gold.card))
-    write_frame(folder / ITEMS, frame.with_columns(given), {"sha256": gold.sha256})
+    write_frame(folder / ITEMS, rated, {"sha256": gold.sha256})
 
 
 def read_set(folder: Path) -> GoldSet:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -48,13 +50,14 @@ def judge_slices(table: AgreementTable, judge: Verdicts) -> SliceTable | None:
     cut, graded = Cut(table.gold.scale, scale), table.gold.scale.graded
     span = cut.common.span if graded else 1.0
 
+    @functools.cache
     def error(label: Label, verdict: Label) -> float:
         return span * cut.distance(label, verdict) if graded else float(cut.error(label, verdict) is not None)
 
-    errors = [
-        float(np.mean([error(label, verdict) for verdict in row if verdict is not None] or [np.nan]))
-        for label, row in zip(table.labels, as_lists(verdicts), strict=True)
-    ]
+    errors = []
+    for label, row in zip(table.labels, as_lists(verdicts), strict=True):
+        given = [error(label, verdict) for verdict in row if verdict is not None]
+        errors.append(sum(given) / len(given) if given else math.nan)
     places: dict[tuple[str, str], list[int]] = {}
     for place, found in enumerate(traits_of(table.items)):
         for trait in found:

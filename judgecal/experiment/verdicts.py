@@ -185,11 +185,12 @@ def _confusion(labels: Labels, verdicts: Matrix, cut: Cut) -> Confusion | None:
     """At the pass mark where there is one; of words and of a few whole grades as they are."""
     if not cut.classed:
         return None
-    counts = Counter(
-        (cut.class_of(label, people=True), None if verdict is None else cut.class_of(verdict))
-        for label, row in zip(labels, as_lists(verdicts), strict=True)
-        for verdict in row
+    given = Counter(
+        (label, verdict) for label, row in zip(labels, as_lists(verdicts), strict=True) for verdict in row
     )
+    counts = Counter[tuple[str, str | None]]()
+    for (label, verdict), n in given.items():
+        counts[cut.class_of(label, people=True), None if verdict is None else cut.class_of(verdict)] += n
     classes = ["fail", "pass"]
     if cut.mark is None:
         names = {word for pair in counts for word in pair if word is not None}

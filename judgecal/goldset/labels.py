@@ -377,7 +377,8 @@ def verdict_scale(people: Scale, cells: Iterable[str]) -> Scale:
     between = [Scale("points", people.low, people.high)] if people.kind == "ordinal" else []
     forms = (whole, *between, Scale.parse("binary"), Scale.parse("percentage"))
     scale, fraction = max(forms, key=readable), Scale.parse("fraction")  # of equals the first
-    shares = [read_verdict(fraction, cell)[0] for cell in written.elements()]
+    read_as_share = {cell: read_verdict(fraction, cell)[0] for cell in written}
+    shares = [read_as_share[cell] for cell in written.elements()]
     if not shares or None in shares:
         verdicts = [read_verdict(scale, cell)[0] for cell in written.elements()]
         numbers = [verdict for verdict in verdicts if isinstance(verdict, float)]
