@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import get_args
 
 from judgecal.engine.log import FieldTypes, Log, as_line, from_line
-from judgecal.records import RETRIED_ON_RESUME, ErrorKind, Failure, Judgement, Key
+from judgecal.records import RETRIED_ON_RESUME, ErrorKind, Failure, Judgement, Key, old_objects_left_alone
 
 _DIGEST_BYTES = 12  # of a million keys, two share one digest with a probability of 6e-18
 _SHARED = (
@@ -67,7 +67,10 @@ class Journal:
     @cached_property
     def latest(self) -> MutableMapping[Key, Judgement]:
         """The last row of each key."""
-        return {} if self.source is None else {row.key: row for row in read_journal(self.source)}
+        if self.source is None:
+            return {}
+        with old_objects_left_alone():
+            return {row.key: row for row in read_journal(self.source)}
 
     def __enter__(self) -> Journal:
         return self
@@ -182,9 +185,6 @@ def row_of(line: bytes) -> Judgement:
     error = values.get("error")
     if error is not None:
         values["error"] = Failure(error["kind"], error["message"])
-    for name in ("item_id", "item_sha", "judge", "judge_fingerprint"):
-        if type(values[name]) is not str:
-            raise TypeError("item_id, item_sha, judge and judge_fingerprint must be texts")
     for name in _SHARED:
         if type(values.get(name)) is str:
             values[name] = sys.intern(values[name])

@@ -9,12 +9,11 @@ import asyncio
 import contextlib
 import contextvars
 import functools
-import gc
 import math
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sized
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sized
 from dataclasses import replace
 from typing import Any, TextIO
 
@@ -28,7 +27,7 @@ from judgecal.engine.transport import Transport, open_transport
 from judgecal.engine.transport.embedded import open_pool
 from judgecal.errors import ERASE_LINE, JudgecalError, visible
 from judgecal.models import ModelSpec
-from judgecal.records import Failure, Judgement, Key
+from judgecal.records import Failure, Judgement, Key, old_objects_left_alone
 
 _LOST_IN_A_ROW = 64  # calls, retries and all, without a connection: the server is not there
 _LOST_FROM_THE_FIRST = 8  # ... where they are the whole run; fewer may be items that end the connection
@@ -161,7 +160,7 @@ def run_calls(
             processes=processes,
         )
 
-    with _old_objects_left_alone():
+    with old_objects_left_alone():
         run_to_end(work_off)
 
 
@@ -366,26 +365,6 @@ def take_verdicts(
             run_to_end(functools.partial(await_all, decision, given, start))
             return
         done(decision, given, start)
-
-
-@contextlib.contextmanager
-def _old_objects_left_alone() -> Iterator[None]:
-    """Keep what is in memory by now out of garbage collection while a run goes on.
-
-    A full collection walks every module that is loaded, some 50 ms in which no reply is taken and no call
-    sent; and the young are collected seldom, for most of what a call makes goes by itself.
-    """
-    if gc.get_freeze_count():  # the caller does so already; thawing would undo it
-        yield
-        return
-    threshold = gc.get_threshold()
-    gc.freeze()
-    gc.set_threshold(5 * threshold[0], *threshold[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*threshold)
-        gc.unfreeze()
 
 
 def run_to_end(make: Callable[[], Coroutine[Any, Any, None]]) -> None:

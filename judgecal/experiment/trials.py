@@ -43,7 +43,7 @@ from judgecal.judges import (
     units_of,
 )
 from judgecal.models import ModelSpec
-from judgecal.records import Item, Judgement, Key
+from judgecal.records import Item, Judgement, Key, old_objects_left_alone
 
 MOST_REPEATS = 1000
 """Judgements of one item by one judge in a run; the noise of a judge with itself is known long before."""
@@ -197,8 +197,9 @@ def run_trials(
     for judge in judges:
         judge.check_items(items)
     trials = [Due(judge, items, journal, options) for judge in judges]
-    judge_to_journal(trials, budget=budget, label=label, in_turn=True)
-    return tuple(row for trial in trials for row in trial.judgements())
+    with old_objects_left_alone():
+        judge_to_journal(trials, budget=budget, label=label, in_turn=True)
+        return tuple(row for trial in trials for row in trial.judgements())
 
 
 def judge_to_journal(

@@ -65,7 +65,7 @@ class GoldSet:
     """A set of items with what people said of them; items, ratings and documents in file order.
 
     `sha256` is of the content: card, items, ratings and documents, line ends aside. `lines`: the line of each
-    row, by the file and the row's ids; empty for a set that was never in a file.
+    row of each file, in file order; empty for a set that was never in a file.
     """
 
     name: str
@@ -75,7 +75,7 @@ class GoldSet:
     ratings: tuple[Rating, ...]
     documents: tuple[GoldDocument, ...]
     sha256: str
-    lines: Mapping[tuple[str, ...], int] = field(default_factory=dict, repr=False, compare=False)
+    lines: Mapping[str, Sequence[int]] = field(default_factory=dict, repr=False, compare=False)
     read_frame: ClassVar[Callable[..., GoldSet]]  # set by imports.py, which lies above
 
     @classmethod
@@ -273,20 +273,31 @@ class GoldSet:
             return rows
         places: dict[str, None] = {}
         for row in rows:
-            if isinstance(row, Rating):
-                file, line = RATINGS, self.lines.get((RATINGS, row.item_id, row.rater))
-            elif isinstance(row, Item):
-                file, line = ITEMS, self.lines.get((ITEMS, row.item_id))
-            else:
-                file, line = DOCUMENTS, self.lines.get((DOCUMENTS, row.document_id))
+            file, ids = _row_name(row)
+            line = self._places.get((file, *ids))
             unknown = row.item_id if isinstance(row, Item) else file
             places[unknown if line is None else f"{file}:{line}"] = None
         return listed(list(places))
+
+    @cached_property
+    def _places(self) -> dict[tuple[str, ...], int]:
+        """The line of each row by its file and ids, for messages alone: it is larger than the rows."""
+        rows: tuple[Item | Rating | GoldDocument, ...] = (*self.items, *self.ratings, *self.documents)
+        lines = (line for file in (ITEMS, RATINGS, DOCUMENTS) for line in self.lines.get(file, ()))
+        names = (_row_name(row) for row in rows)
+        return {(file, *ids): line for (file, ids), line in zip(names, lines, strict=False)}
 
     @staticmethod
     def n_groups(items: Iterable[Item]) -> int:
         """How many questions the items belong to."""
         return len({item.group for item in items})
+
+
+def _row_name(row: Item | Rating | GoldDocument) -> tuple[str, tuple[str, ...]]:
+    """The file that a row stands in, and its ids."""
+    if isinstance(row, Rating):
+        return RATINGS, (row.item_id, row.rater)
+    return (ITEMS, (row.item_id,)) if isinstance(row, Item) else (DOCUMENTS, (row.document_id,))
 
 
 @dataclass(frozen=True, slots=True)

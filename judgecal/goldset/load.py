@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+import sys
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +16,9 @@ from judgecal.errors import InputError, working
 from judgecal.goldset.card import try_card
 from judgecal.goldset.gold_set import CARD, DOCUMENTS, ITEMS, RATINGS, GoldDocument, GoldSet
 from judgecal.goldset.labels import unexplained
-from judgecal.records import CANNOT_TELL, Context, Item, Pair, Rating, Turn
+from judgecal.records import CANNOT_TELL, Context, Item, Pair, Rating, Turn, old_objects_left_alone
 from judgecal.scale import Scale
 from judgecal.tables import decode, json_lines, read_bytes
-from judgecal.tables.json_files import JsonLines
 from judgecal.workspace import Workspace, find_workspace, is_gold_set, shown
 
 _ITEM_KEYS = frozenset({
@@ -44,6 +45,8 @@ _NAMES = frozenset(
         "rater",
     }
 )
+_NO_FIELDS: Mapping[str, Any] = {}
+"""Of items without fields and rules of their own: one object for a hundred thousand of them."""
 _HUGE = 1e300  # JSON allows whole numbers that no float can hold
 _HALF = re.compile("[\ud800-\udfff]")
 _FORMS: Mapping[str, Any] = {
@@ -146,7 +149,7 @@ def read_item(values: Mapping[str, Any], where: str, problems: list[str]) -> Ite
     is a pair.
     """
     row = _Row(values, where, _ITEM_KEYS, problems)
-    fields, item_id = row.optional("fields", "an object of texts") or {}, row.required("item_id")
+    fields, item_id = row.optional("fields", "an object of texts") or _NO_FIELDS, row.required("item_id")
     question = (row.optional("question") or "") if fields else row.required("question")
     group = row.optional("group") or question or item_id
     pair = read_pair(row)
@@ -176,13 +179,13 @@ def read_item(values: Mapping[str, Any], where: str, problems: list[str]) -> Ite
             turns.append(Turn(inner.required("role"), inner.required("content", may_be_empty=True)))
         else:
             problems.append(f"{there} must be an object {{role, content}}, found {_quoted(part)}")
-    expect, chance = row.optional("expect", "an object") or {}, row.number("inclusion_probability")
+    expect, chance = row.optional("expect", "an object") or _NO_FIELDS, row.number("inclusion_probability")
     if chance is not None and not 0.0 < chance <= 1.0:
         row.fail(f"inclusion_probability must be above 0 and at most 1, found {chance:g}")
         chance = None
     return Item(
-        item_id, group, question, answer, references, system, documents, tuple(contexts), tags, tuple(turns),
-        fields, expect, chance, pair,
+        sys.intern(item_id), group, question, answer, references, system, documents, tuple(contexts), tags,
+        tuple(turns), fields, expect, chance, pair,
     )  # fmt: skip
 
 
@@ -198,9 +201,9 @@ def read_items(path: Path) -> tuple[Item, ...]:
     """The items of a file in the format of items.jsonl; InputError lists every problem with its line."""
     where = shown(path)
     text, problems = decode(read_bytes(path), where)
-    lines = json_lines(text, where)
-    problems.extend(lines.problems)
-    items = tuple(read_item(row, f"{where}:{line}", problems) for line, row in lines.rows)
+    items = tuple(
+        read_item(row, f"{where}:{line}", problems) for line, row in json_lines(text, where, problems)
+    )
     if problems:
         raise InputError(problems)
     return items
@@ -237,7 +240,7 @@ def read_rating(
         except (ValueError, OverflowError) as error:
             row.fail(f"label outside the scale {scale}: {error}")
             return None
-    return Rating(item_id, rater, read, note, reason, left)
+    return Rating(sys.intern(item_id), sys.intern(rater), read, note, reason, left)
 
 
 def load_gold(
@@ -264,8 +267,9 @@ def load_gold(
             f"{shown(folder / CARD)}: the name is {card.name!r} and the folder {name!r}: make them the "
             "same, or a report would look for another set"
         )
-    items, ids = _load_items(folder / ITEMS, problems)
-    with working(f"Reading {len(items):,} items"):
+    with old_objects_left_alone():
+        items, ids = _load_items(folder / ITEMS, problems)
+    with old_objects_left_alone(), working(f"Reading {len(items):,} items"):
         ratings = _load_ratings(folder / RATINGS, card.scale if card else None, ids, problems)
         documents = _load_documents(folder, items, problems)
     given = [rating.label for rating in ratings.values() if rating.label is not None]
@@ -277,9 +281,7 @@ def load_gold(
     if card.scale.kind == "nominal" and not card.scale.categories:  # then it has those of its ratings
         words = tuple(sorted({*map(str, given), *card.anchors}))
         card = replace(card, scale=replace(card.scale, categories=words))
-    lines: dict[tuple[str, ...], int] = {(ITEMS, item.item_id): line for line, item in items.items()}
-    lines |= {(RATINGS, rating.item_id, rating.rater): line for line, rating in ratings.items()}
-    lines |= {(DOCUMENTS, document.document_id): line for line, document in documents.items()}
+    lines = {ITEMS: array("q", items), RATINGS: array("q", ratings), DOCUMENTS: array("q", documents)}
     return GoldSet(
         card.name, folder, card, tuple(items.values()), tuple(ratings.values()), tuple(documents.values()),
         content_sha(folder), lines,
@@ -295,41 +297,40 @@ def unchanged_gold(name: str, sha256: str, *, workspace: Workspace) -> GoldSet |
     return gold if gold.sha256 == sha256 else None
 
 
-def _read_lines(path: Path, problems: list[str]) -> JsonLines:
-    """The rows of one file; none where nothing can be said of them."""
+def _read_lines(
+    path: Path, problems: list[str], lost: list[str | None]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The rows of one file, each with its line; none where nothing can be said of them."""
     try:
         text, wrong = decode(read_bytes(path), shown(path))
     except InputError as error:
         text, wrong = "", list(error.problems)
+    problems.extend(wrong)
     if wrong and not text:
-        problems.extend(wrong)
-        return JsonLines([], wrong, set())
-    lines = json_lines(text, shown(path))
-    problems.extend([*wrong, *lines.problems])
-    return lines
+        lost.append(None)
+    return json_lines(text, shown(path), problems, lost)
 
 
 def _load_items(path: Path, problems: list[str]) -> tuple[dict[int, Item], set[str] | None]:
     """The items by line, and the ids that others may refer to; None where not all of these are known."""
-    lines, where = _read_lines(path, problems), shown(path)
-    if not lines.rows and not lines.problems:
-        problems.append(f"{where}:1: the set is empty: a gold set needs at least one item")
-    items: dict[int, Item] = {}
-    seen: dict[str, int] = {}
-    for line, row in lines.rows:
+    where, items, seen, lost = shown(path), dict[int, Item](), dict[str, int](), list[str | None]()
+    for line, row in _read_lines(path, problems, lost):
         items[line] = item = read_item(row, f"{where}:{line}", problems)
         if (first := seen.setdefault(item.item_id, line)) != line and item.item_id:
             problems.append(
                 f"{where}:{line}: item_id {item.item_id!r} is in line {first} already: ids must differ"
             )
-    return items, {*seen, *lines.lost_ids} if len(lines.problems) <= len(lines.lost_ids) else None
+    if not items and not lost:
+        problems.append(f"{where}:1: the set is empty: a gold set needs at least one item")
+    lost_ids = {item_id for item_id in lost if item_id is not None}
+    return items, None if None in lost else {*seen, *lost_ids}
 
 
 def _load_ratings(
     path: Path, scale: Scale | None, ids: set[str] | None, problems: list[str]
 ) -> dict[int, Rating]:
     where, ratings, seen = shown(path), dict[int, Rating](), dict[tuple[str, str], int]()
-    for line, row in _read_lines(path, problems).rows:
+    for line, row in _read_lines(path, problems, []):
         item_id, rater = row.get("item_id"), row.get("rater")
         rating = read_rating(row, f"{where}:{line}", scale=scale, problems=problems)
         if not isinstance(item_id, str) or not isinstance(rater, str):
@@ -349,16 +350,16 @@ def _load_ratings(
 def _load_documents(folder: Path, items: Mapping[int, Item], problems: list[str]) -> dict[int, GoldDocument]:
     if not (folder / DOCUMENTS).exists():
         return {}
-    lines, where = _read_lines(folder / DOCUMENTS, problems), shown(folder / DOCUMENTS)
+    where, lost = shown(folder / DOCUMENTS), list[str | None]()
     documents: dict[int, GoldDocument] = {}
     seen: dict[str, int] = {}
-    for line, values in lines.rows:
+    for line, values in _read_lines(folder / DOCUMENTS, problems, lost):
         row = _Row(values, f"{where}:{line}", _DOCUMENT_KEYS, problems)
         name, title = row.required("document_id"), row.optional("title")
         documents[line] = GoldDocument(name, title, row.required("text", may_be_empty=True))
         if (first := seen.setdefault(name, line)) != line and name:
             row.fail(f"document_id {name!r} is in line {first} already: ids must differ")
-    if not lines.problems:
+    if not lost:
         problems.extend(
             f"{shown(folder / ITEMS)}:{line}: reference document {name!r} is not in {DOCUMENTS}: fix the id "
             "or add the document"

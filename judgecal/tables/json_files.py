@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from judgecal.errors import InputError, refuse
 from judgecal.tables.formats import Format, Output, Write
@@ -20,34 +20,34 @@ _ITEM_ID = re.compile(r'"item_id"\s*:\s*("(?:[^"\\]|\\.)*")')
 _SHOWN_KEYS = 8
 
 
-class JsonLines(NamedTuple):
-    """What a text of JSON lines holds: the objects that could be read, by line from 1, and the problems of
-    the others.
+def json_lines(
+    text: str, where: str, problems: list[str], lost: list[str | None] | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Read one JSON object a line, each with its line from 1; blank lines are passed over, NaN is refused.
+    Only a line feed ends a line: U+2028 is text.
 
-    `lost_ids`: the item ids that can still be told in unreadable lines, so that no second message blames the
-    rows which refer to them.
+    Args:
+        problems: takes in what is wrong with the lines that cannot be read, as they are passed.
+        lost: takes in the item id of each of them, None where it cannot be told, so that no second message
+            blames the rows which refer to it.
     """
-
-    rows: list[tuple[int, dict[str, Any]]]
-    problems: list[str]
-    lost_ids: set[str]
-
-
-def json_lines(text: str, where: str) -> JsonLines:
-    """Read one JSON object a line; blank lines are passed over, NaN is refused. Only a line feed ends a line:
-    U+2028 is text.
-    """
-    lines = JsonLines([], [], set())
-    for number, source in enumerate(text.split("\n"), start=1):
+    start = number = 0
+    while start < len(text):  # and no list of all lines, which are as many bytes again
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        source, start, number = text[start:end], end + 1, number + 1
         if source.strip():
             try:
-                lines.rows.append((number, _object(source, _STRICT)))
+                value = _object(source, _STRICT)
             except ValueError as error:
-                lines.problems.append(f"{where}:{number}: {error}")
-                match = _ITEM_ID.search(source)
-                with contextlib.suppress(ValueError):  # where the id itself is what is broken
-                    lines.lost_ids.update([json.loads(match[1])] if match else [])
-    return lines
+                problems.append(f"{where}:{number}: {error}")
+                if lost is not None:
+                    match = _ITEM_ID.search(source)
+                    lost.append(None)
+                    with contextlib.suppress(ValueError):  # where the id itself is what is broken
+                        lost[-1] = json.loads(match[1]) if match else None
+                continue
+            yield number, value
 
 
 def _object(source: str, decoder: json.JSONDecoder) -> dict[str, Any]:

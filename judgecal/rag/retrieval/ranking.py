@@ -48,10 +48,8 @@ def read_run(path: Path) -> Run:
     ranked: dict[str, list[str]] = {}
     scores: dict[str, list[float]] = {}
     if path.suffix.lower() in (".jsonl", ".ndjson"):
-        text, wrong = decode(data, where)
-        lines = json_lines(text, where)
-        problems += [*wrong, *lines.problems]
-        for line, row in lines.rows:
+        text, problems = decode(data, where)
+        for line, row in json_lines(text, where, problems):
             name, ids = row.get("question_id"), row.get("ranked")
             fit = isinstance(ids, list) and all(type(value) in (str, int) for value in ids)
             if not isinstance(name, str | int) or not isinstance(ids, list) or not fit:
