@@ -20,7 +20,7 @@ import typer
 
 from judgecal.cli.options import State
 from judgecal.cli.output import Decided, forget_experiment, internal_error, print_text, what_is_kept
-from judgecal.cli.parser import CommandGroup, complete_line, completion_wanted
+from judgecal.cli.parser import CommandGroup
 from judgecal.cli.streams import claim_descriptors, safe_streams
 from judgecal.errors import InputError, JudgecalError, notice
 from judgecal.workspace import shown
@@ -34,6 +34,7 @@ _GARBAGE = (100_000, 20, 20)
 app = typer.Typer(
     help="Calibrate an LLM judge against people before you trust its numbers.",
     no_args_is_help=True,
+    add_completion=False,
     rich_markup_mode=None,
     cls=CommandGroup,
     pretty_exceptions_enable=False,
@@ -76,8 +77,6 @@ def main() -> None:
 
 def run(argv: Sequence[str]) -> int:
     """Run one command line and give its exit code; what goes wrong is one message on stderr."""
-    if completion_wanted(argv):
-        return complete_line(lambda: app(args=argv, prog_name="judgecal"))
     forget_experiment()
     with safe_streams() as (stdout, _):
         code, decided = _run(argv)

@@ -11,11 +11,9 @@ import dataclasses
 import difflib
 import functools
 import inspect
-import io
-import os
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, get_args, get_type_hints
@@ -24,10 +22,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.models import OptionInfo, ParameterInfo
 
-from judgecal.cli.output import print_text
 from judgecal.cli.streams import at_work, uncoloured
 from judgecal.commands import COMMANDS, GROUPS, TABLE, Command, load
-from judgecal.errors import UNSEEN, InputError, refuse
+from judgecal.errors import InputError, refuse
 from judgecal.workspace import find_workspace, no_such_file, no_such_lock
 
 _WIDTH = 72  # of an example's line
@@ -250,23 +247,18 @@ def _meant(name: str, value: str, options: Sequence[Any], path: str) -> str:
             if "--col" in longest
             else f"name columns where a table is read: {_IMPORT} {column}"
         )
-    if stated := _stating(longest, word):
-        return f"write {stated}"
     spelt = {option.lstrip("-"): option for option in longest}
     if near := difflib.get_close_matches(name.lstrip("-"), spelt, n=1, cutoff=_NEAR):
         return f"write {spelt[near[0]]}"
-    elsewhere = [f"type judgecal {command.name}" for command in COMMANDS.values() if command.word == word]
-    for command in COMMANDS:
-        theirs = {option: param for param in loaded(command).params for option in param.opts}
-        if name in theirs or _stating(theirs, word):
-            elsewhere.append(f"judgecal {command} has {_stating(theirs, word) or name}")
-    return elsewhere[0] if len(elsewhere) == 1 else f"{f'judgecal {path}'.strip()} --help lists its options"
-
-
-def _stating(options: Mapping[str, Any], word: str) -> str:
-    """The option that takes a word as one of its values, with the word; empty where none does."""
-    stating = (name for name, param in options.items() if word in (param.metavar or "").split("|"))
-    return next((f"{name} {word}" for name in stating), "")
+    stating = (option for option, param in longest.items() if word in (param.metavar or "").split("|"))
+    if option := next(stating, None):
+        return f"write {option} {word}"
+    elsewhere = [
+        command for command in COMMANDS if any(name in param.opts for param in loaded(command).params)
+    ]
+    if len(elsewhere) == 1:
+        return f"judgecal {elsewhere[0]} has {name}"
+    return f"{f'judgecal {path}'.strip()} --help lists its options"
 
 
 def _part(word: str) -> str | None:
@@ -280,51 +272,11 @@ def _part(word: str) -> str | None:
 
 
 def unknown_command(group: str, word: str) -> InputError:
-    """The error for a command that does not exist, with the one to type.
-
-    It is, in this order, a command of the group whose help speaks of the word or that has an option of its
-    name; any command of that name; any other whose help speaks of it; and the one that is spelt most like it.
+    """The error for a command that does not exist, with the one to type: the same word in another group, or
+    the command that is spelt most like it.
     """
     typed = f"{group} {word}".strip()
-    of_group = [name for name, command in COMMANDS.items() if group and command.group == group]
-    named = [name for name, command in COMMANDS.items() if command.word == word]
-    near = difflib.get_close_matches(typed, COMMANDS, n=1, cutoff=_NEAR)
-    options = [
-        f"{name} --{word}" for name in of_group if any(f"--{word}" in p.opts for p in loaded(name).params)
-    ]
-    meant = [*_speaking(of_group, word), *options, *named, *_speaking(COMMANDS, word), *near]
+    meant = [name for name, command in COMMANDS.items() if command.word == word]
+    meant += difflib.get_close_matches(typed, COMMANDS, n=1, cutoff=0.7)
     hint = f"type judgecal {meant[0]}" if meant else "judgecal --help lists all"
     return InputError(f"there is no command judgecal {typed}: {hint}")
-
-
-def _speaking(names: Iterable[str], word: str) -> list[str]:
-    """The commands whose help has the word, those first that have it in their line."""
-    pattern = re.compile(rf"(?<![\w-]){re.escape(word)}", re.IGNORECASE)
-    texts = {name: (COMMANDS[name].line, load(COMMANDS[name].function).__doc__) for name in names}
-    return [name for place in (0, 1) for name, text in texts.items() if pattern.search(text[place])]
-
-
-_ASKED = "_JUDGECAL_COMPLETE"  # the variable in which a shell says which of them it is
-_SWITCHES = ("--install-completion", "--show-completion")
-
-
-def completion_wanted(argv: Sequence[str]) -> bool:
-    """Whether a shell asks for the end of a line, or somebody for the script that makes it ask."""
-    return _ASKED in os.environ or (len(argv) > 0 and argv[0] in _SWITCHES)
-
-
-def complete_line(run: Callable[[], object]) -> int:
-    """Answer; gives the exit code that the shell's script expects.
-
-    Args:
-        run: the program on its arguments; typer answers in it, and ends it.
-    """
-    answer, code = io.StringIO(), 0
-    with contextlib.redirect_stdout(answer):
-        try:
-            run()
-        except SystemExit as stop:
-            code = stop.code if isinstance(stop.code, int) else 0
-    for line in answer.getvalue().splitlines():
-        print_text(UNSEEN.sub("", line))
-    return code
