@@ -57,7 +57,7 @@ def test_what_may_be_either_is_refused(judgecal: Run, workspace_dir: Path, cells
     assert list(load_gold(workspace_dir / "gold" / "p").labels.values()) == ["A", "B"]
 
 
-@pytest.mark.parametrize(("a", "b"), [("response_A", "response_B"), ("output_1", "output_2"), ("answer_left", "answer_right")])  # fmt: skip
+@pytest.mark.parametrize(("a", "b"), [("response_a", "response_b"), ("answer_a", "response_b")])
 def test_usual_names_make_pairs(judgecal: Run, workspace_dir: Path, a: str, b: str) -> None:
     file = table(workspace_dir / "t.csv", rows("1", "2", "2", a=a, b=b))
     typed = ("gold", "import", file, "--as", "p", "--label", "label")
@@ -68,10 +68,9 @@ def test_usual_names_make_pairs(judgecal: Run, workspace_dir: Path, a: str, b: s
     assert list(gold.labels.values()) == ["A", "B", "B"] and gold.scale.categories == ("A", "B")
 
 
-def test_an_answer_goes_before_and_three_are_no_pair() -> None:
+def test_an_answer_goes_before_a_pair() -> None:
     header = ("question", "answer", "answer_a", "answer_b", "model_a", "model_b")
     assert not Columns(usual=True).resolved(header).pairs
-    assert not Columns(usual=True).resolved(("answer_1", "answer_2", "answer_3")).pairs
     given = Columns(usual=True, answer_a="x", answer_b="y").resolved((*header, "x", "y"))
     assert given == Columns("question", answer_a="x", answer_b="y", system_a="model_a", system_b="model_b")
     assert Columns("q", answer_a="x").problems() and Columns("q", "z", answer_a="x", answer_b="y").problems()

@@ -44,22 +44,13 @@ def test_rows_know_the_line_where_they_begin(tmp_path: Path) -> None:
     assert table.at(table.rows[1]).endswith("t.csv:6")
 
 
-def test_two_columns_of_one_name_are_one_where_no_row_tells_them_apart(tmp_path: Path) -> None:
-    """pandas writes an index that is a column too as both."""
-    table = read_table(write(tmp_path, "id,q,id\na,why?,a\nb,who?,b\n"))
-    assert (table.columns, rows_of(table)[1]) == (("id", "q"), (3, {"id": "b", "q": "who?"}))
-    assert table.notes == (f"{tmp_path / 't.csv'}:1: read once, as both columns are the same: id",)
-    apart = write(tmp_path, "id,q,id\na,why?,a\nb,who?,c\n")
-    assert problems_of(apart) == (f"{apart}:1: 2 columns are named 'id': rename all but one",)
-
-
 def test_how_a_file_was_read_stands_in_the_notes(tmp_path: Path) -> None:
     table = read_table(write(tmp_path, ";;\nq;a\xa0;l\xa0(0-5)\nWie groß?;3 €;3,5\n".encode("cp1252")))
     assert rows_of(table) == [(3, {"q": "Wie groß?", "a": "3 €", "l (0-5)": "3,5"})]
     assert [note.split("t.csv")[1] for note in table.notes] == [
         ": a semicolon separates the cells",
         ": read as Windows-1252, since it is not UTF-8: it says 'Wie groß?;3 €;3,5'; "
-        "if that is garbled, save it as UTF-8, or give gold import --encoding",
+        "if that is garbled, save it as UTF-8, or give --encoding",
     ]
     late = "q,a\n" + "x,y\n" * 50_000 + "x,café\n"
     assert read_table(write(tmp_path, late.encode("cp1252"))).rows[-1].cells["a"] == "café"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from judgecal.cli.options import (
     workspace_of,
 )
 from judgecal.cli.output import print_result
-from judgecal.errors import InputError, listed, refuse
+from judgecal.errors import InputError
 from judgecal.wings import wing
 
 if TYPE_CHECKING:
@@ -104,36 +103,6 @@ class ImportArguments(ColumnArguments):
 
         named = {"labels": tuple(self.label or ()), "verdicts": tuple(self.verdict or ()), **more}
         return super().columns(workspace, takes=OF_IMPORTS, **named)
-
-    def require(self, files: Sequence[str], workspace: Workspace) -> None:
-        """Refuse several files, and what a table cannot be read without."""
-        from judgecal.tables.formats import open_table
-        from judgecal.tables.text import no_files
-
-        refuse(no_files(Path(file) for file in files if not file.startswith("hf:")))
-        known = self.columns(workspace)
-        if not (known.question and known.answer):
-            header = open_table(files[0], self.encoding).columns
-            known = known.resolved(header, Path(files[0]))
-        missing = [
-            f"--col {part}=COLUMN"
-            for part, there in (
-                ("question", known.question or known.fields or self.verdict),
-                (
-                    "answer",
-                    known.answer or self.verdict or known.pairs or (known.fields and not known.question),
-                ),
-            )
-            if not there
-        ]
-        others = "(or --sheet, for a filled sheet; or --from TOOL, for an export of another tool)"
-        needs = f"gold import needs {', '.join(missing)} {others}{_columns(files[0], self)}"
-        problems = [needs] if missing else []
-        if len(files) > 1:
-            problems.append(
-                f"gold import reads one table, found {len(files)}: only --sheet and --from take several"
-            )
-        refuse(problems)
 
     def refuse_columns(self, *, tool: str | None, force: bool) -> None:
         """Refuse (InputError) options of tables: a sheet's columns are known."""
@@ -232,7 +201,8 @@ def _imported(
     if table.of_rules(files):
         of_rules: Imported = wing("import rules")(files, answers=table.answers, **into)
         return of_rules
-    table.require(files, workspace)
+    if len(files) > 1:
+        raise InputError(f"gold import reads one table, found {len(files)}: --sheet and --from take several")
     return import_gold(
         files[0],
         columns=table.columns(workspace),
@@ -244,18 +214,3 @@ def _imported(
         labels_by=table.labels_by,
         **into,
     )
-
-
-def _columns(file: str, table: ImportArguments) -> str:
-    """What the columns of a table are called; empty where it cannot be read, which another message says."""
-    header = () if file.startswith("hf:") else _header(file, table)
-    return f"; the columns of {file} are {listed(header, 12)}" if header else ""
-
-
-def _header(file: str, table: ImportArguments) -> tuple[str, ...]:
-    """The columns of a table; none where it cannot be read, which another message says."""
-    from judgecal.tables.formats import open_table
-
-    with contextlib.suppress(InputError):
-        return open_table(file, table.encoding).columns
-    return ()

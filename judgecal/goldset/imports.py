@@ -202,7 +202,9 @@ def _read(file: str | Path | Table, columns: Columns, name: str, encoding: str |
     if table is None:
         raise InputError([*([] if columns.usual else columns.problems()), *problems])
     columns = columns.resolved(table.columns, None if isinstance(file, Table) else Path(file))
-    refuse([*columns.problems(), *table.missing(*columns.names)])
+    if odd := columns.problems():
+        raise InputError([*odd, f"the columns of {table.where} are {listed(table.columns, 12)}"])
+    table.require(*columns.names)
     return TableItems(table, columns, name)
 
 

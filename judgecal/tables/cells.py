@@ -19,9 +19,7 @@ _FORMULA = frozenset("=+-@\t\r\n＝＋－＠")
 _NUMBER_LIKE = re.compile(
     r"[\d\s.,:;/\\+\-−–%$€£¥()'°]*(?:e[+-]?\d+)?[\d\s.,:;/\\+\-−–%$€£¥()'°]*", re.IGNORECASE
 )
-_CALL = re.compile(r"\w\s*\(")
-_FORMULA_INSIDE = re.compile(r"[\s\-－]*[=+@＝＋＠\"(]")
-_COMPUTED = re.compile(r"[\s\d.,+*/^%&()\-－]*")
+_LIST_POINT = re.compile(r"[-－]+(?:$|[ \u00a0\n]+[^\W\d_][^|(]*$)")
 _TRUTH = frozenset(
     {"true", "false", "wahr", "falsch", "vrai", "faux", "verdadero", "falso", "prawda", "fałsz"}
 )
@@ -44,23 +42,13 @@ def defuse(text: str) -> str:
 
 
 def runs(text: str) -> bool:
-    """Whether a spreadsheet runs a cell of a CSV file: what begins with a formula character, but for numbers.
-
-    A minus is a formula where what follows can be one: a call, a link to another program (`-2+3+cmd|' /C
-    calc'!A0`), or a single expression without a space, which it computes. Behind "- " most texts are the
-    first point of a list.
+    """Whether a spreadsheet may run a cell of a CSV file: what begins with a formula character, but for
+    numbers and for the first point of a list, "- " before words.
     """
     begin = text.lstrip(" \u00a0")
     if begin[:1] not in _FORMULA or is_number(begin):
         return False
-    if begin[0] not in "-－":
-        return True
-    if not any(map(str.isalnum, begin)):
-        return False  # "-", or a rule of them
-    if begin[1:2] not in (" ", "\u00a0", "\n"):
-        return True
-    called = "|" in begin or ("(" in begin and _CALL.search(begin) is not None)
-    return called or _FORMULA_INSIDE.match(begin) is not None or _COMPUTED.fullmatch(begin) is not None
+    return _LIST_POINT.match(begin) is None
 
 
 def is_number(text: str) -> bool:

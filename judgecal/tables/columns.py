@@ -10,7 +10,6 @@ import contextlib
 import dataclasses
 import difflib
 import functools
-import itertools
 import json
 import math
 import re
@@ -113,12 +112,9 @@ USUAL: Mapping[str, tuple[str, ...]] = {
     "group": ("group",),
     "system": ("system",),
     "verdict": ("verdict",),
-    **dict.fromkeys(PAIR, ()),  # found two by two
+    **{part: (part, part.replace("answer", "response").replace("system", "model")) for part in PAIR},
 }
 """The columns that are taken where no option names any: the first of them that the table has."""
-_SIDES = ("_a _b _c", "_A _B _C", "_1 _2 _3", "1 2 3", "_left _right _third")
-"""What the names of a pair's columns end in; where there is a third one they are no pair."""
-_OF_SIDES = {"answer": ("answer", "response", "output"), "system": ("system", "model")}
 OF_ITEMS = tuple(part for part in USUAL if part != "verdict")
 _BESIDE = (*USUAL, "fields", "reference_separator")  # what a table that we wrote says of its columns
 PARTS: Mapping[str, str] = {
@@ -302,10 +298,12 @@ class Columns:
         usual_answer = "answer" in only and "answer" in {*header} - taken
         one_answer = self.answer is not None or "answer" in defaults or usual_answer
         passed_over |= {"answer"} if self.pairs else {*PAIR} if one_answer else set()
-        usual_of = {**USUAL, **_pair_in({*header} - taken, alone=self.pairs)}
+        free = {*header} - taken
+        whole = self.pairs or all(not free.isdisjoint(USUAL[part]) for part in PAIR[:2])
+        passed_over |= set() if whole else {*PAIR}
         found: dict[str, Any] = {}
         for part in (*_BESIDE, *(field for field in defaults if field not in _BESIDE)):
-            usual = [name for name in usual_of.get(part, ()) if name in header and name not in taken]
+            usual = [name for name in USUAL.get(part, ()) if name in header and name not in taken]
             if getattr(self, part) or part in passed_over:
                 continue
             if part in named:
@@ -499,17 +497,6 @@ class Columns:
             value, part = getattr(self, field), part_of_field.get(field, field.removesuffix("s"))
             columns = value if isinstance(value, tuple) else [value] * (value is not None)
             yield from ((field, part, column) for column in columns)
-
-
-def _pair_in(header: Collection[str], *, alone: bool) -> dict[str, tuple[str, ...]]:
-    """The columns of a pair's answers and systems by their names; `alone`: systems without answers too."""
-    found: dict[str, tuple[str, ...]] = {}
-    for what, names in _OF_SIDES.items():
-        for name, ends in itertools.product(names, _SIDES):
-            a, b, third = (name + end for end in ends.split())
-            if a in header and b in header and third not in header:
-                found = {f"{what}_a": (a,), f"{what}_b": (b,)} | found
-    return found if alone or "answer_a" in found else {}
 
 
 def beside(path: Path) -> Path:

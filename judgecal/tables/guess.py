@@ -18,7 +18,7 @@ from judgecal.tables.table import Table
 
 FURTHER: Mapping[str, tuple[str, ...]] = {
     "question": ("query", "prompt", "instruction", "input", "user_input", "frage", "q"),
-    "answer": ("answer_under_test", "response", "output", "completion", "actual_output", "antwort"),
+    "answer": ("answer_under_test", "response", "output", "completion", "actual_output", "antwort", "a"),
     "reference": ("expected", "expected_answer", "expected_output", "ground_truth", "gold_answer", "ideal"),
     "contexts": ("retrieved_contexts", "retrieved_context"),
     "group": ("question_id", "query_id", "prompt_id"),

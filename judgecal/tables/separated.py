@@ -11,7 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import dropwhile, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +33,6 @@ _SPACE = re.compile(r" *[\xa0\u2007\u202f\u200b\ufeff][ \xa0\u2007\u202f\u200b\u
 _COMMA_NUMBER = re.compile(r'(?:^|;)"?-?\d+,\d+"?(?=;|\r|\n|$)')
 _SAMPLE_LINES, _SAMPLE_CHARACTERS = 400, 500_000
 _EXAMPLE = 20  # characters on each side of one
-_HINT = "sep="
 TOP = 10  # records that the header is held against
 _LONGEST_CELL = 2**31 - 1
 _MARK = "'"
@@ -52,7 +51,7 @@ def header_problems(header: Sequence[str], below: Iterable[Sequence[str]], where
     ]
 
 
-def column_names(cells: Sequence[str]) -> tuple[str, ...]:
+def column_names(cells: Iterable[str]) -> tuple[str, ...]:
     """The names of a header's cells: a no-break space is a space, an empty one has its place."""
     names = (_SPACE.sub(" ", cell).strip() for cell in cells)
     return tuple(name or f"column {place}" for place, name in enumerate(names, start=1))
@@ -66,13 +65,12 @@ def named_twice(names: Iterable[str], where: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a file is read: its encoding as Python calls it, the separator of its cells, the lines before its
-    records (Excel's `sep=;`), and what its owner should know of that.
+    """How a file is read: its encoding as Python calls it, the separator of its cells, and what its owner
+    should know of that.
     """
 
     encoding: str
     separator: str
-    skip: int = 0
     notes: tuple[str, ...] = ()
     marked: bool = False  # with a byte order mark, by which spreadsheets know UTF-8
     decimal: str = "."  # a comma where its numbers have one
@@ -108,20 +106,11 @@ def dialect_of(data: bytes, path: Path, encoding: str | None = None) -> Dialect:
             f"{where}: is not {encoding} ({error}): leave --encoding out, or name another"
         ) from None
     notes = [] if encoding == UTF_8 or given else [f"{where}: read as {encoding.upper()}"]
-    hint = lines[0].rstrip("\r\n").rstrip(",;\t") if lines else ""
-    if _HINT in (hint.casefold(), hint[:-1].casefold()):
-        separator = lines[0].rstrip("\r\n")[len(_HINT) : len(_HINT) + 1]
-        if separator not in _SEPARATORS:
-            raise InputError(
-                f"{where}:1: {hint} names no separator that is known: comma, semicolon, tab or bar"
-            )
-        notes.append(f"{where}:1: says that {_SEPARATORS[separator]} separates cells")
-        return Dialect(encoding, separator, 1, tuple(notes), marked)
     usual = _USUAL.get(ending_of(path), ",")
     if (separator := _separator(lines, usual, where, whole=whole)) != usual:
         notes.append(f"{where}: {_SEPARATORS[separator]} separates the cells")
     commas = separator == ";" and any(map(_COMMA_NUMBER.search, lines))
-    return Dialect(encoding, separator, 0, tuple(notes), marked, "," if commas else ".")
+    return Dialect(encoding, separator, tuple(notes), marked, "," if commas else ".")
 
 
 def _encoding(name: str) -> str:
@@ -144,8 +133,8 @@ def _separator(lines: Sequence[str], usual: str, where: str, *, whole: bool) -> 
     if len(even) > 1:
         each = " or ".join(f"{_SEPARATORS[sign]} ({widths[sign][0]} columns)" for sign in even)
         raise InputError(
-            f"{where}: the cells may be separated by {each}, and each makes a whole table: write sep=; (or "
-            "the other) in a first line of its own, or save the table as .xlsx"
+            f"{where}: the cells may be separated by {each}, and each makes a whole table: save the table "
+            "as .xlsx"
         )
     if even:
         return even[0]
@@ -176,10 +165,10 @@ def records_in(data: bytes, dialect: Dialect, where: str) -> Iterator[Record]:
     Cells are quoted with `"`; a quoted cell may hold line ends. InputError: the file is not in the encoding,
     or its quoting is broken: nothing after that is sure.
     """
-    limit, line = csv.field_size_limit(_LONGEST_CELL), 1 + dialect.skip
+    limit, line = csv.field_size_limit(_LONGEST_CELL), 1
     reader: Any = None
     try:
-        lines = islice(dialect.lines(data), dialect.skip, None)
+        lines = dialect.lines(data)
         if not dialect.quoted:
             texts = ((number, text.rstrip("\r\n")) for number, text in enumerate(lines, start=line))
             yield from ((number, text.split(dialect.separator)) for number, text in texts if text)
@@ -188,7 +177,7 @@ def records_in(data: bytes, dialect: Dialect, where: str) -> Iterator[Record]:
         for cells in reader:
             if cells:
                 yield line, cells
-            line = reader.line_num + 1 + dialect.skip
+            line = reader.line_num + 1
     except UnicodeError as error:
         raise InputError(
             f"{where}: broken {dialect.encoding.upper()} ({error}): save the file as UTF-8"
@@ -198,7 +187,7 @@ def records_in(data: bytes, dialect: Dialect, where: str) -> Iterator[Record]:
             what = "a quote opened in the row that begins here is never closed: close it"
             raise InputError(f"{where}:{line}: {what}") from None
         raise InputError(
-            f"{where}:{reader.line_num + dialect.skip}: broken quoting in the row that begins in line {line} "
+            f"{where}:{reader.line_num}: broken quoting in the row that begins in line {line} "
             f'({error}): write a quote inside a quoted cell as ""'
         ) from None
     finally:
@@ -210,12 +199,13 @@ def read_separated(path: Path, encoding: str | None = None, *, pads: bool = Fals
 
     How the cells are written is told by the file (`Dialect`); what is not as its ending says stands in the
     notes. Many files of tab-separated cells do not quote at all. So where one cannot be read as quoted, and
-    every line of it has the tabs of its header, each line is a row and every quote is text. Of two columns of
-    one name, as pandas writes an index that is a column too, one is read where no row tells them apart.
+    every line of it has the tabs of its header, each line is a row and every quote is text.
 
     `pads`: a row may end before its last cells, as one of an older Excel with nothing in them does. Whoever
     reads such a table takes its marks off (`cells.undo`), which are more than those of other tables.
     """
+    import polars as pl
+
     data, where = read_bytes(path), shown(path)
     dialect = dialect_of(data, path, encoding)
     if dialect.encoding == UTF_8 and (problems := utf8_problems(data, where)):
@@ -227,118 +217,75 @@ def read_separated(path: Path, encoding: str | None = None, *, pads: bool = Fals
         note = (
             f"{where}: read as Windows-1252, since it is not UTF-8: it says "
             f"{line[max(0, place - _EXAMPLE) : place + _EXAMPLE].strip()!r}; if that is garbled, save it as "
-            "UTF-8, or give gold import --encoding"
+            "UTF-8, or give --encoding"
         )
         dialect = replace(dialect, encoding="cp1252", notes=(*dialect.notes, note))
-    cells = _Cells(where, dialect, pads=pads)
-    cells.read(data)
-    if cells.problems and dialect.separator == "\t":
-        unquoted = _Cells(where, replace(dialect, quoted=False), pads=pads)
-        unquoted.read(data)
-        if not unquoted.problems and len(unquoted.names) > 1:
-            lines = islice(enumerate(replace(dialect, quoted=False).lines(data), start=1), dialect.skip, None)
-            line_ = next((number for number, text in lines if not _is_quoted(text.rstrip("\r\n"))), 1)
-            note = f'{where}: the cells are not quoted (see line {line_}), so every " is text'
-            cells, unquoted.notes = unquoted, [*unquoted.notes, note]
-    refuse(cells.problems, most=50)
-    frame = cells.frame()
+    frame, numbers, problems = _cells(data, dialect, where, pads=pads)
+    notes = dialect.notes
+    if problems and dialect.separator == "\t":
+        plain = replace(dialect, quoted=False)
+        unquoted, lines, further = _cells(data, plain, where, pads=pads)
+        if not further and unquoted.width > 1:
+            texts = enumerate(plain.lines(data), start=1)
+            first = next((number for number, text in texts if not _is_quoted(text.rstrip("\r\n"))), 1)
+            notes = (*notes, f'{where}: the cells are not quoted (see line {first}), so every " is text')
+            frame, numbers, problems = unquoted, lines, further
+    refuse(problems, most=50)
+    if not pads:
+        marked = [column for column in frame if column.str.starts_with(_MARK).any()]
+        frame = frame.with_columns(column.map_elements(_unmarked, pl.String) for column in marked)
     return Table(
-        where, frame, cells.lines, tuple(frame.columns),
-        path=path, name=path.name, source=path.name, notes=(*dialect.notes, *cells.notes), dialect=dialect,
+        where, frame, numbers, tuple(frame.columns),
+        path=path, name=path.name, source=path.name, notes=notes, dialect=dialect,
     )  # fmt: skip
 
 
-@dataclass
-class _Cells:
-    """The records of a separated text, a few thousand of them Python lists at a time."""
+def _cells(
+    data: bytes, dialect: Dialect, where: str, *, pads: bool
+) -> tuple[pl.DataFrame, list[int], list[str]]:
+    """The cells as a frame, the line of each row, and what is wrong with them."""
+    import polars as pl
 
-    where: str
-    dialect: Dialect
-    pads: bool
-    names: tuple[str, ...] = ()
-    lines: list[int] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    _frames: list[pl.DataFrame] = field(default_factory=list)
-
-    def read(self, data: bytes) -> None:
-        """Read the header and all rows; what is wrong with them is added to the problems."""
-        records = records_in(data, self.dialect, self.where)
-        try:
-            records = dropwhile(lambda record: not any(map(str.strip, record[1])), records)
-            line, header = next(records, (1, [""]))
-            self._read_header(header, f"{self.where}:{line}")
-            top = list(islice(records, TOP))
-            if odd := header_problems(header, (cells for _, cells in top), f"{self.where}:{line}"):
-                self.problems = odd
-                return
-            self._read_rows(top)
-            while chunk := list(islice(records, _CHUNK)):
-                self._read_rows(chunk)
-        except InputError as error:
-            self.problems[:0] = error.problems
-            return
-        except UnicodeEncodeError as error:  # as UTF-7 can write it
-            self.problems.append(f"{self.where}: holds half of a surrogate pair ({error}): save it as UTF-8")
-            return
-        self._join_twins(f"{self.where}:{line}")
-
-    def _read_header(self, header: list[str], at: str) -> None:
-        self.names = column_names([self._unmarked(cell) for cell in header])
+    lines, problems, frames = list[int](), list[str](), [pl.DataFrame()]
+    try:
+        records = records_in(data, dialect, where)
+        records = dropwhile(lambda record: not any(map(str.strip, record[1])), records)
+        line, header = next(records, (1, [""]))
+        names, at = column_names(header if pads else map(_unmarked, header)), f"{where}:{line}"
+        top = list(islice(records, TOP))
+        problems += header_problems(header, (cells for _, cells in top), at) or named_twice(names, at)
         others = [what for sign, what in _SEPARATORS.items() if len(header) == 1 and sign in header[0]]
-        self.problems += [f"{at}: one column only, and {what} in its name: quote it" for what in others[:1]]
+        if others and not problems:
+            problems = [f"{at}: one column only, and {others[0]} in its name: quote it"]
+        while not problems or frames[1:]:
+            rows = list[list[str]]()
+            for line, cells in top:
+                if len(cells) != len(names):
+                    short = len(cells) < len(names)
+                    if not pads if short else any(cells[len(names) :]):
+                        problems.append(
+                            f"{where}:{line}: {len(cells)} cells where the header names {len(names)} "
+                            f'columns: put "..." round cells that hold {_SEPARATORS[dialect.separator]} or a '
+                            "line end"
+                        )
+                    cells = [*cells, *[""] * len(names)][: len(names)]
+                rows.append(cells)
+                lines.append(line)
+            columns = zip(*rows, strict=True) if rows else [()] * len(names)
+            series = zip(names, columns, strict=True)
+            frames.append(pl.DataFrame([pl.Series(name, cells, dtype=pl.String) for name, cells in series]))
+            if not (top := list(islice(records, _CHUNK))):
+                break
+    except InputError as error:
+        problems[:0] = error.problems
+    except UnicodeEncodeError as error:  # as UTF-7 can write it
+        problems.append(f"{where}: holds half of a surrogate pair ({error}): save it as UTF-8")
+    return pl.concat(frames[1:] or frames), lines, problems
 
-    def _read_rows(self, records: Sequence[Record]) -> None:
-        import polars as pl
 
-        width, rows = len(self.names), list[list[str]]()
-        for line, cells in records:
-            if len(cells) != width:
-                if (len(cells) > width and any(cells[width:])) or (len(cells) < width and not self.pads):
-                    self.problems.append(
-                        f"{self.where}:{line}: {len(cells)} cells where the header names {width} columns: "
-                        f'put "..." round cells that hold {_SEPARATORS[self.dialect.separator]} or a line end'
-                    )
-                cells = [*cells, *[""] * width][:width]
-            rows.append(cells)
-            self.lines.append(line)
-        columns = zip(*rows, strict=True) if rows else [()] * width
-        self._frames.append(
-            pl.DataFrame(
-                [pl.Series(str(place), column, dtype=pl.String) for place, column in enumerate(columns)]
-            )
-        )
-
-    def _join_twins(self, at: str) -> None:
-        """Take out the second of two columns of one name that are the same."""
-        import polars as pl
-
-        if not self.lines:
-            self.problems += named_twice(self.names, at)
-            return
-        frame, firsts = pl.concat(self._frames), dict[str, int]()
-        places = [(firsts.setdefault(name, place), place) for place, name in enumerate(self.names)]
-        twins = [(first, place) for first, place in places if first != place]
-        if any(not frame[:, first].equals(frame[:, place]) for first, place in twins):
-            self.problems[:0] = named_twice(self.names, at)
-        elif twins:
-            twice = listed([self.names[place] for _, place in twins])
-            self.notes.append(f"{at}: read once, as both columns are the same: {twice}")
-        self._frames = [frame[:, list(firsts.values())].rename(lambda place: self.names[int(place)])]
-
-    def frame(self) -> pl.DataFrame:
-        """The cells, without the apostrophe that careful programs put before what would be run."""
-        import polars as pl
-
-        if not self._frames:
-            return pl.DataFrame(schema=dict.fromkeys(self.names, pl.String))
-        (frame,) = self._frames
-        marked = [] if self.pads else [column for column in frame if column.str.starts_with(_MARK).any()]
-        return frame.with_columns(column.map_elements(self._unmarked, pl.String) for column in marked)
-
-    def _unmarked(self, cell: str) -> str:
-        bare = cell.lstrip(_MARK)
-        return cell[1:] if cell[:1] == _MARK and not self.pads and runs(bare) else cell
+def _unmarked(cell: str) -> str:
+    """A cell without the apostrophe that careful programs put before what would be run."""
+    return cell[1:] if cell[:1] == _MARK and runs(cell.lstrip(_MARK)) else cell
 
 
 def _is_quoted(line: str) -> bool:
