@@ -127,7 +127,7 @@ ESTIMATE_FIELDS: Mapping[str, type] = {
     "n_unscored": int, "method": str, "reason": str,
 }  # fmt: skip
 """The keys of an `Estimate`, each with what it holds where it holds anything."""
-_PARTS = ("systems", "judges", "pairs", "hand_on", "raters", "sets", "by")
+_PARTS = ("systems", "judges", "pairs", "windows", "raters", "sets", "by")
 """What a row of a result's frame is, the first that it has."""
 
 _BESIDE = ("low", "high", "n", "n_expected", "n_unscored")

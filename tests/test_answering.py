@@ -11,11 +11,11 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.goldset import GoldDocument, GoldSet, item_row, load_gold
-from judgecal.rag.answering.answerer import Answerer
-from judgecal.rag.answering.contexts import ContextConfig, Served, serve
-from judgecal.rag.answering.questions import Question, questions_of, refuses, says_unanswerable
+from judgecal.rag.evaluation.answerer import Answerer
+from judgecal.rag.evaluation.contexts import ContextConfig, Served, serve
 from judgecal.rag.evaluation.judging import ITEMS_FILE, answered_items
 from judgecal.rag.evaluation.system import SystemAnswer
+from judgecal.rag.questions import Question, collection_of_gold, refuses, says_unanswerable, wording_notes
 from judgecal.records import Context, Item
 from judgecal.tables import write_json_lines
 from judgecal.workspace import Workspace
@@ -80,16 +80,16 @@ def test_one_question_a_group(empty: GoldSet) -> None:
         ),
         Item("c", "g2", "Who?", "z", (NOWHERE,)),
     )
-    found = questions_of(dataclasses.replace(empty, items=items))
-    first, second = found.asked
+    found = collection_of_gold(dataclasses.replace(empty, items=items))
+    first, second = found.questions
     assert (first.group, first.question, first.reference_answers) == ("g1", "Where?", ("here", "there"))
     assert (first.reference_documents, first.tags) == (("d1", "d2"), ("two",))
     assert (first.answerable, second.answerable) == (True, False)
-    several, wording = found.notes
+    (several,), (wording,) = found.notes, wording_notes(found.questions)
     assert several == "1 questions have more than one wording; we ask the first: g1"
     assert wording.startswith("1 of 2 questions count as having no answer, by the wording of their reference")
     with pytest.raises(InputError, match="no question is left"):
-        questions_of(dataclasses.replace(empty, items=items), without=("g1", "g2"))
+        collection_of_gold(dataclasses.replace(empty, items=()))
 
 
 @pytest.mark.parametrize(
@@ -97,9 +97,9 @@ def test_one_question_a_group(empty: GoldSet) -> None:
 )
 def test_a_mark_goes_before_the_wording(empty: GoldSet, mark: dict[str, Any]) -> None:
     items = (Item("a", "g1", "Where?", "x", ("here",), **mark), Item("b", "g2", "Who?", "y", (NOWHERE,)))
-    found = questions_of(dataclasses.replace(empty, items=items))
-    assert [question.answerable for question in found.asked] == [False, True]
-    assert not any("wording" in note for note in found.notes)
+    found = collection_of_gold(dataclasses.replace(empty, items=items))
+    assert [question.answerable for question in found.questions] == [False, True]
+    assert wording_notes(found.questions) == []
 
 
 # --- contexts

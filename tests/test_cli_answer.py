@@ -159,7 +159,7 @@ def test_a_failed_rating_is_unscored_and_no_nought(
     found = one_object(fair_run(judgecal), 4)
     (one,) = found["systems"]
     assert (one["n"], one["n_unscored"], one["points"]["count"]) == (12, 1, 12)
-    assert [(row["column"], row["kind"]) for row in found["failed_verdicts"]] == [("correctness", "parse")]
+    assert [(row["name"], row["kind"]) for row in found["failed_verdicts"]] == [("correctness", "parse")]
     assert one["points"]["min"] > 0
     assert one["answered"]["value"] == pytest.approx(12 / 13)  # the answer itself was had
 
@@ -210,7 +210,7 @@ def test_controlled_beside_retrieved_contexts_and_closed_book(
     check_page(
         judgecal,
         printed,
-        ["outcomes", "systems", "contexts", "pairs", "documents", "tags", "judges", "notes"],
+        ["outcomes", "systems", "contexts", "pairs", "documents", "judges", "notes"],
         told(pair["difference"], 2),
     )
 
@@ -234,7 +234,7 @@ def test_answers_of_a_system_elsewhere(
     found = one_object(fair_run(judgecal, "--answers", path), 4)
     ours, theirs = found["systems"]
     assert (ours["system"], ours["n"], ours["n_unscored"]) == ("ours", 13, 0)
-    assert (theirs["n"], [(row["system"], row["n"]) for row in found["failures"]]) == (12, [("theirs", 1)])
+    assert (theirs["n"], [(row["name"], row["n"]) for row in found["failures"]]) == (12, [("theirs", 1)])
     assert outcomes(ours) == {"right_answer": 12, "right_refusal": 1}
     assert outcomes(theirs) == {"wrong_refusal": 12}
     assert ours["usd_per_1k"] is None and ours["latency_s"]["p50"] is None
@@ -250,7 +250,7 @@ def test_answers_of_a_system_elsewhere(
 def test_a_recorded_system_has_a_name_of_its_own(judgecal: Run, fair: Path, tmp_path: Path) -> None:
     path = recorded(tmp_path / "a.csv", ("question_id", "answer", "system"), [("g00", "a", A)])
     ran = fair_run(judgecal, "--answers", path, "--models", "embedded")
-    assert ran.code == 2 and f"{A} is named twice" in ran.err
+    assert ran.code == 2 and f"{A} is there twice" in ran.err
 
 
 # --- looking closer

@@ -61,7 +61,7 @@ def test_every_mistake_is_in_one_message(tmp_path: Path) -> None:
     [
         (LOCAL + '[questions]\ngold = "a"\nfile = "b.csv"', "questions: give either gold"),
         (LOCAL + '[questions]\nfile = "b.csv"\nsplit = "all"', "questions: split belongs to a gold set"),
-        (LOCAL + '[questions]\ngold = "a"\nreference = "r"', "questions: reference: columns of a file"),
+        (LOCAL + '[questions]\ngold = "a"\ncol = ["reference=r"]', "questions: col is of a file"),
         ("systems = []\n" + HEAD, "systems: none is named"),
         (HEAD + LOCAL + LOCAL, "systems: ours is there twice"),
         (ONE + SWEEP + "top_n = []", "top_n: give its levels as a list, found []"),

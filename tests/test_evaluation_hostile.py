@@ -27,7 +27,7 @@ def half(question):
 CONFIG = """
 [questions]
 file = "questions.jsonl"
-documents = "document"
+col = ["document=document"]
 [judges]
 suite = "mine"
 """

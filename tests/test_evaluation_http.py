@@ -14,9 +14,9 @@ import pytest
 
 from judgecal.artefacts import validated
 from judgecal.errors import InputError
-from judgecal.rag.answering.questions import Question
 from judgecal.rag.evaluation.http import HttpSystem
 from judgecal.rag.evaluation.http_client import HttpConfig
+from judgecal.rag.questions import Question
 from tests.support.command import Run, one_object
 from tests.support.evaluated import ask, errors
 from tests.support.http import Answer
@@ -113,7 +113,7 @@ def test_a_service_is_evaluated(
             assert row["answer"] is None and WORDS[fault] in row["error"], row
         else:
             whole, first = slept[text]
-            assert row["error"] is None and row["answer"] and row["n_contexts"]
+            assert row["error"] is None and row["answer"] and row["contexts"]
             off += [abs(row["latency_s"] - whole), abs(row["first_s"] - first)]
             assert not stream or row["first_s"] < row["latency_s"]
     # The median, as another process may hold up one of them on a busy machine.

@@ -11,10 +11,10 @@ import pytest
 
 from judgecal.artefacts import validated
 from judgecal.goldset import GoldDocument, load_gold
-from judgecal.rag.answering.questions import Question, questions_of
 from judgecal.rag.evaluation import local_search
 from judgecal.rag.evaluation.local import LocalConfig, LocalSystem
 from judgecal.rag.evaluation.system import SystemAnswer
+from judgecal.rag.questions import Question, collection_of_gold
 from judgecal.records import Context, digest
 from judgecal.workspace import Workspace, find_workspace
 from tests.support import evaluated
@@ -52,7 +52,6 @@ BY_STUB = {**WHOLE, "answerer": {"model": "stub"}}
 def forget() -> None:
     """As a new process: nothing that was built is held."""
     local_search._built.clear()
-    local_search.query_vectors.cache_clear()
 
 
 @pytest.fixture
@@ -173,7 +172,7 @@ def test_what_is_found_is_what_this_version_finds(workspace: Workspace, tmp_path
     found: list[SystemAnswer] = []
     for table in ({}, {"strategy": "parent"}):
         system = made(workspace, documents=gold.documents, chunk={"max": 512}, **table)
-        found += ask(system, tmp_path / str(len(found)), questions_of(gold).asked[:10])
+        found += ask(system, tmp_path / str(len(found)), collection_of_gold(gold).questions[:10])
     texts = [[one.text for one in answer.contexts or ()] for answer in found]
     assert digest(texts)[:16] == "cecc01bcd75ddbbf"
 

@@ -7,9 +7,8 @@ import math
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.rag.answering.questions import Question
 from judgecal.rag.evaluation.comparisons import best_of, compare_systems, factor_curves, values_of
-from judgecal.rag.evaluation.summary import Measured, by_tag, documents_of, rows_of, summarise
+from judgecal.rag.evaluation.summary import Measured, documents_of, is_complex, rows_of, summarise
 from judgecal.rag.evaluation.system import Setting
 from tests.support.evaluated import measured_row, of_totals
 
@@ -190,20 +189,15 @@ def test_the_best_of_a_curve_pays_for_all_curves() -> None:
     assert alone.levels == of_two.levels
 
 
-# --- parts of the questions: tags, and classes of complexity
-
-
-def questions() -> list[Question]:
-    words = {0: "Why?", 1: "When?", 2: "Why? And what?"}
-    tags = {0: ("a",), 1: ("a", "b"), 2: ()}
-    return [Question(f"q{place}", words[place % 3], ("x",), (), tags[place % 3]) for place in range(36)]
-
-
-def test_parts_by_hand() -> None:
-    """Twelve questions of a kind: half right, right, unscored."""
-    given = {0: 0.5, 1: 1.0, 2: None}
-    rows = [measured_row("s", place, given[place % 3]) for place in range(36)]
-    tags = by_tag(rows, questions())
-    told = [(one.part, one.total.value, one.total.n_expected) for one in tags]
-    assert told == [("a", 0.75, 24), ("b", 1.0, 12)]
-    assert tags[0].total.low is not None and tags[0].total.low < 0.75
+@pytest.mark.parametrize(
+    ("question", "complex_"),
+    [
+        ("When did it open?", False),
+        ("Why did it open?", False),
+        ("Why did it open? And how many came?", True),
+        ("How many came? And when?", False),
+        (f"How does it work, {'word ' * 20}?", True),
+    ],
+)
+def test_complex_questions(question: str, complex_: bool) -> None:
+    assert is_complex(question) is complex_

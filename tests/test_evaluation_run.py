@@ -16,10 +16,10 @@ from judgecal.experiment import RunOptions
 from judgecal.experiment.folder import Experiment
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
-from judgecal.rag.answering.questions import refuses
 from judgecal.rag.evaluation.config import read_evaluate_config
 from judgecal.rag.evaluation.result import NAMES, StateFiles
 from judgecal.rag.evaluation.run import EvaluateRun
+from judgecal.rag.questions import refuses
 from judgecal.stats import Calibration
 from judgecal.workspace import Workspace
 from tests.support.command import Run, one_object
@@ -99,7 +99,7 @@ def weak(question) -> str:
 CONFIG = """
 [questions]
 file = "questions.csv"
-documents = "document"
+col = ["document=document"]
 [judges]
 suite = "mine"
 [[systems]]
@@ -108,7 +108,7 @@ kind = "python"
 [sweep.two]
 function = ["systems.py:good", "systems.py:weak"]
 """
-GOOD, WEAK = "two(function=systems.py:good)", "two(function=systems.py:weak)"
+GOOD, WEAK = "two", "two(function=systems.py:weak)"
 
 
 @pytest.fixture
@@ -155,8 +155,8 @@ def test_what_it_comes_to(workspace: Workspace) -> None:
     assert result.n_unscored == 2
     assert result.frame()["system"].to_list() == [GOOD, WEAK]  # and not the judges
     (failed,), (without,) = result.failures, result.failed_verdicts
-    assert (failed.system, failed.n) == (WEAK, 1) and "out of order" in str(failed.message)
-    assert (without.column, without.n) == ("correctness", 1)
+    assert (failed.name, failed.n) == (WEAK, 1) and "out of order" in str(failed.message)
+    assert (without.name, without.n) == ("correctness", 1)
     assert "it said nothing that" in str(without.message)
     assert weak.outcomes.wrong_refusal.count == 11
     assert result.not_told_apart_from_best == (GOOD,) and result.best.best == GOOD
@@ -244,9 +244,9 @@ def test_problems_of_every_part_are_one_message(workspace: Workspace) -> None:
     assert "'correctnes': did you mean correctness?" in column
     text += '[documents]\npath = "none.jsonl"\n'
     documents, column = problems_of(workspace, text)
-    assert "none.jsonl: there is no such file or folder" in documents and "'correctnes'" in column
+    assert "none.jsonl: there is no such file" in documents and "'correctnes'" in column
     unknown = CONFIG.replace('file = "questions.csv"', 'gold = "none"').replace(
-        'documents = "document"\n', ""
+        'col = ["document=document"]\n', ""
     )
     (problem,) = problems_of(workspace, unknown)
     assert "'none'" in problem
@@ -282,7 +282,10 @@ def test_a_column_marks_what_has_no_answer(workspace: Workspace, column: str) ->
     rows = [f"What is {n}?,{'' if n in (1, 2) else f'It is {n}.'},{'no' * (n in (1, 2))}" for n in range(N)]
     text = "\n".join([f"question,reference_answer,{column}", *rows])
     (workspace.root / "questions.csv").write_text(text, encoding="utf-8")
-    table = 'documents = "document"\n', "" if column == "answerable" else f'answerable = "{column}"\n'
+    table = (
+        'col = ["document=document"]\n',
+        "" if column == "answerable" else f'col = ["answerable={column}"]\n',
+    )
     use_weak_alone(workspace)
     configured(workspace, (workspace.root / "sweep.toml").read_text(encoding="utf-8").replace(*table))
     result = run_of(workspace).run()

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from judgecal.artefacts import validated
-from judgecal.rag.answering.questions import Question
 from judgecal.rag.evaluation.function import FunctionConfig, FunctionSystem
 from judgecal.rag.evaluation.recorded import RecordedConfig, RecordedSystem
 from judgecal.rag.evaluation.system import SystemAnswer
+from judgecal.rag.questions import Question
 from judgecal.records import Context, Failure
 from tests.support import evaluated
 from tests.support.evaluated import errors

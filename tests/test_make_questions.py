@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from judgecal.goldset import load_gold
-from judgecal.rag.answering.questions import questions_of
-from judgecal.rag.retrieval import collection_of_gold
+from judgecal.rag.questions import collection_of_gold
 from judgecal.workspace import Workspace
 from tests.support.command import Run, one_object
 from tests.support.server import USD_A_CALL, StubServer, priced
@@ -159,8 +158,8 @@ def test_exactly_n_of_every_kind_with_quotes_from_the_documents(
         assert all(context.text in texts[str(context.document_id)] for context in item.contexts)
         kind = item.tags[0]
         assert len(item.reference_documents) == {"two_documents": 2, "unanswerable": 0}.get(kind, 1)
-        assert questions_of(gold).asked[0].answerable
-    assert [one.answerable for one in questions_of(gold).asked].count(False) == 2
+        assert collection_of_gold(gold).questions[0].answerable
+    assert [one.answerable for one in collection_of_gold(gold).questions].count(False) == 2
     # a draft takes 1 call; critics 3, 5 (with each quote alone), 2 and 4 (with the other passage)
     n_rejected = sum(found["rejected"].values())  # by a rule, before any critic
     assert served.calls == 3 * 3 + 3 * 5 + 2 * 2 + 2 * 4 + n_rejected
@@ -240,13 +239,12 @@ def test_labels_stay_when_the_command_is_given_again(
     # who turned a question down has taken it out of whatever asks the set's questions
     gold = load_gold("made", workspace=workspace)
     assert gold.drafts == {"made-0001": True, "made-0002": False, "made-0003": True, "made-0004": None}
-    for notes, groups in (
-        (questions_of(gold).notes, [one.group for one in questions_of(gold).asked]),
-        (collection_of_gold(gold).notes, [one.question_id for one in collection_of_gold(gold).questions]),
-    ):
-        assert groups == ["made-0001", "made-0003", "made-0004"]
-        assert any("left out, as people turned them down: 1 question" in note for note in notes)
-        assert any("made by a model, and nobody has accepted them yet: 1 question" in note for note in notes)
+    collection = collection_of_gold(gold)
+    assert [one.group for one in collection.questions] == ["made-0001", "made-0003", "made-0004"]
+    assert [note.partition(":")[0] for note in collection.notes] == [
+        "left out, as people turned them down",
+        "made by a model, and nobody has accepted them yet",
+    ]
 
 
 def test_questions_of_test_are_shown_nowhere(

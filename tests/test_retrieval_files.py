@@ -9,15 +9,9 @@ from typing import Any
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.rag.retrieval import (
-    Collection,
-    RetrievalOptions,
-    collection_of_files,
-    measure_retrieval,
-    read_qrels,
-    read_run,
-)
-from judgecal.rag.retrieval.ranking import RankBin
+from judgecal.rag.questions import Collection, collection_of_files, read_qrels
+from judgecal.rag.retrieval.ranking import RankBin, read_run
+from judgecal.rag.retrieval.result import RetrievalOptions, measure_retrieval
 from tests.support.corpora import DOCUMENTS, QUESTIONS, documents, questions
 
 
@@ -66,7 +60,7 @@ def test_an_id_with_two_texts_is_an_error_and_with_one_text_is_said(tmp_path: Pa
 def test_a_document_without_id_and_a_question_without_text_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"documents\.csv:3: document_id is empty"):
         read(tmp_path, [DOCUMENTS[0], ("", "no id")])
-    with pytest.raises(InputError, match=r"questions\.csv:2: question is empty"):
+    with pytest.raises(InputError, match=r"questions\.csv:2: column 'question': the question is empty"):
         read(tmp_path, asked=[("q1", " ", "d1")])
     with pytest.raises(InputError, match="question 'q1' has another text before"):
         read(tmp_path, asked=[QUESTIONS[0], ("q1", "moon?", "d2")])

@@ -10,29 +10,22 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.goldset import GoldDocument
-from judgecal.rag.retrieval import (
-    Collection,
-    Query,
-    RetrievalOptions,
-    Run,
-    collection_of_files,
-    measure_retrieval,
-    read_run,
-)
-from judgecal.rag.retrieval.ranking import by_run
+from judgecal.rag.questions import Collection, Question, collection_of_files
+from judgecal.rag.retrieval.ranking import Run, by_run, read_run
+from judgecal.rag.retrieval.result import RetrievalOptions, measure_retrieval
 
 
 def collection(grades: Mapping[str, Mapping[str, int]], *, graded: bool = False) -> Collection:
     """Questions that ask for their own id, on no documents."""
-    questions = tuple(Query(name, name, named) for name, named in grades.items())
-    return Collection("made-up", None, questions, "d", "q", graded=graded)
+    questions = tuple(Question(name, name).judged_by(named) for name, named in grades.items())
+    return Collection("made-up", questions, questions_from="q", graded=graded)
 
 
 def searched(texts: Mapping[str, str], *asked: tuple[str, str]) -> Collection:
     """Documents by their texts, and questions each with its reference."""
     documents = tuple(GoldDocument(name, None, text) for name, text in texts.items())
-    questions = tuple(Query(f"q{n}", text, {name: 1}) for n, (text, name) in enumerate(asked, 1))
-    return Collection("made-up", documents, questions, "d", "q")
+    questions = tuple(Question(f"q{n}", text, (), (name,)) for n, (text, name) in enumerate(asked, 1))
+    return Collection("made-up", questions, documents)
 
 
 def run(ranked: Mapping[str, Sequence[str]]) -> Run:

@@ -63,7 +63,7 @@ SYSTEM = """
 name = "NAME"
 kind = "answers"
 answers = "FILE"
-question_column = "id"
+col = ["question=id"]
 own_contexts = true
 """
 
@@ -152,7 +152,7 @@ def test_a_condition_that_cannot_be_scored_is_counted_and_named(judgecal: Run, o
     found = json.loads(ran.out)
     lost = found["systems"][0]["measures"]["rules_correctness"]
     assert (lost["n"], lost["n_expected"], lost["n_unscored"]) == (3, 4, 1)
-    assert {row["column"] for row in found["failed_verdicts"]} == {"correctness", "cite_f1@local"}
+    assert {row["name"] for row in found["failed_verdicts"]} == {"correctness", "cite_f1@local"}
 
 
 @pytest.mark.parametrize(

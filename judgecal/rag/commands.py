@@ -17,7 +17,7 @@ from judgecal.errors import InputError, unknown_name
 if TYPE_CHECKING:
     from judgecal.experiment import RunOptions
     from judgecal.rag.evaluation.config import ReadConfig
-    from judgecal.rag.retrieval import Collection
+    from judgecal.rag.questions import Collection
     from judgecal.workspace import Workspace
 
 Name = str | None
@@ -49,14 +49,20 @@ class CollectionArguments:
     def collection(self, workspace: Workspace) -> Collection:
         """The collection that the options name; the gold set starter where they name none."""
         from judgecal.goldset import load_gold
-        from judgecal.rag.retrieval import collection_of_files, collection_of_gold
+        from judgecal.rag.questions import collection_of_files, collection_of_gold
         from judgecal.tables import read_columns
 
         files = any((self.documents, self.questions, self.qrels))
         if self.gold and files:
             raise InputError("--gold and --documents/--questions exclude each other: name one collection")
         if not files:
-            return collection_of_gold(load_gold(self.gold or "starter", workspace=workspace))
+            gold = load_gold(self.gold or "starter", workspace=workspace)
+            if not gold.documents:
+                raise InputError(
+                    f"gold set {gold.name} has no documents: put them into documents.jsonl "
+                    "(document_id, title, text), or give --documents and --questions"
+                )
+            return collection_of_gold(gold)
         missing = []
         if self.documents is None and self.run is None:
             missing.append("--documents FILE is missing: a table of documents, or a folder of them")
@@ -67,7 +73,10 @@ class CollectionArguments:
         parts = ("document", "text", "title", "group", "question", "reference")
         more = {"reference_separator": self.separator}
         columns = read_columns(self.col or (), takes=parts, inputs=(), workspace=workspace, **more)
-        return collection_of_files(self.documents, self.questions, qrels=self.qrels, columns=columns)
+        references, columns = columns.reference, replace(columns, reference=None)
+        return collection_of_files(
+            self.documents, self.questions, qrels=self.qrels, columns=columns, references=references
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +98,8 @@ def retrieval(
 ) -> None:
     """Test the retriever alone: where the right document ranks."""
     from judgecal.experiment import open_experiment, plan_experiment
-    from judgecal.rag.retrieval import RetrievalOptions, measure_retrieval, read_run
+    from judgecal.rag.retrieval.ranking import read_run
+    from judgecal.rag.retrieval.result import RetrievalOptions, measure_retrieval
     from judgecal.records import as_plain, digest
     from judgecal.report.experiments import report_of
     from judgecal.workspace import write_text
@@ -99,8 +109,7 @@ def retrieval(
     workspace = shared.workspace_of(ctx)
     collection = source.collection(workspace)
     run = None if source.run is None else read_run(source.run)
-    documents, questions = collection.shas
-    shas = {"documents_sha256": documents or "", "questions_sha256": questions}
+    shas = {"documents_sha256": collection.documents_sha, "questions_sha256": collection.questions_sha}
     config: dict[str, Any] = {
         "command": "retrieval",
         "collection": {"name": collection.name, **shas},
@@ -158,41 +167,29 @@ def answer(
     repeats: Annotated[int, option("Judgements of each answer by a judge that calls a model.")] = 1,
     *,
     who: GraderArguments,
-    how: ContextArguments,
+    shown: ContextArguments,
     table: RecordedArguments,
     call: shared.RunArguments,
 ) -> None:
     """Test the answerer alone, with the right document in hand. Each signature x model pair answers, a judge
     rates."""
-    from judgecal.rag.answering.config import AnswerOptions, answer_config
-    from judgecal.tables import read_columns
+    from judgecal.rag.evaluation.config import answer_config
 
     workspace, options = shared.workspace_of(ctx), call.options(repeats=repeats)
     called = table.answers is None or models or signatures
-    given = {"models": models, "signatures": signatures, "gold": gold, "repeats": repeats, **asdict(how)}
-    given |= {"judge": who.judge, "lock": who.lock, "answers": table.answers}
-    given |= {"seed": call.seed, "limit": call.limit}
-    words = list[str]()  # what runs it again
-    for name, value in given.items():
-        flag = "-k" if name == "k" else f"--{name.replace('_', '-')}"
-        if value is not None and value is not False:
-            words += [flag] if value is True else [flag, str(value)]
-    for column in table.col or ():
-        words += ["--col", column]
-    parts = ("question", "answer", "system")
-    contexts = asdict(how) | {"contexts": shared.names(how.contexts)}
+    typed = shared.typed_command(ctx, "answer", without=("json", "full", "name", "retry_unscored", "dry_run"))
     config = answer_config(
-        AnswerOptions(
-            command=tuple(words),
-            gold=gold,
-            signatures=shared.names(signatures or "answer_v1") if called else [],
-            models=shared.names(models or "embedded") if called else [],
-            repeats=repeats,
-            answers=table.answers,
-            columns=read_columns(table.col or (), takes=parts, inputs=(), workspace=workspace),
-            **contexts,
-            **asdict(who),
-        )
+        typed.partition(" answer")[2],
+        gold=gold,
+        signatures=shared.names(signatures or "answer_v1") if called else [],
+        models=shared.names(models or "embedded") if called else [],
+        contexts=shared.names(shown.contexts),
+        k=shown.k,
+        repeats=repeats,
+        answers=table.answers,
+        col=table.col or (),
+        workspace=workspace,
+        **asdict(who),
     )
     _evaluate(workspace, config, options, call)
 
@@ -271,7 +268,7 @@ def make(
     from judgecal.goldset import load_gold
     from judgecal.rag.evaluation.make_document import make_document
     from judgecal.rag.evaluation.make_questions import MakeRun
-    from judgecal.rag.retrieval import collection_of_files, collection_of_gold
+    from judgecal.rag.questions import Collection, collection_of_gold, read_documents
 
     workspace = shared.workspace_of(ctx)
     known, path = workspace.gold_sets, Path(what.documents)
@@ -280,7 +277,8 @@ def make(
     elif not path.exists():
         raise unknown_name("file, folder or gold set", what.documents, known)
     else:
-        collection = collection_of_files(path, None)
+        documents, notes = read_documents(path)
+        collection = Collection(path.stem, (), documents, documents_from=path.name, notes=tuple(notes))
     run = MakeRun(
         workspace=workspace,
         name=new_set,

@@ -57,16 +57,16 @@ def peak_mb() -> float:
 def ours(corpus: Words, asked: Words) -> Timed:
     """Index; rank every reference document and keep the first 100: what the retriever test does."""
     from judgecal.goldset import GoldDocument
-    from judgecal.rag.retrieval import Collection, Question
+    from judgecal.rag.questions import Collection, Question
     from judgecal.rag.retrieval.indexes import Bm25
     from judgecal.rag.retrieval.ranking import by_bm25
 
     documents = tuple(GoldDocument(str(number), None, "") for number in range(len(corpus)))
     questions = tuple(
-        Question(str(number), "", {str(number * len(corpus) // len(asked)): 1})
+        Question(str(number), "", (), (str(number * len(corpus) // len(asked)),))
         for number in range(len(asked))
     )
-    collection = Collection("made-up", documents, questions, "d", "q")
+    collection = Collection("made-up", questions, documents)
     start = time.perf_counter()
     index = Bm25.of(corpus)
     indexed = time.perf_counter()

@@ -8,9 +8,9 @@ from typing import Any
 
 from judgecal.engine import Budget
 from judgecal.experiment import RunOptions
-from judgecal.rag.answering.questions import Question
 from judgecal.rag.evaluation.summary import Measured
 from judgecal.rag.evaluation.system import Asking, System, SystemAnswer
+from judgecal.rag.questions import Question
 from judgecal.records import Failure
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -48,11 +47,12 @@ class SystemComparison:
     why: str
     smallest_detectable: float | None
     complete_case: Estimate
+    document: str | None = None  # on whose questions; None on all
 
     @property
-    def higher(self) -> str:
-        """The name of the one that is shown to be higher; else the decision."""
-        return {"A": self.a, "B": self.b}.get(self.decision, self.decision)
+    def apart(self) -> bool:
+        """Whether one is shown to be higher."""
+        return self.decision in ("A", "B")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,37 +137,27 @@ def compare_systems(measured: Sequence[Measured], *, seed: int = 0) -> tuple[Sys
     return tuple(comparisons)
 
 
-def compare_documents(
-    measured: Sequence[Measured], *, seed: int = 0
-) -> dict[str, tuple[SystemComparison, ...]]:
-    """Every two systems on the questions of each document that has ten or more.
+def compare_documents(measured: Sequence[Measured], *, seed: int = 0) -> tuple[SystemComparison, ...]:
+    """Every two systems on the questions of each document that has ten or more, after Holm over all of them.
 
-    After Holm over all of these pairs a comparison may no longer decide. What could have been shown at least
-    is not known of so many at once, and None.
+    What could have been shown at least is not known of so many at once, and None.
     """
-    compared: dict[str, tuple[SystemComparison, ...]] = {}
+    pairs: list[SystemComparison] = []
     for document in documents_of(measured):
         answers = [answer for answer in measured if document in answer.documents]
         if len({answer.question for answer in answers}) >= _FEWEST:
-            compared[document] = compare_systems(answers, seed=seed)
-    adjusted = iter(_among_all([pair for pairs in compared.values() for pair in pairs]))
-    return {document: tuple(itertools.islice(adjusted, len(pairs))) for document, pairs in compared.items()}
-
-
-def _among_all(pairs: Sequence[SystemComparison]) -> tuple[SystemComparison, ...]:
-    """Comparisons that were made document by document, after Holm over all of them."""
-    alpha = 1.0 - LEVEL
-
-    def decided(pair: SystemComparison, p: float | None) -> SystemComparison:
-        pair = replace(
-            pair, p_adjusted=p, smallest_detectable=None if pairs[1:] else pair.smallest_detectable
+            pairs += [replace(pair, document=document) for pair in compare_systems(answers, seed=seed)]
+    adjusted = []
+    for pair, p in zip(pairs, holm([pair.p_value for pair in pairs]), strict=True):
+        why, decision = pair.why, pair.decision
+        if decision != "cannot tell" and not (p is not None and p < 1.0 - LEVEL):
+            why = f"p = {p:.3g} after Holm over {len(pairs)} comparisons is not below {1.0 - LEVEL:.3g}"
+            decision = "cannot tell"
+        detectable = None if pairs[1:] else pair.smallest_detectable
+        adjusted.append(
+            replace(pair, p_adjusted=p, decision=decision, why=why, smallest_detectable=detectable)
         )
-        if pair.decision == "cannot tell" or (p is not None and p < alpha):
-            return pair
-        why = f"p = {p:.3g} after Holm over {len(pairs)} comparisons is not below {alpha:.3g}"
-        return replace(pair, decision="cannot tell", why=why)
-
-    return tuple(map(decided, pairs, holm([pair.p_value for pair in pairs])))
+    return tuple(adjusted)
 
 
 def best_of(values: Values, *, level: float = LEVEL, seed: int = 0) -> BestOf:

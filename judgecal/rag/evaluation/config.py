@@ -1,13 +1,13 @@
 """The configuration of `evaluate`: a TOML file, whose keys stand in the handbook, made of the models here.
 
 A comment behind a key, or above it, is its line there. A list that does not stand under [sweep] is that
-option's own value. Paths are taken from the file's folder.
+option's own value. Paths are taken from the file's folder. `answer` makes one in memory, of its options.
 """
 
 from __future__ import annotations
 
-import hashlib
 import itertools
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,18 +16,17 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from judgecal.artefacts import read_toml, validated
-from judgecal.errors import InputError, listed, refuse, unknown_name
-from judgecal.goldset import Columns, GoldDocument, load_gold
-from judgecal.rag.answering.questions import Question, by_group, questions_of, sealed_names, wording_notes
+from judgecal.errors import InputError, refuse, unknown_name
+from judgecal.goldset import GoldDocument, load_gold
+from judgecal.rag.evaluation.contexts import KINDS as CONTEXT_KINDS
 from judgecal.rag.evaluation.function import FunctionConfig, FunctionSystem
 from judgecal.rag.evaluation.http import HttpSystem
 from judgecal.rag.evaluation.http_client import HttpConfig
 from judgecal.rag.evaluation.local import LocalConfig, LocalSystem
-from judgecal.rag.evaluation.recorded import RecordedConfig, RecordedSystem
+from judgecal.rag.evaluation.recorded import RecordedConfig, RecordedSystem, recorded_columns
 from judgecal.rag.evaluation.system import Setting, System
-from judgecal.rag.retrieval import collection_of_files
-from judgecal.rag.retrieval.collection import references_in
-from judgecal.tables import read_table
+from judgecal.rag.questions import Collection, collection_of_files, collection_of_gold, read_documents
+from judgecal.tables import read_columns, read_table
 from judgecal.workspace import Workspace, shown
 
 KINDS: Mapping[str, type[BaseModel]] = {
@@ -38,6 +37,8 @@ KINDS: Mapping[str, type[BaseModel]] = {
 }
 """The keys of each kind of system."""
 _TABLE = ConfigDict(extra="forbid", strict=True)
+_JUDGE = "correctness_v3@embedded"  # of `answer`
+_PARTS = ("question", "reference", "group", "document", "tag")  # of a table of questions
 
 
 class QuestionsTable(BaseModel):
@@ -46,14 +47,11 @@ class QuestionsTable(BaseModel):
     model_config = _TABLE
     gold: str | None = None  # a set under gold/, or its path; else give `file`
     split: Literal["open", "train", "dev", "test", "all"] = "open"  # of the set; open is train and dev
-    file: str | None = None  # CSV, TSV, JSONL, xlsx or Parquet, with the columns below
-    question: str = "question"  # the column of the question
-    reference: str = "reference_answer"  # of what answers it; a cell may be empty where there is no answer
-    separator: str | None = None  # the text between equally right reference answers in one cell
-    id: str | None = None  # the column by which a question is known, by default its wording
-    answerable: str | None = None  # of yes or no, by default `answerable` where there is such a column
-    documents: str | None = None  # of the reference documents: an id, or a list of them
-    tags: list[str] = []  # columns whose cells are tags
+    file: str | None = None  # CSV, TSV, JSONL, xlsx or Parquet
+    # Of the file, as `--col`: `PART=COLUMN`, of question, reference (what answers it), group (by which it is
+    # known, by default its wording), document (the ids of reference documents), tag, answerable (yes or no).
+    col: list[str] = []
+    reference_separator: str | None = None  # the text between equally right reference answers in one cell
     limit: Annotated[int, Field(ge=1)] | None = None  # only the first ones
 
 
@@ -106,10 +104,8 @@ class EvaluateConfig(BaseModel):
             yield f"questions: give {either}"
         if asked.file is not None and "split" in asked.model_fields_set:
             yield "questions: split belongs to a gold set: leave it out, or name the set with gold"
-        of_file = asked.model_fields_set - {"gold", "file", "split", "limit"}
-        if asked.gold is not None and of_file:
-            columns = ", ".join(sorted(of_file))
-            yield f"questions: {columns}: columns of a file, and a gold set has its own: leave them out"
+        if asked.gold is not None and (asked.col or asked.reference_separator):
+            yield "questions: col is of a file, and a gold set has columns of its own: leave it out"
         if not self.systems:
             yield "systems: none is named: add [[systems]] with name and kind"
         names = [name for table in self.systems if isinstance(name := table.get("name"), str)]
@@ -131,7 +127,7 @@ class SystemHead(BaseModel):
 class SystemTable:
     """A table of systems with one level of each of its factors."""
 
-    name: str  # `NAME`, in a sweep `NAME(chunk.max=512, top_n=2)`
+    name: str  # `NAME`, in a sweep with the setting that differs from the base: `NAME(chunk.max=512)`
     table: str  # NAME, which all systems of a sweep share
     kind: str  # local, http, python or answers
     options: Any  # the model of its kind
@@ -143,7 +139,8 @@ class SystemTable:
 class ReadConfig:
     """A configuration that holds no mistake that its text shows: a file, or made by `answer` in memory."""
 
-    command: tuple[str, ...]  # the words that run it: `evaluate FILE`, or `answer` with its options
+    command: str  # `evaluate` or `answer`
+    typed: str  # what stands behind it
     folder: Path  # from where paths in it are taken
     tables: EvaluateConfig
     systems: tuple[SystemTable, ...]
@@ -151,7 +148,14 @@ class ReadConfig:
 
 def read_evaluate_config(path: Path) -> ReadConfig:
     """Read a configuration; every problem is told at once: where, what was found, the nearest key."""
-    table, where = read_toml(path), shown(path)
+    where = shown(path)
+    tables, systems = _tables_of(read_toml(path), where, path.parent)
+    return ReadConfig("evaluate", shlex.quote(where), path.parent, tables, tuple(systems))
+
+
+def _tables_of(
+    table: Mapping[str, Any], where: str, folder: Path
+) -> tuple[EvaluateConfig, list[SystemTable]]:
     problems, tables = list[str](), None
     try:
         tables = validated(EvaluateConfig, table, where)
@@ -163,7 +167,9 @@ def read_evaluate_config(path: Path) -> ReadConfig:
     for place, row in enumerate(rows if isinstance(rows, list) else [], start=1):
         if isinstance(row, Mapping):
             try:
-                systems += _read_systems(row, sweep if isinstance(sweep, Mapping) else {}, place, path)
+                systems += _read_systems(
+                    row, sweep if isinstance(sweep, Mapping) else {}, place, where, folder
+                )
             except InputError as error:
                 problems += error.problems
     names = [system.name for system in systems]
@@ -174,14 +180,14 @@ def read_evaluate_config(path: Path) -> ReadConfig:
     ]
     refuse(list(dict.fromkeys(problems)))
     assert tables is not None
-    return ReadConfig(("evaluate", where), path.parent, tables, tuple(systems))
+    return tables, systems
 
 
 def _read_systems(
-    row: Mapping[str, Any], sweep: Mapping[str, Any], place: int, path: Path
+    row: Mapping[str, Any], sweep: Mapping[str, Any], place: int, file: str, folder: Path
 ) -> list[SystemTable]:
     """The systems of one table; `place` is its number, for one without a name."""
-    file, name = shown(path), row.get("name")
+    name = row.get("name")
     where = f"{file}: systems: {name if isinstance(name, str) and name else f'number {place}'}"
     head = validated(SystemHead, {key: row[key] for key in SystemHead.model_fields if key in row}, where)
     table = {key: value for key, value in row.items() if key not in SystemHead.model_fields}
@@ -196,9 +202,11 @@ def _read_systems(
         }
     lists = [key for key, value in _flat(table) if isinstance(value, list)]
     systems = []
-    for settings, filled, is_base in variants(table, factors):
+    every = [*variants(table, factors)]
+    base = next((settings for settings, _, is_base in every if is_base), {})
+    for settings, filled, is_base in every:
         if head.kind == "answers" and isinstance(filled.get("answers"), str):
-            filled = {**filled, "answers": str(path.parent / filled["answers"])}
+            filled = {**filled, "answers": str(folder / filled["answers"])}
         try:
             options = validated(KINDS[head.kind], filled, where)
         except InputError as error:
@@ -207,8 +215,8 @@ def _read_systems(
                     problem += f"; the levels of a sweep belong under [sweep.{head.name}]"
                 problems.append(problem)
             continue
-        label = ", ".join(f"{factor}={printed(level)}" for factor, level in settings.items())
-        full = f"{head.name}({label})" if factors else head.name
+        apart = [f"({name}={printed(level)})" for name, level in settings.items() if level != base[name]]
+        full = "".join([head.name, *apart])
         systems.append(SystemTable(full, head.name, head.kind, options, settings, is_base))
     refuse(list(dict.fromkeys(problems)))
     return systems
@@ -306,80 +314,87 @@ def system_of(
         return HttpSystem(name, options)
     if table.kind == "python":
         return FunctionSystem(name, options, (config.folder, workspace.root, Path()))
-    return RecordedSystem(name, options)
+    return RecordedSystem(name, options, workspace)
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionSource:
-    """Questions, as they were read."""
-
-    name: str  # of the set, or of the file without its ending
-    sha256: str  # of the content
-    asked: tuple[Question, ...]  # one a group, in file order, after `split` and without `limit`
-    notes: tuple[str, ...]  # what was noticed while they were read
-    sealed: frozenset[str] = frozenset()  # groups of test, whose text is shown nowhere
-    split: str | None = None  # of the set; None for a file
-    made_by: str | None = None  # as the set's card says; None where nothing says so
-    documents: tuple[GoldDocument, ...] = ()  # of the set; empty where it has none
-
-
-def read_questions(table: QuestionsTable, folder: Path, workspace: Workspace) -> QuestionSource:
-    """The questions of a configuration; paths are taken from `folder`."""
-    if table.file is not None:
-        return _questions_of_file(folder / table.file, table)
-    place = folder / str(table.gold)
-    gold = load_gold(place if (place / "items.jsonl").is_file() else str(table.gold), workspace=workspace)
-    groups = {item.group for item in gold.select(table.split)}
-    questions = questions_of(gold, without={item.group for item in gold.items} - groups)
-    return QuestionSource(
-        gold.name,
-        gold.sha256,
-        questions.asked,
-        questions.notes,
-        sealed=sealed_names(gold) & {question.group for question in questions.asked},
-        split=table.split,
-        made_by=gold.card.made_by,
-        documents=gold.documents,
-    )
+def collection_of(config: ReadConfig, workspace: Workspace) -> Collection:
+    """The questions of a configuration, after `split` and without `limit`, and the documents to search."""
+    table, folder = config.tables.questions, config.folder
+    documents = config.tables.documents.path and folder / config.tables.documents.path
+    if table.file is None:
+        place = folder / str(table.gold)
+        gold = load_gold(place if (place / "items.jsonl").is_file() else str(table.gold), workspace=workspace)
+        collection = collection_of_gold(gold, table.split)
+    else:
+        columns = read_columns(
+            table.col,
+            takes=_PARTS,
+            inputs=("answerable",),
+            workspace=workspace,
+            reference_separator=table.reference_separator,
+        )
+        references, columns = columns.document, replace(columns, document=None)
+        collection = collection_of_files(None, folder / table.file, columns=columns, references=references)
+    if documents:
+        read, notes = read_documents(documents)
+        collection = replace(collection, documents=read, notes=(*collection.notes, *notes))
+    return collection
 
 
-def _questions_of_file(path: Path, columns: QuestionsTable) -> QuestionSource:
-    table = read_table(path)
-    single = (columns.question, columns.reference, columns.id, columns.answerable, columns.documents)
-    table.require(*(name for name in single if name is not None), *columns.tags)
-    read = Columns(
-        columns.question,
-        None,
-        reference=columns.reference,
-        group=columns.id,
-        reference_separator=columns.separator,
-        tags=tuple(columns.tags),
-    )
-    items, problems = [], list[str]()
-    references: dict[str, set[tuple[str, ...]]] = {}
-    for row in table.rows:
-        item = read.read_item(row, table.at(row), item_id=str(row.line), problems=problems)
-        named = () if columns.documents is None else references_in(row, columns.documents, columns.separator)
-        mark = {"answerable": row.cells.get(columns.answerable or "answerable", "")}
-        items.append(replace(item, reference_documents=tuple(named), fields=mark))
-        references.setdefault(item.group, set()).add(item.reference_answers)
+def answer_config(
+    typed: str,
+    *,
+    gold: str,
+    signatures: Sequence[str],
+    models: Sequence[str],
+    contexts: Sequence[str],
+    k: int,
+    judge: str | None,
+    lock: Path | None,
+    trust_lock: bool,
+    repeats: int,
+    answers: Path | None,
+    col: Sequence[str],
+    workspace: Workspace,
+) -> ReadConfig:
+    """What `answer` asks: each signature x model x kind of contexts, and one judge of correctness.
+
+    `typed`: the options, as they were typed.
+    """
+    known = CONTEXT_KINDS
+    problems = [str(unknown_name("context", kind, known)) for kind in contexts if kind not in known]
+    if lock is not None and judge is not None:
+        problems.append(f"--lock {lock} and --judge {judge} both name who rates: give one of them")
+    if not (signatures and models) and answers is None:
+        problems.append("no answerer is named: give --models A,B and --signatures S,T, or --answers FILE")
+    if not contexts:
+        problems.append(f"--contexts is empty: give {', '.join(known)}, or several by commas")
     refuse(problems)
-    if not items:
-        raise InputError(f"{table.where}: holds no question")
-    notes = list(table.notes)
-    if several := [group for group, found in references.items() if len(found) > 1]:
-        n = "1 question stands" if len(several) == 1 else f"{len(several)} questions stand"
-        differing = "in several rows with different references: we take each as right"
-        notes.append(f"{n} {differing}: {listed(several)}")
-    sha256, asked = hashlib.sha256(path.read_bytes()).hexdigest(), by_group(items)
-    return QuestionSource(path.stem, sha256, asked, (*notes, *wording_notes(asked)))
-
-
-def read_documents(path: Path) -> tuple[tuple[GoldDocument, ...], tuple[str, ...]]:
-    """Those of a table, a folder of files, or one file, and what was noticed while they were read."""
-    if not path.exists():
-        raise InputError(f"documents: {shown(path)}: there is no such file or folder")
-    collection = collection_of_files(path, None)
-    if not collection.documents:
-        raise InputError(f"{shown(path)}: holds no document")
-    return collection.documents, collection.notes
+    kinds = list(dict.fromkeys(contexts))
+    answerers = {
+        f"{signature}@{model} ({kind})" if len(kinds) > 1 else f"{signature}@{model}": {
+            "kind": "local",
+            "contexts": {"kind": kind, "k": k},
+            "answerer": {"signature": signature, "model": model},
+        }
+        for signature, model, kind in itertools.product(signatures, models, kinds)
+    }
+    systems = [{"name": name, **table} for name, table in answerers.items()]
+    if answers is not None:
+        rows, path = read_table(answers), str(answers.resolve())
+        column = recorded_columns(col, rows, workspace).system
+        for name in sorted({row.cells[column].strip() if column else "" for row in rows.rows}):
+            table = {"kind": "answers", "answers": path, "col": [*col], **({"system": name} if name else {})}
+            systems.append({"name": name or answers.stem, **table})
+    judges: dict[str, Any] = {"judge": judge or _JUDGE, "repeats": repeats, "trust_lock": trust_lock}
+    judges |= {} if lock is None else {"locks": {"correctness": str(lock)}}
+    questions = {"gold": gold, "split": "all"}
+    config = {"questions": questions, "judges": judges, "systems": systems}
+    tables, read = _tables_of(config, "answer", Path())
+    read = [
+        replace(system, table=system.name.rpartition(" (")[0] or system.name)
+        if system.name in answerers
+        else system
+        for system in read
+    ]
+    return ReadConfig("answer", typed.strip(), Path(), tables, tuple(read))

@@ -1,20 +1,25 @@
-"""The document of `evaluate`: what it says first, outcomes, what may be the best, the systems."""
+"""The document of `evaluate` and `answer`: what they come to, outcomes, what may be the best, the answers."""
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import shlex
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
+from judgecal.errors import InputError
 from judgecal.experiment import Experiment
-from judgecal.rag.answered import answered_explorer
-from judgecal.rag.evaluation.document_parts import curves_section, sections_behind
-from judgecal.rag.evaluation.result import EvaluateResult, FailedVerdicts, MeasuredBy
+from judgecal.experiment.trials import stored_rows
+from judgecal.goldset import unchanged_gold
+from judgecal.rag.evaluation.document_parts import contexts_section, curves_section, sections_behind, turned
+from judgecal.rag.evaluation.judging import answered_items
+from judgecal.rag.evaluation.result import EvaluateResult, Failures, MeasuredBy
 from judgecal.rag.evaluation.summary import OutcomeKind, SystemSummary, outcome_of
-from judgecal.records import Estimate, Headline
+from judgecal.rag.questions import sealed_names
+from judgecal.records import Estimate, Headline, Item, Judgement
 from judgecal.report import numbers
 from judgecal.report.charts import Axis, interval_picture
 from judgecal.report.document import (
@@ -25,11 +30,11 @@ from judgecal.report.document import (
     Picture,
     Rung,
     Section,
-    from_summary,
-    notes_section,
     section,
+    stored_document,
     table,
 )
+from judgecal.report.explorer import Explorer, ExplorerRow, Said, row_of, shown
 from judgecal.report.wording import fitting, in_a_row, path_from_here, sentence, sentences
 from judgecal.workspace import Workspace
 
@@ -46,9 +51,16 @@ _BESIDE = 4  # measures in a table
 def evaluate_document(result: EvaluateResult) -> Document:
     """What systems, or settings of one, come to on the same questions."""
     asked, n, states = result.questions, len(result.systems), result.states
-    how = f", one factor at a time from the base {in_a_row(result.bases)}" if result.curves else ""
+    bases = {
+        setting.system: setting.settings for setting in result.settings if setting.system in result.bases
+    }
+    held = [
+        f"{name} ({', '.join(f'{factor}={level}' for factor, level in settings.items())})"
+        for name, settings in bases.items()
+    ]
+    swept = f", one factor at a time from {in_a_row(held)}" if held else ""
     made = {"llm": ", made by a model", "people": ", made by people", "project": ", made by the project"}
-    files = [Path(one).name for one in (states.questions, states.answers, states.measured, states.summary)]
+    files = [Path(path).name for path in (states.questions, states.answers, states.measured, states.summary)]
     sealed = numbers.count_of(asked.n_sealed, "question")
     notes = sentences(
         asked.made_by == "llm" and sentence(_MADE_BY_MODEL),
@@ -57,49 +69,121 @@ def evaluate_document(result: EvaluateResult) -> Document:
         f"Rows of every state, in the experiment's folder: {', '.join(files)}, each with a CSV file beside "
         "it.",
     )
-    return Document(
-        title=f"{result.experiment}: {_noun(result)} compared",
-        about=(
-            f"{result.experiment} · {n} {_noun(result, n)}{how} · {numbers.count_of(asked.n, 'question')} of "
-            f"{asked.source}{made.get(asked.made_by or '', '')}, {numbers.count(asked.n_answerable)} with an "
-            "answer"
-        ),
-        headline=_headline(result),
+    return stored_document(
+        result,
+        f"{result.experiment}: {_noun(result)} compared",
+        f"{result.experiment} · {n} {_noun(result, n)}{swept} · {numbers.count_of(asked.n, 'question')} of "
+        f"{asked.source}{made.get(asked.made_by or '', '')}, {numbers.count(asked.n_answerable)} with an "
+        "answer",
+        _headline(result),
+        _outcomes(result),
+        _systems(result),
+        contexts_section(result),
+        curves_section(result),
+        *sections_behind(result),
         facts=tuple(_facts(result)),
-        sections=[
-            _outcomes(result),
-            _systems(result),
-            *filter(None, [_contexts(result)]),
-            *curves_section(result),
-            *sections_behind(result),
-            *notes_section(notes, short=True),
-        ],
-        **from_summary(result),
+        notes=notes,
+        short=True,
     )
 
 
 def evaluate_report(workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
     """The stored document with the answers themselves, as state 3 and the journal hold them."""
     result, states = experiment.read_summary(EvaluateResult), dict[str, dict[str, Any]]()
-    path = Path(result.states.measured)
-    if (path := experiment.folder / path.name).is_file():
+    if (path := experiment.folder / Path(result.states.measured).name).is_file():
         import polars  # slow to load
 
-        right_at, heart = result.systems[0].outcomes.right_at, dict[str, str]()
+        right_at, by_heart = result.systems[0].outcomes.right_at, dict[str, str]()
         closed = {setting.system for setting in result.settings if setting.contexts == "none"}
         for row in polars.read_parquet(path).iter_rows(named=True):
             outcome = outcome_of(row["answered"], row["answerable"], row["correctness"], right_at)
             row["marks"] = [f"outcome:{outcome}"] * (outcome is not None)
             states.setdefault(f"{row['question_id']}::{row['system']}", row)
-            if row["system"] in closed and heart.get(row["question_id"]) != "right":
-                heart[row["question_id"]] = "right" if outcome == "right_answer" else "not right"
+            if row["system"] in closed and by_heart.get(row["question_id"]) != "right":
+                by_heart[row["question_id"]] = "right" if outcome == "right_answer" else "not right"
         for row in states.values():
-            row |= {"heart": heart[row["question_id"]]} if row["question_id"] in heart else {}
+            row["heart"] = by_heart.get(row["question_id"], "")
+    explorer = _explorer(workspace, experiment, result, states)
+    return dataclasses.replace(evaluate_document(result), explorer=explorer)
+
+
+def _explorer(
+    workspace: Workspace,
+    experiment: Experiment,
+    result: EvaluateResult,
+    states: Mapping[str, Mapping[str, Any]],
+) -> Explorer | None:
+    """Every open answer, the lowest by the first judge first; None where they or their set are gone.
+
+    `states`: answer -> its row of state 3, with the share of each column, `marks`, and as `heart` whether the
+    question is answered rightly without a context.
+    """
     columns = result.systems[0].measures
     judges = {judge.column: judge.judge for judge in result.judges if judge.column in columns}
-    chips = {f"outcome:{kind}": kind.replace("_", " ") for kind in get_args(OutcomeKind)}
-    explorer = answered_explorer(workspace, experiment, judges, states, chips)
-    return dataclasses.replace(evaluate_document(result), explorer=explorer)
+    named, sealed = experiment.config.get("gold"), frozenset[str]()
+    try:
+        items = answered_items(experiment.folder)
+    except InputError:
+        return None
+    if named is not None:
+        gold = unchanged_gold(str(named["set"]), str(named["sha256"]), workspace=workspace)
+        if gold is None:
+            return None
+        sealed = sealed_names(gold)
+    systems = list(dict.fromkeys(item.system for item in items))
+    rows: dict[tuple[str, str], Judgement] = {}
+    for row in stored_rows(experiment.journal).latest.values():
+        rows.setdefault((row.item_id, row.judge), row)
+
+    def said(item: Item, column: str) -> Said | None:
+        row, state = rows.get((item.item_id, judges[column])), states.get(item.item_id, {})
+        if row is None:
+            return None
+        given, share = shown(row.verdict, binary=False), state.get(f"{column}_share")
+        verdict, raw = (given, "") if share is None else (numbers.percent(share), given)
+        error = f"unscored: {row.error.kind if row.error else 'parse'}" * (row.verdict is None)
+        return Said(verdict, raw, error, row.reasoning, row.raw_reply or "")
+
+    def shown_row(item: Item) -> ExplorerRow:
+        of_judges, state = [said(item, column) for column in judges], states.get(item.item_id, {})
+        marks = [f"system:{item.system}", *state.get("marks", ())]
+        marks += ["case:unscored"] * any(judge is not None and bool(judge.error) for judge in of_judges)
+        name = item.item_id.replace(f"::{item.system}", f" ({systems.index(item.system) + 1})", 1)
+        rank, heart = _rank(item, json.loads(state.get("documents") or "[]")), state.get("heart", "")
+        marks += [f"rank:{rank.partition(' ')[0]}"] * bool(rank) + [f"heart:{heart}"] * bool(heart)
+        return row_of(item, name=name, said=of_judges, marks=marks, label=rank, note=heart)
+
+    def height(item: Item) -> float:
+        row = rows.get((item.item_id, next(iter(judges.values()), "")))
+        return float(row.verdict) if row is not None and isinstance(row.verdict, int | float) else -1.0
+
+    there = sorted((item for item in items if item.group not in sealed), key=height)
+    return Explorer(
+        f"{numbers.count(len(there))} open answers, the lowest first",
+        list(map(shown_row, there)),
+        list(judges),
+        {
+            **{f"outcome:{kind}": kind.replace("_", " ") for kind in get_args(OutcomeKind)},
+            "heart:right": "right by heart",
+            "rank:not": "reference document not handed over",
+            "case:unscored": "unscored",
+        },
+        heads={
+            **{"id": "item", "question": "question", "answer": "answer", "label": "reference document"},
+            **({"note": "closed book"} if any(state.get("heart") for state in states.values()) else {}),
+            "system": "system",
+        },
+        n_sealed=len(items) - len(there),
+    )
+
+
+def _rank(item: Item, references: Sequence[str]) -> str:
+    """The best place of a reference document among the contexts; empty where there is neither."""
+    ids = [context.document_id for context in item.contexts]
+    ranks = [ids.index(name) + 1 for name in references if name in ids]
+    if not ids or not references:
+        return ""
+    return f"{min(ranks)} of {len(ids)}" if ranks else f"not among {len(ids)}"
 
 
 def _noun(result: EvaluateResult, n: int | None = None) -> str:
@@ -135,6 +219,8 @@ def _cheapest(result: EvaluateResult) -> SystemSummary | None:
 
 # --- the headline
 
+_CHIPS = {"use": "use", "tied": "cannot tell", "measured": "cannot tell", "none": "none"}
+
 
 def _headline(result: EvaluateResult) -> Headline:
     """The one voice of `evaluate`: which cannot be told apart from the best, and what is not known."""
@@ -149,7 +235,7 @@ def _headline(result: EvaluateResult) -> Headline:
         following = result.again or following
     elif unlocked:
         following = _calibrate(result, unlocked[0])
-    blind = [result.labels[setting.system] for setting in result.settings if not setting.shows_contexts]
+    blind = [setting.system for setting in result.settings if not setting.shows_contexts]
     unknown = sentences(  # what weighs most comes first
         bool(unlocked)
         and f"Whether people agree with the judges that have no lock: {in_a_row([*map(_named, unlocked)])}.",
@@ -164,8 +250,7 @@ def _headline(result: EvaluateResult) -> Headline:
         bool(result.curves) and "How factors act together: each was varied alone.",
     )
     because, more = fitting(*reached, *_because(result, kind))
-    chip = "use" if kind == "use" else "cannot tell" if kind == "tied" else "none" if kind == "none" else ""
-    return Headline(kind, first, because, unknown, following, chip, more)
+    return Headline(kind, first, because, unknown, following, _CHIPS.get(kind, ""), more)
 
 
 def _named(judge: MeasuredBy) -> str:
@@ -180,19 +265,18 @@ def _unmeasured(result: EvaluateResult) -> bool:
 
 
 def _decided(result: EvaluateResult) -> tuple[str, ...]:
-    """The kind, what it comes to, and what that rests on; the best is named with all its settings."""
+    """The kind, what it comes to, and what that rests on."""
     n, best = len(result.systems), result.best
-    first = result.labels[best.highest]
+    asked = numbers.count_of(best.n_questions, "question")
     total = f"a total of {numbers.estimate(_highest(result).total, 2)}"
     these = f"the {n} {_noun(result)}"
     if _unmeasured(result):
         kind = "unread" if result.failed_verdicts and not result.failures else "none"
         return kind, f"Nothing could be measured: no answer of any {_noun(result, 1)} has a score."
     if best.n_questions < _FEWEST:
-        asked = numbers.count_of(best.n_questions, "question")
         return "too few", "Too few questions to decide anything.", f"{asked}, and {_FEWEST} are the least."
     if any(setting.withholds for setting in result.settings):
-        right = [f"{one.system}: {one.outcomes.right_refusal.count:,}" for one in result.systems]
+        right = [f"{system.system}: {system.outcomes.right_refusal.count:,}" for system in result.systems]
         why = "The reference document was left out, so a refusal is right."
         return (
             "cannot tell",
@@ -201,23 +285,20 @@ def _decided(result: EvaluateResult) -> tuple[str, ...]:
             f"Right refusals: {', '.join(right[:_NAMED])}.",
         )
     if n == 1:
-        return "measured", f"{first} reaches {total}.", "No other system was held against it."
+        first = f"{best.highest} reaches {total} on {asked}."
+        return "measured", first, "No other system was held against it."
     if best.best is not None:
         return "use", f"Use {best.best}: it is the best of {these}.", f"It reaches {total}."
     if best.reason is not None:
         return "cannot tell", f"We cannot tell which of {these} is best.", sentence(best.reason)
-    names = [result.labels[name] for name in result.not_told_apart_from_best]
+    names = [*result.not_told_apart_from_best]
     if len(names) == n:
-        both = "Neither of the two" if n == 2 else f"None of {these}"
-        highest = f"The highest is {first}, with {total}."
-        return "tied", f"{both} can be told apart from the best.", highest
+        nobody = "Neither of the two" if n == 2 else f"None of {these}"
+        highest = f"The highest is {best.highest}, with {total}."
+        return "tied", f"{nobody} can be told apart from the best.", highest
     more = [f"{len(names) - _NAMED} more"] if len(names) > _NAMED else []
-    named = in_a_row([*names[:_NAMED], *more])
-    return (
-        "tied",
-        f"{len(names)} of {n} {_noun(result)} cannot be told apart from the best.",
-        f"They are {named}.",
-    )
+    first = f"{len(names)} of {n} {_noun(result)} cannot be told apart from the best."
+    return "tied", first, f"They are {in_a_row([*names[:_NAMED], *more])}."
 
 
 def _because(result: EvaluateResult, kind: str) -> tuple[str, ...]:
@@ -226,32 +307,34 @@ def _because(result: EvaluateResult, kind: str) -> tuple[str, ...]:
         text = message or "its message is of a test question"
         return textwrap.shorten(text, width, placeholder=" ...").rstrip(".")
 
-    def mute(failed: FailedVerdicts, answers: str) -> str:
-        said = f"by {failed.kind}: {brief(failed.message)}"
-        return f"The judge of {failed.column} gave no verdict on {answers}, {said}."
+    def mute(failed: Failures, answers: str) -> str:
+        why = f"by {failed.kind}: {brief(failed.message)}"
+        return f"The judge of {failed.name} gave no verdict on {answers}, {why}."
 
     best, reasons = result.best, list[str]()
     if kind == "none" and result.failures:
         most = result.failures[0]
-        failing = f"{numbers.count(most.n)} answers of {result.labels[most.system]} failed by {most.kind}"
+        failing = f"{numbers.count(most.n)} answers of {most.name} failed by {most.kind}"
         reasons.append(f"{failing}: {brief(most.message)}.")
     elif kind == "unread" and result.failed_verdicts:
-        worst = max(result.failed_verdicts, key=lambda failed: (failed.column in _OF_TOTAL, failed.n))
+        worst = max(result.failed_verdicts, key=lambda failed: (failed.name in _OF_TOTAL, failed.n))
         reasons.append(mute(worst, numbers.count_of(worst.n, "answer")))
     else:
-        first_of = {failed.column: failed for failed in reversed(result.failed_verdicts)}
+        first_of = {failed.name: failed for failed in reversed(result.failed_verdicts)}
         reasons += [
             mute(failed, "any answer")
             for column, failed in first_of.items()
-            if not any(one.measures[column].n for one in result.systems if column in one.measures)
+            if not any(system.measures[column].n for system in result.systems if column in system.measures)
         ]
     if kind == "tied":
         if len(result.not_told_apart_from_best) < len(result.systems):
             total = numbers.estimate(_highest(result).total, 2)
-            reasons.append(f"The highest total is {total}, of {result.labels[best.highest]}.")
-        reasons += _economy(result)
+            reasons.append(f"The highest total is {total}, of {best.highest}.")
+        if (cheap := _cheapest(result)) is not None:
+            price = f"USD {numbers.money(cheap.usd_per_1k)} per 1k"
+            reasons.append(f"Of those that may be the best {cheap.system} is the cheapest ({price}).")
     if kind in ("tied", "cannot tell") and best.runner_up is not None:
-        pair = f"the highest from the runner-up, {result.labels[best.runner_up]}"
+        pair = f"the highest from the runner-up, {best.runner_up}"
         if best.questions_needed is None:
             reasons.append(f"No number of questions up to a million is known to tell {pair}.")
         else:
@@ -264,8 +347,8 @@ def _because(result: EvaluateResult, kind: str) -> tuple[str, ...]:
     lost = ""
     if kind != "none" and result.failures:
         most, n_lost = result.failures[0], sum(failed.n for failed in result.failures)
-        n_lost_of = f"{numbers.count(n_lost)} of {numbers.count(n_expected)} answers never came"
-        lost = f"{n_lost_of} ({result.labels[most.system]}, {most.kind}: {brief(most.message, 50)})."
+        never = f"{numbers.count(n_lost)} of {numbers.count(n_expected)} answers never came"
+        lost = f"{never} ({most.name}, {most.kind}: {brief(most.message, 50)})."
     return sentences(
         lost,
         any(judge.lock is None for judge in of_correctness)
@@ -280,26 +363,6 @@ def _because(result: EvaluateResult, kind: str) -> tuple[str, ...]:
         n_unscored > 0
         and f"{numbers.count(n_unscored)} of {numbers.count(n_expected)} answers {verbs} as 0.",
     )
-
-
-def _economy(result: EvaluateResult) -> Iterator[str]:
-    """Who of those that may be the best costs and waits least, and how far below the best it may lie."""
-    tied, cheap = _tied(result), _cheapest(result)
-    merits: dict[str, list[str]] = {}
-    if cheap is not None:
-        merits[cheap.system] = [f"cheapest (USD {numbers.money(cheap.usd_per_1k)} per 1k)"]
-    if len(tied) > 1 and all(system.latency_s.p50 is not None for system in tied):
-        quick = min(tied, key=lambda system: system.latency_s.p50 or 0.0)
-        median = numbers.seconds(quick.latency_s.p50)
-        merits.setdefault(quick.system, []).append(f"quickest (median {median})")
-    at_most = {candidate.name: candidate.loss_at_most for candidate in result.best.not_told_apart}
-    parts = []
-    for name, whys in merits.items():
-        below = at_most.get(name)
-        bound = "" if below is None else f", at most {numbers.plain(below, 2)} below the best"
-        parts.append(f"{result.labels[name]} is the {' and the '.join(whys)}{bound}")
-    if parts:
-        yield f"Of those that may be the best {'; '.join(parts)}."
 
 
 def _calibrate(result: EvaluateResult, judge: MeasuredBy) -> str:
@@ -319,7 +382,7 @@ def _facts(result: EvaluateResult) -> Iterator[Fact]:
     best, n = result.best, len(result.systems)
     if _unmeasured(result):
         return
-    highest, cheap = _highest(result), _cheapest(result)
+    highest = _highest(result)
     if n > 1 and best.best is None:
         yield Fact(f"{len(best.not_told_apart)} of {n}", f"{_noun(result)} that may be the best.")
     if best.best is None and best.questions_needed is not None:
@@ -327,19 +390,15 @@ def _facts(result: EvaluateResult) -> Iterator[Fact]:
         yield Fact(
             f"about {needed}", f"questions would show whether it beats the runner-up; we asked {asked}."
         )
-    if cheap is not None:
-        yield Fact(f"USD {numbers.money(cheap.usd_per_1k)}", "per 1,000 answers is the lowest cost.")
-    if best.best is None:
-        return
     for pair in result.comparisons:
-        if {pair.a, pair.b} == {highest.system, best.runner_up}:
-            lead = pair.difference if pair.a == highest.system else turned(pair.difference)
-            runner_up = result.labels[str(best.runner_up)]
-            yield Fact(numbers.difference(lead, 2), f"over the runner-up, {runner_up}.")
-    if highest.usd_per_1k is not None:
-        yield Fact(f"USD {numbers.money(highest.usd_per_1k)}", "per 1k answers.")
-    if highest.latency_s.p50 is not None:
-        yield Fact(numbers.seconds(highest.latency_s.p50), "is its median latency.")
+        if best.best is not None and {pair.a, pair.b} == {best.best, best.runner_up}:
+            lead = pair.difference if pair.a == best.best else turned(pair.difference)
+            yield Fact(numbers.difference(lead, 2), f"over the runner-up, {best.runner_up}.")
+    if n == 1 or best.best is not None:
+        if highest.usd_per_1k is not None:
+            yield Fact(f"USD {numbers.money(highest.usd_per_1k)}", "per 1k answers.")
+        if highest.latency_s.p50 is not None:
+            yield Fact(numbers.seconds(highest.latency_s.p50), "is its median latency.")
 
 
 # --- the sections
@@ -353,7 +412,6 @@ def _outcomes(result: EvaluateResult) -> Section:
             text += f" [{numbers.points(share.low, 0)}, {numbers.points(share.high, 0)}]"
         return Cell(text, show=f"outcome:{kind}\nsystem:{system.system}")
 
-    labels, best = result.labels, result.best.best
     level, right_at = result.systems[0].total.level, result.systems[0].outcomes.right_at
     caption = (
         "What a user meets: a refusal is neither right nor wrong by itself. Shares of the n questions "
@@ -363,74 +421,31 @@ def _outcomes(result: EvaluateResult) -> Section:
     shares = table(
         _ranked(result),
         {
-            "system": lambda system: labels[system.system],
+            "system": lambda system: system.system,
             "right answer": lambda system: share(system, "right_answer"),
             "wrong answer": lambda system: share(system, "wrong_answer"),
             "right refusal": lambda system: share(system, "right_refusal"),
             "wrong refusal": lambda system: share(system, "wrong_refusal"),
             "n": lambda system: f"{system.n_expected - system.outcomes.n_unscored:,}/{system.n_expected:,}",
         },
-        chosen=best and labels[best],
+        chosen=result.best.best,
         short=True,
     )
     return Section("outcomes", "Answerable and answered", caption, [shares])
 
 
-_KINDS = {"controlled": "controlled", "topk": "retrieved", "own": "its own", "none": "closed book"}
-
-
-def _contexts(result: EvaluateResult) -> Section | None:
-    """One answerer with several kinds of contexts: what retrieval costs; None where none has several."""
-    kinds: dict[str, dict[str, str]] = {}
-    for setting in result.settings:
-        if setting.contexts:
-            kinds.setdefault(setting.table, {})[setting.contexts] = setting.system
-    kinds = {name: systems for name, systems in kinds.items() if len(systems) > 1}
-    if not kinds:
-        return None
-    totals = {system.system: numbers.estimate(system.total, 2) for system in result.systems}
-    pairs = {(pair.a, pair.b): pair.difference for pair in result.comparisons}
-
-    def costs(systems: dict[str, str]) -> str:
-        """The controlled total less the retrieved one, paired by question."""
-        a, b = systems.get("controlled", ""), systems.get("topk", "")
-        difference = pairs.get((a, b)) or (turned(pairs[b, a]) if (b, a) in pairs else None)
-        return numbers.DASH if difference is None else numbers.difference(difference, 2)
-
-    there = [kind for kind in _KINDS if any(kind in systems for systems in kinds.values())]
-    rows = [
-        [name, *(totals.get(systems.get(kind, ""), numbers.DASH) for kind in there), costs(systems)]
-        for name, systems in kinds.items()
-    ]
-    caption = (
-        "Fix the retriever or the answerer? Total with the right document in hand (controlled), with the "
-        "documents that BM25 ranks first (retrieved), and with none (closed book: what it knows by heart). "
-        "Retrieval costs the controlled total less the retrieved one, paired by question; what is missing to "
-        "1 with the right document in hand is lost by the answerer."
-    )
-    header = ["answerer", *(_KINDS[kind] for kind in there), "retrieval costs"]
-    return Section("contexts", "Where the points go", caption, [Grid(header, rows, short=True)])
-
-
-def turned(estimate: Estimate) -> Estimate:
-    """A difference the other way round."""
-    ends = (estimate.value, estimate.high, estimate.low)
-    value, low, high = (None if end is None else -end for end in ends)
-    return dataclasses.replace(estimate, value=value, low=low, high=high)
-
-
 def _totals(result: EvaluateResult, behind: Grid) -> Picture:
     """The total of each, in colour where it may be the best."""
-    shown, tied, labels = _ranked(result)[:_DRAWN], result.not_told_apart_from_best, result.labels
+    drawn, tied = _ranked(result)[:_DRAWN], result.not_told_apart_from_best
     some = len(tied) < len(result.systems)
     rows = [
         Rung(
-            labels[system.system],
+            system.system,
             system.total,
             numbers.estimate(system.total, 2),
             strong=some and system.system in tied,
         )
-        for system in shown
+        for system in drawn
     ]
     title = "total, 0 to 1; in colour: may be the best" if some else "total, 0 to 1"
     axis = Axis(f"{title} (the first {_DRAWN})" if len(result.systems) > _DRAWN else title)
@@ -438,10 +453,10 @@ def _totals(result: EvaluateResult, behind: Grid) -> Picture:
 
 
 def _systems(result: EvaluateResult) -> Section:
-    shown, labels, best = _ranked(result), result.labels, result.best
+    ranked, best = _ranked(result), result.best
     blind = {setting.system for setting in result.settings if not setting.shows_contexts}
-    columns = list(dict.fromkeys(name for system in shown for name in system.measures))
-    several, reached = len(shown) > 1, any(system.n for system in shown)
+    columns = list(dict.fromkeys(name for system in ranked for name in system.measures))
+    several, reached = len(ranked) > 1, any(system.n for system in ranked)
     losses = {candidate.name: candidate.loss_at_most for candidate in best.not_told_apart}
 
     def measure(name: str, system: SystemSummary) -> str:
@@ -452,9 +467,9 @@ def _systems(result: EvaluateResult) -> Section:
         return f"{numbers.estimate(estimate, 2)}{n}"
 
     overview = table(
-        shown,
+        ranked,
         {
-            "system": lambda system: labels[system.system],
+            "system": lambda system: system.system,
             "total": lambda system: numbers.estimate(system.total, 2),
             "may lose": (lambda system: numbers.plain(losses.get(system.system), 2)) if several else None,
             "USD/1k": lambda system: numbers.money(system.usd_per_1k),
@@ -464,15 +479,14 @@ def _systems(result: EvaluateResult) -> Section:
             "total of the scored": lambda system: numbers.plain(system.total_complete_case.value, 3),
             "n": lambda system: f"{system.n:,}/{system.n_expected:,}",
             "unscored": lambda system: numbers.count(system.n_unscored),
-            "context words": lambda system: numbers.plain(system.context_words, 0),
         },
-        chosen=best.best and labels[best.best],
+        chosen=best.best,
         short=True,
     )
     times = table(
-        shown,
+        ranked,
         {
-            "system": lambda system: labels[system.system],
+            "system": lambda system: system.system,
             "mean": lambda system: numbers.seconds(system.latency_s.mean),
             "p50": lambda system: numbers.seconds(system.latency_s.p50),
             "p95": lambda system: numbers.seconds(system.latency_s.p95),
@@ -487,12 +501,12 @@ def _systems(result: EvaluateResult) -> Section:
     judged = []
     for at in range(0, len(columns), _BESIDE):  # a few columns of the suite beside each other
         some = columns[at : at + _BESIDE]
-        rows = [[labels[system.system], *(measure(name, system) for name in some)] for system in shown]
+        rows = [[system.system, *(measure(name, system) for name in some)] for system in ranked]
         title = "" if at else "Judged, 0 to 1, over the questions that have a verdict"
         judged.append(Grid(["system", *some], rows, title=title))
     caption = (
         f"The {_noun(result)} by total, which counts a question without a verdict as 0. Intervals by "
-        f"question, {shown[0].total.level:.0%}."
+        f"question, {ranked[0].total.level:.0%}."
     )
     return section(
         "systems",

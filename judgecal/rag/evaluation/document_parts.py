@@ -1,30 +1,68 @@
-"""What lies behind the numbers of `evaluate`: factors, pairs, parts of questions, who judged."""
+"""What lies behind the numbers of `evaluate`: contexts, factors, pairs, documents, failures, judges."""
 
 from __future__ import annotations
 
+import dataclasses
 import textwrap
 from collections.abc import Sequence
-from functools import partial
 
-from judgecal.rag.evaluation.comparisons import FactorCurve
-from judgecal.rag.evaluation.result import EvaluateResult
+from judgecal.rag.evaluation.result import EvaluateResult, Failures
 from judgecal.records import Estimate
 from judgecal.report import numbers
-from judgecal.report.charts import Frame, Mark, Tick, apart
-from judgecal.report.document import Block, Folded, Gallery, Grid, Paragraph, Picture, Section, table
-from judgecal.report.numbers import shortened
+from judgecal.report.charts import Axis, interval_picture
+from judgecal.report.document import Block, Folded, Gallery, Grid, Paragraph, Rung, Section, section, table
 from judgecal.report.wording import in_a_row
 
 _SHOWN = 20  # rows of a long table that stand open
 _BESIDE = 4  # systems in a table
-_CURVE = 330  # pixels
-_WIDTH = 60  # characters of a question in a table
+_MESSAGE = 180  # characters of a message in a table
+_KINDS = {"controlled": "controlled", "topk": "retrieved", "own": "its own", "none": "closed book"}
 
 
-def curves_section(result: EvaluateResult) -> list[Section]:
-    """What each factor of a sweep does; none without a sweep."""
+def turned(estimate: Estimate) -> Estimate:
+    """A difference the other way round."""
+    ends = (estimate.value, estimate.high, estimate.low)
+    value, low, high = (None if end is None else -end for end in ends)
+    return dataclasses.replace(estimate, value=value, low=low, high=high)
+
+
+def contexts_section(result: EvaluateResult) -> Section | None:
+    """One answerer with several kinds of contexts: what retrieval costs; None where none has several."""
+    kinds: dict[str, dict[str, str]] = {}
+    for setting in result.settings:
+        if setting.contexts:
+            kinds.setdefault(setting.table, {})[setting.contexts] = setting.system
+    kinds = {name: systems for name, systems in kinds.items() if len(systems) > 1}
+    if not kinds:
+        return None
+    totals = {system.system: numbers.estimate(system.total, 2) for system in result.systems}
+    pairs = {(pair.a, pair.b): pair.difference for pair in result.comparisons}
+
+    def costs(systems: dict[str, str]) -> str:
+        """The controlled total less the retrieved one, paired by question."""
+        a, b = systems.get("controlled", ""), systems.get("topk", "")
+        difference = pairs.get((a, b)) or (turned(pairs[b, a]) if (b, a) in pairs else None)
+        return numbers.DASH if difference is None else numbers.difference(difference, 2)
+
+    there = [kind for kind in _KINDS if any(kind in systems for systems in kinds.values())]
+    rows = [
+        [name, *(totals.get(systems.get(kind, ""), numbers.DASH) for kind in there), costs(systems)]
+        for name, systems in kinds.items()
+    ]
+    caption = (
+        "Fix the retriever or the answerer? Total with the right document in hand (controlled), with the "
+        "documents that BM25 ranks first (retrieved), and with none (closed book: what it knows by heart). "
+        "Retrieval costs the controlled total less the retrieved one, paired by question; what is missing to "
+        "1 with the right document in hand is lost by the answerer."
+    )
+    header = ["answerer", *(_KINDS[kind] for kind in there), "retrieval costs"]
+    return Section("contexts", "Where the points go", caption, [Grid(header, rows, short=True)])
+
+
+def curves_section(result: EvaluateResult) -> Section | None:
+    """What each factor of a sweep does; None without a sweep."""
     if not result.curves:
-        return []
+        return None
     several = len({curve.table for curve in result.curves}) > 1
     rows: list[list[str]] = []
     pictures = []
@@ -38,76 +76,45 @@ def curves_section(result: EvaluateResult) -> list[Section]:
             verdict = "any may be the best"
         title = f"{f'{curve.table}, ' if several else ''}{curve.factor}: {verdict}"
         rows.append([title])
-        totals = []
+        rungs = []
         for level in curve.levels:
             name, total = str(level.level), numbers.estimate(level.value, 2)
             counts = map(numbers.count, (level.value.n, level.value.n_unscored))
             rows.append([name, total, "yes" if name in tied else "no", *counts])
-            totals.append(f"{name}: {total}")
-        alternative = f"{curve.factor}: {'; '.join(totals)}"
-        pictures.append(Picture(partial(_curve_drawn, curve), alternative, title=title))
+            rungs.append(Rung(name, level.value, total, strong=name in tied))
+        pictures.append(interval_picture(rungs, Axis("total, 0 to 1"), title=title))
     levels = Grid(["level", "total", "may be the best", "n", "unscored"], rows, short=True)
     caption = (
         "What each factor does to the total, the others at the base. Each line is the interval of one level. "
         "Levels answer the same questions, so lines that overlap may still differ: the table says which "
         f"may be the best, at {result.best.level:.0%} for all factors together."
     )
-    return [Section("factors", "What each factor does", caption, [Gallery(pictures), levels])]
-
-
-def _curve_drawn(curve: FactorCurve) -> str:
-    """Levels side by side in their order, joined where they are numbers."""
-    values = [level.value for level in curve.levels]
-    known = [
-        end for estimate in values for end in (estimate.value, estimate.low, estimate.high) if end is not None
-    ]
-    low, high = min(known, default=0.0), max(known, default=1.0)
-    room = 0.08 * (high - low) or 0.05
-    titles = (curve.factor, "total")
-    frame = Frame(_CURVE, (0.0, float(len(values))), (low - room, min(high + room, 1.0 + room)), titles)
-    tied = {candidate.name for candidate in curve.best_of.not_told_apart}
-    names = [str(level.level) for level in curve.levels]
-    marks, course, below = [], [], []
-    widest = max(int((frame.right - frame.left) / len(values) / 7.0), 5)
-    for place, (name, estimate) in enumerate(zip(names, values, strict=True)):
-        x = frame.x(place + 0.5)
-        below.append(Tick(x, shortened(name, widest)))
-        if estimate.low is not None and estimate.high is not None:
-            marks.append(Mark("line", x, frame.y(estimate.low), x, frame.y(estimate.high)))
-        if estimate.value is not None:
-            y = frame.y(estimate.value)
-            course.append(f"{x} {y}")
-            marks.append(Mark("dot", x, y, tone="accent" if name in tied else "soft"))
-    levels = [level.level for level in curve.levels]
-    if all(isinstance(level, int | float) and not isinstance(level, bool) for level in levels):
-        marks.insert(0, Mark("path", text=f"M{'L'.join(course)}", tone="soft"))
-    return frame.drawn(marks, apart(below))
+    return Section("factors", "What each factor does", caption, [Gallery(pictures), levels])
 
 
 def sections_behind(result: EvaluateResult) -> list[Section]:
     """Those that have anything to show, in their order."""
-    return [*_comparisons(result), *_documents(result), *_tags(result), *_failures(result), _judges(result)]
+    return [*_comparisons(result), *_documents(result), *_failures(result), _judges(result)]
 
 
 def _comparisons(result: EvaluateResult) -> list[Section]:
     """Every two systems; those that are told apart first. None where there is but one."""
     if not result.comparisons:
         return []
-    labels, best = result.labels, result.best.best
-    n_pairs = len(result.comparisons)
-    open_pairs = [pair for pair in result.comparisons if pair.decision not in ("A", "B")]
+    best, n_pairs = result.best.best, len(result.comparisons)
+    open_pairs = [pair for pair in result.comparisons if not pair.apart]
     text = f"{n_pairs - len(open_pairs):,} of {numbers.count_of(n_pairs, 'pair')} differ, after Holm."
     if best is not None and any(best in (pair.a, pair.b) for pair in open_pairs):
         text += (
-            f" Whether {labels[best]} is the best is one question about the highest alone and needs no "
+            f" Whether {best} is the best is one question about the highest alone and needs no "
             "correction for the number of pairs, so single pairs may stay open here."
         )
     pairs = sorted(result.comparisons, key=lambda pair: 1.0 if pair.p_adjusted is None else pair.p_adjusted)
     differences = table(
         pairs,
         {
-            "a": lambda pair: labels[pair.a],
-            "b": lambda pair: labels[pair.b],
+            "a": lambda pair: pair.a,
+            "b": lambda pair: pair.b,
             f"a - b ({100 * pairs[0].difference.level:.4g}% interval)": lambda pair: numbers.difference(
                 pair.difference, 3
             ),
@@ -122,16 +129,15 @@ def _comparisons(result: EvaluateResult) -> list[Section]:
         "The difference in total between any two, on the same questions. Detectable: the difference "
         "that these questions would reveal in four runs of five."
     )
-    blocks: list[Block] = [Paragraph(text), *_long(differences)]
-    return [Section("pairs", "Differences, paired by question", caption, blocks)]
+    return [section("pairs", "Differences, paired by question", caption, text, _long(differences))]
 
 
 def _long(whole: Grid) -> list[Block]:
     """A table; what goes beyond the first rows opens on demand."""
-    first, rest = whole.rows[:_SHOWN], whole.rows[_SHOWN:]
+    first, more = whole.rows[:_SHOWN], whole.rows[_SHOWN:]
     blocks: list[Block] = [Grid(whole.header, first, left=whole.left, title=whole.title)]
-    if rest:
-        blocks.append(Folded(f"{len(rest):,} more", [Grid(whole.header, rest, left=whole.left)]))
+    if more:
+        blocks.append(Folded(f"{len(more):,} more", [Grid(whole.header, more, left=whole.left)]))
     return blocks
 
 
@@ -139,106 +145,69 @@ def _documents(result: EvaluateResult) -> list[Section]:
     """Totals by document, and what is told apart within one; none where no question names its document."""
     if not result.documents:
         return []
-    labels, compared = result.labels, result.document_comparisons
-    apart = [
-        (document, pair)
-        for document, pairs in compared.items()
-        for pair in pairs
-        if pair.decision in ("A", "B")
-    ]
-    within: list[Block] = [Paragraph("No document has ten questions, so we compare nothing within one.")]
+    systems = [system.system for system in result.systems]
+    totals = {(summary.document, summary.system): summary.total for summary in result.documents}
+    documents = list(dict.fromkeys(document for document, _ in totals))
+    documents.sort(key=lambda document: sum(totals[document, system].value or 0.0 for system in systems))
+    blocks: list[Block] = []
+    for at in range(0, len(systems), _BESIDE):
+        some = systems[at : at + _BESIDE]
+        rows = [
+            [
+                f"{document} ({totals[document, some[0]].n_expected:,})",
+                *(numbers.estimate(totals[document, system], 2) for system in some),
+            ]
+            for document in documents
+        ]
+        blocks += _long(Grid(["document (n)", *some], rows))
+    pairs = result.document_comparisons
+    apart = [pair for pair in pairs if pair.apart]
     if apart:
-        within = _long(
+        blocks += _long(
             table(
                 apart,
                 {
-                    "document": lambda row: row[0],
-                    "higher": lambda row: labels[row[1].higher],
-                    "lower": lambda row: labels[row[1].b if row[1].decision == "A" else row[1].a],
-                    "by": lambda row: numbers.plain(abs(row[1].difference.value or 0.0)),
-                    "p (Holm)": lambda row: numbers.plain(row[1].p_adjusted),
+                    "document": lambda pair: str(pair.document),
+                    "higher": lambda pair: pair.a if pair.decision == "A" else pair.b,
+                    "lower": lambda pair: pair.b if pair.decision == "A" else pair.a,
+                    "by": lambda pair: numbers.plain(abs(pair.difference.value or 0.0)),
+                    "p (Holm)": lambda pair: numbers.plain(pair.p_adjusted),
                 },
                 left=3,
                 title="Differences within a document",
             )
         )
-    elif compared:
-        n_pairs = sum(map(len, compared.values()))
-        documents = numbers.count_of(len(compared), "document")
-        text = f"None of {n_pairs:,} pairs differs within any of {documents}, after Holm."
-        within = [Paragraph(text)]
+    elif pairs:
+        blocks.append(Paragraph(f"None of {len(pairs):,} pairs differs within a document, after Holm."))
     caption = (
         "Which documents everybody answers badly, and which only one system does. Total, the lowest first; n "
-        "is the number of questions."
+        "is the number of questions. Within a document of ten questions or more systems are compared."
     )
-    totals = {(str(summary.document), labels[summary.system]): summary.total for summary in result.documents}
-    by_document = _totals(totals, "document", result, worst_first=True)
-    return [Section("documents", "By document", caption, [*by_document, *within])]
-
-
-def _totals(
-    totals: dict[tuple[str, str], Estimate], name: str, result: EvaluateResult, *, worst_first: bool = False
-) -> list[Block]:
-    """Totals by (part, system): a row a part, a few systems beside each other."""
-    systems = [result.labels[system.system] for system in result.systems]
-    parts = list(dict.fromkeys(part for part, _ in totals))
-    if worst_first:
-        parts.sort(key=lambda part: sum(totals[part, system].value or 0.0 for system in systems))
-    n = {part: total.n_expected for (part, _), total in totals.items()}
-    blocks: list[Block] = []
-    for at in range(0, len(systems), _BESIDE):
-        some = systems[at : at + _BESIDE]
-        rows = [
-            [f"{part} ({n[part]:,})", *(numbers.estimate(totals[part, system], 2) for system in some)]
-            for part in parts
-        ]
-        blocks += _long(Grid([f"{name} (n)", *some], rows))
-    return blocks
-
-
-def _tags(result: EvaluateResult) -> list[Section]:
-    """Totals by tag; none where no question has one."""
-    if not result.by_tag:
-        return []
-    totals = {(part.part, result.labels[part.system]): part.total for part in result.by_tag}
-    caption = (
-        "What kind of question goes wrong. Total, with its n. Nothing here is corrected for the number of "
-        "cells, and below ten questions there is no interval."
-    )
-    return [Section("tags", "By tag", caption, _totals(totals, "tag", result))]
+    return [Section("documents", "By document", caption, blocks)]
 
 
 def _failures(result: EvaluateResult) -> list[Section]:
     """Why there are no answers, and no verdicts on answers; none where nothing failed."""
 
-    def failed(
-        title: str, who: str, what: str, rows: Sequence[tuple[str, str, str | None, int]]
-    ) -> list[Block]:
+    def failed(title: str, who: str, what: str, rows: Sequence[Failures]) -> list[Block]:
         hidden = "(of test questions alone: not shown)"
         columns = table(
             rows,
             {
-                who: lambda row: row[0],
-                "failure": lambda row: row[1],
+                who: lambda row: row.name,
+                "failure": lambda row: row.kind,
                 "the first said": lambda row: textwrap.shorten(
-                    row[2] or hidden, 3 * _WIDTH, placeholder=" ..."
+                    row.message or hidden, _MESSAGE, placeholder=" ..."
                 ),
-                what: lambda row: numbers.count(row[3]),
+                what: lambda row: numbers.count(row.n),
             },
             left=3,
             title=title,
         )
         return [columns] if rows else []
 
-    of_systems = [
-        (result.labels[failure.system], failure.kind, failure.message, failure.n)
-        for failure in result.failures
-    ]
-    of_columns = [
-        (failure.column, failure.kind, failure.message, failure.n) for failure in result.failed_verdicts
-    ]
-    blocks = failed("Questions without an answer", "system", "questions", of_systems)
-    blocks += failed("Answers without a verdict", "column", "answers", of_columns)
+    blocks = failed("Questions without an answer", "system", "questions", result.failures)
+    blocks += failed("Answers without a verdict", "column", "answers", result.failed_verdicts)
     caption = (
         "What came instead of an answer or a verdict, with the first message of its kind. A question "
         "without an answer counts as 0 in the total, and so does a question without a verdict that the "

@@ -24,7 +24,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from judgecal.engine.log import now
 from judgecal.errors import InputError, described, unknown_name
-from judgecal.rag.answering.questions import Question
 from judgecal.rag.evaluation.system import (
     MOST_BYTES,
     Answered,
@@ -35,6 +34,7 @@ from judgecal.rag.evaluation.system import (
     ask_at_once,
     contexts_of,
 )
+from judgecal.rag.questions import Question
 from judgecal.records import Failure
 from judgecal.signatures import RAN, read_source, run_source
 

@@ -16,7 +16,6 @@ from typing import Any
 from judgecal.engine import CallFailed
 from judgecal.engine.log import now
 from judgecal.engine.transport.redaction import redacted
-from judgecal.rag.answering.questions import Question
 from judgecal.rag.evaluation.http_client import HttpClient, HttpConfig, Received, failed, value_at
 from judgecal.rag.evaluation.system import (
     Answered,
@@ -27,6 +26,7 @@ from judgecal.rag.evaluation.system import (
     ask_at_once,
     contexts_of,
 )
+from judgecal.rag.questions import Question
 from judgecal.records import Context, ErrorKind, Failure
 
 _READ_S = 1.0  # to read an answer that came at the last moment

@@ -1,49 +1,27 @@
-"""Systems answer questions, and suites, locks and local judges rate the answers.
-
-Each answer and each verdict is had once, whatever interrupts the run: the systems' journals, the journal of
-judgements and `items.jsonl` are in the experiment's folder.
-"""
+"""The judges of the answers of systems: suites, locks and local judges, and the columns that they fill."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from judgecal.engine import Budget, Journal, require_prices
+from judgecal.engine import Journal
 from judgecal.errors import InputError, refuse, unknown_name
-from judgecal.experiment import (
-    CostEstimate,
-    Due,
-    Experiment,
-    ReadRow,
-    RunOptions,
-    item_scale,
-    judge_config,
-    judge_to_journal,
-    judgement_of,
-    models_of,
-    open_journal,
-    plan_trials,
-    require_keys,
-    stored_notes,
-    stored_rows,
-    together,
-)
-from judgecal.goldset import item_row, read_items
+from judgecal.experiment import Due, ReadRow, RunOptions, item_scale, judge_config, judgement_of
+from judgecal.goldset import read_items
 from judgecal.judges import JudgeName, Respondent, lacking_inputs
 from judgecal.judges.suite import Suite, SuiteJudge, load_suite
 from judgecal.production.suite import LeftOut, LoadedJudge, SuiteColumn, load_columns, survey
-from judgecal.rag.answering.questions import Question, refuses
 from judgecal.rag.evaluation.config import PanelTable
 from judgecal.rag.evaluation.result import MeasuredBy
-from judgecal.rag.evaluation.summary import ANSWERED, CORRECTNESS, AnswerVerdicts, Measured, complexity_of
-from judgecal.rag.evaluation.system import Asking, System, SystemAnswer
+from judgecal.rag.evaluation.summary import CORRECTNESS, AnswerVerdicts
+from judgecal.rag.evaluation.system import SystemAnswer
+from judgecal.rag.questions import Question
 from judgecal.records import ITEM_UNIT, PAIR_UNIT, Item
 from judgecal.scale import Label, Scale
-from judgecal.tables import write_json_lines
 from judgecal.workspace import Workspace, shown
 
 _FROM_CONTEXTS = ("context", "contexts", "chunk")
@@ -261,130 +239,3 @@ def answered_items(folder: Path) -> tuple[Item, ...]:
             "`evaluate`; the same command finishes an interrupted run"
         )
     return read_items(path)
-
-
-@dataclass(frozen=True)
-class SystemRun:
-    """Systems, their questions, and the judges of their answers."""
-
-    experiment: Experiment
-    questions: Sequence[Question]
-    systems: Sequence[tuple[System, Path]]  # each with the folder of its journals
-    panel: Panel
-    options: RunOptions
-    # The answers that may come, for a preview: likely ones, or, given True, as long as may be.
-    guess: Callable[[bool], Iterable[SystemAnswer]]
-    refusals: Mapping[str, str] = field(
-        default_factory=dict
-    )  # system -> the words it was told to refuse with
-
-    @cached_property
-    def _withholding(self) -> frozenset[str]:
-        return frozenset(system.name for system, _ in self.systems if system.withholds)
-
-    @cached_property
-    def _by_group(self) -> dict[str, Question]:
-        return {question.group: question for question in self.questions}
-
-    def check_prices(self) -> None:
-        """InputError: a budget meets a model without a price."""
-        models = [model for system, _ in self.systems for model in system.models()]
-        judges = models_of([member.judge for member in self.panel.members])
-        require_prices([*models, *judges], self.options.budget_usd)
-
-    def _asking(self, folder: Path, budget: Budget) -> Asking:
-        return Asking(folder, replace(self.options, limit=None, repeats=1), budget)
-
-    def preview(self) -> CostEstimate:
-        """What a run would call; nothing is written. Answers that are not there yet are guessed."""
-        budget = Budget(self.options.budget_usd)
-        asked = [
-            system.preview(self.questions, self._asking(folder, budget)) for system, folder in self.systems
-        ]
-        near, far = (plan_trials(self._due(self.expected(far))) for far in (False, True))
-        return together([*asked, replace(near, usd_at_most=far.usd_at_most)])
-
-    def _due(self, rows: Sequence[ReadRow]) -> list[Due]:
-        return self.panel.running(rows)[0].due(rows, stored_rows(self.experiment.journal), self.options)
-
-    def expected(self, far: bool = False) -> list[ReadRow]:
-        """Every answer as judges will see it; one that is not there yet as `guess` has it."""
-        folder = self.experiment.folder
-        stored = answered_items(folder) if (folder / ITEMS_FILE).is_file() else ()
-        items = {item.item_id: item for item in stored}
-        return [
-            ReadRow(items.get(answer.item_id) or answer.item(self._by_group[answer.question]))
-            for answer in self.guess(far)
-        ]
-
-    def require_keys(self) -> None:
-        """InputError: a judge will be called, and the key for it is not set."""
-        for trial in self._due(self.expected()):
-            require_keys([trial.judge], trial.items, trial.journal, trial.options)
-
-    def ask(self, budget: Budget) -> list[SystemAnswer]:
-        """Every answer, by system; what a journal holds is not asked again."""
-        return [
-            answer
-            for system, folder in self.systems
-            for answer in system.answer(self.questions, self._asking(folder, budget))
-        ]
-
-    def judge(
-        self, answers: Sequence[SystemAnswer], budget: Budget
-    ) -> tuple[Panel, list[Measured], tuple[str, ...]]:
-        """What the judges say of the answers, which are kept as items; what is journalled is not called.
-
-        Gives the panel without the columns that no answer has anything for, a row for each answer, and notes.
-        """
-        panel = self.panel
-        rows = {
-            answer.item_id: ReadRow(answer.item(self._by_group[answer.question]))
-            for answer in answers
-            if answer.answer is not None
-        }
-        asked = list(rows.values())
-        write_json_lines(self.experiment.folder / ITEMS_FILE, (item_row(row.item) for row in asked))
-        running, left_out = panel.running(asked)
-        if rows:
-            able = {CORRECTNESS, ANSWERED, *(column.name for column in running.columns)}
-            panel = replace(panel, columns=tuple(one for one in panel.columns if one.name in able))
-        measured = []
-        with open_journal(self.experiment.journal, self.options) as journal:
-            if rows:
-                due = running.due(asked, journal, self.options)
-                judge_to_journal(due, budget=budget, label=f"suite {panel.suite}")
-            for answer in answers:
-                verdicts = running.verdicts(rows[answer.item_id], journal) if answer.item_id in rows else {}
-                measured.append(self._measured(answer, panel, verdicts))
-        judgements = [row for one in measured for verdicts in one.verdicts.values() for row in verdicts.rows]
-        notes = [f"{judge.name} is left out: {judge.why}" for judge in left_out]
-        return panel, measured, (*notes, *stored_notes(judgements))
-
-    def _measured(self, answer: SystemAnswer, panel: Panel, verdicts: dict[str, AnswerVerdicts]) -> Measured:
-        question, names = self._by_group[answer.question], [column.name for column in panel.columns]
-        answerable = question.answerable and answer.system not in self._withholding
-        shares = {name: verdicts[name].share if name in verdicts else None for name in names}
-        answered: bool | None = None
-        if answer.answer is not None:
-            share = (
-                shares[ANSWERED]
-                if ANSWERED in shares
-                else float(not refuses(answer.answer, self.refusals.get(answer.system)))
-            )
-            answered = None if share is None else share >= 0.5
-            if CORRECTNESS not in verdicts and not answerable:
-                shares[CORRECTNESS] = 0.0  # without a reference: whatever it says, there is nothing to say
-        return Measured(
-            system=answer.system,
-            question=question.group,
-            documents=question.reference_documents,
-            answerable=answerable,
-            is_complex=complexity_of(question.question) == "complex",
-            given=answer,
-            answered=answered,
-            correctness=shares[CORRECTNESS],
-            measures=shares,
-            n_unscored=sum(column.n_unscored for column in verdicts.values()),
-            verdicts=verdicts,
-        )

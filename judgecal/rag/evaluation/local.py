@@ -1,9 +1,9 @@
 """A pipeline of our own: documents cut into chunks, an index, perhaps a reranker, and a model that answers.
 
 Every call to a model goes through the engine, with its journals in the folder: `retrieved.jsonl` holds what
-was found for each question and how long that took, `embeddings.jsonl` and `reranking.jsonl` what models gave
-for that, `replies.jsonl` those of the model that answers. So an interrupted run asks nobody again who has
-replied.
+was found for each question and how long that took, `reranking.jsonl` what the reranker gave for that,
+`replies.jsonl` those of the model that answers; beside the folder `embeddings.jsonl` holds the vectors of all
+systems. So an interrupted run asks nobody again who has replied.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from judgecal.experiment import CostEstimate, models_of, together
 from judgecal.goldset import GoldDocument
 from judgecal.judges import Respondent
 from judgecal.models import ModelSpec
-from judgecal.rag.answering.answerer import Answerer
-from judgecal.rag.answering.contexts import ContextConfig, serve
-from judgecal.rag.answering.questions import Question
+from judgecal.rag.evaluation.answerer import Answerer
+from judgecal.rag.evaluation.contexts import ContextConfig, serve
 from judgecal.rag.evaluation.local_search import (
+    RERANKING_FILE,
     Embedder,
-    QueryVector,
     Retrieved,
     Searched,
     added,
     asked_each,
     call,
+    embedded,
     plan,
+    plan_vectors,
     price_of,
-    query_vectors,
     rerank,
     reranker_named,
     shared,
@@ -46,16 +46,14 @@ from judgecal.rag.evaluation.local_search import (
     with_candidates,
 )
 from judgecal.rag.evaluation.system import AnswerJournal, Asking, System, SystemAnswer
+from judgecal.rag.questions import Question
 from judgecal.rag.retrieval.chunking import Chunk, ChunkOptions, chunks_of
-from judgecal.rag.retrieval.indexes import Bm25Index, DenseIndex, Vectors, check_index, embedding_model
+from judgecal.rag.retrieval.indexes import Bm25Index, DenseIndex, check_index, embedding_model
 from judgecal.records import RETRIED_ON_RESUME, ErrorKind, Failure, Item, digest
 from judgecal.workspace import Workspace
 
-# Journals in the system's folder: what was found, as rows of `AnswerJournal`; what models replied.
+# Journals in the system's folder: what was found, as rows of `AnswerJournal`; what the answerer replied.
 RETRIEVED_FILE, REPLIES_FILE = "retrieved.jsonl", "replies.jsonl"
-EMBEDDINGS_FILE, RERANKING_FILE = "embeddings.jsonl", "reranking.jsonl"
-
-_AT_ONCE = 64  # calls for vectors whose replies are held at once: 2,048 texts
 _VERSION = "3"  # counts changes of the code that change what is found: of chunks, BM25, vectors
 _TABLE = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 Many = Annotated[int, Field(ge=1, le=10_000)]
@@ -336,9 +334,10 @@ class LocalSystem(System):
         chunks, estimates = self._chunks(), list[CostEstimate]()
         texts = [chunk.text for chunk in chunks]
         if self.embedder:
-            items = [*texts_to_embed(texts), *asked_each(question.question for question in due)]
-            estimates.append(plan(self.embedder, items, asking, EMBEDDINGS_FILE))
-        retrieved = self._found(Searched(Bm25Index(texts, self.table.tokenizer), chunks), due)
+            items = [*texts_to_embed(texts), *asked_each(due)]
+            estimates.append(plan_vectors(self.embedder, items, asking))
+        searched, k, parents = Searched(Bm25Index(texts, self.table.tokenizer), chunks), *self._wanted()
+        retrieved = [searched.best(question.question, k, parents) for question in due]
         if self.reranker:
             items = with_candidates(due, retrieved)
             estimates.append(plan(self.reranker, items, asking, RERANKING_FILE))
@@ -347,76 +346,60 @@ class LocalSystem(System):
     def _search(self, due: Sequence[Question], asking: Asking) -> list[Retrieved]:
         """What is found for each question; where nothing can be searched, why not stands for each of them."""
         try:
-            if self.embedder:
-                self._embed_questions(self.embedder, due, asking)
             searched = shared(digest(self._searched), lambda: self._build(asking))
         except CallFailed as failed:
             # Nothing was searched: whatever it was, the next run tries again.
             kind: ErrorKind = failed.kind if failed.kind in RETRIED_ON_RESUME else "server"
             return [Retrieved(failure=Failure(kind, str(failed)))] * len(due)
-        retrieved = self._found(searched, due)
-        return rerank(self.reranker, due, retrieved, asking, RERANKING_FILE) if self.reranker else retrieved
+        k, parents = self._wanted()
+        if self.embedder is None:
+            retrieved = [searched.best(question.question, k, parents) for question in due]
+        else:
+            retrieved = list[Retrieved]()
+            for row, vectors in embedded(self.embedder, asked_each(due), asking):
+                if vectors is None:
+                    error = row.error or Failure("server", "no reply")
+                    message = f"{self.embedder.name}: the question: {error.message}"
+                    retrieved.append(Retrieved(failure=Failure(error.kind, message)))
+                    continue
+                found = searched.best(vectors[0], k, parents)
+                seconds = added(row.latency_s, found.seconds)
+                cost = price_of(row, self.embedder.model)
+                retrieved.append(dataclasses.replace(found, seconds=seconds, cost_usd=cost))
+        return rerank(self.reranker, due, retrieved, asking) if self.reranker else retrieved
 
     def _chunks(self) -> list[Chunk]:
         return chunks_of(self.documents(), self.table.chunk.options)
 
-    def _found(self, searched: Searched, due: Sequence[Question]) -> list[Retrieved]:
-        """The candidates for each question, before any reranker."""
+    def _wanted(self) -> tuple[int, Mapping[str, str] | None]:
+        """How many candidates are searched for, and the documents that are handed over in their place."""
         table, parents = self.table, None
         if table.hands_over_parents:
             parents = {document.document_id: document.text for document in self.documents()}
-        k = table.top_k if table.reranks else table.top_n
-        return [searched.best(question.question, k, parents) for question in due]
+        return table.top_k if table.reranks else table.top_n, parents
 
     def _build(self, asking: Asking) -> Searched:
+        """The index over the chunks; CallFailed where one has no vector."""
         chunks = self._chunks()
         texts = [chunk.text for chunk in chunks]
         if not self.embedder:
             return Searched(Bm25Index(texts, self.table.tokenizer), chunks)
-        queries = query_vectors(self.embedder.fingerprint)
-
-        def vector_of(question: str) -> Vectors:
-            vector = queries[question].vector
-            assert vector is not None, "a question without a vector is not searched for"
-            return vector
-
-        return Searched(DenseIndex(self._vectors(self.embedder, texts, asking), vector_of), chunks, queries)
-
-    def _vectors(self, embedder: Embedder, texts: Sequence[str], asking: Asking) -> Vectors:
-        """The vectors of texts; CallFailed where one has none."""
-        from judgecal.engine.transport.wires import vectors_in
-
-        items, parts, label = texts_to_embed(texts), list[Vectors](), f"vectors of {len(texts):,} texts"
-        for start in range(0, len(items), _AT_ONCE):
-            part = items[start : start + _AT_ONCE]
-            rows = call(embedder, part, asking, EMBEDDINGS_FILE, long=True, label=label)
-            if failed := [row for row in rows if row.verdict is None]:
-                error = failed[0].error or Failure("server", "no reply")
-                calls = f"{label}: {len(failed):,} of {len(part):,} calls to {embedder.name} failed"
-                message = f"{calls}, the first by {error.kind}: {error.message}"
-                raise CallFailed(error.kind, message, retry=False)
-            parts += [vectors_in(str(row.verdict)) for row in rows]
-        sizes = {part.shape[1] for part in parts}
-        if len(sizes) > 1:
-            message = f"{embedder.name} gave vectors of {sorted(sizes)} dimensions"
+        label = f"vectors of {len(texts):,} texts"
+        rows = embedded(self.embedder, texts_to_embed(texts), asking, label)
+        parts = [vectors for _, vectors in rows if vectors is not None]
+        if len(parts) < len(rows):
+            error = next(row.error for row, vectors in rows if vectors is None) or Failure(
+                "server", "no reply"
+            )
+            calls = (
+                f"{label}: {len(rows) - len(parts):,} of {len(rows):,} calls to {self.embedder.name} failed"
+            )
+            message = f"{calls}, the first by {error.kind}: {error.message}"
+            raise CallFailed(error.kind, message, retry=False)
+        if len(sizes := {part.shape[1] for part in parts}) > 1:
+            message = f"{self.embedder.name} gave vectors of {sorted(sizes)} dimensions"
             raise CallFailed("server", message, retry=False)
-        return np.concatenate(parts)
-
-    def _embed_questions(self, embedder: Embedder, due: Sequence[Question], asking: Asking) -> None:
-        """Add the vectors of questions that this process does not have yet, or why there is none."""
-        from judgecal.engine.transport.wires import vectors_in
-
-        known = query_vectors(embedder.fingerprint)
-        texts = [question.question for question in due]
-        wanted = [text for text in texts if text not in known or known[text].failure]
-        rows = call(embedder, asked_each(wanted), asking, EMBEDDINGS_FILE, long=True)
-        for text, row in zip(wanted, rows, strict=True):
-            vector = failure = None
-            if row.error:
-                failure = Failure(row.error.kind, f"{embedder.name}: the question: {row.error.message}")
-            else:
-                vector = vectors_in(str(row.verdict))[0]
-            known[text] = QueryVector(vector, failure, row.latency_s, price_of(row, embedder.model))
+        return Searched(DenseIndex(np.concatenate(parts)), chunks)
 
 
 def _items(questions: Sequence[Question], with_contexts: Mapping[str, SystemAnswer]) -> list[Item]:

@@ -1,8 +1,8 @@
 """What a local pipeline searches, and the models that embed texts and rerank candidates.
 
-An index is built once for all pipelines of a process that share documents, chunk options and index.
-Models are called through the engine as judges are, and their verdict is their reply: so they share its
-journals, budget, stored replies, retries and redaction.
+An index is built once for all pipelines of a process that share documents, chunk options and index. Models
+are called through the engine as judges are, and their verdict is their reply: so they share its journals,
+budget, stored replies, retries and redaction. Vectors are journalled for all systems of an experiment.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ import json
 import math
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from judgecal.engine import Message, ParsedReply
 from judgecal.errors import InputError
@@ -22,14 +24,17 @@ from judgecal.experiment import CostEstimate, open_journal, plan_calls, run_tria
 from judgecal.judges import JudgeName, Respondent, judge_named
 from judgecal.models import ModelSpec, for_task, load_catalogue
 from judgecal.models.catalogue import Task
-from judgecal.rag.answering.questions import Question
 from judgecal.rag.evaluation.system import Asking
+from judgecal.rag.questions import Question
 from judgecal.rag.retrieval.chunking import Chunk
-from judgecal.rag.retrieval.indexes import DenseIndex, Index, Vectors
+from judgecal.rag.retrieval.indexes import Bm25Index, DenseIndex, Vectors
 from judgecal.records import ITEM_UNIT, Context, Failure, Item, Judgement, digest
 from judgecal.signatures import list_signatures
 from judgecal.workspace import Workspace
 
+EMBEDDINGS_FILE, RERANKING_FILE = "embeddings.jsonl", "reranking.jsonl"
+"""What models replied: the vectors of all systems, and of each system how candidates were reranked."""
+_AT_ONCE = 64  # calls for vectors whose replies are held at once: 2,048 texts
 _TEXTS_A_CALL = 32  # embedded at once; of 4,096 dimensions they keep within the largest reply of the engine
 _HELD = 2  # indexes at once: what most settings of a sweep share, and another
 
@@ -90,44 +95,31 @@ class Retrieved:
     cost_usd: float | None = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class QueryVector:
-    """A question's vector, or why there is none."""
-
-    vector: Vectors | None
-    failure: Failure | None = None
-    seconds: float | None = None
-    cost_usd: float | None = None
-
-
 @dataclass(frozen=True)
 class Searched:
     """Chunks, and the index over them."""
 
-    index: Index
+    index: Bm25Index | DenseIndex
     chunks: Sequence[Chunk]
-    queries: Mapping[str, QueryVector] | None = None  # by question, where the index is one of vectors
 
     @functools.cached_property
     def _most(self) -> int:
         """So many chunks of one document may stand before the last document that is wanted."""
         return max(Counter(chunk.document_id for chunk in self.chunks).values())
 
-    def best(self, question: str, k: int, parents: Mapping[str, str] | None = None) -> Retrieved:
-        """The best k chunks, or all where there are fewer.
+    def best(self, query: str | Vectors, k: int, parents: Mapping[str, str] | None = None) -> Retrieved:
+        """The best k chunks for a text, or the vector of one, or all where there are fewer.
 
         With `parents`, the texts of documents by id, it is the best k documents, each by its best chunk.
         """
-        query = QueryVector(None, None, 0.0, 0.0) if self.queries is None else self.queries[question]
-        failure = query.failure
-        if failure is None and query.vector is not None and isinstance(self.index, DenseIndex):
-            size, needed = len(query.vector), self.index.dimensions
-            if size != needed:  # as where the server has changed
-                failure = Failure("server", f"a vector of {size} dimensions, the chunks have {needed}")
-        if failure:
-            return Retrieved(failure=failure)
-        start = time.perf_counter()
-        hits = self.index.search([question], k if parents is None else (k - 1) * self._most + 1)
+        start, n = time.perf_counter(), k if parents is None else (k - 1) * self._most + 1
+        if isinstance(self.index, Bm25Index):
+            hits = self.index.search([str(query)], n)
+        elif len(query) != self.index.dimensions:  # as where the server has changed
+            message = f"a vector of {len(query)} dimensions, the chunks have {self.index.dimensions}"
+            return Retrieved(failure=Failure("server", message))
+        else:
+            hits = self.index.search(np.asarray(query)[None, :], n)
         candidates: dict[str, RankedContext] = {}
         for number, score in zip(hits.chunks[0].tolist(), hits.scores[0].tolist(), strict=True):
             chunk = self.chunks[number]
@@ -135,8 +127,7 @@ class Searched:
             text = chunk.text.strip()
             handed = text if parents is None else parents[chunk.document_id].strip()
             candidates.setdefault(name, RankedContext(text, Context(handed, chunk.document_id, score)))
-        seconds = added(query.seconds, time.perf_counter() - start)
-        return Retrieved(tuple(candidates.values())[:k], None, seconds, query.cost_usd)
+        return Retrieved(tuple(candidates.values())[:k], seconds=time.perf_counter() - start)
 
 
 _built: OrderedDict[str, Searched] = OrderedDict()
@@ -149,16 +140,6 @@ def shared(key: str, build: Callable[[], Searched]) -> Searched:
     while len(_built) > _HELD:
         _built.popitem(last=False)
     return searched
-
-
-@functools.lru_cache(maxsize=_HELD)
-def query_vectors(embedder: str) -> dict[str, QueryVector]:
-    """By question, this process's vectors of an embedder (by its fingerprint); the caller adds to them.
-
-    So settings of a sweep that cut the documents otherwise embed no question twice, and know how long it
-    took.
-    """
-    return {}
 
 
 # --- models with another task than chat
@@ -219,9 +200,30 @@ def texts_to_embed(texts: Sequence[str]) -> list[Item]:
     ]
 
 
-def asked_each(questions: Iterable[str]) -> list[Item]:
+def asked_each(questions: Sequence[Question]) -> list[Item]:
     """Questions as items of one text each."""
-    return [texts_to_embed([question])[0] for question in questions]
+    return [texts_to_embed([question.question])[0] for question in questions]
+
+
+def embedded(
+    embedder: Embedder, items: Sequence[Item], asking: Asking, label: str | None = None
+) -> list[tuple[Judgement, Vectors | None]]:
+    """The reply to each item, and the vectors in it; no text of the experiment is embedded twice."""
+    from judgecal.engine.transport.wires import vectors_in
+
+    shared_asking = dataclasses.replace(asking, folder=asking.folder.parent)
+    rows: list[tuple[Judgement, Vectors | None]] = []
+    for start in range(0, len(items), _AT_ONCE):
+        part = items[start : start + _AT_ONCE]
+        for row in call(embedder, part, shared_asking, EMBEDDINGS_FILE, long=True, label=label):
+            vectors = None if row.verdict is None else vectors_in(str(row.verdict))
+            rows.append((dataclasses.replace(row, verdict=None), vectors))  # the text is far larger
+    return rows
+
+
+def plan_vectors(embedder: Embedder, items: Sequence[Item], asking: Asking) -> CostEstimate:
+    """What `embedded` would call."""
+    return plan(embedder, items, dataclasses.replace(asking, folder=asking.folder.parent), EMBEDDINGS_FILE)
 
 
 class RerankModel(_TaskModel):
@@ -261,11 +263,7 @@ def with_candidates(questions: Sequence[Question], retrieved: Sequence[Retrieved
 
 
 def rerank(
-    reranker: Respondent,
-    questions: Sequence[Question],
-    retrieved: Sequence[Retrieved],
-    asking: Asking,
-    file: str,
+    reranker: Respondent, questions: Sequence[Question], retrieved: Sequence[Retrieved], asking: Asking
 ) -> list[Retrieved]:
     """The candidates of each question in the new order, with its own scores, and its time and cost added.
 
@@ -274,7 +272,7 @@ def rerank(
     which has one core, those of all.
     """
     rows: dict[str, list[Judgement]] = {}
-    for row in call(reranker, with_candidates(questions, retrieved), asking, file):
+    for row in call(reranker, with_candidates(questions, retrieved), asking, RERANKING_FILE):
         rows.setdefault(row.item_id, []).append(row)
     return [
         _reranked(reranker, before, rows[question.group]) if before.candidates else before

@@ -56,7 +56,7 @@ from judgecal.rag.evaluation.question_drafts import (
     lost,
     read_draft,
 )
-from judgecal.rag.retrieval import Collection
+from judgecal.rag.questions import Collection
 from judgecal.records import Judgement, Result
 from judgecal.scale import Scale
 from judgecal.tables import write_json_lines
@@ -156,7 +156,7 @@ class MakeRun:
         config = {
             "command": "make",
             "gold": {"set": self.name},
-            "documents": {"from": self.collection.documents_from, "sha256": self.collection.shas[0]},
+            "documents": {"from": self.collection.documents_from, "sha256": self.collection.documents_sha},
             "kinds": list(self.kinds),
             "n": self.n,
             "per_document": self.per_document,
@@ -352,7 +352,7 @@ def _result(run: MakeRun, gold: GoldSet | None, n_unscored: int) -> MadeQuestion
         tuple(full_name(judge) for judge in run.critics.values()),
     )
     line = [
-        f"documents:{run.collection.documents_from}@{str(run.collection.shas[0])[:12]}",
+        f"documents:{run.collection.documents_from}@{run.collection.documents_sha[:12]}",
         f"n:{run.n}",
         f"kinds:{','.join(run.kinds)}",
         f"per_document:{run.per_document}",

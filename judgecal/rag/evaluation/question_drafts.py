@@ -20,7 +20,7 @@ from rapidfuzz import fuzz, process, utils
 from judgecal.engine import ParsedReply
 from judgecal.goldset import GoldDocument
 from judgecal.judges import Judge, Respondent
-from judgecal.rag.answering.answerer import Writer
+from judgecal.rag.evaluation.answerer import Writer
 from judgecal.rag.retrieval.chunking import Chunk, ChunkOptions, chunks_of
 from judgecal.rag.retrieval.indexes import Bm25Index, tokenizer_named
 from judgecal.records import RETRIED_ON_RESUME, Context, Failure, Item, Judgement, canonical_json

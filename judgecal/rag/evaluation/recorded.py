@@ -16,13 +16,14 @@ from pydantic import BaseModel, ConfigDict
 
 from judgecal.errors import InputError, listed, notice, refuse, unknown_name
 from judgecal.experiment import CostEstimate
-from judgecal.goldset import Columns
-from judgecal.rag.answering.questions import Question
 from judgecal.rag.evaluation.system import Asking, System, SystemAnswer
+from judgecal.rag.questions import Question
 from judgecal.records import ErrorKind, Failure, well_formed
-from judgecal.tables import Row, Table, read_table
+from judgecal.tables import Columns, Row, Table, read_columns, read_table
+from judgecal.workspace import Workspace
 
 _QUESTION_COLUMNS = ("question_id", "group", "question")
+_PARTS = ("question", "answer", "system", "contexts")
 _KINDS: Mapping[str, ErrorKind] = {kind: kind for kind in get_args(ErrorKind)}
 
 
@@ -32,10 +33,21 @@ class RecordedConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
     answers: str  # the file: CSV, TSV, JSONL, xlsx or Parquet
     system: str | None = None  # whose rows, where the file holds those of several
-    question_column: str | None = None  # its id or text, by default `question_id`, `group` or `question`
-    answer_column: str = "answer"  # what was answered; empty is an answer without a word
-    system_column: str | None = None  # whose answer it is, by default `system`
+    # As `--col`: `PART=COLUMN`, of question (an id or a text, by default `question_id`, `group` or
+    # `question`), answer (empty is an answer without a word), system and contexts.
+    col: list[str] = []
     own_contexts: bool = False  # whether they rest on the contexts that each question of the set brings along
+
+
+def recorded_columns(col: Sequence[str], table: Table, workspace: Workspace | None) -> Columns:
+    """The columns of a table of answers, by their usual names where no entry names them."""
+    columns = read_columns(col, takes=_PARTS, inputs=(), workspace=workspace)
+    columns = columns.resolved(table.columns, only=("system", "contexts"))
+    usual = next((name for name in _QUESTION_COLUMNS if name in table.columns), _QUESTION_COLUMNS[0])
+    question, answer = columns.question or usual, columns.answer or "answer"
+    columns = dataclasses.replace(columns, question=question, answer=answer, usual=False)
+    table.require(*columns.names)
+    return columns
 
 
 @dataclass
@@ -50,6 +62,7 @@ class RecordedSystem(System):
 
     name: str
     table: RecordedConfig
+    workspace: Workspace | None = None  # whose `judgecal.toml` names columns
 
     @cached_property
     def _rows(self) -> Table:
@@ -60,11 +73,11 @@ class RecordedSystem(System):
         """Whether some row of this system has contexts; an empty list is some."""
         if self.table.own_contexts:
             return True
-        system, column = self.table.system, self.table.system_column or "system"
+        system, columns = self.table.system, self._columns
         return any(
-            row.cells.get("contexts", "").strip()
+            any(row.cells[name].strip() for name in columns.contexts)
             for row in self._rows.rows
-            if system is None or row.cells.get(column, "").strip() == system
+            if system is None or row.cells.get(columns.system or "", "").strip() == system
         )
 
     def config(self) -> dict[str, Any]:
@@ -89,23 +102,18 @@ class RecordedSystem(System):
                 f"judgecal: {self.name}: {len(unmatched)} of {len(self._rows.rows)} rows of "
                 f"{Path(self.table.answers).name} name no question that we asked"
             )
-        answers = [self._answer_of(recorded, question) for question in questions]
-        if not self.table.own_contexts:
-            return answers
-        return [
-            dataclasses.replace(answer, contexts=answer.contexts or question.contexts)
-            if answer.error is None
-            else answer
-            for answer, question in zip(answers, questions, strict=True)
-        ]
-
-    def _answer_of(self, recorded: Mapping[str, SystemAnswer], question: Question) -> SystemAnswer:
-        """The answer to a question, without the contexts of a system that shows none."""
-        answer = recorded.get(question.group)
-        if answer is None:
-            lacking = Failure("parse", f"{Path(self.table.answers).name} has no row for this question")
-            return SystemAnswer(self.name, question.group, None, error=lacking)
-        return answer if self.shows_contexts else dataclasses.replace(answer, contexts=None)
+        lacking = Failure("parse", f"{Path(self.table.answers).name} has no row for this question")
+        answers = []
+        for question in questions:
+            answer = recorded.get(question.group) or SystemAnswer(
+                self.name, question.group, None, error=lacking
+            )
+            if not self.shows_contexts:
+                answer = dataclasses.replace(answer, contexts=None)
+            elif self.table.own_contexts and answer.error is None:
+                answer = dataclasses.replace(answer, contexts=answer.contexts or question.contexts)
+            answers.append(answer)
+        return answers
 
     def _read(self, questions: Sequence[Question]) -> tuple[dict[str, SystemAnswer], list[str]]:
         """The answers of this system by the group of their question, and what rows name that is no question.
@@ -115,8 +123,7 @@ class RecordedSystem(System):
                 system, answers one of the questions.
         """
         table, path = self._rows, Path(self.table.answers)
-        columns = self._columns()
-        table.require(*columns.names)
+        columns = self._columns
         wordings = Counter(question.question.strip() for question in questions)
         groups = {
             question.question.strip(): question.group
@@ -159,15 +166,9 @@ class RecordedSystem(System):
         of_system = answers[wanted or systems[0]]
         return {group: answer for group, (answer, _) in of_system.items()}, unmatched
 
+    @cached_property
     def _columns(self) -> Columns:
-        table, held = self.table, self._rows.columns
-        usual = next((name for name in _QUESTION_COLUMNS if name in held), _QUESTION_COLUMNS[0])
-        return Columns(
-            table.question_column or usual,
-            table.answer_column,
-            system=table.system_column or ("system" if "system" in held else None),
-            contexts=("contexts",) if "contexts" in held else (),
-        )
+        return recorded_columns(self.table.col, self._rows, self.workspace)
 
 
 def _failure(row: Row) -> Failure | None:

@@ -7,27 +7,17 @@ was answered to them, stand in none of them: these rows are `sealed` and counted
 from __future__ import annotations
 
 import json
-import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from judgecal.rag.answering.questions import Question
 from judgecal.rag.evaluation.comparisons import BestOf, FactorCurve, SystemComparison
-from judgecal.rag.evaluation.summary import (
-    Measured,
-    QuestionPart,
-    SystemSummary,
-    complexity_of,
-    context_words,
-    mean_of,
-)
+from judgecal.rag.evaluation.summary import Measured, SystemSummary, mean_of
 from judgecal.rag.evaluation.system import Setting, SystemAnswer
+from judgecal.rag.questions import Question
 from judgecal.records import Estimate, Result, as_plain
 from judgecal.tables.formats import write_frame
-
-BASE = "the base"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +40,6 @@ class AskedQuestions:
     n_answerable: int  # those that have an answer
     n_sealed: int  # those of test, whose text is shown nowhere
     made_by: str | None  # people, llm or project, as the set's card says
-    n_with_document: int  # those that name a document that is there
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,30 +53,6 @@ class SystemSetting:
     shows_contexts: bool  # where not, what rests on contexts is not measured
     contexts: str = ""  # of a local system whose contexts are chosen by a rule: which kind
     withholds: bool = False  # whether the reference documents are left out: a refusal is right
-    label: str = ""  # how pages call it: in a sweep by what sets it apart, `top_n=3`; else its name
-
-
-def labelled(
-    settings: Sequence[SystemSetting], bases: Sequence[str], *, swept: bool
-) -> tuple[SystemSetting, ...]:
-    """Systems with their labels: in a sweep the factor that sets them apart from the base.
-
-    Systems without factors keep their names, and all do where two would read alike.
-    """
-    tables = {setting.table for setting in settings if setting.settings}
-    held = {setting.table: setting.settings for setting in settings if setting.system in bases}
-    labels = {}
-    for setting in settings:
-        labels[setting.system] = setting.system
-        if swept and setting.settings:
-            base = held.get(setting.table, {})
-            apart = [f"{name}={value}" for name, value in setting.settings.items() if base.get(name) != value]
-            label = ", ".join(apart) or BASE
-            labels[setting.system] = f"{setting.table}: {label}" if len(tables) > 1 else label
-    alike = len(set(labels.values())) < len(labels)
-    return tuple(
-        replace(setting, label=setting.system if alike else labels[setting.system]) for setting in settings
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,23 +67,13 @@ class MeasuredBy:
 
 
 @dataclass(frozen=True, slots=True)
-class FailedAnswers:
-    """Questions without an answer by a kind of failure, and what the first said; None if all are of test."""
+class Failures:
+    """What a system did not answer, or a column has no verdict on in some repeat at least, by a kind."""
 
-    system: str
+    name: str  # of the system, or of the column
     kind: str
     n: int
-    message: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class FailedVerdicts:
-    """Answers without a verdict, in some repeat at least, as `FailedAnswers`."""
-
-    column: str
-    kind: str
-    n: int
-    message: str | None
+    message: str | None  # what the first said; None if all are of test
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,27 +88,20 @@ class EvaluateResult(Result):
     systems: tuple[SystemSummary, ...]  # each over all questions, in the order of the configuration
     documents: tuple[SystemSummary, ...]  # each over the questions of each document
     comparisons: tuple[SystemComparison, ...]  # by `total`, paired by question, after Holm
-    document_comparisons: Mapping[str, tuple[SystemComparison, ...]]
-    """The same within each document that has ten questions or more, after Holm over all."""
-    not_told_apart_from_best: tuple[
-        str, ...
-    ]  # the highest first; of one only where it is shown to be the best
+    # The same within each document that has ten questions or more, after Holm over all.
+    document_comparisons: tuple[SystemComparison, ...]
+    # The highest first; of one only where it is shown to be the best.
+    not_told_apart_from_best: tuple[str, ...]
     best: BestOf  # the same with what lies behind it
     curves: tuple[FactorCurve, ...]
     judges: tuple[MeasuredBy, ...]
-    by_tag: tuple[QuestionPart, ...]
-    failures: tuple[FailedAnswers, ...]  # the most frequent first
-    failed_verdicts: tuple[FailedVerdicts, ...]  # the most frequent first
+    failures: tuple[Failures, ...]  # of answers, the most frequent first
+    failed_verdicts: tuple[Failures, ...]  # the most frequent first
     n_unscored: int
     usd: float | None  # what the calls of this run cost; None where a price is not known
     notes: tuple[str, ...]
     run_line: str
     again: str = ""  # the command that asks anew for what has no verdict
-
-    @property
-    def labels(self) -> dict[str, str]:
-        """System -> how pages call it."""
-        return {one.system: one.label for one in self.settings}
 
 
 # --- the four states as files
@@ -168,8 +116,6 @@ QUESTION_COLUMNS: Mapping[str, tuple[type, str]] = {
     "documents": (str, "its reference documents, a JSON list of ids"),
     "tags": (str, "a JSON list"),
     "answerable": (bool, "whether there is an answer, as it is marked, else by its reference"),
-    "complexity": (str, "simple, medium or complex, by the rule of judgecal.rag.evaluation.summary"),
-    "query_words": (int, "words of the question"),
     "sealed": (bool, "whether it is one of test, whose texts are shown nowhere"),
 }
 """Column -> its type and meaning, of state 1."""
@@ -178,8 +124,6 @@ ANSWER_COLUMNS: Mapping[str, tuple[type, str]] = {
     **QUESTION_COLUMNS,
     "answer": (str, "what it gave; empty where there is none or the question is sealed"),
     "contexts": (str, "a JSON list of {text, document_id, score}, best first; empty where it shows none"),
-    "n_contexts": (int, "how many; empty where it shows none"),
-    "context_words": (int, "words of all of them"),
     "latency_s": (float, "seconds from the request to the whole answer"),
     "first_s": (float, "seconds to the first token or byte"),
     "prompt_tokens": (int, "as the model reported them"),
@@ -209,8 +153,6 @@ SUMMARY_COLUMNS: Mapping[str, tuple[type, str]] = {
     "answered": (float, "share of those where that is known"),
     "answer_correctness": (float, "the mean over the answered"),
     "total": (float, "the mean, a question without one as 0"),
-    "query_words": (float, "mean words of the questions"),
-    "context_words": (float, "mean words of the contexts of an answer; empty where none are shown"),
     "latency_s": (float, "mean seconds of the answers"),
     "latency_p95_s": (float, "the 95th percentile"),
     "usd_per_1k": (float, "cost of a thousand answers; empty where that of any is not known"),
@@ -270,10 +212,6 @@ class StateFiles:
 
     def write_summary(self, summaries: Iterable[SystemSummary], columns: Sequence[str]) -> None:
         """State 4; `summaries` over all questions, and by document."""
-        words: dict[str | None, list[int]] = {}
-        for question in self._questions:
-            for document in (None, *question.reference_documents):
-                words.setdefault(document, []).append(len(question.question.split()))
         rows = [
             _row(
                 SUMMARY_COLUMNS,
@@ -281,7 +219,6 @@ class StateFiles:
                 answered=summary.answered.value,
                 answer_correctness=summary.answer_correctness.value,
                 total=summary.total.value,
-                query_words=statistics.fmean(words[summary.document]),
                 latency_s=summary.latency_s.mean,
                 latency_p95_s=summary.latency_s.p95,
             )
@@ -300,8 +237,6 @@ class StateFiles:
             reference_answer=None if sealed else " | ".join(question.reference_answers),
             documents=_json(question.reference_documents),
             tags=_json(question.tags),
-            complexity=complexity_of(question.question),
-            query_words=len(question.question.split()),
             sealed=sealed,
         )
 
@@ -313,8 +248,6 @@ class StateFiles:
             **self._question_rows[given.question],
             answer=None if sealed else given.answer,
             contexts=None if sealed or contexts is None else _json(as_plain(contexts)),
-            n_contexts=None if contexts is None else len(contexts),
-            context_words=context_words(given),
             error=error and (error.kind if sealed else f"{error.kind}: {error.message}"),
         )
 

@@ -1,29 +1,41 @@
-"""`evaluate` and `answer`: systems x questions x judges, from the configuration to the result."""
+"""`evaluate` and `answer`: systems x questions x judges, from the configuration to the result.
+
+Each answer and each verdict is had once, whatever interrupts the run: the systems' journals, the journal of
+judgements and `items.jsonl` are in the experiment's folder.
+"""
 
 from __future__ import annotations
 
 import re
-import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from judgecal._version import __version__
-from judgecal.engine import Budget
+from judgecal.engine import Budget, require_prices
 from judgecal.errors import InputError, refuse
 from judgecal.experiment import (
     CostEstimate,
+    Due,
     Experiment,
+    ReadRow,
     RunOptions,
     full_name,
+    judge_to_journal,
+    models_of,
     open_experiment,
+    open_journal,
     plan_experiment,
+    plan_trials,
+    require_keys,
+    stored_notes,
+    stored_rows,
+    together,
 )
-from judgecal.goldset import GoldDocument
-from judgecal.rag.answering.questions import Question
+from judgecal.goldset import item_row
 from judgecal.rag.evaluation.comparisons import (
     FactorCurve,
     best_of,
@@ -33,31 +45,37 @@ from judgecal.rag.evaluation.comparisons import (
     values_of,
 )
 from judgecal.rag.evaluation.config import (
-    QuestionSource,
     ReadConfig,
     SystemTable,
-    read_documents,
+    collection_of,
     read_evaluate_config,
-    read_questions,
     system_of,
 )
-from judgecal.rag.evaluation.judging import Panel, SystemRun, read_panel
+from judgecal.rag.evaluation.judging import ITEMS_FILE, Panel, answered_items, read_panel
 from judgecal.rag.evaluation.result import (
     AskedQuestions,
     EvaluateResult,
-    FailedAnswers,
-    FailedVerdicts,
+    Failures,
     StateFiles,
     States,
     SystemSetting,
-    labelled,
 )
-from judgecal.rag.evaluation.summary import LEVEL, Measured, by_tag, documents_of, summarise
-from judgecal.rag.evaluation.system import Setting, System, SystemAnswer
+from judgecal.rag.evaluation.summary import (
+    ANSWERED,
+    CORRECTNESS,
+    LEVEL,
+    AnswerVerdicts,
+    Measured,
+    documents_of,
+    is_complex,
+    summarise,
+)
+from judgecal.rag.evaluation.system import Asking, Setting, System, SystemAnswer
+from judgecal.rag.questions import Collection, Question, refuses, wording_notes
 from judgecal.records import Context, digest
+from judgecal.tables import write_json_lines
 from judgecal.workspace import Workspace, find_workspace
 
-_F = TypeVar("_F")
 _LIKELY, _MOST = 2_000, 20_000
 """Characters of the contexts of an answer that is not there yet: likely ones, and for a preview's bound."""
 
@@ -73,32 +91,21 @@ class EvaluateRun:
     seed: int = 0  # of the comparisons
     out: str | None = None  # the slug of the experiment; None for the usual one
 
-    @property
-    def _folder(self) -> Path:
-        """From where paths of the configuration are taken."""
-        return self.config.folder
-
     @cached_property
-    def source(self) -> QuestionSource:
-        """The questions of the configuration."""
-        return read_questions(self.config.tables.questions, self._folder, self.workspace)
+    def collection(self) -> Collection:
+        """The questions of the configuration, and the documents that systems search."""
+        return collection_of(self.config, self.workspace)
 
     @cached_property
     def questions(self) -> tuple[Question, ...]:
         """Those that are asked, after the limit."""
-        return self.source.asked[: self.options.limit or self.config.tables.questions.limit]
-
-    @cached_property
-    def collection(self) -> tuple[tuple[GoldDocument, ...], tuple[str, ...]]:
-        """The documents that systems search, empty where there are none; and what was noticed in them."""
-        path = self.config.tables.documents.path
-        return (self.source.documents, ()) if path is None else read_documents(self._folder / path)
+        return self.collection.questions[: self.options.limit or self.config.tables.questions.limit]
 
     @cached_property
     def systems(self) -> tuple[tuple[SystemTable, System], ...]:
         """Every system, in the order of the configuration."""
         return tuple(
-            (table, system_of(table, self.config, self.workspace, lambda: self.collection[0]))
+            (table, system_of(table, self.config, self.workspace, lambda: self.collection.documents or ()))
             for table in self.config.systems
         )
 
@@ -107,18 +114,18 @@ class EvaluateRun:
         """Who judges."""
         table = self.config.tables.judges
         wanted = table if self.repeats is None else table.model_copy(update={"repeats": self.repeats})
-        return read_panel(wanted, self._folder, self.workspace)
+        return read_panel(wanted, self.config.folder, self.workspace)
 
     @cached_property
     def experiment(self) -> Experiment:
         """Where answers, verdicts and result go; limit, repeats, costs and pass mark are no part of it."""
-        source = self.source
+        collection, gold = self.collection, self.collection.gold
         config: dict[str, Any] = {
-            "command": self.config.command[0],
-            **({} if source.split is None else {"gold": {"set": source.name, "sha256": source.sha256}}),
+            "command": self.config.command,
+            **({} if gold is None else {"gold": {"set": gold.name, "sha256": gold.sha256}}),
             "suite": self.panel.suite,
-            "questions": {"name": source.name, "sha256": source.sha256, "split": source.split},
-            "documents": digest([[one.document_id, one.title, one.text] for one in self.collection[0]]),
+            "questions": {"name": collection.name, "sha256": self._sha256, "split": collection.split},
+            "documents": collection.documents_sha,
             "systems": [
                 {"system": table.name, "kind": table.kind, "config": digest(system.config())}
                 for table, system in self.systems
@@ -128,33 +135,15 @@ class EvaluateRun:
         }
         return plan_experiment(self.workspace, config, out=self.out)
 
-    @cached_property
-    def _trial(self) -> SystemRun:
-        """Each system's folder is named by it, and by everything that decides its answers."""
-        systems = []
-        for table, system in self.systems:
-            name = re.sub(r"[^A-Za-z0-9.=-]+", "_", table.name).strip("_.")[:60]
-            folder = f"{name}-{digest([table.name, system.config()])[:8]}"
-            systems.append((system, self.experiment.folder / "systems" / folder))
-        told = {table.name: table.options.answerer for table, _ in self.systems if table.kind == "local"}
-        return SystemRun(
-            self.experiment,
-            self.questions,
-            systems,
-            self.panel,
-            self.options,
-            guess=self._guess,
-            refusals={name: who.refusal_message for name, who in told.items() if who.refusal_message},
-        )
+    @property
+    def _sha256(self) -> str:
+        return self.collection.gold.sha256 if self.collection.gold else self.collection.questions_sha
 
-    def _guess(self, far: bool) -> Iterator[SystemAnswer]:
-        """Its reference, with contexts of 2,000 characters; at most 20,000 characters of both."""
-        contexts = (Context("x" * (_MOST if far else _LIKELY)),)
-        for _, system in self.systems:
-            given = contexts if system.shows_contexts else None
-            for question in self.questions:
-                text = "x" * _MOST if far else " | ".join(question.reference_answers)
-                yield SystemAnswer(system.name, question.group, text, given)
+    @cached_property
+    def _by_group(self) -> dict[str, Question]:
+        return {question.group: question for question in self.questions}
+
+    # --- before the first call
 
     def check(self) -> None:
         """Refuse what cannot be done before anybody is called or anything is written, with every problem."""
@@ -169,7 +158,7 @@ class EvaluateRun:
                     problems.extend(error.problems)
             return len(problems) == n
 
-        if able("collection", "questions", "systems"):
+        if able("collection", "systems"):
             # what all of a sweep lack is said once, of their table
             lacking: dict[tuple[str, str], list[str]] = {}
             for table, system in self.systems:
@@ -177,106 +166,218 @@ class EvaluateRun:
                     lacking.setdefault((table.table, problem), []).append(table.name)
             for (table_name, problem), names in lacking.items():
                 problems.append(f"{names[0] if len(names) == 1 else table_name}: {problem}")
-        if able("questions", "panel"):
+        if able("collection", "panel"):
             problems += self.panel.lacking(self.questions)
         refuse(list(dict.fromkeys(problems)))
-        self._trial.check_prices()
+        models = [model for _, system in self.systems for model in system.models()]
+        judges = models_of([member.judge for member in self.panel.members])
+        require_prices([*models, *judges], self.options.budget_usd)
 
     def preview(self) -> CostEstimate:
-        """What a run would call; nothing is written."""
+        """What a run would call; nothing is written. Answers that are not there yet are guessed."""
         self.check()
-        return self._trial.preview()
+        budget = Budget(self.options.budget_usd)
+        asked = [
+            system.preview(self.questions, self._asking(table, system, budget))
+            for table, system in self.systems
+        ]
+        near, far = (plan_trials(self._due(self._expected(n))) for n in (_LIKELY, _MOST))
+        return together([*asked, replace(near, usd_at_most=far.usd_at_most)])
+
+    def _expected(self, n_characters: int) -> list[ReadRow]:
+        """Every answer as judges will see it; one that is not there yet as its reference, or as long as may
+        be, with a context of so many characters.
+        """
+        folder = self.experiment.folder
+        stored = answered_items(folder) if (folder / ITEMS_FILE).is_file() else ()
+        items, rows = {item.item_id: item for item in stored}, list[ReadRow]()
+        longest = "x" * n_characters
+        for _, system in self.systems:
+            contexts = (Context(longest),) if system.shows_contexts else None
+            for question in self.questions:
+                text = longest if n_characters == _MOST else " | ".join(question.reference_answers)
+                guess = SystemAnswer(system.name, question.group, text, contexts)
+                rows.append(ReadRow(items.get(guess.item_id) or guess.item(question)))
+        return rows
+
+    def _due(self, rows: Sequence[ReadRow]) -> list[Due]:
+        return self.panel.running(rows)[0].due(rows, stored_rows(self.experiment.journal), self.options)
+
+    def _asking(self, table: SystemTable, system: System, budget: Budget) -> Asking:
+        """A system's folder is named by it, and by everything that decides its answers."""
+        name = re.sub(r"[^A-Za-z0-9.=-]+", "_", table.name).strip("_.")[:60]
+        folder = f"{name}-{digest([table.name, system.config()])[:8]}"
+        options = replace(self.options, limit=None, repeats=1)
+        return Asking(self.experiment.folder / "systems" / folder, options, budget)
+
+    # --- the run
 
     def run(self) -> EvaluateResult:
         """Ask, judge and sum up; each state's files are there when it is reached."""
         self.check()
         budget = Budget(self.options.budget_usd)
-        self._trial.require_keys()
+        for due in self._due(self._expected(_LIKELY)):
+            require_keys([due.judge], due.items, due.journal, due.options)
         open_experiment(self.experiment)
-        states = StateFiles(self.experiment.folder, self.questions, self.source.sealed)
+        states = StateFiles(self.experiment.folder, self.questions, self.collection.sealed)
         states.write_questions()
-        answers = self._trial.ask(budget)
+        answers = [
+            answer
+            for table, system in self.systems
+            for answer in system.answer(self.questions, self._asking(table, system, budget))
+        ]
         states.write_answers(answers)
-        panel, measured, notes = self._trial.judge(answers, budget)
+        panel, measured, notes = self._judged(answers, budget)
         columns = [column.name for column in panel.columns]
         states.write_measured(measured, columns)
         models = [judge.judge.model for judge in self.panel.members if judge.judge.model is not None]
-        unknown = any(one.given.prompt_tokens is not None and one.given.cost_usd is None for one in measured)
+        unknown = any(row.given.prompt_tokens is not None and row.given.cost_usd is None for row in measured)
         priced = not unknown and all(model.priced for model in models)
-        own = {one.id for _, system in self.systems for one in system.models()} & {one.id for one in models}
+        answering = {model.id for _, system in self.systems for model in system.models()}
         favour = "answers and rates its own answers, and judges favour their own"
-        rated = [f"model {name} {favour}" for name in sorted(own)]
         notes = (
-            *rated,
-            *self.source.notes,
-            *self.collection[1],
+            *(f"model {name} {favour}" for name in sorted(answering & {model.id for model in models})),
+            *wording_notes(self.questions),
+            *self.collection.notes,
             *self.panel.trained_notes(self.questions),
             *notes,
         )
         usd = budget.spent_usd if priced else None
-        result = _result(self, panel, measured, states.paths, notes, usd=usd)
+        result = _result(self, measured, states.paths, usd=usd, notes=notes)
         pooled = self.config.tables.judges.pooled
         states.write_summary([*result.systems, *result.documents], [*columns, *pooled])
         self.experiment.write_summary(result)
         return result
 
+    def _judged(
+        self, answers: Sequence[SystemAnswer], budget: Budget
+    ) -> tuple[Panel, list[Measured], tuple[str, ...]]:
+        """What the judges say of the answers, which are kept as items; what is journalled is not called.
+
+        Gives the panel without the columns that no answer has anything for, a row for each answer, and notes.
+        """
+        panel = self.panel
+        rows = {
+            answer.item_id: ReadRow(answer.item(self._by_group[answer.question]))
+            for answer in answers
+            if answer.answer is not None
+        }
+        asked = list(rows.values())
+        write_json_lines(self.experiment.folder / ITEMS_FILE, (item_row(row.item) for row in asked))
+        running, left_out = panel.running(asked)
+        if rows:
+            able = {CORRECTNESS, ANSWERED, *(column.name for column in running.columns)}
+            panel = replace(panel, columns=tuple(column for column in panel.columns if column.name in able))
+        # How a system was told to refuse, and whether no answer stands in what it is given.
+        words = {
+            table.name: table.options.answerer.refusal_message
+            for table, _ in self.systems
+            if table.kind == "local"
+        }
+        withholding = {system.name for _, system in self.systems if system.withholds}
+        measured = []
+        with open_journal(self.experiment.journal, self.options) as journal:
+            if rows:
+                due = running.due(asked, journal, self.options)
+                judge_to_journal(due, budget=budget, label=f"suite {panel.suite}")
+            for answer in answers:
+                verdicts = running.verdicts(rows[answer.item_id], journal) if answer.item_id in rows else {}
+                question = self._by_group[answer.question]
+                answerable = question.answerable and answer.system not in withholding
+                row = _measured(answer, question, panel, verdicts, answerable, words.get(answer.system))
+                measured.append(row)
+        judgements = [row for one in measured for verdicts in one.verdicts.values() for row in verdicts.rows]
+        notes = [f"{judge.name} is left out: {judge.why}" for judge in left_out]
+        return panel, measured, (*notes, *stored_notes(judgements))
+
+
+def _measured(
+    answer: SystemAnswer,
+    question: Question,
+    panel: Panel,
+    verdicts: dict[str, AnswerVerdicts],
+    answerable: bool,
+    refusal: str | None,
+) -> Measured:
+    names = [column.name for column in panel.columns]
+    shares = {name: verdicts[name].share if name in verdicts else None for name in names}
+    answered: bool | None = None
+    if answer.answer is not None:
+        share = shares[ANSWERED] if ANSWERED in shares else float(not refuses(answer.answer, refusal))
+        answered = None if share is None else share >= 0.5
+        if CORRECTNESS not in verdicts and not answerable:
+            shares[CORRECTNESS] = 0.0  # without a reference: whatever it says, there is nothing to say
+    return Measured(
+        system=answer.system,
+        question=question.group,
+        documents=question.reference_documents,
+        answerable=answerable,
+        is_complex=is_complex(question.question),
+        given=answer,
+        answered=answered,
+        correctness=shares[CORRECTNESS],
+        measures=shares,
+        n_unscored=sum(column.n_unscored for column in verdicts.values()),
+        verdicts=verdicts,
+    )
+
 
 def _result(
     run: EvaluateRun,
-    panel: Panel,
     measured: Sequence[Measured],
     states: States,
-    notes: tuple[str, ...],
     *,
     usd: float | None,
+    notes: tuple[str, ...],
 ) -> EvaluateResult:
     """All that the measured answers come to; `usd` is what this run spent, None where that is not known."""
-    source, seed, judges = run.source, run.seed, run.panel
-    marks = (run.config.tables.judges.right_at, judges.right_at, 0.5)
-    right_at = next(mark for mark in marks if mark is not None)
-    pooled = run.config.tables.judges.pooled
-    how: dict[str, Any] = {"right_at": right_at, "pooled": pooled}
+    collection, panel, seed, table = run.collection, run.panel, run.seed, run.config.tables.judges
+    right_at = next((at for at in (table.right_at, panel.right_at) if at is not None), 0.5)
     curves = tuple(_curves(run, measured))
-    bases = tuple(table.name for table, _ in run.systems if table.is_base)
-    settings = [
-        SystemSetting(
-            table.name,
-            table.table,
-            table.kind,
-            table.settings,
-            system.shows_contexts,
-            contexts=_contexts_of(table),
-            withholds=system.withholds,
-        )
-        for table, system in run.systems
-    ]
     best = best_of(values_of(measured), seed=seed)
-    split = f"({source.split})" if source.split else ""
+    split = f"({collection.split})" if collection.split else ""
     run_line = (
-        f"questions:{source.name}@{source.sha256[:12]}{split}|n:{len(run.questions)}|"
-        f"systems:{len(run.systems)}|suite:{judges.suite}|"
-        f"judges:{','.join(full_name(one.judge) for one in judges.members)}|repeats:{judges.repeats}|"
+        f"questions:{collection.name}@{run._sha256[:12]}{split}|n:{len(run.questions)}|"
+        f"systems:{len(run.systems)}|suite:{panel.suite}|"
+        f"judges:{','.join(full_name(member.judge) for member in panel.members)}|repeats:{panel.repeats}|"
         f"level:{LEVEL:g}|seed:{seed}|version:{__version__}"
     )
-    again = ["judgecal", *run.config.command, *(["--name", run.out] if run.out else [])]
+    again = ["judgecal", run.config.command, run.config.typed, *(["--name", run.out] if run.out else [])]
+    further: dict[str, Any] = {"right_at": right_at, "pooled": table.pooled}
     return EvaluateResult(
         experiment=run.experiment.slug,
         states=states,
-        questions=_asked(source, run.questions, run.collection[0]),
-        bases=bases,
-        settings=labelled(settings, bases, swept=bool(curves)),
-        systems=summarise(measured, **how),
-        documents=summarise(measured, documents_of(measured), **how),
+        questions=AskedQuestions(
+            source=collection.name,
+            sha256=run._sha256,
+            n=len(run.questions),
+            n_answerable=sum(question.answerable for question in run.questions),
+            n_sealed=sum(question.group in collection.sealed for question in run.questions),
+            made_by=collection.gold.card.made_by if collection.gold else None,
+        ),
+        bases=tuple(table.name for table, _ in run.systems if table.is_base) if curves else (),
+        settings=tuple(
+            SystemSetting(
+                table.name,
+                table.table,
+                table.kind,
+                table.settings,
+                system.shows_contexts,
+                contexts=_contexts_of(table),
+                withholds=system.withholds,
+            )
+            for table, system in run.systems
+        ),
+        systems=summarise(measured, **further),
+        documents=summarise(measured, documents_of(measured), **further),
         comparisons=compare_systems(measured, seed=seed),
         document_comparisons=compare_documents(measured, seed=seed),
         not_told_apart_from_best=tuple(candidate.name for candidate in best.not_told_apart),
         best=best,
         curves=curves,
-        judges=judges.measured_by(),
-        by_tag=by_tag(measured, run.questions),
+        judges=panel.measured_by(),
         failures=_tallied(
-            FailedAnswers,
-            source,
+            collection,
             (
                 (answer.system, answer.question, f"{answer.given.error.kind}: {answer.given.error.message}")
                 for answer in measured
@@ -284,8 +385,7 @@ def _result(
             ),
         ),
         failed_verdicts=_tallied(
-            FailedVerdicts,
-            source,
+            collection,
             (
                 (column, answer.question, verdicts.error)
                 for answer in measured
@@ -293,11 +393,11 @@ def _result(
                 if verdicts.error is not None
             ),
         ),
-        n_unscored=sum(one.total is None or one.n_unscored > 0 for one in measured),
+        n_unscored=sum(row.total is None or row.n_unscored > 0 for row in measured),
         usd=usd,
         notes=notes,
         run_line=run_line,
-        again=shlex.join([*again, "--retry-unscored"]),
+        again=" ".join([*filter(None, again), "--retry-unscored"]),
     )
 
 
@@ -325,27 +425,7 @@ def _curves(run: EvaluateRun, measured: Sequence[Measured]) -> Iterator[FactorCu
         )
 
 
-def _asked(
-    source: QuestionSource, questions: Sequence[Question], documents: Sequence[GoldDocument]
-) -> AskedQuestions:
-    """What was asked, and how many questions name a document that is there."""
-    there = {document.document_id for document in documents}
-    return AskedQuestions(
-        source=source.name,
-        sha256=source.sha256,
-        n=len(questions),
-        n_answerable=sum(question.answerable for question in questions),
-        n_sealed=sum(question.group in source.sealed for question in questions),
-        made_by=source.made_by,
-        n_with_document=sum(not there.isdisjoint(one.reference_documents) for one in questions),
-    )
-
-
-def _tallied(
-    failure: Callable[[str, str, int, str | None], _F],
-    source: QuestionSource,
-    errors: Iterable[tuple[str, str, str]],
-) -> tuple[_F, ...]:
+def _tallied(collection: Collection, errors: Iterable[tuple[str, str, str]]) -> tuple[Failures, ...]:
     """Of (name, question, "kind: message"): name, kind, how many and the first message, most frequent first.
 
     A message may quote the question, so none of a sealed one is shown.
@@ -353,9 +433,10 @@ def _tallied(
     messages: dict[tuple[str, str], list[str | None]] = {}
     for name, question, error in errors:
         kind, _, message = error.partition(": ")
-        messages.setdefault((name, kind), []).append(None if question in source.sealed else message)
-    rows = [(*key, len(some), next(filter(None, some), None)) for key, some in messages.items()]
-    return tuple(failure(*row) for row in sorted(rows, key=lambda row: -row[2]))
+        sealed = question in collection.sealed
+        messages.setdefault((name, kind), []).append(None if sealed else message)
+    rows = [Failures(*key, len(some), next(filter(None, some), None)) for key, some in messages.items()]
+    return tuple(sorted(rows, key=lambda row: -row.n))
 
 
 def evaluate(

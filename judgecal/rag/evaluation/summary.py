@@ -11,7 +11,6 @@ from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from judgecal.errors import InputError
-from judgecal.rag.answering.questions import Question
 from judgecal.rag.evaluation.system import SystemAnswer
 from judgecal.records import Estimate, Judgement
 from judgecal.stats import agreement
@@ -58,7 +57,7 @@ class Measured:
     question: str  # its group; answers of all systems to it are paired
     documents: tuple[str, ...]  # the reference documents of the question; empty where it names none
     answerable: bool  # whether it has an answer
-    is_complex: bool  # by the rule of `complexity_of`
+    is_complex: bool  # by the rule of `is_complex`
     given: SystemAnswer
     # whether it answered at all, by the judge of the column `answered`; None where that is unscored, and
     # where there is no answer
@@ -159,13 +158,11 @@ class SystemSummary:
     """Correctness where it answered, 0 where it refused or is unscored. Systems are ranked by it."""
     total_complete_case: Estimate
     """Without those questions; where nothing is unscored, `answered` times `answer_correctness`."""
-    # The mean of the totals of the documents, each of which counts alike; its interval is by document.
     measures: Mapping[str, Estimate]  # each column of the suite, over the questions that have it
     outcomes: Outcomes
     points: PointRange
     latency_s: Seconds
     ttft_s: Seconds  # to the first token or byte
-    context_words: float | None  # mean of the answers; None where no contexts are shown
     queries_per_minute: float | None  # one after another, 60 / mean latency
     usd_per_1k: float | None  # None where the cost of any answer is not known
 
@@ -328,15 +325,9 @@ def _summary(
         points=PointRange(**points),
         latency_s=latency,
         ttft_s=seconds_of((answer.given.first_s, answer.is_complex) for answer in came),
-        context_words=mean_of([context_words(answer) for answer in given]),
         queries_per_minute=60.0 / latency.mean if latency.mean else None,
         usd_per_1k=usd_per_1k([answer.cost_usd for answer in given]),
     )
-
-
-def context_words(answer: SystemAnswer) -> int | None:
-    """Words of all contexts of an answer; None where it shows none."""
-    return None if answer.contexts is None else sum(len(one.text.split()) for one in answer.contexts)
 
 
 def seconds_of(times: Iterable[tuple[float | None, bool]]) -> Seconds:
@@ -353,9 +344,7 @@ def usd_per_1k(costs: Sequence[float | None]) -> float | None:
     return None if mean is None else 1000.0 * mean
 
 
-# --- parts of the questions: complex ones, and those with a tag
-
-Complexity = Literal["simple", "medium", "complex"]
+# --- complex questions
 
 LONG = 20
 """A question of more words than this is long."""
@@ -367,38 +356,11 @@ KEY_WORDS = (
 _KEY = re.compile(
     rf"\b(?:(?!how\s+(?:many|much|long|old|often|far|large)\b)(?:{'|'.join(KEY_WORDS)}))\b", re.IGNORECASE
 )
-_CLASSES: tuple[Complexity, ...] = ("simple", "medium", "complex")
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionPart:
-    """One system on the questions of one tag."""
+def is_complex(question: str) -> bool:
+    """Whether two of these hold: more than 20 words, two question marks or more, an English key word.
 
-    system: str
-    part: str
-    total: Estimate  # by question, 0..1, an unscored one as 0; without an interval below ten questions
-
-
-def complexity_of(question: str) -> Complexity:
-    """The class of a question: simple without a point, medium with one, complex with two or three.
-
-    A point each for more than 20 words, for two question marks or more, and for an English key word. We made
-    the rule; nobody has rated questions by it.
+    We made the rule; nobody has rated questions by it.
     """
-    points = (len(question.split()) > LONG, question.count("?") >= 2, _KEY.search(question) is not None)
-    return _CLASSES[min(2, sum(points))]
-
-
-def by_tag(measured: Sequence[Measured], questions: Iterable[Question]) -> tuple[QuestionPart, ...]:
-    """Each system on the questions of each tag, in the order in which the tags first occur."""
-    rows, inside = rows_of(measured), dict[str, list[str]]()
-    asked = {answer.question for answer in measured}
-    for question in [question for question in questions if question.group in asked]:
-        for tag in dict.fromkeys(question.tags):
-            inside.setdefault(tag, []).append(question.group)
-
-    def part(system: str, tag: str) -> QuestionPart:
-        answers = {name: rows[system][name] for name in inside[tag]}
-        return QuestionPart(system, tag, mean_share(totals_of(answers), unscored="wrong"))
-
-    return tuple(part(system, tag) for tag in inside for system in rows)
+    return (len(question.split()) > LONG) + (question.count("?") >= 2) + bool(_KEY.search(question)) >= 2

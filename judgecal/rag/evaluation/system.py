@@ -23,7 +23,7 @@ from judgecal.engine.run import run_to_end
 from judgecal.errors import notice
 from judgecal.experiment import CostEstimate, RunOptions
 from judgecal.models import ModelSpec
-from judgecal.rag.answering.questions import Question
+from judgecal.rag.questions import Question
 from judgecal.records import RETRIED_ON_RESUME, Context, Failure, Item, as_plain, digest, well_formed
 
 MOST_BYTES = 10_000_000

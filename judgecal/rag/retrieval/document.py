@@ -1,4 +1,4 @@
-"""The document of `retrieval` and its charts: what an answerer can reach, ranks, windows, worst questions."""
+"""The document of `retrieval`: what an answerer can reach, ranks, windows, worst questions."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from judgecal.experiment import Experiment
 from judgecal.goldset import load_gold
 from judgecal.rag.retrieval.result import RetrievalResult, WorstQuestion
 from judgecal.records import Estimate, Headline
-from judgecal.report.charts import Frame, Mark, Tick, apart
-from judgecal.report.document import Document, Paragraph, Picture, Section, section, stored_document, table
+from judgecal.report.charts import Axis, interval_picture, share_row
+from judgecal.report.document import Document, Section, section, stored_document, table
 from judgecal.report.explorer import Explorer, ExplorerRow
-from judgecal.report.numbers import DASH, count, count_of, estimate, interval, percent, plain, points
+from judgecal.report.numbers import count, count_of, estimate, interval, percent, plain, points
 from judgecal.report.wording import sentence, sentences
 from judgecal.workspace import Workspace
 
@@ -21,10 +21,7 @@ _HEADS = {"id": "question", "question": "asked", "answer": "came first", "label"
 
 _WINDOWS_SHOWN = 12
 _LOWEST_SHOWN = 5
-_NEAR = 0.01  # of recall: a k that comes so near to the deepest one is enough
-
-_WIDE, _NARROW = 660, 340  # pixels of a chart on a page, and on a phone
-_SHARE_FROM = 36.0  # pixels of a bar that has room for a share with a digit behind the point
+_ENOUGH = 0.9  # of the questions: a retriever passes that is shown to find a reference for as many
 
 
 def retrieval_report(workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
@@ -53,7 +50,7 @@ def retrieval_report(workspace: Workspace, experiment: Experiment, _margin: floa
 
 
 def retrieval_document(result: RetrievalResult) -> Document:
-    """What a retriever comes to: ranks, documents to hand on, windows, worst questions, measures."""
+    """What a retriever comes to: measures, ranks, windows."""
     n, n_without, n_sealed = result.n_questions, result.n_without_reference, result.n_test_questions
     documents = f"{count(result.n_documents)} documents" if result.n_documents else "documents not given"
     notes = sentences(
@@ -68,8 +65,8 @@ def retrieval_document(result: RetrievalResult) -> Document:
         "and we show none of them.",
     )
     about = f"{count(n)} questions, {documents}, k = {result.k}."
-    parts = (_ranks, _hand_on, _windows, _measures)
-    title, sections = f"{result.experiment}: a retriever tested", [part(result) for part in parts]
+    title, parts = f"{result.experiment}: a retriever tested", (_measures, _ranks, _windows)
+    sections = [part(result) for part in parts]
     return stored_document(result, title, about, _headline(result), *sections, notes=notes, short=True)
 
 
@@ -95,19 +92,24 @@ def _headline(result: RetrievalResult) -> Headline:
     over = f"{within_k.n:,} questions{on_documents}"
     if lost == within_k.n:
         holds = f"It holds none of the reference documents of {over}."
-        return Headline("none", "No question can be answered from this corpus.", (holds,), unknown, again)
+        what = "No question can be answered from this corpus."
+        return Headline("none", what, (holds,), unknown, again, "none")
 
     def reached(share: Estimate) -> str:
         return percent(share.value, 1) + interval(share, 1, write=points)
 
     which = "the" if result.one_reference else "a"
     what = f"The first {k} hold {which} reference for {reached(within_k)} of questions."
+    chip = "too few" if unsure else "cannot tell"
+    if within_k.low is not None and within_k.high is not None and not unsure:
+        chip = "pass" if within_k.low >= _ENOUGH else "fail" if within_k.high < _ENOUGH else chip
     because = sentences(
         f"It comes first for {reached(result.success['1'])} of {over}.",
         f"An answerer that reads {k} can do no better than {percent(within_k.value, 1)}.",
+        chip == "cannot tell" and f"Whether it is {_ENOUGH:.0%}, which is enough to pass, stays open.",
         lost > 0 and f"{lost:,} of the questions name documents that the corpus lacks.",
     )
-    return Headline("measured", what, because, unknown, again)
+    return Headline("measured", what, because, unknown, again, chip)
 
 
 def _ranks(result: RetrievalResult) -> Section:
@@ -130,44 +132,7 @@ def _ranks(result: RetrievalResult) -> Section:
             "share": lambda row: percent(row.n / total, 1),
         },
     )
-    picture = Picture(
-        lambda: rank_chart(result, _WIDE),
-        says="; ".join(f"{row[0]}: {row[1]}" for row in columns.rows),
-        narrow=lambda: rank_chart(result, _NARROW),
-        numbers=columns,
-    )
-    return section("ranks", "Rank of the reference document", caption, text, picture)
-
-
-def _hand_on(result: RetrievalResult) -> Section:
-    recall = {row.k: row.recall.value or 0.0 for row in result.hand_on}
-    before = dict(zip(recall, [0.0, *recall.values()], strict=False))
-    columns = table(
-        result.hand_on,
-        {
-            "k": lambda row: str(row.k),
-            "tokens": lambda row: DASH if row.tokens is None else f"{row.tokens:,.0f}",
-            "recall": lambda row: estimate(row.recall),
-            "points gained": lambda row: f"{100 * (recall[row.k] - before[row.k]):+.1f}",
-        },
-        short=True,
-    )
-    # The smallest k whose recall comes near to that of the deepest.
-    deepest = result.hand_on[-1]
-    enough = next(row for row in result.hand_on if recall[deepest.k] - recall[row.k] <= _NEAR)
-    text = (
-        f"The first {enough.k} come within {100 * _NEAR:g} point of the recall of the first {deepest.k} "
-        f"({recall[enough.k]:.3f} and {recall[deepest.k]:.3f})"
-    )
-    if enough.tokens is None or deepest.tokens is None:
-        text += ". We cannot count tokens: you gave no documents."
-    else:
-        text += (
-            f", for {enough.tokens:,.0f} and {deepest.tokens:,.0f} tokens on average. Tokens are counted by "
-            f"the tokenizer {result.tokens_by}; a model's own count is higher."
-        )
-    caption = "How large should k be? Each further document costs tokens with every question."
-    return section("hand-on", "How many documents to hand on", caption, Paragraph(text, short=True), columns)
+    return section("ranks", "Rank of the reference document", caption, text, columns)
 
 
 def _windows(result: RetrievalResult) -> Section:
@@ -201,33 +166,9 @@ def _measures(result: RetrievalResult) -> Section:
             "ndcg": lambda depth: estimate(result.ndcg[depth]),
             "judged": None if judged is None else lambda depth: estimate(judged[depth]),
         },
+        short=True,
     )
-    caption = "To compare with another retriever on the same questions."
-    return section("measures", "Measures", caption, text, columns)
-
-
-# The chart.
-
-
-def rank_chart(result: RetrievalResult, width: int) -> str:
-    """How many questions have their reference document at which rank; those of the first k in the accent."""
-    bins, total = result.histogram, sum(bin_.n for bin_ in result.histogram)
-    highest = max(*(bin_.n for bin_ in bins), 1) * 1.02
-    frame = Frame(width, (0.0, len(bins)), (0.0, highest), ("rank of the reference document", "questions"))
-    digits = 1 if frame.x(1.0) - frame.x(0.0) >= _SHARE_FROM else 0
-    marks, shares, ranks = [], [], []
-    heights: dict[float, float] = {}
-    for number, bin_ in enumerate(bins):
-        inside = number < result.k and bin_.ranks != "not found"
-        middle, y = frame.x(number + 0.5), frame.y(bin_.n)
-        heights[middle] = y
-        ends = (frame.x(number + 0.12), y, frame.x(number + 0.88), frame.bottom)
-        marks.append(Mark("bar", *ends, tone="accent" if inside else "warm"))
-        shares.append(Tick(middle, f"{100 * bin_.n / total:.{digits}f}%"))
-        ranks.append(Tick(middle, bin_.ranks.replace("not found", "none")))
-    marks += [Mark("text", tick.at, heights[tick.at] - 5.0, text=tick.text) for tick in apart(shares)]
-    if 0 < result.k < len(bins):
-        edge, first = frame.x(result.k), f"← first {result.k}"
-        marks.append(Mark("line", edge, frame.top, edge, frame.bottom, tone="equal"))
-        marks.append(Mark("text", edge, frame.top - 6.0, text=first))
-    return frame.drawn(marks, apart(ranks))
+    rungs = [share_row(f"first {depth}", recall) for depth, recall in result.recall.items()]
+    picture = interval_picture(rungs, Axis("recall, %"), numbers=columns, short=True)
+    caption = "How large should k be, and how does another retriever do on the same questions?"
+    return section("measures", "Measures", caption, picture, text)

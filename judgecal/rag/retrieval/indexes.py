@@ -157,14 +157,6 @@ class Hits:
     scores: Floats  # BM25's sum, unbounded, or a cosine -1..1
 
 
-class Index:
-    """Texts in which queries are searched."""
-
-    def search(self, queries: Sequence[str], k: int) -> Hits:
-        """The best k texts for each query, or all where there are fewer; the same on every call."""
-        raise NotImplementedError
-
-
 def check_index(name: str, *, tokenizer: str = "words") -> None:
     """Refuse a name that is neither `bm25` nor `embed:MODEL`, and an unknown tokenizer."""
     if embedding_model(name) is None:
@@ -183,7 +175,7 @@ def embedding_model(name: str) -> str | None:
     return model if kind == "embed" else None
 
 
-class Bm25Index(Index):
+class Bm25Index:
     """Texts indexed by BM25."""
 
     def __init__(self, texts: Sequence[str], tokenizer: str = "words") -> None:
@@ -191,6 +183,7 @@ class Bm25Index(Index):
         self._index = Bm25.of(self._tokens(text) for text in texts)
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
+        """The best k texts for each query, or all where there are fewer; the same on every call."""
         n = min(k, self._index.n_documents)
         chunks, scores = np.empty((len(queries), n), dtype=np.int64), np.empty((len(queries), n))
 
@@ -203,19 +196,19 @@ class Bm25Index(Index):
         return Hits(chunks, scores)
 
 
-class DenseIndex(Index):
+class DenseIndex:
     """Vectors of texts, searched by the cosine with the vector of a query."""
 
-    def __init__(self, vectors: Vectors, query: Callable[[str], Vectors]) -> None:
+    def __init__(self, vectors: Vectors) -> None:
         from sklearn.preprocessing import normalize  # here, as no search is to be timed with its loading
 
         self.dimensions = int(vectors.shape[1])
-        self._unit, self._query = normalize, query
+        self._unit = normalize
         self._vectors: Vectors = normalize(vectors)
 
-    def search(self, queries: Sequence[str], k: int) -> Hits:
-        asked = self._unit(np.stack([self._query(text) for text in queries]))
-        cosines = np.round((asked @ self._vectors.T).astype(np.float64), _DIGITS)
+    def search(self, queries: Vectors, k: int) -> Hits:
+        """The best k texts for each query, as `Bm25Index.search`."""
+        cosines = np.round((self._unit(queries) @ self._vectors.T).astype(np.float64), _DIGITS)
         cosines += 0.0  # makes one zero of both
         chunks = top(cosines, k)
         return Hits(chunks, np.take_along_axis(cosines, chunks, axis=1))

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from judgecal.errors import refuse
-from judgecal.rag.retrieval.collection import Collection, cut_lines
+from judgecal.rag.questions import Collection, cut_lines
 from judgecal.rag.retrieval.indexes import Bm25, Floats, Ints, standing, top
 from judgecal.tables import decode, json_lines, read_bytes
 from judgecal.workspace import shown
@@ -234,8 +234,8 @@ def by_run(run: Run, collection: Collection, *, keep: int) -> Ranking:
     """The ranks in a run; a question that the run lacks has an empty ranking."""
     ranking, numbers, first = _unranked(collection, keep), collection.numbers, 0
     for place, question in enumerate(collection.questions):
-        ranked = run.ranked.get(question.question_id, [])
-        scores = run.scores.get(question.question_id, [])
+        ranked = run.ranked.get(question.group, [])
+        scores = run.scores.get(question.group, [])
         ranking.depth[place] = len(ranked)
         ranking.head[place, : len(ranked)] = [numbers.get(name, -1) for name in ranked[:keep]]
         at = {name: position for position, name in enumerate(ranked)}

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from judgecal._version import __version__
-from judgecal.errors import InputError, refuse, working
-from judgecal.rag.retrieval.collection import Collection
-from judgecal.rag.retrieval.findings import findings, run_findings, unfindable
+from judgecal.errors import InputError, listed, refuse, working
+from judgecal.rag.questions import Collection
 from judgecal.rag.retrieval.indexes import EPSILON, K1, B, Bm25, Floats, tokenizer_named
 from judgecal.rag.retrieval.ranking import CUTS, RankBin, Ranking, Run, by_bm25, by_run, cuts, histogram
 from judgecal.records import Estimate, Result
 from judgecal.stats.intervals import mean_estimate
 
 _LEVEL = 0.95  # nominal coverage of the intervals
-_HANDED_ON = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100)
 _WORST = 10  # questions shown
 _ABOVE = 3  # documents shown above a reference document
 _MOST = 10**9  # documents or questions of an option
@@ -28,7 +27,7 @@ class RetrievalOptions:
     """What a test is to do."""
 
     k: int = 5  # documents handed on; the score falls from 1 to 0 over them
-    tokenizer: str = "words"  # with a run it counts the tokens handed on and nothing else
+    tokenizer: str = "words"
     window: int = 110  # questions a window
 
     def check(self) -> None:
@@ -40,15 +39,6 @@ class RetrievalOptions:
                 if not 1 <= value <= _MOST
             ]
         )
-
-
-@dataclass(frozen=True, slots=True)
-class HandOn:
-    """What handing on the first k documents gives and costs."""
-
-    k: int
-    recall: Estimate
-    tokens: float | None  # on average; None where the texts are not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +100,6 @@ class RetrievalResult(Result):
     histogram: tuple[RankBin, ...]
     n_tied: int  # questions whose best reference document shares its score with others
     n_tied_in_first_k: int
-    hand_on: tuple[HandOn, ...]
-    tokens_by: str
     windows: tuple[Window, ...]
     worst: tuple[WorstQuestion, ...]
     n_unfindable: int  # questions of whose reference documents the corpus has none
@@ -137,42 +125,17 @@ def measure_retrieval(
             "reference document: name them in a column document_id (--col reference=), or with --qrels"
         )
     tokens, keep = tokenizer_named(options.tokenizer), max(options.k, *CUTS)
-    lengths: list[int] = []
-
-    def documents() -> Iterator[list[str]]:
-        for document in collection.documents or ():
-            words = tokens(document.text)
-            lengths.append(len(words))
-            yield words
-
     if run is not None:
         ranking = by_run(run, collection, keep=keep)
-        for _ in documents():  # for their lengths alone
-            pass
-        worst = _worst_questions(collection, ranking, run)
     else:
-        index = Bm25.of(documents())
+        index = Bm25.of(tokens(document.text) for document in collection.documents or ())
         queries = [tokens(question.question) for question in collection.questions]
         ranking = by_bm25(index, queries, collection, keep=keep)
-        worst = _worst_questions(collection, ranking)
-    known_lengths = None if collection.documents is None else lengths
-    return _result(collection, options, ranking, run=run, lengths=known_lengths, worst=worst)
-
-
-def _result(
-    collection: Collection,
-    options: RetrievalOptions,
-    ranking: Ranking,
-    *,
-    run: Run | None,
-    lengths: Sequence[int] | None,
-    worst: tuple[WorstQuestion, ...],
-) -> RetrievalResult:
     k, n_questions, scored = options.k, len(collection.questions), ranking.has_reference
     n_documents = None if collection.documents is None else len(collection.documents)
     # The group of a question is its first reference document; a question without one is alone.
     number: dict[tuple[str, ...], int] = {}
-    keys = (each.reference_documents[:1] or ("", each.question_id) for each in collection.questions)
+    keys = (each.reference_documents[:1] or ("", each.group) for each in collection.questions)
     groups = np.array([number.setdefault(key, len(number)) for key in keys], dtype=np.int64)
     of_scored, n, rank, tied = (
         groups[scored].tolist(),
@@ -191,7 +154,7 @@ def _result(
     score, reciprocal = ranking.reference_score(k).tolist(), ranking.reciprocal_rank().tolist()
     ranks = [
         RankRow(
-            question.question_id,
+            question.group,
             question.reference_documents,
             int(rank[place]) or None,
             int(ranking.best_ties[place]),
@@ -215,44 +178,24 @@ def _result(
         histogram=histogram(rank[scored], k),
         n_tied=int(tied.sum()),
         n_tied_in_first_k=int((tied & (rank <= k)).sum()),
-        hand_on=_hand_on(ranking, mean, lengths, k),
-        tokens_by=options.tokenizer,
         windows=windows(ranking.reference_score(k), options.window),
-        worst=worst,
-        n_unfindable=unfindable(collection),
-        notes=(
-            *findings(collection, n),
-            *(run_findings(collection, run, n) if run else ()),
-            *collection.notes,
-        ),
+        worst=_worst_questions(collection, ranking, run),
+        n_unfindable=_unfindable(collection),
+        notes=(*_findings(collection, run, n), *collection.notes),
         run_line=_run_line(collection, options, n, run),
-        gold=collection.gold,
+        gold=collection.gold.name if collection.gold else None,
         n_test_questions=len(collection.sealed),
         ranks=tuple(ranks),
     )
 
 
-def _hand_on(
-    ranking: Ranking, mean: Callable[[Floats], Estimate], lengths: Sequence[int] | None, k: int
-) -> tuple[HandOn, ...]:
-    """Recall and the mean tokens of the first documents, over how many are handed on; k is among them."""
-    head = ranking.head[ranking.has_reference]
-    most = head.shape[1] if lengths is None else min(head.shape[1], len(lengths))
-    # A head's -1 is the 0 behind the last document.
-    totals = None if lengths is None else np.cumsum(np.array([*lengths, 0])[head], axis=1)
-    rows = []
-    for depth in (depth for depth in sorted({k, *_HANDED_ON}) if depth <= most):
-        tokens = None if totals is None else float(totals[:, depth - 1].mean())
-        rows.append(HandOn(depth, mean(ranking.recall(depth)), tokens))
-    return tuple(rows)
-
-
 def _run_line(collection: Collection, options: RetrievalOptions, n: int, run: Run | None) -> str:
-    documents, questions = collection.shas
-    parts = [f"documents:{collection.documents_from}@{documents[:12]}"] if documents else []
-    parts += [f"questions:{collection.questions_from}@{questions[:12]}", f"n:{n}"]
+    parts = []
+    if collection.documents is not None:
+        parts = [f"documents:{collection.documents_from}@{collection.documents_sha[:12]}"]
+    parts += [f"questions:{collection.questions_from}@{collection.questions_sha[:12]}", f"n:{n}"]
     if run is not None:
-        parts += [f"run:{run.name}@{run.sha256[:12]}", f"tokens:{options.tokenizer}"]
+        parts += [f"run:{run.name}@{run.sha256[:12]}"]
     else:
         parts += [f"bm25:k1={K1:g},b={B:g},epsilon={EPSILON:g}", f"tokenizer:{options.tokenizer}"]
     parts += [f"k:{options.k}|window:{options.window}|level:{_LEVEL:g}|by:document"]
@@ -270,9 +213,7 @@ def windows(scores: Floats, size: int) -> tuple[Window, ...]:
     return tuple(rows)
 
 
-def _worst_questions(
-    collection: Collection, ranking: Ranking, run: Run | None = None
-) -> tuple[WorstQuestion, ...]:
+def _worst_questions(collection: Collection, ranking: Ranking, run: Run | None) -> tuple[WorstQuestion, ...]:
     """The ten questions whose best reference document ranks lowest, and not first; ties in file order.
 
     Questions none of whose reference documents is in the corpus are no fault of the retriever: they are left
@@ -282,7 +223,7 @@ def _worst_questions(
     findable = np.zeros(len(rank), dtype=np.bool_)
     there = (ranking.document >= 0) | (collection.documents is None)
     findable[ranking.question[(ranking.grade > 0) & there]] = True
-    shown = np.array([question.question_id not in collection.sealed for question in collection.questions])
+    shown = np.array([question.group not in collection.sealed for question in collection.questions])
     candidates = np.flatnonzero(findable & shown & (rank != 1))
     depth = np.where(rank > 0, rank, np.iinfo(np.int64).max)
     titles = {document.document_id: document.title for document in documents}
@@ -291,11 +232,11 @@ def _worst_questions(
         question, pair, reached = collection.questions[place], int(ranking.best[place]), int(rank[place])
         head = ranking.head[place, :_ABOVE].tolist()
         # The ids of a run may be unknown to the corpus.
-        first = run.ranked.get(question.question_id, []) if run else [documents[k].document_id for k in head]
+        first = run.ranked.get(question.group, []) if run else [documents[k].document_id for k in head]
         above = first[: min(_ABOVE, reached - 1 if reached else _ABOVE)]
         rows.append(
             WorstQuestion(
-                question.question_id,
+                question.group,
                 question.question,
                 reference_document=question.reference_documents[0] if pair < 0 else ranking.names[pair],
                 rank=reached or None,
@@ -304,3 +245,60 @@ def _worst_questions(
             )
         )
     return tuple(rows)
+
+
+# --- what does not meet, named and counted, so that nothing leaves n in silence
+
+
+def _lacking_references(collection: Collection) -> dict[str, list[str]]:
+    """The reference documents that the corpus lacks, by the question that names them."""
+    return {
+        question.group: absent
+        for question in collection.questions
+        if (absent := [name for name in question.reference_documents if collection.lacks(name)])
+    }
+
+
+def _unfindable(collection: Collection) -> int:
+    """How many questions name reference documents, and none that the corpus has: they score 0."""
+    lacking = _lacking_references(collection)
+    return sum(lacking.get(each.group) == [*each.reference_documents] for each in collection.questions)
+
+
+def _findings(collection: Collection, run: Run | None, n_scored: int) -> Iterator[str]:
+    """What is wrong with a collection and a run, the gravest first; test questions are counted, not named."""
+    documents, lacking = collection.documents or (), _lacking_references(collection)
+    if lacking:
+        missing = list(dict.fromkeys(name for absent in lacking.values() for name in absent))
+        yield (
+            f"{len(lacking)} of {n_scored} questions name {len(missing)} reference documents that the corpus "
+            f"lacks ({listed(missing)}); {_unfindable(collection)} of these questions name no other and "
+            f"score 0: {listed([*lacking], sealed=collection.sealed)}"
+        )
+    if empty := [document.document_id for document in documents if not document.text.strip()]:
+        no_text = f"{len(empty)} of {len(documents)} documents are empty, and no search can find them"
+        yield f"{no_text}: {listed(empty)}"
+    texts = Counter(document.text for document in documents if document.text.strip())
+    if same_text := sum(count for count in texts.values() if count > 1):
+        shared = f"{same_text} documents share their text with another id"
+        yield f"{shared}: which of them a search finds is chance"
+    if run is None:
+        return
+    known = {question.group: bool(question.reference_documents) for question in collection.questions}
+    ranked = {name for ids in run.ranked.values() for name in ids}
+    for names, what in (
+        (
+            [name for name in known if known[name] and name not in run.ranked],
+            f"of {n_scored} questions are missing from the run and score 0",
+        ),
+        (
+            [name for name in run.ranked if name not in known],
+            "questions of the run are not in the set, so we skipped them",
+        ),
+        (
+            sorted(filter(collection.lacks, ranked)),
+            "documents of the run are not in the corpus and keep their ranks",
+        ),
+    ):
+        if names:
+            yield f"{len(names)} {what}: {listed(names, sealed=collection.sealed)}"

@@ -16,10 +16,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from judgecal.goldset import GoldDocument
-from judgecal.rag.answering.questions import Question
-from judgecal.rag.retrieval.collection import Collection, Query
-from judgecal.rag.retrieval.indexes import Bm25, tokenizer_named
-from judgecal.rag.retrieval.ranking import by_bm25
+from judgecal.rag.questions import Question
+from judgecal.rag.retrieval.indexes import Bm25Index
 from judgecal.records import Context
 
 _PLACES = ("first", "last", "middle")
@@ -83,41 +81,35 @@ def serve(
         return {question.group: _own(question, options.shuffle) for question in questions}
     if options.kind == "none":
         return {question.group: Served() for question in questions}
-    tokens = tokenizer_named(tokenizer)
-    queries = tuple(
-        Query(each.group, each.question, dict.fromkeys(each.reference_documents, 1)) for each in questions
-    )
-    collection = Collection("answer", tuple(documents), queries, "gold", "gold")
     handed = [
         Context(
             f"{document.title}\n\n{document.text}" if document.title else document.text, document.document_id
         )
         for document in documents
     ]
-    blank = {place for place, document in enumerate(documents) if not document.text.strip()}
+    numbers = {document.document_id: number for number, document in enumerate(documents)}
+    blank = {number for number, document in enumerate(documents) if not document.text.strip()}
     most = max((len(each.reference_documents) for each in questions), default=0)
     keep = max(options.k, options.distractors + most + len(blank))
-    index = Bm25.of(tokens(document.text) for document in documents)
-    ranking = by_bm25(index, [tokens(each.question) for each in questions], collection, keep=keep)
+    index = Bm25Index([document.text for document in documents], tokenizer)
+    heads = index.search([each.question for each in questions], keep).chunks
 
     def problem(question: Question) -> str | None:
         """Why the reference documents cannot be handed over."""
         if not question.reference_documents and question.answerable:
             return "names no reference document"
         for name in question.reference_documents:
-            if collection.lacks(name):
+            if name not in numbers:
                 return f"reference document {name} is not in the corpus"
-            if collection.numbers[name] in blank:
+            if numbers[name] in blank:
                 return f"reference document {name} is empty"
         return None
 
     def served(place: int, question: Question) -> Served:
-        head: list[int] = ranking.head[place].tolist()
+        head: list[int] = heads[place].tolist()
         if options.kind == "topk":
             return Served(tuple(handed[number] for number in head[: options.k]))
-        references = [
-            collection.numbers[name] for name in question.reference_documents if not collection.lacks(name)
-        ]
+        references = [numbers[name] for name in question.reference_documents if name in numbers]
         others = [number for number in head if number not in references and number not in blank]
         chosen = others[: options.distractors]
         if not options.without_reference:

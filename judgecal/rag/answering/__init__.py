@@ -1,1 +1,0 @@
-"""The answerer test: every model x prompt on the same questions, the right document in hand, one judge."""
