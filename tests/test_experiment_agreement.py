@@ -6,8 +6,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Sequence
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,10 +15,8 @@ from judgecal.experiment import AgreementTable, Verdicts, entry
 from judgecal.experiment import agreement_table as agreement_module
 from judgecal.experiment.agreement import constant_entry, judge_entry
 from judgecal.experiment.people import EPSILONS, alt_test_entry
-from judgecal.experiment.result import JudgeEntry
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.records import Estimate, Failure, Judgement
-from judgecal.report.judges import order_notes
 from judgecal.scale import Label, Scale
 from judgecal.stats import agreement, alt_test
 from judgecal.workspace import Workspace
@@ -204,23 +201,3 @@ def test_a_word_that_the_card_does_not_list_is_only_wrong(workspace: Workspace) 
     gold = two_raters(workspace, 'kind = "nominal"\ncategories = ["a", "b"]', "aaa")
     human = alt_test_entry(*judged(gold, [["zebra"], ["a"], ["a"]] * 12, "nominal"))
     assert human.advantage_probability == pytest.approx(2 / 3)
-
-
-# --- in words
-
-
-def test_an_order_that_turns_is_said() -> None:
-    def ends(judge: str, worst: float, best: float | None) -> JudgeEntry:
-        best_case, decided_by = best and {"m": Estimate(best)}, {"m": Estimate(worst)}.__getitem__
-        return cast("JudgeEntry", SimpleNamespace(judge=judge, decided_by=decided_by, best_case=best_case))
-
-    judges = [ends("a", 0.6, 0.9), ends("b", 0.7, 0.8), ends("c", 0.5, None)]
-    assert list(order_notes(judges, "m")) == [
-        "Which of a and b is ahead depends on items without a verdict: m 0.600 against 0.700 where those count as wrong, "
-        "0.900 against 0.800 where they count as right."
-    ]
-    # c, with nothing unscored, lies below both at either end. Equal at one end is no turn.
-    assert list(order_notes([ends("a", 0.6, 0.9), ends("b", 0.6, 0.8)], "m")) == []
-    crossing = [ends(str(i), 0.5 + 0.01 * i, 0.9 - 0.01 * i) for i in range(4)]
-    notes = list(order_notes(crossing, "m"))
-    assert len(notes) == 6 and notes[-1] == "The same goes for 1 more pair."

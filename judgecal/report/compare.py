@@ -10,13 +10,29 @@ from judgecal.errors import InputError
 from judgecal.experiment.compare import CompareResult
 from judgecal.experiment.folder import Experiment
 from judgecal.experiment.stored import read_experiment
-from judgecal.experiment.summary import stored_result, summarised_result
 from judgecal.experiment.verdicts import parted_items
 from judgecal.records import Estimate, Headline
-from judgecal.report.charts import change_in_points, change_of, of_metric
-from judgecal.report.document import Cell, Document, Grid, Paragraph, Section, section, stored_document, table
+from judgecal.report.charts import (
+    Axis,
+    axis_of,
+    change_in_points,
+    change_of,
+    change_row,
+    interval_picture,
+    of_metric,
+)
+from judgecal.report.document import (
+    Cell,
+    Document,
+    Grid,
+    Paragraph,
+    Picture,
+    Section,
+    section,
+    stored_document,
+    table,
+)
 from judgecal.report.explorer import judged_explorer
-from judgecal.report.judges import ladder_on
 from judgecal.report.judges_headline import naming_unread, raters_in_words, unread_headline
 from judgecal.report.numbers import DASH, count, p_value, percent, points
 from judgecal.report.wording import OWN_LABELS, fitting, in_a_row, sentence, sentences
@@ -27,6 +43,7 @@ from judgecal.stats.strata import driven_in_words
 from judgecal.workspace import Workspace
 
 _NAMED = 3  # of pairs in the headline, and of cells of the grid
+_DRAWN = 12  # pairs in the picture; the table has all
 _RIGHT = {(False, False): "both", (True, False): "only B", (False, True): "only A", (True, True): "none"}
 """Whether A and B err -> who is right, row by row of the table."""
 
@@ -48,6 +65,7 @@ def compare_document(result: CompareResult) -> Document:
             "Differences",
             "Which judge agrees better? Each pair is compared on the same items, question by question.",
             _of_two(result) if two else _of_pairs(result),
+            _picture(result),
             clear and Paragraph(f"{stands} stay open where an interval leaves out 0.", short=True),
             result.test_look and Paragraph(sentence(result.test_look), short=True),
         ),
@@ -83,19 +101,6 @@ def compare_report(workspace: Workspace, experiment: Experiment, _margin: float)
         chips={f"pair:{who}": f"{who} right" for who in ("only A", "only B", "none")},
         n_sealed=len(stored.items) - len(items),
     )
-    measured = summarised_result(stored, workspace) or stored_result(stored, stored.judges, workspace)
-    entries = {entry.judge: entry.decided_by(result.metric) for entry in measured.judges}
-    values = sorted(judges, key=lambda judge: -(entries[judge].value or 0.0))
-    better = [pair[entry.decision == "B"] for pair, entry in result.pairs.items() if entry.decision in "AB"]
-    ladder = ladder_on(
-        stored.gold,
-        stored.experiment,
-        stored.split,
-        result.metric,
-        {judge: entries[judge] for judge in values},
-        strong=better[0] if len(result.pairs) == len(better) == 1 else "",
-        free=[entry for entry in (*measured.judges, *measured.floor) if entry.usd_per_1k == 0.0],
-    )
     if pairs:
         shares = {who: n[who] / len(items) for who in _RIGHT.values()}
         cells = [
@@ -106,7 +111,7 @@ def compare_report(workspace: Workspace, experiment: Experiment, _margin: float)
         caption = f"A is {judges[0]}, B is {judges[1]}. Click a number to read these {result.gold.noun}."
         part = Section("square", f"Who is right on the open {result.gold.noun}", caption, [square], card=True)
         document = replace(document, sections=[part, *document.sections])
-    return replace(document, explorer=explorer, picture=ladder)
+    return replace(document, explorer=explorer)
 
 
 def _headline(result: CompareResult) -> Headline:
@@ -187,14 +192,23 @@ def _ends(pair: Comparison) -> list[_End]:
     """Where nothing is unscored all ways are one."""
     unscored = pair.difference.n_unscored
     ends = [_End("unscored as wrong" if unscored else "nothing unscored", pair.a, pair.b, pair.difference)]
-    counted = {
-        "unscored left out": pair.complete_case if unscored else None,
-        "unscored as right": pair.best_case if unscored else None,
-        "raw verdicts": pair.raw,
-    }
+    counted = {"unscored left out": pair.complete_case if unscored else None, "raw verdicts": pair.raw}
     return ends + [
         _End(name, end.a, end.b, end.difference) for name, end in counted.items() if end is not None
     ]
+
+
+def _picture(result: CompareResult) -> Picture | None:
+    """The differences of the pairs with their intervals, held against 0; None where there is none."""
+    rows = [
+        change_row(
+            f"{a} - {b}", pair.difference, result.metric, result.gold.scale, strong=pair.decision in "AB"
+        )
+        for (a, b), pair in result.pairs.items()
+        if pair.difference.value is not None
+    ]
+    axis = Axis(f"difference of {axis_of(result.metric)}", full=0.0)
+    return interval_picture(rows[:_DRAWN], axis, title="How far apart are they?") if rows else None
 
 
 def _of_two(result: CompareResult) -> Grid:

@@ -225,7 +225,7 @@ def _headline(result: Result) -> Headline | None:
     match result:
         case Agreement(metric=metric, decides=decides):
             on = "" if metric_facts(metric).unit == "share" else f" by {metric}"
-            what = f"It agrees with the labels: {in_percent(decides)}{on}."
+            what = f"It reaches {in_percent(decides)} agreement with the labels{on}."
             how = "calibrated" if result.calibrated else "verdicts as they are"
             counts = f"{decides.n - decides.n_unscored:,} of {decides.n_expected:,} have a verdict"
             return Headline("agreement", what, (f"{metric}, {how}; {counts}.", decides.reason or ""))

@@ -25,7 +25,6 @@ from judgecal.report.charts import (
 )
 from judgecal.report.document import Document, Fact, Grid, Paragraph, Section, section, stored_document, table
 from judgecal.report.explorer import Explorer, ExplorerRow, Said, row_of, shown
-from judgecal.report.judges import ladder_on
 from judgecal.report.judges_headline import raters_in_words, unread_headline
 from judgecal.report.numbers import count, count_of, money, p_value, percent
 from judgecal.report.rows import rows_section
@@ -37,7 +36,7 @@ from judgecal.stats.metrics import amount_of, metric_facts, rows_of
 from judgecal.workspace import Workspace
 
 _ACTS = {
-    "pass": "Go on with this judge.",
+    "pass": "Go on with this judge until the next gate.",
     "fail": "Stop using this judge.",
     "inconclusive": "We cannot tell whether this judge has drifted.",
     "changed": "Another judge answers under this name.",
@@ -60,20 +59,15 @@ def gate_report(workspace: Workspace, experiment: Experiment, _margin: float) ->
     """
     result = experiment.read_summary(GateResult)
     gold = unchanged_gold(result.gold.set, result.gold.sha256, workspace=workspace)
-    metric, then, now = result.metric, result.locked_calibrated, result.now_calibrated
-    judges = {"locked": (then or result.locked)[metric], "now": (now or result.now)[metric]}
-    ladder = ladder_on(gold, experiment, "all", metric, judges, strong="now") if gold else None
-    return replace(gate_document(result, open_ids(gold)), explorer=_flips(result, gold), picture=ladder)
+    return replace(gate_document(result, open_ids(gold)), explorer=_flips(result, gold))
 
 
 def migrate_report(workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
     """The document of `migrate` with the items on which the judges fall on different sides."""
     result, rows = experiment.read_summary(MigrateResult), experiment.folder / ROWS
     gold = unchanged_gold(result.gold.set, result.gold.sha256, workspace=workspace)
-    judges = {result.old: Estimate(result.old_value), result.new: Estimate(result.new_value)}
-    ladder = ladder_on(gold, experiment, "test", result.metric, judges, strong=result.new) if gold else None
     on = read_items(rows) if result.churn and rows.is_file() else ()
-    return replace(migrate_document(result), explorer=_flips(result, gold, on), picture=ladder)
+    return replace(migrate_document(result), explorer=_flips(result, gold, on))
 
 
 def _flips(
@@ -162,15 +156,16 @@ def _gate_headline(result: GateResult) -> Headline:
         return replace(nothing, because=because, more=more)
     act = _ACTS[decision]
     if result.model_changed and decision == "pass":
-        act = "Go on with this judge, under its new model id."
+        act = "Go on with this judge until the next gate, under its new model id."
+    again = f"judgecal score --judge {shlex.quote(result.judge)} --gold {result.gold.set} --no-cache"
     following = {
-        "pass": "judgecal judge --help",
-        "fail": f"judgecal report {result.experiment} --open",
+        "pass": shlex.join(["judgecal", "judge", "answers.csv", "--lock", result.lock, "-o", "judged.csv"]),
+        "fail": again,
         # without a bound, or where all calls say the same, no further pass helps
         "inconclusive": _more_labels(result.gold)
         if result.loss_below is None or (result.odd_one_out and not result.odd_one_out.n_differ)
         else f"judgecal gate --lock {result.lock} --repeats-max {2 * result.repeats_max}",
-        "changed": f"judgecal score --judge {shlex.quote(result.judge)} --gold {result.gold.set} --no-cache",
+        "changed": again,
     }
     changed = f"The model changed: the provider now answers as {', '.join(model.now)}, not {model.locked}."
     smallest = result.smallest_detectable

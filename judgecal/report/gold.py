@@ -277,12 +277,10 @@ def _people_agree(result: CheckedSet) -> tuple[str, ...]:
         return ties
     leading = columns_of(many[0].agreement, scale)[0]
     reach = between([rater.agreement[leading].value for rater in many])
-    graded = leading == "macro_agreement" and scale != "binary"
-    to, of = ("to", "on") if graded else ("on", "of")
     who = "The project's raters" if raters.labels_by == "project" else "People"
     n = len(raters.raters) - len(raters.tie_breakers)
     how = f"{metric_facts(leading).name} of {n} raters; Krippendorff's alpha {estimate(alpha)}"
-    return (f"{who} agree with each other {to} {reach} {of} {result.check.set_} ({how}).", *ties)
+    return (f"{who} reach {reach} agreement with each other on {result.check.set_} ({how}).", *ties)
 
 
 def _estimates(values: Mapping[str, Estimate]) -> list[Block]:

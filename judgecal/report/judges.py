@@ -5,43 +5,32 @@ A further section is a function of `Evidence` here or beside, and a line of `jud
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import combinations
 
-from judgecal.experiment.agreement import constant_entry
-from judgecal.experiment.agreement_table import AgreementTable
 from judgecal.experiment.folder import Experiment
 from judgecal.experiment.losses import LossPicture
-from judgecal.experiment.people import rater_entries
 from judgecal.experiment.result import Entry, JudgeEntry, RaterEntry
 from judgecal.experiment.stored import read_experiment
 from judgecal.experiment.summary import summarised_result
-from judgecal.experiment.trials import stored_rows
-from judgecal.goldset import GoldSet
 from judgecal.records import Estimate
 from judgecal.report.charts import (
     Axis,
-    axis_of,
     hundred,
     in_points,
     interval_picture,
     ladder_picture,
-    metric_row,
     one_less,
     points_of,
 )
 from judgecal.report.document import (
     Bullets,
-    Cell,
     Document,
     Fact,
-    Folded,
     Grid,
     Hundred,
     Ladder,
-    Lines,
     Picture,
     Rung,
     Section,
@@ -51,18 +40,7 @@ from judgecal.report.document import (
 from judgecal.report.explorer import Explorer, judged_explorer
 from judgecal.report.judges_headline import always, deciding, entry_of, judges_headline, raters_in_words
 from judgecal.report.judges_sections import ceiling_notes, diagnostics, errors_section, people_section
-from judgecal.report.numbers import (
-    DASH,
-    count,
-    count_of,
-    estimate,
-    interval,
-    money,
-    percent,
-    plain,
-    points,
-    signed,
-)
+from judgecal.report.numbers import DASH, count, estimate, interval, money, percent, plain, points, signed
 from judgecal.report.probe import probes_section
 from judgecal.report.slices import slice_facts, slices_section
 from judgecal.report.wording import columns_in_words, failures_in_words, sentence, sentences
@@ -72,7 +50,6 @@ from judgecal.stats.sample import as_scale
 from judgecal.workspace import Workspace
 
 _DRAWN = 7  # judges on the first screen; the table has all
-_TURNS = 5  # pairs whose order turns that are named
 
 
 def judges_document(decision: Evidence) -> Document:
@@ -147,7 +124,6 @@ def judges_sections(decision: Evidence) -> list[Section]:
         ),
         people_section(decision),
         _losses(decision, decision.losses) if decision.losses else None,
-        _grid(decision),
         diagnostics(decision),
     )
     return [part for part in sections if part is not None]
@@ -210,14 +186,11 @@ def first_facts(decision: Evidence) -> Iterator[Fact]:
 def _lead(decision: Evidence, losses: LossPicture, judge: JudgeEntry) -> Fact:
     """Over the next judge, or below the best one; alone, over the best constant."""
     pick, by_judge = decision.pick, {loss.judge: loss for loss in losses.judges}
-    alike = {name for names in decision.alike if judge.judge in names for name in names}
-    if pick is not None and judge.judge == (pick.judge or pick.best):
-        alike |= {*pick.twins}
     lost = by_judge.get(judge.judge)
     if lost is not None and lost.loss and pick is not None and judge.judge != pick.best:
         most = "" if lost.high is None else f", at most {points(lost.high)}"
         return Fact(f"{points(lost.loss)} points", f"below the best, {pick.best}{most}")
-    others = [loss for loss in by_judge.values() if loss.judge not in alike and loss.loss is not None]
+    others = [loss for loss in by_judge.values() if loss.judge != judge.judge and loss.loss is not None]
     lead, over = losses.floor[0].loss, always(losses.floor[0].judge, decision.result.gold.scale)
     if others:
         after = min(others, key=lambda loss: loss.loss or 0.0)
@@ -261,18 +234,18 @@ def agreement_ladder(decision: Evidence) -> Ladder | None:
     def known(entry: Entry) -> bool:
         return entry.decided_by(metric).value is not None
 
-    judges = [(judge, names) for judge, names in _best_first(decision) if known(judge)]
+    judges = [judge for judge in _best_first(decision) if known(judge)]
     if not judges:
         return None
     raters = [rater for rater in result.raters if rater.enough and known(rater)]
     rungs, free = [], None
-    for judge, names in judges[:_DRAWN]:
+    for judge in judges[:_DRAWN]:
         value = in_points(judge.decided_by(metric))
         lines = [line for rater in raters for line in rater.judges if line.judge == judge.judge]
         single = [end for line in lines if (end := line.decided_by(metric).value) is not None]
         beside = 100.0 * sum(single) / len(single) if single else None
-        name = judge.judge if len(names) == 1 else f"{judge.judge} and {len(names) - 1} alike"
-        rungs.append(Rung(name, value, estimate(value, 1), strong=subject in names, beside=beside))
+        strong = judge.judge == subject
+        rungs.append(Rung(judge.judge, value, estimate(value, 1), strong=strong, beside=beside))
     floor, losses, pick = _floor(decision), decision.losses, decision.pick
     strongest = pick.free.judge if pick and pick.free else None
     every: list[Entry] = [entry for entry in (*result.judges, *floor) if entry.judge == strongest]
@@ -302,47 +275,9 @@ def _people(raters: Sequence[RaterEntry], metric: str, labels_by: str) -> Rung |
     return Rung("two raters" if labels_by == "project" else "two people", value, span)
 
 
-def ladder_on(
-    gold: GoldSet,
-    experiment: Experiment,
-    on: str,
-    metric: str,
-    judges: Mapping[str, Estimate],
-    *,
-    strong: str = "",
-    free: Sequence[Entry] = (),
-) -> Picture | None:
-    """Judges between the best that is free, a constant or one of `free`, and what people reach.
-
-    None of a metric that is no share. The items are those of the split `on` that the experiment judged.
-    """
-    judged = {row.item_id for row in stored_rows(experiment.journal).latest.values()}
-    items = tuple(one for one in gold.select(on) if one.item_id in judged and one.item_id in gold.labels)
-    rungs = [
-        metric_row(name, value, metric, gold.scale, strong=name == strong)
-        for name, value in judges.items()
-        if value.value is not None
-    ]
-    if metric_facts(metric).unit != "share" or not items or not rungs:
-        return None
-    table = AgreementTable(gold, items)
-    constant = constant_entry(table)
-    every = {entry.judge: in_points(entry.decided_by(metric)) for entry in (constant, *free)}
-    best = max(every, key=lambda judge: every[judge].value or 0.0)
-    zone = Rung(best, every[best], plain(every[best].value, 1))
-    people = _people(rater_entries(table, ()), metric, gold.card.labels_by)
-    ladder = Ladder(axis_of(metric), rungs, zone, people, every[constant.judge].value)
-    level = next((value.level for value in judges.values() if value.low is not None), None)
-    which = f"{on} " * (on != "all")
-    note = f"On {count_of(len(items), f'{which}answer')}." + (
-        f" Line: {level:.0%} interval." if level else ""
-    )
-    return ladder_picture(ladder, "How far up the ladder is each judge?", note=note)
-
-
 def agreement_plot(decision: Evidence) -> Picture | None:
     """The ladder as the page draws it."""
-    ladder, n = agreement_ladder(decision), len(decision.alike)
+    ladder, n = agreement_ladder(decision), len(decision.result.judges)
     if ladder is None:
         return None
     more = "" if len(ladder.rungs) >= n else f" The best {len(ladder.rungs)} of {n} judges."
@@ -355,15 +290,14 @@ def agreement_plot(decision: Evidence) -> Picture | None:
     return ladder_picture(ladder, "How far up the ladder is each judge?", note=note)
 
 
-def _best_first(decision: Evidence) -> list[tuple[JudgeEntry, Sequence[str]]]:
-    """Each judge with those that gave the same verdicts; those without a value last."""
-    judges = [(entry_of(decision, names[0]), names) for names in decision.alike]
+def _best_first(decision: Evidence) -> list[JudgeEntry]:
+    """The judges, best first, those without a value last."""
 
-    def rank(judge: tuple[JudgeEntry, Sequence[str]]) -> tuple[bool, float]:
-        value = judge[0].decided_by(decision.metric).value
+    def rank(judge: JudgeEntry) -> tuple[bool, float]:
+        value = judge.decided_by(decision.metric).value
         return value is None, -(value or 0.0)
 
-    return sorted(judges, key=rank)
+    return sorted(decision.result.judges, key=rank)
 
 
 def _floor(decision: Evidence) -> list[Entry]:
@@ -405,7 +339,6 @@ def _agreement(decision: Evidence) -> Section:
         f"In {metric} an item without a verdict counts as {gold.unscored_counts_as}; the other columns "
         "leave it out.",
         [f"No interval for {metric}: {reason}." for reason in sorted(reasons)],
-        order_notes(result.judges, metric),
         bool(gold.n_unlabelled)
         and f"{gold.n_unlabelled} items have no gold label and are left out{stand * bool(gold.n_tied)}.",
         result.floor_reason and sentence(result.floor_reason),
@@ -421,7 +354,7 @@ def _agreement(decision: Evidence) -> Section:
 
 
 def _agreement_table(decision: Evidence) -> Grid:
-    """A line a judge, best first, those with the same verdicts on one; then the floor, and each rater.
+    """A line a judge, best first; then the floor, and each rater.
 
     Columns that decide come first, and those that say nothing here are left out; every metric stands in the
     diagnostics.
@@ -429,7 +362,7 @@ def _agreement_table(decision: Evidence) -> Grid:
     result, metric, rater = decision.result, decision.metric, _rater(decision)
     people, floor = [rater for rater in result.raters if rater.enough], _floor(decision)
     lines: list[tuple[str, Entry]] = [
-        *((_together(names), judge) for judge, names in _best_first(decision)),
+        *((judge.judge, judge) for judge in _best_first(decision)),
         *((f"{constant.judge} (floor)", constant) for constant in floor),
         *((f"{person.judge} ({rater})", person) for person in people),
     ]
@@ -462,36 +395,9 @@ def _agreement_table(decision: Evidence) -> Grid:
         title=f"Agreement with {raters_in_words(result.gold.labels_by)[0]}{_once(decision)}, in % "
         f"({metric}{beside})",
         short=True,
-        chosen=next((_together(names) for names in decision.alike if decision.chosen in names), None),
+        chosen=decision.chosen,
         drawn=True,
     )
-
-
-def _together(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names)} (the same verdicts)"
-
-
-def order_notes(judges: Sequence[JudgeEntry], metric: str) -> Iterator[str]:
-    """A sentence for each pair of judges whose order hangs on how their unscored items count."""
-
-    def at_best(judge: JudgeEntry) -> float | None:  # with unscored items counted as right
-        counted = judge.best_case or {}
-        return counted.get(metric, judge.decided_by(metric)).value
-
-    turned = []
-    for a, b in combinations(judges, 2):
-        ends = (a.decided_by(metric).value, b.decided_by(metric).value), (at_best(a), at_best(b))
-        apart = [x - y for x, y in ends if x is not None and y is not None]
-        if len(apart) == 2 and apart[0] * apart[1] < 0.0:
-            worst, best = (" against ".join(map(plain, values)) for values in ends)
-            turned.append(
-                f"Which of {a.judge} and {b.judge} is ahead depends on items without a verdict: {metric} "
-                f"{worst} where those count as wrong, {best} where they count as right."
-            )
-    yield from turned[:_TURNS]
-    hidden = len(turned) - _TURNS
-    if hidden > 0:
-        yield f"The same goes for {hidden} more pair{'s' * (hidden > 1)}."
 
 
 # --- losses
@@ -540,36 +446,4 @@ def _losses(decision: Evidence, losses: LossPicture) -> Section:
         interval_picture(drawn, Axis("points behind the best judge", full=0.0, dashed=margin), numbers=lost),
         (f"No interval for {name}: {loss.reason}." for name, loss, _ in rows if loss.reason),
         (f"{why}." for why in losses.losses.driven),
-    )
-
-
-# --- prompts and models
-
-
-def _grid(decision: Evidence) -> Section:
-    metric, judges = decision.metric, [judge.column for judge in decision.measured]
-    values = {judge.judge: judge.decided_by(metric).value for judge in decision.result.judges}
-    by_cell = {judge.cell or ("", judge.judge): values[judge.judge] for judge in judges}
-    prompts, models = (list(dict.fromkeys(cell[side] for cell in by_cell)) for side in (0, 1))
-    rows: list[list[str | Cell]] = [
-        [prompt, *(Cell(plain(value := by_cell.get((prompt, model))), heat=value) for model in models)]
-        for prompt in prompts
-    ]
-    caption = (
-        "Choose prompt and model together: a prompt that fits one model may not fit another, and a "
-        "newer model may do worse."
-    )
-    if prompts == [""]:
-        caption += " These judgements were recorded elsewhere, so we do not know their prompts."
-    return section(
-        "pairs",
-        "Prompt and model",
-        caption,
-        len(judges) > 1
-        and prompts != [""]
-        and Grid(["prompt", *models], rows, title=f"{metric} by prompt and model"),
-        (
-            Folded(f"The prompt of {judge}", [Lines(prompt.splitlines())])
-            for judge, prompt in decision.prompts.items()
-        ),
     )

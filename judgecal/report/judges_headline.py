@@ -258,14 +258,15 @@ def reach_in_words(
         ties: the items on which raters tie, in words; a judge's number is without them, what is said of
             people and the judge is on all that two raters share.
     """
-    graded, (whom, raters) = gold.scale not in ("binary", "nominal"), raters_in_words(gold.labels_by)
-    weighing = {"nominal": "", "binary": ", good and bad alike"}.get(
-        gold.scale, f"{' once calibrated' * mapped}, low, middle and high labels alike"
-    )
-    share = f"{points(value.value)}%{'' if graded else f' of {gold.noun}'}"
+    whom, raters = raters_in_words(gold.labels_by)
+    share = f"{points(value.value)}%"
     if value.low is not None:
         share += f" [{points(value.low)}, {points(value.high)}]"
-    to = "to" if graded else "on"  # graded labels agree to a share and not on answers
+    kinds = f"good and bad {gold.noun}" if gold.scale == "binary" else "low, middle and high labels"
+    once = " once calibrated" * (mapped and gold.scale != "binary")
+    reached_by_judge = f"{who} reaches {share} agreement with {whom}{once}, {kinds} weighing the same."
+    if gold.scale == "nominal":
+        reached_by_judge = f"{who} agrees with {whom} on {share} of {gold.noun}."
     name, reaches, beaten = free
     beats = "; it is shown to beat that" if beaten else ", which it is not shown to beat"
     reached = f"{percent(reaches, 1)}{'' if beaten is None else beats}"
@@ -274,11 +275,10 @@ def reach_in_words(
     if reaches is None and beaten is not None:
         of_free = f"It is {'not ' * (not beaten)}shown to beat the free {name}."
     return sentences(
-        f"{who} agrees with {whom} {to} {share}{weighing}.",
+        reached_by_judge,
         of_free,
         bool(people)
-        and f"{raters.capitalize()} agree with each other {to} {between(people)}, with it {to} "
-        f"{between(beside)}.",
+        and f"{raters.capitalize()} reach {between(people)} with each other, {between(beside)} with it.",
         bool(ties)
         and f"The {ties} count {'only where raters are held beside raters' if people else 'nowhere'}.",
     )
@@ -332,15 +332,12 @@ def beside_free(pick: Recommendation, where: str) -> tuple[str, ...]:
 
 
 def not_told_apart(pick: Recommendation, where: str) -> tuple[str, ...]:
-    """Who gave the same verdicts as the judge to use, and who cannot be told from it."""
-    same = [judge for judge in pick.twins if judge not in pick.rescaled]
+    """Who cannot be told from the judge to use."""
     others = [name for name in pick.tied if name not in (pick.judge, pick.free and pick.free.judge)]
     beside = "it" if pick.judge == pick.best or pick.judge not in pick.tied else f"it or {pick.best}"
     return sentences(
-        bool(same) and f"{in_a_row(same)} gave the same verdicts.",
-        bool(pick.rescaled) and f"Once calibrated, the verdicts of {in_a_row(pick.rescaled)} are the same.",
         bool(others)
-        and f"{in_a_row(others)} {'do' if len(others) > 1 else 'does'} about as well as {beside}{where}.",
+        and f"{in_a_row(others)} {'do' if len(others) > 1 else 'does'} about as well as {beside}{where}."
     )
 
 
@@ -390,7 +387,7 @@ def _unknown(decision: Evidence, lead: Estimate, pick: Recommendation) -> tuple[
     stand_in, to_show = entry_of(decision, judge).stand_in, _questions_to_show(lead)
     sealed = f"the {count(n_sealed)} sealed test {noun}" if n_sealed else "questions that did not choose it"
     beats = ""
-    if free is not None and not free.shown:
+    if free is not None and not free.shown and not free.below:
         needed = _questions_to_show(free.loss)
         tell = "" if needed is None else f"; about {count(needed)} more questions would tell"
         gap = f"{points(free.loss.value)} points, {_ends(free.loss)}"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from judgecal.experiment.result import AgreementResult, AltTestEntry, Entry, JudgeEntry, Retest
-from judgecal.experiment.verdicts import Confusion, VerdictShape
+from judgecal.experiment.verdicts import Confusion
 from judgecal.records import Estimate
-from judgecal.report.charts import Frame, Mark, in_percent, of_metric, points_of
+from judgecal.report.charts import in_percent, of_metric, points_of
 from judgecal.report.document import (
     Block,
     Bullets,
@@ -16,7 +16,6 @@ from judgecal.report.document import (
     Gallery,
     Grid,
     Heading,
-    Picture,
     Section,
     blocks_of,
     section,
@@ -29,7 +28,6 @@ from judgecal.stats.metrics import digits_of, metric_facts
 from judgecal.stats.stand_in import MIN_SHARED, StandIn
 
 _JUDGES = 3  # judges whose repeats are told in sentences
-_WIDTH = 270  # pixels of a small picture
 _FEW_RATERS = 2
 _MAY = {True: "may stand in", False: "to triage", None: "cannot tell"}
 
@@ -38,19 +36,11 @@ _MAY = {True: "may stand in", False: "to triage", None: "cannot tell"}
 
 
 def errors_section(decision: Evidence) -> Section:
-    """Errors at the pass mark, and small pictures of where verdicts lie; judges that are alike share one."""
+    """A confusion table a judge, whose cells filter the explorer; of judges of pairs what the order does."""
     shapes, scale = {shape.judge: shape for shape in decision.shapes}, decision.result.gold.scale
     gold = decision.result.gold
     cut = shapes if scale == "binary" or (gold.pass_at is not None and scale != "nominal") else {}
-    distinct = [
-        (names[0] if len(names) == 1 else f"{', '.join(names)}: the same verdicts", shapes[names[0]])
-        for names in decision.alike
-        if names[0] in shapes
-    ]
-    classed = [_confusion(name, shape.judge, shape.confusion) for name, shape in distinct if shape.confusion]
-    graded = [
-        _calibration(name, shape) for name, shape in distinct if shape.calibration and scale != "binary"
-    ]
+    classed = [_confusion(shape.judge, shape.confusion) for shape in decision.shapes if shape.confusion]
     once = (
         " The verdicts are calibrated, each by a map fitted on other questions; a lock carries the map "
         "of train and dev."
@@ -70,14 +60,6 @@ def errors_section(decision: Evidence) -> Section:
             Gallery(classed, title="Confusion: what people say, and what the judge says"),
             "Counts of judgements, and their share of what people say, on all items of the headline; "
             "everything off the diagonal is an error.",
-        ),
-        graded
-        and (
-            Gallery(graded, title="Mean label against raw verdict"),
-            "Points: people's mean label at about one raw verdict, with a 95% interval by question and the "
-            "number of judgements above. In colour: the map from verdict to label, fitted on all items "
-            "here; the lock carries the map of train and dev. It gives the middle label with the thirds of "
-            "the scale counting alike, so it may lie off the means. Dotted: verdicts that need no map.",
         ),
     )
 
@@ -108,7 +90,7 @@ def _orders(decision: Evidence) -> Sequence[Block]:
     )
 
 
-def _confusion(name: str, judge: str, confusion: Confusion) -> Grid:
+def _confusion(judge: str, confusion: Confusion) -> Grid:
     """Its cells filter the explorer."""
     classes = confusion.classes
     rows: list[list[str | Cell]] = []
@@ -125,42 +107,7 @@ def _confusion(name: str, judge: str, confusion: Confusion) -> Grid:
         rows.append([label, *cells])
     width = len(confusion.counts[0]) if confusion.counts else 0
     header = ["people ↓ judge →", *classes, *["no verdict"] * (width - len(classes))]
-    return Grid(header, rows, title=name)
-
-
-def _calibration(name: str, shape: VerdictShape) -> Picture:
-    def drawn() -> str:
-        ends = (shape.low, shape.high)
-        frame = Frame(_WIDTH, ends, ends, ("raw verdict", ""), left=34.0, top=18.0, tall=160.0)
-        marks = [Mark("line", frame.left, frame.bottom, frame.right, frame.top, tone="equal")]
-        until = [*(at for at, _ in shape.calibration_map[1:]), shape.high]
-        path = "".join(
-            f"{'L' if number else 'M'}{frame.x(at)} {frame.y(label)}H{frame.x(end)}"
-            for number, ((at, label), end) in enumerate(zip(shape.calibration_map, until, strict=False))
-        )
-        if path:
-            marks.append(Mark("path", text=path, tone="map"))
-        for part in shape.calibration:
-            x = frame.x(part.verdict)
-            if part.low is not None and part.high is not None:
-                marks.append(Mark("line", x, frame.y(part.low), x, frame.y(part.high)))
-            marks.append(Mark("dot", x, frame.y(part.label)))
-            marks.append(Mark("text", x, frame.top - 4.0, text=count(part.n)))
-        return frame.drawn(marks)
-
-    bins = table(
-        shape.calibration,
-        {
-            "mean raw verdict": lambda part: f"{part.verdict:.3g}",
-            "people's mean label": lambda part: f"{part.label:.3g}",
-            "95% interval": lambda part: (
-                DASH if part.low is None or part.high is None else f"{part.low:.3g} to {part.high:.3g}"
-            ),
-            "judgements": lambda part: count(part.n),
-        },
-    )
-    steps = ", ".join(f"from {at:g} on {label:g}" for at, label in shape.calibration_map)
-    return Picture(drawn, f"{name}, raw verdict to label: {steps or 'no map'}", title=name, numbers=bins)
+    return Grid(header, rows, title=judge)
 
 
 # --- judges beside people

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from judgecal.experiment import AgreementTable, Experiment, Verdicts
 from judgecal.experiment.folder import kept_judges
 from judgecal.experiment.judgements import whole_items
-from judgecal.experiment.stored import read_experiment
 from judgecal.experiment.trials import stored_rows
 from judgecal.experiment.verdicts import parted_items
 from judgecal.goldset import unchanged_gold
@@ -26,7 +24,16 @@ from judgecal.optimize.result import (
     Prompts,
 )
 from judgecal.records import Estimate, Headline
-from judgecal.report.charts import change_in_points, change_of, in_percent, of_metric
+from judgecal.report.charts import (
+    Axis,
+    axis_of,
+    change_in_points,
+    change_of,
+    in_percent,
+    interval_picture,
+    metric_row,
+    of_metric,
+)
 from judgecal.report.document import (
     Block,
     Diff,
@@ -35,7 +42,6 @@ from judgecal.report.document import (
     Grid,
     Heading,
     Paragraph,
-    Picture,
     Record,
     Section,
     section,
@@ -43,49 +49,17 @@ from judgecal.report.document import (
     table,
 )
 from judgecal.report.explorer import Explorer, judged_explorer
-from judgecal.report.judges import judges_sections, ladder_on
 from judgecal.report.judges_headline import raters_in_words, unread_headline
 from judgecal.report.numbers import DASH, money, percent, signed
 from judgecal.report.wording import OWN_LABELS, fitting, sentence, sentences
-from judgecal.selection.decision import decide_on_judges
 from judgecal.workspace import Workspace
 
-_FOOT = (
-    "We rebuilt both judges over the test items from the journal; the attempts on dev and the "
-    "calibrated difference come from summary.json, as the journal alone does not hold them. We called "
-    "no model, and this page loads nothing from elsewhere."
-)
-_BY_OTHER_MAPS = ("agreement", "losses")  # sections about judges that hold cross-fitted numbers
 
-
-def optimize_report(workspace: Workspace, experiment: Experiment, margin: float) -> Document:
-    """The document with both prompts, and both judges over the test items where test was looked at.
-
-    What is fitted on test itself is left out: its numbers come by other maps than those that decided.
-    """
+def optimize_report(workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
+    """The document with both prompts, and the dev answers on which the judge got better or worse."""
     result, prompts = experiment.read_summary(OptimizeResult), read_prompts(experiment)
-    sections = list[Section]()
-    if result.test.before is not None:
-        stored = read_experiment(workspace, str(experiment.folder))
-        judges = decide_on_judges(workspace, stored, margin=margin)
-        entries = tuple(dataclasses.replace(judge, calibrated={}) for judge in judges.result.judges)
-        raw = dataclasses.replace(judges, result=dataclasses.replace(judges.result, judges=entries))
-        sections = [part for part in judges_sections(raw) if part.name not in _BY_OTHER_MAPS]
-    return dataclasses.replace(
-        optimize_document(result, prompts, sections),
-        explorer=_explorer(workspace, experiment, result),
-        picture=_ladder(workspace, experiment, result),
-    )
-
-
-def _ladder(workspace: Workspace, experiment: Experiment, result: OptimizeResult) -> Picture | None:
-    """Before and after on the split that decides; None where the set is gone or has changed."""
-    _, (*_, before, after) = _deciding(result)
-    judges = {"before": before.estimate, "after": after.estimate}
-    gold = unchanged_gold(result.gold.set, result.gold.sha256, workspace=workspace)
-    if gold is None:
-        return None
-    return ladder_on(gold, experiment, after.split, result.metric, judges, strong="after")
+    explorer = _explorer(workspace, experiment, result)
+    return dataclasses.replace(optimize_document(result, prompts), explorer=explorer)
 
 
 def _explorer(workspace: Workspace, experiment: Experiment, result: OptimizeResult) -> Explorer | None:
@@ -126,21 +100,13 @@ def _explorer(workspace: Workspace, experiment: Experiment, result: OptimizeResu
     )
 
 
-def optimize_document(
-    result: OptimizeResult, prompts: Prompts | None = None, judges: Sequence[Section] = ()
-) -> Document:
-    """What an optimisation came to.
-
-    Args:
-        result: the object of the command.
-        prompts: the prompt before and after, where it was read back.
-        judges: the sections about both judges on the test items, where test was looked at.
-    """
+def optimize_document(result: OptimizeResult, prompts: Prompts | None = None) -> Document:
+    """What an optimisation came to; `prompts`: before and after, where they were read back."""
     tried = result.dev.candidates
     unusable = sum(candidate.unusable_in_training for candidate in tried)
     rated = sum(candidate.rated_in_training for candidate in tried)
     changed = "new instructions" if result.instructions_changed else "instructions unchanged"
-    document = stored_document(
+    return stored_document(
         result,
         f"{result.experiment}: a judge optimised",
         f"{result.judge_before}, optimizer {_optimizer(result)}, on {result.gold.in_words}.",
@@ -149,7 +115,6 @@ def optimize_document(
         _probes(result),
         _prompt(result, prompts) if prompts else None,
         _candidates(result),
-        *judges,
         notes=sentences(
             f"We tried {len(tried)} prompts on dev, the judge as it is among them, and took "
             f"{result.chosen}: {result.choice}.",
@@ -162,7 +127,6 @@ def optimize_document(
             f"This optimisation spent {money(result.usd)} USD.",
         ),
     )
-    return dataclasses.replace(document, foot=_FOOT)
 
 
 def _optimizer(result: OptimizeResult) -> str:
@@ -220,7 +184,7 @@ def _headline(result: OptimizeResult) -> Headline:
     judge = result.judge if take else result.judge_before
     again = f"judgecal score --gold {result.gold.set} --judge '{judge}'"
     if not JudgeName.parse(judge).in_reach:
-        again = f"judgecal report {result.experiment}"
+        again = f"judgecal gold check {result.gold.set}"
     kind = "mended" if act.endswith("fewer probes break it") else result.decision
     return Headline(kind, f"{act}.", because, _unknown(result), again, more=more)
 
@@ -302,6 +266,11 @@ def _gain(result: OptimizeResult) -> Section:
         ]
         for split, when, value in deciding
     ]
+    rows = [
+        metric_row(f"{split}, {when}", value, metric, scale, strong=when == "after")
+        for split, when, value in deciding
+        if value.value is not None
+    ]
     basis = "Test is still sealed: dev chose among the candidates, and flatters what it chose."
     if test.after is not None:
         basis = "Only test decides, as it took no part in the choice; dev chose, and flatters what it chose."
@@ -316,6 +285,9 @@ def _gain(result: OptimizeResult) -> Section:
         f"Is the optimised prompt better? {basis} On dev each map is cross-fitted; on test it is the map of "
         "train and dev.",
         Grid([footing, "n", "unscored", "with interval"], ends, short=True),
+        interval_picture(rows, Axis(f"{axis_of(metric)}, {footing.removeprefix(metric).strip() or 'raw'}"))
+        if rows
+        else None,
         result.test_look and Paragraph(sentence(result.test_look), short=True),
         (
             f"No interval {name}: {change.reason}."

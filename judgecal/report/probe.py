@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
@@ -177,8 +178,9 @@ def in_words(one: FamilyResult) -> str:
 
 def _headline(result: ProbeResult) -> Headline:
     """What breaks the worst judge most; below it what else does, and what breaks the others."""
-    worst, following = _worst(result), f"judgecal report {result.experiment} --open"
-    asked, name = [judge for judge in result.judges if not judge.beside], JudgeName.read(worst.judge)
+    worst, asked = _worst(result), [judge for judge in result.judges if not judge.beside]
+    name = JudgeName.read(worst.judge)
+    following = f"judgecal score --judge {shlex.quote(worst.judge)} --gold {result.gold.set}"
     unknown = sentences("Whether every probe is what it claims: about 2 in 100 are not.")
     if not any(one.excess.low is not None for judge in asked for one in judge.families):
         few = f"Too few questions to tell whether {worst.judge} breaks."
@@ -199,5 +201,5 @@ def _headline(result: ProbeResult) -> Headline:
     because, more = fitting(*(f"It {in_words(one)}." for one in also[:1]), rest, *others)
     if name is not None and name.kind == "prompt" and "#" not in worst.judge:
         command = f"judgecal optimize --signature {name.signature} --model {name.model} --probes"
-        more = (*more, f"{command} --gold {result.gold.set} may mend it.")
+        following = f"{command} --gold {result.gold.set}"
     return Headline("broken", f"{worst.judge} {in_words(first)}.", because, unknown, following, more=more)

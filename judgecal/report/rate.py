@@ -195,7 +195,7 @@ def _after_rate(result: RateResult) -> str:
     if result.labels is None or differs:
         return shlex.join([*words, "-o", "sheet.csv" if result.labels is None else "drawn.csv"])
     if result.next_labels is None:
-        return f"judgecal report {result.experiment} --open"
+        return shlex.join(["judgecal", "gate", "--lock", result.lock])
     return shlex.join([*words, "--labels", result.labels, "-o", "sheet-2.csv"])
 
 

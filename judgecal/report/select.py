@@ -92,7 +92,7 @@ def _headline(result: SelectResult) -> Headline:
     if rated and _leads(result):  # on the items of the experiment that raters share
         people, judge = between([rater.person for rater in rated]), between([rater.judge for rater in rated])
         of = "train and dev" if gold.split == "open" else "all splits together"
-        among = f"On {of}, {raters} agree with each other to {people}, with it to {judge}."
+        among = f"On {of}, {raters} reach {people} with each other, {judge} with it."
     chooses = pick.kind in ("use", "tied")
     beaten = chooses and pick.free and not pick.free.shown
     because, more = fitting(

@@ -17,8 +17,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
-import numpy as np
-
 from judgecal.errors import refuse, working
 from judgecal.experiment import AgreementResult, AgreementTable, Entry, StoredExperiment, Verdicts, entry
 from judgecal.experiment.losses import (
@@ -41,7 +39,6 @@ from judgecal.probes.family import families_named
 from judgecal.probes.kept import KeptProbes, stored_probes
 from judgecal.records import Estimate, Item
 from judgecal.stats import leading_metric
-from judgecal.stats.calibration import DecidingVerdicts
 from judgecal.stats.metrics import amount_of, metric_facts
 from judgecal.stats.significance import OUT_OF_REACH
 from judgecal.stats.simultaneous import Losses
@@ -330,11 +327,7 @@ class Recommendation:
     # about how many would show that `cheaper` is good enough; None where that is settled
     more_questions: int | None = None
     cheaper: str | None = None
-    tied: tuple[str, ...] = ()  # those that are not shown to be worse than the best, but for its twins
-    # those with the same verdicts as the judge, or as the best where there is none, as they decide; and those
-    # of them that only a map makes the same
-    twins: tuple[str, ...] = ()
-    rescaled: tuple[str, ...] = ()
+    tied: tuple[str, ...] = ()  # those that are not shown to be worse than the best
     # what the strongest free judge loses against that judge; None without another, or where that judge is
     # free itself
     free: FloorLoss | None = None
@@ -430,22 +423,14 @@ def _recommendation(
         lost = (floor_loss(table, subject.column, metric=metric, of=k, floor=column) for column in beside)
         known = (loss for loss in lost if loss.loss.value is not None)
         free = min(known, key=lambda loss: loss.loss.value or 0.0, default=None)
-    columns = [judge.column for judge in decided.measured if judge.judge in floors]
-    calibrated = metric_facts(metric).calibrated
-    alike = same_verdicts(table.deciding({column.judge: column for column in columns}, calibrated=calibrated))
-    best_and_alike = next(names for names in alike if best in names)
     tied = tuple(
         loss.judge
         for loss in decided.judges
-        if loss.judge not in best_and_alike
+        if loss.judge != best
         and (loss.low is None or loss.low <= 0.0 or (free and free.judge == loss.judge and not free.shown))
     )
-    twins, of_raw = (
-        tuple(name for names in groups if subject.judge in names for name in names if name != subject.judge)
-        for groups in (alike, same_raw_verdicts(columns))
-    )
     few = None
-    kind: Literal["use", "tied", "too few", "none"] = "tied" if tied or twins else "use"
+    kind: Literal["use", "tied", "too few", "none"] = "tied" if tied else "use"
     if judge is None or not floors[judge].shown or len(set(table.groups)) < MIN_QUESTIONS:
         few = _too_few(stored, table, floors[best])
         kind = "too few" if few else "none"
@@ -459,37 +444,9 @@ def _recommendation(
         more_questions=choice.more_questions if choice else None,
         cheaper=choice.nearest if choice else None,
         tied=tied,
-        twins=twins,
-        rescaled=tuple(name for name in twins if name not in of_raw),
         free=free,
         too_few=few,
     )
-
-
-def same_verdicts(judges: DecidingVerdicts[str]) -> tuple[tuple[str, ...], ...]:
-    """Judges by their verdicts on the same items and the scale of these, in the order asked for."""
-    return _alike({name: (judges.scales[name], np.asarray(rows)) for name, rows in judges.verdicts.items()})
-
-
-def same_raw_verdicts(columns: Sequence[Verdicts]) -> tuple[tuple[str, ...], ...]:
-    """Judges by all of their verdicts as they gave them, and the scale of these."""
-    ordered = {}
-    for column in columns:
-        ids = np.array(list(column.places), dtype=np.str_)
-        order = np.argsort(ids)
-        ordered[column.judge] = (column.scale, column.values[order], ids[order].tobytes())
-    return _alike(ordered)
-
-
-def _alike(judges: Mapping[str, tuple[Any, ...]]) -> tuple[tuple[str, ...], ...]:
-    """Names by what they are given: a scale, verdicts and more; unscored counts as one verdict."""
-    groups: dict[tuple[object, ...], list[str]] = {}
-    for name, (scale, verdicts, *more) in judges.items():
-        # without what two maps of the same knowledge differ by in the last digits
-        known = np.round(verdicts, 9) + 0.0 if verdicts.dtype.kind == "f" else verdicts
-        content = known.tobytes() if known.dtype.kind == "f" else repr(known.tolist())
-        groups.setdefault((str(scale), known.shape, content, *more), []).append(name)
-    return tuple(map(tuple, groups.values()))
 
 
 def _too_few(stored: StoredExperiment, table: AgreementTable, floor: FloorLoss) -> str | None:
@@ -547,7 +504,6 @@ class Evidence:
     shapes: tuple[VerdictShape, ...]  # verdicts beside labels, over all items
     # the open items on which a judge and people part, then some on which all agree; never a test item
     parted: Callable[[], tuple[PartedItem, ...]]
-    alike: tuple[tuple[str, ...], ...]  # every judge, those that gave the same verdicts on all items together
     prompts: Mapping[str, str] = field(default_factory=dict)  # what a prompt judge is sent, where known
     unread: Unread | None = None  # who has no verdict at all
     kept: bool = False  # whether the recorded judgements came with the set, so that no file need be named
@@ -607,7 +563,6 @@ def decide_on_judges(
         pick=pick,
         shapes=tuple(judge_shape(*of_judge) for of_judge in zip(tables, columns, strict=True)),
         parted=partial(parted_items, whole, columns, chosen_on),
-        alike=same_raw_verdicts(columns),
         prompts=stored_prompts(stored),
         unread=unread_of(stored),
         kept=recorded and (gold.path / JUDGEMENTS).is_file(),
