@@ -64,7 +64,7 @@ def test_several_files_give_the_rows_of_one_table(judgecal: Run, lock: Path, end
     assert (plan["calls"], Path("out").exists()) == (50, False)
     result = one_object(judgecal("judge", *files, *OPTIONS, "-o", "out", "--json"))
     assert [row for name in names for row in read(Path("out", name))] == read(Path(f"whole{ending}"))
-    for key in ("n", "n_unscored", "systems", "rates", "columns", "usd", "model_ids"):
+    for key in ("n", "n_unscored", "rates", "columns", "usd", "model_ids"):
         assert result[key] == whole[key]
     assert judged(Path()) == Counter({f"r{n}": 1 for n in range(50)})
     stored = find_workspace().experiments / result["experiment"]

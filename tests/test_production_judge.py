@@ -67,7 +67,7 @@ def test_rows_in_are_rows_out(judgecal: Run, workspace_dir: Path, lock: Path, en
         assert verdicts[0] == 100.0 and verdicts[3] < 75.0
         assert [str(row["passed"]).lower() == "true" for row in rows] == [one >= 75.0 for one in verdicts]
         assert all(row["reasoning"] and not row["error"] for row in rows)
-        added = ["verdict", "reasoning", "error", "passed", "model_id", "cost_usd", "latency_s", "calibrated"]
+        added = ["verdict", "passed", "reasoning", "error", "calibrated", "model_id", "cost_usd", "latency_s"]
         assert list(rows[0])[5:] == added
     assert sorted(path.name for path in workspace_dir.glob(".*")) == []  # no draft is left
 
@@ -283,17 +283,15 @@ def test_the_rates_by_hand(judgecal: Run, workspace_dir: Path, served: StubServe
     table = write(
         workspace_dir / "in.csv", [*worth(10, 80, 20, "none", 90), *worth(75, 74, system="B"), *worth("much")]
     )
-    result = one_object(judgecal(*asked(table, served_lock, "--col", "system=s", "--json")), 4)
-    a, b = (result["systems"][name] for name in "AB")
-    assert [a[name] for name in ("n", "n_expected", "n_unscored", "unscored")] == [4, 6, 2, {"parse": 2}]
-    assert a["average"]["value"] == 50.0  # of 10, 20, 80 and 90
-    # through the map, which passes from 60 on
-    assert (a["calibrated"]["value"], b["calibrated"]["value"]) == (0.5, 1.0)
-    assert b["raw"]["value"] == 0.5  # the mark is 75, and 75 passes
-    raw = result["rates"][result["judge"]]["raw"]
+    result = one_object(judgecal(*asked(table, served_lock, "--json")), 4)
+    (judge,), (rate,) = result["judges"], result["rates"].values()
+    assert [rate[name] for name in ("n", "n_expected", "unscored")] == [6, 8, {"parse": 2}]
+    assert rate["average"]["value"] == pytest.approx((10 + 80 + 20 + 90 + 75 + 74) / 6)
+    raw = rate["raw"]  # the mark is 75, and 75 passes
     assert (raw["value"], raw["n"], raw["n_expected"], raw["n_unscored"]) == (0.5, 6, 8, 2)
     assert raw["low"] is None and "fewer than 10" in raw["reason"]
-    assert result["rates"][result["judge"]]["calibrated"]["value"] == pytest.approx(4 / 6)
+    assert rate["calibrated"]["value"] == pytest.approx(4 / 6)  # through the map, which passes from 60 on
+    assert result["columns"]["calibrated"] == "calibrated" and result["suite"] is None
     assert result["headline"]["kind"] == "calibrated rate"
     rows = [row for row in read(workspace_dir / "out.csv") if row["verdict"]]
     assert {(row["verdict"], row["calibrated"], row["passed"]) for row in rows} >= {
@@ -302,7 +300,7 @@ def test_the_rates_by_hand(judgecal: Run, workspace_dir: Path, served: StubServe
     assert result["model_ids"] == [MODEL_ID]
     assert result["usd_per_1k"] == pytest.approx(1000 * USD_A_CALL)
     locked = json.loads(served_lock.read_text())["calibrated"]
-    assert result["sensitivity"] == locked["tpr@75"] and result["specificity"] == locked["tnr@75"]
+    assert judge["sensitivity"] == locked["tpr@75"] and judge["specificity"] == locked["tnr@75"]
 
 
 def test_a_judge_no_better_than_a_coin_is_warned_of(
@@ -313,9 +311,10 @@ def test_a_judge_no_better_than_a_coin_is_warned_of(
     write_lock(served_lock, dataclasses.replace(lock, calibrated={**lock.calibrated, **rates}))
     table = write(workspace_dir / "in.csv", worth(10, 80))
     found = one_object(judgecal(*asked(table, served_lock, "--col", "system=s", "--json")))
-    assert found["headline"]["sentence"] == "Do not use this judge."
+    (judge,) = found["judges"]
+    assert found["headline"]["sentence"] == f"Do not use {judge['name']}."
     said = found["headline"]["because"][0]
-    assert said[1:] == f"{found['warning'][1:]}."
+    assert said[1:] == f"{judge['warning'][1:]}."
     assert "sensitivity 0.255 and specificity 0.612 add up to 0.867, not above 1" in said
     following = found["headline"]["next"]
     assert following.startswith("judgecal rate out.csv --lock ")
@@ -324,9 +323,9 @@ def test_a_judge_no_better_than_a_coin_is_warned_of(
 
 
 def rate_of(out: str) -> dict[str, Any]:
-    result = json.loads(out)
-    rate: dict[str, Any] = result["rates"][result["judge"]]["raw"]
-    return rate
+    (rate,) = json.loads(out)["rates"].values()
+    raw: dict[str, Any] = rate["raw"]
+    return raw
 
 
 def test_a_file_that_another_command_wrote_stays(judgecal: Run, workspace_dir: Path, lock: Path) -> None:
@@ -411,7 +410,8 @@ def test_a_scale_without_a_pass_mark_has_no_rate(judgecal: Run, workspace_dir: P
     reason = "the percentage labels have no pass mark (pass_at in card.toml)"
     raw = found["rates"]["correctness_v3@embedded"]["raw"]
     assert (raw["value"], raw["low"], raw["n"], raw["reason"]) == (None, None, 0, reason)
-    assert (found["pass_at"], found["sensitivity"], found["specificity"]) == (None, None, None)
+    (judge,) = found["judges"]
+    assert (judge["pass_at"], judge["sensitivity"], judge["specificity"]) == (None, None, None)
     assert (found["headline"]["kind"], found["headline"]["because"][0]) == ("no rate", f"T{reason[1:]}.")
     rows = read(workspace_dir / "out.csv")
     assert [row["passed"] for row in rows] == [""] * 4

@@ -173,11 +173,10 @@ class FilesRun:
             parts = dict(self.engine(tasks, self.column, limit_usd) if self.engine else in_turn)
             for number in range(len(tasks)):
                 total.extend(parts[number])
-            result: JudgeResult = runs[0].lock_result(
+            result: JudgeResult = runs[0].result(
                 total,
-                slug=self.experiment.slug,
-                input=", ".join(self.files),
-                name=f"{len(tasks)} files",
+                experiment=self.experiment.slug,
+                source=(", ".join(self.files), f"{len(tasks)} files"),
                 output=self.output,
                 n_rows=sum(run.source.n_rows for run in runs),
                 notes=[*dict.fromkeys(note for run in runs for note in run.notes)],

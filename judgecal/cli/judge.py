@@ -18,7 +18,7 @@ from judgecal.wings import wing
 if TYPE_CHECKING:
     from judgecal.experiment import Reader, RunOptions
     from judgecal.production.judge import JudgeRun
-    from judgecal.production.results import JudgeResult, SuiteResult
+    from judgecal.production.results import JudgeResult
     from judgecal.production.suite import SuiteColumn
     from judgecal.tables import Table
     from judgecal.workspace import Workspace
@@ -211,16 +211,11 @@ def _reader(
     return reader
 
 
-def _unscored(result: JudgeResult | SuiteResult) -> str:
+def _unscored(result: JudgeResult) -> str:
     """How many rows have no verdict, and where it is said why."""
-    from judgecal.production.results import JudgeResult
-
-    if isinstance(result, JudgeResult):
-        where = f"{result.output}, column {result.columns['error']}"
-        return f"{result.n_unscored} rows have no verdict; {where} says why"
-    columns = listed([result.columns[name]["error"] for name, rate in result.rates.items() if rate.unscored])
-    rows = f"{result.n_unscored} of {result.n} rows"
-    return f"{rows} lack some verdict; {result.output} says why: {columns}"
+    columns = [result.columns_of[name]["error"] for name, rate in result.rates.items() if rate.unscored]
+    lack = "have no verdict" if result.lock else "lack some verdict"
+    return f"{result.n_unscored:,} rows {lack}; {result.output}, column {listed(columns)} says why"
 
 
 @dataclass(frozen=True)

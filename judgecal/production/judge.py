@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +21,7 @@ from judgecal.experiment import (
     RowReader,
     RunOptions,
     TableRows,
+    full_name,
     input_config,
     judge_config,
     judge_to_journal,
@@ -34,14 +35,7 @@ from judgecal.experiment import (
     stored_rows,
 )
 from judgecal.production.judge_counts import RowCounts
-from judgecal.production.results import (
-    JudgeResult,
-    SuiteMember,
-    SuiteResult,
-    limit_notes,
-    lock_result,
-    other_models,
-)
+from judgecal.production.results import JudgeResult, SuiteMember
 from judgecal.production.suite import INPUT, LeftOut, LoadedJudge, Naming, RowReply, SuiteColumn, survey
 from judgecal.selection.lock import Lock
 from judgecal.tables import Columns, Table, Write, check_output, open_table, write_beside, writing
@@ -160,11 +154,10 @@ class JudgeRun:
         self.check()
         return plan_trials(self.trials(stored_rows(self.experiment.journal, long=True)))
 
-    def run(self) -> JudgeResult | SuiteResult:
+    def run(self) -> JudgeResult:
         """Make the calls that are due, write the output, whole, and say what the verdicts come to."""
         self.prepare()
-        rows = self.judge_rows(Budget(self.options.budget_usd))
-        result = self._suite_result(rows) if self.suite is not None else self.lock_result(rows)
+        result = self.result(self.judge_rows(Budget(self.options.budget_usd)))
         self.experiment.write_summary(result)
         return result
 
@@ -174,18 +167,68 @@ class JudgeRun:
         for trial in self.trials(stored_rows(self.experiment.journal, long=True)):
             require_keys([trial.judge], trial.items, trial.journal, trial.options)
 
-    def lock_result(self, rows: RowCounts, **of_all: Any) -> JudgeResult:
-        """What the rows come to; `of_all` has what the result says of its tables, where they are several."""
-        of_table: dict[str, Any] = {
-            "slug": self.experiment.slug,
-            "input": str(self.source.path),
-            "name": self.source.path.name,
-            "output": str(self.output),
-            "n_rows": self.source.n_rows,
-            "notes": self.notes,
+    def result(
+        self,
+        rows: RowCounts,
+        *,
+        experiment: str | None = None,
+        source: tuple[str, str] | None = None,
+        output: str | None = None,
+        n_rows: int | None = None,
+        notes: Sequence[str] | None = None,
+    ) -> JudgeResult:
+        """What the rows come to; where they are of several tables, what the result says of these.
+
+        `source`: the tables as they were named, and in the run line.
+        """
+        names, total = iter(self.layout.added), rows.total
+        columns = {
+            column.name: {part: next(names) for part in column.columns(self.naming)}
+            for column in self.running
         }
-        named, added = self.reader.sheet_columns(), tuple(self.layout.added)
-        return lock_result(rows, self.judges[0], named=named, added=added, **{**of_table, **of_all})
+        judges = [judge for column in self.running for judge in column.judges]
+        rates = {column.name: tally.rate() for column, tally in zip(self.running, rows.tallies, strict=True)}
+        lock = None if self.suite is not None else self.judges[0].lock
+        said_by = f"suite:{self.suite}" if lock is None else lock.run_line
+        fingerprints = "+".join(full_name(judge.judge) for judge in judges)
+        path, name = source or (str(self.source.path), self.source.path.name)
+        n_rows = self.source.n_rows if n_rows is None else n_rows
+        return JudgeResult(
+            experiment=experiment or self.experiment.slug,
+            lock=self.judges[0].lock_path if lock else None,
+            suite=self.suite,
+            input=path,
+            output=output or str(self.output),
+            columns=next(iter(columns.values())) if lock else columns,
+            named={
+                part: column
+                for part, column in self.reader.sheet_columns().items()
+                if column and part != "reference"
+            },
+            n=rows.n,
+            n_unscored=rows.n_unscored,
+            rates=rates,
+            judges=tuple(map(SuiteMember.of, judges)),
+            left_out=self.left_out,
+            usd=total.usd,
+            usd_per_1k=rows.usd_per_1k,
+            model_ids=tuple(sorted(total.model_ids)),
+            notes=(
+                *(self.notes if notes is None else notes),
+                *total.notes(),
+                *(
+                    f"{name} is judged by the first judge that a row has the inputs for: "
+                    + ", ".join(f"{judge} {n:,} rows" for judge, n in rate.judged_by.items())
+                    for name, rate in rates.items()
+                    if len(rate.judged_by) > 1
+                ),
+                *(note for judge in judges for note in _other_models(rows, judge)),
+                *_limit_notes(rows.n, n_rows),
+            ),
+            run_line=(
+                f"{said_by}|judges:{fingerprints}|input:{name}|n:{rows.n}|level:0.95|by:group|version:{__version__}"
+            ),
+        )
 
     def _mark_output(self) -> None:
         """Note that the output is ours, and say beside it which of its columns is what."""
@@ -231,60 +274,19 @@ class JudgeRun:
             value for column, judge, replies in judged for value in column.values(judge, replies, self.naming)
         ]
 
-    def _suite_result(self, rows: RowCounts) -> SuiteResult:
-        names = iter(self.layout.added)
-        columns = list(zip(self.running, rows.tallies, strict=True))
-        rates = {column.name: tally.rate() for column, tally in columns}
-        judges = [judge for column in self.running for judge in column.judges]
-        total = rows.total
-        fingerprints = "+".join(f"{judge.judge.name}:{judge.judge.fingerprint[:8]}" for judge in judges)
-        return SuiteResult(
-            experiment=self.experiment.slug,
-            suite=self.suite or "",
-            input=str(self.source.path),
-            output=str(self.output),
-            naming=self.naming,
-            columns={
-                column.name: {part: next(names) for part in column.columns(self.naming)}
-                for column in self.running
-            },
-            named={
-                part: column
-                for part, column in self.reader.sheet_columns().items()
-                if column and part != "reference"
-            },
-            n=rows.n,
-            n_unscored=rows.n_unscored,
-            rates=rates,
-            metrics={
-                name: number
-                for column, tally in columns
-                for name, number in tally.metrics(column, rates[column.name], self.naming).items()
-            },
-            judges=tuple(
-                SuiteMember(judge.name, judge.judge.name, judge.judge.kind, judge.lock_path)
-                for judge in judges
-            ),
-            left_out=self.left_out,
-            usd=total.usd,
-            usd_per_1k=rows.usd_per_1k,
-            model_ids=tuple(sorted(total.model_ids)),
-            notes=(
-                *self.notes,
-                *total.notes(),
-                *(
-                    f"{name} is judged by the first judge that a row has the inputs for: "
-                    + ", ".join(f"{judge} {n:,} rows" for judge, n in rate.judged_by.items())
-                    for name, rate in rates.items()
-                    if len(rate.judged_by) > 1
-                ),
-                *(note for judge in self.judges for note in other_models(rows, judge, f"{judge.name}: ")),
-                *limit_notes(rows.n, self.source.n_rows),
-            ),
-            run_line=(
-                f"suite:{self.suite}|judges:{fingerprints}|input:{self.source.path.name}|n:{rows.n}|level:0.95|by:group|version:{__version__}"
-            ),
-        )
+
+def _other_models(rows: RowCounts, judge: LoadedJudge) -> Iterator[str]:
+    """That another model answered than the one that was locked."""
+    locked = None if judge.lock is None else judge.lock.model_id
+    others = sorted(rows.costs[judge.name].model_ids - {locked}) if judge.name in rows.costs else []
+    if locked is not None and others:
+        answered = f"{judge.name}: the provider answered as {', '.join(others)}"
+        yield f"{answered}, and the judge was locked on {locked}: run judgecal gate"
+
+
+def _limit_notes(n: int, n_rows: int) -> Iterator[str]:
+    if n < n_rows:
+        yield f"the output holds only the first {n:,} of {n_rows:,} rows (--limit)"
 
 
 def since_gate(options: RunOptions, workspace: Workspace, locks: Iterable[Lock]) -> RunOptions:
@@ -332,7 +334,7 @@ def judge(
     where = find_workspace(None if workspace is None else Path(workspace))
     options = RunOptions(limit=limit, budget_usd=budget_usd)
     options.check()
-    result = JudgeRun.of_lock(
+    return JudgeRun.of_lock(
         Path(table),
         workspace=where,
         lock=Path(lock),
@@ -343,5 +345,3 @@ def judge(
         out=name,
         replace=replace,
     ).run()
-    assert isinstance(result, JudgeResult)
-    return result

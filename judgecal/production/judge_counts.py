@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from array import array
 from collections import Counter
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from judgecal.experiment import StoredVerdicts
-from judgecal.production.suite import LoadedJudge, Naming, RowReply, SuiteColumn
+from judgecal.production.suite import LoadedJudge, RowReply, SuiteColumn
 from judgecal.records import ITEM_UNIT, Estimate, Item, Judgement
 from judgecal.selection.pass_rates import group_number, word_shares
 from judgecal.stats.intervals import mean_estimate
@@ -93,13 +92,10 @@ def _sum(a: float | None, b: float | None) -> float | None:
 
 
 class RowCounts:
-    """What the rows of a table come to; parts of a table that was judged by a lock alone may be added up."""
+    """What the rows of a table come to; parts of a table may be added up."""
 
     def __init__(self, columns: Sequence[SuiteColumn]) -> None:
-        self.alone = columns[0].alone
         self.tallies = [ColumnTally(column) for column in columns]
-        # of a lock alone, in the place of its column's; of rows that name no system: ""
-        self.by_system: dict[str, ColumnTally] = {}
         self.costs = {
             judge.name: CallCosts(None if judge.judge.model is None else judge.judge.model.cost_usd)
             for column in columns
@@ -114,11 +110,6 @@ class RowCounts:
             for reply in replies:
                 if reply.row is not None:
                     self.costs[judge.name].add(reply.row)
-            if self.alone:
-                system = item.system or ""
-                if system not in self.by_system:
-                    self.by_system[system] = ColumnTally(column)
-                tally = self.by_system[system]
             tally.add(column, judge, item.group, replies)
         given = [reply for _, _, replies in judged for reply in replies]
         self.n += 1
@@ -127,26 +118,19 @@ class RowCounts:
 
     def extend(self, other: RowCounts) -> None:
         """Add the rows of another part of the table, behind those that are here."""
-        for system, tally in other.by_system.items():
-            self.by_system.setdefault(system, copy.deepcopy(self.tallies[0])).extend(tally)
+        for tally, more in zip(self.tallies, other.tallies, strict=True):
+            tally.extend(more)
         for name, costs in other.costs.items():
             self.costs[name].extend(costs)
         self.n += other.n
         self.n_unscored += other.n_unscored
         self.n_asked += other.n_asked
 
-    def overall(self) -> ColumnTally:
-        """All rows of a lock alone."""
-        whole = copy.deepcopy(self.tallies[0])
-        for tally in self.by_system.values():
-            whole.extend(tally)
-        return whole
-
     @property
     def usd_per_1k(self) -> float | None:
-        """What a thousand rows cost, of a lock alone those that it judged; None where that is not known."""
-        anew, n = self.total.usd_anew, self.n_asked if self.alone else self.n
-        return None if anew is None or not n else 1000.0 * anew / n
+        """What a thousand rows cost that somebody was asked about; None where that is not known."""
+        anew = self.total.usd_anew
+        return None if anew is None or not self.n_asked else 1000.0 * anew / self.n_asked
 
     @property
     def total(self) -> CallCosts:
@@ -162,7 +146,7 @@ class ColumnTally:
     def __init__(self, column: SuiteColumn) -> None:
         judge, rule = column.judges[0].judge, column.judges[0].rule
         self._scale, self._aggregate, self._column = judge.scale, column.aggregate, column.column
-        self._people, self._calibrates, self._rated = rule.people, column.calibrates, column.rated
+        self._calibrates = column.calibrates
         self._of_items = column.alone or judge.unit == ITEM_UNIT
         self._no_share = rule.reason or ""
         if column.judges[0].lock is None:
@@ -251,13 +235,3 @@ class ColumnTally:
         mean = mean_estimate(values, self._groups, low=low, high=high)
         reason = undefined if mean.value is None and self._n else mean.reason
         return replace(mean, n_unscored=len(self._groups) - self._n, reason=reason)
-
-    def metrics(self, column: SuiteColumn, rate: ColumnRate, naming: Naming) -> dict[str, Estimate]:
-        """The numbers under their names; where a rating is yes or no, its average is the share of yes."""
-        average = rate.shown
-        if self._aggregate == "rating" and not self._rated:
-            average = rate.average
-        if self._calibrates and not self._rated and naming != "plain" and rate.average.value is not None:
-            average = self._mean(self._columns[3], self._people.low, self._people.high, "")
-        values = {"share": rate.shown, "average": average}
-        return {name: values[part] for part, name in column.metrics(naming).items()}

@@ -34,17 +34,17 @@ _PARTS: Mapping[Naming, Mapping[str, str]] = {
     "plain": {
         "verdict": "{name}_verdict",
         "passed": "{name}_passed",
-        "rationale": "{name}_reasoning",
+        "reasoning": "{name}_reasoning",
         "error": "{name}_error",
     },
     "mosaic": {
         "rating": "{column}/rating",
-        "rationale": "{column}/rationale",
+        "reasoning": "{column}/rationale",
         "error": "{column}/error_message",
     },
     "mlflow": {
         "rating": "{name}/value",
-        "rationale": "{name}/rationale",
+        "reasoning": "{name}/rationale",
         "error": "{name}/error_message",
         "error_code": "{name}/error_code",
     },
@@ -62,24 +62,6 @@ _SHARES: Mapping[tuple[Naming, Aggregate], str] = {
 _SOURCE = {"source_type": "{name}/source_type", "source_id": "{name}/source_id"}
 # Beside verdicts of judges that call a model or have a lock, under plain names.
 _OF_CALL = {"model_id": "{name}_model_id", "cost_usd": "{name}_cost_usd", "latency_s": "{name}_latency_s"}
-# Of a lock alone: the verdict on the item whatever the judge's unit, under the names of its parts.
-_ALONE = {
-    part: part
-    for part in ("verdict", "reasoning", "error", "passed", "model_id", "cost_usd", "latency_s", "calibrated")
-}
-# The names of a run's numbers.
-_PASSING: Mapping[Naming, str] = {"plain": "{name}_passed", "mosaic": "{column}/rating/percentage"}
-_AVERAGES: Mapping[tuple[Naming, Aggregate], str] = {
-    ("plain", "rating"): "{name}_verdict",
-    ("plain", "precision"): "{name}_precision",
-    ("plain", "share"): "{name}_share",
-    ("mosaic", "rating"): "{column}/rating/average",
-    ("mosaic", "precision"): "{column}/precision/average",
-    ("mosaic", "share"): "{column}/average",
-    ("mlflow", "rating"): "{name}/mean",
-    ("mlflow", "precision"): "{name}/precision/mean",
-    ("mlflow", "share"): "{name}/mean",
-}
 
 
 class RowReply(NamedTuple):
@@ -123,10 +105,11 @@ class LoadedJudge:
     lock_path: str | None = None
 
     @classmethod
-    def locked(cls, name: str, path: Path, workspace: Workspace, *, trust_lock: bool) -> LoadedJudge:
+    def locked(cls, name: str | None, path: Path, workspace: Workspace, *, trust_lock: bool) -> LoadedJudge:
         lock = load_lock(path)
         judge = lock.runnable(workspace, trust_lock=trust_lock)
-        return cls(name, judge, PassRule.of_lock(lock, item_scale(judge)), lock, str(path))
+        rule = PassRule.of_lock(lock, item_scale(judge))
+        return cls(name or lock.judge, judge, rule, lock, str(path))
 
     @classmethod
     def unlocked(cls, name: str, judge: Judge) -> LoadedJudge:
@@ -167,7 +150,7 @@ class LoadedJudge:
 @dataclass(frozen=True, slots=True)
 class SuiteColumn:
     """One place in the table and the judges that fill it, who stand in for each other; named as the first of
-    them. `alone`: the one judge of a lock, under the names of its parts.
+    them. `alone`: the one judge of a lock, of whole items, in columns named as the parts of its verdict.
     """
 
     column: str
@@ -177,8 +160,8 @@ class SuiteColumn:
 
     @classmethod
     def of_lock(cls, path: Path, workspace: Workspace, *, trust_lock: bool) -> SuiteColumn:
-        judge = LoadedJudge.locked("", path, workspace, trust_lock=trust_lock)
-        return cls("", "rating", (judge,), alone=True)
+        judge = LoadedJudge.locked(None, path, workspace, trust_lock=trust_lock)
+        return cls(judge.name, "rating", (judge,), alone=True)
 
     @property
     def name(self) -> str:
@@ -244,8 +227,6 @@ class SuiteColumn:
 
     def columns(self, naming: Naming) -> dict[str, str]:
         """The part of a result -> its column, in their order."""
-        if self.alone:
-            return _ALONE
         parts = _PARTS[naming]
         if self.aggregate == "precision":
             parts = {part: f"{name}s" for part, name in parts.items() if part != "passed"}
@@ -261,14 +242,9 @@ class SuiteColumn:
             parts = {**parts, **_OF_CALL}
         return {part: self._filled(name) for part, name in parts.items()}
 
-    def metrics(self, naming: Naming) -> dict[str, str]:
-        """`share` and `average` -> under which name a run gives them; `share` where verdicts pass or fail."""
-        names = {"average": _AVERAGES[naming, self.aggregate]}
-        if self.aggregate == "rating" and self.rated and naming in _PASSING:
-            names = {"share": _PASSING[naming], **names}
-        return {part: self._filled(name) for part, name in names.items()}
-
     def _filled(self, name: str) -> str:
+        if self.alone:
+            return name.removeprefix("{name}_")
         return name.replace("{column}", self.column).replace("{name}", self.name)
 
     def kind(self, part: str) -> Kind:
@@ -281,7 +257,7 @@ class SuiteColumn:
             return "text"
         words = (part != "verdict" and part != "rating") or not self.judges[0].judge.scale.numeric
         text = words or (part == "rating" and self.rated)
-        if self.aggregate == "precision" and not self.alone:
+        if self.aggregate == "precision":
             return "texts" if text else "numbers"
         return "text" if text else "number"
 
@@ -297,8 +273,7 @@ class SuiteColumn:
             mapped = None if raw or judge.lock is None else judge.rule.calibrated(verdicts[0])
             label, scale = (verdicts[0], judge.judge.scale) if mapped is None else (mapped, judge.rule.people)
             return (float(label) - scale.low) / scale.span
-        rule = judge.rule if self.alone else judge.unit_rule
-        flags = (rule.passes(verdict, raw=raw) for verdict in verdicts)
+        flags = (self._rule(judge).passes(verdict, raw=raw) for verdict in verdicts)
         passed = [flag for flag in flags if flag is not None]
         return sum(passed) / len(passed) if passed else None
 
@@ -314,11 +289,6 @@ class SuiteColumn:
             "source_type": "CODE" if model is None else "LLM_JUDGE",
             "source_id": judge.judge.name,
         }
-        if self.alone:
-            reply = replies[0]
-            of_item |= {"verdict": reply.verdict, "reasoning": reply.reasoning, "error": reply.error}
-            of_item["passed"] = judge.rule.passes(reply.verdict)
-            return [of_item[part] for part in _ALONE]
         of_units = [self._of_unit(judge, reply) for reply in replies]
         values: list[Any] = []
         for part in self.columns(naming):
@@ -331,14 +301,17 @@ class SuiteColumn:
                 values.append(cells if self.aggregate == "precision" else cells[0])
         return values
 
+    def _rule(self, judge: LoadedJudge) -> PassRule:
+        return judge.rule if self.alone else judge.unit_rule
+
     def _of_unit(self, judge: LoadedJudge, reply: RowReply) -> dict[str, Any]:
         """The parts of what was said of an item or of one chunk."""
-        passed = judge.unit_rule.passes(reply.verdict)
+        passed = self._rule(judge).passes(reply.verdict)
         return {
             "verdict": reply.verdict,
             "passed": passed,
             "rating": judge.label(reply.verdict) if not self.rated or passed is None else _WORDS[passed],
-            "rationale": reply.reasoning or None,
+            "reasoning": reply.reasoning or None,
             "error": reply.error,
             "error_code": reply.error_kind or None,
         }
