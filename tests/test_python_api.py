@@ -193,7 +193,7 @@ def _results() -> dict[str, Any]:
     raters = {rater: dict(labels) for rater, labels in gold.ratings_by_rater.items()}
     return {
         "score": (rows, "66 of 66 verdicts could be had"),
-        "agreement": (package.agreement(gold, rows), "It agrees with the labels: "),
+        "agreement": (package.agreement(gold, rows), "agreement with the labels"),
         "compare": (package.compare(gold, rows, other), "agrees better"),
         "reliability": (package.reliability(raters, scale=gold.scale), "krippendorff_alpha is 0."),
         "alt_test": (

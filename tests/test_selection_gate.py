@@ -361,7 +361,7 @@ def test_score_select_gate_offline(judgecal: Run, workspace_dir: Path) -> None:
     one_object(judgecal("select", scored["experiment"], "--allow-below-floor", "--json"))
     ran = judgecal("gate", "--lock", "judge.lock.json")
     assert ran.code == 0, ran.err
-    assert ran.out.startswith("✓ pass · Go on with this judge.\nEvery item agrees ")
+    assert ran.out.startswith("✓ pass · Go on with this judge until the next gate.\nEvery item agrees ")
     found = one_object(judgecal("gate", "--lock", "judge.lock.json", "--json"))
     assert found.keys() >= CONTRACT | {"model_changed", "repeats", "usd", "experiment", "margin", "run_line"}
     assert found["decision"] == "pass" and found["repeats"] == 1 and found["usd"] == 0.0

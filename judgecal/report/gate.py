@@ -156,7 +156,7 @@ def _gate_headline(result: GateResult) -> Headline:
         return replace(nothing, because=because, more=more)
     act = _ACTS[decision]
     if result.model_changed and decision == "pass":
-        act = "Go on with this judge until the next gate, under its new model id."
+        act = "Go on with this judge, under its new model id."
     again = f"judgecal score --judge {shlex.quote(result.judge)} --gold {result.gold.set} --no-cache"
     following = {
         "pass": shlex.join(["judgecal", "judge", "answers.csv", "--lock", result.lock, "-o", "judged.csv"]),

@@ -96,7 +96,8 @@ def _headline(result: JudgeResult) -> Headline:
         lowest = min(known, key=lambda name: known[name].value or 0.0)
         own = "raw" if rates[lowest].calibrated.value is None else "calibrated"
         passes = f"{in_percent(known[lowest])} {_PASSES[rates[lowest].aggregate]}"
-        kind, what = f"{own} rate", f"{passes} by the judge's {own} verdicts."
+        judge = "the judge" if len(rates) == 1 else lowest
+        kind, what = f"{own} rate", f"{passes} by {judge}'s {own} verdicts."
         beside = "That is not the share that people would pass."
         if len(known) > 1:
             what = f"Look at {lowest} first, the lowest of {len(known)} judges."

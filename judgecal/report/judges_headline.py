@@ -263,8 +263,8 @@ def reach_in_words(
     if value.low is not None:
         share += f" [{points(value.low)}, {points(value.high)}]"
     kinds = f"good and bad {gold.noun}" if gold.scale == "binary" else "low, middle and high labels"
-    once = " once calibrated" * (mapped and gold.scale != "binary")
-    reached_by_judge = f"{who} reaches {share} agreement with {whom}{once}, {kinds} weighing the same."
+    calibrated = " calibrated" * (mapped and gold.scale != "binary")
+    reached_by_judge = f"{who} reaches {share}{calibrated} agreement with {whom}, {kinds} weighing the same."
     if gold.scale == "nominal":
         reached_by_judge = f"{who} agrees with {whom} on {share} of {gold.noun}."
     name, reaches, beaten = free

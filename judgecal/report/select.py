@@ -123,7 +123,8 @@ def _reached(result: SelectResult) -> Iterator[str]:
     if on is None:
         return
     value, mapped = _confirmed(result)
-    items = f"On test ({count(on.n_items)} items, {count(value.n_unscored)} unscored)"
+    unscored = f", {count(value.n_unscored)} unscored" * (value.n_unscored > 0)
+    items = f"On test ({count(on.n_items)} items{unscored})"
     if not _leads(result) or result.floor is None:
         yield f"{items} its {metric} is {of_metric(value, metric, result.gold.scale)}."
         return
