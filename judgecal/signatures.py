@@ -7,15 +7,14 @@ loaded by path, never imported as part of a package.
 from __future__ import annotations
 
 import ast
-import builtins
 import hashlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from judgecal.errors import InputError, described, unknown_name
@@ -152,10 +151,12 @@ def signature_on(scale: Scale, inputs: Sequence[str], instructions: str | None =
 
 @dataclass(frozen=True, slots=True)
 class SignatureOutline:
-    """What the text of a signature file tells without being run; `scale` is None where it has no verdict."""
+    """What the text of a signature file tells without being run; `verdict` is the type of the output that is
+    no text, as it is written there, and of a text prompt its scale; None where all outputs are texts.
+    """
 
     name: str
-    scale: Scale | None
+    verdict: str | None
     inputs: tuple[str, ...]
     outputs: tuple[str, ...] = ()
     instructions: str = ""
@@ -171,7 +172,7 @@ def outline_signature(name: str, *, workspace: Workspace) -> SignatureOutline:
     path = source_file(name, workspace)
     if name.endswith(".md"):
         prompt = read_prompt(path, ITEM_INPUTS)
-        return SignatureOutline(name, prompt.scale, prompt.inputs)
+        return SignatureOutline(name, str(prompt.scale), prompt.inputs)
     source = read_source(path)
     try:
         tree = ast.parse(source)
@@ -184,77 +185,21 @@ def outline_signature(name: str, *, workspace: Workspace) -> SignatureOutline:
     if len(ours) != 1:
         names = ", ".join(node.name for node in ours) or "none"
         raise InputError(f"{path}:1: a signature file holds exactly one dspy.Signature class, found {names}")
-    given = {
-        node.targets[0].id: node.value
-        for node in tree.body
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
-    }
-    inputs: list[str] = []
-    outputs: list[str] = []
-    scales: list[Scale] = []
+    inputs, outputs = list[str](), dict[str, str]()
     for node in ours[0].body:
-        if not (isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)):
-            continue
-        where = f"{path}:{node.lineno}: {node.target.id}"
-        kind = ast.unparse(node.value.func) if isinstance(node.value, ast.Call) else ""
-        if kind.endswith("InputField"):
-            inputs.append(node.target.id)
-        elif kind.endswith("OutputField"):
-            outputs.append(node.target.id)
-            if (field := _field_of(node, given, where)) is not None:
-                scales.append(scale_of_field(field, where)[0])
-    if len(scales) > 1:
-        raise InputError(f"{path}: one verdict field expected, found {len(scales)}; keep one")
-    scale, instructions = scales[0] if scales else None, ast.get_docstring(ours[0]) or ""
-    return SignatureOutline(name, scale, tuple(inputs), tuple(outputs), instructions)
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            kind = ast.unparse(node.value.func) if isinstance(node.value, ast.Call) else ""
+            if kind.endswith("InputField"):
+                inputs.append(node.target.id)
+            elif kind.endswith("OutputField"):
+                outputs[node.target.id] = ast.unparse(node.annotation)
+    verdict = next((kind for kind in outputs.values() if not kind.startswith(_TEXTS)), None)
+    instructions = ast.get_docstring(ours[0]) or ""
+    return SignatureOutline(name, verdict, tuple(inputs), tuple(outputs), instructions)
 
 
-def _field_of(node: ast.AnnAssign, given: Mapping[str, ast.expr], where: str) -> Any:
-    """An output as `scale_of_field` takes it; None where its type is no verdict's."""
-
-    def value(part: ast.expr) -> Any:
-        try:
-            return ast.literal_eval(given.get(part.id, part) if isinstance(part, ast.Name) else part)
-        except ValueError:
-            what = f"{ast.unparse(part)} is told by running it alone, as judgecal judges NAME does"
-            raise InputError(f"{where}: {what}") from None
-
-    annotation = node.annotation
-    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
-        annotation = ast.parse(annotation.value, mode="eval").body
-    if isinstance(annotation, ast.Name):
-        annotation = given.get(annotation.id, annotation)
-    rules = [node.value]
-    if isinstance(annotation, ast.Subscript) and ast.unparse(annotation.value).endswith("Annotated"):
-        annotation, *rest = (
-            annotation.slice.elts if isinstance(annotation.slice, ast.Tuple) else [annotation.slice]
-        )
-        rules += rest
-    name = ast.unparse(annotation.value if isinstance(annotation, ast.Subscript) else annotation).rpartition(
-        "."
-    )[2]
-    if name == "Literal" and isinstance(annotation, ast.Subscript):
-        inner = annotation.slice
-        words = tuple(value(part) for part in (inner.elts if isinstance(inner, ast.Tuple) else [inner]))
-        return SimpleNamespace(annotation=Literal[words], metadata=[])
-    if name not in _PLAIN:
-        if isinstance(annotation, ast.Name) and not hasattr(builtins, name):
-            value(annotation)  # a type of somebody else's
-        return None
-    keywords = [
-        keyword
-        for call in rules
-        if isinstance(call, ast.Call)
-        for keyword in call.keywords
-        if keyword.arg in ("ge", "le")
-    ]
-    return SimpleNamespace(
-        annotation=_PLAIN[name],
-        metadata=[SimpleNamespace(**{str(keyword.arg): value(keyword.value)}) for keyword in keywords],
-    )
-
-
-_PLAIN = {"bool": bool, "int": int, "float": float}
+_TEXTS = ("str", "list", "dict", "tuple")
+"""How the types of outputs begin that are no verdict."""
 
 
 def read_source(path: Path) -> str:

@@ -61,35 +61,24 @@ def test_every_signature_that_is_shipped_is_sound(judgecal: Run, workspace_dir: 
     workspace = find_workspace(workspace_dir)
     for name in list_signatures(workspace):
         ran = judgecal("judges", name)
-        answers = outline_signature(name, workspace=workspace).scale is None
+        answers = outline_signature(name, workspace=workspace).verdict is None
         assert (ran.code, ran.err.count("\n")) == ((2, 1) if answers else (0, 0)), (name, ran.err)
 
 
-ODD = {
-    "bounds": ("LOW = 0\n", "x: int = dspy.OutputField(ge=LOW, le=4)", "ordinal:0:4"),
-    "alias": ("Grade = Literal[0, 1, 2]\n", "x: Grade = dspy.OutputField()", "ordinal:0:2"),
-    "quoted": ("", 'x: \'Literal["yes", "no"]\' = dspy.OutputField()', "binary"),
-    "annotated": ("", "x: Annotated[int, Field(ge=1, le=5)] = dspy.OutputField()", "ordinal:1:5"),
-    "minus": ("", "x: float = dspy.OutputField(ge=-1, le=1)", "points:-1:1"),
-    "none": ("", "x: list[str] = dspy.OutputField()", None),
-}
-
-
-@pytest.mark.parametrize("name", ODD)
-def test_what_a_text_tells_is_what_running_it_tells(workspace_dir: Path, name: str) -> None:
-    before, field, scale = ODD[name]
-    head = "from typing import Annotated, Literal\nimport dspy\nfrom pydantic import Field\n"
-    body = f'    """Judge."""\n\n    answer: str = dspy.InputField()\n    {field}\n'
-    text = f"{head}{before}\n\nclass Odd(dspy.Signature):\n{body}"
-    (workspace_dir / "signatures" / "odd.py").write_text(text, encoding="utf-8")
+def test_the_text_of_a_signature_tells_its_inputs_and_the_type_of_its_verdict(workspace_dir: Path) -> None:
+    head = "from typing import Literal\nimport dspy\n\n\nclass Odd(dspy.Signature):\n"
+    body = (
+        '    """Judge."""\n\n    answer: str = dspy.InputField()\n    why: list[str] = dspy.OutputField()\n'
+    )
+    verdict = "    x: Literal['yes', 'no'] = dspy.OutputField()\n"
     workspace = find_workspace(workspace_dir)
-    for signature in list_signatures(workspace):
-        told, run = (
-            outline_signature(signature, workspace=workspace),
-            load_signature(signature, workspace=workspace),
-        )
-        assert (str(told.scale), told.inputs, told.unit) == (str(run.scale), run.inputs, run.unit)
-    assert str(outline_signature("odd", workspace=workspace).scale) == str(scale)
+    for text, kind in ((head + body, None), (head + body + verdict, "Literal['yes', 'no']")):
+        (workspace_dir / "signatures" / "odd.py").write_text(text, encoding="utf-8")
+        outline = outline_signature("odd", workspace=workspace)
+        assert (outline.verdict, outline.inputs) == (kind, ("answer",))
+    for name in list_signatures(workspace):
+        outline, loaded = (read(name, workspace=workspace) for read in (outline_signature, load_signature))
+        assert ((outline.verdict is None), outline.inputs) == (loaded.scale is None, loaded.inputs)
 
 
 def test_a_listing_and_a_report_run_nothing_and_a_dry_run_says_what_it_ran(
@@ -104,9 +93,8 @@ def test_a_listing_and_a_report_run_nothing_and_a_dry_run_says_what_it_ran(
                  ["report", "--all"], ["gold", "check"]):  # fmt: skip
         found = judgecal(*argv)
         assert found.code == 0 and not ran.exists(), (argv, found.err)
-    assert [one["scale"] for one in one_object(judgecal("judges", "--json"))["signatures"]].count(
-        "percentage"
-    ) >= 3
+    listed = one_object(judgecal("judges", "--json"))["signatures"]
+    assert [signature["verdict"] for signature in listed].count("int") >= 3
     found = judgecal("score", "--dry-run", "--limit", "5", "--name", "other")
     assert (
         ran.read_text() == "x"

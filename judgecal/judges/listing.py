@@ -41,10 +41,12 @@ _NEAR = 0.8  # how like two names are where one may be a slip of the pen for the
 
 @dataclass(frozen=True, slots=True)
 class ListedSignature:
-    """A signature of a workspace, or why it cannot be read; without a scale it answers and judges nothing."""
+    """A signature of a workspace, or why it cannot be read; `verdict` is its type as the file has it, of a
+    text prompt the scale, and None where it answers and judges nothing.
+    """
 
     name: str
-    scale: str | None = None
+    verdict: str | None = None
     inputs: tuple[str, ...] = ()
     unit: str | None = None
     problem: str | None = None
@@ -116,7 +118,7 @@ class ShownJudge(Result):
 def judges_here(workspace: Workspace) -> Listing:
     """List what can judge here; what cannot be read is listed with the reason, and no signature is run."""
     suites, local, listed = [], [], [_listed(name, workspace) for name in list_signatures(workspace)]
-    silent = [signature.name for signature in listed if signature.scale is None and not signature.problem]
+    silent = [signature.name for signature in listed if signature.verdict is None and not signature.problem]
     able = [signature for signature in listed if signature.name not in silent]
     signatures, prompts = (
         tuple(signature for signature in able if signature.name.endswith(".md") == as_text)
@@ -147,8 +149,7 @@ def _listed(name: str, workspace: Workspace) -> ListedSignature:
         outline = outline_signature(name, workspace=workspace)
     except InputError as error:
         return ListedSignature(name, problem=error.problems[0])
-    scale = None if outline.scale is None else str(outline.scale)
-    return ListedSignature(name, scale, outline.inputs, outline.unit)
+    return ListedSignature(name, outline.verdict, outline.inputs, outline.unit)
 
 
 # --- one of them

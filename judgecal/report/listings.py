@@ -147,7 +147,7 @@ def _signatures(rows: Sequence[ListedSignature]) -> Grid:
         rows,
         {
             "signature": lambda signature: signature.name,
-            "scale": lambda signature: signature.scale or DASH,
+            "verdict": lambda signature: signature.verdict or DASH,
             "unit": lambda signature: signature.unit or DASH,
             "inputs": lambda signature: ", ".join(signature.inputs) or DASH,
         },
