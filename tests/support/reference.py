@@ -68,10 +68,8 @@ def _name_page(name: str, value: Any) -> str:
         f"\n{_told(inspect.getdoc(value) or '')}\n",
     ]
     if inspect.isclass(value) and not issubclass(value, Exception):
-        members = [
-            (key, member) for key, member in vars(value).items() if not key.startswith("_") and _doc(member)
-        ]
-        parts += ["\n", *(f"- `{_short(key, member)}`: {_first(_doc(member))}\n" for key, member in members)]
+        members = [key for key, member in vars(value).items() if not key.startswith("_") and _doc(member)]
+        parts += ["\nIt has " + ", ".join(f"`{key}`" for key in members) + ".\n"] * bool(members)
     return "".join(parts).rstrip() + "\n"
 
 
@@ -115,17 +113,6 @@ def _doc(member: Any) -> str:
     return inspect.getdoc(inner) or "" if callable(inner) or isinstance(inner, property) else ""
 
 
-def _short(key: str, member: Any) -> str:
-    if isinstance(member, property):
-        return key
-    inner = member.__func__ if isinstance(member, classmethod | staticmethod) else member
-    return key + re.sub(r"^\((?:self|cls)(?:, )?", "(", _call(inner))
-
-
-def _first(doc: str) -> str:
-    return " ".join(doc.split("\n\n")[0].split())
-
-
 def _told(doc: str) -> str:
     """A docstring as Markdown: its sections become lists, its doctests blocks."""
     told: list[str] = []
@@ -159,7 +146,8 @@ def package_page() -> str:
     for path in sorted(paths, key=lambda one: one.relative_to(ROOT).as_posix().replace("__init__.py", "")):
         doc = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
         name = path.relative_to(ROOT).as_posix().removesuffix("__init__.py")
-        rows.append(f"| `{name}` | {_first(doc)} |\n".replace("|\n|", "|"))
+        line = " ".join(doc.split("\n\n")[0].split())
+        rows.append(f"| `{name}` | {line} |\n")
     return head + "".join(rows)
 
 
