@@ -22,7 +22,6 @@ from tests.support.schema import schema_page
 
 _REFERENCE = ROOT / "docs" / "reference"
 _MADE = "<!-- Written by `python -m tests.support.handbook`; a change goes into {where}. -->\n\n"
-_SECTION = re.compile(r"^(Args|Attributes|Raises|Returns|Yields):$")
 
 
 def command_pages() -> str:
@@ -55,7 +54,7 @@ def name_pages() -> str:
         "The names of `import judgecal`; each is loaded when it is first used. Commands and functions give "
         "the same results:\n`as_json()` is the command's JSON object, `frame()` a polars table, `numbers()` "
         "every estimate as a row, and in a notebook\na result displays itself. [From Python](../python.md) "
-        "puts them to use.\n"
+        "puts them to use,\nand `help(judgecal.NAME)` says what each argument is.\n"
     )
     names = [name for name in judgecal.__all__ if not name.startswith("__")]
     return head + "".join(_name_page(name, getattr(judgecal, name)) for name in names)
@@ -65,7 +64,7 @@ def _name_page(name: str, value: Any) -> str:
     parts = [
         f"\n## {name}\n",
         f"\n```py\n{_signed(name, value)}\n```\n",
-        f"\n{_told(inspect.getdoc(value) or '')}\n",
+        "\n" + (inspect.getdoc(value) or "").split("\n\n")[0] + "\n",
     ]
     if inspect.isclass(value) and not issubclass(value, Exception):
         members = [key for key, member in vars(value).items() if not key.startswith("_") and _doc(member)]
@@ -111,27 +110,6 @@ def _plain(text: str) -> str:
 def _doc(member: Any) -> str:
     inner = member.__func__ if isinstance(member, classmethod | staticmethod) else member
     return inspect.getdoc(inner) or "" if callable(inner) or isinstance(inner, property) else ""
-
-
-def _told(doc: str) -> str:
-    """A docstring as Markdown: its sections become lists, its doctests blocks."""
-    told: list[str] = []
-    inside = False
-    for line in doc.splitlines():
-        if _SECTION.match(line):
-            inside = True
-            told += [f"**{line[:-1]}**", ""]
-        elif inside and line.startswith("    ") and not line.startswith("     "):
-            name, colon, text = line.strip().partition(": ")
-            told.append(
-                f"- `{name}`: {text}" if colon and " " not in name.strip("`") else f"- {line.strip()}"
-            )
-        elif inside and line.startswith("     "):
-            told.append(f"  {line.strip()}")
-        else:
-            inside = inside and not line.strip()
-            told.append(line)
-    return re.sub(r"(?ms)^(>>> .*?)(?=\n\n|\Z)", r"```pycon\n\1\n```", "\n".join(told).strip())
 
 
 def package_page() -> str:
