@@ -14,8 +14,7 @@ import pytest
 
 from judgecal.artefacts import validated
 from judgecal.errors import InputError
-from judgecal.rag.evaluation.http import HttpSystem
-from judgecal.rag.evaluation.http_client import HttpConfig
+from judgecal.rag.evaluation.http import HttpConfig, HttpSystem
 from judgecal.rag.questions import Question
 from tests.support.command import Run, one_object
 from tests.support.evaluated import ask, errors

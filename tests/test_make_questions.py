@@ -18,7 +18,7 @@ from tests.support.server import USD_A_CALL, StubServer, priced
 
 TOWNS = ("Aldern", "Brack", "Corve", "Dunnow", "Elmsey", "Farrow", "Gosk", "Hathe")
 THINGS = ("bridges", "mills", "orchards")
-KINDS = ("factoid", "two_documents", "unanswerable", "distracting")
+KINDS = ("factoid", "two_documents", "unanswerable")
 
 
 def text_of(town: str) -> str:
@@ -52,7 +52,6 @@ def kind_of(body: dict[str, Any]) -> str:
         "factoid": "one question that the passage answers, as",
         "two_documents": "needs both passages",
         "unanswerable": "the passage does not answer",
-        "distracting": "also speaks of something",
         "answerable": "whether the contexts alone answer",
         "follows": "follows from the contexts",
     }
@@ -73,9 +72,6 @@ def made(body: dict[str, Any]) -> dict[str, str]:
     if kind == "factoid":
         return {"question": f"How many {one[3]} has {one[1]}?", "answer": one[2], "quote": one[0]}
     other = fact(fields["other_passage"])
-    if kind == "distracting":
-        asked = f"Since {other[1]} comes up so often: how many {one[3]} has {one[1]}?"
-        return {"question": asked, "answer": one[2], "quote": one[0]}
     asked = f"Which has more, {one[1]} in {one[3]} or {other[1]} in {other[3]}?"
     return {"question": asked, "answer": f"{one[2]} or {other[2]}", "quote": one[0], "other_quote": other[0]}
 
@@ -143,7 +139,7 @@ def test_exactly_n_of_every_kind_with_quotes_from_the_documents(
 ) -> None:
     found = make(kinds=",".join(KINDS), n=10)
     assert {kind: (one["n"], one["wanted"]) for kind, one in found["kinds"].items()} == {
-        "factoid": (3, 3), "two_documents": (3, 3), "unanswerable": (2, 2), "distracting": (2, 2),
+        "factoid": (4, 4), "two_documents": (3, 3), "unanswerable": (3, 3),
     }  # fmt: skip
     gold = load_gold("made", workspace=workspace)
     assert (len(gold.items), gold.card.made_by, gold.labels, len(gold.documents)) == (
@@ -159,10 +155,10 @@ def test_exactly_n_of_every_kind_with_quotes_from_the_documents(
         kind = item.tags[0]
         assert len(item.reference_documents) == {"two_documents": 2, "unanswerable": 0}.get(kind, 1)
         assert collection_of_gold(gold).questions[0].answerable
-    assert [one.answerable for one in collection_of_gold(gold).questions].count(False) == 2
-    # a draft takes 1 call; critics 3, 5 (with each quote alone), 2 and 4 (with the other passage)
+    assert [one.answerable for one in collection_of_gold(gold).questions].count(False) == 3
+    # a draft takes 1 call; critics 3, 5 (with each quote alone) and 2
     n_rejected = sum(found["rejected"].values())  # by a rule, before any critic
-    assert served.calls == 3 * 3 + 3 * 5 + 2 * 2 + 2 * 4 + n_rejected
+    assert served.calls == 4 * 3 + 3 * 5 + 3 * 2 + n_rejected
     assert found["usd"] == pytest.approx(served.calls * USD_A_CALL)
 
 
@@ -194,7 +190,6 @@ def test_a_quote_that_does_not_stand_in_the_document_is_never_kept(
         ("factoid", "follows", "the answer does not follow from the quoted words"),
         ("two_documents", "follows", "one document alone answers it"),
         ("unanswerable", "answerable", "a document of the collection answers it"),
-        ("distracting", "follows", "the other document answers it too"),
     ],
 )
 def test_each_critic_turns_drafts_down(
@@ -273,8 +268,8 @@ def test_a_document_cannot_forge_a_field(
 
 
 def test_wrong_use_is_one_message(judgecal: Run, workspace_dir: Path) -> None:
-    ran = judgecal("gold", "make", "--as", "made", "-n", "0", "--kinds", "riddle", "--per-document", "0")
-    assert ran.code == 2 and all(word in ran.err for word in ("-n must", "riddle", "--per-document must"))
+    ran = judgecal("gold", "make", "--as", "made", "-n", "0", "--kinds", "riddle")
+    assert ran.code == 2 and all(word in ran.err for word in ("-n must", "riddle"))
     ran = judgecal("gold", "make", "--as", "a/b")
     assert ran.code == 2 and "gold set name 'a/b'" in ran.err
     assert "nowhere" in judgecal("gold", "make", "--as", "made", "--documents", "nowhere").err

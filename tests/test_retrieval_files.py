@@ -10,7 +10,7 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.rag.questions import Collection, collection_of_files, read_qrels
-from judgecal.rag.retrieval.ranking import RankBin, read_run
+from judgecal.rag.retrieval.ranking import read_run
 from judgecal.rag.retrieval.result import RetrievalOptions, measure_retrieval
 from tests.support.corpora import DOCUMENTS, QUESTIONS, documents, questions
 
@@ -33,7 +33,6 @@ def test_a_reference_document_that_the_corpus_lacks_scores_nought_and_is_named(t
     assert result.reference_document_score.n == 3
     assert result.n_unfindable == 1
     assert any("3 questions name 1 reference documents that the corpus lacks (d3)" in n for n in result.notes)
-    assert result.histogram[-1] == RankBin("not found", 1)
 
 
 def test_a_question_with_another_reference_is_not_lost(tmp_path: Path) -> None:

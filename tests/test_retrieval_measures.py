@@ -121,7 +121,6 @@ def test_xquad_has_the_known_values(shared_data: Path) -> None:
     assert names == [*(f"{start:05d}_00110" for start in range(0, 1100, 110)), "01100_00090"]
     total = sum(row.n * row.score for row in result.windows)
     assert total / 1190 == pytest.approx(result.reference_document_score.value)
-    assert sum(one.n for one in result.histogram) == 1190
 
 
 def test_ties_go_by_the_corpus_and_are_told() -> None:

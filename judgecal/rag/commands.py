@@ -244,12 +244,11 @@ class MakeArguments:
         ),
     ] = "starter"
     n: Annotated[int, option("Questions, over all kinds in equal shares.", "-n", metavar="N")] = 20
-    kinds: Annotated[
-        str, option("factoid, two_documents, unanswerable, distracting; with commas between.")
-    ] = "factoid,two_documents,unanswerable,distracting"
+    kinds: Annotated[str, option("factoid, two_documents, unanswerable; with commas between.")] = (
+        "factoid,two_documents,unanswerable"
+    )
     model: Annotated[str, option("Who makes the questions.")] = "embedded"
     critic: Annotated[Name, option("Who judges the drafts; by default --model.", metavar="MODEL")] = None
-    per_document: Annotated[int, option("Questions of one document at most.", metavar="K")] = 3
     replace: Annotated[bool, option("Replace a set of this name.")] = False
 
 
@@ -288,7 +287,6 @@ def make(
         model=what.model,
         critic=what.critic or what.model,
         options=call.options(),
-        per_document=what.per_document,
         seed=call.seed,
         replace=what.replace,
         out=call.name,

@@ -63,7 +63,6 @@ class RagService:
             "answer": "answer.text",
             "contexts": "sources.*.passage",
             "context_ids": "sources.*.file",
-            "context_scores": "sources.*.score",
             **further,
         }
 

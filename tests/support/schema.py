@@ -11,13 +11,13 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from judgecal.artefacts import toml_text
-from judgecal.rag.evaluation import config, http_client
+from judgecal.rag.evaluation import config, http
 
 _HOLDS = {str: "text", int: "whole number", float: "number", bool: "true or false", Any: "any JSON"}
 _READ_BY = {
-    http_client._is_path: "path",
-    http_client._is_address: "address",
-    http_client._headers_hold_no_secret: "table of texts",
+    http._is_path: "path",
+    http._is_address: "address",
+    http._headers_hold_no_secret: "table of texts",
 }
 _BOUNDS = {"ge": "from", "gt": "above", "le": "up to"}
 

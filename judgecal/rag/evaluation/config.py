@@ -20,8 +20,7 @@ from judgecal.errors import InputError, refuse, unknown_name
 from judgecal.goldset import GoldDocument, load_gold
 from judgecal.rag.evaluation.contexts import KINDS as CONTEXT_KINDS
 from judgecal.rag.evaluation.function import FunctionConfig, FunctionSystem
-from judgecal.rag.evaluation.http import HttpSystem
-from judgecal.rag.evaluation.http_client import HttpConfig
+from judgecal.rag.evaluation.http import HttpConfig, HttpSystem
 from judgecal.rag.evaluation.local import LocalConfig, LocalSystem
 from judgecal.rag.evaluation.recorded import RecordedConfig, RecordedSystem, recorded_columns
 from judgecal.rag.evaluation.system import Setting, System

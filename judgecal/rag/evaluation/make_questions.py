@@ -48,7 +48,6 @@ from judgecal.rag.evaluation.question_drafts import (
     Maker,
     Pool,
     QuestionRequest,
-    Seen,
     checks,
     criticise,
     expected_draft,
@@ -102,7 +101,6 @@ class MadeQuestions(Result):
     rejected: Mapping[str, int]  # why drafts are no questions of the set -> how many
     n_documents: int
     n_documents_used: int
-    per_document: int
     splits: Mapping[str, SplitCounts]
     made_by: tuple[str, ...]
     critics: tuple[str, ...]
@@ -125,7 +123,6 @@ class MakeRun:
     model: str  # makes the questions
     critic: str  # judges them
     options: RunOptions
-    per_document: int
     seed: int
     replace: bool  # a set of that name gives way
     out: str | None
@@ -159,7 +156,6 @@ class MakeRun:
             "documents": {"from": self.collection.documents_from, "sha256": self.collection.documents_sha},
             "kinds": list(self.kinds),
             "n": self.n,
-            "per_document": self.per_document,
             "makers": [maker.config() for maker in self.makers.values()],
             "critics": [judge_config(judge) for judge in self.critics.values()],
             "seed": self.seed,
@@ -194,8 +190,6 @@ class MakeRun:
         problems += name_problems(self.name, workspace=self.workspace, replace=True)
         problems += ["--kinds names no kind"] if not self.kinds else []
         problems += [f"-n must be at least 1, found {self.n}"] if self.n < 1 else []
-        if self.per_document < 1:
-            problems.append(f"--per-document must be at least 1, found {self.per_document}")
         if not any(document.text.strip() for document in self.collection.documents or ()):
             problems.append(f"{self.collection.documents_from}: its documents hold no text")
         refuse(problems)
@@ -210,39 +204,30 @@ class MakeRun:
     def preview(self) -> CostEstimate:
         """What a run would call where every draft is kept; at most, where as many are made as may be.
 
-        A draft that is not there yet is taken to quote its whole passage.
+        A draft is taken to quote its whole passage.
         """
-        likely: list[CostEstimate] = []
-        most: list[CostEstimate] = []
         replies, judged = stored_rows(self.replies), stored_rows(self.experiment.journal)
-        stored = {row.item_id: row for row in reversed([*replies.latest.values()])}
-        for kind, pool in self.pools.items():
-            every = self.corpus.requests(kind, seed=self.seed)
-            requests = list(islice(every, DRAFTS_PER_QUESTION * pool.wanted))
-            drafts = [
-                read_draft(request, stored[request.name], self.corpus)
-                if request.name in stored
-                else expected_draft(request, self.corpus)
-                for request in requests
-            ]
-            for estimates, n in ((likely, pool.wanted), (most, len(requests))):
-                to_draft, left = (
-                    [each.item() for each in requests[:n]],
-                    [each for each in drafts[:n] if not each.rejected],
-                )
-                plans = [plan_calls([self.makers[kind]], to_draft, replies, self.options)]
+
+        def planned(n_drafts: int) -> CostEstimate:
+            plans = []
+            for kind, pool in self.pools.items():
+                requests = list(islice(self.corpus.requests(kind, seed=self.seed), n_drafts * pool.wanted))
+                items = [request.item() for request in requests]
+                plans.append(plan_calls([self.makers[kind]], items, replies, self.options))
+                drafts = [expected_draft(request, self.corpus) for request in requests]
                 for critic, judge in self.critics.items():
-                    items = [item for draft in left for item, _, _ in checks(critic, draft)]
+                    items = [item for draft in drafts for item, _, _ in checks(critic, draft)]
                     plans.append(plan_calls([judge], items, judged, self.options))
-                estimates.append(together(plans))
-        return replace(together(likely), usd_at_most=together(most).usd_at_most)
+            return together(plans)
+
+        return replace(planned(1), usd_at_most=planned(DRAFTS_PER_QUESTION).usd_at_most)
 
     def run(self) -> MadeQuestions:
         """Make the calls that are due, write the set, and give the result."""
         self.check()
         open_experiment(self.experiment)
-        budget, seen = Budget(self.options.budget_usd), Seen()
-        while requests := self._next_round():
+        budget, seen = Budget(self.options.budget_usd), set[tuple[str, ...]]()
+        while requests := [request for pool in self.pools.values() for request in pool.take()]:
             drafts = self._drafted(requests, seen, budget)
             with self._asking(self.experiment.journal, budget) as ask:
                 drafts = criticise(drafts, self.critics, ask)
@@ -274,12 +259,6 @@ class MakeRun:
         self.experiment.write_summary(result)
         return result
 
-    def _next_round(self) -> list[QuestionRequest]:
-        """The requests of as many questions as are still wanted, no document above its number."""
-        taken = Counter(name for draft in self.accepted.values() for name in draft.request.documents)
-        pools = self.pools.values()
-        return [request for pool in pools for request in pool.take(taken, self.per_document)]
-
     @contextmanager
     def _asking(self, path: Path, budget: Budget) -> Iterator[Ask]:
         """What asks somebody about items, and keeps the replies in a journal."""
@@ -289,7 +268,9 @@ class MakeRun:
                 [who], items, journal=journal, options=options, budget=budget, label=label
             )
 
-    def _drafted(self, requests: Sequence[QuestionRequest], seen: Seen, budget: Budget) -> list[Draft]:
+    def _drafted(
+        self, requests: Sequence[QuestionRequest], seen: set[tuple[str, ...]], budget: Budget
+    ) -> list[Draft]:
         """The drafts of a round, those turned down that a rule does not let pass."""
         rows: dict[str, Judgement] = {}
         with self._asking(self.replies, budget) as ask:
@@ -300,8 +281,10 @@ class MakeRun:
         for request in requests:
             row = rows[request.name]
             draft = Draft(request).reject(lost(row)) if lost(row) else read_draft(request, row, self.corpus)
-            if draft.rejected is None and not seen.new(draft):
-                draft = draft.reject("the question, or nearly the same, is there already")
+            if draft.rejected is None and seen & draft.same:
+                draft = draft.reject("the question is there already")
+            elif draft.rejected is None:
+                seen |= draft.same
             drafts.append(draft)
         return drafts
 
@@ -355,7 +338,6 @@ def _result(run: MakeRun, gold: GoldSet | None, n_unscored: int) -> MadeQuestion
         f"documents:{run.collection.documents_from}@{run.collection.documents_sha[:12]}",
         f"n:{run.n}",
         f"kinds:{','.join(run.kinds)}",
-        f"per_document:{run.per_document}",
         f"makers:{','.join(made_by)}",
         f"critics:{','.join(critics)}",
         f"seed:{run.seed}",
@@ -374,7 +356,6 @@ def _result(run: MakeRun, gold: GoldSet | None, n_unscored: int) -> MadeQuestion
         rejected=dict(rejected.most_common()),
         n_documents=len(run.corpus.documents),
         n_documents_used=len({name for draft in accepted.values() for name in draft.request.documents}),
-        per_document=run.per_document,
         splits={} if gold is None else split_counts(gold),
         made_by=made_by,
         critics=critics,

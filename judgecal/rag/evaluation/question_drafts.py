@@ -10,23 +10,22 @@ import dataclasses
 import json
 import random
 import re
-from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-
-from rapidfuzz import fuzz, process, utils
+from itertools import islice
 
 from judgecal.engine import ParsedReply
 from judgecal.goldset import GoldDocument
+from judgecal.goldset.wording import plain_text
 from judgecal.judges import Judge, Respondent
 from judgecal.rag.evaluation.answerer import Writer
 from judgecal.rag.retrieval.chunking import Chunk, ChunkOptions, chunks_of
-from judgecal.rag.retrieval.indexes import Bm25Index, tokenizer_named
+from judgecal.rag.retrieval.indexes import Bm25Index
 from judgecal.records import RETRIED_ON_RESUME, Context, Failure, Item, Judgement, canonical_json
 
-FACTOID, TWO_DOCUMENTS, UNANSWERABLE, DISTRACTING = "factoid", "two_documents", "unanswerable", "distracting"
-KINDS = (FACTOID, TWO_DOCUMENTS, UNANSWERABLE, DISTRACTING)
+FACTOID, TWO_DOCUMENTS, UNANSWERABLE = "factoid", "two_documents", "unanswerable"
+KINDS = (FACTOID, TWO_DOCUMENTS, UNANSWERABLE)
 """The kinds of questions; each is the signature of that name in `gold_make/`."""
 ANSWERABLE, FOLLOWS = "answerable", "follows"
 CRITICS = (ANSWERABLE, FOLLOWS)
@@ -41,11 +40,7 @@ _NEAREST = 5  # passages in which the answer to an unanswerable question is look
 _PASSAGES = ChunkOptions(min=400, max=900)
 _LEAST_WORDS = 12  # of a passage: below it stands a heading, or a line of a table
 _NEAR = 20  # passages among which one of another document is looked for
-_OTHERS = 5  # of them, from which the document is taken that was taken least: else one serves in every pair
-_SAME = 90.0  # of rapidfuzz's token_sort_ratio, 0..100
-_LONG = 4  # letters of a word that can be the other document's own
 _LONGEST_ANSWER = 400  # characters of an answer, for the bound of a preview
-_TELLING = re.compile(r"\d+|\b[A-Z]\w+")  # what tells apart two questions that are alike otherwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +55,7 @@ class QuestionRequest:
     @property
     def documents(self) -> tuple[str, ...]:
         """The ids of the documents that its answer rests on; of an unanswerable one the one it speaks of."""
-        two = self.kind == TWO_DOCUMENTS and self.other is not None
-        return (self.passage.document_id, *([self.other.document_id] if two and self.other else []))
+        return tuple(passage.document_id for passage in (self.passage, self.other) if passage is not None)
 
     def item(self) -> Item:
         """As the signature of its kind is shown it."""
@@ -93,6 +87,11 @@ class Draft:
     rejected: str | None = None  # why it is no question of the set
     contexts: tuple[Context, ...] = ()
 
+    @property
+    def same(self) -> set[tuple[str, ...]]:
+        """What makes another draft the same: the same words, or the same answer from the same quote."""
+        return {(plain_text(self.question),), *([(self.answer, *self.quotes)] if self.quotes else [])}
+
     def reject(self, why: str) -> Draft:
         """The same, turned down."""
         return dataclasses.replace(self, rejected=why)
@@ -117,8 +116,8 @@ class Corpus:
     def requests(self, kind: str, *, seed: int) -> Iterator[QuestionRequest]:
         """Every passage once, from document to document in an order drawn by the seed.
 
-        Where a kind needs a pair, the other passage is one that shares much with the first, of another
-        document: of the nearest the one used least. A passage near to which there is none is passed over.
+        Of two documents, the other passage is the one of another document that shares most with the first; a
+        passage near to which there is none is passed over.
         """
         draw = random.Random(f"{seed}:{kind}")
         by_document: dict[str, list[Chunk]] = {}
@@ -128,61 +127,42 @@ class Corpus:
         draw.shuffle(piles)
         for pile in piles:
             draw.shuffle(pile)
-        number, used = 0, Counter[str]()
+        number = 0
         for turn in range(max(map(len, piles), default=0)):
             for passage in (pile[turn] for pile in piles if turn < len(pile)):
                 other = None
-                if kind in (TWO_DOCUMENTS, DISTRACTING):
+                if kind == TWO_DOCUMENTS:
                     near = self.nearest(passage.text, _NEAR)
-                    others = [chunk for chunk in near if chunk.document_id != passage.document_id][:_OTHERS]
-                    if not others:
+                    others = (chunk for chunk in near if chunk.document_id != passage.document_id)
+                    if (other := next(others, None)) is None:
                         continue
-                    other = min(others, key=lambda chunk: used[chunk.document_id])
-                    used[other.document_id] += 1
                 number += 1
                 yield QuestionRequest(f"{kind}-{number:04d}", kind, passage, other)
 
 
 @dataclass
 class Pool:
-    """The requests of one kind that are left, and how many may still be made."""
+    """The requests of one kind, of which at most `DRAFTS_PER_QUESTION` are made for each question."""
 
     wanted: int
-    more: Iterator[QuestionRequest]  # not asked for yet; made when they are taken
-    left: deque[QuestionRequest] = field(default_factory=deque)  # passed over, as their documents had enough
+    requests: Iterator[QuestionRequest]  # made when they are taken
     kept: int = 0
     made: int = 0
 
-    @property
-    def may(self) -> int:
-        """How many requests may still be made."""
-        return DRAFTS_PER_QUESTION * self.wanted - self.made
-
-    def take(self, taken: Counter[str], per_document: int) -> Iterator[QuestionRequest]:
-        """The requests of the next round; those of documents that have enough stay, if a draft falls out."""
-        stay: list[QuestionRequest] = []
-        need = min(self.wanted - self.kept, self.may)
-        while need > 0:
-            request = self.left.popleft() if self.left else next(self.more, None)
-            if request is None:
-                break
-            if any(taken[name] >= per_document for name in request.documents):
-                stay.append(request)
-                continue
-            taken.update(request.documents)
-            need, self.made = need - 1, self.made + 1
-            yield request
-        self.left.extendleft(reversed(stay))
+    def take(self) -> list[QuestionRequest]:
+        """The requests of the next round."""
+        left = DRAFTS_PER_QUESTION * self.wanted - self.made
+        requests = list(islice(self.requests, max(0, min(self.wanted - self.kept, left))))
+        self.made += len(requests)
+        return requests
 
     def short(self) -> str | None:
         """Why there are fewer than were wanted; None where there are not."""
         if self.kept >= self.wanted:
             return None
-        if not self.may:
-            return f"{self.made} drafts for {self.wanted} questions, and we pay for no more"
-        if self.left:
-            return "every document with a passage left has as many questions as --per-document allows"
-        return f"no passage is left: {self.made} drafts were made"
+        if self.made < DRAFTS_PER_QUESTION * self.wanted:
+            return f"no passage is left: {self.made} drafts were made"
+        return f"{self.made} drafts for {self.wanted} questions, and we pay for no more"
 
 
 def read_draft(request: QuestionRequest, row: Judgement, corpus: Corpus) -> Draft:
@@ -212,12 +192,6 @@ def read_draft(request: QuestionRequest, row: Judgement, corpus: Corpus) -> Draf
         return draft.reject("there is no answer")
     if not all(quotes):
         return draft.reject("a quote is not in its document")
-    if request.kind == DISTRACTING and request.other is not None:
-        # a longer word of the question stands in the other passage and not in its own document
-        words_of, own = tokenizer_named("words"), corpus.documents[request.passage.document_id].text
-        others = set(words_of(request.other.text)) - set(words_of(own))
-        if not any(len(word) >= _LONG and word in others for word in words_of(draft.question)):
-            return draft.reject("it names nothing of the other document")
     return draft
 
 
@@ -228,31 +202,6 @@ def expected_draft(request: QuestionRequest, corpus: Corpus) -> Draft:
         passages = corpus.nearest(request.passage.text)
     contexts = tuple(Context(passage.text, passage.document_id) for passage in passages)
     return Draft(request, request.passage.text[:200], "x" * _LONGEST_ANSWER, contexts=contexts)
-
-
-class Seen:
-    """The questions that stand already; of two that are the same, or nearly so, the first one stays.
-
-    The same: the same words, or the same answer from the same quote. Nearly: the same answer, numbers and
-    names (words with a capital behind the first one), and words that are alike whatever their order
-    (rapidfuzz's token_sort_ratio of at least 90).
-    """
-
-    def __init__(self) -> None:
-        self._alike: dict[tuple[str, ...], list[str]] = {}
-        self._stand: set[tuple[str, ...]] = set()
-
-    def new(self, draft: Draft) -> bool:
-        """Whether nothing like it stands yet; it stands from now on."""
-        question, answer = utils.default_process(draft.question), utils.default_process(draft.answer)
-        same = {(question,), *([(answer, *draft.quotes)] if draft.quotes else [])}
-        alike = self._alike.setdefault((answer, *sorted(_TELLING.findall(draft.question, 1))), [])
-        near = process.extractOne(question, alike, scorer=fuzz.token_sort_ratio, score_cutoff=_SAME)
-        if near is not None or same & self._stand:
-            return False
-        alike.append(question)
-        self._stand |= same
-        return True
 
 
 def item_of(draft: Draft, name: str) -> Item:
@@ -313,11 +262,7 @@ def checks(critic: str, draft: Draft) -> list[tuple[Item, bool, str]]:
     if request.kind == UNANSWERABLE:
         return []
     follows = [(whole, True, "the answer does not follow from the quoted words")]
-    single: Sequence[Context] = draft.contexts if request.kind == TWO_DOCUMENTS else ()
-    why = "one document alone answers it"
-    if request.kind == DISTRACTING and request.other is not None:
-        single, why = [Context(request.other.text.strip())], "the other document answers it too"
-    for place, context in enumerate(single, 1):
+    for place, context in enumerate(draft.contexts if request.kind == TWO_DOCUMENTS else (), 1):
         alone = dataclasses.replace(whole, item_id=f"{name}/{place}", contexts=(context,))
-        follows.append((alone, False, why))
+        follows.append((alone, False, "one document alone answers it"))
     return follows

@@ -1,4 +1,4 @@
-"""The document of `retrieval`: what an answerer can reach, ranks, windows, worst questions."""
+"""The document of `retrieval`: what an answerer can reach, windows, worst questions."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def retrieval_report(workspace: Workspace, experiment: Experiment, _margin: floa
 
 
 def retrieval_document(result: RetrievalResult) -> Document:
-    """What a retriever comes to: measures, ranks, windows."""
+    """What a retriever comes to: measures, windows."""
     n, n_without, n_sealed = result.n_questions, result.n_without_reference, result.n_test_questions
     documents = f"{count(result.n_documents)} documents" if result.n_documents else "documents not given"
     notes = sentences(
@@ -65,8 +65,7 @@ def retrieval_document(result: RetrievalResult) -> Document:
         "and we show none of them.",
     )
     about = f"{count(n)} questions, {documents}, k = {result.k}."
-    title, parts = f"{result.experiment}: a retriever tested", (_measures, _ranks, _windows)
-    sections = [part(result) for part in parts]
+    title, sections = f"{result.experiment}: a retriever tested", (_measures(result), _windows(result))
     return stored_document(result, title, about, _headline(result), *sections, notes=notes, short=True)
 
 
@@ -112,29 +111,6 @@ def _headline(result: RetrievalResult) -> Headline:
     return Headline("measured", what, because, unknown, again, chip)
 
 
-def _ranks(result: RetrievalResult) -> Section:
-    total = sum(bin_.n for bin_ in result.histogram)
-    text = f"Where the best reference document of {total:,} questions stands."
-    if result.n_tied:
-        text += (
-            f" For {result.n_tied:,} of them other documents have the same score "
-            f"({result.n_tied_in_first_k:,} within the first {result.k}): their order is arbitrary."
-        )
-    caption = (
-        "Do you need a better order or a better index? A reranker or a larger k can win what ranks just "
-        "behind the first k, but not what is far down or missing."
-    )
-    columns = table(
-        result.histogram,
-        {
-            "rank": lambda row: row.ranks,
-            "questions": lambda row: count(row.n),
-            "share": lambda row: percent(row.n / total, 1),
-        },
-    )
-    return section("ranks", "Rank of the reference document", caption, text, columns)
-
-
 def _windows(result: RetrievalResult) -> Section:
     rows, text = [row for row in result.windows if row.score is not None], ""
     if len(rows) > _WINDOWS_SHOWN:
@@ -156,6 +132,11 @@ def _measures(result: RetrievalResult) -> Section:
         f"Intervals: {score.level:.4g}, by document ({score.n_groups:,} of them; a question with several "
         "counts to the first)." + (f" No interval: {score.reason}." if score.reason else "")
     )
+    if result.n_tied:
+        text += (
+            f" For {result.n_tied:,} questions other documents have the same score as the reference "
+            f"({result.n_tied_in_first_k:,} within the first {k}): their order is arbitrary."
+        )
     columns = table(
         result.recall,
         {
@@ -170,5 +151,8 @@ def _measures(result: RetrievalResult) -> Section:
     )
     rungs = [share_row(f"first {depth}", recall) for depth, recall in result.recall.items()]
     picture = interval_picture(rungs, Axis("recall, %"), numbers=columns, short=True)
-    caption = "How large should k be, and how does another retriever do on the same questions?"
+    caption = (
+        "Do you need a larger k, a better order or a better index? A reranker or a larger k wins what ranks "
+        "behind the first k, but not what is far down or missing."
+    )
     return section("measures", "Measures", caption, picture, text)

@@ -24,7 +24,6 @@ from judgecal.workspace import shown
 Marks = npt.NDArray[np.bool_]
 
 CUTS = (1, 3, 5, 10, 20, 50, 100)
-_BINS = (10, 20, 50, 100)  # the last ranks of the histogram's wider bins
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,30 +253,3 @@ def cuts(k: int, n_documents: int | None) -> list[int]:
     """The depths that are reported: the usual ones that the corpus has documents for, and the chosen one."""
     deepest = n_documents if n_documents is not None else max(CUTS)
     return sorted({k, *(cut for cut in CUTS if cut <= deepest)})
-
-
-@dataclass(frozen=True, slots=True)
-class RankBin:
-    """How many questions have their best reference document at these ranks, such as "3" or "6-10"."""
-
-    ranks: str
-    n: int
-
-
-def histogram(ranks: Sequence[int] | Ints, k: int) -> tuple[RankBin, ...]:
-    """Bins of the best reference documents' ranks: one by one up to k, then wider.
-
-    The last bin is "not found" (rank 0); empty bins behind the last rank are left out.
-    """
-    every = np.asarray(ranks, dtype=np.int64)
-    deepest, singles = int(every.max(initial=0)), min(k, max(_BINS))
-    bins = [(rank, rank) for rank in range(1, singles + 1)]
-    for last in (*(cut for cut in _BINS if cut > singles), deepest):
-        first = bins[-1][1] + 1
-        if first <= deepest:
-            bins.append((first, last))
-    counts = {
-        str(first) if first == last else f"{first}-{last}": ((every >= first) & (every <= last)).sum()
-        for first, last in bins
-    } | {"not found": (every == 0).sum()}
-    return tuple(RankBin(name, int(n)) for name, n in counts.items())

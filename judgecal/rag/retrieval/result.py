@@ -12,7 +12,7 @@ from judgecal._version import __version__
 from judgecal.errors import InputError, listed, refuse, working
 from judgecal.rag.questions import Collection
 from judgecal.rag.retrieval.indexes import EPSILON, K1, B, Bm25, Floats, tokenizer_named
-from judgecal.rag.retrieval.ranking import CUTS, RankBin, Ranking, Run, by_bm25, by_run, cuts, histogram
+from judgecal.rag.retrieval.ranking import CUTS, Ranking, Run, by_bm25, by_run, cuts
 from judgecal.records import Estimate, Result
 from judgecal.stats.intervals import mean_estimate
 
@@ -97,7 +97,6 @@ class RetrievalResult(Result):
     ndcg: Mapping[str, Estimate]
     judged: Mapping[str, Estimate] | None  # the share of the first that qrels judge; None without qrels
     one_reference: bool  # no question names several reference documents
-    histogram: tuple[RankBin, ...]
     n_tied: int  # questions whose best reference document shares its score with others
     n_tied_in_first_k: int
     windows: tuple[Window, ...]
@@ -175,7 +174,6 @@ def measure_retrieval(
         ndcg=by_depth(ranking.ndcg),
         judged=by_depth(ranking.judged) if collection.graded else None,
         one_reference=bool(ranking.n_references.max() == 1),
-        histogram=histogram(rank[scored], k),
         n_tied=int(tied.sum()),
         n_tied_in_first_k=int((tied & (rank <= k)).sum()),
         windows=windows(ranking.reference_score(k), options.window),
