@@ -50,12 +50,12 @@ OPTIMIZER_NAMES = {
 # fmt: off
 TABLE = {
     "Set up": (
-        Command("init", "cli.workspace:init", "Write the starter workspace into a new folder.",
+        Command("init", "cli.report:init", "Write the starter workspace into a new folder.",
                 "my-workspace"),
-        Command("models", "cli.workspace:models",
+        Command("models", "cli.report:models",
                 "List the models (price, key), and where replies are stored.",
                 documents={"ModelsHere": "report.listings:models_document"}),
-        Command("judges", "cli.workspace:judges",
+        Command("judges", "cli.report:judges",
                 "List signatures, rules and suites, or check one of them.",
                 "correctness_v3",
                 documents={"Listing": "report.listings:judges_here_document",
@@ -165,3 +165,23 @@ def document_of(result: object) -> Any:
     makers = (command.documents[kind] for command in COMMANDS.values() if kind in command.documents)
     maker = next(makers, None)
     return None if maker is None else load(maker)(result)
+
+
+GIVES = {
+    "answered items": "rag.evaluation.judging:answered_items",
+    "guess export": "exchange.exports:guess",
+    "import export": "exchange.export_import:import_export",
+    "export labels": "exchange.export_import:LabelOptions",
+    "holds rules": "exchange.rag_ifeval:holds_rules",
+    "import rules": "exchange.rag_ifeval:import_rules",
+    "mosaic rows": "exchange.mosaic_rows:MosaicReader",
+    "files": "bulk.files:FilesRun",
+    "ray": "bulk.ray_engine:judge_on_ray",
+    "needs ray": "bulk.ray_engine:require_ray",
+}
+"""What the wings give the core, which imports none of them: name -> `module:attribute` below `judgecal`."""
+
+
+def wing(name: str) -> Any:
+    """What a wing gives under a name of the table; its module is loaded now."""
+    return load(GIVES[name])

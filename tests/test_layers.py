@@ -16,7 +16,7 @@ PACKAGE = ROOT / "judgecal"
 
 # Low to high, as the design lists them; a module imports from its own line and from those above it.
 CORE = (
-    "_version", "wings", "commands", "errors", "scale", "records", "artefacts", "workspace", "models",
+    "_version", "commands", "errors", "scale", "records", "artefacts", "workspace", "models",
     "prompts", "signatures", "engine",
     "tables", "goldset", "stats", "judges", "experiment", "probes", "optimize", "selection", "production", "report",
     "cli",
@@ -24,7 +24,7 @@ CORE = (
 # Each imports the core and no other wing; the core knows them by two tables of strings: what a wing gives, and
 # the commands with their results and documents.
 WINGS = ("rag", "exchange", "bulk", "desk")
-NAMED_BY_STRINGS = ("wings", "commands")
+NAMED_BY_STRINGS = ("commands",)
 # `python -m judgecal` is the command line by another door, and pytest's fixture the gate of it.
 ENTRY = {"__main__": "cli"}
 # Who may know DSPy: whole layers, and single modules of others.

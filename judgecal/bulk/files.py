@@ -34,8 +34,8 @@ from judgecal.production.judge_counts import RowCounts
 from judgecal.production.results import JudgeResult
 from judgecal.production.suite import SuiteColumn
 from judgecal.tables import Columns, NoRowsError
-from judgecal.tables.addresses import addresses_of, file_key, reaching
 from judgecal.tables.columns import beside
+from judgecal.tables.formats import addresses_of, file_key, reaching
 from judgecal.workspace import Workspace, write_text
 
 

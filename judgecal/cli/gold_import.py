@@ -23,8 +23,8 @@ from judgecal.cli.options import (
     workspace_of,
 )
 from judgecal.cli.output import print_result
+from judgecal.commands import wing
 from judgecal.errors import InputError
-from judgecal.wings import wing
 
 if TYPE_CHECKING:
     from judgecal.goldset import Imported

@@ -12,8 +12,8 @@ import typer
 from judgecal.cli import options as shared
 from judgecal.cli.options import argument, column, option, output
 from judgecal.cli.output import print_result
+from judgecal.commands import wing
 from judgecal.errors import InputError, listed, notice
-from judgecal.wings import wing
 
 if TYPE_CHECKING:
     from judgecal.experiment import Reader, RunOptions

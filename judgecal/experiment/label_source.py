@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from judgecal.commands import wing
 from judgecal.errors import InputError, refuse, unknown_name
 from judgecal.experiment.folder import read_config
 from judgecal.experiment.rows import LEAST_DRAWN, ROWS, kept_rows
@@ -17,7 +18,6 @@ from judgecal.goldset.draw import draw
 from judgecal.goldset.load import read_items
 from judgecal.goldset.write import name_problems
 from judgecal.records import Item
-from judgecal.wings import wing
 from judgecal.workspace import Workspace
 
 
