@@ -161,8 +161,6 @@ def test_a_controlled_context_that_cannot_be_made(
     gold = shelf(empty, *documents)
     served = handed(gold, question)
     assert (served.problem, served.contexts) == (problem, ())
-    # Where no reference document is needed, the question is asked.
-    assert handed(gold, question, without_reference=True).problem is None
     assert handed(gold, question, "topk").problem is None
 
 
@@ -176,7 +174,6 @@ def test_a_question_without_an_answer_needs_no_reference_document(empty: GoldSet
     [
         ({"kind": "controlled", "position": "5"}, "a number from 1 to 4"),
         ({"kind": "controlled", "position": "top"}, "found 'top'"),
-        ({"kind": "topk", "without_reference": True}, "without_reference is for controlled contexts"),
         ({"kind": "topk", "shuffle": 1}, "shuffle is for own contexts"),
     ],
 )

@@ -6,9 +6,8 @@ import math
 
 import pytest
 
-from judgecal.errors import InputError
 from judgecal.rag.evaluation.comparisons import best_of, compare_systems, factor_curves, values_of
-from judgecal.rag.evaluation.summary import Measured, documents_of, is_complex, rows_of, summarise
+from judgecal.rag.evaluation.summary import Measured, is_complex, summarise
 from judgecal.rag.evaluation.system import Setting
 from tests.support.evaluated import measured_row, of_totals
 
@@ -72,27 +71,6 @@ def test_times_and_cost() -> None:
     assert found.ttft_s.mean is None and found.ttft_s.n == 0
     # a cost that is not known is not averaged away
     assert summarise([measured_row("s", 0), measured_row("s", 1, cost_usd=None)])[0].usd_per_1k is None
-
-
-def test_a_question_that_a_system_was_not_asked_is_unscored() -> None:
-    rows = of_totals("a", [1.0] * 12) + of_totals("b", [1.0] * 9)
-    first, second = summarise(rows)
-    assert (first.n_unscored, second.n_unscored, second.n_expected) == (0, 3, 12)
-    assert second.total.value == pytest.approx(0.75)
-    rows = [measured_row("a", place, document="de"[place % 2]) for place in range(4)]
-    rows += [measured_row("b", place, document="d") for place in (0, 2)]
-    found = {
-        (one.system, one.document): (one.n, one.n_expected, one.n_unscored)
-        for one in summarise(rows, documents_of(rows))
-    }
-    assert found["b", "d"] == (2, 2, 0) and found["b", "e"] == (0, 2, 2)
-
-
-def test_what_cannot_be_read_is_said_at_once() -> None:
-    with pytest.raises(InputError, match="no answer was measured"):
-        rows_of([])
-    with pytest.raises(InputError, match="s: question q0 has more than one answer"):
-        rows_of([measured_row("s", 0), measured_row("s", 0)])
 
 
 # --- systems held against each other

@@ -58,9 +58,8 @@ def test_a_score_by_hand() -> None:
 
 
 def test_the_rank_counts_higher_scores_and_equal_ones_before_it() -> None:
-    ranks, ties = standing(SCORES, np.array([2, 3, 0]))
+    ranks = standing(SCORES, np.array([2, 3, 0]))
     assert ranks.tolist() == [3, 4, 4]  # the 5, then the 2 in front of it; the three zeros before it
-    assert ties.tolist() == [2, 3, 0]
 
 
 def test_the_best_come_in_order_and_ties_in_the_order_of_the_corpus() -> None:

@@ -33,7 +33,7 @@ class CollectionArguments:
     documents: Annotated[File, option("Table of documents, or a folder of texts (txt, md).")] = None
     qrels: Annotated[File, option("TREC qrels, instead of a column of the questions.")] = None
     run: Annotated[
-        File, option("Rankings of your own retriever: a TREC run, or JSONL of question_id, ranked.")
+        File, option("Rankings of your own retriever: a TREC run (question Q0 document rank score tag).")
     ] = None
     col: Annotated[
         list[str] | None,

@@ -112,7 +112,6 @@ class Collection:
     documents_from: str = ""
     gold: GoldSet | None = None  # that the questions are of
     split: str | None = None  # of the gold set
-    graded: bool = False  # by qrels: a document may have been judged and be no reference
     notes: tuple[str, ...] = ()
     sealed: frozenset[str] = frozenset()  # test questions of a gold set: they count, and are shown nowhere
 
@@ -268,7 +267,6 @@ def collection_of_files(
         corpus,
         questions_from="+".join(path.name for path in (questions, qrels) if path is not None),
         documents_from=documents.name if documents else "",
-        graded=judged is not None,
         notes=tuple(notes),
     )
 

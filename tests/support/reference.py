@@ -15,7 +15,6 @@ from typing import Any
 import judgecal
 from judgecal.cli import run
 from judgecal.commands import COMMANDS
-from judgecal.rag.evaluation import result as states
 from tests.support.command import ROOT
 from tests.support.ledger import ledger_page
 from tests.support.schema import schema_page
@@ -141,34 +140,9 @@ def _layers() -> list[str]:
     return list(layers)
 
 
-_KINDS = {str: "text", float: "number", int: "whole number", bool: "true or false"}
-
-
-def states_part() -> str:
-    """The columns of the tables that `evaluate` leaves, each where it stands first."""
-    parts = [
-        "\n## The tables that it leaves\n\nFour tables stand in the experiment, as Parquet and as CSV, each "
-        "written whole when it is reached. The second and the third have the columns of the one before them "
-        "too. Texts of test questions, and what was answered to them, stand in none of them. The second one is "
-        'a file of answers: a system of `kind = "answers"` has them judged anew, and nobody is asked. The third '
-        "has `<column>_share` of each column of the suite (0 to 1, through a lock's map), `<column>_raw` (before "
-        "that map) and `<column>_error`; the fourth the mean of each column.\n"
-    ]
-    questions, answers = states.QUESTION_COLUMNS, states.ANSWER_COLUMNS
-    own = {name: column for name, column in answers.items() if name not in questions}
-    for name, columns in zip(
-        states.NAMES, (questions, own, states.VERDICT_COLUMNS, states.SUMMARY_COLUMNS), strict=True
-    ):
-        parts.append(f"\n### {name}\n\n| column | holds | meaning |\n| --- | --- | --- |\n")
-        parts += [
-            f"| `{column}` | {_KINDS[kind]} | {meaning} |\n" for column, (kind, meaning) in columns.items()
-        ]
-    return "".join(parts)
-
-
 GENERATED: dict[Path, Callable[[], str]] = {
     _REFERENCE / "commands.md": command_pages,
-    _REFERENCE / "evaluate.md": lambda: schema_page(_MADE) + states_part(),
+    _REFERENCE / "evaluate.md": lambda: schema_page(_MADE),
     _REFERENCE / "ledger.md": ledger_page,
     _REFERENCE / "names.md": name_pages,
     _REFERENCE / "packages.md": package_page,

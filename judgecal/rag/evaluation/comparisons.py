@@ -6,16 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from judgecal.rag.evaluation.summary import (
-    BEST,
-    LEVEL,
-    MEAN,
-    Measured,
-    documents_of,
-    mean_share,
-    rows_of,
-    totals_of,
-)
+from judgecal.rag.evaluation.summary import BEST, LEVEL, MEAN, Measured, by_system, documents_of, mean_share
 from judgecal.rag.evaluation.system import Setting
 from judgecal.records import Estimate
 from judgecal.stats import compare, compare_all
@@ -113,7 +104,10 @@ class FactorCurve:
 
 def values_of(measured: Sequence[Measured]) -> Values:
     """The total by system and question."""
-    return {system: totals_of(answers) for system, answers in rows_of(measured).items()}
+    return {
+        system: {answer.question: answer.total for answer in answers}
+        for system, answers in by_system(measured).items()
+    }
 
 
 def compare_systems(measured: Sequence[Measured], *, seed: int = 0) -> tuple[SystemComparison, ...]:
@@ -233,9 +227,9 @@ def factor_curves(
 
 
 def _factor_level(level: Setting, system: str, values: Mapping[str, float | None]) -> FactorLevel:
-    complete = mean_share(values)
-    as_wrong = replace(mean_share(values, unscored="wrong"), n=complete.n, n_unscored=complete.n_unscored)
-    return FactorLevel(level, system, as_wrong, complete)
+    complete = mean_share(values.items())
+    as_wrong = mean_share(values.items(), unscored="wrong")
+    return FactorLevel(level, system, replace(as_wrong, n=complete.n), complete)
 
 
 def points_of(values: Values) -> dict[str, list[float | None]]:

@@ -22,7 +22,7 @@ from judgecal.records import Context
 
 _PLACES = ("first", "last", "middle")
 _DEPENDS_ON: Mapping[str, tuple[str, ...]] = {
-    "controlled": ("distractors", "position", "without_reference"),
+    "controlled": ("distractors", "position"),
     "topk": ("k",),
     "own": ("shuffle",),
 }
@@ -40,7 +40,6 @@ class ContextConfig(BaseModel):
     k: Annotated[int, Field(ge=1, le=10**9)] = 5  # documents of `topk`
     distractors: Annotated[int, Field(ge=0, le=10**9)] = 3  # documents beside the reference documents
     position: str = "first"  # of the reference documents among them: first, last, middle, or a number from 1
-    without_reference: bool = False  # leave them out of a controlled context: does the answerer refuse?
     shuffle: int | None = None  # the seed by which a question's own contexts are put into another order
 
     def problems(self) -> Iterator[str]:
@@ -51,8 +50,6 @@ class ContextConfig(BaseModel):
                 f"contexts.position must be {', '.join(_PLACES)} or a number from 1 to {last} (one more than "
                 f"the distractors), found {place!r}"
             )
-        if self.without_reference and self.kind != "controlled":
-            yield f"contexts.without_reference is for controlled contexts, found {self.kind}"
         if self.shuffle is not None and self.kind != "own":
             yield f"contexts.shuffle is for own contexts, found {self.kind}"
 
@@ -112,13 +109,12 @@ def serve(
         references = [numbers[name] for name in question.reference_documents if name in numbers]
         others = [number for number in head if number not in references and number not in blank]
         chosen = others[: options.distractors]
-        if not options.without_reference:
-            if why := problem(question):
-                return Served(problem=why)
-            n, position = len(chosen), options.position
-            places = {"first": 0, "last": n, "middle": n // 2}  # distractors before the references
-            before = places[position] if position in places else min(int(position) - 1, n)
-            chosen = [*chosen[:before], *references, *chosen[before:]]
+        if why := problem(question):
+            return Served(problem=why)
+        n, position = len(chosen), options.position
+        places = {"first": 0, "last": n, "middle": n // 2}  # distractors before the references
+        before = places[position] if position in places else min(int(position) - 1, n)
+        chosen = [*chosen[:before], *references, *chosen[before:]]
         return Served(tuple(handed[number] for number in chosen))
 
     return {each.group: served(place, each) for place, each in enumerate(questions)}

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import shlex
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -14,7 +14,7 @@ from judgecal.errors import InputError
 from judgecal.experiment import Experiment
 from judgecal.experiment.trials import stored_rows
 from judgecal.goldset import unchanged_gold
-from judgecal.rag.evaluation.document_parts import contexts_section, curves_section, sections_behind, turned
+from judgecal.rag.evaluation.document_parts import contexts_section, curves_section, sections_behind
 from judgecal.rag.evaluation.judging import answered_items
 from judgecal.rag.evaluation.result import EvaluateResult, Failures, MeasuredBy
 from judgecal.rag.evaluation.summary import OutcomeKind, SystemSummary, outcome_of
@@ -25,7 +25,6 @@ from judgecal.report.charts import Axis, interval_picture
 from judgecal.report.document import (
     Cell,
     Document,
-    Fact,
     Grid,
     Picture,
     Rung,
@@ -81,7 +80,6 @@ def evaluate_document(result: EvaluateResult) -> Document:
         contexts_section(result),
         curves_section(result),
         *sections_behind(result),
-        facts=tuple(_facts(result)),
         notes=notes,
         short=True,
     )
@@ -275,15 +273,6 @@ def _decided(result: EvaluateResult) -> tuple[str, ...]:
         return kind, f"Nothing could be measured: no answer of any {_noun(result, 1)} has a score."
     if best.n_questions < _FEWEST:
         return "too few", "Too few questions to decide anything.", f"{asked}, and {_FEWEST} are the least."
-    if any(setting.withholds for setting in result.settings):
-        right = [f"{system.system}: {system.outcomes.right_refusal.count:,}" for system in result.systems]
-        why = "The reference document was left out, so a refusal is right."
-        return (
-            "cannot tell",
-            "Do not rank by the total here.",
-            why,
-            f"Right refusals: {', '.join(right[:_NAMED])}.",
-        )
     if n == 1:
         first = f"{best.highest} reaches {total} on {asked}."
         return "measured", first, "No other system was held against it."
@@ -375,30 +364,6 @@ def _calibrate(result: EvaluateResult, judge: MeasuredBy) -> str:
         return f"judgecal score --judge {shlex.quote(judge.judge)} --gold {shlex.quote(asked.source)}"
     rows = path_from_here(Path(result.states.measured).with_suffix(".csv"))
     return f"judgecal gold sheet {shlex.quote(rows)} --scale binary -n {_TO_LABEL} -o labels.csv"
-
-
-def _facts(result: EvaluateResult) -> Iterator[Fact]:
-    """The large numbers under the headline; of the best, how far it leads and what it takes."""
-    best, n = result.best, len(result.systems)
-    if _unmeasured(result):
-        return
-    highest = _highest(result)
-    if n > 1 and best.best is None:
-        yield Fact(f"{len(best.not_told_apart)} of {n}", f"{_noun(result)} that may be the best.")
-    if best.best is None and best.questions_needed is not None:
-        needed, asked = numbers.count(best.questions_needed), numbers.count(best.n_questions)
-        yield Fact(
-            f"about {needed}", f"questions would show whether it beats the runner-up; we asked {asked}."
-        )
-    for pair in result.comparisons:
-        if best.best is not None and {pair.a, pair.b} == {best.best, best.runner_up}:
-            lead = pair.difference if pair.a == best.best else turned(pair.difference)
-            yield Fact(numbers.difference(lead, 2), f"over the runner-up, {best.runner_up}.")
-    if n == 1 or best.best is not None:
-        if highest.usd_per_1k is not None:
-            yield Fact(f"USD {numbers.money(highest.usd_per_1k)}", "per 1k answers.")
-        if highest.latency_s.p50 is not None:
-            yield Fact(numbers.seconds(highest.latency_s.p50), "is its median latency.")
 
 
 # --- the sections

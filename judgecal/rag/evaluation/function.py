@@ -8,12 +8,13 @@ event loop of its own. What it raises is the error of that question.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import hashlib
 import importlib
 import inspect
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -24,16 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from judgecal.engine.log import now
 from judgecal.errors import InputError, described, unknown_name
-from judgecal.rag.evaluation.system import (
-    MOST_BYTES,
-    Answered,
-    Asking,
-    System,
-    SystemAnswer,
-    ask_all,
-    ask_at_once,
-    contexts_of,
-)
+from judgecal.rag.evaluation.system import MOST_BYTES, Ask, Asking, System, SystemAnswer, ask_all, contexts_of
 from judgecal.rag.questions import Question
 from judgecal.records import Failure
 from judgecal.signatures import RAN, read_source, run_source
@@ -85,7 +77,8 @@ class FunctionSystem(System):
     def answer(self, questions: Sequence[Question], asking: Asking) -> list[SystemAnswer]:
         call, concurrency = self._loaded[0], self.table.concurrency
 
-        async def work_off(due: Sequence[Question], take: Answered) -> None:
+        @contextlib.asynccontextmanager
+        async def connected() -> AsyncIterator[Ask]:
             # In threads, as it may run an event loop; timed there, as it may wait for its turn.
             threads, loop = ThreadPoolExecutor(concurrency, "system"), asyncio.get_running_loop()
 
@@ -95,11 +88,11 @@ class FunctionSystem(System):
                 return replace(SystemAnswer(self.name, question.group, None, at=now()), **row)
 
             try:
-                await ask_at_once(due, take, answered, concurrency=concurrency)
+                yield answered
             finally:
                 threads.shutdown(wait=False, cancel_futures=True)
 
-        return ask_all(self, questions, asking, work_off)
+        return ask_all(self, questions, asking, connected, concurrency=concurrency)
 
     @cached_property
     def _loaded(self) -> tuple[Callable[[str], Any], str]:

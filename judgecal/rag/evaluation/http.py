@@ -16,7 +16,8 @@ import os
 import random
 import re
 import urllib.parse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
@@ -30,16 +31,7 @@ from judgecal.engine.log import now
 from judgecal.engine.transport.http import proxy_for
 from judgecal.engine.transport.provider_errors import REDIRECTS, asked_wait, excerpt
 from judgecal.engine.transport.redaction import one_line, redacted
-from judgecal.rag.evaluation.system import (
-    MOST_BYTES,
-    Answered,
-    Asking,
-    System,
-    SystemAnswer,
-    ask_all,
-    ask_at_once,
-    contexts_of,
-)
+from judgecal.rag.evaluation.system import MOST_BYTES, Ask, Asking, System, SystemAnswer, ask_all, contexts_of
 from judgecal.rag.questions import Question
 from judgecal.records import Context, ErrorKind, Failure
 
@@ -289,7 +281,8 @@ class HttpSystem(System):
     def answer(self, questions: Sequence[Question], asking: Asking) -> list[SystemAnswer]:
         table = self.table
 
-        async def work_off(due: Sequence[Question], take: Answered) -> None:
+        @asynccontextmanager
+        async def connected() -> AsyncIterator[Ask]:
             # No cookies: a question must not change what the next is told. Not `trust_env`: it reads .netrc.
             async with aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0),
@@ -298,10 +291,9 @@ class HttpSystem(System):
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,
             ) as session:
-                service = _Service(self.name, table, session)
-                await ask_at_once(due, take, service.answer, concurrency=table.concurrency)
+                yield _Service(self.name, table, session).answer
 
-        return ask_all(self, questions, asking, work_off)
+        return ask_all(self, questions, asking, connected, concurrency=table.concurrency)
 
 
 class _Service:

@@ -148,11 +148,6 @@ class LocalSystem(System):
         """Whether answers rest on any: not closed book."""
         return self.table.contexts.kind != "none"
 
-    @property
-    def withholds(self) -> bool:
-        """Whether no answer stands in what is handed over, so that a refusal is right."""
-        return self.table.contexts.without_reference
-
     # --- who is called
 
     @cached_property

@@ -58,7 +58,6 @@ from judgecal.rag.evaluation.question_drafts import (
 from judgecal.rag.questions import Collection
 from judgecal.records import Judgement, Result
 from judgecal.scale import Scale
-from judgecal.tables import write_json_lines
 from judgecal.workspace import Workspace
 
 _FOLDER = "gold_make"
@@ -113,7 +112,7 @@ class MadeQuestions(Result):
 
 @dataclass
 class MakeRun:
-    """What `gold make` is to do; `experiment` holds two journals, and every draft with what became of it."""
+    """What `gold make` is to do; `experiment` holds two journals."""
 
     workspace: Workspace
     name: str  # of the set
@@ -239,22 +238,6 @@ class MakeRun:
         short = any(pool.short() for pool in self.pools.values())
         failed = sum(map(_had_no_reply, self.drafts))
         gold = None if (short and failed) or not self.accepted else self._written()
-        names = {draft.request.name: name for name, draft in self.accepted.items()}
-        rows = (
-            {
-                "draft": draft.request.name,
-                "item_id": names.get(draft.request.name),
-                "rejected": draft.rejected,
-                "documents": list(draft.request.documents),
-                "passage": draft.request.passage.chunk_id,
-                "other_passage": draft.request.other.chunk_id if draft.request.other else None,
-                "question": draft.question,
-                "answer": draft.answer,
-                "quotes": list(draft.quotes),
-            }
-            for draft in self.drafts
-        )
-        write_json_lines(self.experiment.folder / "questions.jsonl", rows)
         result = _result(self, gold, failed if short else 0)
         self.experiment.write_summary(result)
         return result

@@ -52,7 +52,6 @@ class SystemSetting:
     settings: Mapping[str, Setting]  # its factors with their values
     shows_contexts: bool  # where not, what rests on contexts is not measured
     contexts: str = ""  # of a local system whose contexts are chosen by a rule: which kind
-    withholds: bool = False  # whether the reference documents are left out: a refusal is right
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,55 +108,27 @@ class EvaluateResult(Result):
 NAMES = ("1_questions", "2_answers", "3_measured", "4_summary")
 """The files, without `.parquet` and `.csv`; each is there once its state is reached."""
 
-QUESTION_COLUMNS: Mapping[str, tuple[type, str]] = {
-    "question_id": (str, "the group of the question"),
-    "question": (str, "its wording; empty where it is sealed"),
-    "reference_answer": (str, "a vertical bar separates equally right ones; empty where it is sealed"),
-    "documents": (str, "its reference documents, a JSON list of ids"),
-    "tags": (str, "a JSON list"),
-    "answerable": (bool, "whether there is an answer, as it is marked, else by its reference"),
-    "sealed": (bool, "whether it is one of test, whose texts are shown nowhere"),
-}
-"""Column -> its type and meaning, of state 1."""
-ANSWER_COLUMNS: Mapping[str, tuple[type, str]] = {
-    "system": (str, "its name"),
-    **QUESTION_COLUMNS,
-    "answer": (str, "what it gave; empty where there is none or the question is sealed"),
-    "contexts": (str, "a JSON list of {text, document_id, score}, best first; empty where it shows none"),
-    "latency_s": (float, "seconds from the request to the whole answer"),
-    "first_s": (float, "seconds to the first token or byte"),
-    "prompt_tokens": (int, "as the model reported them"),
-    "completion_tokens": (int, "as the model reported them"),
-    "cost_usd": (float, "over all attempts; empty where it is not known"),
-    "error": (str, "kind: message, where there is no answer; the kind alone where the question is sealed"),
-}
-"""Column -> its type and meaning, of state 2: a row a system and question."""
-VERDICT_COLUMNS: Mapping[str, tuple[type, str]] = {
-    "answered": (bool, "whether it answered at all; empty where that is unscored"),
-    "correctness": (
-        float,
-        "0..1, the mean over repeats; -1 where it did not answer, empty where it is unscored",
-    ),
-    "total": (float, "correctness where it answered, 0 where it refused; empty where either is unscored"),
-    "n_unscored": (int, "judgements that were asked for and gave no verdict"),
-}
-"""Column -> its type and meaning, of state 3, behind those of state 2; then `<column>_share`, 0..1,
-`<column>_raw`, the same before a lock's map to the people's scale, and `<column>_error` for each column of
-the suite."""
-SUMMARY_COLUMNS: Mapping[str, tuple[type, str]] = {
-    "system": (str, "its name"),
-    "document": (str, "over the questions that name it; empty over all questions"),
-    "n": (int, "questions with a total"),
-    "n_expected": (int, "questions that were asked"),
-    "n_unscored": (int, "questions without a total"),
-    "answered": (float, "share of those where that is known"),
-    "answer_correctness": (float, "the mean over the answered"),
-    "total": (float, "the mean, a question without one as 0"),
-    "latency_s": (float, "mean seconds of the answers"),
-    "latency_p95_s": (float, "the 95th percentile"),
-    "usd_per_1k": (float, "cost of a thousand answers; empty where that of any is not known"),
-}
-"""Column -> its type and meaning, of state 4: a row a system and document; then each column of the suite."""
+QUESTION_COLUMNS: Mapping[str, type] = {
+    "question_id": str, "question": str, "reference_answer": str, "documents": str, "tags": str,
+    "answerable": bool, "sealed": bool,
+}  # fmt: skip
+"""Column -> type, of state 1; what holds several is a JSON list."""
+ANSWER_COLUMNS: Mapping[str, type] = {
+    "system": str, **QUESTION_COLUMNS, "answer": str, "contexts": str, "latency_s": float, "first_s": float,
+    "prompt_tokens": int, "completion_tokens": int, "cost_usd": float, "error": str,
+}  # fmt: skip
+"""Of state 2: a row a system and question."""
+VERDICT_COLUMNS: Mapping[str, type] = {
+    "answered": bool, "correctness": float, "total": float, "n_unscored": int,
+}  # fmt: skip
+"""Of state 3, behind those of state 2; `correctness` is -1 where it did not answer. Then `<column>_share`,
+0..1, `<column>_raw`, the same before a lock's map, and `<column>_error` for each column of the suite."""
+SUMMARY_COLUMNS: Mapping[str, type] = {
+    "system": str, "document": str, "n": int, "n_expected": int, "n_unscored": int, "answered": float,
+    "answer_correctness": float, "total": float, "latency_s": float, "latency_p95_s": float,
+    "usd_per_1k": float,
+}  # fmt: skip
+"""Of state 4: a row a system and document (empty: over all questions); then each column of the suite."""
 
 _Row = dict[str, Any]
 
@@ -190,7 +161,7 @@ class StateFiles:
 
     def write_measured(self, measured: Iterable[Measured], columns: Sequence[str]) -> None:
         """State 3; `columns` are those of the suite."""
-        kinds = {"share": (float, ""), "raw": (float, ""), "error": (str, "")}
+        kinds = {"share": float, "raw": float, "error": str}
         of_suite = {f"{column}_{part}": kind for column in columns for part, kind in kinds.items()}
         rows = []
         for answer in measured:
@@ -225,7 +196,7 @@ class StateFiles:
             | {column: estimate.value for column, estimate in summary.measures.items()}
             for summary in summaries
         ]
-        self._write(3, rows, {**SUMMARY_COLUMNS, **dict.fromkeys(columns, (float, ""))})
+        self._write(3, rows, {**SUMMARY_COLUMNS, **dict.fromkeys(columns, float)})
 
     def _question(self, question: Question) -> _Row:
         sealed = question.group in self._sealed
@@ -251,14 +222,12 @@ class StateFiles:
             error=error and (error.kind if sealed else f"{error.kind}: {error.message}"),
         )
 
-    def _write(
-        self, state: int, rows: Iterable[Mapping[str, Any]], columns: Mapping[str, tuple[type, str]]
-    ) -> None:
+    def _write(self, state: int, rows: Iterable[Mapping[str, Any]], columns: Mapping[str, type]) -> None:
         """Both files of a state; where it is another than before, those of later states go."""
         import polars
 
         types = {str: polars.String, float: polars.Float64, int: polars.Int64, bool: polars.Boolean}
-        schema = {name: types[kind] for name, (kind, _) in columns.items()}
+        schema = {name: types[kind] for name, kind in columns.items()}
         frame = polars.DataFrame([{name: row.get(name) for name in schema} for row in rows], schema=schema)
         path = self._folder / f"{NAMES[state]}.csv"
         before = path.read_bytes() if path.exists() else b""

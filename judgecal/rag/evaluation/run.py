@@ -268,13 +268,12 @@ class EvaluateRun:
         if rows:
             able = {CORRECTNESS, ANSWERED, *(column.name for column in running.columns)}
             panel = replace(panel, columns=tuple(column for column in panel.columns if column.name in able))
-        # How a system was told to refuse, and whether no answer stands in what it is given.
+        # How a system was told to refuse.
         words = {
             table.name: table.options.answerer.refusal_message
             for table, _ in self.systems
             if table.kind == "local"
         }
-        withholding = {system.name for _, system in self.systems if system.withholds}
         measured = []
         with open_journal(self.experiment.journal, self.options) as journal:
             if rows:
@@ -283,9 +282,7 @@ class EvaluateRun:
             for answer in answers:
                 verdicts = running.verdicts(rows[answer.item_id], journal) if answer.item_id in rows else {}
                 question = self._by_group[answer.question]
-                answerable = question.answerable and answer.system not in withholding
-                row = _measured(answer, question, panel, verdicts, answerable, words.get(answer.system))
-                measured.append(row)
+                measured.append(_measured(answer, question, panel, verdicts, words.get(answer.system)))
         judgements = [row for one in measured for verdicts in one.verdicts.values() for row in verdicts.rows]
         notes = [f"{judge.name} is left out: {judge.why}" for judge in left_out]
         return panel, measured, (*notes, *stored_notes(judgements))
@@ -296,7 +293,6 @@ def _measured(
     question: Question,
     panel: Panel,
     verdicts: dict[str, AnswerVerdicts],
-    answerable: bool,
     refusal: str | None,
 ) -> Measured:
     names = [column.name for column in panel.columns]
@@ -305,13 +301,13 @@ def _measured(
     if answer.answer is not None:
         share = shares[ANSWERED] if ANSWERED in shares else float(not refuses(answer.answer, refusal))
         answered = None if share is None else share >= 0.5
-        if CORRECTNESS not in verdicts and not answerable:
+        if CORRECTNESS not in verdicts and not question.answerable:
             shares[CORRECTNESS] = 0.0  # without a reference: whatever it says, there is nothing to say
     return Measured(
         system=answer.system,
         question=question.group,
         documents=question.reference_documents,
-        answerable=answerable,
+        answerable=question.answerable,
         is_complex=is_complex(question.question),
         given=answer,
         answered=answered,
@@ -364,7 +360,6 @@ def _result(
                 table.settings,
                 system.shows_contexts,
                 contexts=_contexts_of(table),
-                withholds=system.withholds,
             )
             for table, system in run.systems
         ),

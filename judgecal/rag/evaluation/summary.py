@@ -10,10 +10,9 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
-from judgecal.errors import InputError
+from judgecal.goldset.wording import grouped
 from judgecal.rag.evaluation.system import SystemAnswer
 from judgecal.records import Estimate, Judgement
-from judgecal.stats import agreement
 from judgecal.stats.intervals import described, mean_estimate
 
 CORRECTNESS, ANSWERED = "correctness", "answered"
@@ -23,9 +22,6 @@ BEST = 100.0
 MEAN = "mean_agreement"
 LEVEL = 0.95
 """Nominal coverage of every interval here."""
-Points = Sequence[float | None]
-"""Of each question in points of 100; None where unscored."""
-Unscored = Literal["drop", "wrong"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +91,6 @@ def mean_of(values: Sequence[float | None]) -> float | None:
 
 
 OutcomeKind = Literal["right_answer", "wrong_answer", "right_refusal", "wrong_refusal"]
-Rows = Mapping[str, Mapping[str, Measured | None]]
-"""System -> question -> what was measured; None where there is no row for what others were asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,19 +161,9 @@ class SystemSummary:
     usd_per_1k: float | None  # None where the cost of any answer is not known
 
 
-def rows_of(measured: Sequence[Measured]) -> Rows:
-    """The answers by system and question, both in the order in which they first occur."""
-    if not measured:
-        raise InputError("no answer was measured: there is nothing to compare")
-    questions = dict.fromkeys(answer.question for answer in measured)
-    rows: dict[str, dict[str, Measured | None]] = {}
-    for answer in measured:
-        row = rows.setdefault(answer.system, dict.fromkeys(questions))
-        if row[answer.question] is not None:
-            twice = f"question {answer.question} has more than one answer: give one of them"
-            raise InputError(f"{answer.system}: {twice}")
-        row[answer.question] = answer
-    return rows
+def by_system(measured: Iterable[Measured]) -> dict[str, list[Measured]]:
+    """The answers of each system, in the order in which they first occur."""
+    return grouped(measured, lambda answer: answer.system)
 
 
 def documents_of(measured: Iterable[Measured]) -> tuple[str, ...]:
@@ -187,29 +171,16 @@ def documents_of(measured: Iterable[Measured]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(document for answer in measured for document in answer.documents))
 
 
-def totals_of(answers: Mapping[str, Measured | None]) -> dict[str, float | None]:
-    """The total of each question; None where it is unscored."""
-    return {question: None if answer is None else answer.total for question, answer in answers.items()}
-
-
-def mean_points(points: Points, questions: Sequence[str], *, unscored: Unscored = "drop") -> Estimate:
-    """The mean as a share, with its interval by question; an unscored one is left out, or counts as 0."""
-    labels = [BEST] * len(points)
-    return agreement(
-        labels,
-        list(points),
-        scale="percentage",
-        groups=questions,
-        metrics=(MEAN,),
-        unscored=unscored,
-        level=LEVEL,
-    )[MEAN]
-
-
-def mean_share(values: Mapping[str, float | None], *, unscored: Unscored = "drop") -> Estimate:
-    """The same of shares by question."""
-    points = [None if value is None else BEST * value for value in values.values()]
-    return mean_points(points, list(values), unscored=unscored)
+def mean_share(
+    shares: Iterable[tuple[str, float | None]], *, unscored: Literal["drop", "wrong"] = "drop"
+) -> Estimate:
+    """The mean of shares of questions, with its interval by question; an unscored one is left out, or 0."""
+    pairs = list(shares)
+    n_unscored = sum(share is None for _, share in pairs)
+    blank = math.nan if unscored == "drop" else 0.0
+    values = [blank if share is None else share for _, share in pairs]
+    mean = mean_estimate(values, [question for question, _ in pairs], level=LEVEL)
+    return replace(mean, n_unscored=n_unscored)
 
 
 def summarise(
@@ -226,33 +197,28 @@ def summarise(
         right_at: correctness, 0..1, from which an answer is right.
         pooled: further measures, each over all verdicts of some columns.
     """
-    rows = rows_of(measured)
     columns = dict.fromkeys(name for answer in measured for name in answer.measures)
     conditions = {(answer.question, column) for answer in measured for column in answer.verdicts}
     summaries = []
     for document in documents:
-        asked = {one.question for one in measured if document is None or document in one.documents}
-        for system, row in rows.items():
-            answers = {question: answer for question, answer in row.items() if question in asked}
-            summary = _summary(system, document, answers, columns, right_at=right_at)
-            more = {name: _pooled(answers, some, conditions) for name, some in pooled.items()}
+        for system, answers in by_system(measured).items():
+            some = [answer for answer in answers if document is None or document in answer.documents]
+            summary = _summary(system, document, some, columns, right_at=right_at)
+            more = {name: _pooled(some, judged, conditions) for name, judged in pooled.items()}
             summaries.append(replace(summary, measures={**summary.measures, **more}))
     return tuple(summaries)
 
 
 def _pooled(
-    answers: Mapping[str, Measured | None], columns: Sequence[str], conditions: Collection[tuple[str, str]]
+    answers: Sequence[Measured], columns: Sequence[str], conditions: Collection[tuple[str, str]]
 ) -> Estimate:
     """The mean over every question and column in which an answer to that question is judged."""
-    asked = [
-        (question, column) for question in answers for column in columns if (question, column) in conditions
-    ]
-    shares = [
-        answer.measures.get(column) if (answer := answers[question]) else None for question, column in asked
-    ]
-    values = [math.nan if share is None else share for share in shares]
-    mean = mean_estimate(values, [question for question, _ in asked], level=LEVEL)
-    return replace(mean, n_unscored=shares.count(None))
+    return mean_share(
+        (answer.question, answer.measures.get(column))
+        for answer in answers
+        for column in columns
+        if (answer.question, column) in conditions
+    )
 
 
 def outcome_of(
@@ -271,62 +237,55 @@ def outcome_of(
 
 
 def _summary(
-    system: str,
-    document: str | None,
-    answers: Mapping[str, Measured | None],
-    columns: Iterable[str],
-    *,
-    right_at: float,
+    system: str, document: str | None, answers: Sequence[Measured], columns: Iterable[str], *, right_at: float
 ) -> SystemSummary:
     outcomes = {
-        question: answer and outcome_of(answer.answered, answer.answerable, answer.correctness, right_at)
-        for question, answer in answers.items()
+        answer.question: outcome_of(answer.answered, answer.answerable, answer.correctness, right_at)
+        for answer in answers
     }
-    n_unknown = sum(outcome is None for outcome in outcomes.values())
 
     def cell(kind: OutcomeKind) -> OutcomeShare:
-        is_kind = {
-            name: None if outcome is None else float(outcome == kind) for name, outcome in outcomes.items()
-        }
+        is_kind = (
+            (name, None if outcome is None else float(outcome == kind)) for name, outcome in outcomes.items()
+        )
         return OutcomeShare(sum(outcome == kind for outcome in outcomes.values()), mean_share(is_kind))
 
-    asked = [answer for answer in answers.values() if answer is not None]
-    answered = dict.fromkeys(answers) | {
-        answer.question: None if answer.answered is None else float(answer.answered) for answer in asked
-    }
-    measures = {
-        column: {
-            name: None if answer is None else answer.measures.get(column) for name, answer in answers.items()
-        }
-        for column in columns
-    }
-    total = totals_of(answers)
-    n_unscored = list(total.values()).count(None)
-    points: dict[str, Any] = described([rate for answer in asked if (rate := answer.percentage) is not None])
-    came = [answer for answer in asked if answer.given.answer is not None]
-    given = [answer.given for answer in came]
+    totals = [(answer.question, answer.total) for answer in answers]
+    n_unscored = sum(total is None for _, total in totals)
+    points: dict[str, Any] = described(
+        [rate for answer in answers if (rate := answer.percentage) is not None]
+    )
+    came = [answer for answer in answers if answer.given.answer is not None]
     latency = seconds_of((answer.given.latency_s, answer.is_complex) for answer in came)
     return SystemSummary(
         system=system,
         document=document,
-        n=len(total) - n_unscored,
-        n_expected=len(total),
+        n=len(totals) - n_unscored,
+        n_expected=len(totals),
         n_unscored=n_unscored,
-        answered=mean_share(answered),
-        answer_correctness=mean_share(
-            {answer.question: answer.correctness for answer in asked if answer.answered}
+        answered=mean_share(
+            (answer.question, None if answer.answered is None else float(answer.answered))
+            for answer in answers
         ),
-        total=mean_share(total, unscored="wrong"),
-        total_complete_case=mean_share(total),
-        measures={column: mean_share(values) for column, values in measures.items()},
+        answer_correctness=mean_share(
+            (answer.question, answer.correctness) for answer in answers if answer.answered
+        ),
+        total=mean_share(totals, unscored="wrong"),
+        total_complete_case=mean_share(totals),
+        measures={
+            column: mean_share((answer.question, answer.measures.get(column)) for answer in answers)
+            for column in columns
+        },
         outcomes=Outcomes(
-            **{kind: cell(kind) for kind in get_args(OutcomeKind)}, right_at=right_at, n_unscored=n_unknown
+            **{kind: cell(kind) for kind in get_args(OutcomeKind)},
+            right_at=right_at,
+            n_unscored=sum(outcome is None for outcome in outcomes.values()),
         ),
         points=PointRange(**points),
         latency_s=latency,
         ttft_s=seconds_of((answer.given.first_s, answer.is_complex) for answer in came),
         queries_per_minute=60.0 / latency.mean if latency.mean else None,
-        usd_per_1k=usd_per_1k([answer.cost_usd for answer in given]),
+        usd_per_1k=usd_per_1k([answer.given.cost_usd for answer in came]),
     )
 
 

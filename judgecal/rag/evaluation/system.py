@@ -13,6 +13,7 @@ import json
 import math
 import numbers
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -98,11 +99,6 @@ class System(Protocol):
     """A system, made of its table in the configuration; making it calls nobody and reads no document."""
 
     name: str  # as tables show it: `NAME`, in a sweep `NAME(chunk=512, top_n=2)`
-
-    @property
-    def withholds(self) -> bool:
-        """Whether the reference documents are left out, so that a refusal is right."""
-        return False
 
     @property
     def shows_contexts(self) -> bool:
@@ -225,19 +221,20 @@ def _row_of(line: bytes) -> _Row:
     return config, question, answer
 
 
-Answered = Callable[[Question, SystemAnswer], None]
-"""Takes each answer as it comes."""
+Ask = Callable[[Question], Awaitable[SystemAnswer]]
 
 
 def ask_all(
     system: System,
     questions: Sequence[Question],
     asking: Asking,
-    work_off: Callable[[Sequence[Question], Answered], Awaitable[None]],
+    connected: Callable[[], AbstractAsyncContextManager[Ask]],
+    *,
+    concurrency: int,
 ) -> list[SystemAnswer]:
-    """One answer a question, in their order: what the journal holds, what `work_off` gives for the others.
+    """One answer a question, in their order: what the journal holds, of the others what is asked now.
 
-    `work_off` gets the questions that are due, which may be none.
+    `connected` opens what asks one question, so many of which are asked at once.
 
     Raises:
         BusyError: another process holds the folder.
@@ -265,10 +262,26 @@ def ask_all(
                 progress.add(scored=answer.error is None, cost_usd=answer.cost_usd)
 
         async def main() -> None:
-            await work_off(due, take)
+            waiting = iter(due)
+
+            async def one_after_the_other(ask: Ask) -> None:
+                for question in waiting:
+                    take(question, await ask(question))
+
+            async with connected() as ask:
+                tasks = [
+                    asyncio.create_task(one_after_the_other(ask)) for _ in range(min(concurrency, len(due)))
+                ]
+                try:
+                    await asyncio.gather(*tasks)
+                finally:
+                    for task in tasks:
+                        task.cancel()
+                    await asyncio.gather(*tasks, return_exceptions=True)
 
         try:
-            run_to_end(main)
+            if due:
+                run_to_end(main)
         finally:
             if progress:
                 progress.close()
@@ -278,26 +291,3 @@ def ask_all(
                     f"(such as {odd[0]}), so we left them out"
                 )
     return [dataclasses.replace(answers[question.group], system=system.name) for question in questions]
-
-
-async def ask_at_once(
-    due: Sequence[Question],
-    take: Answered,
-    answer: Callable[[Question], Awaitable[SystemAnswer]],
-    *,
-    concurrency: int,
-) -> None:
-    """Ask questions, so many at once, and hand on each answer as it comes; an exception ends the others."""
-    waiting = iter(due)
-
-    async def one_after_the_other() -> None:
-        for question in waiting:
-            take(question, await answer(question))
-
-    tasks = [asyncio.create_task(one_after_the_other()) for _ in range(min(concurrency, len(due)))]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

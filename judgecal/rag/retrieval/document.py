@@ -33,15 +33,10 @@ def retrieval_report(workspace: Workspace, experiment: Experiment, _margin: floa
             texts = {document.document_id: document.text for document in gold.documents}
 
     def row(worst: WorstQuestion) -> ExplorerRow:
-        def passage(document: str, title: str | None) -> str:
-            return f"{document}{f' ({title})' if title else ''}\n\n{texts.get(document, '')}".strip()
-
-        came = [passage(one.document_id, one.title) for one in worst.above]
-        further = [
-            ("Wanted", passage(worst.reference_document, None)),
-            *((f"Came {place}.", text) for place, text in enumerate(came, 1)),
-        ]
-        first, rank = next(iter(came), "").partition("\n")[0], str(worst.rank or "not found")
+        wanted = f"{worst.reference_document}\n\n{texts.get(worst.reference_document, '')}".strip()
+        came = [f"{name}\n\n{texts.get(name, '')}".strip() for name in worst.above]
+        further = [("Wanted", wanted), *((f"Came {place}.", text) for place, text in enumerate(came, 1))]
+        first, rank = next(iter(worst.above), ""), str(worst.rank or "not found")
         return ExplorerRow(worst.question_id, worst.question, first, further=further, label=rank)
 
     rows, title = [row(worst) for worst in result.worst], "questions whose passage came last"
@@ -57,9 +52,6 @@ def retrieval_document(result: RetrievalResult) -> Document:
         n_without > 0
         and f"{n_without:,} of {n:,} questions name no reference document, so the means leave them out.",
         map(sentence, result.notes),
-        bool(result.judged)
-        and "A document that nobody judged does not count as a reference: judged@k says how many of "
-        "the first k were judged.",
         n_sealed > 0
         and f"{count_of(n_sealed, 'question')} of the set's sealed split count in every number here, "
         "and we show none of them.",
@@ -78,9 +70,7 @@ def _headline(result: RetrievalResult) -> Headline:
         n_without > 0
         and f"Where the right document of {count(n_without)} of {count(result.n_questions)} "
         "questions ranks: they name none, and are left out.",
-        "Whether documents that nobody judged answer too: they count as no reference."
-        if result.judged
-        else "Whether a document that is not named as reference would answer as well: it counts as none.",
+        "Whether a document that is not named as reference would answer as well: it counts as none.",
         "Whether another retriever does better: this one was tested alone. Give its rankings with --run.",
         "What an answerer makes of the documents: judgecal answer --contexts controlled,topk tells.",
     )
@@ -125,18 +115,13 @@ def _windows(result: RetrievalResult) -> Section:
 
 
 def _measures(result: RetrievalResult) -> Section:
-    score, k, judged, success = result.reference_document_score, result.k, result.judged, result.success
+    score, k, success = result.reference_document_score, result.k, result.success
     text = (
         f"Score with k = {k}: {estimate(score)} (1 where the reference document comes first, less "
         f"1/{k} for each place behind). MRR over the full ranking: {estimate(result.mrr)}. "
         f"Intervals: {score.level:.4g}, by document ({score.n_groups:,} of them; a question with several "
         "counts to the first)." + (f" No interval: {score.reason}." if score.reason else "")
     )
-    if result.n_tied:
-        text += (
-            f" For {result.n_tied:,} questions other documents have the same score as the reference "
-            f"({result.n_tied_in_first_k:,} within the first {k}): their order is arbitrary."
-        )
     columns = table(
         result.recall,
         {
@@ -145,7 +130,6 @@ def _measures(result: RetrievalResult) -> Section:
             # With one reference document each, success is recall.
             "success": None if result.one_reference else lambda depth: estimate(success[depth]),
             "ndcg": lambda depth: estimate(result.ndcg[depth]),
-            "judged": None if judged is None else lambda depth: estimate(judged[depth]),
         },
         short=True,
     )

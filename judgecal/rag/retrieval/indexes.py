@@ -121,16 +121,16 @@ class Bm25:
         return scores
 
 
-def standing(scores: Floats, documents: Ints) -> tuple[Ints, Ints]:
-    """The rank of one document in each row of queries x documents scores, and how many others share it.
+def standing(scores: Floats, documents: Ints) -> Ints:
+    """The rank of one document in each row of queries x documents scores.
 
     Ranks count from 1: strictly higher scores, and equal ones earlier in the corpus, stand before it.
     """
     reached = np.take_along_axis(scores, documents[:, None], axis=1)
     equal = scores == reached
     before = equal & (np.arange(scores.shape[1]) < documents[:, None])
-    ranks = 1 + (scores > reached).sum(axis=1) + before.sum(axis=1)
-    return ranks.astype(np.int64), (equal.sum(axis=1) - 1).astype(np.int64)
+    ranks: Ints = (1 + (scores > reached).sum(axis=1) + before.sum(axis=1)).astype(np.int64)
+    return ranks
 
 
 def top(scores: Floats, k: int) -> Ints:

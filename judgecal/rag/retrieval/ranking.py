@@ -6,7 +6,6 @@ trec_eval has too are as it defines them.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +17,7 @@ import numpy.typing as npt
 from judgecal.errors import refuse
 from judgecal.rag.questions import Collection, cut_lines
 from judgecal.rag.retrieval.indexes import Bm25, Floats, Ints, standing, top
-from judgecal.tables import decode, json_lines, read_bytes
+from judgecal.records import digest
 from judgecal.workspace import shown
 
 Marks = npt.NDArray[np.bool_]
@@ -33,58 +32,35 @@ class Run:
     name: str
     sha256: str
     ranked: dict[str, list[str]]  # question id to document ids, best first
-    scores: dict[str, list[float]]  # their scores, where there are any
 
 
 def read_run(path: Path) -> Run:
-    """JSON lines of `{"question_id": ..., "ranked": [ids]}` (.jsonl, .ndjson), else TREC's six columns.
+    """TREC's six columns, put into order by score, ties by document id from z to a.
 
-    TREC's are put into order by score, ties by document id from z to a, scores in single precision and the
-    rank column of no account: as trec_eval reads them, so that its numbers are ours.
+    Scores are in single precision and the rank column of no account: as trec_eval reads them, so that its
+    numbers are ours.
     """
-    data, where = read_bytes(path), shown(path)
-    problems: list[str] = []
-    ranked: dict[str, list[str]] = {}
-    scores: dict[str, list[float]] = {}
-    if path.suffix.lower() in (".jsonl", ".ndjson"):
-        text, problems = decode(data, where)
-        for line, row in json_lines(text, where, problems):
-            name, ids = row.get("question_id"), row.get("ranked")
-            fit = isinstance(ids, list) and all(type(value) in (str, int) for value in ids)
-            if not isinstance(name, str | int) or not isinstance(ids, list) or not fit:
-                problems.append(f'{where}:{line}: not {{"question_id": id, "ranked": [ids]}}: fix the line')
-                continue
-            ranking = [str(value) for value in ids]
-            if len(set(ranking)) < len(ranking):
-                twice = next(each for place, each in enumerate(ranking) if each in ranking[:place])
-                problems.append(f"{where}:{line}: document {twice} is ranked twice: keep one")
-            elif ranked.setdefault(str(name), ranking) is not ranking:
-                problems.append(f"{where}:{line}: question {name} is there already: keep one line")
-    else:
-        by_question: dict[str, dict[str, float]] = {}
-        for line, parts in cut_lines(path, problems):
-            try:
-                score = float(np.float32(parts[4])) if len(parts) == 6 else np.nan
-            except ValueError:
-                score = np.nan
-            if np.isnan(score):
-                form = (
-                    "`question Q0 document rank score tag`: fix the line (name a file of JSON lines .jsonl)"
-                )
-                problems.append(f"{where}:{line}: not {form}")
-                continue
-            scored = by_question.setdefault(parts[0], {})
-            if parts[2] in scored:
-                twice = f"question {parts[0]} has document {parts[2]} twice"
-                problems.append(f"{where}:{line}: {twice}: keep one line")
-            scored[parts[2]] = score
-        for question, scored in by_question.items():
-            ranked[question] = sorted(sorted(scored, reverse=True), key=scored.__getitem__, reverse=True)
-            scores[question] = [scored[name] for name in ranked[question]]
+    where, problems, ranked = shown(path), list[str](), dict[str, list[str]]()
+    by_question: dict[str, dict[str, float]] = {}
+    for line, parts in cut_lines(path, problems):
+        try:
+            score = float(np.float32(parts[4])) if len(parts) == 6 else np.nan
+        except ValueError:
+            score = np.nan
+        if np.isnan(score):
+            problems.append(f"{where}:{line}: not `question Q0 document rank score tag`: fix the line")
+            continue
+        scored = by_question.setdefault(parts[0], {})
+        if parts[2] in scored:
+            twice = f"question {parts[0]} has document {parts[2]} twice"
+            problems.append(f"{where}:{line}: {twice}: keep one line")
+        scored[parts[2]] = score
+    for question, scored in by_question.items():
+        ranked[question] = sorted(sorted(scored, reverse=True), key=scored.__getitem__, reverse=True)
     if not ranked and not problems:
         problems.append(f"{where}:1: the file holds no ranking")
     refuse(problems)
-    return Run(path.name, hashlib.sha256(data).hexdigest(), ranked, scores)
+    return Run(path.name, digest(ranked), ranked)
 
 
 @dataclass(frozen=True)
@@ -100,10 +76,7 @@ class Ranking:
     grade: Ints  # P
     names: tuple[str, ...]  # P ids of documents
     rank: Ints  # P, from 1; 0 where the document is not in the ranking
-    ties: Ints  # P counts of other documents with the same score
-    score: Floats  # P; NaN where there is none
     head: Ints  # Q x K document numbers, best first; -1 beyond the end, and for one that the corpus lacks
-    depth: Ints  # Q counts of documents ranked
 
     @cached_property
     def n_references(self) -> Ints:
@@ -128,11 +101,6 @@ class Ranking:
     def best_rank(self) -> Ints:
         """The rank of the best reference document, from 1; 0 where none is ranked."""
         return np.append(self.rank, 0)[self.best]  # of -1 it is the 0 behind the last
-
-    @cached_property
-    def best_ties(self) -> Ints:
-        """Other documents with the score of the best reference document."""
-        return np.append(self.ties, 0)[self.best]
 
     def reference_score(self, k: int) -> Floats:
         """1 for a reference document that comes first, less 1/k for each place behind, 0 beyond k."""
@@ -165,12 +133,6 @@ class Ranking:
         best = self._sum(ideal)
         return self._defined(reached / np.where(best > 0.0, best, 1.0))
 
-    def judged(self, k: int) -> Floats:
-        """The share of the first k that were judged at all; NaN where nothing was ranked."""
-        first = np.minimum(self.depth, k)
-        judged = self._count(self._within(k))
-        return self._defined(np.where(first > 0, judged / np.maximum(first, 1), np.nan))
-
     def _within(self, k: int) -> Marks:
         return (self.rank > 0) & (self.rank <= k)
 
@@ -194,18 +156,15 @@ def _unranked(collection: Collection, keep: int) -> Ranking:
         for name, grade in question.grades.items()
     ]
     question, document, grade = np.array([row[:3] for row in rows], dtype=np.int64).reshape(-1, 3).T
-    n_questions, zeros = len(collection.questions), np.zeros(len(rows), dtype=np.int64)
+    n_questions = len(collection.questions)
     return Ranking(
         n_questions,
         question,
         document,
         grade,
         names=tuple(row[3] for row in rows),
-        rank=zeros,
-        ties=zeros.copy(),
-        score=np.full(len(rows), np.nan),
+        rank=np.zeros(len(rows), dtype=np.int64),
         head=np.full((n_questions, keep), -1, dtype=np.int64),
-        depth=np.zeros(n_questions, dtype=np.int64),
     )
 
 
@@ -213,7 +172,6 @@ def by_bm25(index: Bm25, queries: Sequence[Sequence[str]], collection: Collectio
     """Rank all documents for each query, ties in the order of the corpus. `keep`: documents of each head."""
     keep = min(keep, index.n_documents)
     ranking = _unranked(collection, keep)
-    ranking.depth[:] = index.n_documents
 
     def rank_block(start: int, scores: Floats) -> None:  # blocks write to rows of their own
         end = start + len(scores)
@@ -222,8 +180,7 @@ def by_bm25(index: Bm25, queries: Sequence[Sequence[str]], collection: Collectio
         present = first + np.flatnonzero(ranking.document[first:last] >= 0)
         for part in np.array_split(present, -(-len(present) // len(scores)) or 1):
             rows, documents = ranking.question[part] - start, ranking.document[part]
-            ranking.rank[part], ranking.ties[part] = standing(scores[rows], documents)
-            ranking.score[part] = scores[rows, documents]
+            ranking.rank[part] = standing(scores[rows], documents)
 
     index.each_block(queries, rank_block)
     return ranking
@@ -234,17 +191,12 @@ def by_run(run: Run, collection: Collection, *, keep: int) -> Ranking:
     ranking, numbers, first = _unranked(collection, keep), collection.numbers, 0
     for place, question in enumerate(collection.questions):
         ranked = run.ranked.get(question.group, [])
-        scores = run.scores.get(question.group, [])
-        ranking.depth[place] = len(ranked)
         ranking.head[place, : len(ranked)] = [numbers.get(name, -1) for name in ranked[:keep]]
         at = {name: position for position, name in enumerate(ranked)}
         for pair, name in enumerate(question.grades, start=first):
             position = at.get(name)
             if position is not None:
                 ranking.rank[pair] = position + 1
-            if position is not None and scores:
-                ranking.score[pair] = scores[position]
-                ranking.ties[pair] = scores.count(scores[position]) - 1
         first += len(question.grades)
     return ranking
 

@@ -48,9 +48,7 @@ class RankRow:
     question_id: str
     reference_documents: tuple[str, ...]
     rank: int | None  # None where it names no reference document, or that is not in the ranking
-    ties: int
     score: float | None
-    reciprocal_rank: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +61,6 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Above:
-    """A document that ranks above the reference document."""
-
-    document_id: str
-    title: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class WorstQuestion:
     """A question whose reference document ranks low."""
 
@@ -78,8 +68,7 @@ class WorstQuestion:
     question: str
     reference_document: str
     rank: int | None  # None where the document is not in the ranking
-    ties: int  # other documents with its score
-    above: tuple[Above, ...]  # the first documents of the ranking
+    above: tuple[str, ...]  # the first documents of the ranking
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +84,7 @@ class RetrievalResult(Result):
     recall: Mapping[str, Estimate]
     success: Mapping[str, Estimate]
     ndcg: Mapping[str, Estimate]
-    judged: Mapping[str, Estimate] | None  # the share of the first that qrels judge; None without qrels
     one_reference: bool  # no question names several reference documents
-    n_tied: int  # questions whose best reference document shares its score with others
-    n_tied_in_first_k: int
     windows: tuple[Window, ...]
     worst: tuple[WorstQuestion, ...]
     n_unfindable: int  # questions of whose reference documents the corpus has none
@@ -136,12 +122,7 @@ def measure_retrieval(
     number: dict[tuple[str, ...], int] = {}
     keys = (each.reference_documents[:1] or ("", each.group) for each in collection.questions)
     groups = np.array([number.setdefault(key, len(number)) for key in keys], dtype=np.int64)
-    of_scored, n, rank, tied = (
-        groups[scored].tolist(),
-        int(scored.sum()),
-        ranking.best_rank,
-        ranking.best_ties > 0,
-    )
+    of_scored, n, rank = groups[scored].tolist(), int(scored.sum()), ranking.best_rank
 
     def mean(values: Floats) -> Estimate:
         """Over the questions that name a reference document, with the interval by document."""
@@ -150,15 +131,13 @@ def measure_retrieval(
     def by_depth(measure: Callable[[int], Floats]) -> dict[str, Estimate]:
         return {str(depth): mean(measure(depth)) for depth in cuts(k, n_documents)}
 
-    score, reciprocal = ranking.reference_score(k).tolist(), ranking.reciprocal_rank().tolist()
+    score = ranking.reference_score(k).tolist()
     ranks = [
         RankRow(
             question.group,
             question.reference_documents,
             int(rank[place]) or None,
-            int(ranking.best_ties[place]),
             score[place] if scored[place] else None,
-            reciprocal[place] if scored[place] else None,
         )
         for place, question in enumerate(collection.questions)
     ]
@@ -172,10 +151,7 @@ def measure_retrieval(
         recall=by_depth(ranking.recall),
         success=by_depth(ranking.success),
         ndcg=by_depth(ranking.ndcg),
-        judged=by_depth(ranking.judged) if collection.graded else None,
         one_reference=bool(ranking.n_references.max() == 1),
-        n_tied=int(tied.sum()),
-        n_tied_in_first_k=int((tied & (rank <= k)).sum()),
         windows=windows(ranking.reference_score(k), options.window),
         worst=_worst_questions(collection, ranking, run),
         n_unfindable=_unfindable(collection),
@@ -224,7 +200,6 @@ def _worst_questions(collection: Collection, ranking: Ranking, run: Run | None) 
     shown = np.array([question.group not in collection.sealed for question in collection.questions])
     candidates = np.flatnonzero(findable & shown & (rank != 1))
     depth = np.where(rank > 0, rank, np.iinfo(np.int64).max)
-    titles = {document.document_id: document.title for document in documents}
     rows = []
     for place in candidates[np.argsort(-depth[candidates], kind="stable")][:_WORST].tolist():
         question, pair, reached = collection.questions[place], int(ranking.best[place]), int(rank[place])
@@ -238,8 +213,7 @@ def _worst_questions(collection: Collection, ranking: Ranking, run: Run | None) 
                 question.question,
                 reference_document=question.reference_documents[0] if pair < 0 else ranking.names[pair],
                 rank=reached or None,
-                ties=int(ranking.best_ties[place]),
-                above=tuple(Above(name, titles.get(name)) for name in above),
+                above=tuple(above),
             )
         )
     return tuple(rows)
