@@ -24,7 +24,6 @@ from judgecal.engine.calls import Call, OwnVerdict, ParsedReply, Reply, read_gua
 from judgecal.engine.log import iso, now
 from judgecal.engine.scheduler import Limiter, Scheduler
 from judgecal.engine.transport import Transport, open_transport
-from judgecal.engine.transport.embedded import open_pool
 from judgecal.errors import ERASE_LINE, JudgecalError, visible
 from judgecal.models import ModelSpec
 from judgecal.records import Failure, Judgement, Key, old_objects_left_alone
@@ -137,7 +136,7 @@ def run_calls(
 
     Raises:
         AuthError: the provider refused it; what was recorded stays.
-        JudgecalError: the model cannot be reached, or a worker process of the embedded one has ended.
+        JudgecalError: the model cannot be reached.
         OSError: `record` could not write.
     """
     if isinstance(calls, Sized):
@@ -182,9 +181,7 @@ async def _work_off(
     lost, lost_at_most = 0, _LOST_IN_A_ROW
     if total is not None and total >= _LOST_FROM_THE_FIRST:
         lost_at_most = min(_LOST_IN_A_ROW, total)
-    pool = open_pool(total) if embedded and processes == 1 else None
-    stated = (pool.width if pool else 1) if embedded else spec.max_concurrency
-    limiter = Limiter(stated, total=total, processes=processes)
+    limiter = Limiter(1 if embedded else spec.max_concurrency, total=total, processes=processes)
 
     def tick() -> None:
         """What is done twice a second, also while no reply comes."""
@@ -221,7 +218,7 @@ async def _work_off(
     batch = _Batch(record, scheduler.fail)
     runner = CallRunner(
         spec,
-        pool or transport,
+        transport,
         slots=scheduler,
         gate=gate,
         policy=policy,
@@ -234,8 +231,6 @@ async def _work_off(
         try:
             batch.record()
         finally:
-            if pool:
-                await pool.close()
             await transport.close()
 
 

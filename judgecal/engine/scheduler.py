@@ -106,7 +106,7 @@ def expected_seconds(spec: ModelSpec, calls: int, *, latency_s: float | None) ->
     if latency_s is None:
         return None
     if spec.embedded:
-        return calls * latency_s  # one core's work; with workers it takes less
+        return calls * latency_s
     at_once = spec.max_concurrency or _START
     trips = 0
     while calls > 0:

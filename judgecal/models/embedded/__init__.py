@@ -14,7 +14,6 @@ kind of verdict (`judge.refit`, `replies`).
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from judgecal.models.embedded.engine import AsyncEmbeddedEngine, EmbeddedEngine
 
-__all__ = ["VERSION", "AsyncEmbeddedEngine", "EmbeddedEngine", "reply", "timed_replies"]
+__all__ = ["VERSION", "AsyncEmbeddedEngine", "EmbeddedEngine", "reply"]
 
 # The first part counts changes of the code that change replies, the second is the weights' own hash.
 VERSION: str = f"5-{hashlib.sha256(Path(__file__).with_name('weights.json').read_bytes()).hexdigest()[:8]}"
@@ -49,13 +48,3 @@ def reply(messages: Sequence[Mapping[str, str]]) -> str:
     from judgecal.models.embedded.replies import make_reply
 
     return make_reply(messages)
-
-
-def timed_replies(batch: Sequence[Sequence[Mapping[str, str]]]) -> list[tuple[str, float]]:
-    """`reply` to each of several prompts, with the seconds that it took."""
-    replies = []
-    for messages in batch:
-        start = time.perf_counter()
-        text = reply(messages)
-        replies.append((text, time.perf_counter() - start))
-    return replies
