@@ -173,10 +173,6 @@ def test_a_server_is_told_what_it_understands(
 ) -> None:
     spoken = schema.spoken(ModelSpec("m", model, **settings))
     assert spoken["properties"] == {"reasoning": text, "verdict": verdict}
-    plain = schema.in_form("plain").spoken(ModelSpec("m", model, **settings))
-    assert not {"minimum", "maximum", "maxLength"} & {
-        key for one in plain["properties"].values() for key in one
-    }
 
 
 def send(spec: ModelSpec, schema: ReplySchema | None) -> str:
@@ -192,14 +188,12 @@ def send(spec: ModelSpec, schema: ReplySchema | None) -> str:
     return asyncio.run(once())
 
 
-@pytest.mark.parametrize("form", ["json_schema", "json_object"])
-def test_openais_protocol_carries_the_schema(serve: Serve, form: Any) -> None:
+def test_openais_protocol_carries_the_schema(serve: Serve) -> None:
     server = serve(enforcing(85))
     spec = ModelSpec("m", "openai/m", api_base=server.api_base, max_tokens=300)
-    assert json.loads(send(spec, SCHEMA.in_form(form))) == {"reasoning": "because", "verdict": 85}
-    spoken = SCHEMA.spoken(spec)
-    named = {"type": "json_schema", "json_schema": {"name": "judgement", "strict": True, "schema": spoken}}
-    wanted = named if form == "json_schema" else {"type": "json_object", "schema": spoken}
+    assert json.loads(send(spec, SCHEMA)) == {"reasoning": "because", "verdict": 85}
+    named = {"name": "judgement", "strict": True, "schema": SCHEMA.spoken(spec)}
+    wanted = {"type": "json_schema", "json_schema": named}
     assert server.bodies[0]["response_format"] == wanted
     send(spec, None)
     assert "response_format" not in server.bodies[1]
@@ -279,47 +273,6 @@ def test_a_refusal_costs_one_attempt_and_is_remembered(serve: Serve, refusal: An
     # the refused attempt is not billed: 40 replies of 0.0011 USD
     assert sum(row.cost_usd or 0.0 for row in rows) == pytest.approx(0.044)
     assert budget.spent_usd == pytest.approx(0.044)
-    run(structured_calls(3), spec)  # in another run
-    assert schemas_asked(server.bodies[41:]) == [None] * 3
-
-
-def test_what_is_remembered_holds_no_address(serve: Serve) -> None:
-    server = serve(refusing(NO_FORMAT, WHOLE))
-    run(structured_calls(1), stub_model(server))
-    text = (cache_folder() / "structured.json").read_text(encoding="utf-8")
-    assert "127.0.0.1" not in text and "stub" not in text
-    assert [entry["form"] for entry in json.loads(text)["models"].values()] == ["off"]
-
-
-@pytest.mark.parametrize("damage", ["", "[]", '{"models": 3}', '{"models": {"x": 1}}', "\x00"])
-def test_a_damaged_memory_is_none(serve: Serve, damage: str) -> None:
-    server = serve(enforcing(85))
-    cache_folder().mkdir(parents=True)
-    (cache_folder() / "structured.json").write_text(damage, encoding="utf-8")
-    assert [row.verdict for row in run(structured_calls(2), stub_model(server))] == [85.0, 85.0]
-
-
-def test_a_refusal_is_forgotten_after_a_week(serve: Serve) -> None:
-    server = serve(refusing(NO_FORMAT, WHOLE))
-    spec = stub_model(server)
-    run(structured_calls(1), spec)
-    path = cache_folder() / "structured.json"
-    known = json.loads(path.read_text(encoding="utf-8"))
-    for entry in known["models"].values():
-        entry["at"] -= 8 * 24 * 3600
-    path.write_text(json.dumps(known), encoding="utf-8")
-    server.script = enforcing(90)
-    assert run(structured_calls(1), spec)[0].verdict == 90.0
-
-
-def test_the_second_run_waits_for_nobody(serve: Serve) -> None:
-    server = serve(enforcing(85))
-    server.latency_s = 0.2
-    spec = stub_model(server, max_concurrency=8)
-    run(structured_calls(1), spec)
-    server.most_at_once = 0
-    run(structured_calls(8), spec)
-    assert server.most_at_once == 8
 
 
 def test_a_slow_first_call_holds_nobody_up_for_long(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -370,38 +323,6 @@ def test_a_schema_that_is_refused_alone_is_left_out_alone(serve: Serve) -> None:
     calls = [*structured_calls(2), *structured_calls(4, schema=HALVES)[2:]]
     assert [row.verdict for row in run(calls, stub_model(server, max_concurrency=1))] == [85.0] * 4
     assert schemas_asked(server.bodies) == ["json_schema", "json_schema", "json_schema", None, None]
-
-
-@pytest.mark.parametrize("mode", ["auto", "json_schema"])
-def test_a_server_that_points_to_json_object_is_asked_so(serve: Serve, mode: str) -> None:
-    """As llama.cpp's Python server puts it: it answers 500, and knows the schema by another name."""
-    said = (
-        "[{'loc': ('body', 'response_format', 'type'), 'msg': \"Input should be 'text' or 'json_object'\"}]"
-    )
-
-    def script(body: dict[str, Any]) -> Answer | str:
-        if body["response_format"]["type"] == "json_schema":
-            return failing(500, said)
-        return fitting(openai_schema(body) or {}, 85)
-
-    server = serve(script)
-    spec = stub_model(server, max_concurrency=1, structured=mode)
-    rows = run(structured_calls(3), spec)
-    assert [(row.verdict, row.attempts) for row in rows] == [(85.0, 2), (85.0, 1), (85.0, 1)]
-    run(structured_calls(1), spec)
-    assert schemas_asked(server.bodies) == ["json_schema", *["json_object"] * 4]
-
-
-def test_a_server_that_refuses_bounds_is_asked_without(serve: Serve) -> None:
-    def script(body: dict[str, Any]) -> Answer | str:
-        schema = openai_schema(body) or {}
-        if "maxLength" in json.dumps(schema):
-            return failing(400, "Invalid schema for response_format: 'maxLength' is not permitted")
-        return fitting(schema, 85)
-
-    server = serve(script)
-    rows = run(structured_calls(2), stub_model(server, max_concurrency=1))
-    assert [(row.verdict, row.attempts) for row in rows] == [(85.0, 2), (85.0, 1)]
 
 
 def test_a_forced_schema_is_never_left_out(serve: Serve) -> None:

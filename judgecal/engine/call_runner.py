@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from judgecal.engine.budget import Bill, BudgetGate, billed, worst_cost_usd
-from judgecal.engine.cache import ReplyCache, RequestKeys, cache_folder
+from judgecal.engine.cache import ReplyCache, RequestKeys
 from judgecal.engine.calls import CallFailed, Message, Reply, ReplySchema, admitted
-from judgecal.engine.reply_forms import ReplyForms, SchemaForms
+from judgecal.engine.reply_forms import ReplyForms, SchemaAttempts
 from judgecal.engine.scheduler import CallSlots
 from judgecal.engine.transport import Transport
 from judgecal.engine.transport.redaction import redacted, redacted_reply, secrets_of, sent_secrets
@@ -146,13 +146,13 @@ class CallRunner:
         return result
 
     async def _call(self, messages: Sequence[Message], repeat: int, schema: ReplySchema | None) -> CallResult:
-        """Attempts until one ends the call; one whose form is refused is followed by the next at once."""
-        asking: SchemaForms | None = None
+        """Attempts until one ends the call; one whose schema is refused is followed by the next at once."""
+        asking: SchemaAttempts | None = None
         if schema is not None:
-            self._forms = self._forms or ReplyForms(self._spec, cache_folder())
+            self._forms = self._forms or ReplyForms(self._spec)
             asking = await self._forms.asking(schema)
         result = CallResult()
-        sent = asking.shape if asking else None
+        sent = asking.schema if asking else None
         limited = self._gate.budget.limit_usd is not None
         worst = worst_cost_usd(self._spec, messages, sent) if limited else 0.0
         try:
@@ -163,7 +163,7 @@ class CallRunner:
                 finally:
                     self._slots.give_back()
                 if asking and asking.again(result.reply, result.failure):
-                    sent = asking.shape
+                    sent = asking.schema
                 elif wait is None:
                     return result
                 else:

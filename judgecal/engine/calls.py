@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 from judgecal.models import ModelSpec
 from judgecal.records import ErrorKind, Failure, Key, digest, well_formed
 from judgecal.scale import Label
-
-SchemaForm = Literal["json_schema", "plain", "json_object"]
-"""How a server is asked: as its protocol says; the same without any bound; by OpenAI's older `json_object`,
-with the schema beside it, as llama.cpp's Python server has it."""
 
 _GRAMMARS = ("hosted_vllm", "lm_studio", "ollama", "ollama_chat")
 _FEW = 11  # whole numbers that are written out for a server that takes no bounds: 0..10, and no 0..100
@@ -32,15 +28,10 @@ class ReplySchema:
     """
 
     properties: Mapping[str, Mapping[str, Any]]
-    form: SchemaForm = "json_schema"  # how the server is asked
-
-    def in_form(self, form: SchemaForm) -> ReplySchema:
-        """The same, asked for in another way."""
-        return replace(self, form=form)
 
     @cached_property
     def key(self) -> str:
-        """16 hex digits over the fields, whatever the form."""
+        """16 hex digits over the fields."""
         return digest(self.as_json())[:16]
 
     @cached_property
@@ -62,8 +53,6 @@ class ReplySchema:
         openais_own = spec.provider == "openai" and spec.address.startswith("https://api.openai.com")
         ranges = spec.provider in ("gemini", "vertex_ai") or openais_own
         grammar = spec.provider in _GRAMMARS or (spec.provider == "openai" and not openais_own)
-        if self.form == "plain":
-            ranges = grammar = False
         texts = sum(schema["type"] == "string" for schema in self.properties.values())
         room = ((spec.max_tokens or _LONGEST + _AROUND) - _AROUND) // max(1, texts)
         fields = {name: dict(schema) for name, schema in self.properties.items()}

@@ -14,14 +14,10 @@ Asked = Callable[[dict[str, Any]], Mapping[str, Any] | None]
 
 
 def openai_schema(body: dict[str, Any]) -> Mapping[str, Any] | None:
-    """The schema of a chat completion, in either of the two ways."""
+    """The schema of a chat completion."""
     asked = body.get("response_format")
-    if asked is None:
-        return None
-    found: Mapping[str, Any] = (
-        asked["json_schema"]["schema"] if asked["type"] == "json_schema" else asked["schema"]
-    )
-    return found
+    schema: Mapping[str, Any] | None = asked and asked["json_schema"]["schema"]
+    return schema
 
 
 def fitting(schema: Mapping[str, Any], verdict: Any) -> str:

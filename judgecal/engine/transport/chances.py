@@ -8,9 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
-from judgecal.engine.cache import cache_folder
 from judgecal.engine.calls import CallFailed, Reply, Token
-from judgecal.engine.reply_forms import gives_chances
 from judgecal.engine.transport.provider_errors import at
 from judgecal.errors import notice
 from judgecal.models import ModelSpec
@@ -22,11 +20,11 @@ _PARAMETER = re.compile(r"log_?prob", re.IGNORECASE)
 
 
 class TokenChances:
-    """What one transport of a model knows: a server that refuses is asked once a week, and told of once."""
+    """What one transport of a model knows: a server that refuses is asked once a run, and told of once."""
 
     def __init__(self, spec: ModelSpec) -> None:
         self._spec = spec
-        self._asked = _MOST * (spec.weighs and gives_chances(spec, cache_folder()))
+        self._asked = _MOST * spec.weighs
         self._said = False
 
     async def told(self, send: Callable[[int], Awaitable[Reply]]) -> Reply:
@@ -46,8 +44,6 @@ class TokenChances:
                 if not (asked and named):
                     raise
                 asked = _FEW if asked > _FEW else 0
-        if self._asked and not asked:
-            gives_chances(self._spec, cache_folder(), refused=True)
         self._asked = min(asked, self._asked)
         if reply.text and not reply.tokens and not self._said:
             self._said = True

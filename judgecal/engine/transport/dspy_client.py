@@ -173,9 +173,8 @@ class DspyTransport:
         makers = {"user": Turn.user, "assistant": Turn.assistant}
         turns = tuple(makers[m["role"]](m["content"]) for m in messages if m["role"] != "system")
         spec, form = self._spec, None
-        if schema is not None:  # in DSPy's own form, which takes no `json_object` with a schema
+        if schema is not None:  # in DSPy's own form
             form = {"type": "json_schema", "name": "judgement", "schema": schema.spoken(spec), "strict": True}
-            form = {"type": "json_object"} if schema.form == "json_object" else form
         config = Config(
             max_tokens=spec.max_tokens,
             temperature=spec.sent_temperature,

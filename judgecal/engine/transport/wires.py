@@ -120,13 +120,8 @@ class OpenAI(Wire):
             body |= {"logprobs": True, "top_logprobs": self.chances}
         body["messages"] = messages
         if schema is not None:
-            spoken = schema.spoken(spec)
-            strict = {"name": "judgement", "strict": True, "schema": spoken}
-            body["response_format"] = (
-                {"type": "json_object", "schema": spoken}
-                if schema.form == "json_object"
-                else {"type": "json_schema", "json_schema": strict}
-            )
+            strict = {"name": "judgement", "strict": True, "schema": schema.spoken(spec)}
+            body["response_format"] = {"type": "json_schema", "json_schema": strict}
         return body
 
     def reply(self, data: Mapping[str, Any], messages: Sequence[Message]) -> Reply:
