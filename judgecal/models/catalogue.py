@@ -89,10 +89,12 @@ class ModelSpec:
     @property
     def way(self) -> str:
         """`embedded`, `http`, `dspy` (whose client chooses) or `litellm` (through that client)."""
-        if self.embedded or self.transport != "auto":
-            return EMBEDDED if self.embedded else self.transport
-        if self.task != "chat":  # which is asked for in OpenAI's way, or through litellm
-            return "http" if self.known_provider.wire == "openai" else "litellm"
+        if self.embedded:
+            return EMBEDDED
+        if self.task != "chat":  # vectors and relevance are asked for in OpenAI's and Cohere's way alone
+            return "http"
+        if self.transport != "auto":
+            return self.transport
         return "http" if self.known_provider.wire else "dspy"
 
     @property

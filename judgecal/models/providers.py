@@ -44,15 +44,15 @@ PROVIDERS: Mapping[str, Provider] = {
     "lm_studio": Provider(None, "openai", "http://localhost:1234/v1"),
     "ollama": Provider(None, "openai", "http://localhost:11434/v1"),
     "ollama_chat": Provider(None, "openai", "http://localhost:11434/v1"),
-    "cohere": Provider("COHERE_API_KEY"),
+    "cohere": Provider("COHERE_API_KEY", base="https://api.cohere.com/v2"),
     "azure": Provider("AZURE_API_KEY"),
     "cerebras": Provider("CEREBRAS_API_KEY"),
     "deepinfra": Provider("DEEPINFRA_API_KEY"),
     "nvidia_nim": Provider("NVIDIA_NIM_API_KEY"),
     "perplexity": Provider("PERPLEXITYAI_API_KEY"),
     "sambanova": Provider("SAMBANOVA_API_KEY"),
-    "voyage": Provider("VOYAGE_API_KEY"),
-    "jina_ai": Provider("JINA_AI_API_KEY"),
+    "voyage": Provider("VOYAGE_API_KEY", base="https://api.voyageai.com/v1"),
+    "jina_ai": Provider("JINA_AI_API_KEY", base="https://api.jina.ai/v1"),
 }
 """A provider that speaks one of the formats here is one more line; a new format is a class of `wires.py`."""
 

@@ -49,6 +49,6 @@ def open_transport(spec: ModelSpec) -> Transport:
         from judgecal.engine.transport.http import HttpTransport
 
         return HttpTransport(spec)
-    from judgecal.engine.transport.dspy_client import DspyTransport, LitellmTransport
+    from judgecal.engine.transport.dspy_client import DspyTransport
 
-    return DspyTransport(spec) if spec.task == "chat" else LitellmTransport(spec)
+    return DspyTransport(spec)

@@ -10,30 +10,17 @@ import functools
 import json
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from judgecal.engine.calls import CallFailed, Message, Reply, ReplySchema, unreadable
 from judgecal.engine.transport.chances import TokenChances, tokens_in
-from judgecal.engine.transport.provider_errors import (
-    REDIRECTS,
-    cannot_be_called,
-    error_of,
-    key_refused,
-    no_such_model,
-    redirected,
-)
-from judgecal.engine.transport.redaction import one_line, secrets_of
-from judgecal.engine.transport.wires import scores_reply, vectors_reply
+from judgecal.engine.transport.provider_errors import REDIRECTS, error_of_dspy, redirected
+from judgecal.engine.transport.redaction import secrets_of
 from judgecal.errors import JudgecalError
 from judgecal.models import ModelSpec, with_version
-from judgecal.records import ErrorKind
 
 NO_KEY = "none"  # what a local server that wants no key is sent: clients refuse an empty one
 _CLIENT_PATIENCE_S = 5.0  # the engine's own clock, over the whole call, runs out before the client's
-# Advice on the client's own arguments, and its innards.
-_NOT_FOR_OUR_USER = ("\n  To fix:", "\nTraceback (most recent call last)")
-# What litellm says where nothing was sent and no other call can do better.
-_HOPELESS = ("Missing credentials", "LLM Provider NOT provided")
 _redirects: contextvars.ContextVar[list[str] | None] = contextvars.ContextVar(
     "judgecal_redirects", default=None
 )
@@ -144,7 +131,7 @@ class DspyTransport:
                 if elsewhere or getattr(error, "status", None) in REDIRECTS:
                     there = next(iter(elsewhere), None)
                     raise redirected(self._spec, there, secrets_of(self._spec)) from error
-                _raise_known(error, self._spec)
+                raise error_of_dspy(self._spec, error) from error
             except (JudgecalError, MemoryError):
                 raise
             except Exception as error:
@@ -182,88 +169,3 @@ class DspyTransport:
             logprobs=top or None,
         )
         return Request(model=spec.id, messages=turns, system="\n\n".join(system) or None, config=config)
-
-
-def _raise_known(error: Exception, spec: ModelSpec) -> NoReturn:
-    """Turn DSPy's error classes into ours; what no retry can help is said so."""
-    from dspy.utils import exceptions as known
-
-    text = str(error)
-    for tail in _NOT_FOR_OUR_USER:
-        text = text.partition(tail)[0]
-    text = one_line(text, secrets_of(spec))
-    if isinstance(error, (known.LMAuthError, known.LMBillingError)):
-        raise key_refused(spec, text) from error
-    if isinstance(error, known.LMConfigurationError) or any(phrase in text for phrase in _HOPELESS):
-        raise cannot_be_called(spec, text) from error
-    if isinstance(error, known.LMUnsupportedModelError):
-        raise no_such_model(spec, text) from error
-    kinds: tuple[tuple[Any, ErrorKind, bool], ...] = (
-        (known.ContextWindowExceededError, "context_length", False),
-        (known.LMRateLimitError, "rate_limit", True),
-        (known.LMTimeoutError, "timeout", True),
-        (known.LMServerError, "server", True),
-        ((known.LMTransportError, known.LMLockTimeoutError), "transport", True),
-        ((known.LMInvalidRequestError, known.LMUnsupportedFeatureError), "refused", False),
-        ((known.LMProviderError, known.LMUnexpectedError), "server", True),
-    )
-    for classes, kind, retry in kinds:
-        if isinstance(error, classes):
-            wait = getattr(error, "retry_after", None) if kind in ("rate_limit", "server") else None
-            raise CallFailed(kind, text, retry=retry, retry_after=wait) from error
-    raise CallFailed("refused", text, retry=False) from error
-
-
-class LitellmTransport:
-    """One model through litellm, which takes seconds to import and reads an answer whole."""
-
-    keeps_time = False
-
-    def __init__(self, spec: ModelSpec) -> None:
-        # Read when litellm is imported: no fetch from the network.
-        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-        import litellm  # here, as seconds of importing are no part of a call
-
-        litellm.suppress_debug_info = True  # it would print advice where the result goes
-        self._litellm: Any = litellm
-        self._spec = spec
-        self._options: dict[str, Any] = {"model": spec.id, "timeout": spec.timeout, "max_retries": 0}
-        key = spec.key()
-        self._options |= {"api_base": spec.api_base} if spec.api_base else {}
-        self._options |= {"api_key": key or NO_KEY} if key or spec.api_base else {}
-
-    async def close(self) -> None:
-        """litellm closes its own connections."""
-
-    async def send(
-        self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None = None
-    ) -> Reply:
-        """One attempt at one call, with the errors of `Transport.send`."""
-        with following_no_redirect() as elsewhere:
-            try:
-                return await asyncio.wait_for(self._asked(messages), timeout=self._spec.timeout)
-            except TimeoutError:
-                raise CallFailed("timeout", f"no reply within {self._spec.timeout:g} s", retry=True) from None
-            except (JudgecalError, CallFailed, MemoryError):
-                raise
-            except Exception as error:
-                if elsewhere:
-                    raise redirected(self._spec, elsewhere[0], secrets_of(self._spec)) from error
-                if isinstance(error, self._litellm.exceptions.Timeout):
-                    message = f"no reply within {self._spec.timeout:g} s"
-                    raise CallFailed("timeout", message, retry=True) from error
-                status = getattr(error, "status_code", None)
-                if not isinstance(status, int):
-                    raise unreadable(error) from error
-                body, secrets = str(error).encode("utf-8", "replace"), secrets_of(self._spec)
-                raise error_of(self._spec, status=status, headers={}, body=body, secrets=secrets) from error
-
-    async def _asked(self, messages: Sequence[Message]) -> Reply:
-        first, *rest = texts = [message["content"] for message in messages]
-        if self._spec.task == "embeddings":
-            vectors = await self._litellm.aembedding(input=texts, **self._options)
-            return vectors_reply(vectors.model_dump(), len(texts), self._spec)
-        scores: Any = await self._litellm.arerank(
-            query=first, documents=rest, top_n=len(rest), **self._options
-        )
-        return scores_reply(scores.model_dump(), len(rest), self._spec)

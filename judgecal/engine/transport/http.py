@@ -6,7 +6,6 @@ is followed: a key, and the texts, stay with the server that the user named.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import math
@@ -59,9 +58,6 @@ class HttpTransport:
         self._proxy = proxy_for(self._url)
         self._secrets = secrets_of(spec)
         self._session: aiohttp.ClientSession | None = None
-        self._deadlines: dict[asyncio.Task[Any], float] = {}  # of the calls in flight, the earliest first
-        self._late: set[asyncio.Task[Any]] = set()
-        self._clock: asyncio.TimerHandle | None = None
         self._shared: tuple[object, ...] = ()
         self._around: list[bytes] | None = None
 
@@ -77,9 +73,6 @@ class HttpTransport:
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._clock:
-            self._clock.cancel()
-            self._clock = None
         if self._session:
             await self._session.close()
             self._session = None
@@ -95,7 +88,7 @@ class HttpTransport:
     async def _sent(self, messages: Sequence[Message], schema: ReplySchema | None, top: int) -> Reply:
         body = self.encoded(messages, schema, top)
         try:
-            status, headers, answer = await self._in_time(body)
+            status, headers, answer = await self._post(body)
         except TimeoutError:
             raise CallFailed("timeout", f"no reply within {self._spec.timeout:g} s", retry=True) from None
         except (aiohttp.ClientError, OSError) as error:
@@ -150,7 +143,7 @@ class HttpTransport:
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, ssl=self._tls()),
             headers={**_HEADERS, **self._wire.headers},
-            timeout=aiohttp.ClientTimeout(total=None),  # `_in_time` takes half the time of a timer for each
+            timeout=aiohttp.ClientTimeout(total=self._spec.timeout),
             cookie_jar=aiohttp.DummyCookieJar(),
         )
         return self._session
@@ -159,37 +152,6 @@ class HttpTransport:
         """The certificates that SSL_CERT_FILE names now, not when aiohttp was imported."""
         schemes = (self._url.scheme, self._proxy.scheme if self._proxy else "")
         return ssl.create_default_context() if "https" in schemes else True
-
-    async def _in_time(self, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
-        """`_post` within the model's timeout: one timer for all calls, whose deadlines come in their order.
-
-        Raises:
-            TimeoutError: the time is over.
-        """
-        task, loop = asyncio.current_task(), asyncio.get_running_loop()
-        assert task is not None
-        self._deadlines[task] = deadline = loop.time() + self._spec.timeout
-        if self._clock is None:
-            self._clock = loop.call_at(deadline, self._cancel_late, loop)
-        try:
-            return await self._post(body)
-        except asyncio.CancelledError:
-            if task in self._late and not task.uncancel():
-                raise TimeoutError from None
-            raise
-        finally:
-            self._deadlines.pop(task, None)
-            self._late.discard(task)
-
-    def _cancel_late(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._clock = None
-        for task, deadline in [*self._deadlines.items()]:
-            if deadline > loop.time():
-                self._clock = loop.call_at(deadline, self._cancel_late, loop)
-                break
-            del self._deadlines[task]
-            self._late.add(task)
-            task.cancel()
 
     async def _post(self, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
         """Send a body once. Return status, headers and decompressed body, of a large one the beginning."""

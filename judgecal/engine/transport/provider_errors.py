@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from judgecal.engine.calls import CallFailed
-from judgecal.engine.transport.redaction import one_line
+from judgecal.engine.transport.redaction import one_line, secrets_of
 from judgecal.errors import AuthError
 from judgecal.models import ModelSpec
+from judgecal.records import ErrorKind
 
 # The last is Google's word for a country or an account that it does not serve.
 _KEY_WORDS = frozenset((
@@ -55,6 +56,10 @@ _STATUS_OF_WORD = {
     "permission_error": 403,
     "invalid_request_error": 400,
 }
+# Advice of DSPy's client on its own arguments, and its innards.
+_NOT_FOR_OUR_USER = ("\n  To fix:", "\nTraceback (most recent call last)")
+# What litellm says where nothing was sent and no other call can do better.
+_HOPELESS = ("Missing credentials", "LLM Provider NOT provided")
 _OVERLOADED = (503, 529)
 REDIRECTS = (301, 302, 303, 307, 308)
 _NO_CALL_CAN = (*REDIRECTS, 405, 407, 410)
@@ -138,6 +143,36 @@ def error_inside(
     for word in stated.words & _STATUS_OF_WORD.keys():
         status = _STATUS_OF_WORD[word]
     return _judged(spec, status, stated, {}, secrets)
+
+
+def error_of_dspy(spec: ModelSpec, error: Exception) -> CallFailed | AuthError:
+    """The error of DSPy's client, by its class; what no retry can help is said so."""
+    from dspy.utils import exceptions as known
+
+    text = str(error)
+    for tail in _NOT_FOR_OUR_USER:
+        text = text.partition(tail)[0]
+    text = one_line(text, secrets_of(spec))
+    if isinstance(error, (known.LMAuthError, known.LMBillingError)):
+        return key_refused(spec, text)
+    if isinstance(error, known.LMConfigurationError) or any(phrase in text for phrase in _HOPELESS):
+        return cannot_be_called(spec, text)
+    if isinstance(error, known.LMUnsupportedModelError):
+        return no_such_model(spec, text)
+    kinds: tuple[tuple[Any, ErrorKind, bool], ...] = (
+        (known.ContextWindowExceededError, "context_length", False),
+        (known.LMRateLimitError, "rate_limit", True),
+        (known.LMTimeoutError, "timeout", True),
+        (known.LMServerError, "server", True),
+        ((known.LMTransportError, known.LMLockTimeoutError), "transport", True),
+        ((known.LMInvalidRequestError, known.LMUnsupportedFeatureError), "refused", False),
+        ((known.LMProviderError, known.LMUnexpectedError), "server", True),
+    )
+    for classes, kind, retry in kinds:
+        if isinstance(error, classes):
+            wait = getattr(error, "retry_after", None) if kind in ("rate_limit", "server") else None
+            return CallFailed(kind, text, retry=retry, retry_after=wait)
+    return CallFailed("refused", text, retry=False)
 
 
 def excerpt(body: bytes, secrets: Sequence[str]) -> str:

@@ -85,17 +85,15 @@ class OpenAI(Wire):
     """OpenAI's chat completions, which most providers and local servers speak too."""
 
     path = "/chat/completions"
+    spoken = 'in OpenAI\'s format by transport = "http"'
     _version_added = ("ollama", "ollama_chat", "mistral")  # their users write the address without it
     _cut = ("length", "max_tokens", "model_length")
 
     def address(self, spec: ModelSpec, key: str | None) -> None:
         """`path` below the model's address."""
         base = spec.address.rstrip("/")
-        if not base:
-            raise InputError(
-                f'model {spec.alias}: transport = "http" speaks OpenAI\'s format to {spec.provider}: set '
-                "api_base"
-            )
+        if not base or not (spec.api_base or spec.known_provider.wire in (None, "openai")):
+            raise InputError(f"model {spec.alias}: {spec.provider} is spoken to {self.spoken}: set api_base")
         if not base.endswith(self.path):
             base = (with_version(base, "v1") if spec.provider in self._version_added else base) + self.path
         self.url = base
@@ -263,6 +261,7 @@ class Embeddings(OpenAI):
     """Vectors of texts in OpenAI's format."""
 
     path = "/embeddings"
+    spoken = "in OpenAI's format for vectors"
     most_bytes = 8_000_000  # a number takes up to 30 bytes on the way
 
     def payload(self, messages: Sequence[Message], schema: ReplySchema | None = None) -> dict[str, Any]:
@@ -278,6 +277,7 @@ class Rerank(OpenAI):
     """The relevance of texts to a query in Cohere's format, which other servers speak too."""
 
     path = "/rerank"
+    spoken = "in Cohere's format for relevance"
 
     def payload(self, messages: Sequence[Message], schema: ReplySchema | None = None) -> dict[str, Any]:
         """The query and the texts."""
