@@ -1,4 +1,4 @@
-"""Whether a model's server takes a schema of the reply: asked once in a run.
+"""Whether a model's server takes a schema of the reply: asked once in a process.
 
 With `structured = "auto"` the first call of a model goes out with the schema, and those behind it wait for
 its answer, a second at most. A server that refuses it is asked again without one, within the same call: any
@@ -22,6 +22,9 @@ _PARAMETER = re.compile(
     re.IGNORECASE,
 )
 
+takes_schema: dict[tuple[str, str, str], bool] = {}
+"""What servers of models (id, address, way) have answered in this process: optimisers begin many runs."""
+
 
 class ReplyForms:
     """What is known of one model's server in a run. Made and used in one running event loop.
@@ -35,18 +38,25 @@ class ReplyForms:
 
     def __init__(self, spec: ModelSpec) -> None:
         self.may_do_without = spec.structured == "auto"
+        self._model = (spec.id, spec.address, spec.way)
+        self._known = takes_schema.get(self._model)
+        self.off = self.may_do_without and self._known is False
         self.taken: set[str] = set()
-        self.off = False
         self.refused: set[str] = set()
         self._first: asyncio.Future[None] | None = None
 
     async def asking(self, schema: ReplySchema) -> SchemaAttempts:
         """How one call is to ask; the first of a model that nothing is known of holds the others up."""
-        if self._first is None:
+        if self._known is None and self._first is None:
             self._first = asyncio.get_running_loop().create_future()
-        elif not self._first.done():
+        elif self._first is not None and not self._first.done():
             await asyncio.wait((self._first,), timeout=_PATIENCE_S)
         return SchemaAttempts(self, schema, sent=not self.off and schema.key not in self.refused)
+
+    def learn(self, *, taken: bool) -> None:
+        """Note that a server takes schemas, or that it took none."""
+        takes_schema[self._model] = taken
+        self.off = not taken
 
     def release(self) -> None:
         """Let the calls go that waited for the first one."""
@@ -72,10 +82,11 @@ class SchemaAttempts:
         if reply is not None:
             if self.schema is not None:
                 forms.taken.add(self._key)
+                forms.learn(taken=True)
             elif self._fell_back and forms.taken:
                 forms.refused.add(self._key)  # this one alone
             elif self._fell_back:
-                forms.off = True
+                forms.learn(taken=False)
         elif self.schema and failure and forms.may_do_without and self._key not in forms.taken:
             # some Python servers answer 500 to what they do not know
             named = failure.kind == "server" and _PARAMETER.search(failure.message)
