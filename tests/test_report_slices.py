@@ -19,14 +19,13 @@ def test_traits_of_items() -> None:
     answers = ["no", "in 1914", "I am sorry, I do not know", "a b c d e f g h"] * 3
     items = [Item(str(n), str(n), "why", answer, ("x",) * (n % 5)) for n, answer in enumerate(answers)]
     items[0] = Item("0", "0", "", "no", system="s", tags=("t", "t", "u"))
-    found = [dict(traits) for traits in traits_of(items)]
-    lengths = ["up to 2", "up to 2", "3 to 7", "8 or more"]
-    assert [traits["answer length"] for traits in found[:4]] == lengths
-    assert [traits["references"] for traits in found[:5]] == ["0", "1", "2", "3 or more", "3 or more"]
-    assert [traits.get("refusal") for traits in found[:4]] == [None, None, "yes", None]
-    assert [traits.get("digits") for traits in found[:4]] == [None, "yes", None, None]
-    assert next(iter(traits_of(items)))[-3:] == [("system", "s"), ("tag", "t"), ("tag", "u")]
-    assert "question word" not in found[0] and list(traits_of([])) == []
+    places = {trait: of.tolist() for trait, of in traits_of(items).items()}
+    assert places["answer length", "up to 2"][:3] == [0, 1, 4] and places["answer length", "3 to 7"][0] == 2
+    assert places["answer length", "8 or more"][0] == 3
+    assert places["references", "0"][0] == 0 and places["references", "3 or more"][:2] == [3, 4]
+    assert places["refusal", "yes"][0] == 2 and places["digits", "yes"][0] == 1
+    assert [places[trait] for trait in (("system", "s"), ("tag", "t"), ("tag", "u"))] == [[0]] * 3
+    assert 0 not in places["question word", "why"] and traits_of([]) == {}
 
 
 def made(workspace: Path, **how: Any) -> list[dict[str, Any]]:

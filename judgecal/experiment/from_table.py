@@ -97,8 +97,9 @@ def run_of_table(
 
 def _recorded(made: Imported, file: Path, table: Table, scale: str | None) -> Recorded:
     """The verdicts of the table's columns; InputError: one of them holds none."""
-    gold, about = made.gold, {"file": file.name, "where": table.where}
-    recorded = recorded_in_table(gold, made.judgements, scale=scale, **about)
+    gold, read = made.gold, made.read
+    assert read is not None  # of a table
+    recorded = recorded_in_table(gold, read.item_ids, read.verdicts, table, file.name, scale=scale)
     for column in recorded.columns:
         if not any(verdict is not None for verdict in values_of(column.rows, "verdict")):
             cells = sorted({row.cells[column.judge] for row in table.rows} - {""})

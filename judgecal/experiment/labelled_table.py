@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,13 +12,12 @@ import numpy as np
 
 from judgecal.experiment.agreement import StoredExperiment
 from judgecal.experiment.agreement_table import Verdicts
-from judgecal.experiment.judgements import whole_items
-from judgecal.experiment.parquet_files import values_of
 from judgecal.experiment.result import LabelledTable, TableRate
 from judgecal.goldset import GoldSet
 from judgecal.records import Estimate
-from judgecal.scale import common_scale, onto
+from judgecal.scale import common_scale
 from judgecal.stats.prediction_powered import LabelledRows, corrected_mean, drawn_otherwise
+from judgecal.stats.sample import Ints, codes_of, moved
 from judgecal.workspace import Workspace
 
 
@@ -30,14 +28,15 @@ def labelled_table(
     config = stored.experiment.config.get("table")
     if config is None:
         return None
-    rates = (_rate(stored.gold, column, stored.seed) for column in columns if column.kind == "recorded")
+    gold, groups = stored.gold, codes_of([item.group for item in stored.gold.items], len(stored.gold.items))
+    recorded = [column for column in columns if column.kind == "recorded" and gold.scale.numeric]
     return LabelledTable(
         file=config["file"],
         columns=config["columns"],
         left_out=tuple(config["left_out"]),
         notes=tuple(config["notes"]),
-        rates=tuple(rates) if stored.gold.scale.numeric else (),
-        keep=_keep(workspace, stored.gold.name, config),
+        rates=tuple(_rate(gold, groups, column, stored.seed) for column in recorded),
+        keep=_keep(workspace, gold.name, config),
     )
 
 
@@ -52,20 +51,14 @@ def _keep(workspace: Workspace, name: str, config: Mapping[str, Any]) -> str:
     return f"{place}{made} gold import {shlex.quote(config['file'])} --as {free} {config['options']}"
 
 
-def _rate(gold: GoldSet, column: Verdicts, seed: int) -> TableRate:
+def _rate(gold: GoldSet, groups: Ints, column: Verdicts, seed: int) -> TableRate:
     people, common = gold.scale, common_scale(gold.scale, column.scale)
-    rows = whole_items(column.rows)
-    fields = (values_of(rows, name) for name in ("item_id", "verdict", "repeat"))
-    said = {item_id: verdict for item_id, verdict, repeat in zip(*fields, strict=True) if not repeat}
-
-    @functools.cache
-    def on_people(verdict: Any) -> float:
-        if verdict is None or people.kind != "binary":
-            return np.nan if verdict is None else onto(people, column.scale, float(verdict))
-        return float(float(verdict) >= (0.5 if common.pass_at is None else common.pass_at))
-
-    verdicts = np.array([on_people(said.get(item.item_id)) for item in gold.items])
-    _, groups = np.unique([item.group for item in gold.items], return_inverse=True)
+    verdicts = column.on_items(gold.items, column.values)[:, 0]
+    if people.kind == "binary":
+        passed = verdicts >= (0.5 if common.pass_at is None else common.pass_at)
+        verdicts = np.where(np.isnan(verdicts), np.nan, passed)
+    else:
+        verdicts = moved(verdicts, column.scale, people)
     at = [place for place, item in enumerate(gold.items) if item.item_id in gold.labels]
     labels = [float(gold.labels[gold.items[place].item_id]) for place in at]
     labelled = LabelledRows(np.array(at), np.array(labels))
@@ -75,7 +68,7 @@ def _rate(gold: GoldSet, column: Verdicts, seed: int) -> TableRate:
         float(scored.mean()) if len(scored) else None,
         n=len(scored),
         n_expected=len(verdicts),
-        n_groups=len({*groups}),
+        n_groups=len(np.unique(groups)),
         n_unscored=len(verdicts) - len(scored),
         reason=None if len(scored) else "no row has a verdict",
     )

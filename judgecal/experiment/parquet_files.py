@@ -48,14 +48,11 @@ class VerdictRows(Sequence[Judgement]):
         self.frame = frame
 
     @classmethod
-    def from_columns(cls, n: int, **columns: Any) -> VerdictRows:
-        """Rows of which the columns not given hold what a `Judgement` has by default."""
-        usual = {name: _USUAL.get(name) for name in _TYPES if name not in columns}
-        frame = pl.DataFrame(
-            {name: pl.Series(values, dtype=_TYPES[name]) for name, values in columns.items()}
-        )
+    def from_frame(cls, frame: pl.DataFrame) -> VerdictRows:
+        """Rows of a frame that has some of the columns; the others hold what a `Judgement` has by default."""
+        usual = {name: _USUAL.get(name) for name in _TYPES if name not in frame.columns}
         more = [pl.lit(value, dtype=_TYPES[name]).alias(name) for name, value in usual.items()]
-        return cls(frame.with_columns(more).select(*_TYPES) if n else pl.DataFrame(schema=dict(_TYPES)))
+        return cls(frame.with_columns(more).select(*_TYPES).cast(dict(_TYPES)))
 
     @classmethod
     def from_rows(cls, rows: Sequence[Judgement]) -> VerdictRows:
@@ -70,7 +67,8 @@ class VerdictRows(Sequence[Judgement]):
             "error_message": [row.error and row.error.message for row in rows],
             "chances": [row.chances and json.dumps(row.chances) for row in rows],
         }
-        return cls.from_columns(len(rows), **columns)
+        series = {name: pl.Series(values, dtype=_TYPES[name]) for name, values in columns.items()}
+        return cls.from_frame(pl.DataFrame(series))
 
     @classmethod
     def of(cls, rows: Sequence[Judgement]) -> VerdictRows:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
+
+import polars as pl
 
 from judgecal.engine.log import now
 from judgecal.errors import InputError, notice, refuse
@@ -18,14 +17,17 @@ from judgecal.experiment.judgements import refuse_unfit
 from judgecal.experiment.parquet_files import VerdictRows
 from judgecal.goldset import GoldSet
 from judgecal.goldset.labels import judged_twice, read_verdict, verdict_scale
+from judgecal.goldset.write import json_texts
 from judgecal.judges import RecordedJudge
-from judgecal.records import ITEM_UNIT, ORDERS, PAIR_UNIT, ErrorKind, Failure, Item, Judgement
+from judgecal.records import ITEM_UNIT, ORDERS, PAIR_UNIT, ErrorKind
 from judgecal.scale import Scale
 from judgecal.signatures import CHUNK
-from judgecal.tables import Columns, Row, Table, json_line, read_table
+from judgecal.tables import Columns, Table, read_table
 
-_UNIT = re.compile(rf"{ITEM_UNIT}|{CHUNK}:\d+|{PAIR_UNIT} ({'|'.join(ORDERS)})", re.ASCII)
-_NO_AMOUNT = -1.0
+_UNIT = rf"^(?:{ITEM_UNIT}|{CHUNK}:[0-9]+|{PAIR_UNIT} (?:{'|'.join(ORDERS)}))$"
+_TEXTS = ("repeat", "unit", "order", "reasoning", "error", "error.message", "error.kind")
+_AMOUNTS = ("cost_usd", "latency_s")
+_LISTED = 50  # problems of a file
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +37,11 @@ class Recorded:
     name: str  # of the file
     columns: tuple[Verdicts, ...]  # one judge each, in the order of their first row
     config: Mapping[str, Any]  # what an experiment's configuration says of them
-    notes: tuple[str, ...]  # of rows that name no item of the set
+    notes: tuple[str, ...] = ()  # of rows that name no item of the set
 
 
 def read_recorded(
-    path: Path,
-    gold: GoldSet,
-    *,
-    columns: Columns | None = None,
-    verdict_scale: str | None = None,
-    where: str | None = None,
+    path: Path, gold: GoldSet, *, columns: Columns | None = None, verdict_scale: str | None = None
 ) -> Recorded:
     """Read recorded judgements and find each judge's scale.
 
@@ -53,59 +50,149 @@ def read_recorded(
     column is named it is `judge`, and without such a column the whole file is one judge, named after it.
     Verdicts are read on `verdict_scale`; by default on the people's, or where more of a judge's verdicts can
     be read so as percentages or as fractions of 1. An empty or unreadable verdict is an unscored row; `error`
-    may say why there is none. `where` is what messages call the file.
+    may say why there is none.
     """
-    named_scale = None if verdict_scale is None else Scale.parse(verdict_scale)
     table = read_table(path)
-    table.where = where or table.where
     named = (columns or Columns(usual=True)).resolved(table.columns, path, only=("item", "verdict"))
-    judge_column = named.judge
     item_column, verdict_column = named.item or "item_id", named.verdict or "verdict"
-    table.require(item_column, verdict_column, *([judge_column] if judge_column is not None else []))
-    items = {item.item_id: item for item in gold.items}
-    known = [row for row in table.rows if row.cells[item_column] in items]
-    if not known:
+    table.require(item_column, verdict_column, *([named.judge] if named.judge is not None else []))
+    frame, judge_column = table.frame, named.judge or "judge"
+    judge = pl.col(judge_column).str.strip_chars() if judge_column in table.fields else pl.lit(path.stem)
+    texts = [pl.col(name) if name in table.fields else pl.lit("").alias(name) for name in (*_TEXTS, *_AMOUNTS)]
+    order = pl.col("order").str.strip_chars()
+    unit = pl.concat_str(pl.col("unit").str.strip_chars(), order, separator=" ").str.strip_chars()
+    every = frame.select(
+        pl.Series("line", table.numbers, dtype=pl.Int64),
+        pl.col(item_column).alias("item_id"),
+        judge.alias("judge"),
+        pl.col(verdict_column).alias("cell"),
+        *(text.str.strip_chars() if text.meta.output_name() != "reasoning" else text for text in texts),
+    ).with_columns(
+        pl.when(pl.col("repeat") == "").then(pl.lit("0")).otherwise(pl.col("repeat")).alias("repeat"),
+        pl.when(unit == "").then(pl.lit(ITEM_UNIT)).otherwise(unit).alias("unit"),
+    )
+    known = every.filter(pl.col("item_id").is_in([item.item_id for item in gold.items]))
+    if not len(known):
         raise InputError(
             f"{table.where}: no value of column {item_column} is an item of gold set {gold.name} "
-            f"(found {table.rows[0].cells[item_column]!r}, items look like {gold.items[0].item_id!r})"
-            if table.rows
+            f"(found {every['item_id'][0]!r}, items look like {gold.items[0].item_id!r})"
+            if len(every)
             else f"{table.where}: there are no rows"
         )
-
-    def judge_of(row: Row) -> str:
-        return row.cells.get(judge_column or "judge", path.stem).strip()
-
-    by_judge: dict[str, list[Row]] = {}
-    for row in known:
-        by_judge.setdefault(judge_of(row), []).append(row)
-    _check_rows(table, by_judge, known)
+    _check_rows(table, known)
     # of a file its bytes, of a data set of the Hub its rows
     content = path.read_bytes() if path.is_file() else repr([row.cells for row in table.rows]).encode()
-    sha256 = hashlib.sha256(content).hexdigest()
-    judged = [
-        _column(
-            judge,
-            [(items[row.cells[item_column]], row) for row in rows],
-            table,
-            verdict_column,
-            sha256,
-            gold.scale,
-            named_scale,
-        )
-        for judge, rows in by_judge.items()
-    ]
-    config = {"file": path.name, "sha256": sha256, "judge_column": judge_column}
-    config |= {"verdict": verdict_column, "item": item_column}
-    config |= {} if verdict_scale is None else {"verdict_scale": verdict_scale}
-    scales = {column.judge: str(column.scale) for column in judged if str(column.scale) != str(gold.scale)}
-    notes = []
-    if len(known) < len(table.rows):
-        absent = [judge for judge in dict.fromkeys(map(judge_of, table.rows)) if judge not in by_judge]
+    sha256, notes = hashlib.sha256(content).hexdigest(), []
+    judges = known["judge"].unique(maintain_order=True).to_list()
+    if len(known) < len(every):
+        absent = [judge for judge in every["judge"].unique(maintain_order=True) if judge not in judges]
         among = f", all those of {', '.join(absent)} among them" if absent else ""
-        notes.append(f"{len(table.rows) - len(known)} rows of {path.name} name no item of the set{among}")
-    return Recorded(
-        path.name, tuple(judged), {**config, "scales": scales} if scales else config, tuple(notes)
-    )
+        notes.append(f"{len(every) - len(known)} rows of {path.name} name no item of the set{among}")
+    of_judges = known.partition_by("judge", maintain_order=True)
+    config = {"judge_column": named.judge, "verdict": verdict_column, "item": item_column}
+    return _recorded(gold, of_judges, table, path.name, sha256, config, verdict_scale, tuple(notes))
+
+
+def recorded_in_table(
+    gold: GoldSet,
+    item_ids: Sequence[str],
+    verdicts: Mapping[str, Sequence[str | None]],
+    table: Table,
+    file: str,
+    *,
+    scale: str | None,
+) -> Recorded:
+    """The judges whose verdicts stand in columns of a table that people's labels stand in too.
+
+    Args:
+        item_ids: the item of each row.
+        verdicts: column -> what the judge said in each row; None for nothing.
+        file: the table's name.
+        scale: of all verdicts; by default told by them (`read_recorded`).
+    """
+    lines, of_judges = [], []
+    ids = pl.Series("item_id", item_ids, dtype=pl.String)
+    for judge, cells in verdicts.items():
+        said = pl.Series("cell", cells, dtype=pl.String)
+        parts = (pl.lit('{"item_id": '), json_texts(ids), pl.lit(', "judge": '), json_texts(pl.Series([judge])))
+        lines.append(pl.concat_str(*parts, pl.lit(', "verdict": '), json_texts(said), pl.lit("}\n")))
+        more = {name: pl.lit("") for name in (*_TEXTS, *_AMOUNTS)} | {"judge": pl.lit(judge)}
+        more |= {"repeat": pl.lit("0"), "unit": pl.lit(ITEM_UNIT)}
+        rows = pl.DataFrame([pl.Series("line", table.numbers, dtype=pl.Int64), ids, said.fill_null("")])
+        of_judges.append(rows.with_columns(**more))
+    total = hashlib.sha256()
+    for text in pl.select(pl.concat_str(lines)).to_series() if len(ids) else ():
+        total.update(text.encode())
+    config = {"judge_column": None, "verdict": "verdict", "item": "item_id"}
+    return _recorded(gold, of_judges, table, file, total.hexdigest(), config, scale)
+
+
+def _recorded(
+    gold: GoldSet,
+    of_judges: Sequence[pl.DataFrame],
+    table: Table,
+    file: str,
+    sha256: str,
+    config: Mapping[str, Any],
+    scale: str | None,
+    notes: tuple[str, ...] = (),
+) -> Recorded:
+    """The judges of some frames, a row a judgement, with what a configuration says of them."""
+    items = {item.item_id: item for item in gold.items}
+    named, columns = None if scale is None else Scale.parse(scale), list[Verdicts]()
+    for rows in of_judges:
+        judge, keys = rows["judge"][0], ["item_id", "repeat", "unit"]
+        if not rows.select(keys).is_unique().all():
+            first = rows.with_columns(pl.col("line").first().over(keys).alias("first"))
+            twice = first.filter(pl.col("line") != pl.col("first"))
+            refuse(
+                (
+                    f"{table.place(line)}: {judged_twice(judge, item_id, table.number(before))}"
+                    for line, item_id, before in twice.select("line", "item_id", "first").iter_rows()
+                ),
+                most=_LISTED,
+            )
+        read_as, of_verdicts = _scales(judge, rows["cell"].to_list(), gold.scale, named, table.where)
+        fingerprint, unit = recorded_fingerprint(sha256, judge), rows["unit"][0].split(":")[0].split(" ")[0]
+        recorded = RecordedJudge(judge, of_verdicts, fingerprint, unit=unit)
+        item_ids = rows["item_id"].to_list()
+        refuse_unfit(recorded, [items[item_id] for item_id in item_ids])
+        cells = rows["cell"].unique().to_list()
+        read = [read_verdict(read_as, cell) for cell in cells]
+        empty = pl.col("cell").str.strip_chars() == ""
+        why = pl.coalesce(pl.col("error.message").replace("", None), pl.col("error").replace("", None))
+        kind = pl.when(pl.col("error.kind").is_in(get_args(ErrorKind))).then(pl.col("error.kind"))
+        stated = empty & why.is_not_null()
+        failures = [failure for _, failure in read]
+        verdicts = pl.DataFrame(
+            {
+                "cell": cells,
+                "said": pl.Series([v for v, _ in read], dtype=pl.Float64 if of_verdicts.numeric else pl.String),
+                "kind": pl.Series([failure and failure.kind for failure in failures], dtype=pl.String),
+                "message": pl.Series([failure and failure.message for failure in failures], dtype=pl.String),
+            }
+        )
+        failed = pl.col("kind").is_not_null()
+        frame = rows.join(verdicts, on="cell", how="left", maintain_order="left").select(
+            "item_id",
+            "judge",
+            "reasoning",
+            pl.col("said").alias("verdict" if of_verdicts.numeric else "word"),
+            item_sha=pl.Series([items[item_id].sha for item_id in item_ids]),
+            judge_fingerprint=pl.lit(fingerprint),
+            repeat=pl.col("repeat").cast(pl.Int64),
+            raw_reply=pl.when(failed).then(pl.col("cell")),
+            error_kind=pl.when(stated).then(kind.otherwise(pl.lit("code"))).otherwise(pl.col("kind")),
+            error_message=pl.when(stated).then(why).otherwise(pl.col("message")),
+            **{name: pl.col(name).replace("", None).cast(pl.Float64) for name in _AMOUNTS},
+            unit=pl.col("unit").str.split(" ").list.first(),
+            order=pl.col("unit").str.split(" ").list.get(1, null_on_oob=True),
+            at=pl.lit(now()),
+        )
+        columns.append(Verdicts.from_calls(recorded, VerdictRows.from_frame(frame)))
+    config = {"file": file, "sha256": sha256, **config} | ({} if scale is None else {"verdict_scale": scale})
+    scales = {column.judge: str(column.scale) for column in columns if str(column.scale) != str(gold.scale)}
+    return Recorded(file, tuple(columns), {**config, "scales": scales} if scales else config, notes)
 
 
 def recorded_fingerprint(sha256: str, judge: str) -> str:
@@ -113,107 +200,39 @@ def recorded_fingerprint(sha256: str, judge: str) -> str:
     return hashlib.sha256(f"{sha256}\n{judge}".encode()).hexdigest()[:16]
 
 
-def _check_rows(table: Table, by_judge: Mapping[str, Sequence[Row]], known: Sequence[Row]) -> None:
-    problems = [
-        f"{table.at(rows[0])}: the judge has no name: fill it in"
-        for judge, rows in by_judge.items()
-        if not judge
-    ]
-    problems += [
-        f"{table.at(row)}: {name} must be a number from 0, or empty, found {row.cells[name]!r}"
-        for row in known
-        for name in ("cost_usd", "latency_s")
-        if _amount(row, name) is _NO_AMOUNT
-    ]
-    problems += [
-        f"{table.at(row)}: unit must be item, chunk:<n>, n from 0, or pair, its order ab or ba, found "
-        f"{_unit(row)!r}"
-        for row in known
-        if not _UNIT.fullmatch(_unit(row))
-    ]
-    problems += [
-        f"{table.at(rows[0])}: {judge} judges both items and single contexts (unit): give these another name"
-        for judge, rows in by_judge.items()
-        if len({_unit(row) == ITEM_UNIT for row in rows}) > 1
-    ]
-    odd = [row for row in known if not _repeat_text(row).isdecimal()]
-    problems += [
-        f"{table.at(row)}: repeat must be a whole number from 0, found {row.cells['repeat']!r}" for row in odd
-    ]
-    repeats = [] if odd else [int(_repeat_text(row)) for row in known]
-    if repeats and not 0 == min(repeats) <= max(repeats) < len(known):
-        given = f"{len(known)} rows go from {min(repeats)} to {max(repeats)}"
-        problems.append(f"{table.where}: the column repeat counts 0, 1, ..., and here {given}")
-    refuse(problems, most=50)
-
-
-def _amount(row: Row, name: str) -> float | None:
-    """What a judgement cost or took; None where the file does not say, `_NO_AMOUNT` of no amount."""
-    text = row.cells.get(name, "").strip()
-    try:
-        value = float(text) if text else None
-    except ValueError:
-        return _NO_AMOUNT
-    return value if value is None or 0.0 <= value < math.inf else _NO_AMOUNT
-
-
-def _unit(row: Row) -> str:
-    """The unit, of a pair with its order behind it."""
-    return " ".join(f"{row.cells.get('unit', '')} {row.cells.get('order', '')}".split()) or ITEM_UNIT
-
-
-def _repeat_text(row: Row) -> str:
-    return row.cells.get("repeat", "").strip() or "0"
-
-
-def _column(
-    judge: str,
-    rows: Sequence[tuple[Item, Row]],
-    table: Table,
-    verdict_column: str,
-    sha256: str,
-    people: Scale,
-    named: Scale | None,
-) -> Verdicts:
-    seen: dict[tuple[str, int, str], int] = {}
-    problems = []
-    for item, row in rows:
-        key = (item.item_id, int(_repeat_text(row)), _unit(row))
-        if key in seen:
-            first = table.number(seen[key])
-            problems.append(f"{table.at(row)}: {judged_twice(judge, key[0], first)}")
-        seen.setdefault(key, row.line)
-    refuse(problems, most=50)
-    cells = (row.cells[verdict_column] for _, row in rows)
-    read_as, scale = _scales(judge, cells, people, named, table.where)
-    unit = next((re.split(r"\W", unit)[0] for _, _, unit in seen), ITEM_UNIT)
-    recorded = RecordedJudge(judge, scale, recorded_fingerprint(sha256, judge), unit=unit)
-    refuse_unfit(recorded, [item for item, _ in rows])
-    at, judgements = now(), []
-    for (item, row), (_, repeat, unit) in zip(rows, seen, strict=True):
-        text = row.cells[verdict_column]
-        verdict, failure = read_verdict(read_as, text)
-        if not text.strip():
-            failure = _failure(row) or failure
-        judgements.append(
-            Judgement(
-                item_id=item.item_id,
-                item_sha=item.sha,
-                judge=judge,
-                judge_fingerprint=recorded.fingerprint,
-                repeat=repeat,
-                verdict=verdict,
-                reasoning=row.cells.get("reasoning", ""),
-                raw_reply=text if failure else None,
-                error=failure,
-                latency_s=_amount(row, "latency_s"),
-                cost_usd=_amount(row, "cost_usd"),
-                at=at,
-                unit=unit.partition(" ")[0],
-                order=unit.partition(" ")[2] or None,
+def _check_rows(table: Table, rows: pl.DataFrame) -> None:
+    """Refuse rows whose judge, amounts, unit or repeat cannot be read."""
+    judge, unit, repeat = pl.col("judge"), pl.col("unit"), pl.col("repeat")
+    judged, problems = rows.unique("judge", maintain_order=True), list[str]()
+    for line in judged.filter(judge == "")["line"].to_list():
+        problems.append(f"{table.place(line)}: the judge has no name: fill it in")
+    for name in _AMOUNTS:
+        amount = pl.col(name).cast(pl.Float64, strict=False)
+        wrong = (pl.col(name) != "") & ~((amount >= 0.0) & amount.is_finite()).fill_null(value=False)
+        for line, text in rows.filter(wrong).select("line", name).iter_rows():
+            problems.append(
+                f"{table.place(line)}: {name} must be a number from 0, or empty, found {text!r}"
             )
+    for line, text in rows.filter(~unit.str.contains(_UNIT)).select("line", "unit").iter_rows():
+        problems.append(
+            f"{table.place(line)}: unit must be item, chunk:<n>, n from 0, or pair, its order ab or ba, found "
+            f"{text!r}"
         )
-    return Verdicts.from_calls(recorded, judgements)
+    mixed = rows.group_by("judge", maintain_order=True).agg(
+        pl.col("line").first(), n=(unit == ITEM_UNIT).n_unique()
+    )
+    for name, line in mixed.filter(pl.col("n") > 1).select("judge", "line").iter_rows():
+        problems.append(
+            f"{table.place(line)}: {name} judges both items and single contexts (unit): give these another name"
+        )
+    odd = rows.filter(~repeat.str.contains("^[0-9]{1,18}$"))
+    for line, text in odd.select("line", "repeat").iter_rows():
+        problems.append(f"{table.place(line)}: repeat must be a whole number from 0, found {text!r}")
+    numbers = [] if len(odd) else rows["repeat"].cast(pl.Int64).to_list()
+    if numbers and not 0 == min(numbers) <= max(numbers) < len(rows):
+        given = f"{len(rows)} rows go from {min(numbers)} to {max(numbers)}"
+        problems.append(f"{table.where}: the column repeat counts 0, 1, ..., and here {given}")
+    refuse(problems, most=_LISTED)
 
 
 def _scales(
@@ -231,63 +250,3 @@ def _scales(
     if (read_as.kind, read_as.low, read_as.high) == (people.kind, people.low, people.high):
         return read_as, people  # but for its steps
     return read_as, read_as
-
-
-def recorded_in_table(
-    gold: GoldSet, judgements: Sequence[Mapping[str, Any]], *, file: str, where: str, scale: str | None
-) -> Recorded:
-    """The judges whose verdicts stand in columns of a table that people's labels stand in too.
-
-    Args:
-        judgements: {item_id, judge, verdict} of the table's rows, the verdict as a text or a number.
-        file: the table's name; `where` is what messages call it.
-        scale: of all verdicts; by default told by them (`read_recorded`).
-    """
-    named = None if scale is None else Scale.parse(scale)
-    items = {item.item_id: item for item in gold.items}
-    by_judge: dict[str, dict[str, str]] = {}
-    problems, at, columns = list[str](), now(), list[Verdicts]()
-    for row in judgements:
-        cells, verdict = by_judge.setdefault(row["judge"], {}), row["verdict"]
-        if row["item_id"] in cells:
-            problems.append(f"{where}: {judged_twice(row['judge'], row['item_id'], 'another row')}")
-        cells[row["item_id"]] = (
-            verdict if isinstance(verdict, str) else "" if verdict is None else json.dumps(verdict)
-        )
-    refuse(problems, most=50)
-    sha256 = hashlib.sha256("".join(f"{json_line(row)}\n" for row in judgements).encode()).hexdigest()
-    for judge, cells in by_judge.items():
-        read_as, own_scale = _scales(judge, cells.values(), gold.scale, named, where)
-        recorded = RecordedJudge(judge, own_scale, recorded_fingerprint(sha256, judge), unit=ITEM_UNIT)
-        refuse_unfit(recorded, gold.items)
-        read = {cell: read_verdict(read_as, cell) for cell in dict.fromkeys(cells.values())}
-        pairs = [read[cell] for cell in cells.values()]
-        verdicts = [verdict for verdict, _ in pairs]
-        rows = VerdictRows.from_columns(
-            len(cells),
-            item_id=list(cells),
-            item_sha=[items[item_id].sha for item_id in cells],
-            judge=[judge] * len(cells),
-            judge_fingerprint=[recorded.fingerprint] * len(cells),
-            repeat=[0] * len(cells),
-            **({"verdict": verdicts} if own_scale.numeric else {"word": verdicts}),
-            raw_reply=[
-                cell if failure else None for cell, (_, failure) in zip(cells.values(), pairs, strict=True)
-            ],
-            error_kind=[failure and failure.kind for _, failure in pairs],
-            error_message=[failure and failure.message for _, failure in pairs],
-            at=[at] * len(cells),
-        )
-        columns.append(Verdicts(judge, own_scale, rows))
-    config: dict[str, Any] = {"file": file, "sha256": sha256, "judge_column": None}
-    config |= {"verdict": "verdict", "item": "item_id"} | ({} if scale is None else {"verdict_scale": scale})
-    scales = {column.judge: str(column.scale) for column in columns if str(column.scale) != str(gold.scale)}
-    return Recorded(file, tuple(columns), {**config, "scales": scales} if scales else config, ())
-
-
-def _failure(row: Row) -> Failure | None:
-    """The error recorded in the place of a verdict: a text, or {kind, message} as a journal has it."""
-    message = row.cells.get("error.message") or row.cells.get("error", "")
-    kinds: dict[str, ErrorKind] = {kind: kind for kind in get_args(ErrorKind)}
-    kind = kinds.get(row.cells.get("error.kind", ""), "code")
-    return Failure(kind, message.strip()) if message.strip() else None

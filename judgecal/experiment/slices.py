@@ -2,40 +2,50 @@
 
 from __future__ import annotations
 
-import functools
-import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from judgecal.experiment.agreement_table import AgreementTable, Verdicts, as_lists
+from judgecal.experiment.agreement_table import AgreementTable, Verdicts
 from judgecal.experiment.result import SliceEntry
-from judgecal.experiment.verdicts import Cut
+from judgecal.experiment.verdicts import Cut, by_pair
 from judgecal.models.embedded.text import refuses
 from judgecal.records import Estimate, Item
 from judgecal.scale import Label
-from judgecal.stats.intervals import mean_estimate
+from judgecal.stats.intervals import MIN_GROUPS, mean_estimate
+from judgecal.stats.sample import Ints
 from judgecal.stats.slices import slices
 
 _ASKS = {word: word for word in ("who", "what", "where", "when", "why", "how", "which")} | {
     "whom": "who",
     "whose": "who",
 }
-_WORD = re.compile(r"[^\W_]+")
+_WORD, _DIGIT = re.compile(r"[^\W_]+"), re.compile(r"\d|[^\x00-\x7f]")
 _WITHIN = 4  # words in which a question begins to ask: "in which year", "and at the end who"
 _MANY_REFERENCES = 3
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SliceTable:
     """One judge on the slices of some items."""
 
     entries: tuple[SliceEntry, ...]  # the largest error first
     whole: Estimate  # the error on all of the items
-    marks: Mapping[str, Sequence[str]]  # item -> the slices that it is in
+    items: Sequence[Item]
+    places: Mapping[str, Ints]  # mark of a slice -> the places of its items
+
+    @cached_property
+    def marks(self) -> dict[str, list[str]]:
+        """Item -> the slices that it is in."""
+        marks: dict[str, list[str]] = {}
+        for mark, places in self.places.items():
+            for place in places.tolist():
+                marks.setdefault(self.items[place].item_id, []).append(mark)
+        return marks
 
 
 def judge_slices(table: AgreementTable, judge: Verdicts) -> SliceTable | None:
@@ -50,53 +60,62 @@ def judge_slices(table: AgreementTable, judge: Verdicts) -> SliceTable | None:
     cut, graded = Cut(table.gold.scale, scale), table.gold.scale.graded
     span = cut.common.span if graded else 1.0
 
-    @functools.cache
     def error(label: Label, verdict: Label) -> float:
         return span * cut.distance(label, verdict) if graded else float(cut.error(label, verdict) is not None)
 
-    errors = []
-    for label, row in zip(table.labels, as_lists(verdicts), strict=True):
-        given = [error(label, verdict) for verdict in row if verdict is not None]
-        errors.append(sum(given) / len(given) if given else math.nan)
-    places: dict[tuple[str, str], list[int]] = {}
-    for place, found in enumerate(traits_of(table.items)):
-        for trait in found:
-            places.setdefault(trait, []).append(place)
+    each = by_pair(table.labels, verdicts, error)
+    n_given = (~np.isnan(each)).sum(axis=1)
+    errors = np.where(n_given, np.nansum(each, axis=1), np.nan) / np.maximum(n_given, 1)
+    places = {trait: of for trait, of in traits_of(table.items).items() if len(of) >= MIN_GROUPS}
     members = np.zeros((len(places), len(errors)), dtype=np.bool_)
     for member, of in zip(members, places.values(), strict=True):
         member[of] = True
     ends: dict[str, Any] = {"low": -span if graded else 0.0, "high": span, "level": table.level}
     held = slices(errors, list(members), table.groups, **ends)
-    entries, marks = list[SliceEntry](), dict[str, list[str]]()
+    entries, marked = list[SliceEntry](), dict[str, Ints]()
     for (name, value), of, one in zip(places, places.values(), held, strict=True):
         if one is None:
             continue
         n, n_groups, p = one.error.n, one.error.n_groups, one.p_value
         entry = SliceEntry(judge.judge, name, value, n, n_groups, one.error, p, one.stands_out, one.rest)
         entries.append(entry)
-        for place in of:
-            marks.setdefault(table.items[place].item_id, []).append(entry.mark)
+        marked[entry.mark] = of
     entries.sort(key=lambda entry: -(entry.error.value or 0.0))
-    return SliceTable(tuple(entries), mean_estimate(errors, table.groups, **ends), marks)
+    return SliceTable(tuple(entries), mean_estimate(errors, table.groups, **ends), table.items, marked)
 
 
-def traits_of(items: Sequence[Item]) -> Iterator[list[tuple[str, str]]]:
-    """What is to be seen of each item, as trait and value; the bins of length are thirds of the items."""
-    lengths = [len(item.answered.split()) for item in items]
-    ordered = sorted(lengths)
+def traits_of(items: Sequence[Item]) -> dict[tuple[str, str], Ints]:
+    """What is to be seen of items: trait and value -> the places of those that have it, in the order of the
+    first of them; the bins of length are thirds of the items.
+    """
+    answers = [item.answered for item in items]
+    lengths = [len(answer.split()) for answer in answers]
+    ordered, word_of = sorted(lengths), dict[str, str]()
+    for item in items:
+        if item.question not in word_of:
+            word_of[item.question] = question_word(item.question)
     ends = sorted({ordered[len(items) * third // 3] for third in (1, 2)}) if items else []
-    for item, length in zip(items, lengths, strict=True):
-        n = len(item.reference_answers)
-        traits = [
-            ("question word", question_word(item.question)),
-            ("answer length", _bin(length, ends)),
-            ("references", f"{_MANY_REFERENCES} or more" if n >= _MANY_REFERENCES else str(n)),
-            ("refusal", "yes" if refuses(item.answered) else ""),
-            ("digits", "yes" if any(map(str.isdigit, item.answered)) else ""),
-            ("system", item.system or ""),
-            *(("tag", tag) for tag in dict.fromkeys(item.tags)),
-        ]
-        yield [trait for trait in traits if trait[1]]
+    bins = {length: _bin(length, ends) for length in set(lengths)}
+    n_references = [len(item.reference_answers) for item in items]
+    many = f"{_MANY_REFERENCES} or more"
+    traits: dict[str, list[Any]] = {
+        "question word": [word_of[item.question] for item in items],
+        "answer length": [bins[length] for length in lengths],
+        "references": [many if n >= _MANY_REFERENCES else str(n) for n in n_references],
+        "refusal": ["yes" if refusal else "" for refusal in map(refuses, answers)],
+        "digits": ["yes" if _DIGIT.search(text) and any(map(str.isdigit, text)) else "" for text in answers],
+        "system": [item.system or "" for item in items],
+    }
+    places: dict[tuple[str, str], list[int]] = {}
+    for trait, values in traits.items():
+        for place, value in enumerate(values):
+            if value:
+                places.setdefault((trait, value), []).append(place)
+    for place, item in enumerate(items):
+        for tag in dict.fromkeys(item.tags):
+            places.setdefault(("tag", tag), []).append(place)
+    first = sorted(places.items(), key=lambda pair: pair[1][0])
+    return {trait: np.array(of) for trait, of in first}
 
 
 def question_word(question: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any
@@ -18,7 +18,7 @@ from judgecal.records import Estimate, Item, Rating
 from judgecal.scale import Label, Scale, common_scale, onto
 from judgecal.stats.intervals import mean_estimate
 from judgecal.stats.metrics import metrics_of
-from judgecal.stats.sample import Labels, moved
+from judgecal.stats.sample import Floats, Labels, moved
 
 _NEAR = 0.10  # of the range: so far from its label a graded verdict is with the people, as `within_10` counts
 _CALIBRATION_BINS = 10
@@ -98,6 +98,24 @@ class Cut:
         if not self.people.numeric:
             return "another word" if apart else None
         return None if abs(apart) <= _NEAR + 1e-9 else "too high" if apart > 0.0 else "too low"
+
+
+def by_pair(labels: Labels, verdicts: Matrix, number: Callable[[Label, Label], float]) -> Floats:
+    """A number of each label and verdict, items x repeats, NaN where there is no verdict; each different pair
+    is read once.
+    """
+    given = ~is_absent(verdicts)
+    at, _ = np.nonzero(given)
+    (words, label_at), (others, verdict_at) = (
+        np.unique(side if side.dtype.kind == "f" else side.astype(np.str_), return_inverse=True)
+        for side in (np.asarray(labels)[at], verdicts[given])
+    )
+    pairs, place = np.unique(label_at * len(others) + verdict_at, return_inverse=True)
+    first, second = words.tolist(), others.tolist()
+    each = [number(first[pair // len(others)], second[pair % len(others)]) for pair in pairs.tolist()]
+    numbers = np.full(verdicts.shape, np.nan)
+    numbers[given] = np.array(each, dtype=np.float64)[place]
+    return numbers
 
 
 @dataclass(frozen=True, slots=True)

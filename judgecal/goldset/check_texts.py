@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -71,7 +71,8 @@ def _splits(gold: GoldSet, items: list[Item]) -> list[str]:
 
 def question_in_groups(gold: GoldSet) -> Findings:
     asked = [item for item in gold.items if item.question]  # else it has fields in its place
-    for items in grouped(asked, lambda item: normal_text(item.question)).values():
+    texts = {question: normal_text(question) for question in {item.question for item in asked}}
+    for items in grouped(asked, lambda item: texts[item.question]).values():
         firsts = [same[0] for same in grouped(items, lambda item: item.group).values()]
         if len(firsts) > 1:
             splits = _splits(gold, firsts)
@@ -84,7 +85,8 @@ def question_in_groups(gold: GoldSet) -> Findings:
 
 def split_notes(gold: GoldSet) -> list[str]:
     """What whoever decides on a split must know: questions in two splits that no card explains."""
-    if "question_in_two_groups" in gold.card.explained:
+    shares = asdict(gold.card.splits)
+    if "question_in_two_groups" in gold.card.explained or 1.0 in map(shares.get, SPLITS):
         return []
     n = sum(
         len({gold.split_of(item.group) for item in items if isinstance(item, Item)}) > 1

@@ -18,6 +18,7 @@ from dataclasses import replace as replace_fields
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 from filelock import FileLock, Timeout
 
 from judgecal.errors import BusyError, InputError, notice, refuse
@@ -85,6 +86,12 @@ def rating_row(rating: Rating) -> dict[str, Any]:
         if value := getattr(rating, name):
             row[name] = value
     return row
+
+
+def json_texts(texts: pl.Series) -> pl.Series:
+    """Texts as JSON, as `json_line` writes them; null for none."""
+    encoded = pl.select(pl.struct(texts.alias("")).struct.json_encode().str.slice(4)).to_series()
+    return encoded.str.head(-1)
 
 
 def _without_empty(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -351,8 +351,8 @@ def analyse(text: str) -> Text:
 def refuses(text: str) -> bool:
     """Whether a text begins as a refusal does."""
     head = text[:_REFUSAL_WITHIN].translate(_APOSTROPHES)
-    lower = head.lower()
-    return any(cue in lower for cue in _REFUSAL_CUES) and REFUSAL.search(head) is not None
+    cues = filter(head.lower().__contains__, _REFUSAL_CUES)  # faster than a generator over them
+    return next(cues, None) is not None and REFUSAL.search(head) is not None
 
 
 def take_apart(text: str) -> Text:
