@@ -290,6 +290,9 @@ class Pair:
         return Pair(self.answer_b, self.answer_a, self.system_b, self.system_a)
 
 
+_NOTHING: Mapping[str, Any] = {}  # one for all items that have nothing there
+
+
 @dataclass(frozen=True)
 class Item:
     """The thing judged: a question, an answer under test, and what a judge may ask for beside them.
@@ -310,8 +313,8 @@ class Item:
     contexts: tuple[Context, ...] = ()
     tags: tuple[str, ...] = ()
     conversation: tuple[Turn, ...] = ()
-    fields: Mapping[str, str] = field(default_factory=dict, hash=False)
-    expect: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    fields: Mapping[str, str] = field(default_factory=lambda: _NOTHING, hash=False)
+    expect: Mapping[str, Any] = field(default_factory=lambda: _NOTHING, hash=False)
     inclusion_probability: float | None = None
     pair: Pair | None = None
 

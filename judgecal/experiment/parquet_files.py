@@ -19,7 +19,7 @@ from judgecal.goldset import GoldSet
 from judgecal.goldset.card import card_text, read_card
 from judgecal.goldset.gold_set import CARD
 from judgecal.goldset.load import read_item
-from judgecal.goldset.write import item_row
+from judgecal.goldset.write import item_row, text_columns
 from judgecal.records import Failure, Item, Judgement, Rating
 from judgecal.workspace import replacing, shown, write_text
 
@@ -52,7 +52,7 @@ class VerdictRows(Sequence[Judgement]):
         """Rows of a frame that has some of the columns; the others hold what a `Judgement` has by default."""
         usual = {name: _USUAL.get(name) for name in _TYPES if name not in frame.columns}
         more = [pl.lit(value, dtype=_TYPES[name]).alias(name) for name, value in usual.items()]
-        return cls(frame.with_columns(more).select(*_TYPES).cast(dict(_TYPES)))
+        return cls(frame.with_columns(more).select(pl.col(name).cast(kind) for name, kind in _TYPES.items()))
 
     @classmethod
     def from_rows(cls, rows: Sequence[Judgement]) -> VerdictRows:
@@ -181,9 +181,13 @@ def write_items(folder: Path, gold: GoldSet) -> None:
     by_item = given.group_by("item_id", maintain_order=True).agg(
         pl.struct(*given.columns[1:]).alias("ratings")
     )
-    rows = [item_row(item) for item in gold.items]
-    columns = {name: [row.pop(name, None) for row in rows] for name in _TEXTS}
-    columns["more"] = [json.dumps(row) if row else None for row in rows]
+    columns = text_columns(gold.items)
+    if columns is None or "reference_answer" in columns:
+        rows = [item_row(item) for item in gold.items]
+        columns = {name: [row.pop(name, None) for row in rows] for name in _TEXTS}
+        columns["more"] = [json.dumps(row) if row else None for row in rows]
+    none: list[str | None] = [None] * len(gold.items)
+    columns = {name: columns.get(name, none) for name in (*_TEXTS, "more")}
     frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
     rated = frame.join(by_item, on="item_id", how="left", maintain_order="left")
     rated = rated.with_columns(pl.col("ratings").fill_null([]))

@@ -58,7 +58,9 @@ def read_recorded(
     table.require(item_column, verdict_column, *([named.judge] if named.judge is not None else []))
     frame, judge_column = table.frame, named.judge or "judge"
     judge = pl.col(judge_column).str.strip_chars() if judge_column in table.fields else pl.lit(path.stem)
-    texts = [pl.col(name) if name in table.fields else pl.lit("").alias(name) for name in (*_TEXTS, *_AMOUNTS)]
+    texts = [
+        pl.col(name) if name in table.fields else pl.lit("").alias(name) for name in (*_TEXTS, *_AMOUNTS)
+    ]
     order = pl.col("order").str.strip_chars()
     unit = pl.concat_str(pl.col("unit").str.strip_chars(), order, separator=" ").str.strip_chars()
     every = frame.select(
@@ -114,8 +116,15 @@ def recorded_in_table(
     ids = pl.Series("item_id", item_ids, dtype=pl.String)
     for judge, cells in verdicts.items():
         said = pl.Series("cell", cells, dtype=pl.String)
-        parts = (pl.lit('{"item_id": '), json_texts(ids), pl.lit(', "judge": '), json_texts(pl.Series([judge])))
-        lines.append(pl.concat_str(*parts, pl.lit(', "verdict": '), json_texts(said), pl.lit("}\n")))
+        parts = (
+            pl.lit('{"item_id": '),
+            json_texts(ids),
+            pl.lit(', "judge": '),
+            json_texts(pl.Series([judge])),
+        )
+        lines.append(
+            pl.concat_str(*parts, pl.lit(', "verdict": '), json_texts(said).fill_null("null"), pl.lit("}\n"))
+        )
         more = {name: pl.lit("") for name in (*_TEXTS, *_AMOUNTS)} | {"judge": pl.lit(judge)}
         more |= {"repeat": pl.lit("0"), "unit": pl.lit(ITEM_UNIT)}
         rows = pl.DataFrame([pl.Series("line", table.numbers, dtype=pl.Int64), ids, said.fill_null("")])
@@ -146,10 +155,10 @@ def _recorded(
             first = rows.with_columns(pl.col("line").first().over(keys).alias("first"))
             twice = first.filter(pl.col("line") != pl.col("first"))
             refuse(
-                (
+                [
                     f"{table.place(line)}: {judged_twice(judge, item_id, table.number(before))}"
                     for line, item_id, before in twice.select("line", "item_id", "first").iter_rows()
-                ),
+                ],
                 most=_LISTED,
             )
         read_as, of_verdicts = _scales(judge, rows["cell"].to_list(), gold.scale, named, table.where)
@@ -167,7 +176,9 @@ def _recorded(
         verdicts = pl.DataFrame(
             {
                 "cell": cells,
-                "said": pl.Series([v for v, _ in read], dtype=pl.Float64 if of_verdicts.numeric else pl.String),
+                "said": pl.Series(
+                    [v for v, _ in read], dtype=pl.Float64 if of_verdicts.numeric else pl.String
+                ),
                 "kind": pl.Series([failure and failure.kind for failure in failures], dtype=pl.String),
                 "message": pl.Series([failure and failure.message for failure in failures], dtype=pl.String),
             }
@@ -210,20 +221,19 @@ def _check_rows(table: Table, rows: pl.DataFrame) -> None:
         amount = pl.col(name).cast(pl.Float64, strict=False)
         wrong = (pl.col(name) != "") & ~((amount >= 0.0) & amount.is_finite()).fill_null(value=False)
         for line, text in rows.filter(wrong).select("line", name).iter_rows():
-            problems.append(
-                f"{table.place(line)}: {name} must be a number from 0, or empty, found {text!r}"
-            )
+            problems.append(f"{table.place(line)}: {name} must be a number from 0, or empty, found {text!r}")
     for line, text in rows.filter(~unit.str.contains(_UNIT)).select("line", "unit").iter_rows():
         problems.append(
-            f"{table.place(line)}: unit must be item, chunk:<n>, n from 0, or pair, its order ab or ba, found "
-            f"{text!r}"
+            f"{table.place(line)}: unit must be item, chunk:<n>, n from 0, or pair, its order ab or ba, "
+            f"found {text!r}"
         )
     mixed = rows.group_by("judge", maintain_order=True).agg(
         pl.col("line").first(), n=(unit == ITEM_UNIT).n_unique()
     )
     for name, line in mixed.filter(pl.col("n") > 1).select("judge", "line").iter_rows():
         problems.append(
-            f"{table.place(line)}: {name} judges both items and single contexts (unit): give these another name"
+            f"{table.place(line)}: {name} judges both items and single contexts (unit): give these another "
+            "name"
         )
     odd = rows.filter(~repeat.str.contains("^[0-9]{1,18}$"))
     for line, text in odd.select("line", "repeat").iter_rows():

@@ -29,7 +29,8 @@ from judgecal.goldset.write import item_row
 from judgecal.records import Item, Rating
 from judgecal.scale import Label, Scale
 from judgecal.tables import Row, Table
-from judgecal.tables.columns import GOLD, Columns
+from judgecal.tables.cells import is_error
+from judgecal.tables.columns import ERROR_SIGNS, GOLD, Columns
 
 _NAMED = 3  # rows of many
 _COMPARED = (
@@ -54,7 +55,11 @@ class TableItems:
         self.verdicts: dict[str, list[str | None]] = {}
         self._items: dict[Hashable, tuple[Item, int]] = {}  # with the line where it first stands
         self._explained: dict[str, str] = {}  # findings of `gold check` that may stand
-        self.item_ids = [self._read_item(row) for piece in table.pieces() for row in piece.rows]
+        if (at_once := self._items_at_once()) is not None:
+            self.items, self.item_ids = at_once, [item.item_id for item in at_once]
+        else:
+            self.item_ids = [self._read_item(row) for piece in table.pieces() for row in piece.rows]
+            self.items = tuple(item for item, _ in self._items.values())
         self.notes = self._repeated()  # what the set's owner should know; whole once labels are read
 
     @property
@@ -62,10 +67,42 @@ class TableItems:
         """What is wrong, each with its file and line, in the order of the lines."""
         return [problem for _, problem in sorted(self._problems, key=lambda problem: problem[0])]
 
-    @property
-    def items(self) -> tuple[Item, ...]:
-        """The items in the order of the rows."""
-        return tuple(item for item, _ in self._items.values())
+    def _items_at_once(self) -> tuple[Item, ...] | None:
+        """The items, in the order of the rows, of a table each row of which is an item of texts alone; None
+        where one is not, or has a problem.
+        """
+        import polars as pl
+
+        columns, table, frame = self.columns, self.table, self.table.frame
+        more = (columns.rater, columns.conversation, columns.answer_a, columns.reference_separator)
+        is_plain = table.records is None and table.values is None and not table.halves
+        if any(more) or columns.contexts or columns.fields or columns.tags or not is_plain:
+            return None
+        filled = [name for name in (columns.question, columns.answer, columns.group, columns.item) if name]
+        texts = [name for name in (columns.question, columns.answer, columns.reference) if name]
+        blank = [pl.col(name).str.strip_chars() == "" for name in filled]
+        if blank and frame.select(pl.any_horizontal(blank).any()).item():
+            return None
+        signed = (frame[name].filter(frame[name].str.head(1).is_in([*ERROR_SIGNS])) for name in texts)
+        if any(is_error(cell) for cells in signed for cell in cells):
+            return None
+        n = frame.height
+        ids = [f"{self.name}-{at:05d}" for at in range(1, n + 1)]
+        ids = ids if columns.item is None else self._cells(columns.item)
+        if len(set(ids)) < n:
+            return None
+        nothing = [""] * n
+        questions = [f"row {line}" for line in table.numbers]
+        questions = questions if columns.question is None else frame[columns.question].to_list()
+        answers = nothing if columns.answer is None else frame[columns.answer].to_list()
+        groups = questions if columns.group is None else self._cells(columns.group)
+        references = nothing if columns.reference is None else frame[columns.reference].to_list()
+        systems = nothing if columns.system is None else self._cells(columns.system)
+        rows = zip(ids, groups, questions, answers, references, systems, strict=True)
+        return tuple(
+            Item(item_id, group, question, answer, (given,) if given.strip() else (), system or None)
+            for item_id, group, question, answer, given, system in rows
+        )
 
     def _cells(self, column: str) -> list[str]:
         """The texts of a column, without the white space round them."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import json
 import os
 import re
 import secrets
@@ -35,6 +36,7 @@ from judgecal.goldset.gold_set import (
 )
 from judgecal.goldset.load import content_sha, load_gold, sha_of
 from judgecal.records import Item, Rating
+from judgecal.scale import Label
 from judgecal.tables import json_line, write_json_lines
 from judgecal.workspace import Workspace, name_problem, shown
 
@@ -89,9 +91,63 @@ def rating_row(rating: Rating) -> dict[str, Any]:
 
 
 def json_texts(texts: pl.Series) -> pl.Series:
-    """Texts as JSON, as `json_line` writes them; null for none."""
-    encoded = pl.select(pl.struct(texts.alias("")).struct.json_encode().str.slice(4)).to_series()
-    return encoded.str.head(-1)
+    """Texts as JSON, as `json_line` writes them; null stays null."""
+    encoded = pl.struct(texts.alias("")).struct.json_encode().str.slice(4).str.head(-1)
+    return pl.select(pl.when(texts.is_not_null()).then(encoded)).to_series()
+
+
+def _lines(columns: Mapping[str, pl.Series]) -> list[str]:
+    """Columns of JSON as lines, a row a line; what is null is left out."""
+    begins = [
+        pl.lit(f'{", " * bool(n)}"{name}": ') + column for n, (name, column) in enumerate(columns.items())
+    ]
+    return (
+        pl.select(pl.concat_str(pl.lit("{"), *begins, pl.lit("}"), ignore_nulls=True)).to_series().to_list()
+    )
+
+
+def _has_texts_alone(item: Item) -> bool:
+    more = (item.contexts, item.conversation, item.tags, item.reference_documents, item.pair, item.fields)
+    return not (any(more) or item.expect or item.reference_answers[1:] or item.inclusion_probability)
+
+
+def text_columns(items: Collection[Item]) -> dict[str, list[str | None]] | None:
+    """The columns of `items.jsonl` of items that have texts alone; None where one has more."""
+    if not all(map(_has_texts_alone, items)):
+        return None
+    names = ("item_id", "group", "question", "answer")
+    columns: dict[str, list[str | None]] = {name: [getattr(item, name) for item in items] for name in names}
+    columns["reference_answer"] = [item.reference_answer for item in items]
+    columns["system"] = [item.system or None for item in items]
+    return {name: column for name, column in columns.items() if name in names or any(column)}
+
+
+def item_lines(items: Collection[Item]) -> list[str]:
+    """Items as the lines of items.jsonl, without their ends; made as columns where they have texts alone."""
+    with contextlib.suppress(UnicodeEncodeError):  # half of a surrogate pair, which polars cannot hold
+        if items and (columns := text_columns(items)) is not None:
+            texts = {name: pl.Series(values, dtype=pl.String) for name, values in columns.items()}
+            return _lines({name: json_texts(column) for name, column in texts.items()})
+    return [json_line(item_row(item)) for item in items]
+
+
+def rating_lines(ratings: Collection[Rating]) -> list[str]:
+    """Ratings as the lines of ratings.jsonl, without their ends."""
+    labels: dict[Label | None, str | None] = {
+        label: None if label is None else json.dumps(plain_label(label), ensure_ascii=False)
+        for label in {rating.label for rating in ratings}
+    }
+    with contextlib.suppress(UnicodeEncodeError):
+        columns = dict[str, pl.Series]()
+        for name in ("item_id", "rater", "label", "note", "reason", "shown_left"):
+            if name == "label":
+                columns[name] = pl.Series([labels[rating.label] for rating in ratings], dtype=pl.String)
+                continue
+            texts = [getattr(rating, name) for rating in ratings]
+            texts = texts if name in ("item_id", "rater") else [text or None for text in texts]
+            columns[name] = json_texts(pl.Series(texts, dtype=pl.String))
+        return _lines(columns)
+    return [json_line(rating_row(rating)) for rating in ratings]
 
 
 def _without_empty(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -140,10 +196,11 @@ def write_gold(
     refuse(name_problems(card.name, workspace=workspace, replace=replace))
     with _drafting(card.name, workspace=workspace) as folder:
         texts = [_without_empty(asdict(document)) for document in documents]
-        files = ((ITEMS, map(item_row, items)), (RATINGS, map(rating_row, ratings)))
-        beside = ((DOCUMENTS, texts), (JUDGEMENTS, judgements))
-        for file, rows in (*files, *((file, rows) for file, rows in beside if rows)):
-            write_json_lines(folder / file, rows)
+        write_json_lines(folder / ITEMS, (), after=item_lines(items))
+        write_json_lines(folder / RATINGS, (), after=rating_lines(ratings))
+        for file, rows in ((DOCUMENTS, texts), (JUDGEMENTS, judgements)):
+            if rows:
+                write_json_lines(folder / file, rows)
         # Half a surrogate pair has no place in TOML; a rater of such a name is shown with a question mark.
         (folder / CARD).write_text(card_text(card), encoding="utf-8", errors="replace", newline="\n")
         if readme and not (folder / "README.md").exists():
@@ -159,8 +216,8 @@ def unwritten(card: Card, items: Collection[Item], ratings: Collection[Rating]) 
     """A set that is in no file, with the sha that it would have there."""
     files = (
         (CARD, card_text(card).encode("utf-8", "replace")),
-        (ITEMS, "".join(f"{json_line(item_row(item))}\n" for item in items).encode()),
-        (RATINGS, "".join(f"{json_line(rating_row(rating))}\n" for rating in ratings).encode()),
+        (ITEMS, "\n".join([*item_lines(items), ""]).encode()),
+        (RATINGS, "\n".join([*rating_lines(ratings), ""]).encode()),
     )
     nowhere = Path(os.devnull) / card.name  # a place where no file can ever be
     return GoldSet(card.name, nowhere, card, tuple(items), tuple(ratings), (), sha_of(files))

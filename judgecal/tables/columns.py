@@ -140,7 +140,7 @@ _TYPED = (
     "gold_label", "notes", "verdicts", "item", "group", "system", "verdict", "rater", "reference_separator",
 )  # fmt: skip
 """The fields of `Columns` in the order in which their options are printed."""
-_ERROR_SIGNS = frozenset("#E")  # what a spreadsheet's error begins with
+ERROR_SIGNS = frozenset("#E")  # what a spreadsheet's error begins with
 _NEAR = 0.8  # how alike a name and a part are that is taken for misspelt
 
 
@@ -427,7 +427,7 @@ class Columns:
                 f"{where}: {question.strip()!r} and no answer: a row that sums up others? Take it out"
             )
         for column in self._shown:
-            if cells[column][:1] in _ERROR_SIGNS and is_error(cells[column]):
+            if cells[column][:1] in ERROR_SIGNS and is_error(cells[column]):
                 error = f"the spreadsheet's error {cells[column].strip()}"
                 problems.append(f"{where}: column {column!r}: holds {error}: fix the cell, or empty it")
         fields = {name: cells[column] for name, column in self.fields if cells[column].strip()}
