@@ -11,7 +11,7 @@ import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import orjson
@@ -293,7 +293,7 @@ class Pair:
 _NOTHING: Mapping[str, Any] = {}  # one for all items that have nothing there
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Item:
     """The thing judged: a question, an answer under test, and what a judge may ask for beside them.
 
@@ -317,6 +317,7 @@ class Item:
     expect: Mapping[str, Any] = field(default_factory=lambda: _NOTHING, hash=False)
     inclusion_probability: float | None = None
     pair: Pair | None = None
+    _sha: str = field(default="", init=False, repr=False, compare=False)
 
     @property
     def reference_answer(self) -> str | None:
@@ -341,9 +342,14 @@ class Item:
         """The question as pages show it; of an item without one its fields."""
         return self.question or "; ".join(f"{name}: {text}" for name, text in self.fields.items())
 
-    @cached_property
+    @property
     def sha(self) -> str:
         """16 hex digits over what a judge may see; a changed text is a new key."""
+        if not self._sha:
+            object.__setattr__(self, "_sha", self._made_sha())
+        return self._sha
+
+    def _made_sha(self) -> str:
         contexts = [context.text for context in self.contexts]
         seen: list[Any] = [self.question, self.answer, list(self.reference_answers), contexts]
         if not (self.conversation or self.fields or self.expect or self.pair):

@@ -204,6 +204,8 @@ def judge_entry(table: AgreementTable, column: Verdicts) -> JudgeEntry:
 
 def pair_fields(table: AgreementTable, column: Verdicts) -> dict[str, Any]:
     """What a judge of pairs has beside its agreement; nothing of any other."""
+    if PAIR_UNIT not in values_of(column.calls, "unit"):
+        return {}
     calls = dataclasses.replace(column, rows=column.calls)
     rows = [row for row in _rows_of(table, calls) if row.unit == PAIR_UNIT]
     if not rows:

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import is_
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -176,7 +177,8 @@ class AgreementTable:
     _arrays: _ItemArrays | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self._arrays is None or self._arrays.items is not self.items:
+        known = () if self._arrays is None else self._arrays.items
+        if self._arrays is None or len(known) != len(self.items) or not all(map(is_, known, self.items)):
             object.__setattr__(self, "_arrays", _ItemArrays(self.gold, self.items))
 
     @property

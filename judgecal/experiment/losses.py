@@ -113,6 +113,8 @@ def floor_loss(
 
 def people_losses(table: AgreementTable, best: Verdicts, *, metric: str) -> tuple[PersonLoss, ...]:
     """What each rater loses against the best judge, both against the raters it shares enough items with."""
+    if len(table.gold.peers) < 2:
+        return ()
     ratings, judged = peer_ratings(table), first_verdicts(table, best).keys()
     items, people = {item.item_id: item for item in (*table.items, *table.tied)}, []
     for rater, labels_of in ratings.items():

@@ -40,6 +40,8 @@ def tied_items(
     `asked` are the labelled items asked for; where they are not all of the split, those up to the last of
     them.
     """
+    if not gold.tied:
+        return ()
     pool = gold.select(split, without_groups=without_groups)
     if asked and len(asked) < sum(item.item_id in gold.labels for item in pool):
         pool = pool[: [item.item_id for item in pool].index(asked[-1].item_id)]
@@ -77,6 +79,8 @@ def rater_entries(table: AgreementTable, columns: Sequence[Verdicts]) -> tuple[R
     """Each human against every other human on all items that they share; under `judges` each judge on those
     items against those same labels. An estimate's `n` counts pairs of labels; that of an entry, items.
     """
+    if len(table.gold.peers) < 2:
+        return ()
     ratings, items, entries = peer_ratings(table), _items(table), []
     for rater, labels_of in ratings.items():
         pairs = beside(ratings, rater)

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts
 from judgecal.experiment.result import SliceEntry
@@ -106,16 +107,17 @@ def traits_of(items: Sequence[Item]) -> dict[tuple[str, str], Ints]:
         "digits": ["yes" if _DIGIT.search(text) and any(map(str.isdigit, text)) else "" for text in answers],
         "system": [item.system or "" for item in items],
     }
-    places: dict[tuple[str, str], list[int]] = {}
+    places: dict[tuple[str, str], Ints] = {}
     for trait, values in traits.items():
-        for place, value in enumerate(values):
-            if value:
-                places.setdefault((trait, value), []).append(place)
+        frame = pl.DataFrame({"value": values}, schema={"value": pl.String}).with_row_index("at")
+        of_value = frame.filter(pl.col("value") != "").group_by("value", maintain_order=True).agg("at")
+        places |= {(trait, value): of.to_numpy() for value, of in zip(*of_value, strict=True)}
+    tagged: dict[str, list[int]] = {}
     for place, item in enumerate(items):
         for tag in dict.fromkeys(item.tags):
-            places.setdefault(("tag", tag), []).append(place)
-    first = sorted(places.items(), key=lambda pair: pair[1][0])
-    return {trait: np.array(of) for trait, of in first}
+            tagged.setdefault(tag, []).append(place)
+    places |= {("tag", tag): np.array(of) for tag, of in tagged.items()}
+    return dict(sorted(places.items(), key=lambda pair: int(pair[1][0])))
 
 
 def question_word(question: str) -> str:

@@ -146,8 +146,12 @@ class GoldSet:
     @cached_property
     def labels(self) -> dict[str, Label]:
         """Gold labels by item id: adjudicated, else majority or median; an unlabelled item is absent."""
-        ratings = self.ratings_by_item.items()
-        settled = {item_id: common_label([*by.values()], self.scale) for item_id, by in ratings}
+        settled: dict[str, Label | None] = {}
+        if len(self.ratings_by_rater) == 1:
+            settled.update(*self.ratings_by_rater.values())
+        else:
+            ratings = self.ratings_by_item.items()
+            settled = {item_id: common_label([*by.values()], self.scale) for item_id, by in ratings}
         settled.update(self._labels_of_all.get(GOLD, {}))
         gold = {item.item_id: settled.get(item.item_id) for item in self.items}
         return {item_id: common for item_id, common in gold.items() if common is not None}
@@ -195,6 +199,8 @@ class GoldSet:
     @cached_property
     def tied(self) -> tuple[Item, ...]:
         """The items that two peers or more have rated and that have no gold label, in file order."""
+        if len(self.peers) < 2:
+            return ()
         ratings = Counter(item_id for labels in self.peers.values() for item_id in labels)
         return tuple(
             item for item in self.items if ratings[item.item_id] > 1 and item.item_id not in self.labels
@@ -340,6 +346,8 @@ def tie_breakers(ratings_by_rater: Mapping[str, Mapping[str, Label]], scale: Sca
     """
     rated, contested = Counter[str](), Counter[str]()  # items with two raters or more; "" counts all of them
     with_others, others_differ = Counter[str](), Counter[str]()  # with two others or more
+    if len(ratings_by_rater) < 3:
+        return {}
     for by_rater in _by_item(ratings_by_rater).values():
         if len(by_rater) < 2:
             continue

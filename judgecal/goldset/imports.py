@@ -171,7 +171,7 @@ def import_gold(
     made_by = f"{words} {columns.options()} {shlex.join(typed_options)}"
     card = read.card(labels, made_by, splits or Splits())
     card, kept = keep_card(card, workspace.gold / name / CARD if workspace else None, labels_by=labels_by)
-    ratings = read.ratings.values()
+    ratings = tuple(read.ratings.values())
     if workspace is None:
         gold = unwritten(card, read.items, ratings)
     else:

@@ -93,7 +93,9 @@ class TableItems:
             return None
         nothing = [""] * n
         questions = [f"row {line}" for line in table.numbers]
-        questions = questions if columns.question is None else frame[columns.question].to_list()
+        if columns.question is not None:
+            once: dict[str, str] = {}  # questions recur: one text in memory for all their items
+            questions = [once.setdefault(text, text) for text in frame[columns.question].to_list()]
         answers = nothing if columns.answer is None else frame[columns.answer].to_list()
         groups = questions if columns.group is None else self._cells(columns.group)
         references = nothing if columns.reference is None else frame[columns.reference].to_list()

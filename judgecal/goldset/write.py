@@ -41,6 +41,7 @@ from judgecal.tables import json_line, write_json_lines
 from judgecal.workspace import Workspace, name_problem, shown
 
 _ABANDONED = 600.0  # seconds without a line, after which nobody is writing a draft any more
+_PIECE = 50_000  # rows that are text at a time
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -212,12 +213,13 @@ def write_gold(
     return GoldSet(card.name, place, card, tuple(items), tuple(ratings), tuple(documents), content_sha(place))
 
 
-def unwritten(card: Card, items: Collection[Item], ratings: Collection[Rating]) -> GoldSet:
+def unwritten(card: Card, items: Sequence[Item], ratings: Sequence[Rating]) -> GoldSet:
     """A set that is in no file, with the sha that it would have there."""
+    pieces = range(0, max(len(items), len(ratings)), _PIECE)  # a large set is twice as large as text
     files = (
-        (CARD, card_text(card).encode("utf-8", "replace")),
-        (ITEMS, "\n".join([*item_lines(items), ""]).encode()),
-        (RATINGS, "\n".join([*rating_lines(ratings), ""]).encode()),
+        (CARD, [card_text(card).encode("utf-8", "replace")]),
+        (ITEMS, ["\n".join([*item_lines(items[at : at + _PIECE]), ""]).encode() for at in pieces]),
+        (RATINGS, ["\n".join([*rating_lines(ratings[at : at + _PIECE]), ""]).encode() for at in pieces]),
     )
     nowhere = Path(os.devnull) / card.name  # a place where no file can ever be
     return GoldSet(card.name, nowhere, card, tuple(items), tuple(ratings), (), sha_of(files))

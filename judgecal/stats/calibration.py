@@ -348,9 +348,12 @@ class CrossFit:
     @cached_property
     def by_map(self) -> Floats:
         """macro_agreement of all items through each map: how far the fit moves it; 0 where undefined."""
-        samples = [self.pairs.sample(mapped) for mapped in self.maps]
-        found = [linearise(macro_agreement(sample), sample) for sample in samples]
-        return np.array([0.0 if linear is None else linear.value for linear in found])
+
+        def value(sample: Sample) -> float:
+            linear = linearise(macro_agreement(sample), sample)
+            return 0.0 if linear is None else linear.value
+
+        return np.array([value(self.pairs.sample(mapped)) for mapped in self.maps])
 
 
 @dataclass(frozen=True)
