@@ -134,10 +134,14 @@ def entry_fields(
 
 
 def _rows_of(table: AgreementTable, column: Verdicts) -> Sequence[Judgement]:
-    asked = {item.item_id for item in table.items}
+    """The rows of a judge that are of the table's items and of the repeats asked for."""
+    at = table.row_at(column)[:, : table.repeats]
+    places = np.unique(at[at >= 0])
+    if len(places) == len(column.rows):
+        return column.rows
     if isinstance(column.rows, VerdictRows):
-        return column.rows.of_items(asked, table.repeats)
-    return [row for row in column.rows if row.item_id in asked and row.repeat < table.repeats]
+        return VerdictRows(column.rows.frame[places])
+    return [column.rows[place] for place in places.tolist()]
 
 
 def constant_judge(table: AgreementTable, metric: str | None = None) -> Verdicts:
@@ -206,8 +210,9 @@ def pair_fields(table: AgreementTable, column: Verdicts) -> dict[str, Any]:
     """What a judge of pairs has beside its agreement; nothing of any other."""
     if PAIR_UNIT not in values_of(column.calls, "unit"):
         return {}
-    calls = dataclasses.replace(column, rows=column.calls)
-    rows = [row for row in _rows_of(table, calls) if row.unit == PAIR_UNIT]
+    asked = {item.item_id for item in table.items}
+    rows = [row for row in column.calls if row.item_id in asked and row.repeat < table.repeats]
+    rows = [row for row in rows if row.unit == PAIR_UNIT]
     if not rows:
         return {}
 

@@ -53,18 +53,34 @@ def run_of_table(
     Its rows are in the experiment's folder. What `columns` leaves open the names tell; `scale` and `mapping`
     are those of `import_gold`, `judges` stand beside the table's own and call nobody, `run` as `ScoreRun`.
     """
-    table = read_table(file, encoding)
+    of_import: dict[str, Any] = {"scale": scale, "mapping": mapping, "labels_by": labels_by}
+    gold, recorded, config = _read(file, columns, verdict_scale, encoding=encoding, **of_import)
+    if recorded is None:
+        judges = (*judges, *_free_judges(gold, workspace))
+    of_table: dict[str, Any] = {"recorded": recorded, "judges": judges, "split": "all", "table": config}
+    made_run = ScoreRun(workspace=workspace, gold=gold, **of_table, **run)
+    made_run.check()
+    open_experiment(made_run.experiment)
+    write_items(made_run.experiment.folder, gold)
+    return made_run
+
+
+def _read(
+    file: Path, columns: Columns, verdict_scale: str | None, **of_import: Any
+) -> tuple[GoldSet, Recorded | None, dict[str, Any]]:
+    """The set of a table, its judges, and what a configuration says of it; the table itself is let go."""
+    table = read_table(file, of_import["encoding"])
     columns = guessed(columns, table)
     if not (columns.verdicts or columns.answer or columns.pairs):
         raise InputError(
             f"{table.top}: no column holds a judge's verdicts (name one with --verdict COL), nor an answer "
             "that a judge without a model could read (--col answer=COLUMN)"
         )
-    of_import: dict[str, Any] = {"scale": scale, "mapping": mapping, "labels_by": labels_by}
     name = _NO_NAME.sub("-", file.stem).strip("-_") or "table"
-    of_import |= {"splits": _OPEN, "quiet": True, "encoding": encoding}
     try:
-        made = import_gold(table, name=name, columns=columns, workspace=None, **of_import)
+        made = import_gold(
+            table, name=name, columns=columns, workspace=None, splits=_OPEN, quiet=True, **of_import
+        )
     except InputError as error:  # --force is an option of imports alone
         without = (problem.replace(_FORCE, "") for problem in error.problems)
         raise InputError(without) from None
@@ -85,14 +101,7 @@ def run_of_table(
         "notes": [note for note in made.notes if " have no gold label " not in note],
         "options": gold.card.made_by.removeprefix(typed).strip(),
     }
-    if recorded is None:
-        judges = (*judges, *_free_judges(gold, workspace))
-    of_table: dict[str, Any] = {"recorded": recorded, "judges": judges, "split": "all", "table": config}
-    made_run = ScoreRun(workspace=workspace, gold=gold, **of_table, **run)
-    made_run.check()
-    open_experiment(made_run.experiment)
-    write_items(made_run.experiment.folder, gold)
-    return made_run
+    return gold, recorded, config
 
 
 def _recorded(made: Imported, file: Path, table: Table, scale: str | None) -> Recorded:

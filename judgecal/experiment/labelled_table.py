@@ -72,6 +72,9 @@ def _rate(gold: GoldSet, groups: Ints, column: Verdicts, seed: int) -> TableRate
         n_unscored=len(verdicts) - len(scored),
         reason=None if len(scored) else "no row has a verdict",
     )
-    filled = np.where(np.isnan(verdicts), raw.value or 0.0, verdicts)
-    drawn = drawn_otherwise(filled, groups, replace(labelled, label=filled[at]), **ends)
-    return TableRate(column.judge, raw, done.plain, done.estimate, drawn=not drawn.differs)
+    drawn = True
+    if len(at) < len(verdicts):
+        filled = np.where(np.isnan(verdicts), raw.value or 0.0, verdicts)
+        labelled = replace(labelled, label=filled[at])
+        drawn = not drawn_otherwise(filled, groups, labelled, **ends).differs
+    return TableRate(column.judge, raw, done.plain, done.estimate, drawn=drawn)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import operator
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, overload
@@ -102,11 +102,6 @@ class VerdictRows(Sequence[Judgement]):
             return self.frame[name].to_list()
         pairs = zip(self.frame["verdict"], self.frame["word"], strict=True)
         return [number if word is None else word for number, word in pairs]
-
-    def of_items(self, item_ids: Collection[str], repeats: int) -> VerdictRows:
-        """Those of some items in the first repeats."""
-        of_items = pl.col("item_id").is_in(list(item_ids))
-        return VerdictRows(self.frame.filter(of_items & (pl.col("repeat") < repeats)))
 
     def by_judge(self) -> dict[str, VerdictRows]:
         """The rows of each judge, by its fingerprint, in the order of their first rows."""

@@ -124,7 +124,7 @@ def best_constant(
     """
     people = as_scale(scale)
     labels = as_sequence(gold_labels)
-    gold, _, words = read_both(labels, [None] * len(labels), people=people, judge=people)
+    gold, _, words = read_both(labels, np.full(len(labels), np.nan), people=people, judge=people)
     there = ~np.isnan(gold)
     known, place = np.unique(gold[there], return_inverse=True)
     counts = np.bincount(place, weights=None if weights is None else weights[there], minlength=len(known))
