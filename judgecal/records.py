@@ -293,8 +293,15 @@ class Pair:
 _NOTHING: Mapping[str, Any] = {}  # one for all items that have nothing there
 
 
+class _Hashed:
+    """What has a hash that is made once; no field, so that it stands in no file."""
+
+    __slots__ = ("_sha",)
+    _sha: str
+
+
 @dataclass(frozen=True, slots=True)
-class Item:
+class Item(_Hashed):
     """The thing judged: a question, an answer under test, and what a judge may ask for beside them.
 
     `reference_answers` holds equally right answers; empty where the set gives none. `group` is the question:
@@ -317,7 +324,6 @@ class Item:
     expect: Mapping[str, Any] = field(default_factory=lambda: _NOTHING, hash=False)
     inclusion_probability: float | None = None
     pair: Pair | None = None
-    _sha: str = field(default="", init=False, repr=False, compare=False)
 
     @property
     def reference_answer(self) -> str | None:
@@ -345,7 +351,7 @@ class Item:
     @property
     def sha(self) -> str:
         """16 hex digits over what a judge may see; a changed text is a new key."""
-        if not self._sha:
+        if not hasattr(self, "_sha"):
             object.__setattr__(self, "_sha", self._made_sha())
         return self._sha
 
