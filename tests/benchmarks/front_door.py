@@ -81,6 +81,7 @@ def table(folder: Path, n: int, n_judges: int) -> Path:
     columns: dict[str, object] = {
         "question": [f"Question {q}: what is known of it, and why?" for q in question.tolist()],
         "answer": [f"Answer {i}, with the number {i * 13 % 97} and a few more words." for i in range(n)],
+        **({"reference": [f"The number {i * 13 % 89} and words." for i in range(n)]} if n_judges > 3 else {}),
         "system": [f"system{i % 3}" for i in range(n)],
         "label": (seen > -0.2).astype(np.int64),
     }
@@ -135,7 +136,7 @@ def main() -> int:
         ran(_COMMAND, *at, *imported, folder=folder)
         ran(_COMMAND, *at, "agreement", "--gold", "many", "--name", "held", folder=folder)
         command(f"select of 12 judges on {bench.n:,}", *at, "select", "held", most=8.0)
-        judges = [w for name in ("relevancy_overlap", "refuse", "safe") for w in ("--judge", f"{name}@local")]
+        judges = [w for name in ("relevancy_overlap", "token_f1", "rouge_l") for w in ("--judge", f"{name}@local")]
         score = [*at, "score", "--gold", "many", *judges, "--split", "all", "--name", "again"]
         ran(_COMMAND, *score, folder=folder)
         command(f"score of 3 judges whose verdicts are stored, {bench.n:,}", *score, most=5.0)
