@@ -136,7 +136,9 @@ def main() -> int:
         ran(_COMMAND, *at, *imported, folder=folder)
         ran(_COMMAND, *at, "agreement", "--gold", "many", "--name", "held", folder=folder)
         command(f"select of 12 judges on {bench.n:,}", *at, "select", "held", most=8.0)
-        judges = [w for name in ("relevancy_overlap", "token_f1", "rouge_l") for w in ("--judge", f"{name}@local")]
+        judges = [
+            w for name in ("relevancy_overlap", "token_f1", "rouge_l") for w in ("--judge", f"{name}@local")
+        ]
         score = [*at, "score", "--gold", "many", *judges, "--split", "all", "--name", "again"]
         ran(_COMMAND, *score, folder=folder)
         command(f"score of 3 judges whose verdicts are stored, {bench.n:,}", *score, most=5.0)
