@@ -120,7 +120,7 @@ def shelf(empty: GoldSet, *names: str) -> GoldSet:
 
 def handed(gold: GoldSet, question: Question, kind: Any = "controlled", **options: Any) -> Served:
     made = ContextConfig(kind=kind, **options)
-    return serve((question,), gold.documents, made, "words")["q"]
+    return serve((question,), gold.documents, made)["q"]
 
 
 def names(served: Served) -> list[str | None]:

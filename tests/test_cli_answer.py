@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -213,44 +212,6 @@ def test_controlled_beside_retrieved_contexts_and_closed_book(
         ["outcomes", "systems", "contexts", "pairs", "documents", "judges", "notes"],
         told(pair["difference"], 2),
     )
-
-
-# --- answers from elsewhere
-
-
-def recorded(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]]) -> Path:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([header, *rows])
-    return path
-
-
-def test_answers_of_a_system_elsewhere(
-    judgecal: Run, fair: Path, tmp_path: Path, calls: list[str], workspace_dir: Path
-) -> None:
-    rows = [(f"g{n:02d}", f"{TOWNS[n]} sold {THINGS[n]} at the fair.", "ours") for n in range(N)]
-    rows += [(item(n)["question"], "I do not know.", "theirs") for n in range(N)]
-    rows += [("nobody", NOWHERE, "ours"), ("q99", "?", "ours")]
-    path = recorded(tmp_path / "a.csv", ("question_id", "answer", "system"), rows)
-    found = one_object(fair_run(judgecal, "--answers", path), 4)
-    ours, theirs = found["systems"]
-    assert (ours["system"], ours["n"], ours["n_unscored"]) == ("ours", 13, 0)
-    assert (theirs["n"], [(row["name"], row["n"]) for row in found["failures"]]) == (12, [("theirs", 1)])
-    assert outcomes(ours) == {"right_answer": 12, "right_refusal": 1}
-    assert outcomes(theirs) == {"wrong_refusal": 12}
-    assert ours["usd_per_1k"] is None and ours["latency_s"]["p50"] is None
-    assert found["comparisons"][0]["decision"] == "A"
-    assert len(calls) == 25 and len(answered_items(experiment(workspace_dir, found))) == 25
-    # Beside systems that judgecal calls itself, in one table.
-    both = one_object(fair_run(judgecal, "--answers", path, "--models", "embedded"), 4)
-    assert [one["system"] for one in both["systems"]] == [A, "ours", "theirs"]
-    pairs = [(one["a"], one["b"]) for one in both["comparisons"]]
-    assert pairs == [(A, "ours"), (A, "theirs"), ("ours", "theirs")]
-
-
-def test_a_recorded_system_has_a_name_of_its_own(judgecal: Run, fair: Path, tmp_path: Path) -> None:
-    path = recorded(tmp_path / "a.csv", ("question_id", "answer", "system"), [("g00", "a", A)])
-    ran = fair_run(judgecal, "--answers", path, "--models", "embedded")
-    assert ran.code == 2 and f"{A} is there twice" in ran.err
 
 
 # --- looking closer

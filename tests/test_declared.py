@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 # Packages that are imported by another name.
-IMPORTED_AS = {"dspy-ai": "dspy", "pyyaml": "yaml", "scikit-learn": "sklearn", "pystemmer": "Stemmer"}
+IMPORTED_AS = {"dspy-ai": "dspy", "pyyaml": "yaml", "scikit-learn": "sklearn"}
 ONLY_FOR_TYPES = {"_typeshed"}  # mypy brings it along
 BY_STRING = ("import_module", "find_spec", "__import__")
 

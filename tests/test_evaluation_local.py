@@ -145,7 +145,7 @@ UNCHANGED: list[dict[str, Any]] = [
     {"top_k": 7}, {"reranker": "mosaic/chunk_relevance@gpt-4o"}, {"chunk": {"max": 1200, "min": 800}}, {"strategy": "plain"},
 ]  # fmt: skip
 CHANGED: list[dict[str, Any]] = [
-    {"top_n": 4}, {"tokenizer": "split"}, {"chunk": {"max": 900}},
+    {"top_n": 4}, {"chunk": {"max": 900}},
     {"chunk": {"overlap": 10}}, {"strategy": "rerank"}, {"strategy": "parent"},
     {"strategy": "both"}, {"strategy": "rerank", "top_k": 7}, {"answerer": {"signature": "answer_v2"}},
     {"answerer": {"model": "gpt-4o"}}, {"answerer": {"model": "gpt-4o", "temperature": 0.5}},
@@ -249,7 +249,7 @@ def test_a_preview_counts_every_call_and_writes_nothing(workspace: Workspace, tm
 
 def test_everything_that_would_keep_it_from_answering_is_said_at_once(workspace: Workspace) -> None:
     wrong = made(
-        workspace, documents=[GoldDocument("blank", None, " ")], index="bm52", tokenizer="word", strategy="rerank", top_k=2,
+        workspace, documents=[GoldDocument("blank", None, " ")], index="bm52", strategy="rerank", top_k=2,
         chunk={"min": 30, "max": 20}, reranker="rag/relevancy@embedded", answerer={"model": "gpt-4"},
     )  # fmt: skip
     told = "\n".join(wrong.check(QUESTIONS))

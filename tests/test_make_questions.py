@@ -18,7 +18,7 @@ from tests.support.server import USD_A_CALL, StubServer, priced
 
 TOWNS = ("Aldern", "Brack", "Corve", "Dunnow", "Elmsey", "Farrow", "Gosk", "Hathe")
 THINGS = ("bridges", "mills", "orchards")
-KINDS = ("factoid", "two_documents", "unanswerable")
+KINDS = ("factoid", "unanswerable")
 
 
 def text_of(town: str) -> str:
@@ -50,7 +50,6 @@ def kind_of(body: dict[str, Any]) -> str:
     told = body["messages"][0]["content"]
     phrases = {
         "factoid": "one question that the passage answers, as",
-        "two_documents": "needs both passages",
         "unanswerable": "the passage does not answer",
         "answerable": "whether the contexts alone answer",
         "follows": "follows from the contexts",
@@ -69,11 +68,7 @@ def made(body: dict[str, Any]) -> dict[str, str]:
     one = fact(fields["passage"])
     if kind == "unanswerable":
         return {"question": f"Who paid for the {one[3]} of {one[1]}?"}
-    if kind == "factoid":
-        return {"question": f"How many {one[3]} has {one[1]}?", "answer": one[2], "quote": one[0]}
-    other = fact(fields["other_passage"])
-    asked = f"Which has more, {one[1]} in {one[3]} or {other[1]} in {other[3]}?"
-    return {"question": asked, "answer": f"{one[2]} or {other[2]}", "quote": one[0], "other_quote": other[0]}
+    return {"question": f"How many {one[3]} has {one[1]}?", "answer": one[2], "quote": one[0]}
 
 
 def verdict(body: dict[str, Any]) -> bool:
@@ -139,7 +134,7 @@ def test_exactly_n_of_every_kind_with_quotes_from_the_documents(
 ) -> None:
     found = make(kinds=",".join(KINDS), n=10)
     assert {kind: (one["n"], one["wanted"]) for kind, one in found["kinds"].items()} == {
-        "factoid": (4, 4), "two_documents": (3, 3), "unanswerable": (3, 3),
+        "factoid": (5, 5), "unanswerable": (5, 5),
     }  # fmt: skip
     gold = load_gold("made", workspace=workspace)
     assert (len(gold.items), gold.card.made_by, gold.labels, len(gold.documents)) == (
@@ -153,12 +148,12 @@ def test_exactly_n_of_every_kind_with_quotes_from_the_documents(
         assert item.reference_answers == (item.answer,) and item.contexts
         assert all(context.text in texts[str(context.document_id)] for context in item.contexts)
         kind = item.tags[0]
-        assert len(item.reference_documents) == {"two_documents": 2, "unanswerable": 0}.get(kind, 1)
+        assert len(item.reference_documents) == int(kind == "factoid")
         assert collection_of_gold(gold).questions[0].answerable
-    assert [one.answerable for one in collection_of_gold(gold).questions].count(False) == 3
-    # a draft takes 1 call; critics 3, 5 (with each quote alone) and 2
+    assert [one.answerable for one in collection_of_gold(gold).questions].count(False) == 5
+    # a draft takes 1 call, and 2 or 1 of critics
     n_rejected = sum(found["rejected"].values())  # by a rule, before any critic
-    assert served.calls == 4 * 3 + 3 * 5 + 3 * 2 + n_rejected
+    assert served.calls == 5 * 3 + 5 * 2 + n_rejected
     assert found["usd"] == pytest.approx(served.calls * USD_A_CALL)
 
 
@@ -188,7 +183,6 @@ def test_a_quote_that_does_not_stand_in_the_document_is_never_kept(
     [
         ("factoid", "answerable", "the quoted words alone do not answer it"),
         ("factoid", "follows", "the answer does not follow from the quoted words"),
-        ("two_documents", "follows", "one document alone answers it"),
         ("unanswerable", "answerable", "a document of the collection answers it"),
     ],
 )
@@ -199,8 +193,6 @@ def test_each_critic_turns_drafts_down(
         said = good(body)
         if kind_of(body) != critic:
             return said
-        if critic == "follows" and kind != "factoid":
-            return said.replace("\nno", "\nyes")
         return said.replace("\nno", "\nYES").replace("\nyes", "\nno").replace("\nYES", "\nyes")
 
     served.script = script

@@ -16,7 +16,7 @@ from judgecal.rag.retrieval.chunking import ChunkOptions, chunks_of
 _PIECES = [*'aBé. !?\n\t…。\u00a0"(«😀1', "word", "Dr. ", "\n\n"]
 TEXTS = st.lists(st.sampled_from(_PIECES), max_size=60).map("".join)
 OPTIONS = st.builds(
-    lambda low, more, overlap: ChunkOptions(low, low + more, min(overlap, low + more)),
+    lambda low, more, overlap: ChunkOptions(min=low, max=low + more, overlap=min(overlap, low + more)),
     st.integers(0, 30), st.integers(1, 30), st.integers(0, 20),
 )  # fmt: skip
 
@@ -59,7 +59,7 @@ def test_a_chunk_is_smaller_than_min_only_where_the_next_sentence_does_not_fit(
 ) -> None:
     chunks = chunks_of([document(text)], options)
     for chunk, following in itertools.pairwise(chunks):
-        if len(text[chunk.start : chunk.end].strip()) < options.min:
+        if len(text[chunk.start : chunk.end].strip()) < options.least:
             assert len(text[chunk.start : following.end].strip()) > options.max
 
 
@@ -75,16 +75,16 @@ def test_sentences_end_where_people_end_them() -> None:
 
 
 def test_overlap_repeats_whole_sentences() -> None:
-    chunks = chunks_of([document("One two. Three four. Five six.")], ChunkOptions(1, 12, overlap=12))
+    chunks = chunks_of([document("One two. Three four. Five six.")], ChunkOptions(min=1, max=12, overlap=12))
     assert [chunk.text for chunk in chunks] == ["One two. ", "One two. Three four. ", "Three four. Five six."]
 
 
 def test_a_sentence_longer_than_max_is_cut_between_words() -> None:
-    chunks = chunks_of([document("alpha beta gamma " + "x" * 25)], ChunkOptions(10, 10))
+    chunks = chunks_of([document("alpha beta gamma " + "x" * 25)], ChunkOptions(min=10, max=10))
     assert [chunk.text for chunk in chunks] == ["alpha beta ", "gamma ", "x" * 10, "x" * 10, "x" * 5]
 
 
 def test_wrong_options_are_one_message() -> None:
     with pytest.raises(InputError) as refused:
-        chunks_of([], ChunkOptions(5, 0, 3))
+        chunks_of([], ChunkOptions(min=5, max=0, overlap=3))
     assert len(refused.value.problems) == 3

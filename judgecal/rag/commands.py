@@ -84,7 +84,6 @@ class RetrieverArguments:
     """What is asked of the test."""
 
     k: Annotated[int, option("How many documents are handed on.", "-k", "--k")] = 5
-    tokenizer: Annotated[str, option("words, split, or stem:LANGUAGE.")] = "words"
     window: Annotated[int, option("Consecutive questions in a window.")] = 110
 
 
@@ -149,16 +148,6 @@ class ContextArguments:
     k: Annotated[int, option("Documents of --contexts topk.", "-k")] = 5
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedArguments:
-    """Answers that a system elsewhere gave."""
-
-    answers: Annotated[File, option("Answers of another system: CSV, TSV, JSONL or Parquet.")] = None
-    col: Annotated[
-        list[str] | None, columns_option("of --answers question (the id or the text), answer and system")
-    ] = None
-
-
 def answer(
     ctx: typer.Context,
     models: Annotated[Name, option("Models, separated by commas.")] = None,
@@ -168,7 +157,6 @@ def answer(
     *,
     who: GraderArguments,
     shown: ContextArguments,
-    table: RecordedArguments,
     call: shared.RunArguments,
 ) -> None:
     """Test the answerer alone, with the right document in hand. Each signature x model pair answers, a judge
@@ -176,19 +164,15 @@ def answer(
     from judgecal.rag.evaluation.config import answer_config
 
     workspace, options = shared.workspace_of(ctx), call.options(repeats=repeats)
-    called = table.answers is None or models or signatures
     typed = shared.typed_command(ctx, "answer", without=("json", "full", "name", "retry_unscored", "dry_run"))
     config = answer_config(
         typed.partition(" answer")[2],
         gold=gold,
-        signatures=shared.names(signatures or "answer_v1") if called else [],
-        models=shared.names(models or "embedded") if called else [],
+        signatures=shared.names(signatures or "answer_v1"),
+        models=shared.names(models or "embedded"),
         contexts=shared.names(shown.contexts),
         k=shown.k,
         repeats=repeats,
-        answers=table.answers,
-        col=table.col or (),
-        workspace=workspace,
         **asdict(who),
     )
     _evaluate(workspace, config, options, call)
@@ -244,9 +228,7 @@ class MakeArguments:
         ),
     ] = "starter"
     n: Annotated[int, option("Questions, over all kinds in equal shares.", "-n", metavar="N")] = 20
-    kinds: Annotated[str, option("factoid, two_documents, unanswerable; with commas between.")] = (
-        "factoid,two_documents,unanswerable"
-    )
+    kinds: Annotated[str, option("factoid, unanswerable; with a comma between.")] = "factoid,unanswerable"
     model: Annotated[str, option("Who makes the questions.")] = "embedded"
     critic: Annotated[Name, option("Who judges the drafts; by default --model.", metavar="MODEL")] = None
     replace: Annotated[bool, option("Replace a set of this name.")] = False

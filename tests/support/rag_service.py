@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from judgecal.goldset import GoldDocument
-from judgecal.rag.retrieval.indexes import Bm25, tokenizer_named
+from judgecal.rag.retrieval.indexes import Bm25, words_of
 from tests.support.http import Answer, Request, as_answer, serve
 
 DOCUMENTS = (
@@ -69,8 +69,7 @@ class RagService:
 
 def _found(question: str) -> list[dict[str, Any]]:
     """The two sentences that BM25 ranks highest."""
-    words = tokenizer_named("words")
-    scores = Bm25.of([words(text) for _, text in _SENTENCES]).scores([words(question)])[0]
+    scores = Bm25.of([words_of(text) for _, text in _SENTENCES]).scores([words_of(question)])[0]
     best = sorted(range(len(_SENTENCES)), key=lambda place: -scores[place])[:2]
     return [
         {"passage": _SENTENCES[place][1], "file": _SENTENCES[place][0], "score": float(scores[place])}

@@ -22,10 +22,10 @@ from judgecal.rag.evaluation.contexts import KINDS as CONTEXT_KINDS
 from judgecal.rag.evaluation.function import FunctionConfig, FunctionSystem
 from judgecal.rag.evaluation.http import HttpConfig, HttpSystem
 from judgecal.rag.evaluation.local import LocalConfig, LocalSystem
-from judgecal.rag.evaluation.recorded import RecordedConfig, RecordedSystem, recorded_columns
+from judgecal.rag.evaluation.recorded import RecordedConfig, RecordedSystem
 from judgecal.rag.evaluation.system import Setting, System
 from judgecal.rag.questions import Collection, collection_of_files, collection_of_gold, read_documents
-from judgecal.tables import read_columns, read_table
+from judgecal.tables import read_columns
 from judgecal.workspace import Workspace, shown
 
 KINDS: Mapping[str, type[BaseModel]] = {
@@ -352,9 +352,6 @@ def answer_config(
     lock: Path | None,
     trust_lock: bool,
     repeats: int,
-    answers: Path | None,
-    col: Sequence[str],
-    workspace: Workspace,
 ) -> ReadConfig:
     """What `answer` asks: each signature x model x kind of contexts, and one judge of correctness.
 
@@ -364,8 +361,8 @@ def answer_config(
     problems = [str(unknown_name("context", kind, known)) for kind in contexts if kind not in known]
     if lock is not None and judge is not None:
         problems.append(f"--lock {lock} and --judge {judge} both name who rates: give one of them")
-    if not (signatures and models) and answers is None:
-        problems.append("no answerer is named: give --models A,B and --signatures S,T, or --answers FILE")
+    if not (signatures and models):
+        problems.append("no answerer is named: give --models A,B and --signatures S,T")
     if not contexts:
         problems.append(f"--contexts is empty: give {', '.join(known)}, or several by commas")
     refuse(problems)
@@ -379,21 +376,10 @@ def answer_config(
         for signature, model, kind in itertools.product(signatures, models, kinds)
     }
     systems = [{"name": name, **table} for name, table in answerers.items()]
-    if answers is not None:
-        rows, path = read_table(answers), str(answers.resolve())
-        column = recorded_columns(col, rows, workspace).system
-        for name in sorted({row.cells[column].strip() if column else "" for row in rows.rows}):
-            table = {"kind": "answers", "answers": path, "col": [*col], **({"system": name} if name else {})}
-            systems.append({"name": name or answers.stem, **table})
     judges: dict[str, Any] = {"judge": judge or _JUDGE, "repeats": repeats, "trust_lock": trust_lock}
     judges |= {} if lock is None else {"locks": {"correctness": str(lock)}}
     questions = {"gold": gold, "split": "all"}
     config = {"questions": questions, "judges": judges, "systems": systems}
     tables, read = _tables_of(config, "answer", Path())
-    read = [
-        replace(system, table=system.name.rpartition(" (")[0] or system.name)
-        if system.name in answerers
-        else system
-        for system in read
-    ]
-    return ReadConfig("answer", typed.strip(), Path(), tables, tuple(read))
+    shared = (replace(system, table=system.name.rpartition(" (")[0] or system.name) for system in read)
+    return ReadConfig("answer", typed.strip(), Path(), tables, tuple(shared))

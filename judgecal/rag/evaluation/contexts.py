@@ -67,7 +67,7 @@ class Served:
 
 
 def serve(
-    questions: Sequence[Question], documents: Sequence[GoldDocument], options: ContextConfig, tokenizer: str
+    questions: Sequence[Question], documents: Sequence[GoldDocument], options: ContextConfig
 ) -> dict[str, Served]:
     """The contexts of every question by its group.
 
@@ -88,7 +88,7 @@ def serve(
     blank = {number for number, document in enumerate(documents) if not document.text.strip()}
     most = max((len(each.reference_documents) for each in questions), default=0)
     keep = max(options.k, options.distractors + most + len(blank))
-    index = Bm25Index([document.text for document in documents], tokenizer)
+    index = Bm25Index([document.text for document in documents])
     heads = index.search([each.question for each in questions], keep).chunks
 
     def problem(question: Question) -> str | None:

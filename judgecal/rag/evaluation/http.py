@@ -9,7 +9,6 @@ a path that is missing, a body that was cut off, a server that hangs.
 from __future__ import annotations
 
 import asyncio
-import bisect
 import itertools
 import json
 import os
@@ -58,7 +57,6 @@ _EVENT_END = re.compile(rb"(?:\r\n|\n|\r(?!\n))[\r\n]+")
 _LINE_END = re.compile(rb"\r?\n[\r\n]*")
 _DATA = re.compile(rb"(?<![^\r\n])data: ?([^\r\n]*)")
 _MOST_EVENTS = 100_000
-_TOGETHER_S = 0.001  # bytes that come within it count as come at once
 _NEVER_SENT = (aiohttp.ClientConnectorError, aiohttp.InvalidURL, ValueError)
 _NEVER_WILL = (aiohttp.ClientConnectorCertificateError, aiohttp.InvalidURL, ValueError)
 
@@ -223,16 +221,11 @@ class Received:
 
     kind: str  # its content type, in lower case and without parameters
     body: bytes
-    arrivals: tuple[tuple[float, int], ...]  # seconds from the request, and the bytes that were there then
+    first_s: float | None  # from the request to the first byte of the body; None where it is empty
     latency_s: float  # from the request to the last byte
 
-    @property
-    def first_byte_s(self) -> float | None:
-        """Seconds to the first byte of the body, None where it is empty."""
-        return self.arrivals[0][0] if self.arrivals else None
-
-    def events(self) -> Iterator[tuple[float, bytes]]:
-        """The data of each event or line, with the seconds until it was there; `[DONE]` ends them.
+    def events(self) -> Iterator[bytes]:
+        """The data of each event or line of a stream; `[DONE]` ends them.
 
         Comments, names and ids of server-sent events are passed over.
 
@@ -251,8 +244,7 @@ class Received:
             if data == b"[DONE]":
                 return
             if data:
-                arrival = bisect.bisect_left(self.arrivals, end, key=lambda arrival: arrival[1])
-                yield self.arrivals[arrival][0] if arrival < len(self.arrivals) else self.latency_s, data
+                yield data
 
 
 def failed(kind: ErrorKind, message: str) -> CallFailed:
@@ -309,16 +301,16 @@ class _Service:
         table, answer = self.table, SystemAnswer(self.name, question.group, None)
         try:
             received = await self._received(table.request(question.question))
-            answer = replace(answer, latency_s=received.latency_s, first_s=received.first_byte_s)
+            answer = replace(answer, latency_s=received.latency_s, first_s=received.first_s)
             # In a thread, for a stream of 10 MB takes seconds in which no other question would go on.
             async with asyncio.timeout(max(_READ_S, table.timeout - received.latency_s)):
-                text, contexts, first_s = await asyncio.to_thread(self._read, received)
+                text, contexts = await asyncio.to_thread(self._read, received)
         except TimeoutError:
             message = f"the answer came, and could not be read within {table.timeout:g} s"
             return replace(answer, error=Failure("timeout", message), at=now())
         except CallFailed as failure:
             return replace(answer, error=Failure(failure.kind, self._plain(str(failure))), at=now())
-        return replace(answer, answer=self._plain(text), contexts=contexts, first_s=first_s, at=now())
+        return replace(answer, answer=self._plain(text), contexts=contexts, at=now())
 
     def _plain(self, text: str) -> str:
         return redacted(text, self._secrets)
@@ -374,14 +366,10 @@ class _Service:
             raise failed(
                 "server", f"HTTP {status}: a redirect to {to}, which is not followed: write that address"
             )
-        body = bytearray()
-        arrivals: list[tuple[float, int]] = []
+        body, first_s = bytearray(), None
         while (part := await reply.content.readany()) and (good or len(body) < _MOST_SHOWN):
             body += part
-            when = clock() - start
-            if arrivals and when - arrivals[-1][0] < _TOGETHER_S:
-                when, _ = arrivals.pop()
-            arrivals.append((when, len(body)))
+            first_s = clock() - start if first_s is None else first_s
             if good and len(body) > MOST_BYTES:
                 raise failed("length", f"the answer is larger than {MOST_BYTES // 1_000_000} MB")
         if not good:
@@ -396,32 +384,29 @@ class _Service:
         if encoding != "identity":
             message = f"the answer is compressed by {encoding[:20]!r}, which was not asked for"
             raise failed("server", message)
-        return Received(reply.content_type.lower(), bytes(body), tuple(arrivals), clock() - start)
+        return Received(reply.content_type.lower(), bytes(body), first_s, clock() - start)
 
     # --- what a reply holds
 
-    def _read(self, received: Received) -> tuple[str, tuple[Context, ...] | None, float | None]:
-        """The answer, its contexts, and the seconds to the first token or byte."""
+    def _read(self, received: Received) -> tuple[str, tuple[Context, ...] | None]:
+        """The answer and its contexts."""
         if received.kind not in _STREAMS:
-            path, parts = self.table.answer, [self._json(received)]
+            path, parts = self.table.answer, [self._parsed(received.body, f"the answer ({received.kind})")]
             if path is None:
                 raise _unreadable("the reply does not stream, and the table has no answer")
             text = _value_at(path, parts[0], "answer")
             if not isinstance(text, str):
                 raise _unreadable(f"answer {path}: a text is needed, found {text!r:.80}")
-            return text, self._contexts(parts), received.first_byte_s
+            return text, self._contexts(parts)
         path = self.table.token
         if path is None:
             raise _unreadable(f"the reply streams ({received.kind}): say with token where a piece stands")
-        what = "an event of the stream"
-        events = [(when, self._parsed(data, what)) for when, data in received.events()]
-        tokens = [(when, _found(path, data)) for when, data in events]
-        pieces = [(when, piece) for when, piece in tokens if isinstance(piece, str)]
+        parts = [self._parsed(data, "an event of the stream") for data in received.events()]
+        pieces = [piece for part in parts if isinstance(piece := _found(path, part), str)]
         if not pieces:
-            last = json.dumps(events[-1][1])[:200] if events else "no event"
+            last = json.dumps(parts[-1])[:200] if parts else "no event"
             raise _unreadable(f"token {path}: no event of the stream holds it; the last: {last}")
-        first_s = next((when for when, piece in pieces if piece), None)
-        return "".join(piece for _, piece in pieces), self._contexts([data for _, data in events]), first_s
+        return "".join(pieces), self._contexts(parts)
 
     def _contexts(self, parts: Sequence[Any]) -> tuple[Context, ...] | None:
         """The contexts in the first part that has them; None where the table names no path for them."""
@@ -449,9 +434,6 @@ class _Service:
             )
             for context in contexts
         )
-
-    def _json(self, received: Received) -> Any:
-        return self._parsed(received.body, f"the answer ({received.kind})")
 
     def _parsed(self, data: bytes, what: str) -> Any:
         """JSON, or a failure that says what stands there instead."""

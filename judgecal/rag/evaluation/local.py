@@ -12,7 +12,6 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.metadata import version
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -48,7 +47,7 @@ from judgecal.rag.evaluation.local_search import (
 from judgecal.rag.evaluation.system import AnswerJournal, Asking, System, SystemAnswer
 from judgecal.rag.questions import Question
 from judgecal.rag.retrieval.chunking import Chunk, ChunkOptions, chunks_of
-from judgecal.rag.retrieval.indexes import Bm25Index, DenseIndex, check_index, embedding_model
+from judgecal.rag.retrieval.indexes import Bm25Index, DenseIndex, embedding_model
 from judgecal.records import RETRIED_ON_RESUME, ErrorKind, Failure, Item, digest
 from judgecal.workspace import Workspace
 
@@ -57,21 +56,6 @@ RETRIEVED_FILE, REPLIES_FILE = "retrieved.jsonl", "replies.jsonl"
 _VERSION = "3"  # counts changes of the code that change what is found: of chunks, BM25, vectors
 _TABLE = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 Many = Annotated[int, Field(ge=1, le=10_000)]
-
-
-class ChunkConfig(BaseModel):
-    """How documents are cut, as `ChunkOptions` has it; `min` is two thirds of `max` where it is left out."""
-
-    model_config = _TABLE
-    min: int | None = None  # characters that a chunk has before it may end, by default two thirds of `max`
-    max: int = 1200  # characters of a chunk at most
-    overlap: int = 0  # characters of the sentences before a chunk that stand at its start too
-
-    @property
-    def options(self) -> ChunkOptions:
-        """The same, for the function that cuts."""
-        least = self.max * 2 // 3 if self.min is None else self.min
-        return ChunkOptions(least, self.max, self.overlap)
 
 
 class AnswererConfig(BaseModel):
@@ -90,9 +74,8 @@ class LocalConfig(BaseModel):
 
     model_config = _TABLE
     contexts: ContextConfig = ContextConfig()  # what is handed over instead of what the index finds
-    chunk: ChunkConfig = ChunkConfig()  # how documents are cut: whole sentences up to a size
+    chunk: ChunkOptions = ChunkOptions()  # how documents are cut: whole sentences up to a size
     index: str = "bm25"  # `bm25`, or `embed:MODEL`, an alias or a litellm id
-    tokenizer: str = "words"  # which words `bm25` sees: `words`, `split` or `stem:LANGUAGE`
     # `plain`: the index's best chunks. `rerank`: the best of `top_k` by the reranker. `parent`: the whole
     # documents of the best chunks, each once. `both`: those of the chunks that the reranker puts first.
     strategy: Literal["plain", "rerank", "parent", "both"] = "plain"
@@ -107,18 +90,13 @@ class LocalConfig(BaseModel):
         """Whether a reranker has a say."""
         return self.strategy in ("rerank", "both")
 
-    @property
-    def hands_over_parents(self) -> bool:
-        """Whether the documents of the chunks are handed over."""
-        return self.strategy in ("parent", "both")
-
     def problems(self) -> Iterator[str]:
         """What of the settings makes no pipeline, one message each."""
-        for check in (self.chunk.options.check, lambda: check_index(self.index, tokenizer=self.tokenizer)):
-            try:
-                check()
-            except InputError as error:
-                yield from error.problems
+        yield from self.chunk.problems()
+        try:
+            embedding_model(self.index)
+        except InputError as error:
+            yield from error.problems
         yield from self.contexts.problems()
         if self.reranks and self.top_n > self.top_k:
             yield (
@@ -208,8 +186,7 @@ class LocalSystem(System):
     def _decides_contexts(self) -> dict[str, Any]:
         table, reranker = self.table, self.reranker
         if self._chosen:
-            decides = {**table.contexts.decides(), "tokenizer": table.tokenizer}
-            return {"contexts": decides, "documents": self._searched["documents"]}
+            return {"contexts": table.contexts.decides(), "documents": self._searched["documents"]}
         decides = {**self._searched, "strategy": table.strategy, "top_n": table.top_n}
         if reranker:
             by = {"name": reranker.name, "fingerprint": reranker.fingerprint}
@@ -226,15 +203,11 @@ class LocalSystem(System):
         """What decides what is searched: who shares it shares the index."""
         table = self.table
         texts = [[document.document_id, document.title, document.text] for document in self.documents()]
-        versions = {"judgecal's retrieval": _VERSION}
-        if table.tokenizer.startswith("stem:") and not self.embedder:
-            versions["PyStemmer"] = version("PyStemmer")
         return {
             "documents": digest(texts),
-            "chunk": dataclasses.asdict(table.chunk.options),
+            "chunk": [table.chunk.least, table.chunk.max, table.chunk.overlap],
             "index": self.embedder.fingerprint if self.embedder else table.index,
-            "tokenizer": None if self.embedder else table.tokenizer,
-            "versions": versions,
+            "version": _VERSION,
         }
 
     # --- one question after the other
@@ -277,7 +250,7 @@ class LocalSystem(System):
         """By group, the contexts that are chosen by a rule, as answers that are not there yet."""
         if not self._chosen:
             return {}
-        served = serve(questions, self.documents(), self.table.contexts, self.table.tokenizer)
+        served = serve(questions, self.documents(), self.table.contexts)
         answer = SystemAnswer(self.name, "", "", latency_s=0.0, cost_usd=0.0)
         return {
             group: dataclasses.replace(answer, question=group, contexts=given.contexts)
@@ -331,7 +304,7 @@ class LocalSystem(System):
         if self.embedder:
             items = [*texts_to_embed(texts), *asked_each(due)]
             estimates.append(plan_vectors(self.embedder, items, asking))
-        searched, k, parents = Searched(Bm25Index(texts, self.table.tokenizer), chunks), *self._wanted()
+        searched, k, parents = Searched(Bm25Index(texts), chunks), *self._wanted()
         retrieved = [searched.best(question.question, k, parents) for question in due]
         if self.reranker:
             items = with_candidates(due, retrieved)
@@ -364,12 +337,12 @@ class LocalSystem(System):
         return rerank(self.reranker, due, retrieved, asking) if self.reranker else retrieved
 
     def _chunks(self) -> list[Chunk]:
-        return chunks_of(self.documents(), self.table.chunk.options)
+        return chunks_of(self.documents(), self.table.chunk)
 
     def _wanted(self) -> tuple[int, Mapping[str, str] | None]:
         """How many candidates are searched for, and the documents that are handed over in their place."""
         table, parents = self.table, None
-        if table.hands_over_parents:
+        if table.strategy in ("parent", "both"):
             parents = {document.document_id: document.text for document in self.documents()}
         return table.top_k if table.reranks else table.top_n, parents
 
@@ -378,7 +351,7 @@ class LocalSystem(System):
         chunks = self._chunks()
         texts = [chunk.text for chunk in chunks]
         if not self.embedder:
-            return Searched(Bm25Index(texts, self.table.tokenizer), chunks)
+            return Searched(Bm25Index(texts), chunks)
         label = f"vectors of {len(texts):,} texts"
         rows = embedded(self.embedder, texts_to_embed(texts), asking, label)
         parts = [vectors for _, vectors in rows if vectors is not None]

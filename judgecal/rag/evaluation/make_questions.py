@@ -48,7 +48,7 @@ from judgecal.rag.evaluation.question_drafts import (
     Maker,
     Pool,
     QuestionRequest,
-    checks,
+    asked,
     criticise,
     expected_draft,
     item_of,
@@ -101,8 +101,6 @@ class MadeQuestions(Result):
     n_documents: int
     n_documents_used: int
     splits: Mapping[str, SplitCounts]
-    made_by: tuple[str, ...]
-    critics: tuple[str, ...]
     usd: float | None  # of all drafts and critics, of earlier runs too; None where a model has no price
     n_unscored: int  # calls that gave no reply and that the same command makes again
     offline: bool  # whether the offline model made the questions
@@ -215,7 +213,7 @@ class MakeRun:
                 plans.append(plan_calls([self.makers[kind]], items, replies, self.options))
                 drafts = [expected_draft(request, self.corpus) for request in requests]
                 for critic, judge in self.critics.items():
-                    items = [item for draft in drafts for item, _, _ in checks(critic, draft)]
+                    items = [draft.shown() for draft in drafts if asked(critic, draft)]
                     plans.append(plan_calls([judge], items, judged, self.options))
             return together(plans)
 
@@ -313,16 +311,12 @@ def _result(run: MakeRun, gold: GoldSet | None, n_unscored: int) -> MadeQuestion
     rejected = Counter(draft.rejected for draft in run.drafts if draft.rejected is not None)
     journals = (stored_rows(path) for path in (run.replies, run.experiment.journal))
     costs = [row.cost_usd for journal in journals for row in journal.latest.values()]
-    made_by, critics = (
-        tuple(maker.described for maker in makers),
-        tuple(full_name(judge) for judge in run.critics.values()),
-    )
     line = [
         f"documents:{run.collection.documents_from}@{run.collection.documents_sha[:12]}",
         f"n:{run.n}",
         f"kinds:{','.join(run.kinds)}",
-        f"makers:{','.join(made_by)}",
-        f"critics:{','.join(critics)}",
+        f"makers:{','.join(maker.described for maker in makers)}",
+        f"critics:{','.join(map(full_name, run.critics.values()))}",
         f"seed:{run.seed}",
         f"version:{__version__}",
     ]
@@ -338,10 +332,8 @@ def _result(run: MakeRun, gold: GoldSet | None, n_unscored: int) -> MadeQuestion
         },
         rejected=dict(rejected.most_common()),
         n_documents=len(run.corpus.documents),
-        n_documents_used=len({name for draft in accepted.values() for name in draft.request.documents}),
+        n_documents_used=len({draft.request.passage.document_id for draft in accepted.values()}),
         splits={} if gold is None else split_counts(gold),
-        made_by=made_by,
-        critics=critics,
         usd=None if None in costs else sum(cost for cost in costs if cost is not None),
         n_unscored=n_unscored,
         offline=any(maker.model.embedded for maker in makers),

@@ -1,6 +1,6 @@
 """Which passages questions are made of, what a model made of them, and what rules and critics say of a draft.
 
-A request is a passage, or two, and a kind; it depends on the documents and the seed and on no reply, so that
+A request is a passage and a kind; it depends on the documents and the seed and on no reply, so that
 a run that goes on later makes the same requests, and every reply that is stored serves again.
 """
 
@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 
 from judgecal.engine import ParsedReply
 from judgecal.goldset import GoldDocument
@@ -24,8 +24,7 @@ from judgecal.rag.retrieval.chunking import Chunk, ChunkOptions, chunks_of
 from judgecal.rag.retrieval.indexes import Bm25Index
 from judgecal.records import RETRIED_ON_RESUME, Context, Failure, Item, Judgement, canonical_json
 
-FACTOID, TWO_DOCUMENTS, UNANSWERABLE = "factoid", "two_documents", "unanswerable"
-KINDS = (FACTOID, TWO_DOCUMENTS, UNANSWERABLE)
+FACTOID, UNANSWERABLE = KINDS = ("factoid", "unanswerable")
 """The kinds of questions; each is the signature of that name in `gold_make/`."""
 ANSWERABLE, FOLLOWS = "answerable", "follows"
 CRITICS = (ANSWERABLE, FOLLOWS)
@@ -39,29 +38,20 @@ _NOT_THERE = "The answer is not found in the documents."  # the reference of a q
 _NEAREST = 5  # passages in which the answer to an unanswerable question is looked for
 _PASSAGES = ChunkOptions(min=400, max=900)
 _LEAST_WORDS = 12  # of a passage: below it stands a heading, or a line of a table
-_NEAR = 20  # passages among which one of another document is looked for
 _LONGEST_ANSWER = 400  # characters of an answer, for the bound of a preview
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionRequest:
-    """A question that is asked for: `name` (`factoid-0001`), and the passages that it is to be made of."""
+    """A question that is asked for: `name` (`factoid-0001`), and the passage that it is to be made of."""
 
     name: str
     kind: str
     passage: Chunk
-    other: Chunk | None = None
-
-    @property
-    def documents(self) -> tuple[str, ...]:
-        """The ids of the documents that its answer rests on; of an unanswerable one the one it speaks of."""
-        return tuple(passage.document_id for passage in (self.passage, self.other) if passage is not None)
 
     def item(self) -> Item:
         """As the signature of its kind is shown it."""
         texts = {"title": self.passage.title or "", "passage": self.passage.text.strip()}
-        if self.other is not None:
-            texts["other_passage"] = self.other.text.strip()
         return Item(self.name, self.passage.document_id, "", "", fields=texts)
 
 
@@ -83,14 +73,19 @@ class Draft:
     request: QuestionRequest
     question: str = ""
     answer: str = ""
-    quotes: tuple[str, ...] = ()  # as they stand in the documents of the request
+    quote: str = ""  # as it stands in the document
     rejected: str | None = None  # why it is no question of the set
     contexts: tuple[Context, ...] = ()
 
     @property
     def same(self) -> set[tuple[str, ...]]:
         """What makes another draft the same: the same words, or the same answer from the same quote."""
-        return {(plain_text(self.question),), *([(self.answer, *self.quotes)] if self.quotes else [])}
+        return {(plain_text(self.question),), *([(self.answer, self.quote)] if self.quote else [])}
+
+    def shown(self) -> Item:
+        """As critics are shown it."""
+        name = self.request.name
+        return Item(name, name, self.question, self.answer, contexts=self.contexts)
 
     def reject(self, why: str) -> Draft:
         """The same, turned down."""
@@ -114,11 +109,7 @@ class Corpus:
         return [self.passages[number] for number in self._by_passage.search([text], k).chunks[0].tolist()]
 
     def requests(self, kind: str, *, seed: int) -> Iterator[QuestionRequest]:
-        """Every passage once, from document to document in an order drawn by the seed.
-
-        Of two documents, the other passage is the one of another document that shares most with the first; a
-        passage near to which there is none is passed over.
-        """
+        """Every passage once, from document to document in an order drawn by the seed."""
         draw = random.Random(f"{seed}:{kind}")
         by_document: dict[str, list[Chunk]] = {}
         for passage in self.passages:
@@ -127,17 +118,9 @@ class Corpus:
         draw.shuffle(piles)
         for pile in piles:
             draw.shuffle(pile)
-        number = 0
-        for turn in range(max(map(len, piles), default=0)):
-            for passage in (pile[turn] for pile in piles if turn < len(pile)):
-                other = None
-                if kind == TWO_DOCUMENTS:
-                    near = self.nearest(passage.text, _NEAR)
-                    others = (chunk for chunk in near if chunk.document_id != passage.document_id)
-                    if (other := next(others, None)) is None:
-                        continue
-                number += 1
-                yield QuestionRequest(f"{kind}-{number:04d}", kind, passage, other)
+        turns = (pile[turn : turn + 1] for turn in range(max(map(len, piles), default=0)) for pile in piles)
+        for number, passage in enumerate(chain.from_iterable(turns), 1):
+            yield QuestionRequest(f"{kind}-{number:04d}", kind, passage)
 
 
 @dataclass
@@ -179,29 +162,22 @@ def read_draft(request: QuestionRequest, row: Judgement, corpus: Corpus) -> Draf
     if request.kind == UNANSWERABLE:
         near = (Context(chunk.text.strip(), chunk.document_id) for chunk in corpus.nearest(draft.question))
         return dataclasses.replace(draft, answer=_NOT_THERE, contexts=tuple(near))
-    quotes = []
-    for name, document in zip(("quote", "other_quote"), request.documents, strict=False):
-        # as it stands in the document, whatever its white space; empty where it does not
-        words = [re.escape(word) for word in fields.get(name, "").split()]
-        match = re.search(r"\s+".join(words), corpus.documents[document].text) if words else None
-        quotes.append(match[0] if match else "")
-    contexts = tuple(Context(text, name) for text, name in zip(quotes, request.documents, strict=True))
-    answer = fields.get("answer", "")
-    draft = dataclasses.replace(draft, answer=answer, quotes=tuple(quotes), contexts=contexts)
+    # as it stands in the document, whatever its white space; empty where it does not
+    words, name = [re.escape(word) for word in fields.get("quote", "").split()], request.passage.document_id
+    match = re.search(r"\s+".join(words), corpus.documents[name].text) if words else None
+    quote, answer = match[0] if match else "", fields.get("answer", "")
+    draft = dataclasses.replace(draft, answer=answer, quote=quote, contexts=(Context(quote, name),))
     if not answer:
         return draft.reject("there is no answer")
-    if not all(quotes):
-        return draft.reject("a quote is not in its document")
-    return draft
+    return draft if quote else draft.reject("a quote is not in its document")
 
 
 def expected_draft(request: QuestionRequest, corpus: Corpus) -> Draft:
     """What may be drafted, for the bound of a preview: the whole passage as its quote."""
-    passages = [request.passage, *([request.other] if request.other else [])]
-    if request.kind == UNANSWERABLE:
-        passages = corpus.nearest(request.passage.text)
+    unanswerable, text = request.kind == UNANSWERABLE, request.passage.text
+    passages = corpus.nearest(text) if unanswerable else [request.passage]
     contexts = tuple(Context(passage.text, passage.document_id) for passage in passages)
-    return Draft(request, request.passage.text[:200], "x" * _LONGEST_ANSWER, contexts=contexts)
+    return Draft(request, text[:200], "x" * _LONGEST_ANSWER, contexts=contexts)
 
 
 def item_of(draft: Draft, name: str) -> Item:
@@ -213,7 +189,7 @@ def item_of(draft: Draft, name: str) -> Item:
         question=draft.question,
         answer=draft.answer,
         reference_answers=(draft.answer,),
-        reference_documents=draft.request.documents if answerable else (),
+        reference_documents=(draft.request.passage.document_id,) if answerable else (),
         contexts=draft.contexts,
         tags=(draft.request.kind,),
     )
@@ -232,37 +208,33 @@ def criticise(drafts: Sequence[Draft], critics: Mapping[str, Judge], ask: Ask) -
     """
     left = list(drafts)
     for critic, judge in critics.items():
-        open_ = [(place, draft) for place, draft in enumerate(left) if not draft.rejected]
-        shown = [(place, *check) for place, draft in open_ for check in checks(critic, draft)]
-        rows = ask(judge, [item for _, item, _, _ in shown], f"critic: {critic}")
-        for (place, _, wanted, why), row in zip(shown, rows, strict=True):
-            if left[place].rejected is None and row.verdict is None:
-                left[place] = left[place].reject(
-                    lost(row) or f"we could not read what the critic {critic} said"
-                )
-            elif left[place].rejected is None and bool(row.verdict) is not wanted:
-                left[place] = left[place].reject(why)
+        due = [place for place, draft in enumerate(left) if not draft.rejected and asked(critic, draft)]
+        rows = ask(judge, [left[place].shown() for place in due], f"critic: {critic}")
+        for place, row in zip(due, rows, strict=True):
+            draft = left[place]
+            wanted, why = _EXPECTED[critic, draft.request.kind]
+            if row.verdict is None:
+                why = lost(row) or f"we could not read what the critic {critic} said"
+                left[place] = draft.reject(why)
+            elif bool(row.verdict) is not wanted:
+                left[place] = draft.reject(why)
     return left
+
+
+_EXPECTED = {
+    (ANSWERABLE, UNANSWERABLE): (False, "a document of the collection answers it"),
+    (ANSWERABLE, FACTOID): (True, "the quoted words alone do not answer it"),
+    (FOLLOWS, FACTOID): (True, "the answer does not follow from the quoted words"),
+}
+"""What a critic must say of a draft of a kind, and what the draft is turned down for else."""
+
+
+def asked(critic: str, draft: Draft) -> bool:
+    """Whether a critic has anything to say of a draft."""
+    return (critic, draft.request.kind) in _EXPECTED
 
 
 def lost(row: Judgement) -> str:
     """Why a call has to be made again; empty where it gave what it gives."""
     failed = row.error is not None and row.error.kind in RETRIED_ON_RESUME
     return f"{NO_CALL} ({row.error.kind})" if failed and row.error else ""
-
-
-def checks(critic: str, draft: Draft) -> list[tuple[Item, bool, str]]:
-    """What a critic is shown of a draft, what it must say, and what the draft is turned down for else."""
-    request, name = draft.request, draft.request.name
-    whole = Item(name, name, draft.question, draft.answer, contexts=draft.contexts)
-    if critic == ANSWERABLE:
-        if request.kind == UNANSWERABLE:
-            return [(whole, False, "a document of the collection answers it")]
-        return [(whole, True, "the quoted words alone do not answer it")]
-    if request.kind == UNANSWERABLE:
-        return []
-    follows = [(whole, True, "the answer does not follow from the quoted words")]
-    for place, context in enumerate(draft.contexts if request.kind == TWO_DOCUMENTS else (), 1):
-        alone = dataclasses.replace(whole, item_id=f"{name}/{place}", contexts=(context,))
-        follows.append((alone, False, "one document alone answers it"))
-    return follows

@@ -9,31 +9,37 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from pydantic import BaseModel, ConfigDict
+
 from judgecal.errors import refuse
 from judgecal.goldset import GoldDocument
 from judgecal.goldset.wording import Span, sentence_spans
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkOptions:
+class ChunkOptions(BaseModel):
     """How documents are cut. Sizes are characters, without the white space at a chunk's ends."""
 
-    min: int = 800  # a chunk takes sentences until it has as many
-    # No chunk has more, but for its overlap; a longer sentence is cut between words, a longer word within.
-    max: int = 1200
-    overlap: int = 0  # at most so many characters of the sentences before a chunk stand at its start too
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    min: int | None = None  # characters that a chunk has before it may end, by default two thirds of `max`
+    max: int = 1200  # characters of a chunk at most, but for its overlap; a longer sentence is cut
+    overlap: int = 0  # characters of the sentences before a chunk that stand at its start too
 
-    def check(self) -> None:
-        """Refuse what makes no chunks."""
+    @property
+    def least(self) -> int:
+        """The characters that a chunk has before it may end."""
+        return self.max * 2 // 3 if self.min is None else self.min
+
+    def problems(self) -> list[str]:
+        """What makes no chunks."""
         wanted = {
-            f"min must be at least 0 characters, found {self.min}": self.min >= 0,
+            f"min must be at least 0 characters, found {self.least}": self.least >= 0,
             f"max must be at least 1 character, found {self.max}": self.max >= 1,
-            f"min must not be above max, found {self.min} and {self.max}": self.min <= self.max,
+            f"min must not be above max, found {self.least} and {self.max}": self.least <= self.max,
             f"overlap must be 0 to max ({self.max}) characters, found {self.overlap}": 0
             <= self.overlap
             <= self.max,
         }
-        refuse([f"chunk: {problem}" for problem, holds in wanted.items() if not holds])
+        return [f"chunk: {problem}" for problem, holds in wanted.items() if not holds]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +60,7 @@ def chunks_of(documents: Iterable[GoldDocument], options: ChunkOptions | None = 
     Every character of any other document stands in exactly one chunk, but for overlap.
     """
     options = options or ChunkOptions()
-    options.check()
+    refuse(options.problems())
     return [chunk for document in documents if document.text.strip() for chunk in _cut(document, options)]
 
 
@@ -107,7 +113,7 @@ def _ends_of_chunks(text: str, pieces: Sequence[Span], options: ChunkOptions) ->
 
     start = pieces[0][0]
     for number, (begin, end) in enumerate(pieces[1:], 1):
-        if size(start, begin) >= options.min or size(start, end) > options.max:
+        if size(start, begin) >= options.least or size(start, end) > options.max:
             yield number - 1
             start = begin
     yield len(pieces) - 1

@@ -18,46 +18,27 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 from rank_bm25 import BM25Okapi
 from scipy.sparse import csr_array
 
-from judgecal.errors import InputError, not_installed, unknown_name
+from judgecal.errors import InputError, unknown_name
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Vectors = npt.NDArray[np.float32]
-Tokenizer = Callable[[str], list[str]]
-"""From a text to its words, in order, repeated ones included."""
 
 K1, B, EPSILON = 1.5, 0.75, 0.25
 _BLOCK = 1_000_000  # scores held at once
 _DIGITS = 6  # of a cosine: beyond them equal texts may differ by the order in which a machine adds
 _WORD = re.compile(r"\w+")
-_PLAIN: dict[str, Tokenizer] = {
-    "words": lambda text: _WORD.findall(text.lower()),
-    "split": lambda text: text.split(" "),  # as rank-bm25's own examples do: case and punctuation stay
-}
 
 
-def tokenizer_named(name: str) -> Tokenizer:
-    """`words` (lower-cased `\\w+`), `split` (at single spaces), or `stem:LANGUAGE` (Snowball)."""
-    kind, _, language = name.partition(":")
-    if name in _PLAIN:
-        return _PLAIN[name]
-    if kind != "stem" or name == kind:
-        raise unknown_name("tokenizer", name, [*_PLAIN, "stem:english"])
-    try:
-        import Stemmer
-    except ModuleNotFoundError as error:
-        raise not_installed("stemming needs", "PyStemmer", "stem", instead="use --tokenizer words") from error
-    if language not in (languages := Stemmer.algorithms()):
-        raise unknown_name("stemmer", language, languages)
-    stem: Callable[[str], str] = cache(Stemmer.Stemmer(language).stemWord)
-    return lambda text: [stem(word) for word in _PLAIN["words"](text)]
+def words_of(text: str) -> list[str]:
+    """The words of a text, lower-cased runs of letters and digits, in order, repeated ones included."""
+    return _WORD.findall(text.lower())
 
 
 class _Okapi(BM25Okapi):  # type: ignore[misc]  # it has no types
@@ -157,17 +138,11 @@ class Hits:
     scores: Floats  # BM25's sum, unbounded, or a cosine -1..1
 
 
-def check_index(name: str, *, tokenizer: str = "words") -> None:
-    """Refuse a name that is neither `bm25` nor `embed:MODEL`, and an unknown tokenizer."""
-    if embedding_model(name) is None:
-        if name != "bm25":
-            raise unknown_name("index", name, ["bm25", "embed:MODEL"])
-        tokenizer_named(tokenizer)
-
-
 def embedding_model(name: str) -> str | None:
-    """The model of `embed:MODEL`, whose vectors a `DenseIndex` is made of; None for another index."""
+    """The model of `embed:MODEL`, whose vectors a `DenseIndex` is made of; None for `bm25`."""
     kind, _, model = name.partition(":")
+    if name != "bm25" and kind != "embed":
+        raise unknown_name("index", name, ["bm25", "embed:MODEL"])
     if kind == "embed" and not model:
         raise InputError(
             f"index {name!r}: name a model behind embed:, such as embed:openai/text-embedding-3-small"
@@ -178,9 +153,8 @@ def embedding_model(name: str) -> str | None:
 class Bm25Index:
     """Texts indexed by BM25."""
 
-    def __init__(self, texts: Sequence[str], tokenizer: str = "words") -> None:
-        self._tokens = tokenizer_named(tokenizer)
-        self._index = Bm25.of(self._tokens(text) for text in texts)
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._index = Bm25.of(map(words_of, texts))
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
         """The best k texts for each query, or all where there are fewer; the same on every call."""
@@ -192,7 +166,7 @@ class Bm25Index:
             chunks[rows] = top(block, n)
             scores[rows] = np.take_along_axis(block, chunks[rows], axis=1)
 
-        self._index.each_block([self._tokens(query) for query in queries], fill)
+        self._index.each_block([*map(words_of, queries)], fill)
         return Hits(chunks, scores)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from judgecal._version import __version__
 from judgecal.errors import InputError, listed, refuse, working
 from judgecal.rag.questions import Collection
-from judgecal.rag.retrieval.indexes import EPSILON, K1, B, Bm25, Floats, tokenizer_named
+from judgecal.rag.retrieval.indexes import EPSILON, K1, B, Bm25, Floats, words_of
 from judgecal.rag.retrieval.ranking import CUTS, Ranking, Run, by_bm25, by_run, cuts
 from judgecal.records import Estimate, Result
 from judgecal.stats.intervals import mean_estimate
@@ -27,7 +27,6 @@ class RetrievalOptions:
     """What a test is to do."""
 
     k: int = 5  # documents handed on; the score falls from 1 to 0 over them
-    tokenizer: str = "words"
     window: int = 110  # questions a window
 
     def check(self) -> None:
@@ -109,12 +108,12 @@ def measure_retrieval(
             f"none of the {len(collection.questions)} questions of {collection.questions_from} names a "
             "reference document: name them in a column document_id (--col reference=), or with --qrels"
         )
-    tokens, keep = tokenizer_named(options.tokenizer), max(options.k, *CUTS)
+    keep = max(options.k, *CUTS)
     if run is not None:
         ranking = by_run(run, collection, keep=keep)
     else:
-        index = Bm25.of(tokens(document.text) for document in collection.documents or ())
-        queries = [tokens(question.question) for question in collection.questions]
+        index = Bm25.of(words_of(document.text) for document in collection.documents or ())
+        queries = [words_of(question.question) for question in collection.questions]
         ranking = by_bm25(index, queries, collection, keep=keep)
     k, n_questions, scored = options.k, len(collection.questions), ranking.has_reference
     n_documents = None if collection.documents is None else len(collection.documents)
@@ -171,7 +170,7 @@ def _run_line(collection: Collection, options: RetrievalOptions, n: int, run: Ru
     if run is not None:
         parts += [f"run:{run.name}@{run.sha256[:12]}"]
     else:
-        parts += [f"bm25:k1={K1:g},b={B:g},epsilon={EPSILON:g}", f"tokenizer:{options.tokenizer}"]
+        parts += [f"bm25:k1={K1:g},b={B:g},epsilon={EPSILON:g}"]
     parts += [f"k:{options.k}|window:{options.window}|level:{_LEVEL:g}|by:document"]
     return "|".join([*parts, f"version:{__version__}"])
 
