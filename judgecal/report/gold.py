@@ -226,7 +226,6 @@ def _raters_section(result: CheckedSet) -> Section:
         pairs.append(Paragraph(f"{pair.a} with {pair.b}, {count_of(pair.n, 'item')} with both"))
         pairs += _estimates(pair.agreement)
     n = len(raters.raters) - len(raters.tie_breakers)
-    together = {name: value for name, value in raters.reliability.items() if "[" not in name}
     return section(
         "raters",
         "Raters",
@@ -235,8 +234,7 @@ def _raters_section(result: CheckedSet) -> Section:
         bool(few) and (Paragraph(what, short=True), _against_others(few, scale, short=False)),
         (Paragraph(f"{rater} is left out: {why}.", short=True) for rater, why in raters.tie_breakers.items()),
         pairs,
-        bool(raters.reliability)
-        and (f"all {n} raters at once (each pair's kappas: --json)", *_estimates(together)),
+        bool(raters.reliability) and (f"all {n} raters at once", *_estimates(raters.reliability)),
         (
             Paragraph(
                 f"{rater} could not tell on {count_of(n_items, 'item')}: no number here counts these",

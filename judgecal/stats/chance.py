@@ -6,7 +6,7 @@ panel of two raters, so a judge and a group of people go through the same formul
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from itertools import combinations
@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 from judgecal.scale import INTERVAL
 from judgecal.stats.correlation import Cells, Tables
 from judgecal.stats.intervals import Totals, divide
-from judgecal.stats.sample import Bools, Classes, Floats, Ints, Sample
+from judgecal.stats.sample import Bools, Classes, Floats, Sample
 
 # an expected disagreement below this, or a mean square below this share of the squared range, is rounding
 _TINY = 1e-12
@@ -87,21 +87,26 @@ def kappa_quadratic(sample: Sample) -> Totals | str:
 def scott_pi(sample: Sample) -> Totals | str:
     """Scott's pi, -1..1: as kappa, but both raters are expected to use the categories equally often.
 
-    It is `fleiss` of two raters. Undefined where both are constant and equal. Source: Scott (1955).
+    Undefined where both are constant and equal. Source: Scott (1955).
     """
-    classes = classes_of(sample)
-    return classes.problem or fleiss(codes_panel(classes), classes.values, sample, undefined=_EQUAL)
+    return _beyond_chance(sample, lambda shares: (shares**2).sum(axis=-1), undefined=_EQUAL)
 
 
 def gwet_ac1(sample: Sample) -> Totals | str:
     """Gwet's AC1, -1..1: chance agreement from how far the shares of all categories of the scale are from 0
-    and 1.
+    and 1, sum p_c (1 - p_c) / (q - 1) over the q categories.
 
     Stays high where one category is rare, and may lie far above 0 for a constant judge: never a gate alone.
     Source: Gwet (2008).
     """
-    classes = classes_of(sample)
-    return classes.problem or gwet(codes_panel(classes), classes.values, sample)
+    q = len(classes_of(sample).values)
+    if q < 2:
+        return "one category is known: name all of the scale's"
+    return _beyond_chance(
+        sample,
+        lambda shares: (shares * (1.0 - shares)).sum(axis=-1) / (q - 1),
+        undefined="no item has two ratings",
+    )
 
 
 def mcc(sample: Sample) -> Totals | str:
@@ -123,54 +128,25 @@ def mcc(sample: Sample) -> Totals | str:
     return Totals.of(terms, sample, combine, undefined="labels or verdicts are constant")
 
 
-def fleiss(codes: Floats, values: Floats, sample: Sample, *, undefined: str) -> Totals:
-    """Fleiss' kappa of a panel's category codes, -1..1; items may have different numbers of ratings.
-
-    Observed agreement: the mean over items with two ratings of the share of agreeing pairs. Expected: the sum
-    of the squared shares p_c of the categories, each the mean over the rated items of its share among their
-    ratings. (Fleiss 1971, where every item has the same number of ratings; Gwet 2014 where not.) `codes` are
-    n x R x k places in `values`, the categories' places on the scale; NaN where missing.
+def _beyond_chance(sample: Sample, expected: Callable[[Floats], Floats], *, undefined: str) -> Totals | str:
+    """(observed - expected) / (1 - expected) agreement of labels and verdicts; `expected` takes the shares of
+    the categories among both.
     """
-    return _beyond_chance(
-        codes, sample, len(values), lambda shares: (shares**2).sum(axis=-1), undefined=undefined
-    )
-
-
-def gwet(codes: Floats, values: Floats, sample: Sample) -> Totals | str:
-    """Gwet's AC1 of a panel's category codes (see `fleiss`), -1..1.
-
-    Expected agreement: sum p_c (1 - p_c) / (q - 1) over the q categories.
-    """
-    q = len(values)
-    if q < 2:
-        return "one category is known: name all of the scale's"
-    return _beyond_chance(
-        codes,
-        sample,
-        q,
-        lambda shares: (shares * (1.0 - shares)).sum(axis=-1) / (q - 1),
-        undefined="no item has two ratings",
-    )
-
-
-def _beyond_chance(
-    codes: Floats, sample: Sample, n_categories: int, expected: Callable[[Floats], Floats], *, undefined: str
-) -> Totals:
-    """(observed - expected) / (1 - expected) agreement, from sums over the items."""
-    counts = counts_of(codes, n_categories)
-    m = counts.sum(axis=2)
-    paired = enough(codes)
-    agreeing = (counts * (counts - 1.0)).sum(axis=2) / np.where(paired, m * (m - 1.0), 1.0)
-    shares = counts / np.maximum(m, 1.0)[..., None]
-    terms = np.concatenate([np.stack([paired, np.where(paired, agreeing, 0.0)], axis=2), shares], axis=2)
+    classes = classes_of(sample)
+    if classes.problem:
+        return classes.problem
+    panel = codes_panel(classes)
+    same = (panel[..., 0] == panel[..., 1]).astype(np.float64)
+    terms = np.concatenate([same[..., None], counts_of(panel, len(classes.values)) / 2.0], axis=2)
 
     def combine(totals: Floats) -> Floats:
-        observed = divide(totals[..., 1], totals[..., 0])
-        rated = totals[..., 2:].sum(axis=-1, keepdims=True)
-        by_chance = expected(totals[..., 2:] / np.where(rated > 0.0, rated, 1.0))
+        n = totals[..., 1:].sum(axis=-1, keepdims=True)
+        safe = np.where(n > 0.0, n, 1.0)
+        by_chance = expected(totals[..., 1:] / safe)
+        observed = divide(totals[..., 0], n[..., 0])
         return divide(observed - by_chance, 1.0 - by_chance, tiny=_TINY)
 
-    return replace(Totals.of(terms, sample, combine, undefined=undefined), used=paired & sample.scored)
+    return Totals.of(terms, sample, combine, undefined=undefined)
 
 
 def _cohen(sample: Sample, *, quadratic: bool) -> Totals | str:
@@ -211,8 +187,7 @@ def krippendorff_alpha(sample: Sample) -> Totals | Tables:
         return nominal_alpha(codes_panel(known), len(known.values), sample)
     if sample.scale.kind in INTERVAL:
         return interval_alpha(values_panel(sample), sample)
-    tables = Tables.of(sample, _of_pairs, undefined=_ALL_EQUAL)
-    return replace(tables, cells=tuple(_pairs_of(sample, tables.cells)))
+    return ordinal_alpha(values_panel(sample), sample)
 
 
 def nominal_alpha(codes: Floats, n_categories: int, sample: Sample) -> Totals:
@@ -256,12 +231,18 @@ def interval_alpha(values: Floats, sample: Sample) -> Totals:
 
 
 def ordinal_alpha(values: Floats, sample: Sample) -> Tables:
-    """Alpha of a panel's values (n x 1 x k, NaN where missing): ratings are as far apart as their ranks.
+    """Alpha of a panel's values (n x R x k, NaN where missing): ratings are as far apart as their ranks.
 
     The distance of two values is the number of ratings between them, half of those at either value included:
     the difference of their midranks, squared. Ranks are taken anew in every draw.
     """
-    ratings = values[:, 0, :]
+    tables = [_pairs_of(values[:, repeat], sample) for repeat in range(values.shape[1])]
+    cells, counts = zip(*tables, strict=True)
+    return Tables(cells, counts, _of_pairs, enough(values), _ALL_EQUAL)
+
+
+def _pairs_of(ratings: Floats, sample: Sample) -> tuple[_Pairs, csr_array]:
+    """The pairs of values that stand in one item (n x k ratings), and how many of them each group has."""
     present = ~np.isnan(ratings)
     share = 1.0 / np.maximum(present.sum(axis=1) - 1.0, 1.0)
     distinct, place = np.unique(ratings, return_inverse=True)
@@ -272,8 +253,7 @@ def ordinal_alpha(values: Floats, sample: Sample) -> Tables:
     filled, number = np.unique(cell, return_inverse=True)
     shape = (len(filled), sample.n_groups)
     counts = csr_array((share[item], (number, sample.group_of[item])), shape=shape)
-    cells = _Pairs((filled // width).astype(np.int64), (filled % width).astype(np.int64))
-    return Tables((cells,), (counts,), _of_pairs, enough(values), _ALL_EQUAL)
+    return _Pairs((filled // width).astype(np.int64), (filled % width).astype(np.int64)), counts
 
 
 class _Pairs(Cells):
@@ -300,18 +280,6 @@ def _of_pairs(cells: Cells, counts: Floats) -> Floats:
     apart = (counts * (middle[cells.row] - middle[cells.column]) ** 2).sum(axis=0) * 2.0 / safe
     spread = (share * middle**2).sum(axis=0)
     return 1.0 - divide((n - 1.0) / (2.0 * safe) * apart, spread, tiny=_TINY)
-
-
-def _pairs_of(sample: Sample, tables: tuple[Cells, ...]) -> Iterator[_Pairs]:
-    """The tables with labels and verdicts at their places among the values of both."""
-    for repeat, (used, cells) in enumerate(zip(sample.scored.T, tables, strict=True)):
-        labels, verdicts = np.unique(sample.gold[used]), np.unique(sample.verdicts[used, repeat])
-        both = np.union1d(labels, verdicts)
-        yield _Pairs(_places(both, labels)[cells.row], _places(both, verdicts)[cells.column])
-
-
-def _places(among: Floats, values: Floats) -> Ints:
-    return np.searchsorted(among, values).astype(np.int64)
 
 
 def icc_2_1(sample: Sample) -> Totals:

@@ -1,27 +1,23 @@
-"""Reliability among raters: how far people agree with each other, all at once and two at a time."""
+"""Reliability among raters: how far people agree with each other, all at once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
-from typing import Literal
 
 import numpy as np
 
 from judgecal.errors import InputError, refuse
 from judgecal.records import Estimate, is_missing
-from judgecal.scale import GRADED, INTERVAL, Kind, Label, Scale
+from judgecal.scale import INTERVAL, Label, Scale
 from judgecal.stats.agreement import Estimates, estimate
-from judgecal.stats.chance import fleiss, gwet, icc, interval_alpha, nominal_alpha, ordinal_alpha
+from judgecal.stats.chance import icc, interval_alpha, nominal_alpha, ordinal_alpha
 from judgecal.stats.intervals import check_level
 from judgecal.stats.metrics import METRICS, Terms
 from judgecal.stats.sample import Bools, Floats, Ints, Sample, as_scale, build, codes_of
 
 RaterLabels = Iterable[object] | Mapping[Hashable, object]
 """One rater's labels: one an item in the order of the items, or by item; None or NaN = missing."""
-
-_EQUAL = "no disagreement is expected: all ratings are equal"
 
 
 @dataclass(frozen=True)
@@ -96,12 +92,11 @@ def reliability(
 ) -> Estimates:
     """How far raters agree with each other; ratings may be missing.
 
-    Intervals are by group as in `agreement`. A statistic that the scale does not have is null with the
-    reason.
+    Intervals are by group as in `agreement`.
 
     >>> found = judgecal.reliability({"anna": [1, 0, 1, 1], "ben": [1, 0, 0, 1]}, scale="binary")
-    >>> found["kappa[anna,ben]"].value, found["kappa[anna,ben]"].reason
-    (0.5, '4 groups: fewer than 10 give no interval')
+    >>> round(found["krippendorff_alpha"].value, 3), found["krippendorff_alpha"].reason
+    (0.533, '4 groups: fewer than 10 give no interval')
 
     Args:
         ratings: rater to labels, or rows of labels (their raters are then called 0, 1, ...). A rater's labels
@@ -110,12 +105,10 @@ def reliability(
         others: as in `agreement`.
 
     Returns:
-        `krippendorff_alpha` at the level of the scale (ordinal: `krippendorff_alpha_interval` too),
-        `fleiss_kappa`, `gwet_ac1`, over the items with two ratings or more; `icc_2_1` (scales with grades)
-        over the items that all raters rated; `kappa[a,b]` of each pair of raters (ordinal also
-        `kappa_quadratic[a,b]`). Graded scales with a pass mark have those on categories at the mark too:
-        `fleiss_kappa@75`, `kappa@75[a,b]`. n counts items, n_expected those with any rating, n_unscored
-        those of them that the value does not rest on.
+        `krippendorff_alpha` at the level of the scale (and at the pass mark of a graded one that has one, as
+        `krippendorff_alpha@75`), over the items with two ratings or more; `icc_2_1` of a graded scale, over
+        the items that all raters rated. n counts items, n_expected those with any rating, n_unscored those of
+        them that the value does not rest on.
 
     Raises:
         InputError: rows differ in length, a label is none of the scale, an item has no group.
@@ -127,12 +120,54 @@ def reliability(
     codes = groups_of(groups, table.items)
     order = np.argsort(codes, kind="stable")
     order = order[rated[order]]
-    panel = _Panel(people, table.raters, table.labels[order], codes[order], table.words, (level, seed))
-    marks = [False, True] if people.graded and people.pass_at is not None else [False]
+    labels, groups_of_items, n_raters = table.labels[order], codes[order], len(table.raters)
+    given = (~np.isnan(labels)).sum(axis=1)
+    blank = Estimate(None, level=level, n_expected=len(labels), n_unscored=len(labels))
+    names = ["krippendorff_alpha"]
+    names += (
+        [f"krippendorff_alpha@{people.pass_at:g}"] if people.graded and people.pass_at is not None else []
+    )
+    names += ["icc_2_1"] if people.graded else []
     found = Estimates()
-    for at_mark in marks:
-        found |= panel.together(at_mark=at_mark) | panel.two_by_two(at_mark=at_mark)
+    for name in names:
+        rows = given >= (n_raters if name == "icc_2_1" else 2)
+        reason = "" if rows.any() else "no item was rated by every rater"
+        reason = reason if (given >= 2).any() else "no item has two ratings"
+        if n_raters < 2:
+            reason = f"{n_raters} rater{'s' * (n_raters != 1)}: reliability needs two"
+        if reason:
+            found[name] = replace(blank, reason=reason)
+            continue
+        ours = labels[rows]
+        first = ours[np.arange(len(ours)), np.argmin(np.isnan(ours), axis=1)]
+        sample = build(
+            first,
+            first[:, None],
+            groups_of_items[rows],
+            people=people,
+            judge=people,
+            unscored="drop",
+            words=table.words,
+        )
+        terms = _terms(name, ours[:, None, :], sample, people=people, words=table.words)
+        metric = METRICS[name.partition("@")[0]]
+        value = estimate(metric, terms, sample.at_mark if "@" in name else sample, level=level, seed=seed)
+        found[name] = replace(value, n_expected=len(labels), n_unscored=len(labels) - value.n)
     return found
+
+
+def _terms(name: str, panel: Floats, sample: Sample, *, people: Scale, words: tuple[str, ...]) -> Terms:
+    """What a coefficient makes of the labels of all raters, n x 1 x k."""
+    if name == "icc_2_1":
+        return icc(panel, sample)
+    if "@" in name:
+        passed = np.where(np.isnan(panel), np.nan, panel >= (people.pass_at or 0.0))
+        return nominal_alpha(passed, 2, sample)
+    if people.kind == "ordinal":
+        return ordinal_alpha(panel, sample)
+    if people.kind in INTERVAL:
+        return interval_alpha(panel, sample)
+    return nominal_alpha(panel - people.low, max(2, len(words)), sample)
 
 
 def groups_of(
@@ -150,169 +185,3 @@ def groups_of(
     if lost:
         raise InputError(f"no group for {len(lost)} items: {', '.join(lost[:5])}")
     return codes_of([groups[item] for item in items], len(items))
-
-
-@dataclass(frozen=True)
-class _Rated:
-    """Ratings of some of the items (n x 1 x k), ready for a coefficient.
-
-    Attributes:
-        level: what differences of labels mean: nothing, their order, their size
-    """
-
-    labels: Floats
-    sample: Sample
-    codes: Floats  # the labels as category numbers
-    values: Floats  # the categories' places on the scale
-    level: Literal["nominal", "ordinal", "interval"]
-
-
-def _alpha(rated: _Rated) -> Terms:
-    if rated.level == "interval":
-        return interval_alpha(rated.labels, rated.sample)
-    if rated.level == "ordinal":
-        return ordinal_alpha(rated.labels, rated.sample)
-    return nominal_alpha(rated.codes, len(rated.values), rated.sample)
-
-
-@dataclass(frozen=True)
-class _Line:
-    """A coefficient of all raters at once."""
-
-    name: str
-    metric: str  # the same for two raters
-    terms: Callable[[_Rated], Terms]
-    fewest: int | None  # ratings that an item must have; None = one of every rater
-    # the scales whose own labels it is taken on; `why_not` says why others do not have it
-    kinds: tuple[Kind, ...]
-    at_mark: bool = True  # graded scales with a pass mark have it there too
-    why_not: str = "a percentage has no categories without a pass mark"
-
-
-_CATEGORIES: tuple[Kind, ...] = ("binary", "nominal", "ordinal")
-_LINES = (
-    _Line("krippendorff_alpha", "krippendorff_alpha", _alpha, 2, (*_CATEGORIES, *INTERVAL)),
-    _Line(
-        "fleiss_kappa",
-        "scott_pi",
-        lambda one: fleiss(one.codes, one.values, one.sample, undefined=_EQUAL),
-        1,
-        _CATEGORIES,
-    ),
-    _Line("gwet_ac1", "gwet_ac1", lambda one: gwet(one.codes, one.values, one.sample), 1, _CATEGORIES),
-    _Line(
-        "krippendorff_alpha_interval",
-        "krippendorff_alpha",
-        lambda one: interval_alpha(one.labels, one.sample),
-        2,
-        ("ordinal",),
-        False,
-        "",
-    ),
-    _Line(
-        "icc_2_1",
-        "icc_2_1",
-        lambda one: icc(one.labels, one.sample),
-        None,
-        GRADED,
-        False,
-        "taken on scales with grades only",
-    ),
-)
-
-
-@dataclass(frozen=True)
-class _Panel:
-    """The rated items, sorted by group: n x k labels, n group numbers, and level and seed of intervals."""
-
-    scale: Scale
-    raters: tuple[str, ...]
-    labels: Floats
-    groups: Ints
-    words: tuple[str, ...]
-    made: tuple[float, int]
-
-    def together(self, *, at_mark: bool) -> dict[str, Estimate]:
-        """The coefficients of all raters at once."""
-        return {
-            self._named(line.name, at_mark=at_mark): self._joint(line, at_mark=at_mark)
-            for line in _LINES
-            if (line.at_mark or not at_mark) and (line.why_not or self.scale.kind in line.kinds)
-        }
-
-    def two_by_two(self, *, at_mark: bool) -> dict[str, Estimate]:
-        """The kappas of each pair of raters."""
-        kappas = ["kappa", "kappa_quadratic"] if self.scale.kind == "ordinal" and not at_mark else ["kappa"]
-        return {
-            f"{self._named(kappa, at_mark=at_mark)}[{self.raters[a]},{self.raters[b]}]": self._pair(
-                kappa, [a, b], at_mark=at_mark
-            )
-            for kappa in kappas
-            for a, b in combinations(range(len(self.raters)), 2)
-        }
-
-    def _named(self, name: str, *, at_mark: bool) -> str:
-        return f"{name}@{self.scale.pass_at:g}" if at_mark else name
-
-    def _joint(self, line: _Line, *, at_mark: bool) -> Estimate:
-        given = (~np.isnan(self.labels)).sum(axis=1)
-        k = len(self.raters)
-        rows = given >= (k if line.fewest is None else line.fewest)
-        if k < 2:
-            return self._undefined(f"{k} rater{'s' * (k != 1)}: reliability needs two")
-        if not (given >= 2).any():
-            return self._undefined("no item has two ratings")
-        if not at_mark and self.scale.kind not in line.kinds:
-            return self._undefined(line.why_not)
-        if not rows.any():
-            return self._undefined("no item was rated by every rater")
-        labels = self.labels[rows]
-        first = labels[np.arange(len(labels)), np.argmin(np.isnan(labels), axis=1)]
-        sample = self._sample(first, first, self.groups[rows])
-        terms = line.terms(self._rated(labels, sample, at_mark=at_mark))
-        return self._estimate(line.metric, terms, sample.at_mark if at_mark else sample)
-
-    def _rated(self, labels: Floats, sample: Sample, *, at_mark: bool) -> _Rated:
-        panel = labels[:, None, :]
-        if at_mark:
-            passed = np.where(np.isnan(panel), np.nan, panel >= (self.scale.pass_at or 0.0))
-            return _Rated(panel, sample, passed, np.array([0.0, 1.0]), "nominal")
-        if self.scale.kind == "nominal":
-            return _Rated(panel, sample, panel, np.arange(len(self.words), dtype=np.float64), "nominal")
-        values = np.arange(self.scale.low, self.scale.high + 1.0)
-        levels: dict[Kind, Literal["nominal", "ordinal", "interval"]]
-        levels = {"binary": "nominal", "ordinal": "ordinal", "percentage": "interval", "points": "interval"}
-        return _Rated(panel, sample, panel - self.scale.low, values, levels[self.scale.kind])
-
-    def _pair(self, name: str, pair: list[int], *, at_mark: bool) -> Estimate:
-        labels = self.labels[:, pair]
-        both = ~np.isnan(labels).any(axis=1)
-        if self.scale.kind in INTERVAL and not at_mark:
-            return self._undefined(_LINES[1].why_not)
-        if not both.any():
-            return self._undefined("no item has a rating of both")
-        sample = self._sample(labels[both, 0], labels[both, 1], self.groups[both])
-        sample = sample.at_mark if at_mark else sample
-        return self._estimate(name, METRICS[name].terms(sample), sample)
-
-    def _sample(self, ours: Floats, theirs: Floats, groups: Ints) -> Sample:
-        return build(
-            ours,
-            theirs[:, None],
-            groups,
-            people=self.scale,
-            judge=self.scale,
-            unscored="drop",
-            words=self.words,
-        )
-
-    def _estimate(self, metric: str, terms: Terms, sample: Sample) -> Estimate:
-        level, seed = self.made
-        return self._counted(estimate(METRICS[metric], terms, sample, level=level, seed=seed))
-
-    def _undefined(self, reason: str) -> Estimate:
-        return self._counted(Estimate(None, level=self.made[0], reason=reason))
-
-    def _counted(self, found: Estimate) -> Estimate:
-        items = len(self.labels)
-        return replace(found, n_expected=items, n_unscored=items - found.n)
