@@ -139,7 +139,7 @@ TABLE = {
                 report="rag.evaluation.document:evaluate_report"),
     ),
     "Report": (
-        Command("report", "cli.report:report", "Show an experiment again: text, Markdown, or one HTML file.",
+        Command("report", "cli.report:report", "Show an experiment again, or the card of a locked judge.",
                 "three"),
     ),
 }

@@ -28,19 +28,25 @@ class PageFormat(enum.StrEnum):
     TEXT = "text"
     MD = "md"
     HTML = "html"
+    SVG = "svg"
 
 
 def report(
     ctx: typer.Context,
     experiment: Annotated[
-        str | None, argument("Slug or path of an experiment.", metavar="EXPERIMENT")
+        str | None,
+        argument(
+            "Slug or path of an experiment; a lock, or a suite of locks, for its card.",
+            metavar="EXPERIMENT|LOCK",
+        ),
     ] = None,
     form: Annotated[
         PageFormat,
         option(
-            "text: the terminal's table; md: short, for a pull request; html: one self-contained file.",
+            "text: the terminal's table; md: short, for a pull request; html: one self-contained file; svg: "
+            "the badge of a lock.",
             "--format",
-            metavar="text|md|html",
+            metavar="text|md|html|svg",
         ),
     ] = PageFormat.TEXT,
     every: Annotated[
@@ -58,13 +64,23 @@ def report(
     full: shared.Full = False,
     json: shared.Json = False,
 ) -> None:
-    """Show an experiment again: text, Markdown, or one HTML file. Built anew from the journal; calls no
-    model."""
+    """Show an experiment again, or the card of a locked judge.
+
+    As text, Markdown, or one HTML file, built anew from the journal; calls no model. The card says what a
+    judge may be trusted with.
+    """
     if every == (experiment is not None):
         raise InputError("name one EXPERIMENT, or give --all for the index of all of them")
     from judgecal.report.experiments import report_of, write_index
 
     workspace = shared.workspace_of(ctx)
+    if form is PageFormat.SVG:
+        from judgecal.report.card import badge, card_of
+
+        if experiment is None or not experiment.endswith(".json"):
+            raise InputError("--format svg is the badge of a lock: name a judge.lock.json")
+        print_text(badge(card_of(Path(experiment), workspace)))
+        return
     if experiment is not None:
         made = report_of(workspace, experiment, margin=margin)
         if look:
@@ -84,7 +100,11 @@ def _page(workspace: Workspace, experiment: str, report: Report) -> Path:
     from judgecal.experiment.stored import find_experiment
     from judgecal.report.experiments import PAGE
 
-    path = find_experiment(workspace, experiment).folder / PAGE
+    path = Path(experiment)
+    if path.is_file():  # the card of a lock, beside it
+        path = path.with_name(f"{path.name.removesuffix(path.suffix)}.card.html")
+    else:
+        path = find_experiment(workspace, experiment).folder / PAGE
     report.write(path)
     return path
 

@@ -37,6 +37,7 @@ def main(argv: Sequence[str]) -> None:
         os.chdir("demo")
         _page_and_ladder(chromium, data / "nq301")
         _labelling(chromium)
+        _card(chromium)
         os.chdir(ROOT)
     for path in sorted(PICTURES.glob("*.png")):
         size = path.stat().st_size
@@ -67,6 +68,22 @@ def _page_and_ladder(chromium: Browser, data: Path) -> None:
         style = _CALLOUT.format(left=max(4.0, left - 26.0), top=max(4.0, top - 14.0))
         tab.run(f"document.body.insertAdjacentHTML('beforeend', '<b style=\"{style}\">{number}</b>'), 0")
     tab.picture(PICTURES / "page.png", clip={"x": 0, "y": 0, "width": 1280, "height": 960, "scale": 0.72})
+
+
+def _card(chromium: Browser) -> None:
+    """The card of the judge that `first_judge.md` locks, on the set of the labelling page."""
+    judges = "--judge correctness_v3@embedded --judge token_f1@local"
+    _judgecal(f"score --gold mine {judges} --name first")
+    _judgecal("probe --gold mine --judge correctness_v3@embedded")
+    _judgecal("select first")
+    for _ in range(3):
+        _judgecal("gate --lock judge.lock.json")
+    _judgecal("report judge.lock.json --format html")
+    tab = chromium.tab()
+    tab.size(1280, 820)
+    tab.call("Emulation.setScrollbarsHidden", hidden=True)
+    tab.open(Path("judge.lock.card.html").resolve().as_uri())
+    tab.picture(PICTURES / "card.png", clip={"x": 0, "y": 0, "width": 1280, "height": 820, "scale": 0.72})
 
 
 def _labelling(chromium: Browser) -> None:
