@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +37,7 @@ from judgecal.report.document import (
     section,
     table,
 )
-from judgecal.report.html import Report
+from judgecal.report.html import Report, rendered
 from judgecal.report.judges_headline import use
 from judgecal.report.numbers import DASH, between, count, money, percent, seconds
 from judgecal.report.select import select_document
@@ -372,15 +371,10 @@ def card_report(path: Path, workspace: Workspace) -> Report:
 
 def badge(card: LockCard) -> str:
     """The card in a line, as SVG without a script: `judge: triage only, 84.9% [82.3, 87.0]`."""
-    text = escape(f"{card.headline.chip}, {charts.in_percent(card.agreement)}", quote=True)
-    left, room, colour = 12 + 5 * _WIDE, 12 + len(text) * _WIDE, _COLOURS.get(card.headline.chip, "#b42318")
-    wide = left + room
-    return f"""<svg xmlns="http://www.w3.org/2000/svg" width="{wide}" height="20" role="img">
-  <title>{escape(card.lock.judge)}: {text}</title>
-  <rect width="{wide}" height="20" rx="3" fill="#24292f"/>
-  <path d="M{left} 0h{room - 3}a3 3 0 0 1 3 3v14a3 3 0 0 1-3 3h-{room - 3}z" fill="{colour}"/>
-  <g fill="#fff" text-anchor="middle" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">
-    <text x="{left / 2:g}" y="14">judge</text>
-    <text x="{left + room / 2:g}" y="14" textLength="{room - 12}">{text}</text>
-  </g>
-</svg>"""
+    text, colour = f"{card.headline.chip}, {charts.in_percent(card.agreement)}", card.headline.chip
+    sizes = {
+        "left": 12 + 5 * _WIDE,
+        "room": 12 + len(text) * _WIDE,
+        "colour": _COLOURS.get(colour, "#b42318"),
+    }
+    return rendered("badge.svg", judge=card.lock.judge, text=text, **sizes).strip()
