@@ -248,7 +248,7 @@ def test_a_folder_from_the_root_is_named_without_its_way(hub: Path) -> None:
         ("hf:org/name/oter:x", "BuilderConfig 'oter' not found. Available: ['default', 'other']"),
         ("hf:org/gone:train", "the Hub cannot be reached (Couldn't reach 'org/gone' on the Hub"),
         ("hf:./gone", "hf:./gone: there is no folder ./gone"),
-        ("hf:a/b/c/d", "cannot be read as hf:org/name[/config][@revision][:split]; write ./ before a folder"),
+        ("hf:a/b/c/d", "cannot be read as hf:org/name[/config][:split]; write ./ before a folder"),
         ("hf:", "cannot be read as hf:org/name"),
         ("hf:org/na me", "cannot be read as hf:org/name"),
     ],
@@ -264,7 +264,7 @@ def test_data_sets_that_cannot_be_had(hub: Path, address: str, message: str) -> 
         (datasets.exceptions.DatasetNotFoundError("gone"), "no such data set, or it is private or gated"),
         (
             RuntimeError("Dataset scripts are no longer supported, but found x.py"),
-            "hf:org/name@refs/convert/parquet",
+            "fetch its Parquet copy",
         ),
         (
             datasets.exceptions.DatasetGenerationError("An error occurred"),
