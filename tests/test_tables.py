@@ -262,10 +262,7 @@ def test_data_sets_that_cannot_be_had(hub: Path, address: str, message: str) -> 
     ("error", "message"),
     [
         (datasets.exceptions.DatasetNotFoundError("gone"), "no such data set, or it is private or gated"),
-        (
-            RuntimeError("Dataset scripts are no longer supported, but found x.py"),
-            "fetch its Parquet copy",
-        ),
+        (RuntimeError("Dataset scripts are no longer supported, but found x.py"), "fetch its Parquet copy"),
         (
             datasets.exceptions.DatasetGenerationError("An error occurred"),
             "cannot be loaded: An error occurred (",
