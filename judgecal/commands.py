@@ -128,7 +128,7 @@ TABLE = {
         Command("retrieval", "rag.commands:retrieval",
                 "Test the retriever alone: where the right document ranks.", "--gold starter",
                 documents={"RetrievalResult": "rag.retrieval.document:retrieval_document"},
-                report="rag.retrieval.document:retrieval_report"),
+                report="rag.retrieval.result:RetrievalResult"),
         Command("answer", "rag.commands:answer",
                 "Test the answerer alone, with the right document in hand.",
                 "--signatures answer_v1,answer_v2",

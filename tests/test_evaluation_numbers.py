@@ -136,11 +136,11 @@ def test_alike_and_too_few() -> None:
     assert alone.not_told_apart[0].loss_at_most is None  # there is none that it could lose against
 
 
-SETTINGS = {
-    "base": {"chunk": 256, "top_n": 1},
-    "large": {"chunk": 512, "top_n": 1},
-    "more": {"chunk": 256, "top_n": 2},
-    "both": {"chunk": 512, "top_n": 2},
+SETTINGS: dict[str, tuple[str, dict[str, Setting]]] = {
+    "base": ("ours", {"chunk": 256, "top_n": 1}),
+    "large": ("ours", {"chunk": 512, "top_n": 1}),
+    "more": ("ours", {"chunk": 256, "top_n": 2}),
+    "both": ("ours", {"chunk": 512, "top_n": 2}),
 }
 
 
@@ -148,21 +148,24 @@ def test_curves_hold_the_others_at_the_base() -> None:
     totals = {"base": 0.4, "large": 0.6, "more": 0.4, "both": 1.0}
     rows = [measured_row(name, place, total) for name, total in totals.items() for place in range(19)]
     rows += [measured_row(name, 19, None if name == "large" else total) for name, total in totals.items()]
-    chunk, top_n = factor_curves(rows, SETTINGS, table="ours", base="base")
+    chunk, top_n = factor_curves(values_of(rows), SETTINGS, ["base"])
     assert {one.level: one.system for one in chunk.levels} == {256: "base", 512: "large"}
     assert [one.system for one in top_n.levels] == ["base", "more"]
     large = chunk.levels[1]
-    assert (large.value.value, large.complete_case.value) == pytest.approx((0.6 * 19 / 20, 0.6))
+    assert large.value.value == pytest.approx(0.6 * 19 / 20)
     assert (large.value.n, large.value.n_expected, large.value.n_unscored) == (19, 20, 1)
     assert top_n.best_of.best is None and chunk.best_of.best == "512"
 
 
 def test_the_best_of_a_curve_pays_for_all_curves() -> None:
     """Six questions of 83 that differ show it at 0.95, as above, and not at 0.975."""
-    rows = of_totals("a", [1.0] * 83) + of_totals("b", [0.0] * 6 + [1.0] * 77)
-    settings: dict[str, dict[str, Setting]] = {"a": {"top_n": 1}, "b": {"top_n": 2}}
-    (alone,) = factor_curves(rows, settings, table="ours", base="a")
-    (of_two,) = factor_curves(rows, settings, table="ours", base="a", n_curves=2)
+    rows = of_totals("a", [1.0] * 83) + of_totals("b", [0.0] * 6 + [1.0] * 77) + of_totals("c", [1.0] * 83)
+    settings: dict[str, tuple[str, dict[str, Setting]]] = {
+        "a": ("ours", {"top_n": 1, "chunk": 9}),
+        "b": ("ours", {"top_n": 2, "chunk": 9}),
+    }
+    (alone,) = factor_curves(values_of(rows), settings, ["a"])
+    of_two, _ = factor_curves(values_of(rows), {**settings, "c": ("ours", {"top_n": 1, "chunk": 8})}, ["a"])
     assert (alone.best_of.best, of_two.best_of.best) == ("1", None)
     assert alone.levels == of_two.levels
 

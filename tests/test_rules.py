@@ -157,10 +157,7 @@ def test_a_condition_that_cannot_be_scored_is_counted_and_named(judgecal: Run, o
 
 @pytest.mark.parametrize(
     ("table", "says"),
-    [
-        ('[judges.pooled]\nx = ["nope"]\n', "pooled: x: there is no column nope: its columns are"),
-        ('[judges.pooled]\ncorrectness = ["correctness"]\n', "pooled: correctness is a column"),
-    ],
+    [('[judges.pooled]\nx = ["nope"]\n', "pooled: x: there is no column nope: its columns are")],
 )
 def test_what_cannot_be_pooled_is_said(judgecal: Run, own: Path, table: str, says: str) -> None:
     text = f'schema = 1\nquestions = {{ gold = "starter" }}\n{table}'

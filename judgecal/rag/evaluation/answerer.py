@@ -68,11 +68,6 @@ class Writer:
         version = VERSION if self.model.embedded else ""
         return digest([self.model.settings(), version, self.messages(Item("", "", "", ""))])[:16]
 
-    @property
-    def described(self) -> str:
-        """Its string, its signature's fingerprint, its model, that of the whole prompt."""
-        return f"{self.name}[{self.signature.fingerprint[:8]},{self.model.id},{self.fingerprint[:8]}]"
-
     def messages(self, item: Item) -> Sequence[Message]:
         """The chat messages for one item."""
         inputs = item_inputs(self.signature.inputs, item)

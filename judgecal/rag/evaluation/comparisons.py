@@ -60,9 +60,8 @@ class SystemLoss:
 
 @dataclass(frozen=True, slots=True)
 class BestOf:
-    """What may be the best by one measure."""
+    """What may be the best by total."""
 
-    metric: str
     highest: str  # the one with the best value seen, which may owe that to luck
     best: str | None  # the same where it alone is shown to be the best
     not_told_apart: tuple[SystemLoss, ...]  # the highest first; of one only where it is shown
@@ -77,15 +76,11 @@ class BestOf:
 
 @dataclass(frozen=True, slots=True)
 class FactorLevel:
-    """A value of a factor and the total of the system that has it, an unscored question as 0.
-
-    `complete_case` is the mean over what is scored.
-    """
+    """A value of a factor and the total of the system that has it, an unscored question as 0."""
 
     level: Setting
     system: str
-    value: Estimate
-    complete_case: Estimate
+    value: Estimate  # its n are the scored questions
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +92,6 @@ class FactorCurve:
 
     table: str
     factor: str
-    metric: str
     levels: tuple[FactorLevel, ...]
     best_of: BestOf
 
@@ -181,7 +175,6 @@ def best_of(values: Values, *, level: float = LEVEL, seed: int = 0) -> BestOf:
         if pair.planned is not None and pair.difference.value is not None:
             needed = pair.planned.groups_for(abs(pair.difference.value))
     return BestOf(
-        metric="total",
         highest=losses.best,
         best=losses.best if shown else None,
         not_told_apart=tuple(candidates),
@@ -194,42 +187,38 @@ def best_of(values: Values, *, level: float = LEVEL, seed: int = 0) -> BestOf:
 
 
 def factor_curves(
-    measured: Sequence[Measured],
-    settings: Mapping[str, Mapping[str, Setting]],
+    values: Values,
+    settings: Mapping[str, tuple[str, Mapping[str, Setting]]],
+    bases: Sequence[str],
     *,
-    table: str,
-    base: str,
-    n_curves: int = 1,
     seed: int = 0,
 ) -> tuple[FactorCurve, ...]:
-    """The curve of each factor that has more than one level, in the order of the first system's settings.
+    """The curve of each factor that has several levels, of systems that differ from their base in it alone.
+
+    What is called the best of a curve is held at a level that pays for all of them.
 
     Args:
-        settings: system -> factor -> value, of every system that was measured, with the same factors.
-        table: the name of their table in the configuration.
-        base: the system that the others differ from in one factor.
-        n_curves: of all tables together: what is called the best of a curve is held at a level that pays for
-            all of them, 1 - (1 - level) / n_curves; the intervals are each at `level`.
+        settings: system -> the name of its table in the configuration, and factor -> value.
+        bases: of each table the system that the others differ from in one factor.
     """
-    values, held, curves = values_of(measured), settings[base], []
-    for factor in held:
-        having = {
-            settings[name][factor]: name
-            for name in values
-            if all(settings[name][key] == held[key] for key in held if key != factor)
-        }
-        if len(having) > 1:
-            levels = tuple(_factor_level(level, name, values[name]) for level, name in having.items())
-            by_level = {str(level): values[name] for level, name in having.items()}
-            best = best_of(by_level, level=1.0 - (1.0 - LEVEL) / n_curves, seed=seed)
-            curves.append(FactorCurve(table, factor, "total", levels, best))
+    having: dict[tuple[str, str], dict[Setting, str]] = {}
+    for table, held in (settings[base] for base in bases):
+        for factor in held:
+            having[table, factor] = {
+                its[factor]: name
+                for name, (of, its) in settings.items()
+                if of == table and {**its, factor: held[factor]} == held
+            }
+    having = {name: levels for name, levels in having.items() if len(levels) > 1}
+    level, curves = 1.0 - (1.0 - LEVEL) / max(len(having), 1), []
+    for (table, factor), systems in having.items():
+        levels = []
+        for value, name in systems.items():
+            mean = mean_share(values[name].items(), unscored="wrong")
+            levels.append(FactorLevel(value, name, replace(mean, n=mean.n_expected - mean.n_unscored)))
+        best = best_of({str(value): values[name] for value, name in systems.items()}, level=level, seed=seed)
+        curves.append(FactorCurve(table, factor, tuple(levels), best))
     return tuple(curves)
-
-
-def _factor_level(level: Setting, system: str, values: Mapping[str, float | None]) -> FactorLevel:
-    complete = mean_share(values.items())
-    as_wrong = mean_share(values.items(), unscored="wrong")
-    return FactorLevel(level, system, replace(as_wrong, n=complete.n), complete)
 
 
 def points_of(values: Values) -> dict[str, list[float | None]]:

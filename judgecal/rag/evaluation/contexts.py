@@ -7,10 +7,9 @@ Own (`own`): the contexts of the question's item, each with its number from 0 in
 
 from __future__ import annotations
 
-import dataclasses
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -58,26 +57,18 @@ class ContextConfig(BaseModel):
         return {"kind": self.kind, **{name: getattr(self, name) for name in _DEPENDS_ON.get(self.kind, ())}}
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
-    """What one question comes with, in order; a title stands above its text."""
-
-    contexts: tuple[Context, ...] = ()
-    problem: str | None = None  # why it cannot be asked with such a context
-
-
 def serve(
     questions: Sequence[Question], documents: Sequence[GoldDocument], options: ContextConfig
-) -> dict[str, Served]:
-    """The contexts of every question by its group.
+) -> dict[str, tuple[Context, ...] | str]:
+    """The contexts of every question by its group, in order, a title above its text; or why there are none.
 
-    A question whose controlled context cannot be made (its reference document is missing or empty, or it
-    names none and yet has an answer) carries the problem and no context.
+    A controlled context cannot be made where the reference document is missing or empty, or where a question
+    names none and yet has an answer.
     """
     if options.kind == "own":
         return {question.group: _own(question, options.shuffle) for question in questions}
     if options.kind == "none":
-        return {question.group: Served() for question in questions}
+        return {question.group: () for question in questions}
     handed = [
         Context(
             f"{document.title}\n\n{document.text}" if document.title else document.text, document.document_id
@@ -102,37 +93,33 @@ def serve(
                 return f"reference document {name} is empty"
         return None
 
-    def served(place: int, question: Question) -> Served:
+    def served(place: int, question: Question) -> tuple[Context, ...] | str:
         head: list[int] = heads[place].tolist()
         if options.kind == "topk":
-            return Served(tuple(handed[number] for number in head[: options.k]))
+            return tuple(handed[number] for number in head[: options.k])
         references = [numbers[name] for name in question.reference_documents if name in numbers]
         others = [number for number in head if number not in references and number not in blank]
         chosen = others[: options.distractors]
         if why := problem(question):
-            return Served(problem=why)
+            return why
         n, position = len(chosen), options.position
         places = {"first": 0, "last": n, "middle": n // 2}  # distractors before the references
         before = places[position] if position in places else min(int(position) - 1, n)
         chosen = [*chosen[:before], *references, *chosen[before:]]
-        return Served(tuple(handed[number] for number in chosen))
+        return tuple(handed[number] for number in chosen)
 
     return {each.group: served(place, each) for place, each in enumerate(questions)}
 
 
-def _own(question: Question, seed: int | None) -> Served:
+def _own(question: Question, seed: int | None) -> tuple[Context, ...] | str:
     """A question's own contexts, numbered; with a seed in another order, the same one for each question."""
     contexts = list(question.contexts)
     if not contexts:
-        return Served(problem="brings no context of its own")
+        return "brings no context of its own"
     if empty := [context for context in contexts if not context.text.strip()]:
         named = empty[0].document_id or "one"
-        return Served(problem=f"{len(empty)} of its contexts have no text, such as {named}")
+        return f"{len(empty)} of its contexts have no text, such as {named}"
     if seed is not None:
         random.Random(f"{seed} {question.group}").shuffle(contexts)
-    return Served(
-        tuple(
-            dataclasses.replace(context, text=f"[{number}] {context.text}")
-            for number, context in enumerate(contexts)
-        )
-    )
+    numbered = enumerate(contexts)
+    return tuple(replace(context, text=f"[{number}] {context.text}") for number, context in numbered)

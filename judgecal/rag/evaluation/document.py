@@ -6,7 +6,7 @@ import dataclasses
 import json
 import shlex
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -14,7 +14,6 @@ from judgecal.errors import InputError
 from judgecal.experiment import Experiment
 from judgecal.experiment.trials import stored_rows
 from judgecal.goldset import unchanged_gold
-from judgecal.rag.evaluation.document_parts import contexts_section, curves_section, sections_behind
 from judgecal.rag.evaluation.judging import answered_items
 from judgecal.rag.evaluation.result import EvaluateResult, Failures, MeasuredBy
 from judgecal.rag.evaluation.summary import OutcomeKind, SystemSummary, outcome_of
@@ -23,9 +22,13 @@ from judgecal.records import Estimate, Headline, Item, Judgement
 from judgecal.report import numbers
 from judgecal.report.charts import Axis, interval_picture
 from judgecal.report.document import (
+    Block,
     Cell,
     Document,
+    Folded,
+    Gallery,
     Grid,
+    Paragraph,
     Picture,
     Rung,
     Section,
@@ -41,10 +44,10 @@ _EASIER = "answers that stand wholly in one passage are easier than what users a
 _MADE_BY_MODEL = f"a model made these questions, and {_EASIER}"
 _NAMED = 3  # systems in the headline
 _FEWEST = 10  # questions from which on anything is decided, as everywhere in judgecal
-_OF_TOTAL = ("correctness", "answered")  # the columns that the total is made of
 _TO_LABEL = 60  # answers for people to label, where nobody has labelled any
-_DRAWN = 20  # systems beside each other
-_BESIDE = 4  # measures in a table
+_SHOWN = 20  # rows of a long table that stand open
+_MESSAGE = 180  # characters of a message in a table
+_KINDS = {"controlled": "controlled", "topk": "retrieved", "own": "its own", "none": "closed book"}
 
 
 def evaluate_document(result: EvaluateResult) -> Document:
@@ -77,9 +80,12 @@ def evaluate_document(result: EvaluateResult) -> Document:
         _headline(result),
         _outcomes(result),
         _systems(result),
-        contexts_section(result),
-        curves_section(result),
-        *sections_behind(result),
+        _contexts(result),
+        _curves(result),
+        _comparisons(result),
+        _documents(result),
+        _failures(result),
+        _judges(result),
         notes=notes,
         short=True,
     )
@@ -290,68 +296,36 @@ def _decided(result: EvaluateResult) -> tuple[str, ...]:
     return "tied", first, f"They are {in_a_row([*names[:_NAMED], *more])}."
 
 
-def _because(result: EvaluateResult, kind: str) -> tuple[str, ...]:
-    def brief(message: str | None, width: int = 160) -> str:
-        """What a failure said, shortened; nothing of a test question's."""
-        text = message or "its message is of a test question"
-        return textwrap.shorten(text, width, placeholder=" ...").rstrip(".")
-
-    def mute(failed: Failures, answers: str) -> str:
-        why = f"by {failed.kind}: {brief(failed.message)}"
-        return f"The judge of {failed.name} gave no verdict on {answers}, {why}."
-
-    best, reasons = result.best, list[str]()
-    if kind == "none" and result.failures:
-        most = result.failures[0]
-        failing = f"{numbers.count(most.n)} answers of {most.name} failed by {most.kind}"
-        reasons.append(f"{failing}: {brief(most.message)}.")
-    elif kind == "unread" and result.failed_verdicts:
-        worst = max(result.failed_verdicts, key=lambda failed: (failed.name in _OF_TOTAL, failed.n))
-        reasons.append(mute(worst, numbers.count_of(worst.n, "answer")))
-    else:
-        first_of = {failed.name: failed for failed in reversed(result.failed_verdicts)}
-        reasons += [
-            mute(failed, "any answer")
-            for column, failed in first_of.items()
-            if not any(system.measures[column].n for system in result.systems if column in system.measures)
-        ]
+def _because(result: EvaluateResult, kind: str) -> Iterator[str]:
+    best = result.best
+    failures = result.failed_verdicts if kind == "unread" else result.failures
+    n_expected = sum(system.n_expected for system in result.systems)
+    if failures:  # of a test question the message is not there
+        what = "verdicts" if kind == "unread" else "answers"
+        n_lost, first = numbers.count(sum(failed.n for failed in failures)), failures[0]
+        message = textwrap.shorten(first.message or "of a test question", 80, placeholder=" ...")
+        never = f"{n_lost} of {numbers.count(n_expected)} {what} never came"
+        yield f"{never} ({first.name}, {first.kind}: {message})."
+    judges = [judge for judge in result.judges if judge.column == "correctness"]
+    if any(judge.lock is None for judge in judges) and kind not in ("none", "unread"):
+        yield "Nobody knows whether the judge of correctness agrees with people: it has no lock."
     if kind == "tied":
         if len(result.not_told_apart_from_best) < len(result.systems):
             total = numbers.estimate(_highest(result).total, 2)
-            reasons.append(f"The highest total is {total}, of {best.highest}.")
+            yield f"The highest total is {total}, of {best.highest}."
         if (cheap := _cheapest(result)) is not None:
             price = f"USD {numbers.money(cheap.usd_per_1k)} per 1k"
-            reasons.append(f"Of those that may be the best {cheap.system} is the cheapest ({price}).")
-    if kind in ("tied", "cannot tell") and best.runner_up is not None:
-        pair = f"the highest from the runner-up, {best.runner_up}"
-        if best.questions_needed is None:
-            reasons.append(f"No number of questions up to a million is known to tell {pair}.")
-        else:
-            needed, n = numbers.count(best.questions_needed), numbers.count(best.n_questions)
-            reasons.append(f"About {needed} questions like these {n} would tell {pair}.")
-    of_correctness = [judge for judge in result.judges if judge.column == "correctness"]
-    n_expected = sum(system.n_expected for system in result.systems)
-    n_unscored = sum(system.n_unscored for system in result.systems)
-    verbs = "is unscored and counts" if n_unscored == 1 else "are unscored and count"
-    lost = ""
-    if kind != "none" and result.failures:
-        most, n_lost = result.failures[0], sum(failed.n for failed in result.failures)
-        never = f"{numbers.count(n_lost)} of {numbers.count(n_expected)} answers never came"
-        lost = f"{never} ({most.name}, {most.kind}: {brief(most.message, 50)})."
-    return sentences(
-        lost,
-        any(judge.lock is None for judge in of_correctness)
-        and kind not in ("none", "unread")
-        and "Nobody knows whether the judge of correctness agrees with people: it has no lock.",
-        reasons,
-        [
-            f"The judge of correctness agrees with people by {numbers.estimate(judge.agreement, 2)}."
-            for judge in of_correctness
-            if judge.agreement is not None
-        ],
-        n_unscored > 0
-        and f"{numbers.count(n_unscored)} of {numbers.count(n_expected)} answers {verbs} as 0.",
-    )
+            yield f"Of those that may be the best {cheap.system} is the cheapest ({price})."
+    if kind in ("tied", "cannot tell") and best.questions_needed is not None:
+        needed, n = numbers.count(best.questions_needed), numbers.count(best.n_questions)
+        yield f"About {needed} questions like these {n} would tell the highest from {best.runner_up}."
+    for judge in judges:
+        if judge.agreement is not None:
+            agreement = numbers.estimate(judge.agreement, 2)
+            yield f"The judge of correctness agrees with people by {agreement}."
+    if n_unscored := sum(system.n_unscored for system in result.systems):
+        counts = f"{numbers.count(n_unscored)} of {numbers.count(n_expected)} answers"
+        yield f"{counts} {'is' if n_unscored == 1 else 'are'} unscored and count as 0."
 
 
 def _calibrate(result: EvaluateResult, judge: MeasuredBy) -> str:
@@ -401,7 +375,7 @@ def _outcomes(result: EvaluateResult) -> Section:
 
 def _totals(result: EvaluateResult, behind: Grid) -> Picture:
     """The total of each, in colour where it may be the best."""
-    drawn, tied = _ranked(result)[:_DRAWN], result.not_told_apart_from_best
+    tied = result.not_told_apart_from_best
     some = len(tied) < len(result.systems)
     rows = [
         Rung(
@@ -410,11 +384,10 @@ def _totals(result: EvaluateResult, behind: Grid) -> Picture:
             numbers.estimate(system.total, 2),
             strong=some and system.system in tied,
         )
-        for system in drawn
+        for system in _ranked(result)
     ]
     title = "total, 0 to 1; in colour: may be the best" if some else "total, 0 to 1"
-    axis = Axis(f"{title} (the first {_DRAWN})" if len(result.systems) > _DRAWN else title)
-    return interval_picture(rows, axis, numbers=behind, short=True)
+    return interval_picture(rows, Axis(title), numbers=behind, short=True)
 
 
 def _systems(result: EvaluateResult) -> Section:
@@ -463,12 +436,11 @@ def _systems(result: EvaluateResult) -> Section:
         },
         title="Latency",
     )
-    judged = []
-    for at in range(0, len(columns), _BESIDE):  # a few columns of the suite beside each other
-        some = columns[at : at + _BESIDE]
-        rows = [[system.system, *(measure(name, system) for name in some)] for system in ranked]
-        title = "" if at else "Judged, 0 to 1, over the questions that have a verdict"
-        judged.append(Grid(["system", *some], rows, title=title))
+    judged = Grid(
+        ["system", *columns],
+        [[system.system, *(measure(name, system) for name in columns)] for system in ranked],
+        title="Judged, 0 to 1, over the questions that have a verdict",
+    )
     caption = (
         f"The {_noun(result)} by total, which counts a question without a verdict as 0. Intervals by "
         f"question, {ranked[0].total.level:.0%}."
@@ -482,3 +454,216 @@ def _systems(result: EvaluateResult) -> Section:
         times,
         judged,
     )
+
+
+def _turned(estimate: Estimate) -> Estimate:
+    """A difference the other way round."""
+    ends = (estimate.value, estimate.high, estimate.low)
+    value, low, high = (None if end is None else -end for end in ends)
+    return dataclasses.replace(estimate, value=value, low=low, high=high)
+
+
+def _contexts(result: EvaluateResult) -> Section | None:
+    """One answerer with several kinds of contexts: what retrieval costs; None where none has several."""
+    kinds: dict[str, dict[str, str]] = {}
+    for setting in result.settings:
+        if setting.contexts:
+            kinds.setdefault(setting.table, {})[setting.contexts] = setting.system
+    kinds = {name: systems for name, systems in kinds.items() if len(systems) > 1}
+    if not kinds:
+        return None
+    totals = {system.system: numbers.estimate(system.total, 2) for system in result.systems}
+    pairs = {(pair.a, pair.b): pair.difference for pair in result.comparisons}
+
+    def costs(systems: dict[str, str]) -> str:
+        """The controlled total less the retrieved one, paired by question."""
+        a, b = systems.get("controlled", ""), systems.get("topk", "")
+        difference = pairs.get((a, b)) or (_turned(pairs[b, a]) if (b, a) in pairs else None)
+        return numbers.DASH if difference is None else numbers.difference(difference, 2)
+
+    there = [kind for kind in _KINDS if any(kind in systems for systems in kinds.values())]
+    rows = [
+        [name, *(totals.get(systems.get(kind, ""), numbers.DASH) for kind in there), costs(systems)]
+        for name, systems in kinds.items()
+    ]
+    caption = (
+        "Fix the retriever or the answerer? Total with the right document in hand (controlled), with the "
+        "documents that BM25 ranks first (retrieved), and with none (closed book: what it knows by heart). "
+        "Retrieval costs the controlled total less the retrieved one, paired by question; what is missing to "
+        "1 with the right document in hand is lost by the answerer."
+    )
+    header = ["answerer", *(_KINDS[kind] for kind in there), "retrieval costs"]
+    return Section("contexts", "Where the points go", caption, [Grid(header, rows, short=True)])
+
+
+def _curves(result: EvaluateResult) -> Section | None:
+    """What each factor of a sweep does; None without a sweep."""
+    if not result.curves:
+        return None
+    several = len({curve.table for curve in result.curves}) > 1
+    rows: list[list[str]] = []
+    pictures = []
+    for curve in result.curves:
+        best = curve.best_of
+        tied = [candidate.name for candidate in best.not_told_apart]
+        verdict = f"{in_a_row(tied)} may be the best"
+        if best.best is not None:
+            verdict = f"{best.best} is shown to be the best"
+        elif len(tied) == len(curve.levels):
+            verdict = "any may be the best"
+        title = f"{f'{curve.table}, ' if several else ''}{curve.factor}: {verdict}"
+        rows.append([title])
+        rungs = []
+        for level in curve.levels:
+            name, total = str(level.level), numbers.estimate(level.value, 2)
+            counts = map(numbers.count, (level.value.n, level.value.n_unscored))
+            rows.append([name, total, "yes" if name in tied else "no", *counts])
+            rungs.append(Rung(name, level.value, total, strong=name in tied))
+        pictures.append(interval_picture(rungs, Axis("total, 0 to 1"), title=title))
+    levels = Grid(["level", "total", "may be the best", "n", "unscored"], rows, short=True)
+    caption = (
+        "What each factor does to the total, the others at the base. Each line is the interval of one level. "
+        "Levels answer the same questions, so lines that overlap may still differ: the table says which "
+        f"may be the best, at {result.best.level:.0%} for all factors together."
+    )
+    return Section("factors", "What each factor does", caption, [Gallery(pictures), levels])
+
+
+def _comparisons(result: EvaluateResult) -> Section | None:
+    """Every two systems; those that are told apart first. None where there is but one."""
+    if not result.comparisons:
+        return None
+    best, n_pairs = result.best.best, len(result.comparisons)
+    open_pairs = [pair for pair in result.comparisons if not pair.apart]
+    text = f"{n_pairs - len(open_pairs):,} of {numbers.count_of(n_pairs, 'pair')} differ, after Holm."
+    if best is not None and any(best in (pair.a, pair.b) for pair in open_pairs):
+        text += (
+            f" Whether {best} is the best is one question about the highest alone and needs no "
+            "correction for the number of pairs, so single pairs may stay open here."
+        )
+    pairs = sorted(result.comparisons, key=lambda pair: 1.0 if pair.p_adjusted is None else pair.p_adjusted)
+    differences = table(
+        pairs,
+        {
+            "a": lambda pair: pair.a,
+            "b": lambda pair: pair.b,
+            f"a - b ({100 * pairs[0].difference.level:.4g}% interval)": lambda pair: numbers.difference(
+                pair.difference, 3
+            ),
+            "p (Holm)": lambda pair: numbers.plain(pair.p_adjusted),
+            "higher": lambda pair: {"A": "a", "B": "b"}.get(pair.decision, pair.decision),
+            "detectable": lambda pair: numbers.plain(pair.smallest_detectable),
+            "n": lambda pair: f"{pair.complete_case.n:,}/{pair.difference.n_expected:,}",
+        },
+        left=2,
+    )
+    caption = (
+        "The difference in total between any two, on the same questions. Detectable: the difference "
+        "that these questions would reveal in four runs of five."
+    )
+    return section("pairs", "Differences, paired by question", caption, text, _long(differences))
+
+
+def _long(whole: Grid) -> list[Block]:
+    """A table; what goes beyond the first rows opens on demand."""
+    first, more = whole.rows[:_SHOWN], whole.rows[_SHOWN:]
+    blocks: list[Block] = [Grid(whole.header, first, left=whole.left, title=whole.title)]
+    if more:
+        blocks.append(Folded(f"{len(more):,} more", [Grid(whole.header, more, left=whole.left)]))
+    return blocks
+
+
+def _documents(result: EvaluateResult) -> Section | None:
+    """Totals by document, and what is told apart within one; None where no question names its document."""
+    if not result.documents:
+        return None
+    systems = [system.system for system in result.systems]
+    totals = {(str(summary.document), summary.system): summary.total for summary in result.documents}
+    documents = list(dict.fromkeys(document for document, _ in totals))
+    documents.sort(key=lambda document: sum(totals[document, system].value or 0.0 for system in systems))
+    rows = [
+        [
+            f"{document} ({totals[document, systems[0]].n_expected:,})",
+            *(numbers.estimate(totals[document, system], 2) for system in systems),
+        ]
+        for document in documents
+    ]
+    blocks = _long(Grid(["document (n)", *systems], rows))
+    pairs = result.document_comparisons
+    apart = [pair for pair in pairs if pair.apart]
+    if apart:
+        blocks += _long(
+            table(
+                apart,
+                {
+                    "document": lambda pair: str(pair.document),
+                    "higher": lambda pair: pair.a if pair.decision == "A" else pair.b,
+                    "lower": lambda pair: pair.b if pair.decision == "A" else pair.a,
+                    "by": lambda pair: numbers.plain(abs(pair.difference.value or 0.0)),
+                    "p (Holm)": lambda pair: numbers.plain(pair.p_adjusted),
+                },
+                left=3,
+                title="Differences within a document",
+            )
+        )
+    elif pairs:
+        blocks.append(Paragraph(f"None of {len(pairs):,} pairs differs within a document, after Holm."))
+    caption = (
+        "Which documents everybody answers badly, and which only one system does. Total, the lowest first; n "
+        "is the number of questions. Within a document of ten questions or more systems are compared."
+    )
+    return Section("documents", "By document", caption, blocks)
+
+
+def _failures(result: EvaluateResult) -> Section | None:
+    """Why there are no answers, and no verdicts on answers; None where nothing failed."""
+
+    def failed(title: str, who: str, what: str, rows: Sequence[Failures]) -> list[Block]:
+        hidden = "(of test questions alone: not shown)"
+        columns = table(
+            rows,
+            {
+                who: lambda row: row.name,
+                "failure": lambda row: row.kind,
+                "the first said": lambda row: textwrap.shorten(
+                    row.message or hidden, _MESSAGE, placeholder=" ..."
+                ),
+                what: lambda row: numbers.count(row.n),
+            },
+            left=3,
+            title=title,
+        )
+        return [columns] if rows else []
+
+    blocks = failed("Questions without an answer", "system", "questions", result.failures)
+    blocks += failed("Answers without a verdict", "column", "answers", result.failed_verdicts)
+    caption = (
+        "What came instead of an answer or a verdict, with the first message of its kind. A question "
+        "without an answer counts as 0 in the total, and so does a question without a verdict that the "
+        "total needs."
+    )
+    return Section("failures", "What failed", caption, blocks) if blocks else None
+
+
+def _judges(result: EvaluateResult) -> Section:
+    """Who filled each column, and whether anybody held it against people."""
+    caption = (
+        "Who judged, and whether they were compared with people. We also use a judge without a lock, "
+        "but nobody knows whether it agrees with people."
+    )
+    if any(judge.calibrated for judge in result.judges):
+        caption += " A lock with a map takes verdicts to the people's scale; the raw verdicts are "
+        caption += "in state 3."
+    who = table(
+        result.judges,
+        {
+            "column": lambda judge: judge.column,
+            "judge": lambda judge: judge.judge,
+            "lock": lambda judge: judge.lock or "none",
+            "agreement with people": lambda judge: (
+                "nobody knows" if judge.lock is None else numbers.estimate(judge.agreement, 2)
+            ),
+        },
+        left=3,
+    )
+    return Section("judges", "Who judged", caption, [who])

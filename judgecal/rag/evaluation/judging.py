@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from judgecal.engine import Journal
 from judgecal.errors import InputError, refuse, unknown_name
 from judgecal.experiment import Due, ReadRow, RunOptions, item_scale, judge_config, judgement_of
 from judgecal.goldset import read_items
-from judgecal.judges import JudgeName, Respondent, lacking_inputs
+from judgecal.judges import Respondent, lacking_inputs
 from judgecal.judges.suite import Suite, SuiteJudge, load_suite
 from judgecal.production.suite import LeftOut, LoadedJudge, SuiteColumn, load_columns, survey
 from judgecal.rag.evaluation.config import PanelTable
@@ -43,14 +42,10 @@ class Panel:
         """Every judge."""
         return tuple(judge for column in self.columns for judge in column.judges)
 
-    @cached_property
-    def _correctness(self) -> SuiteColumn:
-        return next(column for column in self.columns if column.name == CORRECTNESS)
-
     @property
     def correctness_by(self) -> LoadedJudge:
         """The first judge of correctness."""
-        return self._correctness.judges[0]
+        return next(column for column in self.columns if column.name == CORRECTNESS).judges[0]
 
     @property
     def right_at(self) -> float | None:
@@ -89,7 +84,7 @@ class Panel:
         for question in [question for question in questions if question.answerable]:
             probe = ReadRow(SystemAnswer("any", question.group, "An answer.").item(question))
             absent = [name for name in lacking_inputs(judge.inputs, probe.item) if name not in _FROM_CONTEXTS]
-            if absent and self._correctness.judge_of(probe)[1] is not None:
+            if absent:
                 groups_by_lack.setdefault(", ".join(absent), []).append(question.group)
         return [
             f"{judge.name} judges correctness by {names}, and {len(groups)} of {len(questions)} questions "
@@ -134,12 +129,12 @@ class Panel:
 
     def verdicts(self, row: ReadRow, journal: Journal) -> dict[str, AnswerVerdicts]:
         """What the journal holds of an answer, by column; without those that it has nothing for."""
-        said = {}
-        for column in self.columns:
-            judge, lacking = column.judge_of(row)
-            if lacking is None:
-                said[column.name] = self._verdicts(journal, judge, row.shown(judge.judge))
-        return said
+        judges = {column.name: column.judge_of(row) for column in self.columns}
+        return {
+            name: self._verdicts(journal, judge, row.shown(judge.judge))
+            for name, (judge, lacking) in judges.items()
+            if lacking is None
+        }
 
     def _verdicts(self, journal: Journal, judge: LoadedJudge, item: Item) -> AnswerVerdicts:
         repeats = range(self._repeats_of(judge.judge))
@@ -168,63 +163,39 @@ def read_panel(table: PanelTable, folder: Path, workspace: Workspace) -> Panel:
     else:
         suite = Suite(table.judge, (SuiteJudge(CORRECTNESS, judge=table.judge, column=CORRECTNESS),))
     names = [judge.name for judge in suite.judges]
-    problems = [
-        str(unknown_name("column to lock in the suite", column, names))
-        for column in table.locks
-        if column not in names
-    ]
+    unknown = [unknown_name("column to lock in the suite", name, names) for name in table.locks]
+    refuse(
+        [f"judges: {error}" for name, error in zip(table.locks, unknown, strict=True) if name not in names]
+    )
     judges = [
         replace(judge, judge=None, lock=folder / table.locks[judge.name])
         if judge.name in table.locks
         else judge
         for judge in suite.judges
     ]
-    for local in dict.fromkeys(table.local):  # further judges by their strings, each once
-        try:
-            kind = JudgeName.parse(local).kind
-        except InputError as error:
-            problems += [f"local: {problem}" for problem in error.problems]
-            continue
-        if kind == "prompt":
-            problems.append(f"local: {local} calls a model: put it into a suite")
-        elif local in names:
-            problems.append(f"local: {local} is a column of the suite: leave it out here")
-        else:
-            judges.append(SuiteJudge(local, judge=local, column=local))
-    refuse([f"judges: {problem}" for problem in problems])
+    judges += [SuiteJudge(name, judge=name, column=name) for name in table.local if name not in names]
     columns = load_columns(
         Suite(suite.name, tuple(judges)), workspace, model=table.model, trust_lock=table.trust_lock
     )
     panel, names = Panel(suite.name, columns, table.repeats), [column.name for column in columns]
-    problems += [
-        f"{column.judges[0].judge.name} judges pairs of answers, and there is one answer: leave it out"
-        for column in columns
-        if column.judges[0].judge.unit == PAIR_UNIT
-    ]
-    problems += [
-        f"pooled: {measure}: there is no column {column}: its columns are {', '.join(names)}"
-        for measure, some in table.pooled.items()
-        for column in some
-        if column not in names
-    ]
-    problems += [
-        f"pooled: {name} is a column already: give another name" for name in table.pooled if name in names
-    ]
-    problems += [
-        f"{column.judges[0].judge.name} judges single contexts, and correctness is of whole answers"
-        for column in columns
-        if column.name == CORRECTNESS and column.judges[0].judge.unit != ITEM_UNIT
-    ]
+    problems = []
+    for judge in panel.members:
+        if judge.judge.unit == PAIR_UNIT:
+            problems.append(f"{judge.judge.name} judges pairs of answers, and there is one answer")
+        elif not judge.judge.scale.numeric:
+            problems.append(f"{judge.judge.name} gives words, which have no mean")
     if CORRECTNESS not in names:
         problems.append(
             f"suite {suite.name} has no judge called {CORRECTNESS}, which says how right an answer is: "
             f"its judges are {', '.join(names)}: rename one in the suite's file"
         )
+    elif panel.correctness_by.judge.unit != ITEM_UNIT:
+        problems.append(f"{panel.correctness_by.judge.name}: correctness is of whole answers")
     problems += [
-        f"{judge.judge.name} gives words, which have no mean: leave it out"
-        for column in columns
-        for judge in column.judges
-        if not judge.judge.scale.numeric
+        f"pooled: {measure}: there is no column {column}: its columns are {', '.join(names)}"
+        for measure, some in table.pooled.items()
+        for column in some
+        if column not in names
     ]
     refuse([f"judges: {problem}" for problem in problems])
     return panel

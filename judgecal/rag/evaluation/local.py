@@ -253,9 +253,9 @@ class LocalSystem(System):
         served = serve(questions, self.documents(), self.table.contexts)
         answer = SystemAnswer(self.name, "", "", latency_s=0.0, cost_usd=0.0)
         return {
-            group: dataclasses.replace(answer, question=group, contexts=given.contexts)
-            if given.problem is None
-            else SystemAnswer(self.name, group, None, error=Failure("refused", f"not asked: {given.problem}"))
+            group: SystemAnswer(self.name, group, None, error=Failure("refused", f"not asked: {given}"))
+            if isinstance(given, str)
+            else dataclasses.replace(answer, question=group, contexts=given)
             for group, given in served.items()
         }
 

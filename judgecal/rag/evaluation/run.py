@@ -7,8 +7,7 @@ judgements and `items.jsonl` are in the experiment's folder.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -37,7 +36,6 @@ from judgecal.experiment import (
 )
 from judgecal.goldset import item_row
 from judgecal.rag.evaluation.comparisons import (
-    FactorCurve,
     best_of,
     compare_documents,
     compare_systems,
@@ -70,7 +68,7 @@ from judgecal.rag.evaluation.summary import (
     is_complex,
     summarise,
 )
-from judgecal.rag.evaluation.system import Asking, Setting, System, SystemAnswer
+from judgecal.rag.evaluation.system import Asking, System, SystemAnswer
 from judgecal.rag.questions import Collection, Question, refuses, wording_notes
 from judgecal.records import Context, digest
 from judgecal.tables import write_json_lines
@@ -329,8 +327,10 @@ def _result(
     """All that the measured answers come to; `usd` is what this run spent, None where that is not known."""
     collection, panel, seed, table = run.collection, run.panel, run.seed, run.config.tables.judges
     right_at = next((at for at in (table.right_at, panel.right_at) if at is not None), 0.5)
-    curves = tuple(_curves(run, measured))
-    best = best_of(values_of(measured), seed=seed)
+    values, bases = values_of(measured), [table.name for table, _ in run.systems if table.is_base]
+    best = best_of(values, seed=seed)
+    swept = {table.name: (table.table, table.settings) for table, _ in run.systems}
+    curves = factor_curves(values, swept, bases, seed=seed)
     split = f"({collection.split})" if collection.split else ""
     run_line = (
         f"questions:{collection.name}@{run._sha256[:12]}{split}|n:{len(run.questions)}|"
@@ -351,7 +351,7 @@ def _result(
             n_sealed=sum(question.group in collection.sealed for question in run.questions),
             made_by=collection.gold.card.made_by if collection.gold else None,
         ),
-        bases=tuple(table.name for table, _ in run.systems if table.is_base) if curves else (),
+        bases=tuple(bases) if curves else (),
         settings=tuple(
             SystemSetting(
                 table.name,
@@ -400,24 +400,6 @@ def _contexts_of(table: SystemTable) -> str:
     """The kind of contexts that a local system is given by a rule; empty for all that search."""
     kind: str = table.options.contexts.kind if table.kind == "local" else "search"
     return "" if kind == "search" else kind
-
-
-def _curves(run: EvaluateRun, measured: Sequence[Measured]) -> Iterator[FactorCurve]:
-    """Of each table with factors, from its own systems."""
-    swept: dict[str, dict[str, Mapping[str, Setting]]] = {}
-    for table, _ in run.systems:
-        if table.settings:
-            swept.setdefault(table.table, {})[table.name] = table.settings
-    levels = {
-        (name, *level) for name, systems in swept.items() for its in systems.values() for level in its.items()
-    }
-    n_curves = sum(n > 1 for n in Counter((name, factor) for name, factor, _ in levels).values())
-    for base in [table for table, _ in run.systems if table.is_base]:
-        systems = swept[base.table]
-        answers = [answer for answer in measured if answer.system in systems]
-        yield from factor_curves(
-            answers, systems, table=base.table, base=base.name, n_curves=max(n_curves, 1), seed=run.seed
-        )
 
 
 def _tallied(collection: Collection, errors: Iterable[tuple[str, str, str]]) -> tuple[Failures, ...]:

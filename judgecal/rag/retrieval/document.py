@@ -2,46 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-from dataclasses import replace
-
-from judgecal.errors import InputError
-from judgecal.experiment import Experiment
-from judgecal.goldset import load_gold
-from judgecal.rag.retrieval.result import RetrievalResult, WorstQuestion
+from judgecal.errors import listed
+from judgecal.rag.retrieval.result import RetrievalResult
 from judgecal.records import Estimate, Headline
 from judgecal.report.charts import Axis, interval_picture, share_row
 from judgecal.report.document import Document, Section, section, stored_document, table
-from judgecal.report.explorer import Explorer, ExplorerRow
-from judgecal.report.numbers import count, count_of, estimate, interval, percent, plain, points
+from judgecal.report.numbers import count, count_of, estimate, interval, percent, plain, points, shortened
 from judgecal.report.wording import sentence, sentences
-from judgecal.workspace import Workspace
 
-_HEADS = {"id": "question", "question": "asked", "answer": "came first", "label": "rank"}
-
+_ASKED = 60  # characters of a question
 _WINDOWS_SHOWN = 12
 _LOWEST_SHOWN = 5
 _ENOUGH = 0.9  # of the questions: a retriever passes that is shown to find a reference for as many
-
-
-def retrieval_report(workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
-    """The stored document with the worst questions: the passage that should have come, and what came."""
-    result, texts = experiment.read_summary(RetrievalResult), dict[str, str]()
-    with contextlib.suppress(InputError):  # the set is gone: ids and titles still tell
-        if result.gold:
-            gold = load_gold(result.gold, workspace=workspace)
-            texts = {document.document_id: document.text for document in gold.documents}
-
-    def row(worst: WorstQuestion) -> ExplorerRow:
-        wanted = f"{worst.reference_document}\n\n{texts.get(worst.reference_document, '')}".strip()
-        came = [f"{name}\n\n{texts.get(name, '')}".strip() for name in worst.above]
-        further = [("Wanted", wanted), *((f"Came {place}.", text) for place, text in enumerate(came, 1))]
-        first, rank = next(iter(worst.above), ""), str(worst.rank or "not found")
-        return ExplorerRow(worst.question_id, worst.question, first, further=further, label=rank)
-
-    rows, title = [row(worst) for worst in result.worst], "questions whose passage came last"
-    explorer = Explorer(f"{len(rows)} {title}", rows, heads=_HEADS, n_sealed=result.n_test_questions)
-    return replace(retrieval_document(result), explorer=explorer if rows else None)
 
 
 def retrieval_document(result: RetrievalResult) -> Document:
@@ -57,7 +29,10 @@ def retrieval_document(result: RetrievalResult) -> Document:
         "and we show none of them.",
     )
     about = f"{count(n)} questions, {documents}, k = {result.k}."
-    title, sections = f"{result.experiment}: a retriever tested", (_measures(result), _windows(result))
+    title, sections = (
+        f"{result.experiment}: a retriever tested",
+        (_measures(result), _worst(result), _windows(result)),
+    )
     return stored_document(result, title, about, _headline(result), *sections, notes=notes, short=True)
 
 
@@ -99,6 +74,23 @@ def _headline(result: RetrievalResult) -> Headline:
         lost > 0 and f"{lost:,} of the questions name documents that the corpus lacks.",
     )
     return Headline("measured", what, because, unknown, again, chip)
+
+
+def _worst(result: RetrievalResult) -> Section | None:
+    """None where every reference document comes first."""
+    rows = table(
+        result.worst,
+        {
+            "question": lambda row: row.question_id,
+            "asked": lambda row: shortened(row.question, _ASKED),
+            "reference": lambda row: listed(row.reference_documents),
+            "rank": lambda row: str(row.rank or "not found"),
+            "came first": lambda row: row.first,
+        },
+        left=5,
+    )
+    caption = "The questions whose reference document ranks lowest."
+    return section("worst", "Worst questions", caption, rows) if result.worst else None
 
 
 def _windows(result: RetrievalResult) -> Section:

@@ -74,7 +74,6 @@ class Ranking:
     question: Ints  # P
     document: Ints  # P; -1 for one that the corpus lacks
     grade: Ints  # P
-    names: tuple[str, ...]  # P ids of documents
     rank: Ints  # P, from 1; 0 where the document is not in the ranking
     head: Ints  # Q x K document numbers, best first; -1 beyond the end, and for one that the corpus lacks
 
@@ -151,18 +150,17 @@ def _unranked(collection: Collection, keep: int) -> Ranking:
     """The judged documents before any of them has a rank, to be filled in; `keep`: documents of each head."""
     numbers = collection.numbers
     rows = [
-        (place, numbers.get(name, -1), grade, name)
+        (place, numbers.get(name, -1), grade)
         for place, question in enumerate(collection.questions)
         for name, grade in question.grades.items()
     ]
-    question, document, grade = np.array([row[:3] for row in rows], dtype=np.int64).reshape(-1, 3).T
+    question, document, grade = np.array(rows, dtype=np.int64).reshape(-1, 3).T
     n_questions = len(collection.questions)
     return Ranking(
         n_questions,
         question,
         document,
         grade,
-        names=tuple(row[3] for row in rows),
         rank=np.zeros(len(rows), dtype=np.int64),
         head=np.full((n_questions, keep), -1, dtype=np.int64),
     )

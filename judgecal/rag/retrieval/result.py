@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +19,6 @@ from judgecal.stats.intervals import mean_estimate
 
 _LEVEL = 0.95  # nominal coverage of the intervals
 _WORST = 10  # questions shown
-_ABOVE = 3  # documents shown above a reference document
 _MOST = 10**9  # documents or questions of an option
 
 
@@ -65,9 +65,9 @@ class WorstQuestion:
 
     question_id: str
     question: str
-    reference_document: str
-    rank: int | None  # None where the document is not in the ranking
-    above: tuple[str, ...]  # the first documents of the ranking
+    reference_documents: tuple[str, ...]
+    rank: int | None  # of the best of them; None where none is in the ranking
+    first: str  # the document that came first
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,27 +192,28 @@ def _worst_questions(collection: Collection, ranking: Ranking, run: Run | None) 
     Questions none of whose reference documents is in the corpus are no fault of the retriever: they are left
     out here. So are the test questions of a gold set.
     """
-    rank, documents = ranking.best_rank, collection.documents or ()
-    findable = np.zeros(len(rank), dtype=np.bool_)
-    there = (ranking.document >= 0) | (collection.documents is None)
-    findable[ranking.question[(ranking.grade > 0) & there]] = True
-    shown = np.array([question.group not in collection.sealed for question in collection.questions])
-    candidates = np.flatnonzero(findable & shown & (rank != 1))
-    depth = np.where(rank > 0, rank, np.iinfo(np.int64).max)
+    ranks, documents, asked = ranking.best_rank.tolist(), collection.documents or (), collection.questions
+    low = [
+        place
+        for place, question in enumerate(asked)
+        if ranks[place] != 1
+        and question.group not in collection.sealed
+        and not all(map(collection.lacks, question.reference_documents))
+    ]
     rows = []
-    for place in candidates[np.argsort(-depth[candidates], kind="stable")][:_WORST].tolist():
-        question, pair, reached = collection.questions[place], int(ranking.best[place]), int(rank[place])
-        head = ranking.head[place, :_ABOVE].tolist()
+    for place in sorted(low, key=lambda place: -(ranks[place] or sys.maxsize))[:_WORST]:
+        question, head = asked[place], ranking.head[place, :1].tolist()
         # The ids of a run may be unknown to the corpus.
-        first = run.ranked.get(question.group, []) if run else [documents[k].document_id for k in head]
-        above = first[: min(_ABOVE, reached - 1 if reached else _ABOVE)]
+        first = (
+            run.ranked.get(question.group, []) if run else [documents[number].document_id for number in head]
+        )
         rows.append(
             WorstQuestion(
                 question.group,
                 question.question,
-                reference_document=question.reference_documents[0] if pair < 0 else ranking.names[pair],
-                rank=reached or None,
-                above=tuple(above),
+                question.reference_documents,
+                ranks[place] or None,
+                next(iter(first), ""),
             )
         )
     return tuple(rows)
