@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from judgecal.engine import Reply, ReplyCache, cache_folder, open_cache
-from judgecal.engine.cache import RequestKeys, cache_key
+from judgecal.engine.cache import cache_key
 from judgecal.errors import InputError
 from judgecal.models import ModelSpec
 
@@ -150,22 +150,6 @@ def test_the_folder_is_the_one_named(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     monkeypatch.setattr("sys.platform", "linux")
     assert cache_folder() == tmp_path / "xdg" / "judgecal"
-
-
-# --- keys made for many, writes by the hundred --------------------------------------------------------------
-
-_SYSTEM = {"role": "system", "content": "Judge \ud800."}
-_OTHER = {"role": "system", "content": "Judge."}
-
-
-@pytest.mark.parametrize("spec", [SPEC, replace(SPEC, api_base="http://127.0.0.1:1/v1", temperature=None)])
-def test_a_key_made_for_many_is_the_same_key(spec: ModelSpec) -> None:
-    keys = RequestKeys(spec)
-    for prefix in ([_SYSTEM], [_SYSTEM], [_OTHER, _SYSTEM], [_OTHER], []):
-        for text in ("", 'a "quoted" \u2028 text\n\x00', "\udfff", "\U0001f642"):
-            for repeat in (0, 1):
-                messages = [*prefix, {"role": "user", "content": text}]
-                assert keys(messages, repeat) == cache_key(spec, messages, repeat)
 
 
 def _stored(folder: Path) -> int:

@@ -283,17 +283,6 @@ def test_a_look_reads_when_it_is_asked_and_writes_nothing(path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows deletes no open file")
-def test_whoever_deletes_the_lock_file_lets_no_second_writer_in(path: Path) -> None:
-    with Journal(path) as journal:
-        (path.parent / ".judgements.lock").unlink()
-        with pytest.raises(BusyError, match="another judgecal process"):
-            Journal(path)
-        journal.append(row("i1"))
-    write(path, row("i2"))
-    assert [one.item_id for one in read_journal(path)] == ["i1", "i2"]
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows deletes no open file")
 @pytest.mark.parametrize("again", [False, True])
 def test_a_journal_that_was_deleted_takes_no_row(path: Path, again: bool) -> None:
     with Journal(path) as journal:

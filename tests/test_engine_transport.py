@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ import pytest
 
 from judgecal.engine.calls import CallFailed, Reply, ReplySchema
 from judgecal.engine.transport import open_transport
-from judgecal.engine.transport.http import HttpTransport
 from judgecal.errors import InputError
 from judgecal.models import PROVIDERS, Catalogue, ModelSpec, load_catalogue
 from judgecal.workspace import find_workspace
@@ -171,16 +169,6 @@ def test_an_address_may_be_written_in_any_usual_way(serve: Serve, model: str, en
     server = serve(lambda _: as_answer({}))
     send(ModelSpec("m", model, api_base=server.root + end))
     assert server.paths == [path]
-
-
-def test_fireworks_models_go_by_their_full_path(serve: Serve) -> None:
-    server = serve(lambda _: "85")
-    for name in ("llama-v3", "accounts/me/models/mine"):
-        send(ModelSpec("m", f"fireworks_ai/{name}", api_base=server.api_base))
-    assert [b["model"] for b in server.bodies] == [
-        "accounts/fireworks/models/llama-v3",
-        "accounts/me/models/mine",
-    ]
 
 
 TEXTS = ["nul \x00 byte", "emoji \U0001f642", "x" * 2_000_000, "\u202ertl \u2028 \u05d0", "[[ ## a ## ]]"]
@@ -395,34 +383,6 @@ def test_a_wrong_address_is_named(load: Callable[[str], Catalogue], address: str
     with pytest.raises(InputError, match=says) as caught:
         load(f'[models.gpt-4o]\napi_base = "{address}"')
     assert "pass-word" not in str(caught.value)
-
-
-@pytest.mark.parametrize("role", ["user", "assistant"])
-@pytest.mark.parametrize("model", ["openai/m", "gemini/m", "anthropic/m"])
-def test_the_body_is_the_wires_own_whatever_was_sent_before(model: str, role: str) -> None:
-    """What the calls of one judge share is encoded once; the bytes are those of encoding each call whole."""
-    transport = open_transport(ModelSpec("a", model, api_base="http://127.0.0.1:1", max_tokens=5))
-    assert isinstance(transport, HttpTransport)
-    system = {"role": "system", "content": 'rate "it" <judgecal: the text of the last message>'}
-    plain = {"role": "system", "content": "rate it"}
-    for head in (
-        [plain],
-        [system],
-        [],
-        [plain, {"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}],
-    ):
-        for text in (
-            "one",
-            'a "quoted" \\ text\n',
-            "<judgecal: the text of the last message>",
-            "\u2028 \U0001f600 \x00",
-            "",
-        ):
-            messages = [*head, {"role": role, "content": text}]
-            for schema in (None, SCHEMA):
-                payload = transport._wire.payload(messages, schema)
-                whole = json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
-                assert transport.encoded(messages, schema) == whole.encode()
 
 
 # --- from the command line to the socket ---

@@ -191,40 +191,14 @@ class ReplyCache:
 def cache_key(
     spec: ModelSpec, messages: Sequence[Message], repeat: int, schema: ReplySchema | None = None
 ) -> str:
-    """The key of one request."""
-    return RequestKeys(spec)(messages, repeat, schema)
+    """The key of one request: everything that is sent, where it is sent, and which repeat it is.
 
-
-class RequestKeys:
-    """The keys of requests: everything that is sent, where it is sent, and which repeat it is.
-
-    The schema counts as it was wanted, whether or not the server was then held to it. What the messages of
-    one judge share is hashed once.
+    The schema counts as it was wanted, whether or not the server was then held to it.
     """
-
-    def __init__(self, spec: ModelSpec) -> None:
-        head = canonical_json([spec.id, spec.api_base, spec.temperature, spec.max_tokens])
-        self._mode = spec.structured
-        self._head = f"{head[:-1]},"
-        self._shared: list[object] | None = None
-        self._hashed = hashlib.sha256()
-
-    def __call__(self, messages: Sequence[Message], repeat: int, schema: ReplySchema | None = None) -> str:
-        """The key of one request."""
-        shared: list[object] = [*messages[:-1], schema]
-        if shared != self._shared:
-            wanted = "" if schema is None else f"{canonical_json([self._mode, schema.as_json()])},"
-            text = f"{self._head}{wanted}[" + "".join(f"{canonical_json(dict(m))}," for m in messages[:-1])
-            self._shared, self._hashed = shared, hashlib.sha256(_bytes(text))
-        hashed = self._hashed.copy()
-        for message in messages[-1:]:
-            try:
-                hashed.update(orjson.dumps(message, option=orjson.OPT_SORT_KEYS))
-            except TypeError:  # half a surrogate
-                hashed.update(_bytes(canonical_json(dict(message))))
-        hashed.update(b"],%d]" % repeat)
-        return hashed.hexdigest()
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
+    wanted = None if schema is None else [spec.structured, schema.key]
+    sent = [spec.id, spec.api_base, spec.temperature, spec.max_tokens, wanted, messages, repeat]
+    try:
+        return hashlib.sha256(orjson.dumps(sent, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    except TypeError:  # half a surrogate
+        sent[-2] = [dict(message) for message in messages]
+        return hashlib.sha256(canonical_json(sent).encode("utf-8", "surrogatepass")).hexdigest()

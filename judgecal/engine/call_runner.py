@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from judgecal.engine.budget import Bill, BudgetGate, billed, worst_cost_usd
-from judgecal.engine.cache import ReplyCache, RequestKeys
+from judgecal.engine.cache import ReplyCache, cache_key
 from judgecal.engine.calls import CallFailed, Message, Reply, ReplySchema, admitted
 from judgecal.engine.reply_forms import ReplyForms, SchemaAttempts
 from judgecal.engine.scheduler import CallSlots
@@ -100,7 +100,6 @@ class CallRunner:
         self._secrets = () if spec.embedded else secrets_of(spec)
         self._sent_secrets = () if spec.embedded else sent_secrets(spec)
         self._rng = random.Random(policy.seed)
-        self._key_of = RequestKeys(spec)
         self._forms: ReplyForms | None = None
         self._flights: dict[str, asyncio.Future[Reply | None]] = {}
         self._loop = asyncio.get_running_loop()
@@ -125,7 +124,7 @@ class CallRunner:
         """
         if not self._shared:
             return await self._call(messages, repeat, schema)
-        key = self._key_of(messages, repeat, schema)
+        key = cache_key(self._spec, messages, repeat, schema)
         while (flight := self._flights.get(key)) is not None:
             with self._slots.parked():
                 reply = await asyncio.shield(flight)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime
-import errno
 import functools
 import json
 import math
@@ -169,8 +168,7 @@ class Log(Generic[T]):
         """Make the file ready to be added to, a torn last line cut off.
 
         Args:
-            lock: whether this log keeps other processes out, by `.STEM.lock` and by the file itself; else
-                somebody else does.
+            lock: whether this log keeps other processes out, by `.STEM.lock`; else somebody else does.
 
         Raises:
             BusyError: another process holds it.
@@ -181,7 +179,6 @@ class Log(Generic[T]):
                 self._lock = _locked(self.path)
             self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | self._flags, self._mode)
             if lock:
-                _hold(self._file, self.path)
                 opened = os.fstat(self._file)
                 self._identity = (opened.st_dev, opened.st_ino)
             self._mend(self._file)
@@ -294,23 +291,6 @@ def _locked(journal: Path) -> FileLock:
     except Timeout:
         _refuse_busy(journal)
     return lock
-
-
-def _hold(file: int, path: Path) -> None:
-    """Lock the file itself too: the lock beside it may be deleted by hand while somebody writes.
-
-    Windows deletes no open file, and a file system without such locks has the other one alone.
-    """
-    with contextlib.suppress(ImportError):
-        import fcntl
-
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            _refuse_busy(path)
-        except OSError as error:
-            if error.errno not in (errno.ENOLCK, errno.ENOTSUP):
-                raise
 
 
 def _refuse_busy(journal: Path) -> NoReturn:

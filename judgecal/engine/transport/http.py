@@ -6,7 +6,6 @@ is followed: a key, and the texts, stay with the server that the user named.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import re
@@ -37,8 +36,6 @@ _HEADERS = {
 }
 _MOST_DIGITS = 400  # of a whole number
 _UNREADABLE = re.compile(r"Can not decode content-encoding: ([\w ()]+)")
-_PLACE = "<judgecal: the text of the last message>"
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class HttpTransport:
@@ -58,8 +55,6 @@ class HttpTransport:
         self._proxy = proxy_for(self._url)
         self._secrets = secrets_of(spec)
         self._session: aiohttp.ClientSession | None = None
-        self._shared: tuple[object, ...] = ()
-        self._around: list[bytes] | None = None
 
     @property
     def address(self) -> str:
@@ -108,34 +103,16 @@ class HttpTransport:
         Raises:
             CallFailed: the text cannot be sent.
         """
-        shared = (top, schema, *messages[:-1], messages[-1]["role"])
-        if shared != self._shared:
-            self._shared = shared
-            self._wire.chances = top
-            self._around = self._template(messages, schema)
+        self._wire.chances = top
+        payload = self._wire.payload(messages, schema)
         try:
-            if self._around:
-                return orjson.dumps(messages[-1]["content"]).join(self._around)
-        except TypeError:  # it holds half a surrogate
-            pass
-        text = _encode(self._wire.payload(messages, schema))
-        try:
-            return text.encode()
-        except UnicodeEncodeError as error:
-            half = f"U+{ord(text[error.start]):04X}"
-            message = f"the text cannot be sent: it holds an unpaired surrogate ({half})"
+            return orjson.dumps(payload)
+        except TypeError as error:
+            half = re.search("[\ud800-\udfff]", json.dumps(payload, ensure_ascii=False))
+            if half is None:
+                raise
+            message = f"the text cannot be sent: it holds an unpaired surrogate (U+{ord(half[0]):04X})"
             raise CallFailed("refused", message, retry=False) from error
-
-    def _template(self, messages: Sequence[Message], schema: ReplySchema | None) -> list[bytes] | None:
-        """The body before and after the last message's text, which is all that differs from item to item.
-
-        None where the text does not stand in the body once and whole, or the rest cannot be sent.
-        """
-        probe = [*messages[:-1], {**messages[-1], "content": _PLACE}]
-        with contextlib.suppress(UnicodeEncodeError):
-            around = _encode(self._wire.payload(probe, schema)).encode().split(_encode(_PLACE).encode())
-            return around if len(around) == 2 else None
-        return None
 
     def _opened(self) -> aiohttp.ClientSession:
         # The scheduler says how many calls are in flight. No cookie: a call must not change the next one. Not

@@ -56,7 +56,14 @@ class Wire:
 
     def __init__(self, spec: ModelSpec, key: str | None) -> None:
         self.spec = spec
+        self._spoken: dict[str, dict[str, Any]] = {}
         self.address(spec, key)
+
+    def spoken(self, schema: ReplySchema) -> dict[str, Any]:
+        """The schema as the model's server understands it, made once."""
+        if schema.key not in self._spoken:
+            self._spoken[schema.key] = schema.spoken(self.spec)
+        return self._spoken[schema.key]
 
     def address(self, spec: ModelSpec, key: str | None) -> None:
         """Set `url` and `headers`."""
@@ -85,7 +92,7 @@ class OpenAI(Wire):
     """OpenAI's chat completions, which most providers and local servers speak too."""
 
     path = "/chat/completions"
-    spoken = 'in OpenAI\'s format by transport = "http"'
+    format = 'in OpenAI\'s format by transport = "http"'
     _version_added = ("ollama", "ollama_chat", "mistral")  # their users write the address without it
     _cut = ("length", "max_tokens", "model_length")
 
@@ -93,7 +100,7 @@ class OpenAI(Wire):
         """`path` below the model's address."""
         base = spec.address.rstrip("/")
         if not base or not (spec.api_base or spec.known_provider.wire in (None, "openai")):
-            raise InputError(f"model {spec.alias}: {spec.provider} is spoken to {self.spoken}: set api_base")
+            raise InputError(f"model {spec.alias}: {spec.provider} is spoken to {self.format}: set api_base")
         if not base.endswith(self.path):
             base = (with_version(base, "v1") if spec.provider in self._version_added else base) + self.path
         self.url = base
@@ -101,11 +108,8 @@ class OpenAI(Wire):
 
     @property
     def model(self) -> str:
-        """The name that the server knows; Fireworks wants its models' full path."""
-        name = self.spec.id.partition("/")[2]
-        if self.spec.provider != "fireworks_ai" or name.startswith("accounts/") or "#" in name:
-            return name
-        return f"accounts/fireworks/{name if name.startswith(('models/', 'routers/')) else f'models/{name}'}"
+        """The name that the server knows."""
+        return self.spec.id.partition("/")[2]
 
     def payload(self, messages: Sequence[Message], schema: ReplySchema | None = None) -> dict[str, Any]:
         """The messages as they are, with the model's settings."""
@@ -118,7 +122,7 @@ class OpenAI(Wire):
             body |= {"logprobs": True, "top_logprobs": self.chances}
         body["messages"] = messages
         if schema is not None:
-            strict = {"name": "judgement", "strict": True, "schema": schema.spoken(spec)}
+            strict = {"name": "judgement", "strict": True, "schema": self.spoken(schema)}
             body["response_format"] = {"type": "json_schema", "json_schema": strict}
         return body
 
@@ -174,7 +178,7 @@ class Anthropic(Wire):
         if system := system_text(messages):
             body["system"] = system
         if schema is not None:
-            body["output_config"] = {"format": {"type": "json_schema", "schema": schema.spoken(spec)}}
+            body["output_config"] = {"format": {"type": "json_schema", "schema": self.spoken(schema)}}
         return body
 
     def reply(self, data: Mapping[str, Any], messages: Sequence[Message]) -> Reply:
@@ -221,7 +225,7 @@ class Gemini(Wire):
         if self.chances:
             config |= {"responseLogprobs": True, "logprobs": self.chances}
         if schema is not None:
-            spoken = schema.spoken(self.spec)["properties"]
+            spoken = self.spoken(schema)["properties"]
             fields = {name: {**field, "type": field["type"].upper()} for name, field in spoken.items()}
             names = [*fields]
             whole = {"type": "OBJECT", "properties": fields, "required": names, "propertyOrdering": names}
@@ -261,7 +265,7 @@ class Embeddings(OpenAI):
     """Vectors of texts in OpenAI's format."""
 
     path = "/embeddings"
-    spoken = "in OpenAI's format for vectors"
+    format = "in OpenAI's format for vectors"
     most_bytes = 8_000_000  # a number takes up to 30 bytes on the way
 
     def payload(self, messages: Sequence[Message], schema: ReplySchema | None = None) -> dict[str, Any]:
@@ -277,7 +281,7 @@ class Rerank(OpenAI):
     """The relevance of texts to a query in Cohere's format, which other servers speak too."""
 
     path = "/rerank"
-    spoken = "in Cohere's format for relevance"
+    format = "in Cohere's format for relevance"
 
     def payload(self, messages: Sequence[Message], schema: ReplySchema | None = None) -> dict[str, Any]:
         """The query and the texts."""
