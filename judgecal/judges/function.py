@@ -17,7 +17,6 @@ import dataclasses
 import hashlib
 import importlib
 import inspect
-import operator
 import pkgutil
 import secrets
 import sys
@@ -34,31 +33,15 @@ from judgecal.artefacts import read_json
 from judgecal.engine import ParsedReply
 from judgecal.errors import InputError, Stopped, described, unknown_name
 from judgecal.judges import local
-from judgecal.judges.protocol import JudgeKind, JudgeName, lacking_inputs, refuse_lacking
+from judgecal.judges.protocol import JudgeKind, JudgeName, item_value, lacking_inputs, refuse_lacking
 from judgecal.judges.settings import Setting, packages_of, read_settings, settings_of
 from judgecal.records import Failure, Item, digest, well_formed
 from judgecal.scale import INTERVAL, Label, Scale
-from judgecal.signatures import ANSWER_A, ANSWER_B, read_source, run_source, scale_of_type, unit_of
+from judgecal.signatures import read_source, run_source, scale_of_type, unit_of
 from judgecal.workspace import Workspace
 
 _VALUE_SHOWN = 80  # characters of a value that is no verdict, in the message about it
 _REASON = 500  # ... and of a reason for none
-_GETTERS: Mapping[str, Callable[[Item], Any]] = {
-    "item": lambda item: item,
-    "question": operator.attrgetter("question"),
-    "answer": operator.attrgetter("answer"),
-    "answer_under_test": operator.attrgetter("answer"),
-    "response": operator.attrgetter("answer"),
-    "reference_answer": operator.attrgetter("reference_answer"),
-    "reference_answers": lambda item: item.reference_answers or None,
-    "context": lambda item: "\n\n".join(context.text for context in item.contexts) if item.contexts else None,
-    "contexts": lambda item: tuple(context.text for context in item.contexts) or None,
-    "conversation": lambda item: item.conversation or None,
-    "expect": lambda item: item.expect or None,
-    ANSWER_A: lambda item: item.pair and item.pair.answer_a,
-    ANSWER_B: lambda item: item.pair and item.pair.answer_b,
-}
-"""What a function is given of an item under a parameter's name; None where the item has nothing for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +212,7 @@ class FunctionJudge:
         self.inputs = inputs
         self.unit = unit_of(parameters)
         self._function = call
-        self._getters = [(name, _getter(name)) for name in parameters]
+        self._parameters = parameters
         self._is_async = inspect.iscoroutinefunction(call)
 
     def _further(self, loaded: LoadedFunction, settings: Mapping[str, str]) -> list[str]:
@@ -242,7 +225,7 @@ class FunctionJudge:
 
     def given(self, item: Item) -> dict[str, Any]:
         """What the function is given of an item, by parameter."""
-        return {name: value for name, get in self._getters if (value := get(item)) is not None}
+        return {name: value for name in self._parameters if (value := item_value(name, item)) is not None}
 
     def verdict(self, item: Item) -> ParsedReply | Awaitable[ParsedReply]:
         """What the function says of an item; of an `async` one, what gives it once awaited."""
@@ -295,7 +278,7 @@ class LocalJudge(FunctionJudge):
         name = dataclasses.replace(name, signature=path.stem)
         super().__init__(name, path, path.stem, folders=(Path(), workspace.root))
         self._required = self.inputs
-        self.inputs = tuple(parameter for parameter, _ in self._getters)
+        self.inputs = self._parameters
 
     def check_items(self, items: Sequence[Item]) -> None:
         """Refuse items none of which has what the rule asks for; it costs nothing, so some may lack it."""
@@ -429,10 +412,6 @@ def _local_file(name: str) -> Path:
     if name not in local_judges():
         raise unknown_name("local judge", name, local_judges())
     return Path(local.__path__[0]) / f"{name}.py"
-
-
-def _getter(name: str) -> Callable[[Item], Any]:
-    return _GETTERS.get(name) or (lambda item: item.fields.get(name))
 
 
 def _fingerprint(parts: Sequence[str], settings: Mapping[str, str]) -> str:

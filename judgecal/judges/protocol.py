@@ -16,14 +16,14 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol, TypeGuard
+from typing import Any, Literal, Protocol, TypeGuard
 
 from judgecal.engine import Message, ParsedReply, ReplySchema
 from judgecal.errors import InputError
 from judgecal.models import EMBEDDED, ModelSpec
 from judgecal.records import ITEM_UNIT, ORDERS, PAIR_UNIT, Item
 from judgecal.scale import Scale
-from judgecal.signatures import ANSWER_A, ANSWER_B, CHUNK, ITEM_INPUTS, LoadedSignature
+from judgecal.signatures import ANSWER_A, ANSWER_B, CHUNK, LoadedSignature
 
 JudgeKind = Literal["prompt", "local", "python", "recorded"]
 _SHOWN = 3  # item ids named in one message
@@ -34,22 +34,28 @@ _WITH_SETTINGS = re.compile(rf'([^@]+?)\(((?:{_QUOTED}|[^()"])*)\)@(local|python
 _CALLS = re.compile(r'(.+@.+?)(?:\*| +x(?=[\d.-]|$))([^@"()]*)', re.DOTALL)
 _MOST_CALLS = 100
 _BARE = re.compile(r"[\w.+-]+")  # a value that needs no quotes
-_HAS: Mapping[str, Callable[[Item], object]] = {
-    "item": lambda item: True,
-    "question": lambda item: item.question,
-    "answer_under_test": lambda item: item.answer or item.question,  # an answer to a question may be empty
-    "answer": lambda item: item.answer or item.question,
-    "response": lambda item: item.answer or item.question,
-    "reference_answer": lambda item: item.reference_answers,
-    "reference_answers": lambda item: item.reference_answers,
-    "context": lambda item: item.contexts,
-    "contexts": lambda item: item.contexts,
-    "conversation": lambda item: item.conversation,
-    "expect": lambda item: item.expect,
-    CHUNK: lambda item: item.contexts,
-    ANSWER_A: lambda item: item.pair,
-    ANSWER_B: lambda item: item.pair,
+ITEM_VALUES: Mapping[str, Callable[[Item], Any]] = {
+    "item": lambda item: item,
+    "question": lambda item: item.question or None,
+    **dict.fromkeys(
+        # an answer to a question may be empty
+        ("answer_under_test", "answer", "response"),
+        lambda item: item.answer if item.answer or item.question else None,
+    ),
+    "reference_answer": lambda item: item.reference_answer,
+    "reference_answers": lambda item: item.reference_answers or None,
+    "context": lambda item: "\n\n".join([part.text for part in item.contexts]) if item.contexts else None,
+    "contexts": lambda item: tuple(context.text for context in item.contexts) or None,
+    "conversation": lambda item: item.conversation or None,
+    "expect": lambda item: item.expect or None,
+    # the one that `units_of` names, or the item's only context
+    CHUNK: lambda item: item.fields.get(
+        CHUNK, (item.contexts[0].text if len(item.contexts) == 1 else "") if item.contexts else None
+    ),
+    ANSWER_A: lambda item: item.pair and item.pair.answer_a,
+    ANSWER_B: lambda item: item.pair and item.pair.answer_b,
 }
+"""What a judge is given of an item under an input's name; None where the item has nothing for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,35 +304,30 @@ def _parts(judge: Respondent, item: Item) -> Iterator[tuple[str, str | None, Ite
         yield PAIR_UNIT, ORDERS[1], dataclasses.replace(item, pair=item.pair.swapped())
 
 
+def item_value(name: str, item: Item) -> Any:
+    """What an item has under an input's name, that of one of its fields where it is no other; None for
+    nothing."""
+    value_of = ITEM_VALUES.get(name)
+    return item.fields.get(name) if value_of is None else value_of(item)
+
+
 def item_inputs(names: Iterable[str], item: Item) -> dict[str, str]:
     """Return an item's texts for the input fields of a prompt, in their order; one that it lacks is empty."""
-    return {name: _TEXT[name](item) if name in _TEXT else item.fields.get(name, "") for name in names}
+    return {name: _text(item_value(_AS_TEXT.get(name, name), item)) for name in names}
 
 
-def _contexts(item: Item) -> str:
-    return "\n\n".join([context.text for context in item.contexts])
+_AS_TEXT = {"reference_answers": "reference_answer", "contexts": "context"}
 
 
-_TEXT: Mapping[str, Callable[[Item], str]] = {
-    "question": lambda item: item.question,
-    "reference_answer": lambda item: item.reference_answer or "",
-    "reference_answers": lambda item: item.reference_answer or "",
-    "answer_under_test": lambda item: item.answer,
-    "answer": lambda item: item.answer,
-    "response": lambda item: item.answer,
-    "context": _contexts,
-    "contexts": _contexts,
-    "conversation": lambda item: "\n\n".join([f"{turn.role}: {turn.content}" for turn in item.conversation]),
-    # the one that `units_of` names, or the item's only context
-    CHUNK: lambda item: item.fields.get(CHUNK, _contexts(item) if len(item.contexts) == 1 else ""),
-    ANSWER_A: lambda item: item.pair.answer_a if item.pair else "",
-    ANSWER_B: lambda item: item.pair.answer_b if item.pair else "",
-}
+def _text(value: Any) -> str:
+    if isinstance(value, tuple):  # the turns of a conversation
+        return "\n\n".join([f"{turn.role}: {turn.content}" for turn in value])
+    return value if isinstance(value, str) else ""
 
 
 def lacking_inputs(names: Iterable[str], item: Item) -> list[str]:
     """The inputs that an item has nothing for; an answer may be empty, and so may a field that is there."""
-    return [name for name in names if not (_HAS[name](item) if name in ITEM_INPUTS else name in item.fields)]
+    return [name for name in names if item_value(name, item) is None]
 
 
 def refuse_lacking(who: str, names: Sequence[str], items: Sequence[Item]) -> None:
