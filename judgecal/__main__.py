@@ -15,9 +15,9 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:  # noqa: BLE001 - whatever it is
-        said = f"judgecal: it cannot be loaded ({type(error).__name__}: {error}): reinstall it\n"
+        message = f"judgecal: it cannot be loaded ({type(error).__name__}: {error}): reinstall it\n"
         with contextlib.suppress(OSError):  # stderr may be closed
-            os.write(2, said.encode("utf-8", "backslashreplace"))
+            os.write(2, message.encode("utf-8", "backslashreplace"))
         sys.exit(70)
     command_line()
 

@@ -124,9 +124,9 @@ def check_schema(table: Mapping[str, Any], where: str) -> None:
         )
 
 
-def check_keys(table: Mapping[str, Any], known: Iterable[str], where: str) -> list[str]:
+def check_keys(table: Mapping[str, Any], valid: Iterable[str], where: str) -> list[str]:
     """The problems of a table's keys: each unknown one, with the nearest valid one."""
-    names = sorted(known)
+    names = sorted(valid)
     return [f"{where}: {unknown_name('key', key, names)}" for key in table if key not in names]
 
 

@@ -70,10 +70,10 @@ def described(error: BaseException) -> str:
     return f"{type(error).__name__}{': ' * bool(text)}{' '.join(text.split())}"
 
 
-def unknown_name(kind: str, name: str, known: Sequence[str]) -> InputError:
+def unknown_name(kind: str, name: str, names: Sequence[str]) -> InputError:
     """An error for an unknown name, with the nearest ones that are there; `kind` is such as "gold set"."""
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {listed(known, _KNOWN_SHOWN) or 'none'}"
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {listed(names, _KNOWN_SHOWN) or 'none'}"
     if kind in _LISTED_BY:
         hint += f" ({_LISTED_BY[kind]} lists all)"
     return InputError(f"unknown {kind} {name!r}: {hint}")
@@ -161,7 +161,7 @@ class _Cause:
         self.lines[row[3]] = None
         if row[4] != self.row[4] and len(self.values) <= _SHOWN:
             pairs = zip(_VALUE.finditer(self.row[4]), _VALUE.finditer(row[4]), strict=False)
-            self.values[next((other[0] for one, other in pairs if one[0] != other[0]), "")] = None
+            self.values[next((other[0] for first, other in pairs if first[0] != other[0]), "")] = None
 
     def __str__(self) -> str:
         lines, values = list(self.lines), list(self.values)

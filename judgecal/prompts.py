@@ -100,12 +100,14 @@ def read_prompt(path: Path, own_inputs: Collection[str]) -> TextPrompt:
         head = validated(_Head, tomllib.loads(match[1].replace("\r\n", "\n")), "its head")
         scale = _scale(head)
     except (tomllib.TOMLDecodeError, InputError) as error:
-        told = error.problems if isinstance(error, InputError) else [f"its head is no TOML: {error}"]
-        raise InputError([f"{path}: {problem}" for problem in told]) from None
+        faults = error.problems if isinstance(error, InputError) else [f"its head is no TOML: {error}"]
+        raise InputError([f"{path}: {problem}" for problem in faults]) from None
     problems = _verdict_problems(head)
     turns, more = _turns(text[match.end() :])
-    both = {name for text in turns.values() for name, _ in _PLACE.findall(text) if name}
-    cut = {role: _pieces(text, both | (set(own_inputs) - set(_NOT_FILLED))) for role, text in turns.items()}
+    doubled = {name for text in turns.values() for name, _ in _PLACE.findall(text) if name}
+    cut = {
+        role: _pieces(text, doubled | (set(own_inputs) - set(_NOT_FILLED))) for role, text in turns.items()
+    }
     inputs = tuple(dict.fromkeys(piece for pieces in cut.values() for piece in pieces[1::2]))
     if not inputs:
         what = "it would ask the same of every answer: write {{ answer }} where the answer is to stand"

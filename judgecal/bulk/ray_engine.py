@@ -89,7 +89,7 @@ def judge_on_ray(
                         waiting.append((number, attempt + 1))
                         continue
                     left += (share - spent) if limit_usd else 0.0
-                    notice(*(f"judgecal: {name}: {said}" for said in [f"{rows.n:,} rows", *remarks]))
+                    notice(*(f"judgecal: {name}: {remark}" for remark in [f"{rows.n:,} rows", *remarks]))
                     yield number, rows
         finally:
             for ref in running:

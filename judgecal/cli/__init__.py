@@ -151,11 +151,11 @@ def _interrupted() -> int:
 def _workspace_first(argv: Sequence[str]) -> list[str]:
     """Put `--workspace DIR` in front, so that it may stand behind the command as well."""
     front: list[str] = []
-    rest: list[str] = []
+    behind: list[str] = []
     words = iter(argv)
     for word in words:
         if word == "--":
-            rest += [word, *words]
+            behind += [word, *words]
         elif word == "--workspace":
             value = next(words, None)
             if value is None:
@@ -164,5 +164,5 @@ def _workspace_first(argv: Sequence[str]) -> list[str]:
         elif word.startswith("--workspace="):
             front.append(word)
         else:
-            rest.append(word)
-    return [*front, *rest]
+            behind.append(word)
+    return [*front, *behind]

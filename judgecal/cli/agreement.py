@@ -119,13 +119,13 @@ def agreement(
         read_by = read_columns(
             columns.col or (), takes=("item", "judge"), inputs=(), workspace=workspace, verdict=verdict
         )
-        known = load_gold(gold or "starter", workspace=workspace)
-        path = judgements or _with_the_set(known)
-        recorded = read_recorded(path, known, columns=read_by, verdict_scale=verdict_scale)
-        run = ScoreRun(workspace=workspace, gold=known, recorded=recorded, split=split, **of_run)
-    show_agreement(workspace, found := run.run(), rows, json=json, full=full)
+        gold_set = load_gold(gold or "starter", workspace=workspace)
+        path = judgements or _with_the_set(gold_set)
+        recorded = read_recorded(path, gold_set, columns=read_by, verdict_scale=verdict_scale)
+        run = ScoreRun(workspace=workspace, gold=gold_set, recorded=recorded, split=split, **of_run)
+    show_agreement(workspace, measured := run.run(), rows, json=json, full=full)
     if look:
-        open_page(workspace, found[0].experiment)
+        open_page(workspace, measured[0].experiment)
 
 
 def _with_the_set(gold: GoldSet) -> Path:

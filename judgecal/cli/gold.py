@@ -186,18 +186,18 @@ def _set_sheet(
     from judgecal.experiment.label_source import draw_of, find_source
     from judgecal.goldset import write_sheets
 
-    found = find_source(source, workspace, rows=sheet.strata is not None)
+    labelled = find_source(source, workspace, rows=sheet.strata is not None)
     gold, to = (
-        found.gold,
-        found.to if found.to == found.gold.name else f"{found.to} --scale {found.gold.scale}",
+        labelled.gold,
+        labelled.to if labelled.to == labelled.gold.name else f"{labelled.to} --scale {labelled.gold.scale}",
     )
-    items = found.items
+    items = labelled.items
     if sheet.split != "all":
         wanted = {item.group for item in gold.select(sheet.split)}
         items = tuple(item for item in items if item.group in wanted)
     notes: Sequence[str] = ()
     if sheet.ties:
-        items, notes = _tied(found, items)
+        items, notes = _tied(labelled, items)
     drawn, limit, name = None, sheet.limit, gold.name
     if sheet.strata is not None:
         if sheet.strata != "disagreement":
@@ -214,10 +214,10 @@ def _set_sheet(
     return dataclasses.replace(result, notes=notes), to
 
 
-def _tied(found: LabelSource, items: Sequence[Item]) -> tuple[tuple[Item, ...], tuple[str, ...]]:
+def _tied(labelled: LabelSource, items: Sequence[Item]) -> tuple[tuple[Item, ...], tuple[str, ...]]:
     """Those on which raters tie, and who must not get the sheet."""
-    gold = found.gold
-    wanted = {item.item_id for item in gold.tied} if found.to == gold.name else set()
+    gold = labelled.gold
+    wanted = {item.item_id for item in gold.tied} if labelled.to == gold.name else set()
     tied = tuple(item for item in items if item.item_id in wanted)
     if not tied:
         why = (

@@ -106,8 +106,8 @@ class ImportArguments(ColumnArguments):
 
     def refuse_columns(self, *, tool: str | None, force: bool) -> None:
         """Refuse (InputError) options of tables: a sheet's columns are known."""
-        own = ("--scale", "--pass-at", "--map")
-        given = [option for option in self.given() if option not in own]
+        of_sheets = ("--scale", "--pass-at", "--map")
+        given = [option for option in self.given() if option not in of_sheets]
         given += ["--force"] * force + ["--from"] * (tool is not None)
         if given:
             raise InputError(f"{', '.join(given)} with --sheet: a sheet's columns are known; leave it out")
@@ -163,13 +163,13 @@ def import_command(
     from judgecal.report.gold import import_document
 
     tool = None if choices.sheet else _tool_of(files, choices.tool, table)
-    how, guessed = (
+    chosen, guessed = (
         dataclasses.replace(choices, tool=choices.tool or tool),
         tool if choices.tool is None else None,
     )
     workspace = workspace_of(ctx)
-    result = _imported(files, name, how, table, workspace)
-    print_result(result, import_document(result, guessed=guessed), json=how.json, full=how.full)
+    result = _imported(files, name, chosen, table, workspace)
+    print_result(result, import_document(result, guessed=guessed), json=chosen.json, full=chosen.full)
 
 
 def _tool_of(files: Sequence[str], tool: str | None, table: ImportArguments) -> str | None:
@@ -183,19 +183,19 @@ def _tool_of(files: Sequence[str], tool: str | None, table: ImportArguments) -> 
 
 
 def _imported(
-    files: Sequence[str], name: str, how: ImportChoices, table: ImportArguments, workspace: Workspace
+    files: Sequence[str], name: str, choices: ImportChoices, table: ImportArguments, workspace: Workspace
 ) -> Imported:
     from judgecal.goldset import import_gold, import_sheets, read_mapping
 
-    into: dict[str, Any] = {"name": name, "workspace": workspace, "replace": how.replace}
+    into: dict[str, Any] = {"name": name, "workspace": workspace, "replace": choices.replace}
     paths = [Path(file) for file in files]
-    if how.sheet:
-        table.refuse_columns(tool=how.tool, force=how.force)
+    if choices.sheet:
+        table.refuse_columns(tool=choices.tool, force=choices.force)
         into |= {"mapping": read_mapping(table.mapping or ())}
         return import_sheets(paths, scale=table.scale, pass_at=table.pass_at, **into)
-    if how.tool is not None:
+    if choices.tool is not None:
         imported: Imported = wing("import export")(
-            paths, tool=how.tool, labels=table.labels(force=how.force), **into
+            paths, tool=choices.tool, labels=table.labels(force=choices.force), **into
         )
         return imported
     if table.of_rules(files):
@@ -210,7 +210,7 @@ def _imported(
         pass_at=table.pass_at,
         mapping=read_mapping(table.mapping or ()),
         encoding=table.encoding,
-        force=how.force,
+        force=choices.force,
         labels_by=table.labels_by,
         **into,
     )

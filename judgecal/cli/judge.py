@@ -52,14 +52,18 @@ class Judges:
         """Options that contradict each other."""
         from judgecal.production.suite import NAMINGS
 
-        found = []
+        problems = []
         if bool(self.lock) == (self.suite is not None):
-            found.append("say who judges: give --lock LOCK (several where several judge), or --suite SUITE")
+            problems.append(
+                "say who judges: give --lock LOCK (several where several judge), or --suite SUITE"
+            )
         if self.model is not None and self.suite is None:
-            found.append(f"--model {self.model}: a lock names its own model: leave this out, or give --suite")
+            problems.append(
+                f"--model {self.model}: a lock names its own model: leave this out, or give --suite"
+            )
         if self.columns not in NAMINGS:
-            found.append(f"--columns is one of {', '.join(NAMINGS)}, found {self.columns!r}")
-        return found
+            problems.append(f"--columns is one of {', '.join(NAMINGS)}, found {self.columns!r}")
+        return problems
 
 
 @dataclass(frozen=True)

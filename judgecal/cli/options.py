@@ -115,7 +115,7 @@ def typed_command(ctx: typer.Context, command: str, *, without: Sequence[str] = 
         value = ctx.params[str(parameter.name)]
         values = list(value) if isinstance(value, list | tuple) else [value]
         option = () if parameter.param_type_name == "argument" else parameter.opts[:1]
-        words += [str(part) for one in values for part in (*option, *([] if one is True else [one]))]
+        words += [str(part) for value in values for part in (*option, *([] if value is True else [value]))]
     return shlex.join(words)
 
 
@@ -302,7 +302,7 @@ class RowsFile:
 
 def show_agreement(
     workspace: Workspace,
-    found: tuple[AgreementResult, StoredExperiment],
+    measured: tuple[AgreementResult, StoredExperiment],
     rows: RowsFile,
     *,
     json: bool,
@@ -313,7 +313,7 @@ def show_agreement(
     from judgecal.selection.decision import decide_on_judges
     from judgecal.stats.significance import MARGIN
 
-    result, stored = found
+    result, stored = measured
     decision = decide_on_judges(workspace, stored, margin=MARGIN, result=result)
     stored.experiment.write_summary(decision.result)
     print_result(decision.result, judges_document(decision), json=json, full=full)

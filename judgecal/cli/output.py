@@ -122,7 +122,9 @@ def what_is_kept() -> str:
     folder = experiment_folder()
     names = ("judgements.jsonl", "verdicts.parquet", "files")
     journals = [folder / name for name in names] if folder else []
-    return "".join(f"; what was judged so far is kept in {shown(one)}" for one in journals if one.exists())
+    return "".join(
+        f"; what was judged so far is kept in {shown(journal)}" for journal in journals if journal.exists()
+    )
 
 
 def internal_error(error: BaseException) -> int:

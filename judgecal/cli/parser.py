@@ -161,7 +161,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     parameters: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(command).parameters.items():
         options = _options_of(groups[name]) if name in groups else [parameter.replace(annotation=hints[name])]
-        parameters += [_described(one.replace(kind=inspect.Parameter.KEYWORD_ONLY)) for one in options]
+        parameters += [_described(option.replace(kind=inspect.Parameter.KEYWORD_ONLY)) for option in options]
 
     @functools.wraps(command)
     def call(**values: Any) -> None:

@@ -40,13 +40,13 @@ def score(
     from judgecal.judges import judge_named
 
     workspace = shared.workspace_of(ctx)
-    known = load_gold(gold, workspace=workspace)
-    usual = "pairwise_v1" if any(item.pair for item in known.items) else "correctness_v3"
+    gold_set = load_gold(gold, workspace=workspace)
+    usual = "pairwise_v1" if any(item.pair for item in gold_set.items) else "correctness_v3"
     named = _judge_names(models, signatures, judge, usual)
     judges = tuple(judge_named(name, workspace=workspace) for name in named)
     run = ScoreRun(
         workspace=workspace,
-        gold=known,
+        gold=gold_set,
         judges=judges,
         split=split,
         options=options,

@@ -189,15 +189,15 @@ def _of_set(source: str, workspace: Workspace, *, dry_run: bool) -> tuple[GoldSe
     from judgecal.experiment.label_source import LabelSample, find_source
     from judgecal.goldset import Card
 
-    found = find_source(source, workspace, labelling=True)
-    gold = found.gold
-    if found.to == gold.name:
-        return gold, found.items
+    labelling = find_source(source, workspace, labelling=True)
+    gold = labelling.gold
+    if labelling.to == gold.name:
+        return gold, labelling.items
     # an answerer's answers, which are in no set yet
-    about = f"answers of experiment {found.to}"
-    card = Card(found.to, gold.scale, version="1", source=about, anchors=gold.card.anchors)
-    made = _stored(found.to, workspace) or _written(
-        LabelSample(card, found.items, ()), workspace, dry_run=dry_run
+    about = f"answers of experiment {labelling.to}"
+    card = Card(labelling.to, gold.scale, version="1", source=about, anchors=gold.card.anchors)
+    made = _stored(labelling.to, workspace) or _written(
+        LabelSample(card, labelling.items, ()), workspace, dry_run=dry_run
     )
     return made, made.items
 

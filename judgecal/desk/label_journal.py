@@ -127,7 +127,7 @@ class LabelJournal:
         Raises:
             OSError: the disk is full, say; then no part of them is in the file.
         """
-        rows = ({**rating_row(one.rating), "at": one.at, "item_sha": one.item_sha} for one in entries)
+        rows = ({**rating_row(entry.rating), "at": entry.at, "item_sha": entry.item_sha} for entry in entries)
         self._write(*rows)
         self.unsaved += entries
 

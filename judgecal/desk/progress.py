@@ -86,11 +86,13 @@ def label_document(
     table = Grid(("rater", "labels", "cannot tell", "left"), rows, short=True)
     section = Section("labels", "Labels", "", [table])
     name, n_differ = result.set_, 0 if adjudicates else len(contested(gold))
-    of, verb = (f"on which raters of {name} differ", "settled") if adjudicates else (f"of {name}", "labelled")
-    sentence = f"{count(result.n_labelled)} of {count_of(result.n_items, 'item')} {of} are {verb}."
+    which, verb = (
+        (f"on which raters of {name} differ", "settled") if adjudicates else (f"of {name}", "labelled")
+    )
+    sentence = f"{count(result.n_labelled)} of {count_of(result.n_items, 'item')} {which} are {verb}."
     kind, because, goes_on = "labelled", "", adjudicates and result.raters[GOLD].left
     if not result.n_items:
-        kind, sentence = "none", f"There is no item {of}."
+        kind, sentence = "none", f"There is no item {which}."
     elif not result.n_labelled:
         kind, goes_on = "waits for labels", True
     elif n_differ:

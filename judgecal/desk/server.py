@@ -104,15 +104,15 @@ class DeskServer:
 
     async def _page(self, request: web.Request) -> web.Response:
         nonce = secrets.token_urlsafe(16)
-        own = f"'nonce-{nonce}'"
-        policy = f"{_POLICY}; script-src {own}; style-src {own}; connect-src 'self'; img-src data:"
+        nonced = f"'nonce-{nonce}'"
+        policy = f"{_POLICY}; script-src {nonced}; style-src {nonced}; connect-src 'self'; img-src data:"
         text = rendered("label.html", nonce=nonce)
         return web.Response(text=text, content_type="text/html", headers={"Content-Security-Policy": policy})
 
     async def _act(self, request: web.Request) -> web.Response:
         rater, verb = unquote(request.headers.get("Judgecal-Rater", "")), request.match_info["verb"]
-        token, known = request.headers.get("Judgecal-Token", ""), self.tokens.get(rater, "")
-        if not known or not hmac.compare_digest(known.encode(), token.encode("utf-8", "replace")):
+        token, expected = request.headers.get("Judgecal-Token", ""), self.tokens.get(rater, "")
+        if not expected or not hmac.compare_digest(expected.encode(), token.encode("utf-8", "replace")):
             raise Refusal(
                 403, "This link is wrong or from an earlier start: open the link that was printed for you."
             )
@@ -244,8 +244,8 @@ def choices_of(card: Card, *, sides: bool = False) -> list[dict[str, str]]:
         keys = {label: str(place) if place < 10 else "" for place, label in enumerate(labels, start=1)}
     return [
         {
-            "said": (said := str(plain_label(label))),
-            "name": visible(names.get(label, said)),
+            "said": (word := str(plain_label(label))),
+            "name": visible(names.get(label, word)),
             "meaning": visible(meanings.get(label, "")),
             "key": key,
         }

@@ -76,7 +76,7 @@ def import_export(
     rows, unscored = _read_verdicts(export, people, labels.mapping)
     export.settle()
     fresh = _card(name, tool, files, people, labels)
-    card, kept = keep_card(fresh, workspace.gold / name / CARD, labels_by=labels.labels_by)
+    card, kept_notes = keep_card(fresh, workspace.gold / name / CARD, labels_by=labels.labels_by)
     gold = write_gold(
         card,
         export.items.values(),
@@ -91,7 +91,7 @@ def import_export(
         gold,
         n_rows=export.n_records,
         skipped=export.skipped,
-        notes=(*people.notes, *export.notes, *kept, *missing),
+        notes=(*people.notes, *export.notes, *kept_notes, *missing),
         judges=dict(sorted(Counter(str(row["judge"]) for row in rows).items())),
         tool=tool,
         unscored=unscored,

@@ -62,8 +62,8 @@ def is_number(text: str) -> bool:
 
 def undo(cell: str) -> str:
     """The text of a cell that `defuse` made; a cell that somebody typed stays as it is."""
-    rest = cell.removeprefix(_MARK)
-    return rest if cell != rest and defuse(rest) == cell else cell
+    unmarked = cell.removeprefix(_MARK)
+    return unmarked if cell != unmarked and defuse(unmarked) == cell else cell
 
 
 def _is_converted(text: str) -> bool:
@@ -90,5 +90,5 @@ def same_text(cell: str, text: str) -> bool:
 def _settled(text: str) -> str:
     """Without what no spreadsheet keeps: kinds of white space, control characters, unpaired surrogates."""
     written = text.encode("utf-8", "replace").decode("utf-8")
-    kept = "".join(" " if unicodedata.category(char) == "Cc" else char for char in written)
-    return " ".join(unicodedata.normalize("NFC", kept).split())
+    spaced = "".join(" " if unicodedata.category(char) == "Cc" else char for char in written)
+    return " ".join(unicodedata.normalize("NFC", spaced).split())

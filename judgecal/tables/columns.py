@@ -301,17 +301,17 @@ class Columns:
         free = {*header} - taken
         whole = self.pairs or all(not free.isdisjoint(USUAL[part]) for part in PAIR[:2])
         passed_over |= set() if whole else {*PAIR}
-        found: dict[str, Any] = {}
+        columns: dict[str, Any] = {}
         for part in (*_BESIDE, *(field for field in defaults if field not in _BESIDE)):
             usual = [name for name in USUAL.get(part, ()) if name in header and name not in taken]
             if getattr(self, part) or part in passed_over:
                 continue
             if part in named:
-                found[part] = named[part]
+                columns[part] = named[part]
             elif part in defaults or (part in only and usual):
                 column = defaults.get(part) or usual[0]
-                found[part] = (column,) if part in ("contexts", "tags", "notes") else column
-        return dataclasses.replace(self, **found, usual=False)
+                columns[part] = (column,) if part in ("contexts", "tags", "notes") else column
+        return dataclasses.replace(self, **columns, usual=False)
 
     @property
     def pairs(self) -> bool:
@@ -361,51 +361,53 @@ class Columns:
 
     def problems(self) -> list[str]:
         """Options that contradict each other."""
-        found, judged = [], bool(self.verdicts)
+        problems, judged = [], bool(self.verdicts)
         if self.question is None and not (self.fields or judged):
-            found.append(
+            problems.append(
                 "--col question=COLUMN is missing (items without one need --col NAME=COLUMN for an input of "
                 "the judge)"
             )
         whole = self.answer is None and self.answer_a and self.answer_b
         if self._columns(*PAIR) and not whole:
-            found.append("a pair has --col answer_a= and --col answer_b=, and no answer: name both")
+            problems.append("a pair has --col answer_a= and --col answer_b=, and no answer: name both")
         if not (self.answer or self.pairs or judged) and (self.question is not None or not self.fields):
-            found.append("--col answer=COLUMN is missing (only items without a question may do without)")
+            problems.append("--col answer=COLUMN is missing (only items without a question may do without)")
         for option, what, given in (
             ("--label", "column", self.labels),
             ("--verdict", "column", self.verdicts),
             ("--col", "part", tuple(name for name, _ in self.fields)),
         ):
-            found += [
+            problems += [
                 f"{option} {name} is given {count} times: give each {what} once"
                 for name, count in Counter(given).items()
                 if count > 1
             ]
-        both = sorted({*self.label_names} & {*self.verdicts})
-        found += [f"column {name!r} is people's and a judge's (--verdict): name it once" for name in both]
+        shared = sorted({*self.label_names} & {*self.verdicts})
+        problems += [
+            f"column {name!r} is people's and a judge's (--verdict): name it once" for name in shared
+        ]
         if self.rater is not None and len(self.labels) != 1:
-            found.append(
+            problems.append(
                 f"--col rater={self.rater} names who gave the label of each row, so it takes one --label "
                 f"column; found {len(self.labels)}"
             )
         if self.rater is None and GOLD in self.labels and self.gold_label != GOLD:
-            found.append(
+            problems.append(
                 f"--label {GOLD}: the rater name {GOLD!r} is kept for the adjudicated label: "
                 f"give it as --col gold={GOLD}, or rename the column"
             )
         if self.notes and len(self.notes) != (len(self.labels) or (self.gold_label is not None)):
-            found.append(
+            problems.append(
                 f"--col note= is given {len(self.notes)} times and --label {len(self.labels)} times: give "
                 "one for each --label, in their order"
             )
         if self.reference_separator == "":
-            found.append(
+            problems.append(
                 "--reference-separator is empty: leave it out, or give the text between alternatives"
             )
         if self.reference_separator is not None and self.reference is None:
-            found.append("--reference-separator without --col reference=: name the column")
-        return found
+            problems.append("--reference-separator without --col reference=: name the column")
+        return problems
 
     def read_item(self, row: Row, where: str, *, item_id: str, problems: list[str]) -> Item:
         """The item of a row; what is empty and may not be, or cannot be read, is added to the problems."""
@@ -506,9 +508,9 @@ def beside(path: Path) -> Path:
 
 def write_beside(path: Path, columns: Columns, header: Collection[str]) -> None:
     """Say beside a table that we write which of its columns is what; no file where its header says it."""
-    known = Columns(usual=True, defaults=columns.defaults).resolved(header, only=USUAL)
+    usual = Columns(usual=True, defaults=columns.defaults).resolved(header, only=USUAL)
     named = {part: getattr(columns, part) for part in _BESIDE if getattr(columns, part)}
-    if all(getattr(known, part) == value for part, value in named.items()):
+    if all(getattr(usual, part) == value for part, value in named.items()):
         beside(path).unlink(missing_ok=True)
     else:
         text = json.dumps({"schema": SCHEMA, **named}, ensure_ascii=False, indent=1)
@@ -530,11 +532,11 @@ def _named_beside(path: Path, header: Collection[str]) -> Mapping[str, Any]:
 
 def left_out(columns: Sequence[str], *used: str) -> list[str]:
     """The columns that nothing is taken from, in order; of an object in part used its other fields."""
-    taken, known = set(used), set(columns)
+    taken, present = set(used), set(columns)
     partly = {above for name in taken for above in _above(name)}
     unused = []
     for column in columns:
-        above = [name for name in _above(column) if name in known]
+        above = [name for name in _above(column) if name in present]
         if taken.isdisjoint((column, *above)) and column not in partly and (not above or above[-1] in partly):
             unused.append(column)
     return unused

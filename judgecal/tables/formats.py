@@ -103,10 +103,12 @@ def _format_of(path: Path, *, writing: bool = False) -> Format:
     for form in able:
         if (ending if writing else ending_of(path)) in form.endings:
             return form
-    known = [", ".join(ending for form in able for ending in form.endings)]
-    known += [f"{form.address[0]}... ({form.name})" for form in _formats() if form.address and not writing]
+    endings = [", ".join(ending for form in able for ending in form.endings)]
+    endings += [f"{form.address[0]}... ({form.name})" for form in _formats() if form.address and not writing]
     sheet = " (save a spreadsheet as .xlsx or CSV)" if ending in _OTHER_SHEETS else ""
-    raise InputError(f"{shown(path)}: unknown ending {ending!r}: it must be one of {', '.join(known)}{sheet}")
+    raise InputError(
+        f"{shown(path)}: unknown ending {ending!r}: it must be one of {', '.join(endings)}{sheet}"
+    )
 
 
 def open_table(path: str | Path, encoding: str | None = None) -> Table:
@@ -124,8 +126,8 @@ def open_table(path: str | Path, encoding: str | None = None) -> Table:
     InputError: its ending is no format, there is no such file, it cannot be read (the first problems with
     their lines), or it has no rows (`NoRowsError`).
     """
-    if encoding is not None and ending_of(Path(path)) not in (known := (".csv", ".tsv", ".tab", ".txt")):
-        raise InputError(f"--encoding is of {', '.join(known)}, and {path} is no such file")
+    if encoding is not None and ending_of(Path(path)) not in (separated := (".csv", ".tsv", ".tab", ".txt")):
+        raise InputError(f"--encoding is of {', '.join(separated)}, and {path} is no such file")
     with working(f"Reading {path}"):
         for form in _formats():
             if form.address is not None and str(path).startswith(form.address[0]):

@@ -61,8 +61,8 @@ def guessed(columns: Columns, table: Table) -> Columns:
     for part, names in FURTHER.items():
         there = [header[name] for name in (*USUAL[part], *names) if header.get(name, "") not in {"", *used}]
         if there and not getattr(columns, part) and (part != "group" or not columns.question):
-            found: Any = (there[0],) if part == "contexts" else there[0]
-            columns = dataclasses.replace(columns, **{part: found})
+            column: Any = (there[0],) if part == "contexts" else there[0]
+            columns = dataclasses.replace(columns, **{part: column})
             used.add(there[0])
     open_, people, judges = list[str](), list[str](), list[str]()
     for name in table.columns:
@@ -112,9 +112,9 @@ def _like_labels(cells: Counter[str]) -> bool:
 
 def _fits(table: Table, name: str, labels: Sequence[str]) -> bool:
     """Whether the cells of a column may be verdicts beside such labels: their words, yes and no, 0 to 1."""
-    known = {cell.casefold() for label in labels for cell in _filled(table, label)}
+    words = {cell.casefold() for label in labels for cell in _filled(table, label)}
     cells = {cell.casefold() for cell in _filled(table, name)}
-    return cells <= known | TRUE_WORDS | FALSE_WORDS or all(map(_SHARE.fullmatch, cells))
+    return cells <= words | TRUE_WORDS | FALSE_WORDS or all(map(_SHARE.fullmatch, cells))
 
 
 def _unknown(table: Table, candidates: Sequence[str], what: str) -> str:

@@ -128,12 +128,12 @@ def one_array(value: Any, where: str) -> tuple[str, list[dict[str, Any]]]:
     """
     arrays = [("", value)] if isinstance(value, list) else list(_arrays(value, ""))
     if not arrays:
-        found = f"a JSON {_kind(value)}"
+        what = f"a JSON {_kind(value)}"
         if isinstance(value, dict):
             keys = ", ".join(list(value)[:_SHOWN_KEYS]) + (", ..." if len(value) > _SHOWN_KEYS else "")
-            found = f"an object with the keys {keys}" if value else "an empty object"
+            what = f"an object with the keys {keys}" if value else "an empty object"
         raise InputError(
-            f"{where}: holds no array of objects, found {found}: write [{{...}}, {{...}}], or one object a "
+            f"{where}: holds no array of objects, found {what}: write [{{...}}, {{...}}], or one object a "
             "line and name the file .jsonl"
         )
     if len(arrays) > 1:
@@ -240,14 +240,14 @@ def write_json_lines(path: Path, records: Iterable[Mapping[str, Any]], *, after:
 @contextlib.contextmanager
 def _writer(draft: Path, output: Output, *, array: bool) -> Iterator[Write]:
     before, between, after = ("[\n", ",\n", "\n]\n") if array else ("", "\n", "\n")
-    own = set(output.own)
+    source_columns = set(output.own)
     with draft.open("w", encoding="utf-8", newline="\n") as file:
         lead = before
 
         def write(piece: Piece, added: Sequence[Sequence[Any]]) -> None:
             nonlocal lead
             for row, values in zip(piece.rows, added, strict=True):
-                record = {name: value for name, value in row.raw.items() if name in own}
+                record = {name: value for name, value in row.raw.items() if name in source_columns}
                 record |= dict(zip(output.added, values, strict=True))
                 file.write(lead + json_line(record, allow_nan=True))  # what came in goes out
                 lead = between

@@ -83,9 +83,9 @@ def _writer(draft: Path, output: Output) -> Iterator[Write]:
     kinds = {"text": pa.string(), "number": pa.float64(), "count": pa.int64(), "flag": pa.bool_()}
     kinds |= {"texts": pa.list_(pa.string()), "numbers": pa.list_(pa.float64())}
     types = [kinds[kind] for kind in output.added.values()]
-    own = None if output.source is None else output.source.typed(output.own)
+    source_columns = None if output.source is None else output.source.typed(output.own)
     added_fields = [pa.field(name, dtype) for name, dtype in zip(output.added, types, strict=True)]
-    schema = pa.schema([*(() if own is None else own.schema), *added_fields])
+    schema = pa.schema([*(() if source_columns is None else source_columns.schema), *added_fields])
     parts: list[Any] = []
 
     def write(piece: Piece, added: Sequence[Sequence[Any]]) -> None:
@@ -93,7 +93,7 @@ def _writer(draft: Path, output: Output) -> Iterator[Write]:
             pa.array(column, dtype)
             for column, dtype in zip(zip(*map(_utf8, added), strict=True), types, strict=True)
         ]
-        before = [] if own is None else own.slice(piece.first, len(added)).columns
+        before = [] if source_columns is None else source_columns.slice(piece.first, len(added)).columns
         parts.append(pa.Table.from_arrays([*before, *fresh], schema=schema))
 
     yield write

@@ -116,11 +116,11 @@ def dialect_of(data: bytes, path: Path, encoding: str | None = None) -> Dialect:
 def _encoding(name: str) -> str:
     """An encoding as Python calls it; ValueError: there is none of that name."""
     try:
-        known = codecs.lookup(name).name
-        "".encode(known), "a".encode(known).decode(known, "replace")  # of texts, and with any byte
+        codec = codecs.lookup(name).name
+        "".encode(codec), "a".encode(codec).decode(codec, "replace")  # of texts, and with any byte
     except (LookupError, UnicodeError):
         raise ValueError(f"--encoding {name} is none that is known: such as utf-8, cp1252, cp1250") from None
-    return UTF_8 if known == "utf-8" else known
+    return UTF_8 if codec == "utf-8" else codec
 
 
 def _separator(lines: Sequence[str], usual: str, where: str, *, whole: bool) -> str:

@@ -190,13 +190,13 @@ def guess(files: Sequence[Path]) -> str | None:
 
 def read_export(files: Sequence[Path], tool: str) -> Export:
     """Read a tool's export; every problem is listed."""
-    known = formats()
-    if tool not in known:
-        raise unknown_name("tool", tool, tuple(known))
+    tools = formats()
+    if tool not in tools:
+        raise unknown_name("tool", tool, tuple(tools))
     refuse(no_files(files))
     export = Export(tool, ", ".join(shown(file) for file in files))
     try:
-        known[tool].read(files, export)
+        tools[tool].read(files, export)
     except RecursionError:
         raise InputError(f"{export.where}: an object in it is nested too deeply to be read") from None
     refuse(export.problems, most=50)
@@ -204,7 +204,7 @@ def read_export(files: Sequence[Path], tool: str) -> Export:
     if not export.items:
         why = "; ".join(f"{reason}: {n:,}" for reason, n in export.skipped.most_common(3))
         raise InputError(
-            f"{export.where}: holds no item ({why or 'nothing at all'}): hand over {known[tool].files}"
+            f"{export.where}: holds no item ({why or 'nothing at all'}): hand over {tools[tool].files}"
         )
     return export
 

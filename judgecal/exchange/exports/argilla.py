@@ -44,8 +44,8 @@ class _Record(NamedTuple):
 
 
 def _is_nested(begun: Any) -> bool:
-    known, records = ("fields", "responses", "suggestions"), objects(begun)
-    return bool(records) and all(isinstance(record.get(name), dict) for record in records for name in known)
+    nested, records = ("fields", "responses", "suggestions"), objects(begun)
+    return bool(records) and all(isinstance(record.get(name), dict) for record in records for name in nested)
 
 
 def _questions(columns: Sequence[str] | set[str]) -> list[str]:
@@ -121,10 +121,10 @@ def _flat_records(file: Path, export: Export) -> Iterator[_Record]:
         for name in questions:
             value = row.raw.get(f"{name}.suggestion")
             if (place := number(value)) is not None:
-                known = words.get(f"{name}.suggestion")
-                if known:
-                    is_place = place == int(place) and 0 <= place < len(known)
-                    value = known[int(place)] if is_place else _UNTOLD
+                choices = words.get(f"{name}.suggestion")
+                if choices:
+                    is_place = place == int(place) and 0 <= place < len(choices)
+                    value = choices[int(place)] if is_place else _UNTOLD
                 elif name in numbered:
                     value = _UNTOLD
             suggestions[name] = (value, word_in(row.raw, f"{name}.suggestion.agent"))
@@ -153,11 +153,11 @@ def _class_names(file: Path) -> dict[str, list[Any]]:
         return {}
     import pyarrow.parquet as pq
 
-    kept = (pq.read_schema(file).metadata or {}).get(b"huggingface", b"{}")
+    stored = (pq.read_schema(file).metadata or {}).get(b"huggingface", b"{}")
     with contextlib.suppress(InputError, UnicodeDecodeError):
-        features = object_in(object_of(json_value(kept.decode(), str(file))), "info", "features")
+        features = object_in(object_of(json_value(stored.decode(), str(file))), "info", "features")
         names = {name: object_in(features, name).get("names") for name in features}
-        return {name: known for name, known in names.items() if isinstance(known, list)}
+        return {name: classes for name, classes in names.items() if isinstance(classes, list)}
     return {}
 
 
@@ -171,7 +171,8 @@ def _take(records: Sequence[_Record], export: Export) -> None:
         for record in records
         for question, answers in record.responses.items()
         if any(
-            isinstance(one.value, str) and (len(one.value) > _LONG or "\n" in one.value) for one in answers
+            isinstance(answer.value, str) and (len(answer.value) > _LONG or "\n" in answer.value)
+            for answer in answers
         )
     )
     items = export.add_apart([record.item for record in records])
@@ -186,9 +187,13 @@ def _take(records: Sequence[_Record], export: Export) -> None:
                 elif isinstance(value, list | dict):
                     export.skip(_SEVERAL)
                 else:
-                    said = (one for name in comments for one in responses.get(name, ()))
+                    comment_responses = (
+                        response for name in comments for response in responses.get(name, ())
+                    )
                     note = "\n".join(
-                        text_of(one.value) for one in said if (one.user, one.status) == (user, _SUBMITTED)
+                        text_of(response.value)
+                        for response in comment_responses
+                        if (response.user, response.status) == (user, _SUBMITTED)
                     )
                     by = person(user)
                     export.add_rating(Score(item.item_id, question, by, value, note, where))

@@ -214,10 +214,10 @@ def _columns(
             f"{export.where}: it does not say which columns are labels, found {listed(names, 8)}: export "
             "JSON, which does"
         )
-    how = " by their few values" * bool(guessed)
+    reason = " by their few values" * bool(guessed)
     export.notes.append(
-        f"taken for labels{how}: {listed(labels or guessed)}; only JSON tells labels from data of the same "
-        "name, and holds predictions and which annotation is the ground truth"
+        f"taken for labels{reason}: {listed(labels or guessed)}; only JSON tells labels from data of the "
+        "same name, and holds predictions and which annotation is the ground truth"
     )
     return labels or guessed, [name for name in sure if name not in labels], mixed
 

@@ -78,12 +78,12 @@ def _read(files: Sequence[Path], export: Export) -> None:
     for where, row in in_time(scores.values(), "timestamp"):
         subject, kind, observation = object_in(row, "subject"), word_in(row, "dataType"), _observation(row)
         trace = word_in(subject, "traceId", "id") or word_in(row, "traceId")
-        of = roots.get(observation, observation) or trace
+        target = roots.get(observation, observation) or trace
         other = _OTHER_SUBJECTS.get(word_in(subject, "kind"))
         if not row.keys() & {"traceId", "subject"}:
             advice = "ask the API for `fields=subject,details,annotation`"
             export.skip(f"a score that does not tell its trace: {advice}")
-        elif other or not of:
+        elif other or not target:
             export.skip(f"a score of {other or 'a session or a run'}, not of a trace")
         elif kind == "TEXT":
             export.skip("a text where a score would stand")
@@ -91,7 +91,7 @@ def _read(files: Sequence[Path], export: Export) -> None:
             export.skip("a corrected output, which is not a score")
         else:
             name, note = word_in(row, "name"), word_in(row, "comment")
-            score = Score(of, name, judge_name(name), _value(row, kind), note, where)
+            score = Score(target, name, judge_name(name), _value(row, kind), note, where)
             author, source = word_in(row, "authorUserName", "authorUserId"), word_in(row, "source")
             export.add_by_source(source, score, rater=author, people="ANNOTATION", judges=("EVAL", "API"))
 

@@ -82,8 +82,8 @@ def _read(files: Sequence[Path], export: Export) -> None:
         if score.by != score.name:
             models[score.name].add(score.by)
     for score in judged:
-        known = models.get(score.by, ()) if score.error else ()
-        export.add_judgement(replace(score, by=next(iter(known))) if len(known) == 1 else score)
+        judge_models = models.get(score.by, ()) if score.error else ()
+        export.add_judgement(replace(score, by=next(iter(judge_models))) if len(judge_models) == 1 else score)
 
 
 def _trace(row: Row, where: str, export: Export) -> _Trace | None:
@@ -94,8 +94,8 @@ def _trace(row: Row, where: str, export: Export) -> _Trace | None:
     assessments, judged = nested(info.get("assessments")), _judged(row)
     export.count(1 + len(judged))
     if assessments is None:
-        known = {f"{_name(each)}/value" for each in judged}
-        others = [name for name in row if name.endswith("/value") and name not in known]
+        judge_columns = {f"{_name(each)}/value" for each in judged}
+        others = [name for name in row if name.endswith("/value") and name not in judge_columns]
         reason = "a `{name}/value` without the list `assessments`, which tells whose it is: export it too"
         export.count_skipped(reason, sum(row[name] not in (None, "") for name in others))
     every = [*export.objects(assessments, "assessment"), *judged]

@@ -118,13 +118,13 @@ def _take(annotations: Sequence[Placed], roots: dict[str, str], export: Export) 
     identifier is named where judges of one name have several.
     """
     in_words: set[str] = set()
-    known: defaultdict[str, set[str]] = defaultdict(set)
+    identifiers: defaultdict[str, set[str]] = defaultdict(set)
     for _, row in annotations:
         name, label = word_in(row, "annotation_name", "name"), row.get("result.label")
         if label != _UNREAD and scalar(label) is not None and number(row.get("result.score")) is None:
             in_words.add(name)
         if row.get("annotator_kind") != "HUMAN":
-            known[name].add(word_in(row, "identifier"))
+            identifiers[name].add(word_in(row, "identifier"))
     for where, row in in_time(annotations, "updated_at", "created_at"):
         name, span, label = word_in(row, "annotation_name", "name"), _span(row), row.get("result.label")
         if _of_document(row):
@@ -135,7 +135,7 @@ def _take(annotations: Sequence[Placed], roots: dict[str, str], export: Export) 
             value = scalar(label) if name in in_words else number(row.get("result.score"))
             note, identifier = word_in(row, "result.explanation"), word_in(row, "identifier")
             error = (note or "the judge's reply could not be read") if label == _UNREAD else None
-            judge = f"{name} ({identifier})" if identifier and len(known[name]) > 1 else name
+            judge = f"{name} ({identifier})" if identifier and len(identifiers[name]) > 1 else name
             judge = judge_name(judge, word_in(row, "metadata.model", "metadata.model_name"))
             score = Score(span or roots.get(_trace(row), ""), name, judge, value, note, where, error=error)
             rater, kind = word_in(row, "user_id", "identifier"), word_in(row, "annotator_kind").upper()

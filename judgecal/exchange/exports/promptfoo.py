@@ -71,11 +71,11 @@ def _read(files: Sequence[Path], export: Export) -> None:
         test = object_in(row, "testCase")
         grader, asserted = object_in(test, "options").get("provider"), test.get("assert")
         single = _single(components, asserted if isinstance(asserted, list) else [], export)
-        known: dict[str, list[str]] = {}
+        assertions: dict[str, list[str]] = {}
         for result, assertion in single:
             name = word_in(assertion, "metric", "type") or "unnamed"
             # Two assertions of one row under one name that ask for other things are two judges.
-            wants, wanted = id_of(assertion), known.setdefault(name, [])
+            wants, wanted = id_of(assertion), assertions.setdefault(name, [])
             if wants not in wanted:
                 wanted.append(wants)
             nth = wanted.index(wants) + 1
