@@ -167,35 +167,6 @@ def test_sentences(text: str, count: int) -> None:
     assert len(sentences(text)) == count
 
 
-@pytest.mark.parametrize(
-    ("reference", "missing"),
-    [
-        ("Nine councillors voted for it.", ""),  # nine is 9, and voted is vote
-        ("At 21:40.", ""),  # 9.40 pm
-        ("187 homes.", "187"),
-        ("A purple elephant danced.", "purple, elephant, danced"),
-        ("Yes.", ""),
-        ("The document does not say.", ""),
-    ],
-)
-def test_references_that_their_documents_lack(reference: str, missing: str) -> None:
-    document = GoldDocument(
-        "d", "t", "Motion of councillor Eddow: 9 vote for. The meeting closed at 9.40 pm. 212 homes."
-    )
-    more: dict[str, Any] = {"reference_documents": ("d",), "reference_answers": (reference,)}
-    problems = found(
-        build([item("1", "x", question="What happened?", **more)], documents=[document]),
-        "unsupported_reference",
-    )
-    assert [problem.message.split(": not in d")[0] for problem in problems] == ([missing] if missing else [])
-
-
-def test_one_supported_alternative_is_enough_and_long_documents_are_read_whole() -> None:
-    document = GoldDocument("d", None, f"{'word ' * 3000}The mole is 47 metres long.")
-    more: dict[str, Any] = {"reference_documents": ("d",), "reference_answers": ("48 metres", "47 metres")}
-    assert not found(build([item("1", "x", **more)], documents=[document]), "unsupported_reference")
-
-
 def test_documents() -> None:
     named = item("1", "x", reference_documents=("d1",))
     (problem,) = found(build([named]), "no_documents")

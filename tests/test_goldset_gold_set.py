@@ -442,7 +442,6 @@ def test_each_audit_finding() -> None:
         "question_in_two_groups",
         "thin_split",
         "thin_stratum",
-        "thin_rater",
     }
     assert "has the labels 1, 0" in found["unlike_labels"].message
     assert "2 groups (g1, g2)" in found["question_in_two_groups"].message
@@ -454,7 +453,6 @@ def test_near_constant_and_off_step() -> None:
     assert "near_constant" in kinds(build({"a": rated}, scale="percentage"))
     assert "off_step" in kinds(build({"a": {"1": 37.0}}, scale="percentage", step=5))
     assert "off_step" not in kinds(build({"a": {"1": 35.0}}, scale="percentage", step=5))
-    assert "between_categories" in kinds(build({"a": {"1": 2.0}, "b": {"1": 3.0}}, scale="ordinal:0:4"))
 
 
 def test_a_card_of_another_name_than_its_folder_is_refused(tmp_path: Path) -> None:

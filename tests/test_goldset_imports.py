@@ -440,17 +440,6 @@ def test_an_import_that_ends_in_the_middle_leaves_nothing(
     assert [path.name for path in place.gold.iterdir()] == ["new"], "nothing is left beside the set"
 
 
-def test_names_that_no_file_can_hold_are_told_by_their_line(place: Workspace) -> None:
-    named = [{"q": "Q", "a": "A", "i": "fine", "x": 1}, {"q": "Q", "a": "A", "i": "half \ud83d", "x": 1}]
-    (place.root / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in named))
-    with pytest.raises(InputError, match=r"t\.jsonl:2: item_id holds an unpaired surrogate \(U\+D83D\)"):
-        run(place, file="t.jsonl", item="i", labels=("x",))
-    named = [{"q": "Q", "a": "A", "who": "half \ud83d", "x": 1}]
-    (place.root / "t.jsonl").write_text(json.dumps(named[0]))
-    with pytest.raises(InputError, match=r"t\.jsonl:1: rater holds an unpaired surrogate"):
-        run(place, file="t.jsonl", rater="who", labels=("x",))
-
-
 def test_words_are_refused_with_the_map_that_mends_them(place: Workspace) -> None:
     rows = "q,a,x\nQ,A,Good\nR,B,bad\nS,C,GOOD \nT,D,so so\nU,E,good\n"
     found = refused(place, rows, labels=("x",))
@@ -462,16 +451,6 @@ def test_words_are_refused_with_the_map_that_mends_them(place: Workspace) -> Non
     gold = run(place, rows, labels=("x",), mapping={"good": "yes", "BAD": "no", "so so": ""}).gold
     assert [*gold.labels.values()] == [1.0, 0.0, 1.0, 1.0]
     assert "--map good=yes --map BAD=no --map 'so so='" in gold.card.made_by
-
-
-def test_rows_that_are_there_twice_are_named(place: Workspace) -> None:
-    rows = "q,a,x\nQ,A,yes\nR,B,no\nQ,A,no\n" + "R,B,no\n" * 4
-    (note,) = [note for note in run(place, rows, labels=("x",)).notes if "earlier" in note]
-    assert note == (
-        "rows with the texts of an earlier one, which count again: 5 (line 4 is line 2, line 5 is line 3, "
-        "line 6 is line 3 ...)"
-    )
-    assert not [note for note in run(place, rows[:21], name="once", labels=("x",)).notes if "earlier" in note]
 
 
 def test_verdicts_beside_labels_are_kept_with_the_set(place: Workspace) -> None:

@@ -18,12 +18,12 @@ from judgecal.experiment.agreement_table import AgreementTable, Verdicts, drawin
 from judgecal.experiment.folder import Experiment
 from judgecal.experiment.judgements import stored_notes
 from judgecal.experiment.parquet_files import VerdictRows, values_of
-from judgecal.experiment.result import BothOrders, Entry, JudgeEntry, Latency, Retest, Tokens
+from judgecal.experiment.result import Entry, JudgeEntry, Latency, Retest, Tokens
 from judgecal.goldset import GoldSet
 from judgecal.judges import JudgeName
 from judgecal.records import ORDERS, PAIR_UNIT, PREFERS_A, TIE, Estimate, Item, Judgement
-from judgecal.scale import Label, Scale, common_scale
-from judgecal.stats import best_constant, leading_metric
+from judgecal.scale import Scale, common_scale
+from judgecal.stats import best_constant
 from judgecal.stats.intervals import mean_estimate
 from judgecal.stats.retest import repeatability
 from judgecal.stats.sample import Floats, Labels
@@ -179,86 +179,47 @@ def constant_entry(table: AgreementTable, metrics: Sequence[str] | None = None) 
 
 def judge_entry(table: AgreementTable, column: Verdicts) -> JudgeEntry:
     """A judge's entry with what explains it, all of the verdicts that describe it (`described`)."""
-    people, (verdicts, scale) = table.gold.scale, table.described(column)
-    shared = {**table.scaled(), "judge_scale": scale, "level": table.level}
-    fields = entry_fields(table, column) | {"kind": column.kind}
-    if fields["n_unscored"]:  # what decides, with unscored items counted as their labels
-        metrics = [leading_metric(people)]
-        right: dict[str, Any] = {"judge_scale": scale, "metrics": metrics, "unscored": "right"}
-        fields["best_case"] = table.agreement(verdicts, **right)
-    fields |= pair_fields(table, column)
-    if table.weights is not None:
-        return JudgeEntry(**fields)
-    if table.repeats > 1:
-        again = repeatability(verdicts, **shared)
+    verdicts, scale = table.described(column)
+    fields = entry_fields(table, column) | {"kind": column.kind} | pair_fields(table, column)
+    if table.weights is None and table.repeats > 1:
+        again = repeatability(verdicts, **{**table.scaled(), "judge_scale": scale, "level": table.level})
         rows = _rows_of(table, column)
-        named = ("exact_agreement", "within_item_sd", "within_item_sd_share")
-        flips = (estimate for name, estimate in again.items() if name.startswith("flip_rate"))
         fields["retest"] = Retest(
             repeats=table.repeats,
             n_items=int(((~is_absent(verdicts)).sum(axis=1) > 1).sum()),
-            flip_rate=next(flips, None),
-            **{name: again[name] for name in named},
+            flip_rate=next((again[name] for name in again if name.startswith("flip_rate")), None),
+            exact_agreement=again["exact_agreement"],
             # then those calls were made before, each repeat for itself
-            all_cached=bool(rows) and all(row.cached for row in rows),
-            unit=str(common_scale(people, scale)),
+            all_cached=bool(rows) and all(values_of(rows, "cached")),
         )
     return JudgeEntry(**fields)
 
 
-def pair_fields(table: AgreementTable, column: Verdicts) -> dict[str, Any]:
-    """What a judge of pairs has beside its agreement; nothing of any other."""
-    if PAIR_UNIT not in values_of(column.calls, "unit"):
-        return {}
-    asked = {item.item_id for item in table.items}
+def pair_fields(table: AgreementTable, column: Verdicts) -> dict[str, Estimate]:
+    """`first_place` and `consistent` of a judge of pairs, by question; nothing of any other."""
+    asked = {item.item_id for item in table.items} if PAIR_UNIT in values_of(column.calls, "unit") else set()
     rows = [row for row in column.calls if row.item_id in asked and row.repeat < table.repeats]
-    rows = [row for row in rows if row.unit == PAIR_UNIT]
     if not rows:
         return {}
-
-    def accuracy(verdicts: Iterable[object], **options: Any) -> Estimate:
-        return table.agreement(verdicts, column, metrics=["accuracy"], **options)["accuracy"]
-
-    shares, counts, orders = _order_shares(rows, table)
-    untied = [None if label == TIE else label for label in table.labels]
-    both = BothOrders(
-        **counts,
-        accuracy={order: accuracy(verdicts) for order, verdicts in orders.items()},
-        untied=accuracy(table.verdicts(column), against=untied),
-    )
-    return {**shares, "both_orders": both}
-
-
-def _order_shares(
-    rows: Sequence[Judgement], table: AgreementTable
-) -> tuple[dict[str, Any], dict[str, int], dict[str, list[list[Label | None]]]]:
-    """`first_place` and `consistent`, by question; the counts of `BothOrders`; the verdicts by order."""
-    items, repeats, weights = table.items, range(table.repeats), table.weights
-    given = {(row.order, row.item_id, row.repeat): row.verdict for row in rows}
-    orders = {
-        order: [[given.get((order, item.item_id, repeat)) for repeat in repeats] for item in items]
-        for order in ORDERS
-    }
+    given = {(row.order, row.item_id, row.repeat): str(row.verdict) for row in rows}
+    keys = [(item.item_id, repeat) for item in table.items for repeat in range(table.repeats)]
     ab, ba = (
-        np.array([PREFERS_A.get(str(said), np.nan) for of_item in verdicts for said in of_item])
-        for verdicts in orders.values()
+        np.array([PREFERS_A.get(given.get((order, *key), ""), np.nan) for key in keys]) for order in ORDERS
     )
     first, same = np.concatenate([ab, 1.0 - ba]), np.where(np.isnan(ab + ba), np.nan, ab == ba)
-    n_pairs, tie = len(ab) * (len({row.order for row in rows}) == len(ORDERS)), PREFERS_A[TIE]
+    n_pairs = len(keys) * (len({row.order for row in rows}) == len(ORDERS))
 
     def share(values: Floats, n_expected: int, unscored: Floats) -> Estimate:
-        at = np.resize(np.repeat(np.arange(len(items)), len(repeats)), len(values))
-        groups, weighed = [items[int(n)].group for n in at], None if weights is None else weights[at]
-        estimate = mean_estimate(values, groups, level=table.level, weights=weighed)
+        at = np.resize(np.repeat(np.arange(len(table.items)), table.repeats), len(values))
+        weighed = None if table.weights is None else table.weights[at]
+        estimate = mean_estimate(values, table.groups[at], level=table.level, weights=weighed)
         n_unscored = n_expected - int((~np.isnan(unscored)).sum())
         return dataclasses.replace(estimate, n_expected=n_expected, n_unscored=n_unscored)
 
-    shares = {
-        "first_place": share(np.where(first == tie, np.nan, first), len(rows), first),
+    return {
+        "first_place": share(np.where(first == PREFERS_A[TIE], np.nan, first), len(rows), first),
         "consistent": share(same, n_pairs, same),
     }
-    counts = {"n_inconsistent": (same == 0.0).sum(), "n_tied": ((ab == tie) & (ba == tie)).sum()}
-    return shares, {name: int(count) for name, count in counts.items()}, orders
 
 
 def verdict_notes(

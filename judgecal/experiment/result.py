@@ -61,20 +61,7 @@ class Retest(Result):
     n_items: int
     exact_agreement: Estimate
     flip_rate: Estimate | None  # None without a pass mark and classes
-    within_item_sd: Estimate
-    within_item_sd_share: Estimate
     all_cached: bool  # every reply was made before
-    unit: str
-
-
-@dataclass(frozen=True, slots=True)
-class BothOrders(Result):
-    """What else the two orders of a judge of pairs tell."""
-
-    n_inconsistent: int  # pairs whose orders name different content: a tie, or unscored where it has none
-    n_tied: int  # pairs on which both orders said tie
-    accuracy: dict[str, Estimate]  # of each order alone, `ab` and `ba`
-    untied: Estimate  # accuracy on the pairs on which people do not say tie
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +86,6 @@ class JudgeEntry(Entry):
     """A judge with what explains its numbers."""
 
     kind: str  # `prompt`, `local` or `python`; `recorded` where its verdicts came with the data
-    best_case: dict[str, Estimate] | None = (
-        None  # the leading metric with unscored items as right; None without any
-    )
     retest: Retest | None = None  # of its repeats; None where there are none
     stand_in: StandIn | None = None  # beside each rater, both against the others; None with fewer than two
     alt_test: AltTestEntry | None = None  # the alternative annotator test; None likewise
@@ -113,7 +97,6 @@ class JudgeEntry(Entry):
     # tie do, tie and an answer do not
     first_place: Estimate | None = None
     consistent: Estimate | None = None
-    both_orders: BothOrders | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,9 +126,6 @@ _CHECKS: Mapping[str, Callable[[GoldSet], Findings]] = {
     "near_constant": check_labels.near_constant,
     NARROW: check_labels.narrow,
     "off_step": check_labels.off_step,
-    "between_categories": check_labels.between_categories,
-    "thin_rater": check_labels.thin_raters,
-    "unsupported_reference": check_texts.unsupported,
     "no_documents": check_texts.no_documents,
 }
 """kind -> from a set to its findings of that kind, in the order in which they are told."""

@@ -23,7 +23,6 @@ _LEAST_GROUPS = 10  # below this there is no interval at all
 _LEAST_STRATUM = 10  # below this a class or a third of the scale has no interval of its own
 _TINY_STRATUM = 3
 _THIRDS = ("low third", "middle third", "high third")
-_LEAST_SHARED = 30  # below this a rater is left out of the alt-test
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,29 +173,3 @@ def off_step(gold: GoldSet) -> Findings:
             f"{rater!r} gave {len(ratings)} labels between the card's steps of {scale.step:g}, such as "
             f"{label_text(ratings[0].label)} for item {ratings[0].item_id!r}",
         )
-
-
-def between_categories(gold: GoldSet) -> Findings:
-    between = [
-        item
-        for item in gold.items
-        if gold.scale.kind == "ordinal" and not float(gold.labels.get(item.item_id, 0)).is_integer()
-    ]
-    if between:
-        yield (
-            between,
-            f"the median of an even number of raters lies between two labels for {len(between)} items: "
-            f"statistics on the scale's own categories cannot use that; add ratings by {GOLD!r} or by "
-            "one more rater",
-        )
-
-
-def thin_raters(gold: GoldSet) -> Findings:
-    shared = Counter(rater for by in gold.ratings_by_item.values() if len(by) > 1 for rater in by)
-    for rater in gold.raters:
-        if shared[rater] < _LEAST_SHARED:
-            yield (
-                RATINGS,
-                f"{rater!r} shares {shared[rater]} items with another rater: below {_LEAST_SHARED} "
-                "we cannot say how far people agree",
-            )

@@ -10,8 +10,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Hashable, Iterator
-from dataclasses import asdict, dataclass
-from functools import cached_property
+from dataclasses import asdict
 from typing import Any
 
 from judgecal.artefacts import read_json
@@ -19,8 +18,7 @@ from judgecal.errors import InputError, listed
 from judgecal.goldset.card import SPLITS
 from judgecal.goldset.gold_set import DOCUMENTS, Findings, GoldSet
 from judgecal.goldset.labels import label_text
-from judgecal.goldset.wording import analyse_long, grouped, normal_text, plain_text, shingles, words
-from judgecal.models.embedded.text import NO, STOPWORDS, YES, Text, take_apart
+from judgecal.goldset.wording import grouped, normal_text, plain_text, shingles, words
 from judgecal.records import Item
 from judgecal.workspace import Workspace, shown
 
@@ -168,74 +166,6 @@ def _texts(state: Any, *, inside: bool = False) -> Iterator[str]:
     elif isinstance(state, list):
         for value in state:
             yield from _texts(value, inside=inside)
-
-
-_LEAST_FOUND = 0.5
-# "one" is more often the pronoun than the number.
-_NO_NUMBER = frozenset({"#1"})
-# The lexicon's yes and no are English; a bare word of agreement stands in no document.
-_POLAR = YES | NO | frozenset({"ja", "nein", "doch", "si", "oui", "non", "tak", "nie", "sim", "nao", "nee"})
-
-
-@dataclass(frozen=True)
-class _Reference:
-    """One reference answer to one question, and the items that share it."""
-
-    question: str
-    alternatives: tuple[str, ...]
-    documents: tuple[str, ...]
-    items: list[Item]
-
-    @cached_property
-    def asked(self) -> Text:
-        """The question taken apart."""
-        return take_apart(self.question)
-
-
-def _references(gold: GoldSet) -> Iterator[_Reference]:
-    with_reference = [item for item in gold.items if item.reference_answers]
-    same = grouped(
-        with_reference, lambda item: (item.question, item.reference_answers, item.reference_documents)
-    )
-    return (_Reference(*key, items) for key, items in same.items())
-
-
-def unsupported(gold: GoldSet) -> Findings:
-    texts = {document.document_id: document.text for document in gold.documents}
-    read: dict[str, frozenset[str]] = {}
-    for reference in _references(gold):
-        if not reference.documents or not texts:
-            continue
-        for name in reference.documents:
-            if name not in read:
-                read[name] = frozenset(token for part in analyse_long(texts[name]) for token in part.tokens)
-        there = frozenset[str]().union(*(read[name] for name in reference.documents))
-        missing = [_missing(text, reference, there) for text in reference.alternatives]
-        if all(missing):
-            yield (
-                reference.items,
-                f"{listed(min(missing, key=len))}: not in {listed([*reference.documents])}, where the "
-                "reference answer should stand (heuristic: a number that they lack, or fewer than half of "
-                "its words by their stems): fix the reference or its documents; a computed number or "
-                "another language is no error",
-            )
-
-
-def _missing(text: str, reference: _Reference, there: frozenset[str]) -> list[str]:
-    """The words of a reference that its documents lack, if they are numbers or more than half; as written."""
-    parts = analyse_long(text)
-    if any(part.refuses for part in parts):
-        return []
-    asked = reference.asked.content | STOPWORDS | _POLAR | _NO_NUMBER
-    facts = {
-        token: word
-        for part in parts
-        for token, word in zip(part.tokens, part.words, strict=True)
-        if token in part.content and token not in asked
-    }
-    missing = {token: word for token, word in facts.items() if token not in there}
-    few = len(facts) - len(missing) < _LEAST_FOUND * len(facts)
-    return [word for token, word in missing.items() if few or token.startswith("#")]
 
 
 def no_documents(gold: GoldSet) -> Findings:

@@ -20,11 +20,8 @@ NARROW = "narrow_labels"
 _SMALL = 0.2  # of the scale, from its lower end
 _LEAST = 10  # labels; of fewer nothing is said
 _LEAST_PARTS = 3  # labels between 0 and 1 that are hardly percentages
-_MANY_OFF = 0.2  # of the labels off their scale: that is no slip of the pen
-_GRADES = 3  # fewer different labels tell no scale
 _STEPS = (1.0, 0.5, 0.25, 0.1)
 _MOST_GRADES = 20.0  # the highest; 90 to 100 are percentages
-_USUAL_STEPS = (0.5, 0.25)  # between grades, even where few labels have them
 
 
 def narrow_labels(labels: Sequence[float], scale: Scale) -> str | None:
@@ -68,52 +65,6 @@ class LabelMap(Mapping[str, str]):
         """The entries that none of these cells asked for, as they are typed: likely slips of the pen."""
         there = {cell.strip().casefold() for cell in cells}
         return [f"{cell}={to}" for cell, to in self._typed.items() if cell.strip().casefold() not in there]
-
-
-class LabelNumbers:
-    """The numbers that label cells hold, whether or not they are labels of the scale."""
-
-    def __init__(self, scale: Scale) -> None:
-        self._scale = scale
-        self._on: Counter[float] = Counter()
-        self._off: Counter[float] = Counter()
-        self._n_signed = self._n_parts = 0  # cells such as `50%`, and such as `0.5`
-
-    def add(self, number: float | None, n: int, *, fits: bool, signed: bool = False) -> None:
-        """Count what `n` cells hold; None is not a number, `signed` one with a percent sign."""
-        if number is not None and math.isfinite(number):
-            (self._on if fits else self._off)[number] += n
-            self._n_signed += n * signed
-            self._n_parts += n * (not signed and 0.0 < number < 1.0)
-
-    def mixed(self) -> str | None:
-        """What to say where some percentages have a sign (`50%`) and others are parts of 1 (`0.5`)."""
-        mixed = self._n_signed and self._n_parts and self._scale.kind == "percentage"
-        if not mixed or self._scale.from_fraction:
-            return None
-        return (
-            f"some labels have a percent sign ({self._n_signed:,}), and some without one lie between 0 and 1 "
-            f"({self._n_parts:,}), which would be read as below 1%: write all of them in one way"
-        )
-
-    def better(self) -> str | None:
-        """What to say where another scale fits all numbers: many are off this one, or between its grades."""
-        numbers, scale = list(self._on | self._off), self._scale
-        n, n_off = self._on.total() + self._off.total(), self._off.total()
-        if not n_off or len(numbers) < _GRADES or not scale.numeric:
-            return None
-        fits, step = fitting_scale(numbers), _step_of(numbers)
-        finer = (
-            scale.kind in ("ordinal", "points") and scale.low <= min(numbers) <= max(numbers) <= scale.high
-        )
-        if finer:  # the same scale with the numbers' steps
-            fits = f"points:{scale.low:g}:{scale.high:g}"
-            if step is not None and Scale.parse(fits, step=step).on_step(scale.high):
-                fits = f"{fits}:{step:g}"
-        if n_off < _MANY_OFF * n and not (finer and step in _USUAL_STEPS):
-            return None
-        name = "fraction" if scale.from_fraction else scale
-        return f"{n_off:,} of {n:,} labels are none of the scale {name}: --scale {fits} fits them all"
 
 
 def _step_of(numbers: Sequence[float]) -> float | None:

@@ -13,7 +13,6 @@ from judgecal.goldset.card import UNKNOWN_LICENCE, Card, RaterCard, Splits
 from judgecal.goldset.labels import (
     NARROW,
     LabelMap,
-    LabelNumbers,
     map_for,
     missing_notes,
     narrow_labels,
@@ -23,7 +22,7 @@ from judgecal.goldset.labels import (
     says_nothing,
     typed,
 )
-from judgecal.goldset.load import read_item, unpaired
+from judgecal.goldset.load import read_item
 from judgecal.goldset.pairs import PAIR_LABELS
 from judgecal.goldset.write import item_row
 from judgecal.records import Item, Rating
@@ -60,7 +59,7 @@ class TableItems:
         else:
             self.item_ids = [self._read_item(row) for piece in table.pieces() for row in piece.rows]
             self.items = tuple(item for item, _ in self._items.values())
-        self.notes = self._repeated()  # what the set's owner should know; whole once labels are read
+        self.notes: list[str] = []  # what the set's owner should know; whole once labels are read
 
     @property
     def problems(self) -> list[str]:
@@ -75,7 +74,7 @@ class TableItems:
 
         columns, table, frame = self.columns, self.table, self.table.frame
         more = (columns.rater, columns.conversation, columns.answer_a, columns.reference_separator)
-        is_plain = table.records is None and table.values is None and not table.halves
+        is_plain = table.records is None and table.values is None
         if any(more) or columns.contexts or columns.fields or columns.tags or not is_plain:
             return None
         filled = [name for name in (columns.question, columns.answer, columns.group, columns.item) if name]
@@ -160,7 +159,7 @@ class TableItems:
         """The id of a row's item, a new one or that of an earlier row."""
         table, columns = self.table, self.columns
         where, column, n_before = table.at(row), columns.item, len(self._items)
-        problems = self._halves(row) if row.line in table.halves else []
+        problems: list[str] = []
         item_id = f"{self.name}-{n_before + 1:05d}" if column is None else row.cells[column].strip()
         item = columns.read_item(row, where, item_id=item_id, problems=problems)
         key: Hashable = item_id
@@ -194,48 +193,13 @@ class TableItems:
         self._problems += [(row.line, problem) for problem in problems]
         return stored.item_id
 
-    def _halves(self, row: Row) -> list[str]:
-        """What to say of half of a surrogate pair in the names of a row."""
-        parts = {"item": "item_id", **{part: part for part in ("group", "system", "rater")}}
-        names = {name: row.raw.get(getattr(self.columns, part)) for part, name in parts.items()}
-        return [
-            f"{self.table.at(row)}: {name} {problem}"
-            for name, text in names.items()
-            if isinstance(text, str) and (problem := unpaired(text))
-        ]
-
-    def _repeated(self) -> list[str]:
-        """What to say of rows with the texts of an earlier one, where each row is an item."""
-        import polars as pl
-
-        columns, table = self.columns, self.table
-        if columns.item is not None or columns.rater is not None:
-            return []
-        texts = [
-            *dict.fromkeys({*columns.item_names} - {columns.reference, columns.conversation, *columns.tags})
-        ]
-        if not texts:
-            return []
-        cells = table.frame.select(pl.col(name).alias(str(place)) for place, name in enumerate(texts))
-        first = pl.col("at").first().over(map(str, range(len(texts))))
-        firsts = cells.with_row_index("at").select("at", first=first)
-        later = firsts.filter(pl.col("at") != pl.col("first")).rows()
-        if not later:
-            return []
-        named = ", ".join(
-            f"{table.number(table.numbers[at])} is {table.number(table.numbers[first])}"
-            for at, first in later[:_NAMED]
-        )
-        more = " ..." * (len(later) > _NAMED)
-        return [f"rows with the texts of an earlier one, which count again: {len(later):,} ({named}{more})"]
-
     def rate(self, scale: Scale, mapping: Mapping[str, str], *, force: bool) -> None:
         """Read labels and verdicts on a scale; `mapping` rewrites their cells before. `force` takes labels
         that use a small part of their scale, and the card says so.
         """
-        top, numbers, missing, maps = self.table.top, LabelNumbers(scale), Counter[str](), LabelMap(mapping)
+        top, missing, maps = self.table.top, Counter[str](), LabelMap(mapping)
         labels = [
-            (column, self._labels_in(column, cells, scale, maps, numbers, missing), raters)
+            (column, self._labels_in(column, cells, scale, maps, missing), raters)
             for column, cells, raters in self._label_columns
         ]
         self._add_ratings(labels)
@@ -246,35 +210,33 @@ class TableItems:
                 for cell, text in stated.items()
             }
             self.verdicts[column] = [verdicts[cell] for cell in self._cells(column)]
-        of_all = [numbers.mixed()]
+        of_all, texts = list[str](), [maps.get(cell, cell).strip() for cell in self.label_texts]
+        parts = [0.0 < (number_in(text) or 0.0) < 1.0 and not text.endswith("%") for text in texts]
+        signed = scale.kind == "percentage" and any(text.endswith("%") for text in texts)
+        if signed and any(parts) and not scale.from_fraction:
+            of_all.append(
+                "some labels have a percent sign, and some without one lie between 0 and 1, which would be read "
+                "as below 1%: write all of them in one way"
+            )
         named = ", ".join(dict.fromkeys((*self.columns.labels, self.columns.gold_label or ""))).rstrip(", ")
         if named and not self.ratings and not self._problems:
             of_all.append(f"no row has a label in {named}: fill some in")
-        if better := numbers.better():
-            self._problems.append((0, f"{top}: {better}"))
         given = [float(rating.label or 0.0) for rating in self.ratings.values()] if scale.numeric else []
         narrow = narrow_labels(given, scale)
         if narrow and (force or scale.from_fraction):
             self._explained[NARROW] = "you said that the scale is right" if force else "they are fractions"
         elif narrow:
             of_all.append(f"{narrow}: give that --scale, or --force if the scale is right")
-        self._problems += [(math.inf, f"{top}: {problem}") for problem in of_all if problem]
+        self._problems += [(math.inf, f"{top}: {problem}") for problem in of_all]
         unused = maps.unused(self.label_texts.union(*self.verdict_texts.values()))
         self.notes = [
             *missing_notes(missing),
-            *self.notes,
             *(f"no row has a label in column {column}" for column in self.without_label),
             *(f"--map {entry}: no label cell holds that" for entry in unused),
         ]
 
     def _labels_in(
-        self,
-        column: str,
-        cells: Sequence[str],
-        scale: Scale,
-        maps: LabelMap,
-        numbers: LabelNumbers,
-        missing: Counter[str],
+        self, column: str, cells: Sequence[str], scale: Scale, maps: LabelMap, missing: Counter[str]
     ) -> list[Label | None]:
         """The labels of a column's cells, each different text read once; None for no label."""
         labels: dict[str, Label | None] = {}
@@ -288,12 +250,10 @@ class TableItems:
             try:
                 label = read_label(text, scale)
             except (ValueError, OverflowError) as error:
-                numbers.add(number_in(text), n, fits=False)
                 what = f"column {column!r}: {error}: fix the cell, or give {map_for(text, scale)}"
                 lines = [line for line, other in zip(self.table.numbers, cells, strict=True) if other == cell]
                 self._problems += [(line, f"{self.table.place(line)}: {what}") for line in lines]
                 continue
-            numbers.add(number_in(text), n, fits=True, signed=text.endswith("%"))
             labels[cell] = percent(label) if scale.from_fraction and isinstance(label, float) else label
         return [labels[cell] for cell in cells]
 

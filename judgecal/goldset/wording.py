@@ -7,12 +7,11 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
 
-from judgecal.models.embedded.text import Text, strip_accents, take_apart
+from judgecal.models.embedded.text import strip_accents
 
 _DIGITS = r"\d+(?:[.,:]\d+)*"
 _WORD = re.compile(rf"[぀-ヿ㐀-鿿]|{_DIGITS}|[^\W\d_]+")
 _ARTICLES = frozenset({"a", "an", "the"})
-_PIECE = re.compile(r"\S.{0,480}(?!\S)|\S{1,480}", re.DOTALL)  # short enough that no word of it is cut off
 _MARKS, _CLOSING, _OPENING = ".!?…", "\"'”’»›)\\]", "\"'“‘„«‹([¿¡"
 # Each run of marks is looked at once, and given up whole: a long row of dots costs no more than a text.
 _END = re.compile(rf"(?<![{_MARKS}])[{_MARKS}]++[{_CLOSING}]*+\s++|[。！？]++[」』”’]*+\s*+|\n\s*\n\s*")
@@ -67,11 +66,6 @@ def shingles(text: str, size: int = 2, *, ends: bool = True) -> frozenset[_Shing
     """The runs of `size` neighbouring words; with `ends` the text's two ends count as words."""
     run = [*[""] * ends, *words(text), *[""] * ends]
     return frozenset(zip(*(run[start:] for start in range(size)), strict=False))
-
-
-def analyse_long(text: str) -> list[Text]:
-    """A text of any length taken apart, in pieces short enough to be read whole."""
-    return [take_apart(piece) for piece in _PIECE.findall(text)]
 
 
 def sentence_spans(text: str) -> list[Span]:

@@ -21,10 +21,10 @@ from judgecal.report.document import (
     section,
     table,
 )
-from judgecal.report.numbers import DASH, count, count_of, estimate, money, percent, plain, points, seconds
+from judgecal.report.numbers import DASH, count, count_of, estimate, money, percent, points, seconds
 from judgecal.report.wording import sentences
 from judgecal.selection.decision import Evidence
-from judgecal.stats.metrics import digits_of, metric_facts
+from judgecal.stats.metrics import metric_facts
 from judgecal.stats.stand_in import MIN_SHARED, StandIn
 
 _JUDGES = 3  # judges whose repeats are told in sentences
@@ -66,26 +66,21 @@ def errors_section(decision: Evidence) -> Section:
 
 def _orders(decision: Evidence) -> Sequence[Block]:
     """A line a judge of pairs: whether it matters to it which answer is shown first."""
-    judges = [(judge, judge.both_orders) for judge in decision.result.judges if judge.both_orders]
+    judges = [judge for judge in decision.result.judges if judge.consistent]
     shown = table(
         judges,
         {
-            "judge": lambda row: row[0].judge,
-            "first place": lambda row: points_of(row[0].first_place, 0),
-            "orders agree": lambda row: points_of(row[0].consistent, 0),
-            "inconsistent": lambda row: count(row[1].n_inconsistent),
-            "tie": lambda row: count(row[1].n_tied),
-            "A first": lambda row: points(row[1].accuracy["ab"].value),
-            "B first": lambda row: points(row[1].accuracy["ba"].value),
-            "untied": lambda row: points_of(row[1].untied, 0),
+            "judge": lambda judge: judge.judge,
+            "first place": lambda judge: points_of(judge.first_place, 0),
+            "orders agree": lambda judge: points_of(judge.consistent, 0),
         },
-        title="Both orders of a pair, in % and in pairs",
+        title="Both orders of a pair, in %",
     )
     return blocks_of(
         bool(judges)
         and "A verdict counts where both orders give it; an inconsistent pair is a tie, or has no verdict "
         "where the judge has no ties. First place: its share of all verdicts but ties, 50 where it is of no "
-        "account. Then agreement with people in one order alone, and in both where people do not tie.",
+        "account.",
         bool(judges) and shown,
     )
 
@@ -282,7 +277,6 @@ def _noise(decision: Evidence) -> list[Block]:
             "judge": lambda row: row[0],
             "repeats": lambda row: str(row[1].repeats),
             "flip rate": lambda row: estimate(row[1].flip_rate),
-            "within-item SD, % of the range": lambda row: estimate(row[1].within_item_sd_share),
             "margin": lambda row: f"{100.0 * decision.margin:g}",
         },
         title=title,
@@ -302,11 +296,6 @@ def retest_notes(judge: str, retest: Retest) -> Iterator[str]:
         f"{judge} over {retest.repeats} repeats: the same verdict in {in_percent(retest.exact_agreement)} "
         f"of the pairs of {retest.n_items} items{flips}."
     )
-    if retest.within_item_sd.value is not None:
-        digits = digits_of("mae", retest.unit)
-        share = plain(retest.within_item_sd_share.value)
-        sd = f"{estimate(retest.within_item_sd, digits)} ({share} of the range)"
-        yield f"{judge}: within-item SD {sd}."
     if retest.exact_agreement.low is None and retest.exact_agreement.reason:
         yield f"{judge}, repeats: {retest.exact_agreement.reason}."
     if retest.all_cached:

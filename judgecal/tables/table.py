@@ -105,7 +105,7 @@ class Table:
     card of a set, "" where nothing is known. `notes`: what its owner should know of how it was read.
     `columns` are the top-level keys, `fields` those of objects too. `n_rows` were in the file, `n_empty` of
     them had nothing and were left out. `bytes_columns`: bytes (pictures, sound), which only Parquet holds.
-    `dialect`: of separated text, how it was written. `halves`: the rows with half of a surrogate pair.
+    `dialect`: of separated text, how it was written.
     """
 
     where: str
@@ -124,7 +124,6 @@ class Table:
     bytes_columns: tuple[str, ...] = ()
     dialect: Any = None
     n_empty: int = 0
-    halves: frozenset[int] = frozenset()
 
     @classmethod
     def of_records(cls, where: str, numbered: Iterable[tuple[int, Mapping[str, Any]]], **more: Any) -> Table:
@@ -159,7 +158,6 @@ class Table:
                 f"{more.get('unit', 'line')} {broken[0]} and {len(broken) - 1} more"
             )
             more["notes"] = (*more.get("notes", ()), note.removesuffix(" and 0 more"))
-            more["halves"] = frozenset(broken)
             columns = {well_formed(name): list(map(well_formed, texts)) for name, texts in columns.items()}
             frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
         return cls(where, frame, numbers, tuple(top), records, **more)
