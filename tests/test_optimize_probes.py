@@ -12,6 +12,7 @@ import pytest
 
 from judgecal import load_gold
 from judgecal.experiment import AgreementTable, Experiment, Verdicts
+from judgecal.experiment.parquet_files import read_verdicts
 from judgecal.judges import PromptJudge
 from judgecal.judges.protocol import JudgeName
 from judgecal.optimize import probing
@@ -183,8 +184,8 @@ def test_the_result_says_both_before_and_after_and_test_stays_sealed(
     names = {candidate["name"].partition("-")[0] for candidate in result["dev"]["candidates"]}
     assert names == {"before", "labeled", "probed"}
     gold = load_gold("starter")
-    text = (workspace_dir / "experiments/o/judgements.jsonl").read_text()
-    assert not any(f'"{name}~' in text for name in gold.test_ids)
+    item_ids = {row.item_id for row in read_verdicts(workspace_dir / "experiments/o/verdicts.parquet")}
+    assert item_ids and not {name.partition("~")[0] for name in item_ids if "~" in name} & gold.test_ids
     assert "Probes that break it" in judgecal("report", "o", "--full").out
 
 

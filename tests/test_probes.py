@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 from judgecal import load_gold
 from judgecal.errors import InputError
 from judgecal.experiment import RunOptions
+from judgecal.experiment.parquet_files import read_verdicts
 from judgecal.experiment.verdicts import Cut
 from judgecal.judges import judge_named
 from judgecal.probes.family import families_named, make_probes
@@ -184,15 +184,10 @@ def test_probes_never_become_gold_and_no_agreement_counts_them(judgecal: Run, wo
     assert judgecal("probe", "--families", "empty", "-n", "5", "--name", "p").code == 0
     after = one_object(judgecal("score", "--json", "--name", "s2"))["judges"][0]
     assert before["as_wrong"] == after["as_wrong"] and before["n"] == after["n"]
-    rows = [
-        json.loads(line)
-        for line in (workspace_dir / "experiments/p/judgements.jsonl").read_text().splitlines()
-    ]
+    item_ids = {row.item_id for row in read_verdicts(workspace_dir / "experiments/p/verdicts.parquet")}
     gold = load_gold("starter")
-    assert {row["item_id"] for row in rows if "~" not in row["item_id"]} <= {
-        item.item_id for item in gold.items
-    }
-    assert not {row["item_id"].partition("~")[0] for row in rows} & gold.test_ids
+    assert {name for name in item_ids if "~" not in name} <= {item.item_id for item in gold.items}
+    assert item_ids and not {name.partition("~")[0] for name in item_ids} & gold.test_ids
     refused = judgecal("select", "p")
     assert refused.code == 2 and "only those of score, agreement, optimize hold judges" in refused.err
 

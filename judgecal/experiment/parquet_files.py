@@ -103,11 +103,6 @@ class VerdictRows(Sequence[Judgement]):
         pairs = zip(self.frame["verdict"], self.frame["word"], strict=True)
         return [number if word is None else word for number, word in pairs]
 
-    def by_judge(self) -> dict[str, VerdictRows]:
-        """The rows of each judge, by its fingerprint, in the order of their first rows."""
-        parts = self.frame.partition_by("judge_fingerprint", as_dict=True, maintain_order=True)
-        return {str(fingerprint): VerdictRows(part) for (fingerprint,), part in parts.items()}
-
     def write(self, path: Path) -> None:
         """Write them in one step, so that no reader meets half of the file; not where it holds the same."""
         if not self.frame.drop("at").equals(read_verdicts(path).frame.drop("at")):

@@ -14,7 +14,7 @@ from judgecal.experiment.agreement import StoredExperiment
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts, free_items
 from judgecal.experiment.folder import Experiment, keep_judges, open_experiment, plan_experiment
 from judgecal.experiment.looks import look_at_test, seen_judges
-from judgecal.experiment.parquet_files import VerdictRows, read_verdicts, values_of
+from judgecal.experiment.parquet_files import VerdictRows, values_of
 from judgecal.experiment.people import tied_items
 from judgecal.experiment.recorded import Recorded
 from judgecal.experiment.result import AgreementResult
@@ -22,9 +22,8 @@ from judgecal.experiment.summary import check_judge, floor_columns, gold_config,
 from judgecal.experiment.trials import (
     CostEstimate,
     RunOptions,
-    is_free,
     models_of,
-    open_journal,
+    open_experiment_journal,
     plan_calls,
     require_keys,
     run_trials,
@@ -120,24 +119,13 @@ class ScoreRun:
             why = "was trained on labels" if judge.trained_on else "calls a model"
             raise InputError(f"{judge.name} {why}: agreement makes no calls, so use judgecal score for it")
 
-    def _free_verdicts(self) -> Journal:
-        """What free judges said before, to be added to in memory; recorded verdicts are read anew."""
-        free, recorded = Journal(None), self.recorded
-        prints = {column.rows[0].judge_fingerprint for column in recorded.columns} if recorded else set()
-        for fingerprint, rows in read_verdicts(self.experiment.verdicts).by_judge().items():
-            free.latest.update((row.key, row) for row in rows if fingerprint not in prints)
-        return free
-
-    def _judged(self, free: Journal) -> dict[str, list[Judgement]]:
-        """Judge -> its judgements: `free` takes those that cost nothing, the journal all others."""
+    def _judged(self, journal: Journal) -> dict[str, list[Judgement]]:
+        """Judge -> its judgements."""
         judged: dict[str, list[Judgement]] = {judge.name: [] for judge in self.judges}
-        budget, paid = Budget(self.options.budget_usd), [judge for judge in self.judges if not is_free(judge)]
-        with open_journal(self.experiment.journal if paid else None, self.options) as journal:
-            for judges, to in (([*filter(is_free, self.judges)], free), (paid, journal)):
-                for items, options in self._parts if judges else ():
-                    rows = run_trials(judges, items, journal=to, options=options, budget=budget)
-                    for judge in judges:
-                        judged[judge.name] += [row for row in rows if row.judge == judge.name]
+        budget = Budget(self.options.budget_usd)
+        for items, options in self._parts:
+            for row in run_trials(self.judges, items, journal=journal, options=options, budget=budget):
+                judged[row.judge].append(row)
         return judged
 
     def run(self) -> tuple[AgreementResult, StoredExperiment]:
@@ -166,14 +154,12 @@ class ScoreRun:
             notes.append(f"free judges answer {drawn}, drawn by question")
         open_experiment(experiment)
         keep_judges(experiment, self.judges)
-        columns, free = list(self.recorded.columns) if self.recorded else [], self._free_verdicts()
-        try:
-            judged = self._judged(free)
+        columns = list(self.recorded.columns) if self.recorded else []
+        recorded = [VerdictRows.of(column.stored) for column in columns]
+        with open_experiment_journal(experiment, self.judges, options, recorded) as journal:
+            judged = self._judged(journal)
             names = [judge.name for judge in self.judges]
-            floor, why = floor_columns(self.workspace, table, free, options, names)
-        finally:
-            rows = (*(column.rows for column in columns), [*free.latest.values()])
-            VerdictRows.joined([VerdictRows.of(part) for part in rows]).write(experiment.verdicts)
+            floor, why = floor_columns(self.workspace, table, journal, options, names)
         columns += [Verdicts.from_calls(judge, judged[judge.name]) for judge in self.judges]
         prints = {of for column in columns for of in values_of(column.rows, "judge_fingerprint")}
         below = (

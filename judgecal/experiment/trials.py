@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import itertools
 import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, partial
@@ -29,12 +29,11 @@ from judgecal.engine import (
     worst_cost_usd,
 )
 from judgecal.errors import InputError, notice, refuse
-from judgecal.experiment.folder import VERDICTS
+from judgecal.experiment.folder import VERDICTS, Experiment
 from judgecal.experiment.judgements import of_calls
-from judgecal.experiment.parquet_files import read_verdicts
+from judgecal.experiment.parquet_files import VerdictRows, read_verdicts
 from judgecal.judges import (
     Caller,
-    Judge,
     JudgeName,
     Respondent,
     calls_a_model,
@@ -84,11 +83,55 @@ def open_journal(path: Path | None, options: RunOptions, *, long: bool = False) 
     A long one leaves its rows in the file.
     """
     journal = LongJournal(path) if long else Journal(path)
+    _say_mended(journal, options)
+    return journal
+
+
+def _say_mended(journal: Journal, options: RunOptions) -> None:
     if journal.mended and not options.quiet:
         notice(
-            f"judgecal: {path}: the last line was incomplete ({journal.mended} bytes), so we cut it off "
-            "and make its call again"
+            f"judgecal: {journal.path}: the last line was incomplete ({journal.mended} bytes), so we cut it "
+            "off and make its call again"
         )
+
+
+class ExperimentJournal(Journal):
+    """The journal of an experiment's calls; what free judges say is held in memory, and at the end written as
+    Parquet beside it, behind the verdicts that were `recorded` elsewhere.
+    """
+
+    def __init__(
+        self, experiment: Experiment, judges: Iterable[Respondent], recorded: Sequence[VerdictRows] = ()
+    ) -> None:
+        super().__init__(None if all(map(is_free, judges)) else experiment.journal)
+        self._verdicts, self._recorded = experiment.verdicts, recorded
+        prints = {rows[0].judge_fingerprint for rows in recorded}
+        stored = read_verdicts(experiment.verdicts)
+        self._kept = {row.key: row for row in stored if row.judge_fingerprint not in prints}
+        self.latest.update(self._kept)
+
+    def keep(self, *judgements: Judgement) -> None:
+        """Add rows that cost nothing."""
+        rows = {row.key: row for row in judgements}
+        self._kept.update(rows)
+        self.latest.update(rows)
+
+    def __exit__(self, *reason: object) -> None:
+        super().__exit__(*reason)
+        if self._kept or self._recorded:
+            free = VerdictRows.from_rows([*self._kept.values()])
+            VerdictRows.joined([*self._recorded, free]).write(self._verdicts)
+
+
+def open_experiment_journal(
+    experiment: Experiment,
+    judges: Iterable[Respondent],
+    options: RunOptions,
+    recorded: Sequence[VerdictRows] = (),
+) -> ExperimentJournal:
+    """Open the journal of an experiment for its judges; a torn last line is said on stderr."""
+    journal = ExperimentJournal(experiment, judges, recorded)
+    _say_mended(journal, options)
     return journal
 
 
@@ -104,9 +147,14 @@ def stored_rows(path: Path, *, long: bool = False) -> Journal:
     return journal
 
 
-def is_free(judge: Judge) -> bool:
+def is_free(judge: Respondent) -> bool:
     """Whether its verdicts come from no paid call, so that Parquet keeps them and no journal does."""
-    return judge.model.embedded if judge.model is not None else judge.kind == "local"
+    return judge.model.embedded if judge.model is not None else getattr(judge, "kind", None) == "local"
+
+
+def recorder(journal: Journal, judge: Respondent) -> Callable[..., None]:
+    """What takes a judge's judgements: of a free one nothing goes into the journal of calls."""
+    return journal.keep if isinstance(journal, ExperimentJournal) and is_free(judge) else journal.append
 
 
 class Due:
@@ -258,7 +306,7 @@ def _call(
             by_model.setdefault(judge.model, []).append((judge, due, count))
         elif decides_itself(judge):
             verdicts = (OwnVerdict(key, judge.name, partial(judge.verdict, item)) for item, key in due)
-            take_verdicts(verdicts, record=journal.append, progress=progress)
+            take_verdicts(verdicts, record=recorder(journal, judge), progress=progress)
 
     def calls_of(model: ModelSpec) -> Iterator[Call]:
         return (
@@ -272,7 +320,7 @@ def _call(
         run_calls(
             calls_of(model),
             model,
-            record=journal.append,
+            record=recorder(journal, callers[0][0]),
             budget=budget,
             cache=cache,
             progress=progress,

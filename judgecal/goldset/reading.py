@@ -215,8 +215,8 @@ class TableItems:
         signed = scale.kind == "percentage" and any(text.endswith("%") for text in texts)
         if signed and any(parts) and not scale.from_fraction:
             of_all.append(
-                "some labels have a percent sign, and some without one lie between 0 and 1, which would be read "
-                "as below 1%: write all of them in one way"
+                "some labels have a percent sign, and some without one lie between 0 and 1, which would be "
+                "read as below 1%: write all of them in one way"
             )
         named = ", ".join(dict.fromkeys((*self.columns.labels, self.columns.gold_label or ""))).rstrip(", ")
         if named and not self.ratings and not self._problems:

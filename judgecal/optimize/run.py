@@ -29,7 +29,7 @@ from judgecal.experiment import (
     look_at_test,
     looks_so_far,
     open_experiment,
-    open_journal,
+    open_experiment_journal,
     plan_experiment,
     refuse_unequal,
     require_keys,
@@ -184,7 +184,7 @@ class OptimizeRun:
         keep_judges(self.experiment, [self.judge])
         budget, look, confirmation = Budget(self.options.budget_usd), None, None
         probed: OptimizedProbes | None = None
-        with open_journal(self.experiment.journal, self.options) as journal:
+        with open_experiment_journal(self.experiment, [self.judge], self.options) as journal:
             weak, hard = self._weak_on_train(journal, budget) if self.probes else (frozenset(), frozenset())
             scored, dev = self._score_all(journal, budget, hard), self.table("dev")
             on_dev = dataclasses.replace(self.probed["dev"], weak=weak)
@@ -401,7 +401,7 @@ class OptimizeRun:
         }
 
     def _latest_rows(self) -> Collection[Judgement]:
-        return {row.key: row for row in read_journal(self.experiment.journal)}.values()
+        return stored_rows(self.experiment.journal).latest.values()
 
     def unscored(self) -> int:
         """Judgements without a verdict of the two judges that the result compares."""

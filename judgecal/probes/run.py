@@ -24,7 +24,7 @@ from judgecal.experiment import (
     judge_config,
     models_of,
     open_experiment,
-    open_journal,
+    open_experiment_journal,
     plan_calls,
     plan_experiment,
     require_keys,
@@ -151,7 +151,7 @@ class ProbeRun:
         free, lacking = free_judges(self.workspace, table, [judge.name for judge in self.judges])
         prints = {judge.fingerprint for judge in self.judges}
         every = [*self.judges, *(judge for judge in free if judge.fingerprint not in prints)]
-        with open_journal(experiment.journal, self.options) as journal:
+        with open_experiment_journal(experiment, every, self.options) as journal:
             budget = Budget(self.options.budget_usd)
             columns = [self._judged(judge, journal, budget) for judge in every]
         found = [self._probed(*of, table) for of in zip(every, columns, strict=True)]

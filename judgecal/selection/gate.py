@@ -29,7 +29,7 @@ from judgecal.experiment import (
     looks_so_far,
     models_of,
     open_experiment,
-    open_journal,
+    open_experiment_journal,
     plan_calls,
     plan_experiment,
     refuse_unequal,
@@ -235,7 +235,7 @@ class Gate:
         self.check()
         require_keys([self.judge], self.items, stored_rows(self.experiment.journal), self.options)
         open_experiment(self.experiment)
-        with open_journal(self.experiment.journal, self.options) as journal:
+        with open_experiment_journal(self.experiment, [self.judge], self.options) as journal:
             budget = Budget(self.options.budget_usd)
             passes = Passes(self.judge, self.items, journal, self.options, budget, self.repeats_max)
             state = self._decide(passes)

@@ -8,7 +8,7 @@ experiment stays as it was.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -27,9 +27,10 @@ from judgecal.experiment import (
     look_at_test,
     models_of,
     open_experiment,
-    open_journal,
+    open_experiment_journal,
     plan_calls,
     read_experiment,
+    recorder,
     refuse_unequal,
     require_keys,
     run_trials,
@@ -165,17 +166,17 @@ class SelectRun(SelectRequest):
 
     # --- the calls
 
-    def _copy_rows(self, chosen: MeasuredJudge, journal: Journal) -> None:
+    def _copy_rows(self, chosen: MeasuredJudge, journal: Journal, take: Callable[..., None]) -> None:
         """Take the judge's calls from the experiment that it was chosen from, but those to be tried again."""
         single, _ = single_calls(chosen.column.rows[0].judge_fingerprint)
         for row in stored_rows(self.stored.experiment.journal).latest.values():
             if row.judge_fingerprint == single and row.key not in journal.latest and not is_lost(row):
-                journal.append(row)
+                take(row)
 
     def _journal(self, chosen: MeasuredJudge) -> Journal:
         """What is judged already, to look at: nothing is written."""
         journal = stored_rows(self.experiment.journal)
-        self._copy_rows(chosen, journal)
+        self._copy_rows(chosen, journal, journal.append)
         return journal
 
     def preview(self) -> CostEstimate:
@@ -222,8 +223,8 @@ class SelectRun(SelectRequest):
         judge.check_items([*test, *rest])
         open_experiment(self.experiment)
         rows: list[Judgement] = []
-        with open_journal(self.experiment.journal, options) as journal:
-            self._copy_rows(chosen, journal)
+        with open_experiment_journal(self.experiment, [judge], options) as journal:
+            self._copy_rows(chosen, journal, recorder(journal, judge))
             for items, repeats in ((test, options.repeats), (rest, 1)):
                 each = replace(options, repeats=repeats)
                 rows += run_trials([judge], items, journal=journal, options=each, budget=budget)
