@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
@@ -16,12 +16,10 @@ from judgecal.goldset import GOLD
 from judgecal.goldset.wording import grouped
 from judgecal.records import Estimate, Item, Rating
 from judgecal.scale import Label, Scale, common_scale, onto
-from judgecal.stats.intervals import mean_estimate
 from judgecal.stats.metrics import metrics_of
-from judgecal.stats.sample import Floats, Labels, moved
+from judgecal.stats.sample import Floats, Labels
 
 _NEAR = 0.10  # of the range: so far from its label a graded verdict is with the people, as `within_10` counts
-_CALIBRATION_BINS = 10
 _RATES = ("tpr", "tnr", "mae", "within_10")  # what a judge is described by; of words, kappa
 _CLASSES = 8  # of a confusion matrix at most
 _AGREED = 300  # items on which judges and people agree, of which a page shows those
@@ -119,17 +117,6 @@ def by_pair(labels: Labels, verdicts: Matrix, number: Callable[[Label, Label], f
 
 
 @dataclass(frozen=True, slots=True)
-class CalibrationBin:
-    """Verdicts of about one height, on the common scale."""
-
-    verdict: float  # their mean
-    label: float  # the people's mean label of them, with its interval: None where too few questions have them
-    low: float | None
-    high: float | None
-    n: int
-
-
-@dataclass(frozen=True, slots=True)
 class Confusion:
     """Judgements by class: a row for what people say, a column for what the judge says.
 
@@ -150,53 +137,20 @@ class VerdictShape:
     # by what people say and what the judge says; None of labels of many steps without a mark
     confusion: Confusion | None = None
     mapped: bool = False  # whether these verdicts are calibrated
-    low: float = 0.0  # of the scale that labels and raw verdicts are brought onto
-    high: float = 1.0
-    # of graded verdicts: raw ones of about one height beside the people's mean label of them, and (verdict,
-    # label) from which on the map gives that label, on the common scale
-    calibration: tuple[CalibrationBin, ...] = ()
-    calibration_map: tuple[tuple[float, float], ...] = ()
 
 
 def judge_shape(table: AgreementTable, column: Verdicts) -> VerdictShape:
     """One judge's verdicts beside the labels of a table."""
     people, (verdicts, scale) = table.gold.scale, table.described(column)
-    cut, raw, mapped = Cut(people, scale), Cut(people, column.scale), verdicts is not table.verdicts(column)
-    rates = _RATES if people.numeric else ("kappa",)
+    cut, rates = Cut(people, scale), _RATES if people.numeric else ("kappa",)
     metrics = [name for name, (metric, _) in metrics_of(people).items() if metric.name in rates]
-    shape = VerdictShape(
+    return VerdictShape(
         judge=column.judge,
         rates=table.agreement(verdicts, judge_scale=scale, metrics=metrics),
         unit=str(cut.common),
         confusion=_confusion(table.labels, verdicts, cut),
-        mapped=mapped,
+        mapped=verdicts is not table.verdicts(column),
     )
-    if not people.numeric:
-        return shape
-    common = raw.common
-    shape = replace(shape, low=common.low, high=common.high)
-    given = table.verdicts(column)
-    at, repeat = np.nonzero(~is_absent(given))
-    if common.kind == "binary" or not len(at):
-        return shape
-    # people's mean label of verdicts of about the same height, ten bins of the scale
-    labels = moved(np.asarray(table.labels)[at], people, common)
-    heights, groups = moved(given[at, repeat], column.scale, common), table.groups[at]
-    place = (heights - common.low) / common.span * _CALIBRATION_BINS
-    numbers = np.minimum(place.astype(np.int64), _CALIBRATION_BINS - 1)
-    bins = []
-    for number in np.unique(numbers).tolist():
-        inside = numbers == number
-        ends: dict[str, Any] = {"low": common.low, "high": common.high, "level": 0.95}
-        mean = mean_estimate(labels[inside], groups[inside], **ends)
-        height, label, n = heights[inside].mean(), labels[inside].mean(), inside.sum()
-        bins.append(CalibrationBin(float(height), float(label), mean.low, mean.high, int(n)))
-    # the steps of the judge's map, fitted on these items, each from where it begins
-    calibration, steps = table.calibration(column, fitted_on="these items"), list[tuple[float, float]]()
-    if calibration is not None:
-        starts = (common.low, *map(raw.verdict_at, calibration.cuts))
-        steps = list(zip(starts, map(raw.label_at, calibration.values), strict=True))
-    return replace(shape, calibration=tuple(bins), calibration_map=tuple(steps))
 
 
 def _confusion(labels: Labels, verdicts: Matrix, cut: Cut) -> Confusion | None:
