@@ -109,6 +109,7 @@ TABLE = {
                 report="selection.select_result:SelectResult"),
         Command("gate", "cli.select:gate", "Score the locked judge again: has it drifted?",
                 "--lock judge.lock.json",
+                documents={"GateResult": "report.gate:gate_document"},
                 report="report.gate:gate_report"),
         Command("migrate", "cli.select:migrate",
                 "Say whether another judge may replace the locked one.",

@@ -24,7 +24,7 @@ from judgecal.records import Item, Judgement
 from judgecal.scale import Scale
 from judgecal.selection.confirm import noise_of
 from judgecal.selection.lock import LockedGold
-from judgecal.selection.pass_rates import PassRule, churn
+from judgecal.selection.pass_rates import PassRule, flip_rate
 from judgecal.stats import Calibration
 from judgecal.workspace import find_workspace
 from tests.support.command import Run
@@ -115,12 +115,11 @@ def test_what_another_judge_changes_is_counted_at_each_judges_own_cut() -> None:
     either."""
     people, scale = LockedGold("set", "0" * 64, "test", "binary", None), Scale.parse("percentage")
     at_75, at_50 = (Calibration((cut,), (0.0, 1.0), 40, 40) for cut in (75.0, 50.0))
-    for new, flips in ((at_75, 0), (at_50, 10)):
+    for new, flips in ((at_75, 0.0), (at_50, 0.5)):
         rules = PassRule.of(people, scale, at_75), PassRule.of(people, scale, new)
         verdicts = [90.0 if number % 2 else 60.0 for number in range(20)]
         rows = [(Item(f"i{n}", f"g{n}", "q", "a"), (verdict, verdict)) for n, verdict in enumerate(verdicts)]
-        found = churn(rules, rows)
-        assert (found.fail_to_pass, found.pass_to_fail) == (flips, 0)
+        assert flip_rate(rules, rows).value == flips
 
 
 def test_the_noise_of_a_lock_is_at_its_own_cut(workspace_dir: Path) -> None:

@@ -417,8 +417,9 @@ def test_other_answers_than_at_lock_time_fail(judgecal: Run, served: Served) -> 
     assert len(found["flipped"]) == sum(v >= 75 or v <= 25 for v in served.script.verdicts.values())
     text = judgecal("report", found["experiment"], "--format", "md").out
     assert text.startswith("**✕ fail · Stop using this judge.** ") and "correctness\\_v3\\@mine" in text
-    n_sealed = sum(one["item_id"] in served.script.gold.test_ids for one in found["flipped"])
-    assert re.search(rf" and \d\d more; {n_sealed} of test, which we count and never show\.", text)
+    assert f"{len(found['flipped'])} items flipped (" in text and found["headline"]["next"] == (
+        "judgecal score --judge correctness_v3@mine --gold starter --no-cache"
+    )
 
 
 def noisy_lock(served: Served, change: Callable[[Item, int, float], float]) -> None:
@@ -544,17 +545,14 @@ def test_a_budget_for_less_than_a_pass_goes_on_later(judgecal: Run, served: Serv
     assert ended.code == 2 and "this gate has ended" in ended.err and served.stub.calls == 220
 
 
-def test_unscored_items_are_named_with_reasons(judgecal: Run, served: Served) -> None:
+def test_unscored_items_are_counted_with_reasons(judgecal: Run, served: Served) -> None:
     silent = set(sorted(served.script.verdicts)[:30])
     served.script.change = lambda item, n, verdict: None if item.item_id in silent else verdict
     ran = judgecal("gate", "--lock", served.path)
     assert ran.code == 1
     line = ran.said
-    assert "MANY UNSCORED: 30 of 220 judgements have no verdict (the reply could not be read)" in line
-    sealed = served.script.gold.test_ids & silent
-    named = [item for item in sorted(silent) if item not in sealed][:10]
-    assert f"{', '.join(named)} and " in line and f"{len(sealed)} of test, which are not shown" in line
-    assert not [item for item in sealed if item in line]
+    assert "30 of 220 judgements have no verdict (the reply could not be read)" in line
+    assert not [item for item in silent if item in line]
 
 
 def test_a_dry_run_calls_nothing(judgecal: Run, served: Served) -> None:

@@ -132,7 +132,6 @@ def gate(
     Changed: the verdicts lie further from the locked ones than the judge's own noise, so another judge
     answers under this name.
     """
-    from judgecal.report.gate import gate_document, open_ids
     from judgecal.selection.gate import plan_gate
     from judgecal.selection.lock import load_lock
 
@@ -159,7 +158,7 @@ def gate(
     slug = planned.experiment.slug
     notice(f"judgecal: gate in {slug}; if it is interrupted, --name {slug} goes on with it")
     result = planned.run()
-    print_result(result, gate_document(result, open_ids(planned.gold)), json=call.json, full=call.full)
+    print_result(result, json=call.json, full=call.full)
     raise Decided(result.decision)
 
 
@@ -189,11 +188,12 @@ def migrate(
     table: shared.ColumnArguments,
     call: shared.RunArguments,
 ) -> None:
-    """Say whether another judge may replace the locked one. Both are held to the margin; --on adds the
-    churn."""
+    """Say whether another judge may replace the locked one.
+
+    Both are held to the margin; with --on it says where the two differ, and needs labels only there.
+    """
     options = call.options()
     from judgecal.goldset import load_gold
-    from judgecal.report.gate import migrate_document
     from judgecal.selection.lock import load_lock
     from judgecal.selection.migrate import MigrateRun, judge_to
 
@@ -222,7 +222,7 @@ def migrate(
         shared.show_plan(plan, json=call.json, look=look)
         return
     result = run.run()
-    print_result(result, migrate_document(result), json=call.json, full=call.full)
+    print_result(result, json=call.json, full=call.full)
     if result.n_unscored:
         notice(f"judgecal: {result.n_unscored} judgements have no verdict; {run.experiment.journal} says why")
     raise Decided(result.decision)

@@ -11,8 +11,7 @@ import numpy as np
 
 from judgecal.experiment.agreement import constant_judge
 from judgecal.experiment.agreement_table import AgreementTable, Matrix, Verdicts
-from judgecal.experiment.people import first_verdicts, peer_ratings
-from judgecal.records import Estimate, Judgement
+from judgecal.records import Estimate
 from judgecal.scale import Label
 from judgecal.stats import compare_paired
 from judgecal.stats.calibration import CrossFit, DecidingVerdicts, cross_fit
@@ -20,7 +19,6 @@ from judgecal.stats.metrics import metric_facts
 from judgecal.stats.paired import PairedDifference
 from judgecal.stats.sample import Labels
 from judgecal.stats.simultaneous import Losses, losses_against_best
-from judgecal.stats.stand_in import MIN_SHARED, beside
 from judgecal.stats.strata import Stratum, too_thin
 
 
@@ -57,22 +55,12 @@ class FloorLoss:
 
 
 @dataclass(frozen=True, slots=True)
-class PersonLoss:
-    """What a rater loses against the best judge, both against each other rater, on `n_items` shared items."""
-
-    rater: str
-    loss: Estimate
-    n_items: int
-
-
-@dataclass(frozen=True, slots=True)
 class LossPicture:
-    """What is lost against the best judge: by the judges, the floor below them, the people beside them."""
+    """Losses against the best judge: of each judge and of the floor."""
 
     losses: Losses
     judges: tuple[JudgeLoss, ...]
     floor: tuple[FloorLoss, ...]
-    people: tuple[PersonLoss, ...]
 
 
 def judge_losses(
@@ -109,29 +97,6 @@ def floor_loss(
         low, high = (None if end is None else -end for end in (loss.high, loss.low))
         loss = dataclasses.replace(loss, value=-loss.value, low=low, high=high)
     return FloorLoss(column.judge, loss, paired.strata, metric)
-
-
-def people_losses(table: AgreementTable, best: Verdicts, *, metric: str) -> tuple[PersonLoss, ...]:
-    """What each rater loses against the best judge, both against the raters it shares enough items with."""
-    if len(table.gold.peers) < 2:
-        return ()
-    ratings, judged = peer_ratings(table), first_verdicts(table, best).keys()
-    items, people = {item.item_id: item for item in (*table.items, *table.tied)}, []
-    for rater, labels_of in ratings.items():
-        pairs = beside(ratings, rater)
-        shared = {item_id for item_id, _ in pairs}
-        if len(shared) < MIN_SHARED or not shared <= judged:
-            continue
-        rows = [
-            Judgement(str(item_id), items[str(item_id)].sha, rater, "rater", 0, label)
-            for item_id, label in labels_of.items()
-        ]
-        part = dataclasses.replace(table, items=tuple(items[str(item_id)] for item_id, _ in pairs), repeats=1)
-        labels, person = [label for _, label in pairs], Verdicts(rater, table.gold.scale, rows)
-        first = dataclasses.replace(best, rows=[row for row in best.rows if row.repeat == 0])
-        loss = _decided(_paired(part, first, person, metric, labels=labels), metric)
-        people.append(PersonLoss(rater, loss, len(shared)))
-    return tuple(people)
 
 
 def _paired(

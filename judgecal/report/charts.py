@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from judgecal.records import Estimate
 from judgecal.report.document import Grid, Hundred, Ladder, Outcome, Picture, Rung
@@ -129,19 +128,6 @@ def ticks(low: float, high: float, begin: float, end: float, *, most: int = 7) -
     return [Tick(place(n * step, low, high, begin, end), f"{n * step:.6g}") for n in range(first, last + 1)]
 
 
-_LETTER = 6.2  # pixels of a letter of a number on an axis, on average
-
-
-def apart(every: Iterable[Tick]) -> list[Tick]:
-    """Those of the texts, from left to right, that do not run into the one before."""
-    shown: list[Tick] = []
-    for tick in every:
-        half = (len(tick.text) + len(shown[-1].text if shown else "")) * _LETTER / 2.0
-        if not shown or tick.at - shown[-1].at >= half + _LETTER:
-            shown.append(tick)
-    return shown
-
-
 # --- values with their intervals, a line each
 
 
@@ -196,13 +182,12 @@ def interval_picture(
     short: bool = False,
     note: str = "",
 ) -> Picture:
-    """The picture, wide and for a phone; `numbers` is the table behind it, which stands alone where short."""
+    """The picture; `numbers` is the table behind it, which stands alone where short."""
     zones = (_free(axis), _reached(axis.people))
     return Picture(
-        draw=lambda: _drawn(rows, axis, _WIDE),
+        draw=lambda: _drawn(rows, axis),
         says="; ".join(filter(None, (*(f"{row.name}: {row.text}" for row in rows), *zones))),
         title=title,
-        narrow=lambda: _drawn(rows, axis, _NARROW),
         numbers=numbers,
         short=short,
         note=note,
@@ -215,28 +200,18 @@ def ladder_picture(ladder: Ladder, title: str, *, note: str = "") -> Picture:
     return dataclasses.replace(interval_picture(ladder.rungs, axis, title=title, note=note), ladder=ladder)
 
 
-@dataclass(frozen=True, slots=True)
-class _Shape:
-    """Where names, lines and numbers stand, in pixels; on a phone names and numbers are above their lines."""
-
-    width: int
-    left: float  # of the lines
-    steps: tuple[float, float]  # from line to line: of a few, of many
-    zones: float  # the height of their names
-    above: bool
-
-
-_WIDE = _Shape(712, 130.0, (36.0, 26.0), 24.0, above=False)
-_NARROW = _Shape(340, 8.0, (42.0, 40.0), 40.0, above=True)
+_WIDTH, _LEFT, _ZONES = 712, 130.0, 24.0  # of the picture, of the lines, the height of the zones' names
+_STEPS = (36.0, 26.0)  # pixels from line to line: of a few, of many
 _TOP, _FEW = 4.0, 6
-_WIDER_LETTER, _GAP = 7.6, 20.0  # pixels of a letter of a name on average, and between a name and its line
+_LETTER, _WIDER_LETTER = 6.2, 7.6  # pixels of a letter of a number and of a name, on average
+_GAP = 20.0  # between a name and its line
 _BOLD = 1.2  # how much wider letters are in bold
 
 
-def _drawn(rows: Sequence[Rung], axis: Axis, shape: _Shape) -> str:
+def _drawn(rows: Sequence[Rung], axis: Axis) -> str:
     """The lines as SVG; their axis is wide enough for every end and every upright line.
 
-    Names beside the lines have up to half of the picture, those above them what the numbers leave.
+    Names beside the lines have up to half of the picture.
     """
     ends = [end for row in rows for end in (row.value.value, row.value.low, row.value.high, row.beside)]
     zones = [zone.value for zone in (axis.free, axis.people) if zone]
@@ -251,18 +226,12 @@ def _drawn(rows: Sequence[Rung], axis: Axis, shape: _Shape) -> str:
     low, high = min(known, default=0.0), max(known, default=1.0)
     room = _ROOM * (high - low) or 1.0
     low, high = low - room * (low != axis.low), high + room * (high != axis.high)
-    left, right, name_x, text_x = shape.left, shape.width - 8.0, 2.0, shape.width - 2.0
     texts = [len(row.text) * (_BOLD if row.strong else 1.0) for row in rows]
     longest = int(max([*texts, len(_reached(axis.people))], default=0))
-    if shape.above:
-        for_names = text_x - _WIDER_LETTER * (3 + longest)
-    else:
-        right = text_x - max(_WIDER_LETTER * longest, 40.0) - 6.0
-        text_x = right + 10.0
-        letters = max((int(len(row.name) * (_BOLD if row.strong else 1.0)) for row in rows), default=0)
-        left = min(max(left, _WIDER_LETTER * letters + _GAP), shape.width / 2.0)
-        name_x = for_names = left - _GAP
-    step, first = shape.steps[len(rows) > _FEW], _TOP + shape.zones * bool(zones)
+    right = _WIDTH - 2.0 - max(_WIDER_LETTER * longest, 40.0) - 6.0
+    letters = max((int(len(row.name) * (_BOLD if row.strong else 1.0)) for row in rows), default=0)
+    left = min(max(_LEFT, _WIDER_LETTER * letters + _GAP), _WIDTH / 2.0)
+    step, first = _STEPS[len(rows) > _FEW], _TOP + _ZONES * bool(zones)
 
     def at(value: float | None) -> float | None:
         return None if value is None else place(value, low, high, left, right)
@@ -274,12 +243,12 @@ def _drawn(rows: Sequence[Rung], axis: Axis, shape: _Shape) -> str:
         tones = {"strong": row.strong, "hollow": row.hollow, "plain": True}
         lines.append(
             {
-                "name": shortened(row.name, int(for_names / _WIDER_LETTER + 1e-6)),
+                "name": shortened(row.name, int((left - _GAP) / _WIDER_LETTER + 1e-6)),
                 "text": row.text,
                 "show": row.show,
                 "tone": next(tone for tone, is_so in tones.items() if is_so),
-                "y": top + step * (0.72 if shape.above else 0.5),
-                "text_y": top + (14.0 if shape.above else step * 0.5 + 4.5),
+                "y": top + step * 0.5,
+                "text_y": top + step * 0.5 + 4.5,
                 "at": at(value.value),
                 "low": at(value.low) if bounded else None,
                 "high": at(value.high) if bounded else None,
@@ -291,15 +260,13 @@ def _drawn(rows: Sequence[Rung], axis: Axis, shape: _Shape) -> str:
     return plot(
         "intervals",
         {
-            "width": shape.width,
+            "width": _WIDTH,
             "left": left,
             "right": right,
             "top": _TOP,
             "bottom": first + step * len(rows) + 4.0,
-            "name_x": name_x,
-            "name_anchor": "start" if shape.above else "end",
-            "text_x": text_x,
-            "text_anchor": "end" if shape.above else "start",
+            "name_x": left - _GAP,
+            "text_x": right + 10.0,
             "title": axis.title,
             "ticks": ticks(low, high, left, right),
             "rows": lines,
@@ -364,69 +331,3 @@ def hundred(
     if not shown:
         outcomes = [dataclasses.replace(outcome, show="") for outcome in outcomes]
     return Hundred(f"What {judge} does with 100 answers like these", outcomes, note)
-
-
-# --- charts of two axes
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """One thing on a chart, in pixels: a bar and a line span x to x2 and y to y2; a path is `text`."""
-
-    kind: Literal["bar", "line", "dot", "path", "text"]
-    x: float = 0.0
-    y: float = 0.0
-    x2: float = 0.0
-    y2: float = 0.0
-    text: str = ""
-    tone: str = "plain"  # how the style sheet knows it
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """The axes of a chart."""
-
-    width: int
-    x_range: tuple[float, float]  # what they reach, in the units of the values
-    y_range: tuple[float, float]
-    titles: tuple[str, str]  # of the axis below, and of the upright one, which stands above it
-    left: float = 44.0
-    top: float = 26.0
-    tall: float = 190.0
-
-    @property
-    def right(self) -> float:
-        """Where the axis below ends."""
-        return self.width - 10.0
-
-    @property
-    def bottom(self) -> float:
-        """Where the upright axis ends."""
-        return self.top + self.tall
-
-    @property
-    def height(self) -> float:
-        """Of the whole chart, with the numbers and the title of the axis below."""
-        return self.bottom + 40.0
-
-    def x(self, value: float) -> float:
-        """The pixel of a value on the axis below."""
-        return place(value, *self.x_range, self.left, self.right)
-
-    def y(self, value: float) -> float:
-        """The pixel of a value on the upright axis."""
-        return place(value, *self.y_range, self.bottom, self.top)
-
-    @property
-    def y_ticks(self) -> list[Tick]:
-        """Round numbers on the upright axis."""
-        return ticks(*self.y_range, self.bottom, self.top, most=5)
-
-    def numbers(self) -> list[Tick]:
-        """Round numbers on the axis below."""
-        return ticks(*self.x_range, self.left, self.right, most=5 if self.width < 400 else 7)
-
-    def drawn(self, marks: Sequence[Mark], below: Sequence[Tick] | None = None) -> str:
-        """The chart as SVG; `below` are the numbers of the axis where they are no round ones."""
-        ticks = self.numbers() if below is None else below
-        return plot("chart", {"frame": self, "marks": marks, "ticks": ticks})

@@ -156,7 +156,6 @@ class Picture(Block):
     draw: Callable[[], str]  # its SVG, when a page is made
     says: str  # what it shows, for who cannot see it
     title: str = ""
-    narrow: Callable[[], str] | None = None  # its SVG for a phone, where it is drawn otherwise
     numbers: Grid | None = None  # what is behind it: the terminal and Markdown show that in its place
     ladder: Ladder | None = None  # what it draws, where that is one: the terminal draws it too
     note: str = ""  # how to read it

@@ -268,10 +268,7 @@ def _document(result: Result) -> Document | None:
             return load_report(result.experiment).document
         except InputError:
             return None
-    of_a_gate = type(result).__name__ == "GateResult"
-    document: Document | None = (
-        load("report.gate:gate_document")(result, {}) if of_a_gate else document_of(result)
-    )
+    document: Document | None = document_of(result)
     return document
 
 

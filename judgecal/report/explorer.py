@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -22,14 +22,12 @@ from judgecal.goldset import GOLD
 from judgecal.records import Item, Rating
 from judgecal.report.document import Block
 from judgecal.report.numbers import count, count_of
-from judgecal.report.wording import sentences
 from judgecal.scale import Label
 
 MOST_PACKED = 2_000_000
 """Characters of the packed rows in a page at most; one that needs more carries the first and says so."""
 
-_TEXT_LIMITS = (8_000, 2_000, 500)  # characters of a text, the first with which all of them are small enough
-_ALL_TEXTS = 8_000_000  # characters of all of them before they are compressed
+_LONGEST = 4_000  # characters of a text; what it is about is long told by then
 _PLAIN, _PLAIN_TEXT = 10, 240  # rows that stand in the page as they are, and characters of their texts
 _CASES = ("false pass", "false fail", "too high", "too low", "another word", "unscored")
 _FEW = 6  # judges, below which each has a filter of its own
@@ -70,7 +68,6 @@ class Packed(NamedTuple):
 
     text: str  # gzip in base64
     n_rows: int
-    cut_at: int  # from where on texts are cut
 
 
 @dataclass(frozen=True)
@@ -126,96 +123,60 @@ class Explorer(Block):
     @cached_property
     def packed(self) -> Packed:
         """All of them, or as many as fit."""
-        limit = next((most for most in _TEXT_LIMITS if self._length(most) <= _ALL_TEXTS), _TEXT_LIMITS[-1])
         n = len(self.rows)
-        text = self._packed(n, limit)
+        text = self._packed(n)
         while len(text) > MOST_PACKED:
             n = int(0.95 * n * MOST_PACKED / len(text))
-            text = self._packed(n, limit)
-        return Packed(text, n, limit)
+            text = self._packed(n)
+        return Packed(text, n)
 
     @property
     def capped(self) -> str:
         """What the page does not carry; empty where it carries all."""
-        _, n, cut_at = self.packed
-        return " ".join(
-            sentences(
-                n < len(self.rows)
-                and f"These are the worst {count(n)} of {count(len(self.rows))}: a page carries at most 2 MB "
-                "of items.",
-                self._length(cut_at) < sum(self._lengths)
-                and f"Texts are cut after {count(cut_at)} characters.",
-            )
+        n, n_all = self.packed.n_rows, len(self.rows)
+        return f"These are the worst {count(n)} of {count(n_all)}: a page carries at most 2 MB of items." * (
+            n < n_all
         )
 
-    def _length(self, most: int) -> int:
-        """Characters of all texts, each cut after `most`."""
-        return sum(min(length, most) for length in self._lengths)
-
-    @cached_property
-    def _lengths(self) -> list[int]:
-        lengths: list[int] = []
-        for row in self.rows:
-            texts = [row.question, row.answer, *row.references, *(text for _, text in row.further)]
-            texts += [text for said in row.said if said for text in (said.why, said.raw)]
-            lengths += map(len, [*texts, *(note for *_, note in row.raters)])
-        return lengths
-
-    def _packed(self, n: int, most: int) -> str:
-        rows, judges = self.rows[:n], list[dict[str, Any]]()
-        for place, name in enumerate(self.judges):
-            said = _by_row(one and tuple(map(visible, one[:3])) for one in (row.said[place] for row in rows))
-            prompt = visible(self.prompts.get(name, ""))
-            judges.append({"name": visible(name), "prompt": prompt, "said": said})
-        every = [[visible(mark) for mark in row.marks] for row in rows]
-        keys = dict.fromkeys(mark.partition(":")[0] + ":" for marks in every for mark in marks)
+    def _packed(self, n: int) -> str:
+        prompts = {name: visible(self.prompts.get(name, "")) for name in self.judges}
         carried = {
             "heads": self.heads,
-            "judges": judges,
+            "judges": [{"name": visible(name), "prompt": prompt} for name, prompt in prompts.items()],
             "listed": self.listed,
             "loud": len(self.rows) - self.n_quiet,
             "chips": [(visible(mark), visible(words)) for mark, words in self.chips.items()],
-            "marks": [
-                _by_row(tuple(one for one in of if one.startswith(key)) for of in every) for key in keys
-            ],
-            "items": [_carried(row, most) for row in rows],
+            "items": [_carried(row) for row in self.rows[:n]],
         }
         text = json.dumps(carried, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         return base64.b64encode(gzip.compress(text.encode("utf-8"), 6, mtime=0)).decode("ascii")
 
 
-def _by_row(values: Iterable[Hashable]) -> tuple[list[Hashable], str]:
-    """The values that occur, and a character a row that says which: that compresses to a bit or two a row."""
-    places: dict[Hashable, int] = {}
-    at = "".join(chr(48 + places.setdefault(value, len(places))) for value in values)
-    return list(places), at
-
-
-def _carried(row: ExplorerRow, most: int) -> dict[str, Any]:
+def _carried(row: ExplorerRow) -> dict[str, Any]:
     """A row as the script reads it; what is empty is left out."""
 
     def cut(text: str) -> str:
-        more = len(text) - most
-        return visible(text if more <= 0 else f"{text[:most]} … ({more:,} more characters)")
+        more = len(text) - _LONGEST
+        return visible(text if more <= 0 else f"{text[:_LONGEST]} … ({more:,} more characters)")
 
-    return _filled(
-        id=visible(row.name),
-        question=cut(row.question),
-        references=[cut(text) for text in row.references],
-        answer=cut(row.answer),
-        further=[[visible(name), cut(text)] for name, text in row.further],
-        system=visible(row.system),
-        tags=list(map(visible, row.tags)),
-        label=visible(row.label),
-        note=visible(row.note),
-        raters=[[visible(name), visible(label), cut(note)] for name, label, note in row.raters],
-        why=any(said and said.why for said in row.said) and [said and cut(said.why) for said in row.said],
-        raw=any(said and said.raw for said in row.said) and [said and cut(said.raw) for said in row.said],
-    )
-
-
-def _filled(**values: Any) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value}
+    carried = {
+        "id": visible(row.name),
+        "question": cut(row.question),
+        "references": [cut(text) for text in row.references],
+        "answer": cut(row.answer),
+        "further": [[visible(name), cut(text)] for name, text in row.further],
+        "system": visible(row.system),
+        "tags": list(map(visible, row.tags)),
+        "label": visible(row.label),
+        "note": visible(row.note),
+        "raters": [[visible(name), visible(label), cut(note)] for name, label, note in row.raters],
+        "said": [
+            said and {name: text for name, text in zip(Said._fields, map(cut, said), strict=True) if text}
+            for said in row.said
+        ],
+        "marks": list(map(visible, row.marks)),
+    }
+    return {name: value for name, value in carried.items() if value}
 
 
 # --- items that judges and people judged

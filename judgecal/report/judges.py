@@ -15,15 +15,7 @@ from judgecal.experiment.result import Entry, JudgeEntry, RaterEntry
 from judgecal.experiment.stored import read_experiment
 from judgecal.experiment.summary import summarised_result
 from judgecal.records import Estimate
-from judgecal.report.charts import (
-    Axis,
-    hundred,
-    in_points,
-    interval_picture,
-    ladder_picture,
-    one_less,
-    points_of,
-)
+from judgecal.report.charts import hundred, in_points, ladder_picture, one_less, points_of
 from judgecal.report.document import (
     Bullets,
     Document,
@@ -34,7 +26,6 @@ from judgecal.report.document import (
     Picture,
     Rung,
     Section,
-    section,
     table,
 )
 from judgecal.report.explorer import Explorer, judged_explorer
@@ -73,7 +64,6 @@ def judges_document(decision: Evidence) -> Document:
             "margin": decision.margin,
             "judges": losses.judges if losses else (),
             "floor": losses.floor if losses else (),
-            "people": losses.people if losses else (),
         },
     )
     if decision.unread is not None and decision.unread.all:
@@ -123,7 +113,6 @@ def judges_sections(decision: Evidence) -> list[Section]:
             next((m.probes for m in decision.measured if m.judge == _subject(decision).judge), None)
         ),
         people_section(decision),
-        _losses(decision, decision.losses) if decision.losses else None,
         diagnostics(decision),
     )
     return [part for part in sections if part is not None]
@@ -339,6 +328,7 @@ def _agreement(decision: Evidence) -> Section:
         f"In {metric} an item without a verdict counts as {gold.unscored_counts_as}; the other columns "
         "leave it out.",
         [f"No interval for {metric}: {reason}." for reason in sorted(reasons)],
+        (f"{driver}." for driver in (decision.losses.losses.driven if decision.losses else ())),
         bool(gold.n_unlabelled)
         and f"{gold.n_unlabelled} items have no gold label and are left out{stand * bool(gold.n_tied)}.",
         result.floor_reason and sentence(result.floor_reason),
@@ -397,53 +387,4 @@ def _agreement_table(decision: Evidence) -> Grid:
         short=True,
         chosen=decision.chosen,
         drawn=True,
-    )
-
-
-# --- losses
-
-
-def _losses(decision: Evidence, losses: LossPicture) -> Section:
-    margin, basis, chosen = 100.0 * decision.margin, decision.basis, decision.chosen
-    judges = [
-        (loss.judge, Estimate(loss.loss, loss.low, loss.high, reason=loss.reason))
-        for loss in sorted(losses.judges, key=lambda loss: (loss.loss is None, loss.loss or 0.0))
-    ]
-    prices = {judge.judge: judge.usd_per_1k for judge in decision.measured}
-
-    def price(usd: float | None) -> str:
-        return "price unknown" if usd is None else f"{money(usd)} USD" if usd else "free"
-
-    rows = [
-        *((name, loss, price(prices[name])) for name, loss in judges),
-        *((f"{constant.judge} (floor)", constant.loss, "free") for constant in losses.floor),
-        *(
-            (f"{person.rater} ({_rater(decision)}), {count(person.n_items)} items", person.loss, "")
-            for person in losses.people
-        ),
-    ]
-    lost = table(
-        rows,
-        {
-            "": lambda row: row[0],
-            f"points lost ({100 * losses.losses.level:.4g}% interval)": lambda row: points_of(row[1]),
-            "USD per 1,000": lambda row: row[2],
-        },
-        chosen=chosen,
-    )
-    drawn = [Rung(name, in_points(loss), points_of(loss), strong=name == chosen) for name, loss in judges]
-    where = f"the {basis.split} items" if basis.may_choose else "the test items alone"
-    caption = (
-        f"You may take a judge whose line ends left of the dashed margin of {margin:g} points of "
-        f"{decision.metric}. The right ends hold for all judges at once, on {where} "
-        f"({count(basis.n_items)} items, {count(basis.n_groups)} questions). A person below 0 agrees "
-        "better with the other people than the best judge does."
-    )
-    return section(
-        "losses",
-        "What each judge loses",
-        caption,
-        interval_picture(drawn, Axis("points behind the best judge", full=0.0, dashed=margin), numbers=lost),
-        (f"No interval for {name}: {loss.reason}." for name, loss, _ in rows if loss.reason),
-        (f"{why}." for why in losses.losses.driven),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from judgecal.experiment.result import AgreementResult, AltTestEntry, Entry, JudgeEntry, Retest
+from judgecal.experiment.result import AgreementResult, AltTestEntry, Entry, JudgeEntry
 from judgecal.experiment.verdicts import Confusion
 from judgecal.records import Estimate
 from judgecal.report.charts import in_percent, of_metric, points_of
@@ -21,13 +21,12 @@ from judgecal.report.document import (
     section,
     table,
 )
-from judgecal.report.numbers import DASH, count, count_of, estimate, money, percent, points, seconds
-from judgecal.report.wording import sentences
+from judgecal.report.numbers import DASH, count, count_of, money, percent, points, seconds
+from judgecal.report.wording import in_a_row, sentences
 from judgecal.selection.decision import Evidence
 from judgecal.stats.metrics import metric_facts
 from judgecal.stats.stand_in import MIN_SHARED, StandIn
 
-_JUDGES = 3  # judges whose repeats are told in sentences
 _FEW_RATERS = 2
 _MAY = {True: "may stand in", False: "to triage", None: "cannot tell"}
 
@@ -270,37 +269,30 @@ def _noise(decision: Evidence) -> list[Block]:
     if not repeated:
         once = "Each item was judged once, so nobody knows how often a judge contradicts itself."
         return blocks_of(Heading(title), f"{once} With --repeats 3 you see it here beside the margin.")
-
     repeats = table(
         repeated,
         {
             "judge": lambda row: row[0],
             "repeats": lambda row: str(row[1].repeats),
-            "flip rate": lambda row: estimate(row[1].flip_rate),
+            "same verdict": lambda row: in_percent(row[1].exact_agreement),
+            "flip rate": lambda row: in_percent(row[1].flip_rate) if row[1].flip_rate else DASH,
             "margin": lambda row: f"{100.0 * decision.margin:g}",
         },
         title=title,
     )
+    cached = [judge for judge, retest in repeated if retest.all_cached]
     notes = sentences(
-        *(retest_notes(judge, retest) for judge, retest in repeated[:_JUDGES]),
+        (
+            f"{judge}, repeats: {retest.exact_agreement.reason}."
+            for judge, retest in repeated
+            if retest.exact_agreement.low is None and retest.exact_agreement.reason
+        ),
+        bool(cached)
+        and f"Every reply of {in_a_row(cached)} came from the store, each repeat as an earlier call.",
         "Repeatability is not accuracy: a judge that makes the same error every time repeats itself "
         "perfectly.",
     )
     return [repeats, Bullets(notes)]
-
-
-def retest_notes(judge: str, retest: Retest) -> Iterator[str]:
-    """How a judge repeats itself, in sentences."""
-    flips = f", flip rate {in_percent(retest.flip_rate)}" if retest.flip_rate else ""
-    yield (
-        f"{judge} over {retest.repeats} repeats: the same verdict in {in_percent(retest.exact_agreement)} "
-        f"of the pairs of {retest.n_items} items{flips}."
-    )
-    if retest.exact_agreement.low is None and retest.exact_agreement.reason:
-        yield f"{judge}, repeats: {retest.exact_agreement.reason}."
-    if retest.all_cached:
-        store = "every reply came from the store, which holds each repeat as an earlier call of its own"
-        yield f"{judge}: {store}."
 
 
 def _metrics(decision: Evidence) -> list[Block]:

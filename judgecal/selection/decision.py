@@ -19,14 +19,7 @@ from typing import Any, Literal
 
 from judgecal.errors import refuse, working
 from judgecal.experiment import AgreementResult, AgreementTable, Entry, StoredExperiment, Verdicts, entry
-from judgecal.experiment.losses import (
-    FloorLoss,
-    JudgeLoss,
-    LossPicture,
-    floor_loss,
-    judge_losses,
-    people_losses,
-)
+from judgecal.experiment.losses import FloorLoss, JudgeLoss, LossPicture, floor_loss, judge_losses
 from judgecal.experiment.parquet_files import values_of
 from judgecal.experiment.slices import SliceTable, judge_slices
 from judgecal.experiment.stored import Unread, stored_prompts, unread_of
@@ -538,11 +531,10 @@ def decide_on_judges(
     pick, losses = decided.pick, None
     if pick is not None and not chosen_on:
         pick = replace(pick, kind="none", judge=None, within=(), more_questions=None, cheaper=None)
-    if decided.losses is not None:  # the floor and the people beside the best of the judges
+    if decided.losses is not None:  # the floor beside the best of the judges
         best, k = decided.measured_judge(decided.losses.best).column, len(decided.floors)
         floor = (floor_loss(table, best, metric=metric, of=k, floor=column) for column in stored.floor)
-        people = people_losses(table, best, metric=metric)
-        losses = LossPicture(decided.losses, decided.judges, (decided.floors[best.judge], *floor), people)
+        losses = LossPicture(decided.losses, decided.judges, (decided.floors[best.judge], *floor))
     # as the tables have them: each judge with its own repeats, on all items
     tables = [whole.with_repeats_of(column) for column in columns]
     result, slices = result or stored_result(stored, columns, workspace), None

@@ -105,15 +105,6 @@ class UnscoredShares:
     tolerance: float  # a rise that is shown to exceed it fails
 
 
-@dataclass(frozen=True, slots=True)
-class UnscoredCall:
-    """A judgement without a verdict, with the kind of its failure."""
-
-    item_id: str
-    repeat: int
-    kind: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateResult(Result):
     """What a gate comes to."""
@@ -153,7 +144,7 @@ class GateResult(Result):
     usd: float | None  # of all calls; None where some model has no price
     flipped: tuple[FlippedItem, ...]  # the items that moved, in file order
     unscored: UnscoredShares
-    unscored_judgements: tuple[UnscoredCall, ...]
+    unscored_kinds: Mapping[str, int]  # kind of failure -> judgements of now without a verdict
     gold: GoldSummary
     items: str
     test_looks: int  # decisions taken on the set's test labels so far
@@ -517,10 +508,8 @@ def _result(gate: Gate, passes: Passes, state: GateState) -> GateResult:
         usd=passes.usd,
         flipped=flipped,
         unscored=UnscoredShares(locked_share, share_now, rise.difference, rise.p_at_most, UNSCORED_TOLERANCE),
-        unscored_judgements=tuple(
-            UnscoredCall(row.item_id, row.repeat, row.error.kind if row.error else "parse")
-            for row in now
-            if row.verdict is None
+        unscored_kinds=dict(
+            Counter(row.error.kind if row.error else "parse" for row in now if row.verdict is None)
         ),
         gold=summary_of_gold(table, "all"),
         items=_scope(gate),

@@ -1,8 +1,7 @@
-"""`migrate`: may another judge take the locked one's place, and what would change on production answers?"""
+"""`migrate`: may another judge take the locked one's place?"""
 
 from __future__ import annotations
 
-import itertools
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -51,7 +50,6 @@ from judgecal.experiment import (
     whole_items,
 )
 from judgecal.experiment.agreement_table import as_lists
-from judgecal.experiment.folder import read_config
 from judgecal.experiment.rows import DecidedBy, OnRows, UnlabelledRows, judgements_of_rows, rows_due
 from judgecal.goldset import GoldSet, load_gold, split_notes
 from judgecal.judges import Judge, JudgeName, judge_named
@@ -70,16 +68,15 @@ from judgecal.selection.lock import (
     reply_fingerprint,
     write_lock,
 )
-from judgecal.selection.pass_rates import Churn, PassRule, chance, change, churn
+from judgecal.selection.pass_rates import PassRule, chance, change, flip_rate
 from judgecal.selection.rules import GateDecision, MigrationDecision, MigrationItems, migration, unlooked
 from judgecal.signatures import list_signatures
 from judgecal.stats import Calibration
 from judgecal.stats.disagreement import by_rows
 from judgecal.stats.metrics import metric_facts
-from judgecal.workspace import Workspace, find_workspace, shown
+from judgecal.workspace import Workspace, find_workspace
 
 _SEALED = "the rows decide: no look at test was taken"
-_MOST_FLIPPED = 500  # rows that the page shows
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,17 +94,6 @@ class OldAndNew:
     difference: Estimate
     old_value: float | None
     new_value: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class ChurnResult:
-    """What changes on the rows of a file."""
-
-    file: str
-    changes: Churn
-    n_unscored: int  # verdicts that there are not, of either judge
-    n_lacking: int  # rows that lack what the judges ask for
-    flipped: tuple[FlippedItem, ...]  # the first of those that change sides
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +126,6 @@ class MigrateResult(Result):
     # the same on all items but those that trained or chose the new judge: that they chose the old one
     # flatters that one
     all_items: OldAndNew
-    churn: ChurnResult | None  # what changes on production answers; None where no table was given
     new_lock: str | None  # where the new lock went, or why there is none
     new_lock_reason: str | None
     n_unscored: int  # of all calls
@@ -154,7 +139,7 @@ class MigrateResult(Result):
     # what rows without labels say (--on, --labels); what decided, and their keys of the contract
     on_rows: OnRows | None = None
     decided_by: DecidedBy = "gold"
-    go_on: str | None = None  # the command that goes on where nothing is decided, if it is of no labels
+    go_on: str | None = None  # the command that goes on where calls were lost
 
     def as_json(self) -> dict[str, Any]:
         """The contract's object, with what the rows say at its top."""
@@ -209,18 +194,6 @@ def _with_rows(
     if decision.decision == "inconclusive":
         return replace(decision, why=f"{on_rows.why}; on the gold set: {decision.why}"), "gold"
     return decision, "gold"
-
-
-def recent_table(workspace: Workspace) -> Mapping[str, str] | None:
-    """The configuration of the table of answers that was judged last and is there still; None without one."""
-    made = workspace.experiments.glob("*/experiment.toml")
-    for path in sorted(made, key=lambda path: path.stat().st_mtime, reverse=True):
-        table = read_config(path.parent).get("input")
-        if not isinstance(table, dict) or not {"file", "columns"} <= table.keys():
-            continue  # of `rate` it says no options
-        if (workspace.root / table["file"]).is_file():
-            return {**table, "file": shown(workspace.root / table["file"])}
-    return None
 
 
 def _flipped(
@@ -281,7 +254,7 @@ class MigrateRun:
     margin: float  # the loss that is allowed, in units of the lock's metric
     options: RunOptions  # how it is run; the limit is one of items, and of rows
     seed: int = 0
-    recent: TableRows | None = None  # production answers to measure the churn on, or None
+    recent: TableRows | None = None  # production answers without labels, or None
     output: Path | None = None  # where the new lock goes, or None
     replace: bool = False  # whether a lock that is there may be written over
     out: str | None = None  # the slug of the experiment, or None for the usual one
@@ -403,7 +376,6 @@ class MigrateRun:
             for side in sides
         }
         on_rows, seen = None, {**self._seen(), "judges": judges}
-        changed = None if self.recent is None else self._churn(self.recent, maps, recent)
         if self.recent is not None and not lost:
             on_rows = self._on_rows(sides, maps, self.recent, recent)
         look = foresee_look(**seen)
@@ -414,9 +386,7 @@ class MigrateRun:
         if not sealed:
             kind: LookKind = "report" if lost else "decision"  # of lost calls nothing is decided yet
             look = look_at_test(**seen, experiment=self.experiment.slug, kind=kind)
-        result = self._result(sides, maps, called, rows, changed, look=look, on_rows=on_rows, sealed=sealed)
-        if table := None if self.recent else recent_table(self.workspace):
-            result = replace(result, go_on=self._again(table))
+        result = self._result(sides, maps, called, rows, recent, look=look, on_rows=on_rows, sealed=sealed)
         if lost:  # they count as wrong, and that is not the judge's doing
             why = f"{lost} calls were lost (connection or budget): the same command makes them again"
             result = replace(
@@ -447,22 +417,6 @@ class MigrateRun:
             trial = Due(judged.judge, judged, journal, self.options)
             judge_to_journal([trial], budget=budget, label=judged.judge.name)
         return list(judgements_of_rows(recent, (self.old, self.new), journal))
-
-    def _churn(
-        self,
-        recent: TableRows,
-        maps: tuple[Calibration | None, Calibration | None],
-        rows: Sequence[tuple[Item, Sequence[Judgement] | None]],
-    ) -> ChurnResult:
-        """What would change on recent answers, of each judge by its own map."""
-        known, rules = _verdicts(rows), self._rules(maps)
-        return ChurnResult(
-            str(recent.source.path),
-            churn(rules, known),
-            sum(verdicts.count(None) for _, verdicts in known),
-            len(rows) - len(known),
-            tuple(itertools.islice(_flipped(rules, known), _MOST_FLIPPED)),
-        )
 
     def _rules(self, maps: Iterable[Calibration | None]) -> list[PassRule]:
         """Which verdicts of either judge pass."""
@@ -527,7 +481,7 @@ class MigrateRun:
         maps: tuple[Calibration | None, Calibration | None],
         called: Sequence[Judgement],
         rows: Sequence[Judgement],
-        changed: ChurnResult | None,
+        recent: Sequence[tuple[Item, Sequence[Judgement] | None]],
         *,
         look: Look,
         on_rows: OnRows | None,
@@ -561,7 +515,15 @@ class MigrateRun:
             for items in (self.items, test_items)
         )
         extra = {"lock": lock.sha256[:12], "metric": metric, "margin": self.margin}
-        in_production = 0 if changed is None else changed.n_unscored + changed.n_lacking
+        n_lacking = sum(judged is None for _, judged in recent)
+        n_unread = sum(verdicts.count(None) for _, verdicts in _verdicts(recent))
+        notes = []
+        if n_lacking:
+            notes.append(f"{n_lacking:,} rows of --on lack what the judges ask for, and are left out")
+        if recent and on_rows is None:
+            notes.append(
+                f"the rows of --on say nothing of {metric}: too few are known, or it is no mean over answers"
+            )
         return MigrateResult(
             experiment=self.experiment.slug,
             lock=str(self.lock_path),
@@ -577,7 +539,7 @@ class MigrateRun:
             smallest_detectable=test.smallest_detectable,
             locked=locked,
             now=now,
-            flip_rate=churn(rules, of_test, level=look.level).flip_rate,
+            flip_rate=flip_rate(rules, of_test, level=look.level),
             flipped=tuple(_flipped(rules, of_all)),
             noise=lock.noise.flip_rate,
             unscored=UnscoredSides(*unscored),
@@ -586,16 +548,19 @@ class MigrateRun:
             old_value=test.b,
             new_value=test.a,
             all_items=OldAndNew(whole.difference, whole.b, whole.a),
-            churn=changed,
             new_lock=None,
             new_lock_reason=None,
-            n_unscored=sum(row.verdict is None for row in (*rows, *called)) + in_production,
+            n_unscored=sum(row.verdict is None for row in (*rows, *called)) + n_unread + n_lacking,
             gold=summary_of_gold(table, "test"),
             test_looks=look.number - sealed,
             test_look=_SEALED if sealed else look.sentence(self.gold.name),
             reused=look.reused and not sealed,
             n_called_again=len(self.missing),
-            notes=(*split_notes(self.gold), *verdict_notes(people, [Verdicts.from_calls(self.new, rows)])),
+            notes=(
+                *notes,
+                *split_notes(self.gold),
+                *verdict_notes(people, [Verdicts.from_calls(self.new, rows)]),
+            ),
             run_line=run_line(table, "test", [full_name(self.old), full_name(self.new)], extra),
             on_rows=on_rows,
             decided_by=by,

@@ -1,4 +1,4 @@
-"""What verdicts on production answers come to, by system, and what changes where another judge gives them."""
+"""Which verdicts pass, and what changes where another judge gives them."""
 
 from __future__ import annotations
 
@@ -158,15 +158,6 @@ def word_shares(
 # --- two judges on the same rows
 
 
-@dataclass(frozen=True, slots=True)
-class Churn:
-    """What another judge changes on some rows."""
-
-    flip_rate: Estimate  # share of rows that change sides (whose word changes, on nominal scales), 0..1
-    pass_to_fail: int
-    fail_to_pass: int
-
-
 def change(rules: Sequence[PassRule], said: Sequence[Label | None]) -> float | None:
     """1 where a row comes to pass or has another word, -1 where it comes to fail, else 0; `rules` and `said`
     are of the old judge and of the new one. None where that cannot be said.
@@ -179,18 +170,17 @@ def change(rules: Sequence[PassRule], said: Sequence[Label | None]) -> float | N
     return None if before is None or after is None else float(after) - float(before)
 
 
-def churn(
+def flip_rate(
     rules: Sequence[PassRule], rows: Sequence[tuple[Item, Sequence[Label | None]]], *, level: float = 0.95
-) -> Churn:
-    """What changes on rows, each with the verdicts of the old judge and of the new one."""
+) -> Estimate:
+    """The share of rows, each with the verdicts of the old judge and of the new one, that change sides."""
     moves = [np.nan if (move := change(rules, verdicts)) is None else move for _, verdicts in rows]
     moved = np.array(moves, dtype=np.float64)
     rate = mean_estimate(np.abs(moved), [item.group for item, _ in rows], level=level)
     n_unscored, reason = int(np.isnan(moved).sum()), rules[0].reason or rules[1].reason
     if reason is not None and n_unscored == len(rows):
         rate = Estimate(None, level=level, n_expected=len(rows), reason=reason)
-    to_fail, to_pass = (int(np.sum(moved == end)) * rules[0].judge.numeric for end in (-1.0, 1.0))
-    return Churn(replace(rate, n_unscored=n_unscored), to_fail, to_pass)
+    return replace(rate, n_unscored=n_unscored)
 
 
 def group_number(group: str) -> int:

@@ -58,21 +58,18 @@ class Parsed(HTMLParser):
         return [attributes for name, attributes in self.elements if name == tag]
 
 
+_SAID = ("verdict", "given", "error", "why", "raw")
+
+
 def items_of(page: str) -> dict[str, Any]:
     """What the explorer of a page carries: its judges and items."""
     (packed,) = re.findall(
         r'<script type="application/octet-stream" id="items">([A-Za-z0-9+/=]*)</script>', page
     )
     found: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(packed)))
-    for row, item in enumerate(found["items"]):  # as the page's script puts it together
-        said = [values[ord(at[row]) - 48] for values, at in (judge["said"] for judge in found["judges"])]
-        texts = zip(item.get("why") or [""] * len(said), item.get("raw") or [""] * len(said), strict=True)
-        parts = ("verdict", "given", "error", "why", "raw")
-        item["said"] = [
-            one and dict(zip(parts, [*one, *beside], strict=True))
-            for one, beside in zip(said, texts, strict=True)
-        ]
-        item["marks"] = [mark for sets, at in found["marks"] for mark in sets[ord(at[row]) - 48]]
+    for item in found["items"]:
+        item["said"] = [one and dict.fromkeys(_SAID, "") | one for one in item.get("said", ())]
+        item.setdefault("marks", [])
     return found
 
 

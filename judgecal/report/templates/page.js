@@ -1,5 +1,5 @@
 "use strict";
-// The explorer: filters, sorts, opens and exports the items that the page carries. Their texts only ever become
+// The explorer: filters and opens the items that the page carries. Their texts only ever become
 // textContent. What is chosen stands in the address behind #, so that a link opens the same item in the same list.
 // Whatever has data-show filters to the rows with its marks, one a line.
 (async () => {
@@ -7,7 +7,7 @@
   if (!store) return;
   const bytes = Uint8Array.from(atob(store.textContent.trim()), (one) => one.charCodeAt(0));
   const unpacked = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  const { heads, judges, listed, loud, chips: named, marks, items } = await new Response(unpacked).json();
+  const { heads, judges, listed, loud, chips: named, items } = await new Response(unpacked).json();
   const STEP = 200; // rows drawn at once
   const at = (id) => document.getElementById(id);
   const framed = location.protocol === "about:"; // in a notebook there is no address to write to
@@ -22,23 +22,10 @@
 
   // --- what can be chosen
   const parts = (said) => Boolean(said && said.error);
-  const of = ([values, at], row) => values[at.charCodeAt(row) - 48];
-  items.forEach((item, row) => {
-    item.said = judges.map((judge) => of(judge.said, row)).map((said, place) =>
-      said && { verdict: said[0], given: said[1], error: said[2], why: item.why?.[place], raw: item.raw?.[place] });
-    item.marks = new Set(marks.flatMap((key) => of(key, row)));
-  });
+  for (const item of items) Object.assign(item, { said: item.said || [], marks: new Set(item.marks) });
   const known = new Set(items.flatMap((item) => [...item.marks]));
   const chips = new Map([...named].filter(([mark]) => known.has(mark)));
   const wrong = (item) => item.said.filter(parts).length;
-  const byId = (a, b) => a.id.localeCompare(b.id, undefined, { numeric: true });
-  const orders = {
-    worst: () => 0, // as they came
-    judges: (a, b) => wrong(b) - wrong(a),
-    item: byId,
-    tag: (a, b) => ((a.tags || ["\uffff"])[0]).localeCompare((b.tags || ["\uffff"])[0]),
-    system: (a, b) => (a.system || "\uffff").localeCompare(b.system || "\uffff"),
-  };
   items.forEach((item) => {
     item.words = [item.id, item.question, item.answer, ...(item.references || []), ...item.said.map((one) => one?.why)]
       .join("\n").toLowerCase();
@@ -50,16 +37,14 @@
     const given = new URLSearchParams(framed ? "" : location.hash.slice(1));
     const one = (name, other = "") => given.get(name) || other;
     state = {
-      item: one("item"), find: one("find"), tag: one("tag"), system: one("system"), judge: one("judge"),
-      sort: one("sort") in orders ? one("sort") : "worst",
+      item: one("item"), find: one("find"), tag: one("tag"), system: one("system"),
       chips: new Set(given.getAll("only").filter((mark) => known.has(mark))),
       quiet: given.has("agreed") || !loud,
     };
   };
   const address = (item) => {
     const told = new URLSearchParams({ item });
-    for (const name of ["find", "tag", "system", "judge"]) if (state[name]) told.set(name, state[name]);
-    if (state.sort !== "worst") told.set("sort", state.sort);
+    for (const name of ["find", "tag", "system"]) if (state[name]) told.set(name, state[name]);
     if (state.quiet && loud) told.set("agreed", "1");
     for (const chip of state.chips) told.append("only", chip);
     return `#${told}`;
@@ -70,12 +55,9 @@
   const filtered = () => {
     const needle = state.find.trim().toLowerCase();
     const wanted = [...state.chips];
-    const judge = judges.findIndex(({ name }) => name === state.judge);
     return (state.quiet ? items : items.slice(0, loud))
       .filter((item) => wanted.every((mark) => item.marks.has(mark)) && (!needle || item.words.includes(needle)) &&
-        (!state.tag || (item.tags || []).includes(state.tag)) && (!state.system || item.system === state.system) &&
-        (judge < 0 || parts(item.said[judge])))
-      .sort(orders[state.sort]);
+        (!state.tag || (item.tags || []).includes(state.tag)) && (!state.system || item.system === state.system));
   };
   const verdict = (said, name) =>
     make("td", said ? said.verdict : "", { "data-name": name, class: parts(said) ? "bad" : "" });
@@ -121,23 +103,11 @@
     at("shown").textContent = `${found.length.toLocaleString("en")} of ${(state.quiet ? items.length : loud).toLocaleString("en")} shown`;
     at("quiet")?.setAttribute("aria-pressed", state.quiet);
     count();
-    for (const name of ["find", "sort", "tag", "system", "judge"]) if (at(name)) at(name).value = state[name];
+    for (const name of ["find", "tag", "system"]) if (at(name)) at(name).value = state[name];
   };
 
   // --- beside it
   const text = (node, words) => make(node, words || "(empty)", { class: "text", dir: "auto" });
-  // Words that the other text lacks are marked, unless so few are shared that it would mark nearly all
-  const WORD = /[\p{L}\p{N}]+/gu;
-  const words = (one) => (one || "").toLowerCase().match(WORD) || [];
-  const beside = (one, others) => {
-    const box = text("div", one), there = new Set(others.flatMap(words)), mine = words(one);
-    const lacks = (word) => !there.has(word.toLowerCase());
-    const n = mine.filter(lacks).length;
-    if (!n || n > 0.75 * mine.length) return box;
-    const pieces = one.split(/([\p{L}\p{N}]+)/u);
-    box.replaceChildren(...pieces.map((piece, place) => (place % 2 && lacks(piece) ? make("mark", piece) : piece)));
-    return box;
-  };
   const fold = (title, words) => make("details", "", {}, make("summary", title), text("div", words));
   const said = ({ name, prompt }, one) => {
     const box = make("div", "", { class: parts(one) ? "say bad" : "say" }, make("b", `${name}: ${one.verdict}`));
@@ -156,8 +126,8 @@
     const fact = (name, ...nodes) => facts.append(make("dt", name), make("dd", "", {}, ...nodes));
     const title = (part) => heads[part][0].toUpperCase() + heads[part].slice(1);
     if (heads.question) fact(title("question"), text("div", item.question));
-    if (item.references) fact("Reference", ...item.references.map((one) => beside(one, [item.answer])));
-    if (heads.answer) fact(title("answer"), make("b", "", {}, beside(item.answer || "", item.references || [])));
+    if (item.references) fact("Reference", ...item.references.map((one) => text("div", one)));
+    if (heads.answer) fact(title("answer"), make("b", "", {}, text("div", item.answer)));
     for (const [name, words] of item.further || []) fact(name, words.length > 300 ? fold(`${words.slice(0, 70)} …`, words) : text("div", words));
     const raters = (item.raters || []).map(([name, label, note]) =>
       make("div", `${name} ${label}${note ? `: ${note}` : ""}`, { dir: "auto" }));
@@ -169,7 +139,7 @@
     const asked = item.id.replace(/\(\d+\)$/, "("), all = make("button", "This question in every system", { type: "button" });
     all.hidden = asked === item.id || items.filter((one) => one.id.startsWith(asked)).length < 2;
     all.addEventListener("click", () => narrow(() => {
-      Object.assign(state, { find: asked, tag: "", system: "", judge: "", chips: new Set() });
+      Object.assign(state, { find: asked, tag: "", system: "", chips: new Set() });
     }));
     at("one").replaceChildren(head, make("p", where, { class: "meta" }),
       facts, ...judges.flatMap((judge, number) => (item.said[number] ? [said(judge, item.said[number])] : [])),
@@ -192,25 +162,6 @@
   const choose = (id) => { state.item = id; write(); show(true); };
   const narrow = (change) => { change(); state.item = ""; drawn = STEP; show(false); write(); };
 
-  // --- CSV of what is shown, a calibrated verdict with the raw one beside it
-  // A cell that a spreadsheet would run as a formula begins with an apostrophe
-  const safe = (words) => (Number.isFinite(Number(words)) ? words : words.replace(/^\s*[=+\-@]/, "'$&"));
-  const cell = (value) => `"${safe(String(value ?? "")).replaceAll('"', '""')}"`;
-  const mapped = judges.map((_, place) => items.some((item) => item.said[place]?.given));
-  const csv = (rows, file) => {
-    const header = ["item_id", "question", "reference_answer", "answer", "system", "tags", "people",
-      ...judges.flatMap(({ name }, place) => [name, ...(mapped[place] ? [`${name} raw verdict`] : []),
-        `${name} error`, `${name} reasoning`])];
-    const lines = rows.map((item) => [item.id, item.question, (item.references || []).join(" | "), item.answer,
-      item.system, (item.tags || []).join(" "), item.label,
-      ...item.said.flatMap((one, place) => [one?.verdict, ...(mapped[place] ? [one?.given] : []), one?.error, one?.why])]);
-    const words = [header, ...lines].map((line) => line.map(cell).join(",")).join("\r\n");
-    const link = make("a", "", { download: file,
-      href: URL.createObjectURL(new Blob([`\ufeff${words}\r\n`], { type: "text/csv" })) });
-    link.click();
-    URL.revokeObjectURL(link.href);
-  };
-
   // --- the controls
   const choices = (name, title, values) => {
     if (values.length < 2) return;
@@ -221,15 +172,11 @@
   const values = (of) => [...new Set(items.flatMap(of))].filter(Boolean).sort();
   choices("system", "any system", values((item) => item.system || []));
   choices("tag", "any tag", values((item) => item.tags || []));
-  if (judges.length > 5) choices("judge", "any judge wrong", judges.map(({ name }) => name));
-  for (const [order, of] of [["tag", "tags"], ["system", "system"]])
-    if (items.some((item) => item[of])) at("sort").append(make("option", `by ${order}`, { value: order }));
   for (const [mark, words] of chips) chipOf(mark, words);
   at("quiet")?.addEventListener("click", () => narrow(() => { state.quiet = !state.quiet; }));
-  for (const name of ["find", "sort", "tag", "system", "judge"])
+  for (const name of ["find", "tag", "system"])
     at(name)?.addEventListener("input", (event) => narrow(() => { state[name] = event.target.value; }));
   at("more").addEventListener("click", () => { drawn += STEP; show(false); });
-  at("csv").addEventListener("click", () => csv(found, "items.csv"));
 
   // --- what on the page shows rows of it
   for (const shows of document.querySelectorAll("[data-show]")) {
@@ -248,7 +195,7 @@
     }
     button.addEventListener("click", (event) => {
       event.preventDefault();
-      narrow(() => { Object.assign(state, { chips: new Set(wanted), quiet: true, find: "", tag: "", system: "", judge: "" }); });
+      narrow(() => { Object.assign(state, { chips: new Set(wanted), quiet: true, find: "", tag: "", system: "" }); });
       at("explore").scrollIntoView();
       at("list").focus({ preventScroll: true });
     });
