@@ -59,7 +59,7 @@ def test_agreement_pairs_people_and_never_gold(place: Path) -> None:
     assert (pair["a"], pair["b"], pair["n"]) == ("x", "y", 60)
     assert pair["agreement"]["accuracy"]["value"] == pytest.approx(0.8)
     assert pair["agreement"]["accuracy"]["n_groups"] == 60
-    assert "x with y, 60 items with both" in call(place, "check", "new", "--full").stdout
+    assert "all 2 raters at once" in call(place, "check", "new", "--full").stdout
 
 
 def test_a_leak_of_the_workspace_is_found(place: Path) -> None:

@@ -44,12 +44,10 @@ def every_block(text: str) -> list[doc.Block]:
     picture = doc.Picture(lambda: "<svg></svg>", text, text, numbers=table, short=True)
     return [
         doc.Paragraph(text, short=True),
-        doc.Heading(text, short=True),
         doc.Bullets([text], short=True),
         doc.Lines([text], short=True),
         table,
         picture,
-        doc.Gallery([picture, table], text, short=True),
         doc.Hundred(
             text,
             [
@@ -60,7 +58,6 @@ def every_block(text: str) -> list[doc.Block]:
             short=True,
         ),
         doc.Folded(text, [table], short=True),
-        doc.Record(text, [(text, text)], text, short=True),
         doc.Diff(f"{text}\nsame", f"{text} after\nsame", short=True),
     ]
 

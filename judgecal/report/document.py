@@ -27,7 +27,6 @@ FROM_SUMMARY = (
 _T = TypeVar("_T")
 _COMPARED_LINES = 200
 _BELOW = 0.15  # how far a ladder goes on below its foot, as a share of what stands above it
-_CLIPPED = 2_000  # characters of a text on a page; what it is about is long told by then
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +42,6 @@ class Block:
 @dataclass(frozen=True, slots=True)
 class Paragraph(Block):
     """A paragraph."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Heading(Block):
-    """A heading within a section."""
 
     text: str
 
@@ -215,37 +207,11 @@ class Hundred(Block):
 
 
 @dataclass(frozen=True, slots=True)
-class Gallery(Block):
-    """Small pictures, or tables, side by side, as many as fit."""
-
-    pictures: Sequence[Picture | Grid]
-    title: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Folded(Block):
     """Blocks that open on demand."""
 
     title: str
     blocks: Sequence[Block]
-
-
-@dataclass(frozen=True, slots=True)
-class Record(Block):
-    """A record whose texts are too long for a table: a heading, a line under it, field and text."""
-
-    title: str
-    facts: Sequence[tuple[str, str]]
-    meta: str = ""
-
-    def clipped(self) -> list[tuple[str, str]]:
-        """The facts, an endless text cut and said to be."""
-
-        def clip(text: str) -> str:
-            more = len(text) - _CLIPPED
-            return text if more <= 0 else f"{text[:_CLIPPED]}… ({more:,} more characters)"
-
-        return [(name, clip(text)) for name, text in self.facts]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ import dataclasses
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ PAGE = "report.html"
 """The page of an experiment, in its folder."""
 
 _STAMP = re.compile(r'name="judgecal" content="([^"]*)"')
-_TOLD = ("made", "kind", "chip", "headline", "about", "lock")  # by a page of itself
+_TOLD = ("made", "kind", "chip", "headline", "about")  # by a page of itself
 _HEAD = 20_000  # bytes of a page within which its stamp stands
 _ROWS = 20  # of a table in a notebook
 
@@ -98,10 +98,6 @@ class Listed:
     about: str = ""  # what was measured on what
     state: str = "done"  # or `unfinished` (the command did not come to its end), `not readable`
     page: str | None = None  # where its page lies, beside the index; None where it has none
-    lock: str = ""  # the sha256 of the one that it wrote
-    made_of: Sequence[str] = ()  # slugs of experiments, or the sha256 of a lock
-    parents: Sequence[str] = ()
-    children: Sequence[str] = ()
 
     @property
     def decision(self) -> str:
@@ -126,25 +122,15 @@ def write_index(workspace: Workspace, *, margin: float = MARGIN) -> Path:
         progress.add(scored=True, cost_usd=0.0)
     progress.close()
     listed.sort(key=lambda line: line.at, reverse=True)
-    write_text(path, index_page([_linked(line, listed) for line in listed]))
+    write_text(path, index_page(listed))
     return path
-
-
-def _linked(line: Listed, listed: Sequence[Listed]) -> Listed:
-    """A line with what it was made of and what was made of it."""
-    parents = [one.slug for one in listed if {one.slug, one.lock} & {*line.made_of}]
-    return replace(
-        line,
-        parents=parents,
-        children=[one.slug for one in listed if {line.slug, line.lock} & {*one.made_of}],
-    )
 
 
 def _listed(workspace: Workspace, folder: Path, margin: float) -> Listed:
     """A line, from the page where that is still right, else from the experiment, whose page is then made."""
     page, slug, command = folder / PAGE, folder.name, ""
     here = f"{slug}/{PAGE}" if page.exists() else None
-    finished, gold, at, made_of = (folder / "summary.json").exists(), "", "", list[str]()
+    finished, gold, at = (folder / "summary.json").exists(), "", ""
     try:
         config = read_config(folder)
         command, of = str(config.get("command")), config.get("gold")
@@ -152,9 +138,6 @@ def _listed(workspace: Workspace, folder: Path, margin: float) -> Listed:
         found = find_experiment(workspace, slug)  # journals tell time to the second, files better
         last = found.summary if finished else folder / "experiment.toml"
         at = f"{found.last_written:%F %T} {last.stat().st_mtime_ns:020}"
-        made_of = [str(config[key]) for key in ("chosen_from", "compared_from", "lock") if key in config]
-        judges = [str(one["judge"]) for one in config.get("judges", ()) if isinstance(one, dict)]
-        made_of += [judge.rpartition("#")[2] for judge in judges if "#" in judge]
         if command not in REPORTS:
             raise InputError("there is no report of this kind")
         about = dict[str, Any]()
@@ -170,7 +153,7 @@ def _listed(workspace: Workspace, folder: Path, margin: float) -> Listed:
         return Listed(slug, command, gold, at, headline=str(error), state=state, page=here)
     texts: dict[str, Any] = {name: str(about.get(name, "")) for name in _TOLD}
     state = "done" if finished else "unfinished"
-    return Listed(slug, command, gold, at, **texts, state=state, page=f"{slug}/{PAGE}", made_of=made_of)
+    return Listed(slug, command, gold, at, **texts, state=state, page=f"{slug}/{PAGE}")
 
 
 def _stamp(workspace: Workspace, folder: Path, margin: float) -> str:

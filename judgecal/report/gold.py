@@ -13,7 +13,7 @@ from judgecal.goldset.gold_set import SplitCounts
 from judgecal.goldset.labels import label_text
 from judgecal.goldset.wording import grouped
 from judgecal.records import Estimate, Headline
-from judgecal.report.document import Block, Bullets, Document, Grid, Paragraph, Section, section
+from judgecal.report.document import Bullets, Document, Grid, Paragraph, Section, section
 from judgecal.report.numbers import between, count, count_of, estimate
 from judgecal.report.wording import columns_in_words, path_from_here, sentences
 
@@ -221,10 +221,6 @@ def _raters_section(result: CheckedSet) -> Section:
     many = [rater for rater in raters.ceiling if rater.n >= MIN_SHARED]
     names = ", ".join(rater.rater for rater in few)
     what = f"Fewer than {MIN_SHARED} items in common, so only in the whole table (--full): {names}."
-    pairs: list[Block] = []
-    for pair in raters.pairs:
-        pairs.append(Paragraph(f"{pair.a} with {pair.b}, {count_of(pair.n, 'item')} with both"))
-        pairs += _estimates(pair.agreement)
     n = len(raters.raters) - len(raters.tie_breakers)
     return section(
         "raters",
@@ -233,8 +229,15 @@ def _raters_section(result: CheckedSet) -> Section:
         bool(many) and _against_others(many, scale, short=True),
         bool(few) and (Paragraph(what, short=True), _against_others(few, scale, short=False)),
         (Paragraph(f"{rater} is left out: {why}.", short=True) for rater, why in raters.tie_breakers.items()),
-        pairs,
-        bool(raters.reliability) and (f"all {n} raters at once", *_estimates(raters.reliability)),
+        bool(raters.reliability)
+        and Grid(
+            (f"all {n} raters at once", "value [interval]", "items", "questions"),
+            [
+                (name, estimate(value, 4), count(value.n), count(value.n_groups))
+                for name, value in raters.reliability.items()
+            ],
+            title="Reliability",
+        ),
         (
             Paragraph(
                 f"{rater} could not tell on {count_of(n_items, 'item')}: no number here counts these",
@@ -279,15 +282,3 @@ def _people_agree(result: CheckedSet) -> tuple[str, ...]:
     n = len(raters.raters) - len(raters.tie_breakers)
     how = f"{metric_facts(leading).name} of {n} raters; Krippendorff's alpha {estimate(alpha)}"
     return (f"{who} reach {reach} agreement with each other on {result.check.set_} ({how}).", *ties)
-
-
-def _estimates(values: Mapping[str, Estimate]) -> list[Block]:
-    """The estimates, and below them why one has no value or no interval."""
-    rows = [
-        (name, estimate(value, 4), *map(str, (value.n, value.n_expected, value.n_unscored, value.n_groups)))
-        for name, value in values.items()
-    ]
-    reasons = [f"{name}: {value.reason}" for name, value in values.items() if value.reason]
-    header = ("metric", "value [interval]", "n", "of", "unscored", "questions")
-    blocks: list[Block] = [Grid(header, rows, left=2)] if rows else []
-    return blocks + ([Bullets(reasons)] if reasons else [])

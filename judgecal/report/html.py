@@ -164,7 +164,6 @@ class Report(Result):
             "chip": headline.chip,
             "headline": " ".join([headline.sentence, *headline.because]),
             "about": self.document.about,
-            "lock": str(self.document.data.get("result", {}).get("lock_sha256") or ""),
         }
         write_text(path, html(self.document, made=self.made, index=index, about_itself=about_itself))
         return about_itself

@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import partial
 
 from judgecal.experiment.folder import Experiment
-from judgecal.experiment.losses import LossPicture
 from judgecal.experiment.result import Entry, JudgeEntry, RaterEntry
 from judgecal.experiment.stored import read_experiment
 from judgecal.experiment.summary import summarised_result
@@ -31,7 +30,7 @@ from judgecal.report.document import (
 from judgecal.report.explorer import Explorer, judged_explorer
 from judgecal.report.judges_headline import always, deciding, entry_of, judges_headline, raters_in_words
 from judgecal.report.judges_sections import ceiling_notes, diagnostics, errors_section, people_section
-from judgecal.report.numbers import DASH, count, estimate, interval, money, percent, plain, points, signed
+from judgecal.report.numbers import DASH, count, estimate, interval, money, percent, plain, points
 from judgecal.report.probe import probes_section
 from judgecal.report.slices import slice_facts, slices_section
 from judgecal.report.wording import columns_in_words, failures_in_words, sentence, sentences
@@ -135,8 +134,8 @@ def _subject(decision: Evidence) -> JudgeEntry:
 
 
 def first_facts(decision: Evidence) -> Iterator[Fact]:
-    """At most four of the judge: its errors either way, where it fails or else its lead, its cost and what it
-    leaves without a verdict.
+    """At most four of the judge: its errors either way, where it fails, its cost and what it leaves without a
+    verdict.
 
     The errors stand at the pass mark in a hundred; without one how far and how often verdicts lie off; of
     words, beyond chance.
@@ -163,32 +162,10 @@ def first_facts(decision: Evidence) -> Iterator[Fact]:
         yield Fact(plain(rates["kappa"].value, 2), f"kappa{interval(rates['kappa'], 2)}: beyond chance")
     if judge.consistent and judge.consistent.n:
         yield in_a_hundred(judge.consistent, "pairs get one verdict in both orders")
-    fails = [*slice_facts(decision.slices, as_scale(decision.result.gold.scale))]
-    yield from fails
-    if decision.losses is not None and not fails:
-        yield _lead(decision, decision.losses, judge)
+    yield from slice_facts(decision.slices, as_scale(decision.result.gold.scale))
     usd, lost = judge.usd_per_1k, f"{count(judge.n_unscored)} of {count(judge.n_expected)} unscored"
     price = "price unknown" if usd is None else f"${money(usd)}" if usd else "free"
     yield Fact(price, f"per 1,000 {decision.result.gold.noun}; {lost}" if usd else lost)
-
-
-def _lead(decision: Evidence, losses: LossPicture, judge: JudgeEntry) -> Fact:
-    """Over the next judge, or below the best one; alone, over the best constant."""
-    pick, by_judge = decision.pick, {loss.judge: loss for loss in losses.judges}
-    lost = by_judge.get(judge.judge)
-    if lost is not None and lost.loss and pick is not None and judge.judge != pick.best:
-        most = "" if lost.high is None else f", at most {points(lost.high)}"
-        return Fact(f"{points(lost.loss)} points", f"below the best, {pick.best}{most}")
-    others = [loss for loss in by_judge.values() if loss.judge != judge.judge and loss.loss is not None]
-    lead, over = losses.floor[0].loss, always(losses.floor[0].judge, decision.result.gold.scale)
-    if others:
-        after = min(others, key=lambda loss: loss.loss or 0.0)
-        lead, over = Estimate(after.loss, after.low, after.high), after.judge
-    ends = interval(in_points(lead), 1, write=signed)
-    all_items = decision.basis.n_items == decision.result.gold.n_items
-    on = "" if all_items else f" on the {decision.basis.split} {decision.result.gold.noun}"
-    unsure = "" if lead.low is not None and lead.low > 0.0 else ": cannot tell"
-    return Fact(f"{signed(in_points(lead).value, 1)} points", f"over {over}{ends}{on}{unsure}")
 
 
 def hundred_answers(decision: Evidence) -> Hundred | None:

@@ -8,19 +8,7 @@ from judgecal.experiment.result import AgreementResult, AltTestEntry, Entry, Jud
 from judgecal.experiment.verdicts import Confusion
 from judgecal.records import Estimate
 from judgecal.report.charts import in_percent, of_metric, points_of
-from judgecal.report.document import (
-    Block,
-    Bullets,
-    Cell,
-    Folded,
-    Gallery,
-    Grid,
-    Heading,
-    Section,
-    blocks_of,
-    section,
-    table,
-)
+from judgecal.report.document import Block, Bullets, Cell, Folded, Grid, Section, blocks_of, section, table
 from judgecal.report.numbers import DASH, count, count_of, money, percent, points, seconds
 from judgecal.report.wording import in_a_row, sentences
 from judgecal.selection.decision import Evidence
@@ -55,11 +43,11 @@ def errors_section(decision: Evidence) -> Section:
         and scale != "nominal"  # words have none, whatever the card says
         and "The labels have no pass mark, so no verdict can be a false pass: set pass_at in the card.",
         classed
-        and (
-            Gallery(classed, title="Confusion: what people say, and what the judge says"),
-            "Counts of judgements, and their share of what people say, on all items of the headline; "
-            "everything off the diagonal is an error.",
-        ),
+        and [
+            *classed,
+            "Confusion: counts of judgements, and their share of what people say, on all items of the "
+            "headline; everything off the diagonal is an error.",
+        ],
     )
 
 
@@ -265,10 +253,9 @@ def diagnostics(decision: Evidence) -> Section:
 
 def _noise(decision: Evidence) -> list[Block]:
     repeated = [(judge.judge, judge.retest) for judge in decision.result.judges if judge.retest is not None]
-    title = "Noise against the margin"
     if not repeated:
         once = "Each item was judged once, so nobody knows how often a judge contradicts itself."
-        return blocks_of(Heading(title), f"{once} With --repeats 3 you see it here beside the margin.")
+        return blocks_of(f"{once} With --repeats 3 you see its noise here beside the margin.")
     repeats = table(
         repeated,
         {
@@ -278,7 +265,7 @@ def _noise(decision: Evidence) -> list[Block]:
             "flip rate": lambda row: in_percent(row[1].flip_rate) if row[1].flip_rate else DASH,
             "margin": lambda row: f"{100.0 * decision.margin:g}",
         },
-        title=title,
+        title="Noise against the margin",
     )
     cached = [judge for judge, retest in repeated if retest.all_cached]
     notes = sentences(

@@ -13,7 +13,6 @@ from judgecal.report.document import (
     Document,
     Folded,
     Grid,
-    Heading,
     Hundred,
     Lines,
     Paragraph,
@@ -63,8 +62,6 @@ def _block(block: Block) -> str:
     match block:
         case Paragraph(text=text):
             return escaped(text)
-        case Heading(text=text):
-            return f"#### {escaped(text)}"
         case Bullets(items=items):
             return "\n".join(f"- {escaped(item)}" for item in items)
         case Lines(lines=lines):

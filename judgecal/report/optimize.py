@@ -40,9 +40,8 @@ from judgecal.report.document import (
     Document,
     Folded,
     Grid,
-    Heading,
+    Lines,
     Paragraph,
-    Record,
     Section,
     section,
     stored_document,
@@ -332,16 +331,15 @@ def _prompt(result: OptimizeResult, prompts: Prompts) -> Section:
     parts: list[Block | str] = [Diff(before or "", after, short=True)]
     if before is None:
         note = "The experiment's judges.json is gone, so we do not know the instructions before."
-        parts = [note, Record("After", [("instructions", after)])]
+        parts = [note, Lines(after.splitlines())]
     elif before == after:
-        record = Record("Before and after", [("instructions", after)])
-        whole = "Unchanged: only the demos differ." if n else "Unchanged."
-        parts = [whole, Folded("The instructions", [record])]
-    demos = [Record(f"Demo {n}", [*demo.items()]) for n, demo in enumerate(prompts.demos, 1)]
-    shown = (
-        Heading(f"Demos: 0 before, {n:,} after"),
-        "The prompt has them in full, in this order; a demo is an item of train.",
-        Folded("The demos", demos),
+        parts = [
+            "Only the demos differ." if n else "Unchanged.",
+            Folded("The instructions", [Lines(after.splitlines())]),
+        ]
+    fields = [*dict.fromkeys(name for demo in prompts.demos for name in demo)]
+    demos = Grid(
+        fields, [[demo.get(name, "") for name in fields] for demo in prompts.demos], left=len(fields)
     )
     changed = "new instructions" if result.instructions_changed else "the same instructions"
     return section(
@@ -349,9 +347,10 @@ def _prompt(result: OptimizeResult, prompts: Prompts) -> Section:
         "What changed in the prompt",
         f"{changed[0].upper()}{changed[1:]}, {n:,} demos. Read the prompt before it judges anything: an "
         "optimiser writes what scores, even where that is wrong.",
-        Heading("Instructions"),
         *parts,
-        shown if n else "No demos, before or after.",
+        Folded(f"Demos: 0 before, {n:,} after, items of train", [demos])
+        if n
+        else "No demos, before or after.",
     )
 
 

@@ -13,7 +13,7 @@ from judgecal.probes.kept import KeptProbes
 from judgecal.probes.result import FamilyResult, ProbedAnswer, ProbedJudge, ProbeResult, SaidOfProbe
 from judgecal.records import Headline
 from judgecal.report.charts import Axis, in_percent, interval_picture, share_row
-from judgecal.report.document import Block, Document, Grid, Section, section, stored_document, table
+from judgecal.report.document import Block, Document, Section, section, stored_document, table
 from judgecal.report.explorer import Explorer, ExplorerRow, Said, shown
 from judgecal.report.numbers import DASH, count, count_of, points
 from judgecal.report.wording import fitting, sentence, sentences
@@ -49,7 +49,6 @@ def probe_document(result: ProbeResult) -> Document:
             f"Worst first, by {'calibrated' if worst.mapped else 'raw'} verdicts. Noise: how often the same "
             "answer does so when the judge is asked again.",
             *probed_blocks(worst),
-            len(result.judges) > 1 and _beside(result),
         ),
         section(
             "made",
@@ -157,14 +156,6 @@ def probes_section(kept: KeptProbes | None) -> Section | None:
     slugs = [*dict.fromkeys(result.experiment for result in kept.by_family.values())]
     caption = f"Probes of {', '.join(slugs)}, worst first; judgecal report {slugs[0]} --open shows each."
     return section("probes", "Can it be fooled?", caption, *probed_blocks(kept.judge, short=False))
-
-
-def _beside(result: ProbeResult) -> Grid:
-    """Every judge by family."""
-    by_judge = [{one.family: in_percent(one.broken) for one in judge.families} for judge in result.judges]
-    names = dict.fromkeys(name for of in by_judge for name in of)
-    heads = ["broken probes of", *(judge.judge for judge in result.judges)]
-    return Grid(heads, [[name, *(of.get(name, DASH) for of in by_judge)] for name in names])
 
 
 def in_words(one: FamilyResult) -> str:

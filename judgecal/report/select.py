@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from judgecal.experiment.losses import FloorLoss
 from judgecal.records import Estimate, Headline
-from judgecal.report.charts import axis_of, in_percent, in_units, ladder_picture, metric_row, of_metric
-from judgecal.report.document import (
-    Document,
-    Ladder,
-    Paragraph,
-    Picture,
-    Rung,
-    Section,
-    section,
-    stored_document,
-    table,
-)
+from judgecal.report.charts import Axis, axis_of, in_percent, interval_picture, metric_row, of_metric
+from judgecal.report.document import Document, Paragraph, Section, section, stored_document, table
 from judgecal.report.judges_headline import (
     CANNOT_TELL,
     always,
@@ -31,10 +20,10 @@ from judgecal.report.judges_headline import (
     unread_headline,
     use,
 )
-from judgecal.report.numbers import DASH, between, count, money, plain, seconds
+from judgecal.report.numbers import DASH, between, count, money, seconds
 from judgecal.report.wording import OWN_LABELS, fitting, sentence, sentences
 from judgecal.selection.select_result import SelectResult
-from judgecal.stats.metrics import amount_of, digits_of, metric_facts
+from judgecal.stats.metrics import amount_of, metric_facts
 
 _OUT = ("over the caps", "not above the floor", "below the floor", "not confirmed")
 
@@ -189,38 +178,10 @@ def _judges(result: SelectResult) -> Section:
         "We take the cheapest judge that is shown to lose less than the "
         f"margin.{bounds if result.bounds else ''}",
         judges,
-        bool(rows) and _ladder(result, rows),
+        bool(rows) and interval_picture(rows, Axis(axis_of(metric))),
         (Paragraph(f"{driver}.", short=True) for driver in result.driven),
         (f"Not taken: {judge.judge}: {judge.why}." for judge in result.rejected),
     )
-
-
-def _ladder(result: SelectResult, rungs: Sequence[Rung]) -> Picture:
-    """The judges above what is free: the strongest free judge, else the best constant."""
-    pick, metric = result.choice, result.metric
-    reached = {judge.judge: judge.value.value for judge in result.judges}
-
-    def below(judge: str, beside: FloorLoss, name: str) -> Rung | None:
-        value, loss = reached.get(judge), beside.loss.value
-        if value is None or loss is None or beside.metric not in ("", metric):
-            return None
-        free = in_units(Estimate(value - loss), metric)
-        return Rung(
-            name,
-            free,
-            plain(
-                free.value,
-                1 if metric_facts(metric).unit == "share" else digits_of(metric, result.gold.scale),
-            ),
-        )
-
-    free = foot = None
-    if pick is not None and metric_facts(metric).direction == "more":
-        foot = below(pick.best, pick.floor, always(pick.floor.judge, result.gold.scale))
-        free = below(pick.judge or pick.best, pick.free, pick.free.judge) if pick.free else foot
-    ladder = Ladder(axis_of(metric), rungs, free, foot=foot.value.value if foot else None)
-    note = f"Line: {next(rung.value.level for rung in rungs):.0%} interval."
-    return ladder_picture(ladder, "How far up the ladder is each judge?", note=note)
 
 
 def _lock(result: SelectResult) -> Section:

@@ -22,13 +22,11 @@ from judgecal.report.document import (
     Document,
     Folded,
     Grid,
-    Heading,
     Hundred,
     Ladder,
     Lines,
     Paragraph,
     Picture,
-    Record,
 )
 from judgecal.report.numbers import shortened
 from judgecal.report.wording import CHIPS, sentences
@@ -180,7 +178,7 @@ def _blocks(blocks: Iterable[Block], screen: _Screen) -> list[str]:
 def _block(block: Block, screen: _Screen) -> str:
     """A block that only a page can show comes out empty."""
     match block:
-        case Paragraph(text=text) | Heading(text=text):
+        case Paragraph(text=text):
             return screen.prose(text)
         case Bullets(items=items):
             return "\n".join(map(screen.prose, items))
@@ -196,10 +194,6 @@ def _block(block: Block, screen: _Screen) -> str:
             return "\n".join([visible_line(title), *_blocks(blocks, screen)])
         case Hundred(says=says):
             return screen.prose(says)
-        case Record(title=title, meta=meta):
-            head = screen.prose(" · ".join(filter(None, (title, meta))))
-            facts = (f"{name}: {text}" for name, text in block.clipped())
-            return "\n".join([head, *(screen.prose(fact, first="  ", rest="    ") for fact in facts)])
         case Diff():
             return "\n".join(f"{sign} {visible_line(text)}" for sign, text in block.lines())
     return ""
