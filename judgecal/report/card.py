@@ -10,9 +10,8 @@ from __future__ import annotations
 import dataclasses
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,6 @@ from judgecal.report.document import (
     Hundred,
     Ladder,
     Lines,
-    Picture,
     Section,
     section,
     table,
@@ -303,36 +301,23 @@ def _lines(card: LockCard) -> Iterator[str]:
 
 
 def _gate_section(card: LockCard) -> Section:
-    """The gates since the lock: a line over time, the newest ones."""
-    drawn = [gate for gate in card.gates if gate.now is not None and gate.now.value is not None]
+    """The gates since the lock, a line each, the newest ones."""
+    metric, scale = card.lock.metric, card.lock.gold.scale
+    drawn = [
+        charts.metric_row(gate.at[:10], gate.now, metric, scale, strong=gate.decision != "pass")
+        for gate in card.gates[: -_GATES - 1 : -1]
+        if gate.now is not None and gate.now.value is not None
+    ]
     columns: Any = {
         "gate": lambda gate: gate.at,
         "decision": lambda gate: gate.decision,
-        card.lock.metric: lambda gate: card.written(gate.now),
+        metric: lambda gate: card.written(gate.now),
     }
     newest = table(card.gates[: -_GATES - 1 : -1], columns, left=2)
-    says = f"{card.lock.metric} at each of {len(drawn)} gates"
-    picture = Picture(lambda: _over_time(drawn), says, title="Agreement at each gate", numbers=newest)
+    axis = charts.Axis(charts.axis_of(metric))
+    picture = charts.interval_picture(drawn, axis, title="Agreement at each gate", numbers=newest)
     what = "The judge called again: has it drifted?"
     return section("gates", "Gates since then", what, picture if len(drawn) > 1 else newest)
-
-
-def _over_time(gates: Sequence[GateSince]) -> str:
-    """The metric at each gate with its interval, by date."""
-    values = [gate.now for gate in gates if gate.now is not None]
-    times = [datetime.fromisoformat(gate.at).timestamp() for gate in gates]
-    ends = [100.0 * end for now in values for end in (now.low, now.high, now.value) if end is not None]
-    span = (times[0], max(times[-1], times[0] + 1.0))
-    frame = charts.Frame(640, span, (min(ends) - 1.0, max(ends) + 1.0), ("", "agreement, %"), tall=110.0)
-    marks = list[charts.Mark]()
-    for at, now, gate in zip(times, values, gates, strict=True):
-        x, tone = frame.x(at), "plain" if gate.decision == "pass" else "strong"
-        if now.low is not None and now.high is not None:
-            low, high = frame.y(100.0 * now.low), frame.y(100.0 * now.high)
-            marks.append(charts.Mark("line", x, low, x, high, tone=tone))
-        marks.append(charts.Mark("dot", x, frame.y(100.0 * (now.value or 0.0)), tone=tone))
-    days = [charts.Tick(frame.x(times[place]), gates[place].at[:10]) for place in (0, -1)]
-    return frame.drawn(marks, days)
 
 
 def _suite_document(cards: Mapping[str, LockCard], name: str) -> Document:
