@@ -26,7 +26,6 @@ from judgecal.report.document import (
     Cell,
     Document,
     Folded,
-    Gallery,
     Grid,
     Paragraph,
     Picture,
@@ -526,7 +525,7 @@ def _curves(result: EvaluateResult) -> Section | None:
         "Levels answer the same questions, so lines that overlap may still differ: the table says which "
         f"may be the best, at {result.best.level:.0%} for all factors together."
     )
-    return Section("factors", "What each factor does", caption, [Gallery(pictures), levels])
+    return Section("factors", "What each factor does", caption, [*pictures, levels])
 
 
 def _comparisons(result: EvaluateResult) -> Section | None:
