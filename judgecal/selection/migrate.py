@@ -207,6 +207,15 @@ def _flipped(
             yield FlippedItem(item.item_id, (then,), (now,), *([] if rules[0].mark is None else passed))
 
 
+_RowsJudged = Sequence[tuple[Item, Sequence[Judgement] | None]]
+"""Rows with the judgements of both judges, None where a row lacks what they ask for."""
+
+
+def _without_verdict(rows: _RowsJudged) -> int:
+    """How many rows lack what the judges ask for, and verdicts that could not be had."""
+    return sum(1 if judged is None else sum(row.verdict is None for row in judged) for _, judged in rows)
+
+
 def _verdicts(
     rows: Iterable[tuple[Item, Sequence[Judgement] | None]],
 ) -> list[tuple[Item, list[Label | None]]]:
@@ -481,7 +490,7 @@ class MigrateRun:
         maps: tuple[Calibration | None, Calibration | None],
         called: Sequence[Judgement],
         rows: Sequence[Judgement],
-        recent: Sequence[tuple[Item, Sequence[Judgement] | None]],
+        recent: _RowsJudged,
         *,
         look: Look,
         on_rows: OnRows | None,
@@ -515,15 +524,6 @@ class MigrateRun:
             for items in (self.items, test_items)
         )
         extra = {"lock": lock.sha256[:12], "metric": metric, "margin": self.margin}
-        n_lacking = sum(judged is None for _, judged in recent)
-        n_unread = sum(verdicts.count(None) for _, verdicts in _verdicts(recent))
-        notes = []
-        if n_lacking:
-            notes.append(f"{n_lacking:,} rows of --on lack what the judges ask for, and are left out")
-        if recent and on_rows is None:
-            notes.append(
-                f"the rows of --on say nothing of {metric}: too few are known, or it is no mean over answers"
-            )
         return MigrateResult(
             experiment=self.experiment.slug,
             lock=str(self.lock_path),
@@ -550,14 +550,14 @@ class MigrateRun:
             all_items=OldAndNew(whole.difference, whole.b, whole.a),
             new_lock=None,
             new_lock_reason=None,
-            n_unscored=sum(row.verdict is None for row in (*rows, *called)) + n_unread + n_lacking,
+            n_unscored=sum(row.verdict is None for row in (*rows, *called)) + _without_verdict(recent),
             gold=summary_of_gold(table, "test"),
             test_looks=look.number - sealed,
             test_look=_SEALED if sealed else look.sentence(self.gold.name),
             reused=look.reused and not sealed,
             n_called_again=len(self.missing),
             notes=(
-                *notes,
+                *self._notes_on_rows(recent, on_rows),
                 *split_notes(self.gold),
                 *verdict_notes(people, [Verdicts.from_calls(self.new, rows)]),
             ),
@@ -565,6 +565,14 @@ class MigrateRun:
             on_rows=on_rows,
             decided_by=by,
         )
+
+    def _notes_on_rows(self, recent: _RowsJudged, on_rows: OnRows | None) -> Iterator[str]:
+        lacking = sum(judged is None for _, judged in recent)
+        if lacking:
+            yield f"{lacking:,} rows of --on lack what the judges ask for, and are left out"
+        if recent and on_rows is None:
+            why = "too few labelled questions are open, or it is no mean over answers"
+            yield f"the rows of --on say nothing of {self.lock.metric}: {why}"
 
     def _again(self, on: Mapping[str, str] | None) -> str:
         """The command, on the rows of a table as a configuration names it."""
