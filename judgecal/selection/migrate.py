@@ -517,7 +517,6 @@ class MigrateRun:
         locked, now = (
             {} if sealed else table.agreements(side.column(test_items))["as_wrong"] for side in sides
         )
-        unscored = (side.on(test_items).count(None) / len(test_items) for side in sides)
         rules = self._rules(maps)
         of_all, of_test = (
             [(item, [side.verdicts[item.item_id] for side in sides]) for item in items]
@@ -542,7 +541,7 @@ class MigrateRun:
             flip_rate=flip_rate(rules, of_test, level=look.level),
             flipped=tuple(_flipped(rules, of_all)),
             noise=lock.noise.flip_rate,
-            unscored=UnscoredSides(*unscored),
+            unscored=UnscoredSides(*(side.on(test_items).count(None) / len(test_items) for side in sides)),
             model_changed=lock.model_id is not None
             and any(name != lock.model_id for name in model_ids(rows)),
             old_value=test.b,
