@@ -16,21 +16,13 @@ from judgecal.experiment import agreement_table as agreement_module
 from judgecal.experiment.agreement import constant_entry, judge_entry
 from judgecal.experiment.people import EPSILONS, alt_test_entry
 from judgecal.goldset import GoldSet, load_gold
-from judgecal.records import Estimate, Failure, Judgement
+from judgecal.records import Failure, Judgement
 from judgecal.scale import Label, Scale
-from judgecal.stats import agreement, alt_test
+from judgecal.stats import alt_test
 from judgecal.workspace import Workspace
 from tests.support.gold import made_gold, made_items
 
 PASS_75 = Scale.parse("percentage", pass_at=75)
-
-
-# --- the best case
-
-
-def best_case(gold: Any, verdicts: Any, *, scale: Scale | str, metric: str, groups: Any = None) -> Estimate:
-    """An unscored verdict as its label: the other end from as wrong."""
-    return agreement(gold, verdicts, scale=scale, metrics=[metric], groups=groups, unscored="right")[metric]
 
 
 def test_no_map_is_fitted_for_a_constant(gold: GoldSet, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,33 +35,6 @@ def test_no_map_is_fitted_for_a_constant(gold: GoldSet, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(agreement_module, "cross_fit", fit)
     assert constant_entry(table) == found
-
-
-def test_the_best_case_by_hand() -> None:
-    # Labels 100, 100, 0, 0: verdicts 50, none, 0, none. As right 0.5, 1, 1, 1: the strata's means 0.75 and 1.
-    gold, verdicts = [100, 100, 0, 0], [50, None, 0, None]
-    found = best_case(gold, verdicts, scale=PASS_75, metric="macro_agreement")
-    assert found.value == pytest.approx(0.875)
-    assert (found.n, found.n_expected, found.n_unscored) == (4, 4, 2)
-    accuracy = best_case(["a", "b", None], [None, "a", None], scale="nominal", metric="accuracy")
-    assert (accuracy.value, accuracy.n_expected) == (0.5, 2)
-    at_mark = best_case(gold, verdicts, scale=PASS_75, metric="tpr@75")
-    assert at_mark.value == 0.5  # 50 fails, the missing one counts as its label
-
-
-def test_the_ends_hold_the_complete_case_between_them() -> None:
-    rng = np.random.default_rng(5)
-    gold = rng.integers(0, 101, 80).astype(float).tolist()
-    verdicts = [[None if rng.random() < 0.2 else float(rng.integers(0, 101)) for _ in range(2)] for _ in gold]
-    shared: dict[str, Any] = {"scale": PASS_75, "metrics": ["mean_agreement"]}
-    worst = agreement(gold, verdicts, unscored="wrong", **shared)["mean_agreement"].value
-    middle = agreement(gold, verdicts, **shared)["mean_agreement"].value
-    best = best_case(gold, verdicts, scale=PASS_75, metric="mean_agreement").value
-    assert worst is not None and middle is not None and best is not None
-    assert worst < middle < best
-    scored = [[value if value is not None else 0.0 for value in row] for row in verdicts]
-    complete = agreement(gold, scored, **shared)["mean_agreement"]
-    assert best_case(gold, scored, scale=PASS_75, metric="mean_agreement") == complete
 
 
 # --- a judge's entry

@@ -70,7 +70,7 @@ class CompareResult(Result):
         pairs = []
         for (a, b), compared in self.pairs.items():
             pair = {**as_plain(compared), "a": a, "b": b, "a_value": compared.a, "b_value": compared.b}
-            for end in ("complete_case", "best_case", "raw"):  # without how they were made
+            for end in ("complete_case", "raw"):  # without how they were made
                 if pair[end] is not None:
                     pair[end] = {name: pair[end][name] for name in ("a", "b", "difference", "p_value")}
             pairs.append(pair)

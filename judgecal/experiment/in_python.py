@@ -223,7 +223,7 @@ def agreement(
             the question of each item, each its own where not given.
         judge_scale: the verdicts', where it is another and `judgecal.score` does not say it.
         metrics: which, in this order; all that the scale has where not given.
-        unscored: "drop", "wrong" = as the verdict farthest from its label, or "right" = as its label.
+        unscored: "drop", or "wrong" = as the verdict farthest from its label.
         level, seed, weights: as in `stats.agreement`, and so are the repeats and the errors.
     """
     if not isinstance(gold_labels, GoldSet):

@@ -97,8 +97,7 @@ def agreement(
         seed: of the blocks of groups that are left out together (coefficients of ranks, above 1,000 groups).
         metrics: which, in this order; all that the scale has where not given.
         unscored: "drop" = complete case; "wrong" = an unscored pair counts as the verdict farthest from its
-            label, on classes as the wrong class, on a nominal scale as a category of its own; "right" = as
-            its label.
+            label, on classes as the wrong class, on a nominal scale as a category of its own.
         weights: n, in proportion to 1 / the chance with which each item was drawn, where these differ. Means
             are weighted; skill and coefficients have no value then, and the reason.
 

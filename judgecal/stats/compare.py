@@ -17,13 +17,12 @@ from judgecal.stats.calibration import DecidingVerdicts, calibrated
 from judgecal.stats.intervals import MIN_GROUPS, check_level
 from judgecal.stats.metrics import leading_metric, metric_facts, metric_named
 from judgecal.stats.paired import PairedDifference, PairedVerdicts, read_verdicts
-from judgecal.stats.sample import Floats, Labels, Unscored, as_scale, as_sequence
+from judgecal.stats.sample import Floats, Labels, as_scale, as_sequence
 from judgecal.stats.significance import N_PERM, holm, planned_error, smallest_detectable
 from judgecal.stats.strata import Stratum, too_thin
 
 Decision = Literal["A", "B", "cannot tell"]
 
-_ENDS: dict[str, Unscored] = {"complete case": "drop", "best case": "right"}
 _EPS = 1e-12
 _COARSE = 3.0  # from simulation: see `_planned`
 MOST_GROUPS = 1_000_000
@@ -85,7 +84,6 @@ class Comparison(Result):
     a: float | None
     b: float | None
     complete_case: PairedDifference  # the same without the items that either judge left unscored
-    best_case: PairedDifference  # the same with an unscored item counted as its label
     raw: PairedDifference | None = None  # of the verdicts as they are, where they were calibrated to decide
     strata: tuple[
         Stratum, ...
@@ -116,8 +114,8 @@ def compare(
     `raw` is the difference without that.
 
     A judge is decided for where the interval of the difference lies on its side of 0 (which says the same as
-    a p value below 1 - level, see `compare_paired`), and the order of the two is the same whichever way
-    unscored items count (as wrong, left out, as right). Else the decision is "cannot tell" and `why` says
+    a p value below 1 - level, see `compare_paired`), and the order of the two is the same whether unscored
+    items count as wrong or are left out. Else the decision is "cannot tell" and `why` says
     what is lacking; so it is with fewer than ten groups, which give no interval, and by a macro metric with
     fewer than ten items in a class or stratum.
 
@@ -188,12 +186,11 @@ def compare_all(
         read = _read(labels, once, (a, b), people, codes, weights)
         ask = partial(read.difference, chosen, **how, n_perm=n_perm, more_error=once.error_of_fit(a, b))
         main = ask(unscored="wrong")
-        whole = main.difference.n_unscored == 0
-        found[a, b] = main, {end: main if whole else ask(unscored=missing) for end, missing in _ENDS.items()}
+        found[a, b] = main, main if main.difference.n_unscored == 0 else ask(unscored="drop")
     adjusted = holm([main.p_value for main, _ in found.values()])
     made = {
-        pair: _comparison(name, main, ends, p=p, of=len(found))
-        for (pair, (main, ends)), p in zip(found.items(), adjusted, strict=True)
+        pair: _comparison(name, main, complete, p=p, of=len(found))
+        for (pair, (main, complete)), p in zip(found.items(), adjusted, strict=True)
     }
     uncut = partial(
         _read, labels, DecidingVerdicts(given, own, {}), people=people, groups=codes, weights=weights
@@ -217,9 +214,9 @@ def _read(
 
 
 def _comparison(
-    metric: str, main: PairedDifference, ends: Mapping[str, PairedDifference], *, p: float | None, of: int
+    metric: str, main: PairedDifference, complete: PairedDifference, *, p: float | None, of: int
 ) -> Comparison:
-    decision, why = _decide(metric, main, ends, p=p, of=of)
+    decision, why = _decide(metric, main, complete, p=p, of=of)
     planned = _planned(main, level=1.0 - (1.0 - main.difference.level) / of)
     return Comparison(
         metric=metric,
@@ -232,15 +229,14 @@ def _comparison(
         p_method=main.method,
         a=main.a,
         b=main.b,
-        complete_case=ends["complete case"],
-        best_case=ends["best case"],
+        complete_case=complete,
         strata=main.strata,
         planned=planned,
     )
 
 
 def _decide(
-    metric: str, main: PairedDifference, ends: Mapping[str, PairedDifference], *, p: float | None, of: int
+    metric: str, main: PairedDifference, complete: PairedDifference, *, p: float | None, of: int
 ) -> tuple[Decision, str]:
     difference, facts = main.difference, metric_facts(metric)
     if facts.direction == "neither":
@@ -265,7 +261,7 @@ def _decide(
             "cannot tell",
             f"the interval of this difference alone excludes 0, but {shown} is not below {alpha:.3g}",
         )
-    changed = _changed(main, ends)
+    changed = _changed(main, complete)
     if changed:
         return "cannot tell", changed
     higher = difference.low > 0.0
@@ -275,20 +271,18 @@ def _decide(
     )
 
 
-def _changed(main: PairedDifference, ends: Mapping[str, PairedDifference]) -> str | None:
-    """What the order of the two judges hangs on, where it is not the same at every end."""
+def _changed(main: PairedDifference, complete: PairedDifference) -> str | None:
+    """What the order of the two judges hangs on, where it is another without the unscored items."""
     if main.difference.n_unscored == 0:
         return None
-    value = main.difference.value or 0.0
-    for end, found in ends.items():
-        other = found.difference.value
-        if other is None:
-            return f"the {end} has no difference to confirm the order ({found.difference.reason})"
-        if other * value < 0.0 and abs(other) > _EPS:
-            return (
-                f"the order depends on how items without a verdict count: {value:+.3g} as wrong, "
-                f"{other:+.3g} in the {end}"
-            )
+    value, other = main.difference.value or 0.0, complete.difference.value
+    if other is None:
+        return f"the complete case has no difference to confirm the order ({complete.difference.reason})"
+    if other * value < 0.0 and abs(other) > _EPS:
+        return (
+            f"the order depends on how items without a verdict count: {value:+.3g} as wrong, {other:+.3g} in "
+            "the complete case"
+        )
     return None
 
 

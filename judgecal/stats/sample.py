@@ -27,7 +27,7 @@ Labels = Sequence[Any] | npt.NDArray[Any]
 """Labels, verdicts or groups that can be read more than once: as people give them, or as an array."""
 
 _NUMBER_TYPES = {int, float, type(None), np.float64}
-Unscored = Literal["wrong", "drop", "right"]
+Unscored = Literal["wrong", "drop"]
 """What an unscored verdict counts as: the farthest from its label, left out, or its label."""
 
 
@@ -282,8 +282,8 @@ def build(
     verdict goes too); with `wrong` it becomes the verdict farthest from its label, in a nominal scale a
     category of its own.
     """
-    if unscored not in ("wrong", "drop", "right"):
-        raise InputError(f"unscored is {unscored!r}: use 'wrong', 'drop' or 'right'")
+    if unscored not in ("wrong", "drop"):
+        raise InputError(f"unscored is {unscored!r}: use 'wrong' or 'drop'")
     common = common_scale(people, judge)
     labelled: Bools = ~np.isnan(gold)
     gold, verdicts, group_of = gold[labelled], verdicts[labelled], group_of[labelled]
@@ -304,18 +304,7 @@ def build(
     )
     sample = replace(sample, verdicts=_filled(sample, words))
     declared = len(dict.fromkeys([*people.categories, *judge.categories]))
-    sample = replace(sample, classes=_own_classes(sample, words, declared))
-    return _put_right(sample) if unscored == "right" else sample
-
-
-def _put_right(sample: Sample) -> Sample:
-    """The sample with its filled-in verdicts turned from the farthest into the label itself."""
-    classes = sample.classes
-    if classes is not None:
-        right = np.where(sample.filled, classes.gold[:, None], classes.verdicts)
-        classes = replace(classes, verdicts=right)
-    verdicts = np.where(sample.filled, sample.gold[:, None], sample.verdicts)
-    return replace(sample, verdicts=verdicts, filled=np.zeros_like(sample.filled), classes=classes)
+    return replace(sample, classes=_own_classes(sample, words, declared))
 
 
 def moved(values: Floats, source: Scale, target: Scale) -> Floats:
