@@ -140,13 +140,12 @@ def show_plan(plan: CostEstimate, *, json: bool, look: str | None = None) -> Non
             "prompt_tokens": plan.prompt_tokens,
         }
         values |= {"usd_likely": plan.usd_likely, "usd_at_most": plan.usd_at_most}
-        values |= {"unbounded": plan.unbounded, "seconds": plan.seconds}
+        values |= {"unbounded": plan.unbounded}
         print_json({**values, **({"test_look": look} if look else {})})
         return
-    time = "unknown before the first calls" if plan.seconds is None else f"about {plan.seconds:.0f} s"
     print_prose(
         f"{plan.cost_in_words} {plan.calls} calls to make, {plan.stored} judgements stored already, "
-        f"about {plan.prompt_tokens} prompt tokens, time {time}"
+        f"about {plan.prompt_tokens} prompt tokens"
     )
     if look is not None:
         print_prose(look)

@@ -13,7 +13,6 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 
 from judgecal.engine.calls import Call
-from judgecal.models import ModelSpec
 
 _START = 8
 _CEILING = 1024
@@ -96,24 +95,6 @@ class Limiter:
     def pause(self, until: float) -> None:
         """Let no call start before a time on the run's clock."""
         self.paused_until = max(self.paused_until, until)
-
-
-def expected_seconds(spec: ModelSpec, calls: int, *, latency_s: float | None) -> float | None:
-    """About how long calls take where the provider keeps up, in round trips of a stated or growing number.
-
-    Without the latency of one call there is no telling.
-    """
-    if latency_s is None:
-        return None
-    if spec.embedded:
-        return calls * latency_s
-    at_once = spec.max_concurrency or _START
-    trips = 0
-    while calls > 0:
-        trips += 1
-        calls -= at_once
-        at_once = spec.max_concurrency or min(_CEILING, round(at_once * (1.0 + _PER_SUCCESS)))
-    return trips * latency_s
 
 
 _MOST_PARKED = 1024

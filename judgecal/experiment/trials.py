@@ -21,7 +21,6 @@ from judgecal.engine import (
     OwnVerdict,
     Progress,
     ReplyCache,
-    expected_seconds,
     open_cache,
     require_prices,
     run_calls,
@@ -347,9 +346,6 @@ class CostEstimate:
     stored: int  # judgements that the journal has already
     prompt_tokens: int  # an estimate, at four characters a token
     usd_at_most: float | None  # an upper bound; None where some model has no price, or is `unbounded`
-    # about how long the calls take where the provider keeps up; None where this journal holds no latency of
-    # the models
-    seconds: float | None = None
     # with replies as long as those that the journal holds, else of a usual length; None without a price
     usd_likely: float | None = 0.0
     unbounded: tuple[str, ...] = ()  # models whose replies cost something and have no longest length
@@ -395,24 +391,20 @@ def plan_trials(trials: Sequence[Due]) -> CostEstimate:
         name = JudgeName.read(judge)  # a recorded judge was not called
         return judge if name is None else name.model
 
-    latencies: dict[str, list[float]] = {}  # by model, of the calls that the journal holds
-    lengths: dict[str, list[float]] = {}
+    lengths: dict[str, list[float]] = {}  # of replies, by model
     for row in trials[0].journal.latest.values() if trials else ():
-        for values, value in ((latencies, row.latency_s), (lengths, row.completion_tokens)):
-            if value is not None:
-                values.setdefault(model_of(row.judge), []).append(value)
-    measured = tuple(
-        {model: statistics.fmean(values) for model, values in of.items()} for of in (latencies, lengths)
-    )
+        if row.completion_tokens is not None:
+            lengths.setdefault(model_of(row.judge), []).append(row.completion_tokens)
+    measured = {model: statistics.fmean(values) for model, values in lengths.items()}
     planned: set[int] = set()  # hashes of keys: two names with one fingerprint are one call
     return together([_plan(trial, planned, measured) for trial in trials])
 
 
-def _plan(due: Due, planned: set[int], measured: Sequence[Mapping[str, float]]) -> CostEstimate:
+def _plan(due: Due, planned: set[int], measured: Mapping[str, float]) -> CostEstimate:
     """The calls of one judge that nobody has planned yet; they are added to `planned`.
 
     Args:
-        measured: model alias -> mean seconds of a call; and mean tokens of a reply.
+        measured: model alias -> mean tokens of a reply.
     """
     judge, model = due.judge, due.judge.model
     wanted = calls = 0
@@ -429,16 +421,13 @@ def _plan(due: Due, planned: set[int], measured: Sequence[Mapping[str, float]]) 
             usd += worst_cost_usd(judge.model, messages, judge.schema)
     stored = sum(1 for _ in due.all_keys()) - wanted
     if model is None or not calls:
-        return CostEstimate(0, stored, 0, 0.0, 0.0)
-    latencies, lengths = measured
-    seconds = expected_seconds(model, calls, latency_s=latencies.get(model.alias))
+        return CostEstimate(0, stored, 0, 0.0)
     return CostEstimate(
         calls,
         stored,
         round(tokens),
         usd if model.priced and model.bounded else None,
-        seconds,
-        likely_usd(model, calls, tokens, reply=lengths.get(model.alias)),
+        likely_usd(model, calls, tokens, reply=measured.get(model.alias)),
         () if model.bounded else (model.alias,),
     )
 

@@ -143,8 +143,7 @@ class ProbeRun:
             for part, options in self._parts(judge):
                 require_keys([judge], part, stored_rows(experiment.journal), options)
         if plan.usd_at_most != 0.0 and plan.calls and not self.options.quiet:
-            time = f", about {plan.seconds:.0f} s" if plan.seconds is not None else ""
-            notice(f"judgecal: {plan.calls:,} calls to make{time}. {plan.cost_in_words}")
+            notice(f"judgecal: {plan.calls:,} calls to make. {plan.cost_in_words}")
         open_experiment(experiment)
         keep_judges(experiment, self.judges)
         table = AgreementTable(self.gold, self.items, seed=self.seed)
