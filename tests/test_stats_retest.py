@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.scale import Scale
-from judgecal.stats.retest import repeatability, squares
+from judgecal.stats.retest import repeatability
 
 GOLDEN = Path(__file__).parent / "golden" / "statistics.json"
 
@@ -26,37 +25,23 @@ def golden_case() -> tuple[list[list[float]], dict[str, Any]]:
 def test_known_values() -> None:
     rows, expected = golden_case()
     found = repeatability(rows, scale="ordinal:0:10")
-    names = {"exact_agreement": "exact_repeat_agreement_pairwise", "within_item_sd": "within_item_sd_pooled"}
+    names = {"exact_agreement": "exact_repeat_agreement_pairwise"}
     for ours, theirs in names.items():
         estimate = found[ours]
         assert estimate.value == pytest.approx(expected[theirs]["value"], abs=expected[theirs]["tol"]), ours
         assert estimate.low is not None and estimate.high is not None
         assert estimate.low < estimate.value < estimate.high
         assert (estimate.n, estimate.n_expected, estimate.n_groups) == (200, 200, 40)
-    share = found["within_item_sd_share"]
-    sd = found["within_item_sd"]
-    assert (share.value, share.low, share.high) == pytest.approx(
-        (sd.value / 10, sd.low / 10, sd.high / 10)  # type: ignore[operator]
-    )
     assert "flip_rate" not in found  # ordinal labels without a mark have no sides
 
 
 def test_by_hand_with_verdicts_missing() -> None:
     # Equal pairs: 1 of 3, 1 of 1, none (one verdict: left out), 0 of 1: mean (1/3 + 1 + 0) / 3 = 4/9.
-    # Squares within: (10, 10, 20) 200/3; 0; (100, 80) 200. Freedom 2 + 1 + 1: MSW = (800/3) / 4 = 200/3.
     # At 90, 100 passes and 80 fails: flips 0, 0 and 1.
     rows = [[10, 10, 20], [0, None, 0], [None, 50, None], [100, None, 80]]
     found = repeatability(rows, scale=Scale.parse("percentage", pass_at=90))
     values = {name: estimate.value for name, estimate in found.items()}
-    assert values == pytest.approx(
-        {
-            "exact_agreement": 4 / 9,
-            "flip_rate@90": 1 / 3,
-            "within_item_sd": math.sqrt(200 / 3),
-            "within_item_sd_share": math.sqrt(200 / 3) / 100,
-        },
-        abs=1e-6,
-    )
+    assert values == pytest.approx({"exact_agreement": 4 / 9, "flip_rate@90": 1 / 3})
     for estimate in found.values():
         assert (estimate.n, estimate.n_expected, estimate.n_unscored, estimate.n_groups) == (7, 12, 4, 3)
         assert estimate.low is None and estimate.reason == "3 groups: fewer than 10 give no interval"
@@ -65,12 +50,8 @@ def test_by_hand_with_verdicts_missing() -> None:
 def test_a_judge_without_noise() -> None:
     labels = [float(10 * (i % 11)) for i in range(22)]
     found = repeatability([[0.1 + 0.9 * y] * 3 for y in labels], scale="percentage")
-    exact, sd = found["exact_agreement"], found["within_item_sd"]
+    exact = found["exact_agreement"]
     assert (exact.value, exact.high) == (1.0, 1.0) and exact.low is not None and 0.8 < exact.low < 1.0
-    assert (sd.value, sd.low) == (
-        0.0,
-        None,
-    ) and sd.reason == "no spread between groups to make an interval from"
 
 
 def test_binary_labels_and_a_judge_of_percentages() -> None:
@@ -79,8 +60,6 @@ def test_binary_labels_and_a_judge_of_percentages() -> None:
     found = repeatability(rows, scale="binary", judge_scale="percentage")
     assert found["flip_rate"].value == 0.5
     assert found["exact_agreement"].value == 0.0
-    # Squares 200 and 50 with one degree of freedom each.
-    assert found["within_item_sd"].value == pytest.approx(math.sqrt(125))
 
 
 def test_words() -> None:
@@ -88,8 +67,6 @@ def test_words() -> None:
     found = repeatability(rows, scale="nominal")
     assert found["exact_agreement"].value == pytest.approx(2 / 3)
     assert found["flip_rate"].value == pytest.approx(1 / 3)
-    for name in ("within_item_sd", "within_item_sd_share"):
-        assert (found[name].value, found[name].reason) == (None, "the labels have no order")
 
 
 def test_nothing_was_judged_twice() -> None:
@@ -115,13 +92,3 @@ def test_the_level_is_kept() -> None:
         assert one.low is not None and other.low is not None and other.low < one.low, name
     words = repeatability([["x", None]] * 3, scale="nominal", level=0.9)
     assert {one.level for one in words.values()} == {0.9}
-
-
-def test_equal_verdicts_have_no_squares_at_all() -> None:
-    # The mean of three times 0.1 is not 0.1 in binary numbers: what lies above the row's own least one is
-    # exact.
-    assert squares(np.array([[0.0, 1.0, 2.0], [0.1, 0.1, 0.1], [0.1, np.nan, 0.1]])).tolist() == [
-        2.0,
-        0.0,
-        0.0,
-    ]

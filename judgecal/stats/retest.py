@@ -14,14 +14,7 @@ from judgecal.errors import InputError
 from judgecal.records import Estimate
 from judgecal.scale import Scale
 from judgecal.stats.agreement import prepare
-from judgecal.stats.intervals import (
-    MIN_GROUPS,
-    Interval,
-    check_level,
-    linear_interval,
-    score_interval,
-    too_few,
-)
+from judgecal.stats.intervals import MIN_GROUPS, Interval, check_level, score_interval, too_few
 from judgecal.stats.means import Means, linearise
 from judgecal.stats.sample import Bools, Floats, as_scale, read_both, renumbered
 
@@ -41,13 +34,6 @@ def equal_pairs(values: Floats) -> Floats:
     return np.asarray(equal / (n * (n - 1) / 2.0), dtype=np.float64)
 
 
-def squares(values: Floats) -> Floats:
-    """Each row's sum of squares around its own mean; exactly 0 where all its values are equal."""
-    above = values - np.nanmin(values, axis=1, keepdims=True)
-    away = above - np.nanmean(above, axis=1, keepdims=True)
-    return np.asarray(np.nansum(away**2, axis=1), dtype=np.float64)
-
-
 def repeatability(
     verdicts: Iterable[object],
     *,
@@ -62,10 +48,9 @@ def repeatability(
     one too.
 
     Returns:
-        `exact_agreement` (share of equal pairs of repeats, the mean over the items), `flip_rate` or
-        `flip_rate@75` (share of pairs on different sides of the mark, or in different classes),
-        `within_item_sd` (on the common scale), `within_item_sd_share` (of its range). n counts the verdicts
-        of the items that have two or more.
+        `exact_agreement` (share of equal pairs of repeats, the mean over the items) and `flip_rate` or
+        `flip_rate@75` (share of pairs on different sides of the mark, or in different classes). n counts the
+        verdicts of the items that have two or more.
     """
     check_level(level)
     people = as_scale(scale)
@@ -96,32 +81,26 @@ def repeatability(
         n_unscored=sample.n_unscored,
     )
 
-    def ratio(top: Floats, bottom: Floats, *, high: float, root: bool = False) -> Estimate:
-        """A ratio of sums over the items, linearised by group; of shares Wilson's on the effective n."""
+    def share(top: Floats) -> Estimate:
+        """The mean of the items' shares, with Wilson's interval on the effective n."""
         if not len(top):
             return replace(blank, reason=_NO_PAIR)
         used = np.ones((len(top), 1), dtype=np.bool_)
-        linear = linearise(
-            Means(top[:, None, None], bottom[:, None, None], used, 0.0, high, root=root), items
-        )
+        means = Means(top[:, None, None], np.ones((len(top), 1, 1)), used, 0.0, 1.0)
+        linear = linearise(means, items)
         assert linear is not None  # there is an item
-        interval = (linear_interval if root else score_interval)(linear, level=level)
         n = items.n_groups
-        return (Interval(reason=too_few(n)) if n < MIN_GROUPS else interval).of(linear.value, blank)
+        few = n < MIN_GROUPS
+        interval = Interval(reason=too_few(n)) if few else score_interval(linear, level=level)
+        return interval.of(linear.value, blank)
 
     same = equal_pairs(verdicts_of)
-    found = {"exact_agreement": ratio(same, np.ones_like(same), high=1.0)}
+    found = {"exact_agreement": share(same)}
     if passes is not None or people.kind == "nominal":
         in_class = same if passes is None else equal_pairs(passes.verdicts[judged_again])
         mark = f"@{people.pass_at:g}" if people.graded else ""
-        found[f"flip_rate{mark}"] = ratio(1.0 - in_class, np.ones_like(same), high=1.0)
-    sd = share = replace(blank, reason="the labels have no order")
-    if people.numeric:
-        span = sample.scale.span
-        sd = ratio(squares(verdicts_of), counts - 1.0, high=span, root=True)
-        value, low, high = (None if end is None else end / span for end in (sd.value, sd.low, sd.high))
-        share = replace(sd, value=value, low=low, high=high)
-    return {**found, "within_item_sd": sd, "within_item_sd_share": share}
+        found[f"flip_rate{mark}"] = share(1.0 - in_class)
+    return found
 
 
 def _any_labels(rows: list[object], people: Scale, judge_scale: Scale | str | None) -> list[object]:
