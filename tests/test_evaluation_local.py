@@ -11,7 +11,7 @@ import pytest
 
 from judgecal.artefacts import validated
 from judgecal.goldset import GoldDocument, load_gold
-from judgecal.rag.evaluation import local_search
+from judgecal.rag.evaluation import local
 from judgecal.rag.evaluation.local import LocalConfig, LocalSystem
 from judgecal.rag.evaluation.system import SystemAnswer
 from judgecal.rag.questions import Question, collection_of_gold
@@ -51,7 +51,7 @@ BY_STUB = {**WHOLE, "answerer": {"model": "stub"}}
 
 def forget() -> None:
     """As a new process: nothing that was built is held."""
-    local_search._built.clear()
+    local._built.clear()
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 from judgecal.artefacts import validated
 from judgecal.errors import AuthError
 from judgecal.goldset import GoldDocument
-from judgecal.rag.evaluation import local_search
+from judgecal.rag.evaluation import local
 from judgecal.rag.evaluation.local import LocalConfig, LocalSystem
 from judgecal.rag.evaluation.system import SystemAnswer
 from judgecal.rag.questions import Question
@@ -51,7 +51,7 @@ def served(body: dict[str, Any]) -> Answer | str:
 
 
 def forget() -> None:
-    local_search._built.clear()
+    local._built.clear()
 
 
 @pytest.fixture

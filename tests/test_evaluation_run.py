@@ -339,7 +339,6 @@ def test_correctness_is_the_verdict_on_the_peoples_scale(judgecal: Run, workspac
     """The map of a lock is applied to what goes into every number, and the raw verdict stands in state 3."""
     by_hand = Calibration(cuts=(30.0,), values=(10.0, 80.0), n=100, n_groups=50)
     found = locked(judgecal, workspace_dir, calibration=by_hand)
-    assert [one["calibrated"] for one in found["judges"] if one["lock"]] == [True]
     rows = polars.read_parquet(found["states"]["measured"])
     raw, share = rows["correctness_raw"].to_list(), rows["correctness_share"].to_list()
     assert share == [0.1 if value < 0.3 else 0.8 for value in raw] and len(set(raw)) > 2

@@ -104,7 +104,7 @@ def test_the_surface_is_22_commands_with_at_most_20_options_and_300_in_all() -> 
         ("judge a.csv --question q", "write --col question=q"),
         ("gold import a.csv --gold-label g", "write --col gold=g"),
         ("retrieval --text-column 'a b'", "write --col text='a b'"),
-        ("answer --context=c", "write --col contexts=c"),
+        ("rate --context=c", "write --col contexts=c"),
         ("report three --html", "write --format html"),
         ("score --dev", "write --split dev"),
         ("optimize --gepa", "write --optimizer gepa"),

@@ -73,13 +73,13 @@ def test_words_are_lower_cased_runs_of_letters_and_digits() -> None:
 
 @given(st.lists(DRAWN, min_size=1, max_size=8), st.lists(DRAWN, max_size=3), st.integers(1, 9))
 def test_ranks_hold(texts: list[str], queries: list[str], k: int) -> None:
-    found = Bm25Index(texts).search(queries, k)
-    assert found.chunks.shape == (len(queries), min(k, len(texts)))
-    whole = Bm25Index(texts).search(queries, len(texts))
-    assert (whole.chunks[:, :k] == found.chunks).all() and (whole.scores[:, :k] == found.scores).all()
-    for chunks, scores in zip(whole.chunks, whole.scores, strict=True):
-        assert sorted(chunks) == list(range(len(texts)))
-        assert list(zip(-scores, chunks, strict=True)) == sorted(zip(-scores, chunks, strict=True))
+    chunks, scores = Bm25Index(texts).search(queries, k)
+    assert chunks.shape == (len(queries), min(k, len(texts)))
+    every, every_score = Bm25Index(texts).search(queries, len(texts))
+    assert (every[:, :k] == chunks).all() and (every_score[:, :k] == scores).all()
+    for row, of_row in zip(every, every_score, strict=True):
+        assert sorted(row) == list(range(len(texts)))
+        assert list(zip(-of_row, row, strict=True)) == sorted(zip(-of_row, row, strict=True))
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json as json_module
-from dataclasses import asdict, dataclass, replace
+import dataclasses
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -63,34 +63,24 @@ class CollectionArguments:
                     "(document_id, title, text), or give --documents and --questions"
                 )
             return collection_of_gold(gold)
-        missing = []
         if self.documents is None and self.run is None:
-            missing.append("--documents FILE is missing: a table of documents, or a folder of them")
+            raise InputError("--documents FILE is missing: a table of documents, or a folder of them")
         if self.questions is None and (self.qrels is None or self.run is None):
-            missing.append("--questions FILE is missing: only --qrels with --run works without it")
-        if missing:
-            raise InputError(missing)
+            raise InputError("--questions FILE is missing: only --qrels with --run works without it")
         parts = ("document", "text", "title", "group", "question", "reference")
         more = {"reference_separator": self.separator}
         columns = read_columns(self.col or (), takes=parts, inputs=(), workspace=workspace, **more)
-        references, columns = columns.reference, replace(columns, reference=None)
+        references, columns = columns.reference, dataclasses.replace(columns, reference=None)
         return collection_of_files(
             self.documents, self.questions, qrels=self.qrels, columns=columns, references=references
         )
 
 
-@dataclass(frozen=True, slots=True)
-class RetrieverArguments:
-    """What is asked of the test."""
-
-    k: Annotated[int, option("How many documents are handed on.", "-k", "--k")] = 5
-    window: Annotated[int, option("Consecutive questions in a window.")] = 110
-
-
 def retrieval(
     ctx: typer.Context,
     source: CollectionArguments,
-    test: RetrieverArguments,
+    k: Annotated[int, option("How many documents are handed on.", "-k", "--k")] = 5,
+    window: Annotated[int, option("Consecutive questions in a window.")] = 110,
     name: shared.Name = None,
     full: shared.Full = False,
     json: shared.Json = False,
@@ -101,9 +91,9 @@ def retrieval(
     from judgecal.rag.retrieval.result import RetrievalOptions, measure_retrieval
     from judgecal.records import as_plain, digest
     from judgecal.report.experiments import report_of
-    from judgecal.workspace import write_text
+    from judgecal.tables import write_json_lines
 
-    options = RetrievalOptions(**asdict(test))
+    options = RetrievalOptions(k, window)
     options.check()
     workspace = shared.workspace_of(ctx)
     collection = source.collection(workspace)
@@ -113,39 +103,15 @@ def retrieval(
         "command": "retrieval",
         "collection": {"name": collection.name, **shas},
         "retriever": {"run": run.name, "sha256": run.sha256} if run else {"bm25": "okapi"},
-        **asdict(options),
+        **dataclasses.asdict(options),
     }
     slug = name or f"retrieval-{collection.name}-{digest(config)[:8]}"
     experiment = plan_experiment(workspace, config, out=slug)  # a slug that cannot be used is told now
-    result = replace(measure_retrieval(collection, options, run), experiment=experiment.slug)
+    result = dataclasses.replace(measure_retrieval(collection, options, run), experiment=experiment.slug)
     open_experiment(experiment)
-    lines = (json_module.dumps(as_plain(row), ensure_ascii=False) for row in result.ranks)
-    write_text(experiment.folder / "ranks.jsonl", "".join(f"{line}\n" for line in lines))
+    write_json_lines(experiment.folder / "ranks.jsonl", map(as_plain, result.ranks))
     experiment.write_summary(result)
     print_result(result, report_of(workspace, experiment.slug).document, json=json, full=full)
-
-
-@dataclass(frozen=True, slots=True)
-class GraderArguments:
-    """Who rates the answers."""
-
-    judge: Annotated[str | None, option("Who rates, such as correctness_v3@embedded.")] = None
-    lock: Annotated[File, option("Rate with a locked judge (judge.lock.json).", metavar="L")] = None
-    trust_lock: TrustLock = False
-
-
-@dataclass(frozen=True, slots=True)
-class ContextArguments:
-    """What an answerer is shown."""
-
-    contexts: Annotated[
-        str,
-        option(
-            "controlled, topk (the naive chain), none (closed book) or own (the items' own, numbered); "
-            "several by commas."
-        ),
-    ] = "controlled"
-    k: Annotated[int, option("Documents of --contexts topk.", "-k")] = 5
 
 
 def answer(
@@ -153,10 +119,19 @@ def answer(
     models: Annotated[Name, option("Models, separated by commas.")] = None,
     signatures: Annotated[Name, option("Answerers' signatures, separated by commas.")] = None,
     gold: shared.GoldName = "starter",
+    judge: Annotated[Name, option("Who rates, such as correctness_v3@embedded.")] = None,
+    lock: Annotated[File, option("Rate with a locked judge (judge.lock.json).", metavar="L")] = None,
+    trust_lock: TrustLock = False,
     repeats: Annotated[int, option("Judgements of each answer by a judge that calls a model.")] = 1,
+    contexts: Annotated[
+        str,
+        option(
+            "controlled, topk (the naive chain), none (closed book) or own (the items' own, numbered); "
+            "several by commas."
+        ),
+    ] = "controlled",
+    k: Annotated[int, option("Documents of --contexts topk.", "-k")] = 5,
     *,
-    who: GraderArguments,
-    shown: ContextArguments,
     call: shared.RunArguments,
 ) -> None:
     """Test the answerer alone, with the right document in hand. Each signature x model pair answers, a judge
@@ -170,10 +145,12 @@ def answer(
         gold=gold,
         signatures=shared.names(signatures or "answer_v1"),
         models=shared.names(models or "embedded"),
-        contexts=shared.names(shown.contexts),
-        k=shown.k,
+        contexts=shared.names(contexts),
+        k=k,
+        judge=judge,
+        lock=lock,
+        trust_lock=trust_lock,
         repeats=repeats,
-        **asdict(who),
     )
     _evaluate(workspace, config, options, call)
 
@@ -215,10 +192,9 @@ def _evaluate(
     shared.finish(result.n_unscored, f"{why}{result.states.measured} says why, row by row")
 
 
-@dataclass(frozen=True, slots=True)
-class MakeArguments:
-    """What questions are made of, how many of which kind, and by whom."""
-
+def make(
+    ctx: typer.Context,
+    new_set: Annotated[str, option("The name of the set.", "--as", metavar="SET")],
     documents: Annotated[
         str,
         option(
@@ -226,19 +202,13 @@ class MakeArguments:
             "with documents.",
             metavar="PATH|SET",
         ),
-    ] = "starter"
-    n: Annotated[int, option("Questions, over all kinds in equal shares.", "-n", metavar="N")] = 20
-    kinds: Annotated[str, option("factoid, unanswerable; with a comma between.")] = "factoid,unanswerable"
-    model: Annotated[str, option("Who makes the questions.")] = "embedded"
-    critic: Annotated[Name, option("Who judges the drafts; by default --model.", metavar="MODEL")] = None
-    replace: Annotated[bool, option("Replace a set of this name.")] = False
-
-
-def make(
-    ctx: typer.Context,
-    new_set: Annotated[str, option("The name of the set.", "--as", metavar="SET")],
+    ] = "starter",
+    n: Annotated[int, option("Questions, over all kinds in equal shares.", "-n", metavar="N")] = 20,
+    kinds: Annotated[str, option("factoid, unanswerable; with a comma between.")] = "factoid,unanswerable",
+    model: Annotated[str, option("Who makes the questions.")] = "embedded",
+    critic: Annotated[Name, option("Who judges the drafts; by default --model.", metavar="MODEL")] = None,
+    replace: Annotated[bool, option("Replace a set of this name.")] = False,
     *,
-    what: MakeArguments,
     call: shared.ResumeArguments,
 ) -> None:
     """Make questions from documents, with answers and quotes.
@@ -252,25 +222,25 @@ def make(
     from judgecal.rag.questions import Collection, collection_of_gold, read_documents
 
     workspace = shared.workspace_of(ctx)
-    known, path = workspace.gold_sets, Path(what.documents)
-    if what.documents in known:
-        collection = collection_of_gold(load_gold(what.documents, workspace=workspace))
+    known, path = workspace.gold_sets, Path(documents)
+    if documents in known:
+        collection = collection_of_gold(load_gold(documents, workspace=workspace))
     elif not path.exists():
-        raise unknown_name("file, folder or gold set", what.documents, known)
+        raise unknown_name("file, folder or gold set", documents, known)
     else:
-        documents, notes = read_documents(path)
-        collection = Collection(path.stem, (), documents, documents_from=path.name, notes=tuple(notes))
+        read, notes = read_documents(path)
+        collection = Collection(path.stem, (), read, documents_from=path.name, notes=tuple(notes))
     run = MakeRun(
         workspace=workspace,
         name=new_set,
         collection=collection,
-        n=what.n,
-        kinds=tuple(shared.names(what.kinds)),
-        model=what.model,
-        critic=what.critic or what.model,
+        n=n,
+        kinds=tuple(shared.names(kinds)),
+        model=model,
+        critic=critic or model,
         options=call.options(),
         seed=call.seed,
-        replace=what.replace,
+        replace=replace,
         out=call.name,
     )
     run.check()

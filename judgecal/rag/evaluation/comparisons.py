@@ -35,7 +35,6 @@ class SystemComparison:
     p_value: float | None
     p_adjusted: float | None
     decision: str
-    why: str
     smallest_detectable: float | None
     complete_case: Estimate
     document: str | None = None  # on whose questions; None on all
@@ -113,12 +112,10 @@ def compare_systems(measured: Sequence[Measured], *, seed: int = 0) -> tuple[Sys
     if len(points) < 2:
         return ()
     labels, options = _against_best(points, level=LEVEL, seed=seed)
-    same = ("difference", "p_value", "p_adjusted", "decision", "why", "smallest_detectable")
+    same = ("difference", "p_value", "p_adjusted", "decision", "smallest_detectable")
     comparisons = []
     for (a, b), pair in compare_all(labels, points, **options).items():
         fields: dict[str, Any] = {name: getattr(pair, name) for name in same}
-        if pair.difference.low == pair.difference.high == 0.0:
-            fields["why"] = "the two are level on every question"
         comparisons.append(
             SystemComparison(a, b, "total", complete_case=pair.complete_case.difference, **fields)
         )
@@ -137,14 +134,11 @@ def compare_documents(measured: Sequence[Measured], *, seed: int = 0) -> tuple[S
             pairs += [replace(pair, document=document) for pair in compare_systems(answers, seed=seed)]
     adjusted = []
     for pair, p in zip(pairs, holm([pair.p_value for pair in pairs]), strict=True):
-        why, decision = pair.why, pair.decision
+        decision = pair.decision
         if decision != "cannot tell" and not (p is not None and p < 1.0 - LEVEL):
-            why = f"p = {p:.3g} after Holm over {len(pairs)} comparisons is not below {1.0 - LEVEL:.3g}"
             decision = "cannot tell"
         detectable = None if pairs[1:] else pair.smallest_detectable
-        adjusted.append(
-            replace(pair, p_adjusted=p, decision=decision, why=why, smallest_detectable=detectable)
-        )
+        adjusted.append(replace(pair, p_adjusted=p, decision=decision, smallest_detectable=detectable))
     return tuple(adjusted)
 
 

@@ -191,16 +191,11 @@ def _read_systems(
     head = validated(SystemHead, {key: row[key] for key in SystemHead.model_fields if key in row}, where)
     table = {key: value for key, value in row.items() if key not in SystemHead.model_fields}
     levels = sweep.get(head.name)
-    factors = dict(_flat(levels)) if isinstance(levels, Mapping) else {}
-    problems = [f"{file}: sweep: {head.name}: {text}" for text in sweep_problems(factors, table)]
-    if problems:  # the rest is read anyway, so that every mistake is told at once
-        factors = {
-            name: levels
-            for name, levels in factors.items()
-            if isinstance(levels, list) and levels and all(isinstance(level, Setting) for level in levels)
-        }
+    factors = dict(levels) if isinstance(levels, Mapping) else {}
+    if wrong := [f"{file}: sweep: {head.name}: {text}" for text in sweep_problems(factors, table)]:
+        raise InputError(wrong)
     lists = [key for key, value in _flat(table) if isinstance(value, list)]
-    systems = []
+    systems, problems = [], list[str]()
     every = [*variants(table, factors)]
     base = next((settings for settings, _, is_base in every if is_base), {})
     for settings, filled, is_base in every:
@@ -230,17 +225,13 @@ def sweep_problems(factors: Mapping[str, Any], table: Mapping[str, Any]) -> Iter
     for factor, levels in factors.items():
         if not isinstance(levels, list) or not levels:
             yield f"{factor}: give its levels as a list, found {levels!r:.60}"
-            continue
-        if odd := [level for level in levels if not isinstance(level, str | int | float | bool)]:
+        elif odd := [level for level in levels if not isinstance(level, str | int | float | bool)]:
             yield f"{factor}: a level is a text, a number, true or false, found {odd[0]!r:.60}"
-            continue
-        for a, b in itertools.combinations(levels, 2):
-            if a == b or printed(a) == printed(b):
-                yield f"{factor}: the levels {a!r} and {b!r} are the same: keep one"
-        value = held.get(factor)
-        if value is not None and not any(_same(value, level) for level in levels):
+        elif len(set(map(printed, levels))) < len(levels):
+            yield f"{factor}: two of the levels {', '.join(map(repr, levels))} are the same: keep one"
+        elif held.get(factor, levels[0]) not in levels:
             listed_levels = ", ".join(map(repr, levels))
-            yield f"{factor} is {value!r} in the system's table, and its levels are {listed_levels}"
+            yield f"{factor} is {held[factor]!r} in the system's table, and its levels are {listed_levels}"
 
 
 def variants(
@@ -252,19 +243,10 @@ def variants(
     base has what the table says of them, else their first level; each other differs from it in one factor.
     """
     held = dict(_flat(table))
-    base = tuple(
-        next((place for place, level in enumerate(levels) if _same(held.get(factor), level)), 0)
-        for factor, levels in factors.items()
-    )
-    others = {
-        (*base[:n], place, *base[n + 1 :])
-        for n, levels in enumerate(factors.values())
-        for place in range(len(levels))
-    }
-    for places in sorted({base} | others):
-        settings = {
-            factor: levels[place] for (factor, levels), place in zip(factors.items(), places, strict=True)
-        }
+    base = {factor: held.get(factor, levels[0]) for factor, levels in factors.items()}
+    others = [{**base, factor: level} for factor, levels in factors.items() for level in levels]
+    every = [base, *(settings for settings in others if settings != base)]
+    for settings in sorted(every, key=lambda each: [factors[name].index(each[name]) for name in factors]):
         filled = dict(table)
         for factor, level in settings.items():
             *path, last = factor.split(".")
@@ -273,7 +255,7 @@ def variants(
                 inner[key] = dict(inner[key]) if isinstance(inner.get(key), Mapping) else {}
                 inner = inner[key]
             inner[last] = level
-        yield settings, filled, bool(factors) and places == base
+        yield settings, filled, bool(factors) and settings is base
 
 
 def printed(level: Setting) -> str:
@@ -289,11 +271,6 @@ def _flat(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]
             yield from _flat(value, name)
         else:
             yield name, value
-
-
-def _same(a: Any, b: Any) -> bool:
-    """Whether two values are one level: TOML's true is no 1."""
-    return type(a) is type(b) and bool(a == b)
 
 
 # --- what a configuration names

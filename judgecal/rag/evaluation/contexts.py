@@ -80,7 +80,7 @@ def serve(
     most = max((len(each.reference_documents) for each in questions), default=0)
     keep = max(options.k, options.distractors + most + len(blank))
     index = Bm25Index([document.text for document in documents])
-    heads = index.search([each.question for each in questions], keep).chunks
+    heads, _ = index.search([each.question for each in questions], keep)
 
     def problem(question: Question) -> str | None:
         """Why the reference documents cannot be handed over."""

@@ -25,7 +25,6 @@ from judgecal.report.document import (
     Block,
     Cell,
     Document,
-    Folded,
     Grid,
     Paragraph,
     Picture,
@@ -44,7 +43,6 @@ _MADE_BY_MODEL = f"a model made these questions, and {_EASIER}"
 _NAMED = 3  # systems in the headline
 _FEWEST = 10  # questions from which on anything is decided, as everywhere in judgecal
 _TO_LABEL = 60  # answers for people to label, where nobody has labelled any
-_SHOWN = 20  # rows of a long table that stand open
 _MESSAGE = 180  # characters of a message in a table
 _KINDS = {"controlled": "controlled", "topk": "retrieved", "own": "its own", "none": "closed book"}
 
@@ -560,16 +558,7 @@ def _comparisons(result: EvaluateResult) -> Section | None:
         "The difference in total between any two, on the same questions. Detectable: the difference "
         "that these questions would reveal in four runs of five."
     )
-    return section("pairs", "Differences, paired by question", caption, text, _long(differences))
-
-
-def _long(whole: Grid) -> list[Block]:
-    """A table; what goes beyond the first rows opens on demand."""
-    first, more = whole.rows[:_SHOWN], whole.rows[_SHOWN:]
-    blocks: list[Block] = [Grid(whole.header, first, left=whole.left, title=whole.title)]
-    if more:
-        blocks.append(Folded(f"{len(more):,} more", [Grid(whole.header, more, left=whole.left)]))
-    return blocks
+    return section("pairs", "Differences, paired by question", caption, text, differences)
 
 
 def _documents(result: EvaluateResult) -> Section | None:
@@ -587,11 +576,11 @@ def _documents(result: EvaluateResult) -> Section | None:
         ]
         for document in documents
     ]
-    blocks = _long(Grid(["document (n)", *systems], rows))
+    blocks: list[Block] = [Grid(["document (n)", *systems], rows)]
     pairs = result.document_comparisons
     apart = [pair for pair in pairs if pair.apart]
     if apart:
-        blocks += _long(
+        blocks.append(
             table(
                 apart,
                 {
@@ -648,11 +637,9 @@ def _judges(result: EvaluateResult) -> Section:
     """Who filled each column, and whether anybody held it against people."""
     caption = (
         "Who judged, and whether they were compared with people. We also use a judge without a lock, "
-        "but nobody knows whether it agrees with people."
+        "but nobody knows whether it agrees with people. A lock's map takes verdicts to the people's scale; "
+        "the raw verdicts are in state 3."
     )
-    if any(judge.calibrated for judge in result.judges):
-        caption += " A lock with a map takes verdicts to the people's scale; the raw verdicts are "
-        caption += "in state 3."
     who = table(
         result.judges,
         {

@@ -71,7 +71,6 @@ class Panel:
                 judge.judge.name,
                 judge.lock_path,
                 None if lock is None else lock.calibrated.get(lock.metric) or lock.agreement.get(lock.metric),
-                lock is not None and lock.calibration is not None,
             )
             for column in self.columns
             for judge in column.judges

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from judgecal.rag.evaluation.make_questions import MadeQuestions
 from judgecal.records import Headline
-from judgecal.report.document import Bullets, Document, section, stored_document, table
-from judgecal.report.gold import splits_table
+from judgecal.report.document import Document, Paragraph, section, stored_document, table
 from judgecal.report.numbers import count, count_of, money
 from judgecal.report.wording import sentence, sentences
 
@@ -36,20 +35,13 @@ def make_document(result: MadeQuestions, *, again: str = "") -> Document:
         {"turned down because": lambda row: row[0], "drafts": lambda row: count(row[1])},
         title="Drafts that did not become questions",
     )
-    n_rejected = sum(result.rejected.values())
-    why, n_most = next(iter(result.rejected.items()), ("", 0))
-    facts = sentences(
-        n_rejected > 0 and f"{count_of(n_rejected, 'draft')} turned down, {count(n_most)} of them as {why}.",
-        f"Cost of all drafts and critics: {money(result.usd)} USD.",
-    )
     questions = section(
         "questions",
         "Questions",
         "What there is, and what fell out on the way.",
         kinds,
-        Bullets(facts, short=True),
+        Paragraph(f"Cost of all drafts and critics: {money(result.usd)} USD.", short=True),
         bool(result.rejected) and rejected,
-        bool(result.splits) and splits_table(result.splits),
     )
     return stored_document(
         result,

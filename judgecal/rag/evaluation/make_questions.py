@@ -38,7 +38,6 @@ from judgecal.experiment import (
     together,
 )
 from judgecal.goldset import Card, GoldDocument, GoldSet, load_gold, write_gold
-from judgecal.goldset.gold_set import SplitCounts, split_counts
 from judgecal.goldset.wording import plain_text
 from judgecal.goldset.write import name_problems
 from judgecal.judges import Judge, Respondent, judge_named
@@ -147,7 +146,7 @@ class Corpus:
 
     def nearest(self, text: str, k: int = _NEAREST) -> list[Chunk]:
         """The k passages that share most with a text, best first."""
-        return [self.passages[number] for number in self._by_passage.search([text], k).chunks[0].tolist()]
+        return [self.passages[number] for number in self._by_passage.search([text], k)[0][0].tolist()]
 
     def requests(self, kind: str, *, seed: int) -> Iterator[QuestionRequest]:
         """Every passage once, from document to document in an order drawn by the seed."""
@@ -307,7 +306,6 @@ class MadeQuestions(Result):
     rejected: Mapping[str, int]  # why drafts are no questions of the set -> how many
     n_documents: int
     n_documents_used: int
-    splits: Mapping[str, SplitCounts]
     usd: float | None  # of all drafts and critics, of earlier runs too; None where a model has no price
     n_unscored: int  # calls that gave no reply and that the same command makes again
     offline: bool  # whether the offline model made the questions
@@ -540,7 +538,6 @@ def _result(run: MakeRun, gold: GoldSet | None, n_unscored: int) -> MadeQuestion
         rejected=dict(rejected.most_common()),
         n_documents=len(run.corpus.documents),
         n_documents_used=len({draft.request.passage.document_id for draft in accepted.values()}),
-        splits={} if gold is None else split_counts(gold),
         usd=None if None in costs else sum(cost for cost in costs if cost is not None),
         n_unscored=n_unscored,
         offline=any(maker.model.embedded for maker in makers),

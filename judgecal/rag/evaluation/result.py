@@ -62,7 +62,6 @@ class MeasuredBy:
     judge: str
     lock: str | None  # the path of its lock; without one nobody knows whether it agrees with people
     agreement: Estimate | None  # with people, as the lock confirmed it
-    calibrated: bool = False  # whether its verdicts are taken to the people's scale by the lock's map
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,12 +130,8 @@ def top(scores: Floats, k: int) -> Ints:
     return np.take_along_axis(best, np.argsort(-values, axis=1, kind="stable"), axis=1).astype(np.int64)
 
 
-@dataclass(frozen=True, slots=True)
-class Hits:
-    """The best chunks for Q queries."""
-
-    chunks: Ints  # Q x min(k, chunks) numbers from 0, best first; equal scores in the order of the corpus
-    scores: Floats  # BM25's sum, unbounded, or a cosine -1..1
+Hits = tuple[Ints, Floats]
+"""Of Q queries the best texts, Q x min(k, texts) numbers from 0, equal ones in order; and their scores."""
 
 
 def embedding_model(name: str) -> str | None:
@@ -167,7 +163,7 @@ class Bm25Index:
             scores[rows] = np.take_along_axis(block, chunks[rows], axis=1)
 
         self._index.each_block([*map(words_of, queries)], fill)
-        return Hits(chunks, scores)
+        return chunks, scores
 
 
 class DenseIndex:
@@ -185,4 +181,4 @@ class DenseIndex:
         cosines = np.round((self._unit(queries) @ self._vectors.T).astype(np.float64), _DIGITS)
         cosines += 0.0  # makes one zero of both
         chunks = top(cosines, k)
-        return Hits(chunks, np.take_along_axis(cosines, chunks, axis=1))
+        return chunks, np.take_along_axis(cosines, chunks, axis=1)
