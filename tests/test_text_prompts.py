@@ -181,7 +181,7 @@ def test_it_is_listed_and_a_field_in_single_braces_is_not_sent_in_silence(
 ) -> None:
     name = written(workspace, "{tone} {answer}")
     (found,) = one_object(judgecal("judges", "--json"))["prompts"]
-    assert (found["name"], found["scale"], found["inputs"]) == (name, "percentage", ["answer"])
+    assert (found["name"], found["verdict"], found["inputs"]) == (name, "percentage", ["answer"])
     judge = PromptJudge(f"{name}@embedded", workspace=workspace)
     judge.check_items([ITEM])
     with pytest.raises(InputError, match=r"write \{\{ tone \}\}"):

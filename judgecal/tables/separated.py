@@ -199,7 +199,8 @@ def read_separated(path: Path, encoding: str | None = None, *, pads: bool = Fals
 
     How the cells are written is told by the file (`Dialect`); what is not as its ending says stands in the
     notes. Many files of tab-separated cells do not quote at all. So where one cannot be read as quoted, and
-    every line of it has the tabs of its header, each line is a row and every quote is text.
+    every line of it has the tabs of its header, each line is a row and every quote is text. Of two columns of
+    one name, as pandas writes an index that is a column too, one is read where they are the same.
 
     `pads`: a row may end before its last cells, as one of an older Excel with nothing in them does. Whoever
     reads such a table takes its marks off (`cells.undo`), which are more than those of other tables.
@@ -253,7 +254,8 @@ def _cells(
         line, header = next(records, (1, [""]))
         names, at = column_names(header if pads else map(_unmarked, header)), f"{where}:{line}"
         top = list(islice(records, TOP))
-        problems += header_problems(header, (cells for _, cells in top), at) or named_twice(names, at)
+        problems += header_problems(header, (cells for _, cells in top), at)
+        unique = [f"{name}\0{place}" if name in names[:place] else name for place, name in enumerate(names)]
         others = [what for sign, what in _SEPARATORS.items() if len(header) == 1 and sign in header[0]]
         if others and not problems:
             problems = [f"{at}: one column only, and {others[0]} in its name: quote it"]
@@ -272,15 +274,20 @@ def _cells(
                 rows.append(cells)
                 lines.append(line)
             columns = zip(*rows, strict=True) if rows else [()] * len(names)
-            series = zip(names, columns, strict=True)
+            series = zip(unique, columns, strict=True)
             frames.append(pl.DataFrame([pl.Series(name, cells, dtype=pl.String) for name, cells in series]))
             if not (top := list(islice(records, _CHUNK))):
                 break
+        frame = pl.concat(frames[1:] or frames)
+        twins = [(name, of_name) for name, of_name in zip(unique, names, strict=True) if name != of_name]
+        if any(frame.width and not frame[name].equals(frame[of_name]) for name, of_name in twins):
+            problems[:0] = named_twice(names, at)
+        return frame.drop([name for name, _ in twins], strict=False), lines, problems
     except InputError as error:
         problems[:0] = error.problems
     except UnicodeEncodeError as error:  # as UTF-7 can write it
         problems.append(f"{where}: holds half of a surrogate pair ({error}): save it as UTF-8")
-    return pl.concat(frames[1:] or frames), lines, problems
+    return frames[0], lines, problems
 
 
 def _unmarked(cell: str) -> str:
