@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, overload
@@ -71,11 +72,6 @@ class VerdictRows(Sequence[Judgement]):
         return cls.from_frame(pl.DataFrame(series))
 
     @classmethod
-    def of(cls, rows: Sequence[Judgement]) -> VerdictRows:
-        """Rows in a frame, as they are or made of judgements."""
-        return rows if isinstance(rows, VerdictRows) else cls.from_rows(rows)
-
-    @classmethod
     def joined(cls, parts: Sequence[VerdictRows]) -> VerdictRows:
         """The rows of several, one after the other."""
         return cls(pl.concat([part.frame for part in parts]))
@@ -102,6 +98,16 @@ class VerdictRows(Sequence[Judgement]):
             return self.frame[name].to_list()
         pairs = zip(self.frame["verdict"], self.frame["word"], strict=True)
         return [number if word is None else word for number, word in pairs]
+
+    def by_judge(self) -> dict[str, VerdictRows]:
+        """The rows of each judge, by its fingerprint, in the order of their first rows."""
+        parts = self.frame.partition_by("judge_fingerprint", as_dict=True, maintain_order=True)
+        return {str(fingerprint): VerdictRows(part) for (fingerprint,), part in parts.items()}
+
+    def of(self, judge: str, repeats: float = math.inf, on: Collection[str] | None = None) -> VerdictRows:
+        """The first repeats, on some items where they are named, under the name of a judge."""
+        rows = self.frame.filter(pl.col("repeat") < repeats).with_columns(pl.lit(judge).alias("judge"))
+        return VerdictRows(rows if on is None else rows.filter(pl.col("item_id").is_in(list(on))))
 
     def write(self, path: Path) -> None:
         """Write them in one step, so that no reader meets half of the file; not where it holds the same."""

@@ -14,7 +14,7 @@ from judgecal.experiment.agreement import StoredExperiment
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts, free_items
 from judgecal.experiment.folder import Experiment, keep_judges, open_experiment, plan_experiment
 from judgecal.experiment.looks import look_at_test, seen_judges
-from judgecal.experiment.parquet_files import VerdictRows, values_of
+from judgecal.experiment.parquet_files import values_of
 from judgecal.experiment.people import tied_items
 from judgecal.experiment.recorded import Recorded
 from judgecal.experiment.result import AgreementResult
@@ -155,7 +155,7 @@ class ScoreRun:
         open_experiment(experiment)
         keep_judges(experiment, self.judges)
         columns = list(self.recorded.columns) if self.recorded else []
-        recorded = [VerdictRows.of(column.stored) for column in columns]
+        recorded = [column.stored for column in columns]
         with open_experiment_journal(experiment, self.judges, options, recorded) as journal:
             judged = self._judged(journal)
             names = [judge.name for judge in self.judges]

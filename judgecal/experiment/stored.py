@@ -12,20 +12,22 @@ from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import polars as pl
+
 from judgecal.artefacts import read_json
+from judgecal.engine import Journal
 from judgecal.errors import InputError, working
 from judgecal.experiment.agreement import StoredExperiment
 from judgecal.experiment.agreement_table import Verdicts
 from judgecal.experiment.folder import Experiment, kept_judges, read_config
 from judgecal.experiment.judgements import judged_by, whole_items
-from judgecal.experiment.parquet_files import read_set, values_of
+from judgecal.experiment.parquet_files import VerdictRows, read_set, read_verdicts, values_of
 from judgecal.experiment.people import tied_items
 from judgecal.experiment.recorded import recorded_fingerprint
 from judgecal.experiment.score import asked_items
 from judgecal.experiment.summary import FLOOR_JUDGE, PAIR_FLOOR, prompt_signatures
-from judgecal.experiment.trials import stored_rows
 from judgecal.goldset import GoldSet, load_gold
-from judgecal.judges import JudgeKind, JudgeName
+from judgecal.judges import JudgeKind, JudgeName, single_calls
 from judgecal.models import EMBEDDED
 from judgecal.records import Judgement, Result
 from judgecal.scale import Scale
@@ -64,7 +66,11 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
             "the experiment's command again"
         )
     with working(f"Reading the judgements of {experiment.slug}"):
-        rows = list(stored_rows(experiment.journal).latest.values())
+        calls = read_verdicts(experiment.verdicts)
+        if experiment.journal.is_file():
+            latest = Journal.looked_at(experiment.journal).latest
+            calls = VerdictRows.joined([VerdictRows.from_rows([*latest.values()]), calls])
+        rows = calls.by_judge()
     asked = _asked(experiment, rows, gold)
     if not any(asked.values()):
         raise InputError(f"{experiment.folder}: it holds no judgement: run the same command again")
@@ -78,7 +84,7 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
     if command == "agreement":
         items = asked_items(gold, split, limit=_limit(experiment))
     else:
-        judged = {row.item_id for rows_of_judge in asked.values() for row in rows_of_judge}
+        judged = {item_id for of_judge in asked.values() for item_id in values_of(of_judge, "item_id")}
         items = tuple(item for item in gold.items if item.item_id in judged and item.item_id in gold.labels)
     left_out = {item.group for item in items} & trained
     if left_out:
@@ -95,11 +101,12 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
     judges = tuple(column_of(judge, kinds[judge], rows_of_judge) for judge, rows_of_judge in asked.items())
     # the judges of the floor that the experiment may hold: `floor_judges` ran those that fit
     signatures = [] if command == "optimize" else prompt_signatures(asked)
-    prints, floor = {row.judge_fingerprint for of_judge in asked.values() for row in of_judge}, []
+    prints = {of for of_judge in asked.values() for of in values_of(of_judge, "judge_fingerprint")}
+    floor, others = [], calls.frame.filter(~pl.col("judge_fingerprint").is_in(list(prints)))
     for judge in dict.fromkeys(
         [FLOOR_JUDGE, *PAIR_FLOOR, *(f"{signature}@{EMBEDDED}" for signature in signatures)]
     ):
-        below = [row for row in rows if row.judge == judge and row.judge_fingerprint not in prints]
+        below = VerdictRows(others.filter(pl.col("judge") == judge))
         if below and judge == FLOOR_JUDGE:
             floor.append(Verdicts(FLOOR_JUDGE, Scale.parse("percentage"), below, kind="prompt"))
         elif below:
@@ -125,35 +132,41 @@ def stored_prompts(stored: StoredExperiment) -> dict[str, str]:
     return {name: messages for name in names if (messages := kept[name].messages)}
 
 
-def _asked(experiment: Experiment, rows: Sequence[Judgement], gold: GoldSet) -> dict[str, list[Judgement]]:
+def _asked(
+    experiment: Experiment, rows: Mapping[str, VerdictRows], gold: GoldSet
+) -> dict[str, Sequence[Judgement]]:
     """The judges that were asked for, each with its rows; the floor is none of them.
 
     Two names of one prompt and model have one fingerprint: they are one judge and one call.
     """
-    config = experiment.config
-    judges = {str(judge["judge"]): judge["fingerprint"] for judge in config.get("judges", ())}
-    asked: dict[str, list[Judgement]] = {}
+    config, asked = experiment.config, dict[str, Sequence[Judgement]]()
+    judges = {str(judge["judge"]): str(judge["fingerprint"]) for judge in config.get("judges", ())}
     if config["command"] == "agreement":  # the judges of the file first
         sha256 = str(config["recorded"]["sha256"])
-        for row in rows:
-            if row.judge_fingerprint == recorded_fingerprint(sha256, row.judge):
-                asked.setdefault(row.judge, []).append(row)
+        for fingerprint, of_judge in rows.items():
+            if fingerprint == recorded_fingerprint(sha256, judge := of_judge[0].judge):
+                asked[judge] = of_judge
     if config["command"] != "optimize":
         repeats = config.get("repeats", 1)
-        asked |= {judge: judged_by(judge, str(of), rows, repeats) for judge, of in judges.items()}
+        for judge, fingerprint in judges.items():
+            single, n_calls = single_calls(fingerprint)
+            calls = rows.get(single, VerdictRows.from_rows([]))
+            one = n_calls == 1
+            asked[judge] = calls.of(judge, repeats) if one else judged_by(judge, fingerprint, calls, repeats)
         return asked
     # Of the candidates only the one that was taken has judged test items. Where none was taken, the judge as
     # it was stands under both names.
-    test, (before, fingerprint) = gold.test_ids, next(iter(judges.items()))
-    ours = [row for row in rows if row.judge_fingerprint == fingerprint and row.item_id in test]
+    before, fingerprint = next(iter(judges.items()))
+    ours = rows.get(fingerprint, VerdictRows.from_rows([])).of(before, on=gold.test_ids)
     if not ours:
         raise InputError(
             f"{experiment.folder}: the optimisation judged no test item, and the others trained the "
             "compiled judge or chose it: run judgecal optimize to its end, without --no-final; where dev "
             "promises nothing, test stays sealed and there is nothing to compare"
         )
-    after = f"{before}#{experiment.slug}"
-    return {before: ours, after: [row for row in rows if row.judge == after and row.item_id in test] or ours}
+    taken = f"{before}#{experiment.slug}"
+    compiled = [of.of(taken, on=gold.test_ids) for of in rows.values() if of[0].judge == taken]
+    return {before: ours, taken: next((of for of in compiled if of), ours)}
 
 
 def _limit(experiment: Experiment) -> int | None:

@@ -100,7 +100,10 @@ class ExperimentJournal(Journal):
     """
 
     def __init__(
-        self, experiment: Experiment, judges: Iterable[Respondent], recorded: Sequence[VerdictRows] = ()
+        self,
+        experiment: Experiment,
+        judges: Iterable[Respondent],
+        recorded: Sequence[Sequence[Judgement]] = (),
     ) -> None:
         super().__init__(None if all(map(is_free, judges)) else experiment.journal)
         self._verdicts, self._recorded = experiment.verdicts, recorded
@@ -118,15 +121,16 @@ class ExperimentJournal(Journal):
     def __exit__(self, *reason: object) -> None:
         super().__exit__(*reason)
         if self._kept or self._recorded:
-            free = VerdictRows.from_rows([*self._kept.values()])
-            VerdictRows.joined([*self._recorded, free]).write(self._verdicts)
+            parts = (*self._recorded, [*self._kept.values()])
+            frames = (of if isinstance(of, VerdictRows) else VerdictRows.from_rows(of) for of in parts)
+            VerdictRows.joined([*frames]).write(self._verdicts)
 
 
 def open_experiment_journal(
     experiment: Experiment,
     judges: Iterable[Respondent],
     options: RunOptions,
-    recorded: Sequence[VerdictRows] = (),
+    recorded: Sequence[Sequence[Judgement]] = (),
 ) -> ExperimentJournal:
     """Open the journal of an experiment for its judges; a torn last line is said on stderr."""
     journal = ExperimentJournal(experiment, judges, recorded)
