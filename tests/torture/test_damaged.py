@@ -41,7 +41,7 @@ READERS: dict[str, list[tuple[str, ...]]] = {
     "experiments/sc/summary.json": [("report", "sc"), ("report", "--all"), (*SELECT, "--dry-run")],
     "experiments/co/summary.json": [("report", "co"), ("report", "co", "--json"), ("report", "--all")],
     "experiments/op/program.json": [("report", "op"), ("gold", "check", "starter"), COMPILED, OPTIMIZE],
-    "experiments/op/judgements.jsonl": [("report", "op"), OPTIMIZE],
+    "experiments/op/verdicts.parquet": [("report", "op"), OPTIMIZE],
     "experiments/op/summary.json": [("report", "op"), ("report", "--all", "--format", "html")],
     "experiments/op/experiment.toml": [("report", "op"), OPTIMIZE],
     "experiments/test_looks.jsonl": [COMPARE, ("report", "sc")],
