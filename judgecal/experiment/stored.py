@@ -11,6 +11,7 @@ import shlex
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import polars as pl
 
@@ -93,24 +94,15 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
     if not items:
         raise InputError(f"{experiment.folder}: it has no labelled item that no judge of it was trained on")
 
-    def column_of(judge: str, kind: JudgeKind, rows: Sequence[Judgement]) -> Verdicts:
-        scale = _scale(experiment, gold.scale, judge, kind)
-        whole = whole_items(rows, scale)
-        return Verdicts(judge, scale if whole is rows else scale.of_means, whole, kind=kind, calls=rows)
-
-    judges = tuple(column_of(judge, kinds[judge], rows_of_judge) for judge, rows_of_judge in asked.items())
-    # the judges of the floor that the experiment may hold: `floor_judges` ran those that fit
-    signatures = [] if command == "optimize" else prompt_signatures(asked)
+    read = partial(_column, experiment, gold.scale)
+    judges = tuple(read(judge, kinds[judge], rows_of_judge) for judge, rows_of_judge in asked.items())
     prints = {of for of_judge in asked.values() for of in values_of(of_judge, "judge_fingerprint")}
-    floor, others = [], calls.frame.filter(~pl.col("judge_fingerprint").is_in(list(prints)))
-    for judge in dict.fromkeys(
-        [FLOOR_JUDGE, *PAIR_FLOOR, *(f"{signature}@{EMBEDDED}" for signature in signatures)]
-    ):
+    others = calls.frame.filter(~pl.col("judge_fingerprint").is_in(list(prints)))
+    # the judges of the floor that the experiment may hold: `floor_judges` ran those that fit
+    signatures, floor = [] if command == "optimize" else prompt_signatures(asked), []
+    for judge in dict.fromkeys([FLOOR_JUDGE, *PAIR_FLOOR, *(f"{name}@{EMBEDDED}" for name in signatures)]):
         below = VerdictRows(others.filter(pl.col("judge") == judge))
-        if below and judge == FLOOR_JUDGE:
-            floor.append(Verdicts(FLOOR_JUDGE, Scale.parse("percentage"), below, kind="prompt"))
-        elif below:
-            floor.append(column_of(judge, JudgeName.parse(judge).kind, below))
+        floor += [read(judge, JudgeName.parse(judge).kind, below)] if below else []
     return StoredExperiment(
         experiment=experiment,
         gold=gold,
@@ -123,6 +115,15 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
         notes=tuple(notes),
         trained_on=frozenset(trained),
     )
+
+
+def _column(
+    experiment: Experiment, people: Scale, judge: str, kind: JudgeKind, rows: Sequence[Judgement]
+) -> Verdicts:
+    floor = judge == FLOOR_JUDGE and judge not in kept_judges(experiment)
+    scale = Scale.parse("percentage") if floor else _scale(experiment, people, judge, kind)
+    whole = whole_items(rows, scale)
+    return Verdicts(judge, scale if whole is rows else scale.of_means, whole, kind=kind, calls=rows)
 
 
 def stored_prompts(stored: StoredExperiment) -> dict[str, str]:
