@@ -1,15 +1,14 @@
-"""The table that `judge` wrote, as arrays: a million rows in some seconds, their texts as numbers.
+"""The table that `judge` wrote, as arrays, its texts as numbers.
 
 And people's labels of its rows, with the chance that each was drawn with; and rows that they are asked about.
 """
 
 from __future__ import annotations
 
-import contextlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +30,7 @@ from judgecal.stats.intervals import mean_estimate
 from judgecal.stats.labels_needed import Spread
 from judgecal.stats.prediction_powered import LabelledRows
 from judgecal.stats.sample import Bools, Floats, Ints
-from judgecal.tables import Columns, open_table
+from judgecal.tables import Columns, Table, open_table
 from judgecal.tables.columns import USUAL
 from judgecal.workspace import Workspace, shown
 
@@ -39,9 +38,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 _MOST_VALUES = 50
-_DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 _PARTS = ("question", "verdict", "answer", "answer_a", "answer_b", "system_a", "system_b", "item", "group")
-_BY_SYSTEM = "verdict,system"
 _ANY_SPREAD = 0.5  # of labels of which nothing is known
 
 
@@ -70,7 +67,9 @@ class JudgedColumns:
 
 def judged_columns(path: Path, columns: Columns) -> Columns:
     """Those of a judged table, found by their usual names where `columns` leaves that to us."""
-    resolved = columns.resolved(_header(path), path, only=USUAL) if columns.usual else columns
+    resolved = columns
+    if columns.usual:
+        resolved = columns.resolved(open_table(path).columns, path, only=USUAL)
     looked_for = _PARTS[:2] if resolved.pairs else _PARTS[:3]
     usual: Any = {part: part for part in looked_for if getattr(resolved, part) is None}
     return replace(resolved, **usual)
@@ -78,7 +77,9 @@ def judged_columns(path: Path, columns: Columns) -> Columns:
 
 def typed_columns(path: Path, columns: Columns) -> tuple[str, ...]:
     """The options for those of the items and the verdict that have to be named each time."""
-    known = Columns(usual=True, defaults=columns.defaults).resolved(_header(path), path, only=USUAL)
+    known = Columns(usual=True, defaults=columns.defaults).resolved(
+        open_table(path).columns, path, only=USUAL
+    )
     named = {part: getattr(columns, part) for part in _PARTS}
     return tuple(
         Columns(**{part: name for part, name in named.items() if name != getattr(known, part)}).typed()
@@ -204,41 +205,15 @@ def systems_of(path: Path, columns: JudgedColumns) -> tuple[str, str] | None:
 
 
 def _frame(path: Path, columns: JudgedColumns) -> pl.DataFrame:
-    import polars as pl
-
-    names = list(dict.fromkeys(columns.named.values()))
-    lazy = _scanned(path)
-    if lazy is not None:
-        # what is wrong with it, or what is unusual, the readers of all tables know better
-        with contextlib.suppress(pl.exceptions.PolarsError, OSError):
-            _require(names, lazy.collect_schema().names(), path)
-            return lazy.select(pl.col(name).cast(pl.String) for name in names).collect()
-    source = open_table(path)
-    _require(names, source.columns, path)
-    rows: dict[str, list[Any]] = {name: [] for name in names}
-    for piece in source.pieces():
-        for name, column in rows.items():
-            column += [row.cells.get(name, "") for row in piece.rows]
-    return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String))
+    names, table = list(dict.fromkeys(columns.named.values())), _table(path, path.stat().st_mtime_ns)
+    _require(names, table.columns, path)
+    return table.frame.select(names)
 
 
-def _header(path: Path) -> Sequence[str]:
-    """The names of the columns, of a separated file and a Parquet file without reading the rows."""
-    import polars as pl
-
-    lazy = _scanned(path)
-    if lazy is not None:
-        with contextlib.suppress(pl.exceptions.PolarsError, OSError):
-            return lazy.collect_schema().names()
-    return open_table(path).columns
-
-
-def _scanned(path: Path) -> pl.LazyFrame | None:
-    import polars as pl
-
-    if path.is_file() and path.suffix.lower() in _DELIMITERS:
-        return pl.scan_csv(path, separator=_DELIMITERS[path.suffix.lower()], infer_schema=False)
-    return pl.scan_parquet(path) if path.is_file() and path.suffix.lower() == ".parquet" else None
+@lru_cache(maxsize=1)
+def _table(path: Path, _changed: int) -> Table:
+    """A table, read once for its header, its verdicts and its systems."""
+    return open_table(path)
 
 
 def _require(names: Sequence[str], known: Sequence[str], path: Path) -> None:
@@ -403,13 +378,13 @@ def draw_rows(
 ) -> LabelSample:
     """The rows of a table that people are asked about, as the set `name`; nothing is written.
 
-    Of a judged one, with its lock, a draw by strata of the verdict (and the system), or of all rows alike;
+    Of a judged one, with its lock, a draw by strata of the verdict, or of all rows alike;
     `labels` is the set with what was drawn of it before, which the new rows join.
     """
     of_table = "of a judged table: name the lock that it was judged with (--lock)"
     problems = []
-    if strata not in (None, "verdict", _BY_SYSTEM):
-        problems.append(f"--strata of a table is verdict or {_BY_SYSTEM}, found {strata!r}")
+    if strata not in (None, "verdict"):
+        problems.append(f"--strata of a table is verdict, found {strata!r}")
     if lock_path is not None:
         if n is None:
             problems.append("a sheet of a judged table is drawn: say how many rows by -n")
@@ -427,15 +402,13 @@ def draw_rows(
     refuse(problems)
     # what the table calls item_id may be its question's
     columns = replace(judged_columns(path, columns), item=columns.item)
-    if strata == _BY_SYSTEM and columns.system is None:
-        refuse([f"--strata {_BY_SYSTEM}: name the column by --col system="])
     if lock_path is None:
         workspace.require_writable("gold sheet FILE")
         refuse(name_problems(name, workspace=workspace, replace=False))
         return _answers_to_label(path, columns, Scale.parse(str(scale)), n=n, name=name, seed=seed)
     lock = load_lock(lock_path)
     judge = lock.runnable(workspace, trust_lock=trust_lock).scale
-    named = JudgedColumns(columns, columns.system if strata == _BY_SYSTEM else None)
+    named = JudgedColumns(columns)
     rule, table = named.rule(lock, judge), read_judged(path, named, judge)
     before = None if labels is None else load_gold(labels, workspace=workspace)
     workspace.require_writable("gold sheet -n")
@@ -533,10 +506,8 @@ def _draw(
 
 
 def _strata(table: JudgedTable, rule: PassRule, lock: Lock, first: Ints) -> list[tuple[str, Ints, float]]:
-    """Name, rows and spread of the labels of each stratum.
-
-    Strata are pass and fail, or thirds of the scale where there is no mark, and no verdict; of each system,
-    where the table was read by it.
+    """Name, rows and spread of the labels of each stratum: pass and fail (without a mark thirds of the scale),
+    and no verdict.
     """
     known: Bools = ~table.unscored
     if rule.mark is not None:
@@ -545,10 +516,6 @@ def _strata(table: JudgedTable, rule: PassRule, lock: Lock, first: Ints) -> list
     else:
         third = np.minimum(2, np.floor(3.0 * (table.verdict - rule.judge.low) / rule.judge.span + 1e-9))
         verdicts = [(name, known & (third == at)) for at, name in enumerate(("low", "middle", "high"))]
-    systems: list[tuple[str, Bools]] = [("", np.ones(table.n, dtype=np.bool_))]
-    if table.value_of is not None:
-        codes = table.value_of
-        systems = [(f" of {name or 'none'}", codes == code) for code, name in enumerate(table.values)]
     # the standard deviation of right and wrong by verdict, from the lock's error rates and what passes here
     spreads: dict[str, float] = {}
     rates = [rate for rate in rule.class_rates(lock.applied) if rate is not None and rate.value is not None]
@@ -560,9 +527,8 @@ def _strata(table: JudgedTable, rule: PassRule, lock: Lock, first: Ints) -> list
             by_stratum = zip(("pass", "fail"), spread.by_stratum, strict=False)
             spreads = {name: deviation for name, (_, deviation) in by_stratum}
     return [
-        (f"{name}{system}", first[(of_verdict & of_system)[first]], spreads.get(name, _ANY_SPREAD))
+        (name, first[of_verdict[first]], spreads.get(name, _ANY_SPREAD))
         for name, of_verdict in [*verdicts, ("no verdict", ~known)]
-        for system, of_system in systems
     ]
 
 

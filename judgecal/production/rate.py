@@ -150,7 +150,6 @@ class RateResult(Result):
     warning: str | None  # why there is nothing to correct by: the judge is no better than chance
     shift: ShiftSeen | None
     drawn: DrawSeen | None  # None without labels
-    correlation: float | None  # of labels and verdicts
     by_column: str | None
     by: tuple[RateOf, ...]
     differences: tuple[RateDifference, ...]
@@ -163,13 +162,12 @@ class RateResult(Result):
 
 @dataclass(frozen=True, slots=True)
 class _Rate:
-    """The rate of some rows; the last three from labels."""
+    """The rate of some rows; the last two from labels."""
 
     raw: Estimate
     corrected: Estimate
     method: str
     plain: Estimate | None = None
-    correlation: float | None = None
     labels_saved: int | None = None
 
 
@@ -355,7 +353,6 @@ class RateRun:
             warning=self.warning,
             shift=None if labels is None or not self.is_share else self._shift(labels, rate.raw),
             drawn=None if labels is None else self._drawn(labels),
-            correlation=rate.correlation,
             by_column=self.by,
             by=tuple(by),
             differences=() if labels is None else self._differences(labels, parts),
@@ -379,7 +376,7 @@ class RateRun:
             labelled = self.labels.rows(self.label_values).among(rows)
             rate = corrected_mean(verdicts, groups, labelled, **self.ends, level=level, seed=self.seed)
             corrected, method = (rate.plain, "labels alone") if self.warning else (rate.estimate, "PPI++")
-            return _Rate(raw, corrected, method, rate.plain, rate.correlation, rate.labels_saved)
+            return _Rate(raw, corrected, method, rate.plain, rate.labels_saved)
         if not self.is_share or self.warning:
             reason = "the judge did no better than chance: label some of the table's rows"
             if self.prefers is not None:

@@ -34,12 +34,6 @@ def rate_document(result: RateResult) -> Document:
     labelled = f"no labels of these rows; error rates measured on {result.gold.set} ({result.gold.split})"
     if result.labels is not None:
         labelled = f"{count(result.n_labelled)} of them labelled ({result.labels})"
-    saved = ""
-    if result.correlation is not None:
-        saved = (
-            f"Labels and verdicts correlate by {result.correlation:.2f}, so the verdicts save "
-            f"{100.0 * max(0.0, result.correlation) ** 2:.0f}% of the labels at most."
-        )
     facts = [
         Fact(_with_interval(result, result.corrected), f"corrected, by {result.method}."),
         Fact(_with_interval(result, result.raw), "raw: the judge's calibrated verdicts alone."),
@@ -69,7 +63,7 @@ def rate_document(result: RateResult) -> Document:
         _shift(result),
         _by(result),
         facts=facts,
-        notes=sentences(saved, map(sentence, result.notes)),
+        notes=tuple(map(sentence, result.notes)),
         hundred=_hundred(result),
         short=True,
     )
