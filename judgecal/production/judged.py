@@ -506,7 +506,7 @@ def _draw(
 
 
 def _strata(table: JudgedTable, rule: PassRule, lock: Lock, first: Ints) -> list[tuple[str, Ints, float]]:
-    """Name, rows and spread of the labels of each stratum: pass and fail (without a mark thirds of the scale),
+    """Name, rows and spread of the labels of each stratum: pass and fail (thirds without a mark),
     and no verdict.
     """
     known: Bools = ~table.unscored
