@@ -146,3 +146,33 @@ def test_every_headline_is_short() -> None:
     assert not [said["sentence"] for said in headlines if len(said["sentence"].split()) > 12]
     assert not [said for said in headlines if len(" ".join(said["because"]).split()) > 40]
     assert {said["chip"] for said in headlines} <= {"", *CHIPS}
+
+
+# --- the first screen
+
+
+GOLDEN_PAGES = sorted(GOLDEN.glob("*/*.page.txt"))
+
+
+@pytest.mark.parametrize("page", GOLDEN_PAGES, ids=lambda page: page.stem)
+def test_no_page_sends_its_reader_to_itself(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    slug, following = page.name.split()[2].partition(".")[0], text.partition("Do this next")[2]
+    assert following.splitlines()[0:1] and f"judgecal report {slug}" not in following.partition("<h2")[0]
+
+
+def test_three_open_questions_stand_open_and_the_others_unfold(
+    judgecal: Run, workspace_dir: Path, tmp_path: Path
+) -> None:
+    """One column a card, so that no short card leaves room under it; what is known to be worse is no question."""
+    made = made_set(workspace_dir, 40)
+    slug = recorded(judgecal, tmp_path, {"poor": right(made, but_every=2)}, made)
+    found = json.loads(judgecal("report", slug, "--json").out)["headline"]
+    unknown = found["unknown"]
+    assert len(unknown) > 3 and any("below the free" in why for why in (*found["because"], *found["more"]))
+    assert not any(question.startswith("Whether it beats the free") for question in unknown)
+    judgecal("report", slug, "--format", "html")
+    page = (workspace_dir / "experiments" / slug / "report.html").read_text(encoding="utf-8")
+    open_, _, folded = page.partition("What nobody knows yet")[2].partition("<details>")
+    assert open_.count("<li>") == 3 and f"<summary>{len(unknown) - 3} more</summary>" in folded
+    assert page.count('<div class="column">') == 2

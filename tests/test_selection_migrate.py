@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from scipy.special import stdtrit
 
 from judgecal.experiment import AgreementTable, Verdicts
 from judgecal.experiment.in_python import score
@@ -160,28 +158,14 @@ def test_how_many_more_questions_would_tell() -> None:
     assert "may be as large as 5.7 points" in found.why
     # 0.94^57 is the first power below 0.03.
     assert "about 1 more question would show" in decision(both(56), margin=0.06).why
-    # On test the loss is 0.2 with the error s: n ((t_0.985 + t_0.8) s / 0.1)^2 questions tell it from a
-    # margin of 0.1.
-    found = decision(both(60, range(12)), margin=0.1)
-    s = math.sqrt(0.2 * 0.8 / 58)  # two strata of 30
-    wanted = 60 * ((stdtrit(59, 0.985) + stdtrit(59, 0.8)) * s / 0.1) ** 2
-    assert found.more_questions == math.ceil(wanted) - 60
-    assert "it loses more, all of them in test" in found.why
 
 
 def test_where_no_number_of_questions_can_be_named() -> None:
     on_it = decision(both(60, range(6)), margin=0.1)
     assert (on_it.decision, on_it.more_questions) == ("inconclusive", None)
-    assert "it would take more than 10,000 more questions" in on_it.why
+    assert "more questions will hardly show that it loses less" in on_it.why
     few = decision(both(8), both(200))
     assert few.decision == "inconclusive" and "below 10 we decide nothing by macro_agreement" in few.why
-
-
-def test_a_loss_that_test_does_not_show_is_shown_by_no_more_of_it() -> None:
-    """Every loss lies in the other questions: of test no number is named."""
-    found = decision(both(40), both(200, range(20)))
-    assert (found.decision, found.more_questions) == ("inconclusive", None)
-    assert "more than 10,000 more questions" in found.why
 
 
 # --- flips, by hand ---

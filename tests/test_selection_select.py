@@ -16,10 +16,9 @@ from judgecal.cli import run
 from judgecal.experiment import AgreementTable, Verdicts
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
-from judgecal.models import ModelSpec
 from judgecal.records import Failure, Judgement
 from judgecal.selection.confirm import whole_calls
-from judgecal.selection.decision import Caps, CheapestWithin, MeasuredJudge, _is_local, choose
+from judgecal.selection.decision import Caps, CheapestWithin, MeasuredJudge, choose
 from judgecal.selection.lock import load_lock
 from judgecal.stats.simultaneous import losses_against_best
 from judgecal.workspace import Workspace, find_workspace
@@ -92,7 +91,7 @@ def test_judges_as_good_as_the_best_are_ranked_by_cost_then_latency_then_name() 
 
 def test_where_neither_cost_nor_latency_is_known_the_best_is_taken() -> None:
     # `a` is shown to lose less than 3 points (1 of 2,000), but nothing is known that would speak for it.
-    unknown = {"usd_per_1k": None, "p95_s": None, "provider": None, "local": None}
+    unknown = {"usd_per_1k": None, "p95_s": None}
     judges = [made_judge("a", **unknown), made_judge("b", **unknown)]
     choice = chosen_of(judges, {"a": 201, "b": 200}, n=2000)
     assert (choice.judge, choice.within) == ("b", ("b", "a"))
@@ -141,29 +140,13 @@ def test_where_the_cheap_one_is_not_shown_good_enough_the_best_is_taken(
         (Caps(usd_per_1k=0.5), {"usd_per_1k": None}, "nobody knows its cost"),
         (Caps(p95_s=0.5), {}, "p95 latency is 1 s"),
         (Caps(p95_s=0.5), {"p95_s": None}, "nobody knows its p95 latency"),
-        (Caps(local_only=True), {}, "not on this machine"),
-        (Caps(local_only=True), {"provider": None, "local": None}, "we do not know its provider"),
         (Caps(1.0, 1.0), {"n_unscored": 2}, None),
-        (Caps(), {"usd_per_1k": None, "p95_s": None, "provider": None}, None),
+        (Caps(), {"usd_per_1k": None, "p95_s": None}, None),
     ],
 )
 def test_caps(caps: Caps, changes: dict[str, Any], why: str | None) -> None:
     found = caps.over(made_judge("a", **changes))
     assert found is None if why is None else why in str(found)
-
-
-@pytest.mark.parametrize(
-    ("model", "api_base", "local"),
-    [
-        ("ollama/llama3", None, True),
-        ("openai/mine", None, False),
-        ("openai/mine", "http://127.0.0.1:8000/v1", True),
-        ("openai/mine", "http://localhost:8000/v1", True),
-        ("openai/mine", "https://models.example/v1", False),
-    ],
-)
-def test_where_texts_stay_on_this_machine(model: str, api_base: str | None, local: bool) -> None:
-    assert _is_local(ModelSpec("mine", model, api_base=api_base)) is local
 
 
 @pytest.mark.parametrize(("n_groups", "most"), [(110, 0.06), (300, 0.02)])

@@ -145,7 +145,7 @@ def show_plan(plan: CostEstimate, *, json: bool, look: str | None = None) -> Non
         return
     print_prose(
         f"{plan.cost_in_words} {plan.calls} calls to make, {plan.stored} judgements stored already, "
-        f"about {plan.prompt_tokens} prompt tokens"
+        f"about {plan.prompt_tokens:,} prompt tokens"
     )
     if look is not None:
         print_prose(look)

@@ -28,7 +28,6 @@ class CapArguments:
 
     max_usd_per_1k: Annotated[float | None, option("Cost of 1,000 judgements at most.")] = None
     max_p95_s: Annotated[float | None, option("Seconds within which 95% of the calls come back.")] = None
-    local_only: Annotated[bool, option("Only models that run on this machine.")] = False
     max_broken: Annotated[
         list[str] | None,
         option(
@@ -57,8 +56,7 @@ class CapArguments:
                 broken[family] = -1.0
             if not 0.0 <= broken[family] <= 1.0:
                 raise InputError(f"--max-broken {given!r}: write FAMILY=PERCENT, as in give_100=5")
-        allowed = (self.local_only, self.allow_below_floor, self.allow_unconfirmed)
-        return Caps(*most, *allowed, broken)
+        return Caps(*most, self.allow_below_floor, self.allow_unconfirmed, broken)
 
 
 def select(
@@ -179,9 +177,6 @@ def migrate(
         Path | None, option("Lock the new judge here.", "--output", "-o", metavar="LOCK")
     ] = None,
     margin: Annotated[float | None, option("The loss that you allow; by default the lock's.")] = None,
-    gold: Annotated[
-        str | None, option("The lock's gold set, where it has another name or place now.")
-    ] = None,
     replace: shared.Replace = False,
     *,
     lock: shared.LockArguments,
@@ -205,7 +200,7 @@ def migrate(
         workspace,
         locked,
         lock.lock,
-        load_gold(gold or locked.gold.set, workspace=workspace),
+        load_gold(locked.gold.set, workspace=workspace),
         old,
         new,
         margin=locked.margin if margin is None else margin,

@@ -131,12 +131,12 @@ class JudgedTable:
             changed = [item.item_id for item, same in zip(lost, same_id, strict=True) if same]
         if changed:
             raise InputError(
-                f"{self.where}: the text of {len(changed)} labelled rows has changed since it was labelled "
+                f"{self.where}: the text of {len(changed):,} labelled rows has changed since it was labelled "
                 f"({listed(changed)}): judge and label the same texts, or take these labels out of the set"
             )
         names = listed([item.item_id for item in lost])
         raise InputError(
-            f"{self.where}: {len(lost)} of {len(items)} labelled items are none of its rows ({names}): "
+            f"{self.where}: {len(lost):,} of {len(items):,} labelled items are none of its rows ({names}): "
             "the labels belong to another table, or the rows have changed since the draw"
         )
 
@@ -257,8 +257,9 @@ def _verdicts(column: pl.Series, judge: Scale, where: str) -> Floats:
             problems.append(str(error))
     if problems:
         raise InputError(
-            f"{where}: column {column.name!r}: {len(problems)} verdicts are none of the lock's judge, whose "
-            f"scale is {judge} ({listed(sorted(problems), 3)}): name the lock that the table was judged with"
+            f"{where}: column {column.name!r}: {len(problems):,} verdicts are none of the lock's judge, "
+            f"whose scale is {judge} ({listed(sorted(problems), 3)}): name the lock that the table was "
+            "judged with"
         )
     verdicts: Floats = texts.replace_strict(
         list(read), list(read.values()), return_dtype=pl.Float64
@@ -296,7 +297,7 @@ def read_labels(gold: GoldSet, table: JudgedTable) -> RowLabels:
         )
     items = [item for item in drawn_items if item.item_id in gold.labels]
     if not items:
-        raise InputError(f"gold set {gold.name}: none of its {len(drawn_items)} items has a label yet")
+        raise InputError(f"gold set {gold.name}: none of its {len(drawn_items):,} items has a label yet")
     if gold.card.sampling == "curated":
         raise InputError(
             f"gold set {gold.name}: its card says that it is curated, but a rate needs labels drawn from "
@@ -312,7 +313,7 @@ def read_labels(gold: GoldSet, table: JudgedTable) -> RowLabels:
         )
     if 0 < len(lacking) < len(items):
         raise InputError(
-            f"gold set {gold.name}: {len(lacking)} of {len(items)} labelled items have no "
+            f"gold set {gold.name}: {len(lacking):,} of {len(items):,} labelled items have no "
             f"inclusion_probability, and the others have ({listed(lacking)}): give it in items.jsonl, or "
             "keep them in a set of their own"
         )
@@ -438,7 +439,9 @@ def draw_rows(
         replace(item, inclusion_probability=now.get(number, item.inclusion_probability))
         for number, item in enumerate(before.items)
     )
-    joined = f"they join gold set {before.name}, whose {len(earlier)} items have new inclusion_probabilities"
+    joined = (
+        f"they join gold set {before.name}, whose {len(earlier):,} items have new inclusion_probabilities"
+    )
     return LabelSample(before.card, items, (f"drawn: {counts}", joined), before=before, earlier=earlier)
 
 
@@ -501,7 +504,7 @@ def _draw(
         chosen = rng.choice(rows[~drawn], size - int(drawn.sum()), replace=False).tolist()
         new += chosen
         chance_of |= dict.fromkeys((*chosen, *rows[drawn].tolist()), size / len(rows))
-        counts.append(f"{name}: {len(chosen)} of {len(rows)}")
+        counts.append(f"{name}: {len(chosen):,} of {len(rows):,}")
     return chance_of, new, ", ".join(counts)
 
 

@@ -32,7 +32,7 @@ from judgecal.production.judged import (
 )
 from judgecal.records import Estimate, Result
 from judgecal.scale import Scale
-from judgecal.selection.lock import Lock, LockedOn, load_lock
+from judgecal.selection.lock import Lock, LockedGold, load_lock
 from judgecal.selection.pass_rates import PassRule, chance, class_rates
 from judgecal.stats import agreement
 from judgecal.stats.error_rates import carried_rate, shift
@@ -130,7 +130,7 @@ class RateResult(Result):
     experiment: str
     lock: str
     judge: str
-    gold: LockedOn
+    gold: LockedGold
     input: str
     labels: str | None  # the set that the labels are of
     n: int
@@ -333,7 +333,7 @@ class RateRun:
             experiment=self.experiment.slug,
             lock=str(self.lock_path),
             judge=lock.judge,
-            gold=lock.on,
+            gold=lock.gold,
             input=str(self.path),
             labels=None if self.gold is None else self.gold.name,
             n=table.n,
@@ -490,7 +490,7 @@ class RateRun:
             assumed = [f"the labels of {labels.gold.name} were drawn at random from these rows, {how}"]
             if labels.n_waiting:
                 assumed.append(
-                    f"the {labels.n_waiting} drawn items without a label would have got labels like the "
+                    f"the {labels.n_waiting:,} drawn items without a label would have got labels like the "
                     "others"
                 )
             return [*assumed, "the number is about these rows; other questions may differ"]

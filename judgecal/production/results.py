@@ -9,7 +9,7 @@ from typing import Any
 from judgecal.production.judge_counts import ColumnRate
 from judgecal.production.suite import LeftOut, LoadedJudge
 from judgecal.records import Estimate, Result
-from judgecal.selection.lock import LockedOn
+from judgecal.selection.lock import LockedGold
 from judgecal.selection.pass_rates import chance
 
 
@@ -21,7 +21,7 @@ class SuiteMember:
     judge: str
     kind: str
     lock: str | None  # the path of its lock
-    gold: LockedOn | None = None
+    gold: LockedGold | None = None
     pass_at: float | None = None
     # when it was locked, through its map where it has one; None where the lock does not know
     sensitivity: Estimate | None = None
@@ -34,7 +34,7 @@ class SuiteMember:
         lock, about = judge.lock, dict[str, Any]()
         if lock is not None:
             sensitivity, specificity = judge.rule.class_rates(lock.applied)
-            about = {"gold": lock.on, "pass_at": lock.gold.pass_at}
+            about = {"gold": lock.gold, "pass_at": lock.gold.pass_at}
             about |= {"sensitivity": sensitivity, "specificity": specificity}
             about["warning"] = chance(judge.rule.people, lock.applied)
         return cls(

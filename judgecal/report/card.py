@@ -335,7 +335,7 @@ def _suite_document(cards: Mapping[str, LockCard], name: str) -> Document:
     columns |= {column: lambda row, card=card: row[1](card) for column, card in cards.items()}
     able = sum(card.headline.chip in ("use", "triage only") for card in cards.values())
     because = tuple(card.headline.sentence for card in cards.values())
-    what = f"{able} of the {len(cards)} locked judges of {name} may be used."
+    what = f"{able} of the {len(cards):,} locked judges of {name} may be used."
     headline = Headline("card", what, because, next=next(iter(cards.values())).headline.next)
     grid = section("judges", "Judges", "A column a judge.", table(rows.items(), columns, short=True))
     result = {"suite": name, "judges": {column: card.as_json() for column, card in cards.items()}}

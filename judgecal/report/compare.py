@@ -223,7 +223,7 @@ def _of_two(result: CompareResult) -> Grid:
             ),
             f"A: {a}": lambda end: of_metric(Estimate(end.a), metric, scale),
             f"B: {b}": lambda end: of_metric(Estimate(end.b), metric, scale),
-            "n": lambda end: f"{end.difference.n}/{end.difference.n_expected}",
+            "n": lambda end: f"{end.difference.n:,}/{end.difference.n_expected:,}",
         },
         short=True,
     )

@@ -302,7 +302,7 @@ def migrate_document(result: MigrateResult) -> Document:
     )
     about_as_well = f"It is shown to agree with {whom} about as well." * (result.decision == "pass")
     because, more = fitting(about_as_well, sentence(result.why))
-    items = f"{result.n_called_again} items: we called the old judge for them"
+    items = f"{result.n_called_again:,} items: we called the old judge for them"
     return stored_document(
         result,
         f"{result.experiment}: replacing a locked judge",

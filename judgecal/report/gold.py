@@ -79,8 +79,8 @@ def check_document(result: CheckedSet, *, full: bool = False) -> Document:
 
 def _about(result: GoldCheck) -> str:
     return (
-        f"{result.set_}@{result.sha256[:12]}: {result.n_items} items on {result.n_groups} questions, "
-        f"{result.n_documents} documents, scale {result.scale}, {result.n_labelled} with a gold label"
+        f"{result.set_}@{result.sha256[:12]}: {result.n_items:,} items on {result.n_groups:,} questions, "
+        f"{result.n_documents:,} documents, scale {result.scale}, {result.n_labelled:,} with a gold label"
     )
 
 
@@ -88,10 +88,12 @@ def _check_section(result: GoldCheck) -> Section:
     findings = [problem for problem in result.problems if problem.explained is None]
     explained = [problem for problem in result.problems if problem.explained is not None]
     kinds = list(_by_kind(findings).values())
-    lines = [f"{kind[0].kind} ({len(kind)}): {kind[0].where}: {kind[0].message}" for kind in kinds[:_SHOWN]]
+    lines = [f"{kind[0].kind} ({len(kind):,}): {kind[0].where}: {kind[0].message}" for kind in kinds[:_SHOWN]]
     if len(kinds) > _SHOWN:
         lines.append(f"... and {len(kinds) - _SHOWN} more kinds of findings (all of them with --full)")
-    reasons = [f"{kind[0].kind} ({len(kind)}): {kind[0].explained}" for kind in _by_kind(explained).values()]
+    reasons = [
+        f"{kind[0].kind} ({len(kind):,}): {kind[0].explained}" for kind in _by_kind(explained).values()
+    ]
 
     def every(name: str, problems: Sequence[Problem], title: str = "") -> Grid:
         rows = [(problem.kind, problem.where, problem.message) for problem in problems]

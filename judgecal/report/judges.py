@@ -289,7 +289,7 @@ def _agreement(decision: Evidence) -> Section:
     reasons = {value.reason for value in deciding_on if value.low is None and value.reason}
     first = sentences(
         [
-            f"{judge.judge}: {judge.n_unscored} of {judge.n_expected} have no verdict: "
+            f"{judge.judge}: {judge.n_unscored:,} of {judge.n_expected:,} have no verdict: "
             f"{failures_in_words(judge.unscored)}."
             for judge in result.judges
             if judge.n_unscored
@@ -300,14 +300,14 @@ def _agreement(decision: Evidence) -> Section:
         result.table is None
         and f"Decisions taken on the test labels of {gold.set} so far: {result.test_looks}.",
     )
-    stand = f"; raters tie on {gold.n_tied} of them, which count only where people are compared with people"
+    stand = f"; raters tie on {gold.n_tied:,} of them, which count only where people are compared with people"
     further = sentences(
         f"In {metric} an item without a verdict counts as {gold.unscored_counts_as}; the other columns "
         "leave it out.",
         [f"No interval for {metric}: {reason}." for reason in sorted(reasons)],
         (f"{driver}." for driver in (decision.losses.losses.driven if decision.losses else ())),
         bool(gold.n_unlabelled)
-        and f"{gold.n_unlabelled} items have no gold label and are left out{stand * bool(gold.n_tied)}.",
+        and f"{gold.n_unlabelled:,} items have no gold label and are left out{stand * bool(gold.n_tied)}.",
         result.floor_reason and sentence(result.floor_reason),
         ceiling_notes(result),
     )

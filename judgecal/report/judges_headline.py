@@ -151,7 +151,7 @@ def nobody(
     better = f"shown to agree with {raters_in_words(gold.labels_by)[0]} better than {constant}."
     if n_judges == 1:
         return f"Do not use {pick.best} yet.", (f"It is not {better}",), following
-    return f"Use none of these {n_judges} judges yet.", (f"None is {better}",), following
+    return f"Use none of these {n_judges:,} judges yet.", (f"None is {better}",), following
 
 
 def use(judge: str, stand_in: StandIn | None, margin: float, noun: str) -> tuple[str, str]:

@@ -51,7 +51,7 @@ def models_document(here: ModelsHere) -> Document:
     ready = sum(model.key_present is not False for model in here.models)
     headline = Headline(
         "models",
-        f"{ready} of {len(rows)} models have the key they need, or need none.",
+        f"{ready} of {len(rows):,} models have the key they need, or need none.",
         (f"Replies are stored in {here.replies} ({here.n_bytes / 1e6:,.1f} MB) and served again.",),
         next="judgecal score --models embedded",
     )

@@ -115,14 +115,14 @@ def optimize_document(result: OptimizeResult, prompts: Prompts | None = None) ->
         _prompt(result, prompts) if prompts else None,
         _candidates(result),
         notes=sentences(
-            f"We tried {len(tried)} prompts on dev, the judge as it is among them, and took "
+            f"We tried {len(tried):,} prompts on dev, the judge as it is among them, and took "
             f"{result.chosen}: {result.choice}.",
             f"An item without a verdict counts as {result.gold.unscored_counts_as}. Intervals are by "
             "question.",
             unusable > 0
             and f"In training {unusable} of {rated} replies gave no verdict and counted as wrong.",
             map(sentence, result.notes),
-            f"Program: {result.program} ({result.n_demos} demos, {changed}), as a judge {result.judge}.",
+            f"Program: {result.program} ({result.n_demos:,} demos, {changed}), as a judge {result.judge}.",
             f"This optimisation spent {money(result.usd)} USD.",
         ),
     )
@@ -376,7 +376,7 @@ def _candidates(result: OptimizeResult) -> Section:
     return section(
         "candidates",
         "What was tried on dev",
-        f"Dev chose the prompt that test was to confirm: {result.chosen}. Of {len(tried)} prompts some "
+        f"Dev chose the prompt that test was to confirm: {result.chosen}. Of {len(tried):,} prompts some "
         "are ahead by chance, so a lead here decides nothing.",
         behind,
     )

@@ -39,7 +39,7 @@ def rate_document(result: RateResult) -> Document:
         Fact(_with_interval(result, result.raw), "raw: the judge's calibrated verdicts alone."),
     ]
     if result.plain is not None:
-        facts.append(Fact(_with_interval(result, result.plain), f"the {result.n_labelled} labels alone."))
+        facts.append(Fact(_with_interval(result, result.plain), f"the {result.n_labelled:,} labels alone."))
     if result.next_labels is not None:
         half = result.next_labels.half_width
         width = f"{points(half)} points" if result.what == "share" else plain(half, 2)

@@ -150,7 +150,7 @@ def _judges(result: SelectResult) -> Section:
             "verdict": lambda judge: judge.verdict,
             "USD/1k": lambda judge: money(judge.usd_per_1k),
             "p95": lambda judge: seconds(judge.p95_s),
-            "n": lambda judge: f"{judge.n}/{judge.n_expected}",
+            "n": lambda judge: f"{judge.n:,}/{judge.n_expected:,}",
             "unscored": lambda judge: count(judge.n_unscored),
         },
         chosen=result.chosen,
@@ -198,8 +198,8 @@ def _lock(result: SelectResult) -> Section:
             for share in (noise.flip_rate, noise.exact_agreement)
         )
         calls = (
-            f"Noise: {noise.n_calls} calls of {noise.n_items} items; flip rate {flips}, exact agreement of "
-            f"two calls {same}."
+            f"Noise: {noise.n_calls:,} calls of {noise.n_items:,} items; flip rate {flips}, exact "
+            f"agreement of two calls {same}."
         )
         if calibration is not None:
             mapped = (

@@ -100,7 +100,7 @@ def slices_section(slices: SliceTable | None, scale: Scale) -> Section | None:
     if not scale.graded:
         axis = Axis("wrong verdicts, % of the answers", dashed=100.0 * overall, low=0.0)
     words = [_in_words(entry, scale) for entry in found[:_NAMED]]
-    few = f" The {_DRAWN} of {len(entries)} that differ most." * (len(entries) > _DRAWN)
+    few = f" The {_DRAWN} of {len(entries):,} that differ most." * (len(entries) > _DRAWN)
     differ = "In bold: differs from all others (Holm)." if words else "No line is shown to differ."
     note = f"{judge} on the open answers; line: 95% interval by question; dashed: all. {differ}{few}"
     picture = interval_picture(rows, axis, numbers=numbers, note=note)

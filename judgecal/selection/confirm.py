@@ -145,14 +145,16 @@ def upheld(
         held(known, before), held(test, after), people=people, metric=metric, n_judges=n_judges
     )
     if fall is not None and fall.unexplained:
-        luck = f"chance and the choice among {n_judges} judges explain" if n_judges > 1 else "chance explains"
+        luck = (
+            f"chance and the choice among {n_judges:,} judges explain" if n_judges > 1 else "chance explains"
+        )
         on_test, on_open = confirmed.decided_by(metric), chosen.entry
         cause = (
             "most often questions of train and dev have leaked into the prompt or the training of the judge"
         )
         if on_test.n_unscored * on_open.n_expected > 2 * on_open.n_unscored * on_test.n_expected:
             n, of = on_test.n_unscored, on_test.n_expected
-            cause = f"{n} of {of} test items have no verdict, and count as wrong"
+            cause = f"{n:,} of {of:,} test items have no verdict, and count as wrong"
         why = (
             f"on test its {in_words(metric)} is {figure(fall.value, metric)} worse than on the questions "
             f"that chose it, and {luck} {figure(fall.at_most, metric)}: {cause}"
@@ -208,7 +210,7 @@ def lock_judge(
         path.rename(folder / f"noise-{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%S%fZ}.jsonl")
     with open_journal(path, afresh) as journal:
         if journal.latest and not options.quiet:
-            stored = f"{len(journal.latest)} calls of the lock are stored with this selection"
+            stored = f"{len(journal.latest):,} calls of the lock are stored with this selection"
             notice(f"judgecal: {stored}; --no-cache makes them again")
         label = f"{judge.name}, calls of the lock"
         again = run_trials([judge], items, journal=journal, options=afresh, budget=budget, label=label)

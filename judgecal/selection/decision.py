@@ -8,10 +8,8 @@ best judge is taken and said to be taken for want of questions: it was not shown
 
 from __future__ import annotations
 
-import ipaddress
 import math
 import shlex
-import urllib.parse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -42,7 +40,6 @@ MIN_QUESTIONS = 20
 """On fewer questions nobody is recommended: one of them is worth five points or more."""
 _MANY_ANSWERS = 2  # to a question on average: from here on it is said that questions are few, and not answers
 _EPS = 1e-12
-_OLLAMA = ("ollama", "ollama_chat")
 
 
 # --- what judges cost and say
@@ -56,8 +53,6 @@ class MeasuredJudge:
     entry: Entry  # its line of the agreement table on those items
     repeats: int  # judgements of each item that it was asked for
     usd_per_1k: float | None  # cost of a thousand judgements; None where it is not known, which is never 0
-    provider: str | None  # of its model; None for a recorded judge
-    local: bool | None  # whether its model runs on this machine; None for a recorded judge
     free: bool = False  # a local judge or the embedded model, by its kind and not by its price
     probes: KeptProbes | None = None  # what experiments of `probe` say of it; None where there are none
 
@@ -81,7 +76,6 @@ class Caps:
 
     usd_per_1k: float | None = None  # dollars for a thousand judgements
     p95_s: float | None = None
-    local_only: bool = False  # only models that run on this machine
     allow_below_floor: bool = False  # also a judge not shown to beat the best constant, or on test does not
     allow_unconfirmed: bool = False  # also one that on test falls further than chance and the choice explain
     broken: Mapping[str, float] = field(default_factory=dict)  # family of probes -> share broken, 0..1
@@ -99,7 +93,6 @@ class Caps:
         return {
             "max_usd_per_1k": self.usd_per_1k,
             "max_p95_s": self.p95_s,
-            "local_only": self.local_only,
             "allow_below_floor": self.allow_below_floor,
             **({"allow_unconfirmed": True} if self.allow_unconfirmed else {}),
             **(
@@ -111,7 +104,7 @@ class Caps:
 
     def over(self, judge: MeasuredJudge) -> str | None:
         """Why a judge is left out, every cap in one sentence; None where it is within them."""
-        reasons, entry, provider = [], judge.entry, judge.provider
+        reasons, entry = [], judge.entry
         for what, value, cap, unit in (
             ("cost", judge.usd_per_1k, self.usd_per_1k, "USD per 1,000 judgements"),
             ("p95 latency", entry.latency_s.p95, self.p95_s, "s"),
@@ -120,10 +113,6 @@ class Caps:
                 reasons.append(f"nobody knows its {what}, and the cap is {cap:g} {unit}")
             elif cap is not None and value is not None and value > cap:
                 reasons.append(f"its {what} is {value:.4g} {unit}, and the cap is {cap:g}")
-        if self.local_only and provider is None:
-            reasons.append("it was recorded, so we do not know its provider")
-        elif self.local_only and not judge.local:
-            reasons.append(f"its model is called at {provider}, not on this machine")
         for name, broken in self.probed(judge).items():
             if broken.low is not None and broken.low > self.broken[name]:
                 most = f"and the cap is {self.broken[name]:.1%}"
@@ -186,41 +175,27 @@ def measure(
 ) -> list[MeasuredJudge]:
     """Every judge that the experiment asked for, on the items of the table.
 
-    A model is priced as the experiment's configuration says. A judge that calls nobody is its own provider,
-    on this machine; one that is free by its kind (local, or the embedded model) is so recorded or called.
+    A model is priced as the experiment's configuration says; a judge that is free by its kind (local, or the
+    embedded model) is so recorded or called.
     `entries` are what is known of judges on these very items, and need not be measured again; `metrics` those
     that are needed, all where not given.
     """
     models = {str(judge["judge"]): judge.get("model") for judge in stored.experiment.config.get("judges", ())}
     measured, probes = [], stored_probes(stored.experiment.folder.parent, stored.gold)
     for column in stored.judges:
-        provider: str | None = column.kind if column.kind in ("local", "python") else None
-        local, name = None if provider is None else True, JudgeName.read(column.judge)
+        name = JudgeName.read(column.judge)
         free = name is not None and (name.kind == "local" or name.model == EMBEDDED)
         if model := models.get(column.judge):
             prices = {name: model.get(name) for name in ("input_usd_per_1m", "output_usd_per_1m")}
             spec = ModelSpec(column.judge, str(model["id"]), api_base=model.get("api_base"), **prices)
             column = replace(column, price=spec.cost_usd)
-            provider, local, free = spec.provider, _is_local(spec), spec.embedded
+            free = spec.embedded
         of_judge = table.with_repeats_of(column)
         line = (entries or {}).get(column.judge) or entry(of_judge, column, metrics=metrics)
         usd = 0.0 if free else line.usd_per_1k
         known = probes.get(column.rows[0].judge_fingerprint) if column.rows else None
-        measured.append(MeasuredJudge(column, line, of_judge.repeats, usd, provider, local, free, known))
+        measured.append(MeasuredJudge(column, line, of_judge.repeats, usd, free, known))
     return measured
-
-
-def _is_local(spec: ModelSpec) -> bool:
-    """Whether texts stay on this machine: the embedded model, or an endpoint of its own on the loopback."""
-    if spec.embedded:
-        return True
-    if spec.api_base is None:
-        return spec.provider in _OLLAMA
-    host = urllib.parse.urlsplit(spec.api_base).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 # --- who is chosen

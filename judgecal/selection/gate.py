@@ -385,7 +385,7 @@ class Passes:
         limit = self.budget.limit_usd
         costs = [sum(row.cost_usd or 0.0 for row in self.rows if row.repeat == at) for at in range(self.n)]
         if self.n >= self.most:
-            made = f"{self.n} passes were" if self.n > 1 else "one pass was"
+            made = f"{self.n:,} passes were" if self.n > 1 else "one pass was"
             self.stopped = f"{made} made, as many as --repeats-max allows"
         elif costs and limit is not None and self.budget.spent_usd + _SPARE * max(costs) > limit:
             self.stopped = f"another pass would not fit the budget of {limit:g} USD"
@@ -398,15 +398,15 @@ class Passes:
             if not self.n and lost == len(latest):
                 errors = [row.error for row in latest if row.error]
                 kinds = ", ".join(
-                    f"{kind} {n}" for kind, n in Counter(error.kind for error in errors).most_common()
+                    f"{kind} {n:,}" for kind, n in Counter(error.kind for error in errors).most_common()
                 )
                 first = f"the first said: {errors[0].message}"
                 raise JudgecalError(f"{self.judge.name}: no call came through: {kinds}; {first}")
             if unpaid:
-                of = f"{unpaid} of {len(self.rows)} calls to make"
+                of = f"{unpaid:,} of {len(self.rows):,} calls to make"
                 self.stopped = f"the budget of {limit or 0.0:g} USD ended with {of}"
             elif lost > _MOST_LOST * len(latest):  # they would count as wrong: that is not the judge's doing
-                self.stopped = f"{lost} of {len(latest)} calls of a pass lost their connection"
+                self.stopped = f"{lost:,} of {len(latest):,} calls of a pass lost their connection"
             else:
                 self.n += 1
         return self.stopped is None
@@ -523,7 +523,7 @@ def _result(gate: Gate, passes: Passes, state: GateState) -> GateResult:
 def _scope(gate: Gate) -> str:
     judged, gold = {item.item_id for item in gate.items}, gate.gold
     left = [item for item in gold.items if item.item_id in gold.labels and item.item_id not in judged]
-    which = f"{len(judged)} labelled items of {gold.name}, on {gold.n_groups(gate.items)} questions"
+    which = f"{len(judged):,} labelled items of {gold.name}, on {gold.n_groups(gate.items):,} questions"
     if not left:
         return f"all {which}"
     trained = sum(item.group in gate.judge.trained_on for item in left)

@@ -76,15 +76,6 @@ class LockedModel(_Closed):
 
 
 @dataclass(frozen=True, slots=True)
-class LockedOn:
-    """The gold set and split that a lock was confirmed on, as results name them."""
-
-    set: str
-    sha256: str
-    split: str
-
-
-@dataclass(frozen=True, slots=True)
 class LockedGold(_Closed):
     """The gold set that the judge was confirmed on."""
 
@@ -270,10 +261,6 @@ class Lock(LockedJudge):
     def applied(self) -> Mapping[str, Estimate]:
         """Agreement of the verdicts as production applies them: through the map, where there is one."""
         return self.agreement if self.calibration is None else self.calibrated
-
-    @property
-    def on(self) -> LockedOn:
-        return LockedOn(self.gold.set, self.gold.sha256, self.gold.split)
 
     @property
     def config(self) -> dict[str, Any]:

@@ -318,7 +318,7 @@ class MigrateRun:
         if self.labels is not None and not by_rows(self.lock.metric, self.gold.scale):
             problems.append(f"--labels: {self.lock.metric} is no mean over answers: they bound no loss by it")
         if not self.test_items:
-            problems.append(f"none of the {len(self.items)} items is a test item: we can decide nothing")
+            problems.append(f"none of the {len(self.items):,} items is a test item: we can decide nothing")
         if self.output is not None and not self.output.parent.is_dir():
             problems.append(f"--output {self.output}: name a file in a folder that is there")
         elif self.output is not None:
@@ -616,7 +616,6 @@ def migrate(
     to: str,
     *,
     margin: float | None = None,
-    gold: str | None = None,
     output: str | Path | None = None,
     replace: bool = False,
     limit: int | None = None,
@@ -632,7 +631,6 @@ def migrate(
         lock: the judge.lock.json of select.
         to: the other judge, or the model, signature or prompt in which it differs.
         margin: the loss that is allowed; the lock's where not given.
-        gold: the lock's gold set, where it has another name or place now.
         output: where the new lock goes, if it may; `replace`: also over one that is there.
         limit: only the first so many items; the others as in `gate`.
     """
@@ -644,7 +642,7 @@ def migrate(
         where,
         locked,
         path,
-        load_gold(gold or locked.gold.set, workspace=where),
+        load_gold(locked.gold.set, workspace=where),
         locked.runnable(where, trust_lock=trust_lock),
         judge_to(to, locked, where),
         margin=locked.margin if margin is None else margin,

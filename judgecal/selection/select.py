@@ -231,7 +231,7 @@ class SelectRun(SelectRequest):
         column = Verdicts.from_calls(judge, rows)
         confirmed = self._confirm(chosen, column, options.repeats)
         if confirmed.n_lost:
-            lost = f"{confirmed.n_lost} calls were lost (connection or budget)"
+            lost = f"{confirmed.n_lost:,} calls were lost (connection or budget)"
             why = f"{lost}: the same command makes them again, then locks"
             return select_result(self, decided, confirmed, lock_reason=why, usd=budget.spent_usd)
         held = self._upheld(decided, confirmed)

@@ -351,7 +351,7 @@ def _notes(
         judged = judge.column.places
         absent = [item.item_id for item in decided.table.items if item.item_id not in judged]
         if absent:
-            items = f"{len(absent)} item{'s' * (len(absent) != 1)} ({listed(absent, sealed=gold.test_ids)})"
+            items = f"{len(absent):,} item{'s' * (len(absent) != 1)} ({listed(absent, sealed=gold.test_ids)})"
             notes.append(f"{judge.judge} has no judgement of {items}, which count as wrong here")
         notes += run.caps.not_shown(judge)
     unknown = [judge.judge for judge in decided.measured if judge.usd_per_1k is None]

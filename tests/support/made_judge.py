@@ -18,11 +18,9 @@ def made_judge(
     p95_s: float | None = 1.0,
     n_expected: int = 100,
     n_unscored: int = 0,
-    provider: str | None = "openai",
-    local: bool | None = False,
 ) -> MeasuredJudge:
     """A judge with what the choice and the caps ask about, and no judgements."""
     counts = {"n": n_expected - n_unscored, "n_expected": n_expected, "n_unscored": n_unscored}
     entry = SimpleNamespace(latency_s=Latency(None, p95_s), usd_per_1k=usd_per_1k, **counts)
     column = Verdicts(judge, Scale.parse("binary"), ())
-    return MeasuredJudge(column, cast("Entry", entry), 1, usd_per_1k, provider, local)
+    return MeasuredJudge(column, cast("Entry", entry), 1, usd_per_1k)
