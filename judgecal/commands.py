@@ -73,7 +73,7 @@ TABLE = {
         Command("gold make", "rag.commands:make",
                 "Make questions from documents, with answers and quotes.",
                 "--documents starter --as made -n 8",
-                documents={"MadeQuestions": "rag.evaluation.make_document:make_document"},
+                documents={"MadeQuestions": "rag.evaluation.make_questions:make_document"},
                 report="rag.evaluation.make_questions:MadeQuestions"),
         Command("gold sheet", "cli.gold:sheet_command",
                 "Write blind sheets for people to label in a spreadsheet.", "my-set -o sheet.csv"),
@@ -169,7 +169,7 @@ def document_of(result: object) -> Any:
 
 
 GIVES = {
-    "answered items": "rag.evaluation.judging:answered_items",
+    "answered items": "rag.evaluation.run:answered_items",
     "guess export": "exchange.exports:guess",
     "import export": "exchange.export_import:import_export",
     "export labels": "exchange.export_import:LabelOptions",

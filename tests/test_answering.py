@@ -13,7 +13,7 @@ from judgecal.errors import InputError
 from judgecal.goldset import GoldDocument, GoldSet, item_row, load_gold
 from judgecal.rag.evaluation.answerer import Answerer
 from judgecal.rag.evaluation.contexts import ContextConfig, serve
-from judgecal.rag.evaluation.judging import ITEMS_FILE, answered_items
+from judgecal.rag.evaluation.run import ITEMS_FILE, answered_items
 from judgecal.rag.evaluation.system import SystemAnswer
 from judgecal.rag.questions import Question, collection_of_gold, refuses, says_unanswerable, wording_notes
 from judgecal.records import Context, Item

@@ -78,7 +78,6 @@ def test_every_mistake_is_in_one_message(tmp_path: Path) -> None:
             "systems: ours: unknown key 'mix': did you mean min or max?",
         ),
         (ONE + "[sweep.our]\ntop_n = [60, 90]", "sweep: unknown system 'our': did you mean ours?"),
-        (ONE + "top_n = [1, 2]", "found [1, 2]; the levels of a sweep belong under [sweep.ours]"),
     ],
 )
 def test_a_mistake_says_what_to_do(tmp_path: Path, text: str, said: str) -> None:

@@ -254,7 +254,7 @@ def test_everything_that_would_keep_it_from_answering_is_said_at_once(workspace:
     )  # fmt: skip
     told = "\n".join(wrong.check(QUESTIONS))
     for part in (
-        "min must not be above max", "unknown index 'bm52': did you mean bm25", "top_n must not be above top_k",
+        "min must be 0 to max", "unknown index 'bm52': did you mean bm25", "top_n must not be above top_k",
         "no document with a text", "unknown model 'gpt-4': did you mean gpt-4o", "must judge single contexts",
     ):  # fmt: skip
         assert part in told

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from judgecal.errors import InputError
 from judgecal.goldset import GoldDocument
 from judgecal.goldset.wording import sentence_spans
-from judgecal.rag.retrieval.chunking import ChunkOptions, chunks_of
+from judgecal.rag.retrieval.indexes import ChunkOptions, chunks_of
 
 _PIECES = [*'aBé. !?\n\t…。\u00a0"(«😀1', "word", "Dr. ", "\n\n"]
 TEXTS = st.lists(st.sampled_from(_PIECES), max_size=60).map("".join)

@@ -28,8 +28,8 @@ def test_qrels_and_a_run_alone(judgecal: Run, shared_data: Path) -> None:
         (("--questions", "q.csv"), ["--documents FILE is missing"]),
         (("--qrels", "q"), ["--documents FILE is missing"]),
         (("--documents", "d.csv", "--questions", "q.csv"), ["d.csv: there is no such file"]),
-        (("-k", "0", "--window", "0"), ["-k 0: it must be from 1 to", "--window 0: it must be from 1 to"]),
-        (("-k", "9" * 400), ["-k 999999999999: it must be from 1 to 1,000,000,000"]),
+        (("-k", "0", "--window", "0"), ["Invalid value for '-k'"]),
+        (("-k", "9" * 400), ["Invalid value for '-k'"]),
         (("--gold", "startr"), ["did you mean starter"]),
     ],
 )

@@ -10,8 +10,7 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.rag.questions import Collection, collection_of_files, read_qrels
-from judgecal.rag.retrieval.ranking import read_run
-from judgecal.rag.retrieval.result import RetrievalOptions, measure_retrieval
+from judgecal.rag.retrieval.result import measure_retrieval, read_run
 from tests.support.corpora import DOCUMENTS, QUESTIONS, documents, questions
 
 
@@ -22,7 +21,7 @@ def files(
 
 
 def read(folder: Path, *rows: Iterable[Sequence[str]], **more: Iterable[Sequence[str]]) -> Any:
-    return measure_retrieval(files(folder, *rows, **more), RetrievalOptions())
+    return measure_retrieval(files(folder, *rows, **more))
 
 
 def test_a_reference_document_that_the_corpus_lacks_scores_nought_and_is_named(tmp_path: Path) -> None:
@@ -104,7 +103,7 @@ def test_a_trec_run_is_sorted_as_trec_eval_sorts_it(tmp_path: Path) -> None:
 def test_what_of_a_run_does_not_meet_is_said(tmp_path: Path) -> None:
     path = tmp_path / "mine.run"
     path.write_text("q1 Q0 x 1 2 t\nq1 Q0 d1 2 1 t\nq8 Q0 d1 1 1 t\n")
-    result = measure_retrieval(files(tmp_path), RetrievalOptions(), read_run(path))
+    result = measure_retrieval(files(tmp_path), run=read_run(path))
     assert result.reference_document_score.value == pytest.approx(0.8 / 3)
     assert (result.mrr.n, result.mrr.value) == (3, pytest.approx(0.5 / 3))
     assert "1 questions of the run are not in the set, so we skipped them: q8" in result.notes

@@ -11,8 +11,7 @@ import pytest
 from judgecal.errors import InputError
 from judgecal.goldset import GoldDocument
 from judgecal.rag.questions import Collection, Question, collection_of_files
-from judgecal.rag.retrieval.ranking import Run, by_run, read_run
-from judgecal.rag.retrieval.result import RetrievalOptions, measure_retrieval
+from judgecal.rag.retrieval.result import Run, by_run, measure_retrieval, read_run
 
 
 def collection(grades: Mapping[str, Mapping[str, int]]) -> Collection:
@@ -39,7 +38,7 @@ def values(found: Mapping[str, object]) -> dict[str, float]:
 def test_the_score_falls_from_one_to_a_fifth_and_then_to_nought() -> None:
     ranking = ["a", "b", "c", "d", "e", "f"]
     asked = collection({name: {name: 1} for name in ranking})
-    tested = measure_retrieval(asked, RetrievalOptions(), run(dict.fromkeys(ranking, ranking)))
+    tested = measure_retrieval(asked, run=run(dict.fromkeys(ranking, ranking)))
     assert [row.score for row in tested.ranks] == [1.0, 0.8, 0.6, 0.4, 0.2, 0.0]
     assert [row.rank for row in tested.ranks] == [1, 2, 3, 4, 5, 6]
     # (1 + 1/2 + 1/3 + 1/4 + 1/5 + 1/6) / 6: over the full ranking, not cut at k.
@@ -49,7 +48,7 @@ def test_the_score_falls_from_one_to_a_fifth_and_then_to_nought() -> None:
 
 def test_several_reference_documents_score_as_the_best_and_recall_all() -> None:
     asked = collection({"q": {"x": 1, "b": 1, "d": 1}})
-    result = measure_retrieval(asked, RetrievalOptions(), run({"q": ["a", "b", "c", "d"]}))
+    result = measure_retrieval(asked, run=run({"q": ["a", "b", "c", "d"]}))
     # Ranks 2 and 4 of three; x is not ranked. The best is second: 0.8.
     assert result.reference_document_score.value == pytest.approx(0.8)
     assert result.recall["3"].value == pytest.approx(1 / 3)
@@ -61,7 +60,7 @@ def test_several_reference_documents_score_as_the_best_and_recall_all() -> None:
 
 def test_grades_are_gains() -> None:
     asked = collection({"q": {"a": 0, "b": 2, "c": 1, "z": -1}})
-    result = measure_retrieval(asked, RetrievalOptions(k=3), run({"q": ["b", "u", "a", "c"]}))
+    result = measure_retrieval(asked, k=3, run=run({"q": ["b", "u", "a", "c"]}))
     # Gains 2 at rank 1 and 1 at rank 4; ideal 2 at 1 and 1 at 2. At 3 the c is not yet there.
     ideal = 2 + 1 / math.log2(3)
     assert result.ndcg["3"].value == pytest.approx(2 / ideal)
@@ -79,7 +78,7 @@ def test_values_are_those_of_trec_eval(shared_data: Path) -> None:
     folder = shared_data / "trec_eval"
     expected = {line.split()[0]: line.split()[2] for line in (folder / "out.test").read_text().splitlines()}
     asked = collection_of_files(None, None, qrels=folder / "qrels.test")
-    tested = measure_retrieval(asked, RetrievalOptions(), read_run(folder / "results.test"))
+    tested = measure_retrieval(asked, run=read_run(folder / "results.test"))
     assert f"{tested.mrr.value:.4f}" == expected["recip_rank"]
     assert values(tested.ndcg) == NDCG_CUT
     assert values(tested.recall) == RECALL
@@ -97,7 +96,7 @@ def test_values_are_those_of_trec_eval(shared_data: Path) -> None:
 def test_scifact_has_the_known_values(shared_data: Path) -> None:
     folder = shared_data / "scifact"
     asked = collection_of_files(folder / "documents.csv", folder / "queries.csv", qrels=folder / "qrels.txt")
-    text = measure_retrieval(asked, RetrievalOptions())
+    text = measure_retrieval(asked)
     assert (round(text.ndcg["10"].value, 3), round(text.recall["100"].value, 3)) == (0.636, 0.871)
 
 
@@ -105,7 +104,7 @@ def test_scifact_has_the_known_values(shared_data: Path) -> None:
 def test_xquad_has_the_known_values(shared_data: Path) -> None:
     folder = shared_data / "xquad"
     asked = collection_of_files(folder / "documents.csv", folder / "questions.csv")
-    result = measure_retrieval(asked, RetrievalOptions())
+    result = measure_retrieval(asked)
     found = {name: result.recall[name].value for name in ("1", "5")} | {"mrr": result.mrr.value}
     assert {name: round(value, 4) for name, value in found.items()} == {
         "1": 0.9185,
@@ -124,7 +123,7 @@ def test_xquad_has_the_known_values(shared_data: Path) -> None:
 def test_ties_go_by_the_corpus() -> None:
     texts = {"first": "sun sky", "twin": "sun sky", "other": "rain", "more": "wind", "last": "snow"}
     asked = searched(texts, ("sun", "twin"), ("rain", "other"), ("x", "more"))
-    tested = measure_retrieval(asked, RetrievalOptions(k=3))
+    tested = measure_retrieval(asked, k=3)
     # q3 shares no word with anything: all five score 0, and "more" is the fourth of them.
     assert [row.rank for row in tested.ranks] == [2, 1, 4]
     assert any("2 documents share their text" in note for note in tested.notes)
@@ -132,9 +131,7 @@ def test_ties_go_by_the_corpus() -> None:
 
 def test_a_question_without_reference_is_counted_and_left_out() -> None:
     asked = collection({"q1": {"a": 1}, "q2": {}, "q3": {"b": 1}})
-    tested = measure_retrieval(
-        asked, RetrievalOptions(window=2), run({"q1": ["a"], "q2": ["a"], "q3": ["a"]})
-    )
+    tested = measure_retrieval(asked, window=2, run=run({"q1": ["a"], "q2": ["a"], "q3": ["a"]}))
     assert (tested.n_questions, tested.n_without_reference) == (3, 1)
     assert (tested.mrr.value, tested.mrr.n) == (0.5, 2)
     assert [(row.name, row.n, row.score) for row in tested.windows] == [
@@ -143,4 +140,4 @@ def test_a_question_without_reference_is_counted_and_left_out() -> None:
     ]
     assert tested.ranks[1].score is None
     with pytest.raises(InputError, match="none of the 1 questions of q names a reference document"):
-        measure_retrieval(collection({"q2": {}}), RetrievalOptions(), run({"q2": ["a"]}))
+        measure_retrieval(collection({"q2": {}}), run=run({"q2": ["a"]}))

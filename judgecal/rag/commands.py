@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Name = str | None
 File = Path | None
+_MOST = 10**9  # documents or questions of an option
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,22 +80,19 @@ class CollectionArguments:
 def retrieval(
     ctx: typer.Context,
     source: CollectionArguments,
-    k: Annotated[int, option("How many documents are handed on.", "-k", "--k")] = 5,
-    window: Annotated[int, option("Consecutive questions in a window.")] = 110,
+    k: Annotated[int, option("How many documents are handed on.", "-k", "--k", min=1, max=_MOST)] = 5,
+    window: Annotated[int, option("Consecutive questions in a window.", min=1, max=_MOST)] = 110,
     name: shared.Name = None,
     full: shared.Full = False,
     json: shared.Json = False,
 ) -> None:
     """Test the retriever alone: where the right document ranks."""
     from judgecal.experiment import open_experiment, plan_experiment
-    from judgecal.rag.retrieval.ranking import read_run
-    from judgecal.rag.retrieval.result import RetrievalOptions, measure_retrieval
+    from judgecal.rag.retrieval.result import measure_retrieval, read_run
     from judgecal.records import as_plain, digest
     from judgecal.report.experiments import report_of
     from judgecal.tables import write_json_lines
 
-    options = RetrievalOptions(k, window)
-    options.check()
     workspace = shared.workspace_of(ctx)
     collection = source.collection(workspace)
     run = None if source.run is None else read_run(source.run)
@@ -103,11 +101,14 @@ def retrieval(
         "command": "retrieval",
         "collection": {"name": collection.name, **shas},
         "retriever": {"run": run.name, "sha256": run.sha256} if run else {"bm25": "okapi"},
-        **dataclasses.asdict(options),
+        "k": k,
+        "window": window,
     }
     slug = name or f"retrieval-{collection.name}-{digest(config)[:8]}"
     experiment = plan_experiment(workspace, config, out=slug)  # a slug that cannot be used is told now
-    result = dataclasses.replace(measure_retrieval(collection, options, run), experiment=experiment.slug)
+    result = dataclasses.replace(
+        measure_retrieval(collection, k=k, window=window, run=run), experiment=experiment.slug
+    )
     open_experiment(experiment)
     write_json_lines(experiment.folder / "ranks.jsonl", map(as_plain, result.ranks))
     experiment.write_summary(result)
@@ -217,8 +218,7 @@ def make(
     waits for people to accept it. The same command goes on after an interruption and pays for nothing twice.
     """
     from judgecal.goldset import load_gold
-    from judgecal.rag.evaluation.make_document import make_document
-    from judgecal.rag.evaluation.make_questions import MakeRun
+    from judgecal.rag.evaluation.make_questions import MakeRun, make_document
     from judgecal.rag.questions import Collection, collection_of_gold, read_documents
 
     workspace = shared.workspace_of(ctx)

@@ -59,7 +59,7 @@ def ours(corpus: Words, asked: Words) -> Timed:
     from judgecal.goldset import GoldDocument
     from judgecal.rag.questions import Collection, Question
     from judgecal.rag.retrieval.indexes import Bm25
-    from judgecal.rag.retrieval.ranking import by_bm25
+    from judgecal.rag.retrieval.result import by_bm25
 
     documents = tuple(GoldDocument(str(number), None, "") for number in range(len(corpus)))
     questions = tuple(

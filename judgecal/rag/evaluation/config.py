@@ -194,7 +194,6 @@ def _read_systems(
     factors = dict(levels) if isinstance(levels, Mapping) else {}
     if wrong := [f"{file}: sweep: {head.name}: {text}" for text in sweep_problems(factors, table)]:
         raise InputError(wrong)
-    lists = [key for key, value in _flat(table) if isinstance(value, list)]
     systems, problems = [], list[str]()
     every = [*variants(table, factors)]
     base = next((settings for settings, _, is_base in every if is_base), {})
@@ -204,10 +203,7 @@ def _read_systems(
         try:
             options = validated(KINDS[head.kind], filled, where)
         except InputError as error:
-            for problem in error.problems:
-                if any(problem.startswith((f"{where}: {key}:", f"{where}: {key} must")) for key in lists):
-                    problem += f"; the levels of a sweep belong under [sweep.{head.name}]"
-                problems.append(problem)
+            problems += error.problems
             continue
         apart = [f"({name}={printed(level)})" for name, level in settings.items() if level != base[name]]
         full = "".join([head.name, *apart])

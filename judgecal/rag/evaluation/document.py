@@ -14,8 +14,8 @@ from judgecal.errors import InputError
 from judgecal.experiment import Experiment
 from judgecal.experiment.trials import stored_rows
 from judgecal.goldset import unchanged_gold
-from judgecal.rag.evaluation.judging import answered_items
 from judgecal.rag.evaluation.result import EvaluateResult, Failures, MeasuredBy
+from judgecal.rag.evaluation.run import answered_items
 from judgecal.rag.evaluation.summary import OutcomeKind, SystemSummary, outcome_of
 from judgecal.rag.questions import sealed_names
 from judgecal.records import Estimate, Headline, Item, Judgement
@@ -245,8 +245,6 @@ def _headline(result: EvaluateResult) -> Headline:
         kind == "tied"
         and "Which of those that cannot be told apart is the best: that no difference is shown is "
         "no proof of none.",
-        any(system.usd_per_1k is None for system in result.systems)
-        and f"What some {_noun(result)} cost: not every answer has a price.",
         bool(blind) and f"Whether the answers of {in_a_row(blind)} rest on documents: no contexts are shown.",
         bool(result.curves) and "How factors act together: each was varied alone.",
     )

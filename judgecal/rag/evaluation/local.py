@@ -42,8 +42,15 @@ from judgecal.rag.evaluation.answerer import Answerer
 from judgecal.rag.evaluation.contexts import ContextConfig, serve
 from judgecal.rag.evaluation.system import AnswerJournal, Asking, System, SystemAnswer
 from judgecal.rag.questions import Question
-from judgecal.rag.retrieval.chunking import Chunk, ChunkOptions, chunks_of
-from judgecal.rag.retrieval.indexes import Bm25Index, DenseIndex, Vectors, embedding_model
+from judgecal.rag.retrieval.indexes import (
+    Bm25Index,
+    Chunk,
+    ChunkOptions,
+    DenseIndex,
+    Vectors,
+    chunks_of,
+    embedding_model,
+)
 from judgecal.records import (
     ITEM_UNIT,
     RETRIED_ON_RESUME,

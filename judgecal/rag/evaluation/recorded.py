@@ -71,12 +71,11 @@ class RecordedSystem(System):
     @cached_property
     def shows_contexts(self) -> bool:
         """Whether some row of this system has contexts; an empty list is some."""
-        if self.table.own_contexts:
-            return True
         system, columns = self.table.system, self._columns
-        return any(
-            any(row.cells[name].strip() for name in columns.contexts)
+        return self.table.own_contexts or any(
+            row.cells[name].strip()
             for row in self._rows.rows
+            for name in columns.contexts
             if system is None or row.cells.get(columns.system or "", "").strip() == system
         )
 

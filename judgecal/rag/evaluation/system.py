@@ -8,7 +8,9 @@ setting that changes is asked anew and one that does not is asked once, whatever
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
+import functools
 import json
 import math
 import numbers
@@ -135,8 +137,7 @@ class System(Protocol):
 def contexts_of(value: Any) -> tuple[Context, ...]:
     """What a system gave as its contexts: a text, or a list of texts or of `{text, document_id?, score?}`.
 
-    A score that is no finite number (numpy's are numbers) becomes NaN or stays infinite; `ask_all` leaves it
-    out and says so.
+    A score that is no finite number (numpy's are numbers) is left out, and that is said once a run.
 
     Raises:
         ValueError: it is something else; the message says which one and what was found.
@@ -151,13 +152,20 @@ def contexts_of(value: Any) -> tuple[Context, ...]:
             needed = "a text or {text, document_id, score} is needed"
             raise ValueError(f"number {place}: {needed}, found {given!r:.80}")
         if score is not None:
-            try:
-                is_number = isinstance(score, numbers.Real) and not isinstance(score, bool)
-                score = float(score) if is_number else math.nan
-            except OverflowError:  # whole numbers have no end
-                score = math.nan
+            number, is_number = math.nan, isinstance(score, numbers.Real) and not isinstance(score, bool)
+            if is_number:
+                with contextlib.suppress(OverflowError):  # whole numbers have no end
+                    number = float(score)
+            if not math.isfinite(number):
+                _say_left_out()
+            score = number if math.isfinite(number) else None
         contexts.append(Context(text, None if document is None else str(document), score))
     return tuple(contexts)
+
+
+@functools.cache
+def _say_left_out() -> None:
+    notice("judgecal: some scores of contexts are not finite numbers, so we left them out")
 
 
 # --- answers that were given
@@ -240,38 +248,26 @@ def ask_all(
         BusyError: another process holds the folder.
     """
     options, journal_file = asking.options, asking.folder / ANSWERS_FILE
-    odd: list[float] = []  # scores of contexts that are no finite numbers
     with AnswerJournal(
         journal_file, system.config(), retry_unscored=options.retry_unscored
     ).open() as journal:
         answers = journal.settled(questions)
         due = [question for question in questions if question.group not in answers]
         progress = None if options.quiet else Progress(system.name, len(due))
+        waiting = iter(due)
 
-        def take(question: Question, answer: SystemAnswer) -> None:
-            contexts = list(answer.contexts or ())
-            for place, context in enumerate(contexts):
-                if context.score is not None and not math.isfinite(context.score):
-                    odd.append(context.score)
-                    contexts[place] = dataclasses.replace(context, score=None)
-            if contexts:
-                answer = dataclasses.replace(answer, contexts=tuple(contexts))
-            journal.add(question, answer)
-            answers[question.group] = answer
-            if progress:
-                progress.add(scored=answer.error is None, cost_usd=answer.cost_usd)
+        async def one_after_the_other(ask: Ask) -> None:
+            for question in waiting:
+                answer = await ask(question)
+                journal.add(question, answer)
+                answers[question.group] = answer
+                if progress:
+                    progress.add(scored=answer.error is None, cost_usd=answer.cost_usd)
 
         async def main() -> None:
-            waiting = iter(due)
-
-            async def one_after_the_other(ask: Ask) -> None:
-                for question in waiting:
-                    take(question, await ask(question))
-
             async with connected() as ask:
-                tasks = [
-                    asyncio.create_task(one_after_the_other(ask)) for _ in range(min(concurrency, len(due)))
-                ]
+                places = range(min(concurrency, len(due)))
+                tasks = [asyncio.create_task(one_after_the_other(ask)) for _ in places]
                 try:
                     await asyncio.gather(*tasks)
                 finally:
@@ -285,9 +281,4 @@ def ask_all(
         finally:
             if progress:
                 progress.close()
-            if odd:
-                notice(
-                    f"judgecal: {system.name}: {len(odd):,} scores of contexts are not finite numbers "
-                    f"(such as {odd[0]}), so we left them out"
-                )
     return [dataclasses.replace(answers[question.group], system=system.name) for question in questions]
