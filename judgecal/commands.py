@@ -35,8 +35,7 @@ class Command:
 
 
 OPTIMIZER_NAMES = {
-    "auto": "labeled",
-    **{name: name for name in ("labeled", "fewshot", "mipro", "gepa", "simba", "copro")},
+    **{name: name for name in ("auto", "labeled", "fewshot", "mipro", "gepa", "simba", "copro")},
     "LabeledFewShot": "labeled",
     "BootstrapFewShot": "fewshot",
     "BootstrapFewShotWithRandomSearch": "fewshot",  # which is that: dev chooses among its draws

@@ -145,9 +145,8 @@ def test_a_program_in_hand_needs_a_model_and_keeps_to_its_budget(
     assert {row["error"] for row in journal(workspace.root, "poor") if row["judge"] != "TwoSteps@python"} == {
         None
     }
-    assert (
-        optimize_document(found).headline.next == "judgecal report poor"
-    )  # in no file: no command can run it
+    # in no file: no command can run it
+    assert optimize_document(found).headline.next == "judgecal gold check facts"
 
 
 class Asks(dspy.Module):

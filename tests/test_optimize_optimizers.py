@@ -4,7 +4,6 @@ for."""
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,25 +18,22 @@ from judgecal.workspace import Workspace
 from tests.support.command import Run, journal, one_object, tree
 from tests.support.gold import made_gold, made_items, rated
 from tests.support.http import Answer
-from tests.support.instructed import INPUT_USD, KEY, OUTPUT_USD, asked_for, field, instructed, serving
+from tests.support.instructed import (
+    INPUT_USD,
+    KEY,
+    N_GROUPS,
+    OUTPUT_USD,
+    PHRASE,
+    asked_for,
+    calls_of,
+    field,
+    model,
+    serving,
+)
 from tests.support.server import COMPLETION_TOKENS, PROMPT_TOKENS, StubServer, failing
 
 REFLECTING = ("mipro", "gepa", "simba", "copro")
-PHRASE = "Count the facts of the reference that the answer names."
-N_GROUPS = 44
 USD_A_CALL = (PROMPT_TOKENS * INPUT_USD + COMPLETION_TOKENS * OUTPUT_USD) / 1e6
-
-
-def as_judge(system: str, asked: str, steady: bool) -> str:
-    """Counts the facts where it is told to; otherwise it goes by the length of the answer, or by the hour."""
-    words = set(re.findall(r"\w+", field(asked, "answer_under_test"))) - {"and", "were", "sold"}
-    named = len(words & set(re.findall(r"\w+", field(asked, "reference_answer"))))
-    blind = 50 if steady else (sum(map(ord, asked)) * 37) % 101
-    percent = 25 * named if PHRASE in system else blind
-    return json.dumps({"correctness_reasoning": "So it is.", "correctness_percentage": percent})
-
-
-model = instructed(PHRASE, "correctness_percentage", as_judge)
 
 
 def of_judge(body: dict[str, Any]) -> bool:
@@ -60,11 +56,6 @@ def gold(workspace: Workspace) -> GoldSet:
 
 def argv(optimizer: str, *more: str) -> tuple[str, ...]:
     return ("optimize", "--gold", "facts", "--model", "mine", "--optimizer", optimizer, "--json", *more)
-
-
-def calls_of(workspace: Workspace, slug: str) -> list[dict[str, Any]]:
-    lines = (workspace.experiments / slug / "optimizer_calls.jsonl").read_text().splitlines()
-    return [json.loads(line) for line in lines]
 
 
 def only_slug(workspace: Workspace) -> str:
@@ -277,10 +268,10 @@ def test_an_interrupted_run_resumes_without_paying_again(
 def test_a_broken_line_of_the_record_is_named(
     judgecal: Run, workspace: Workspace, gold: GoldSet, served: StubServer
 ) -> None:
-    found = one_object(judgecal(*argv("gepa", "--limit", "6")))
+    found = one_object(judgecal(*argv("gepa", "--limit", "33")))
     path = workspace.experiments / found["experiment"] / "optimizer_calls.jsonl"
     path.write_text("{}\n" + path.read_text())
-    ran = judgecal(*argv("gepa", "--limit", "6"))
+    ran = judgecal(*argv("gepa", "--limit", "33"))
     assert ran.code == 0
     assert f"{path}:1: no call can be read" in ran.err
 

@@ -37,7 +37,6 @@ def rated(kind: str, label: float, verdict: float | None) -> tuple[float, str]:
         load_signature("correctness_v3"),
         Scale.parse("percentage"),
         {"p": label},
-        weighted=False,
         probes={"p": (kind, "changed numbers")},  # type: ignore[dict-item]
     )
     example = dspy.Example(**{ITEM_ID: "p"})

@@ -14,6 +14,7 @@ from judgecal.engine import Budget
 from judgecal.errors import InputError
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import PromptJudge, item_inputs
+from judgecal.models import ModelSpec
 from judgecal.optimize import OPTIMIZERS, AgreementMetric, Candidate, Training, optimizers, resolve_optimizer
 from judgecal.optimize.optimizers import candidates
 from judgecal.optimize.training import (
@@ -165,19 +166,9 @@ def test_over_train_the_score_is_macro_agreement(
     ]
     theirs = [usable.get(given, given) for given in verdicts]  # type: ignore[call-overload]
     expected = agreement(labels, theirs, scale=people, judge_scale=loaded.judge_scale(), unscored="wrong")
-    assert sum(scores) / len(scores) == pytest.approx(expected["macro_agreement"].value)
+    mean = expected["accuracy" if people.kind == "nominal" else "mean_agreement"].value
+    assert sum(scores) / len(scores) == pytest.approx(mean)
     assert (metric.calls, metric.unusable) == (6, sum(given is None for given in theirs))
-
-
-def test_the_weights_of_the_strata_average_one_and_bootstrapping_knows_none(signature: Load) -> None:
-    # Four low labels and one high: 5 / (2 strata x 4) = 0.625 and 5 / (2 x 1) = 2.5; 4 x 0.625 + 2.5 = 5.
-    labels: dict[str, Label] = {f"i{n}": 0.0 for n in range(4)} | {"i4": 100.0}
-    loaded, people = signature(PERCENT), Scale.parse("percentage")
-    metric = AgreementMetric(loaded, people, labels)
-    assert [rate(metric, loaded, people, label, label) for label in (0.0, 100.0)] == [0.625, 2.5]
-    # a threshold means the same in every stratum
-    assert [rate(metric, loaded, people, label, 50, trace=[]) for label in (0.0, 100.0)] == [0.5, 0.5]
-    assert rate(metric, loaded, people, 0.0, None, trace=[]) == 0.0
 
 
 SHOWN, UNUSABLE = "on the scale from 0 to 100; the", "reply held no usable verdict"
@@ -287,16 +278,12 @@ def test_fewshot_keeps_reasoning_where_the_verdict_met_the_people(
 
 
 def test_optimizers_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = {
-        "auto": "labeled",
-        "labeled": "labeled",
-        "fewshot": "fewshot",
-        "MIPROv2": "mipro",
-        "COPRO": "copro",
-    }
-    assert {name: resolve_optimizer(name) for name in known} == known
+    mine, embedded = ModelSpec("mine", "openai/mine"), ModelSpec("embedded", "judgecal/embedded")
+    assert [resolve_optimizer("auto", one) for one in (mine, embedded)] == ["auto", "labeled"]
+    known = {"labeled": "labeled", "fewshot": "fewshot", "MIPROv2": "mipro", "COPRO": "copro"}
+    assert {name: resolve_optimizer(name, mine) for name in known} == known
     with pytest.raises(InputError, match="unknown optimizer 'fewshots': did you mean fewshot"):
-        resolve_optimizer("fewshots")
+        resolve_optimizer("fewshots", mine)
     taken = set(map(OPTIMIZER_NAMES.get, OPTIMIZER_NAMES))
     assert taken == set(OPTIMIZERS) and all(
         hasattr(dspy, name) for name in OPTIMIZER_NAMES if name != name.lower()
@@ -304,7 +291,7 @@ def test_optimizers_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(optimizers, "find_spec", {}.get)
     wanted = r"mipro needs optuna, .* pip install '\.\[mipro\]'; or choose --optimizer"
     with pytest.raises(InputError, match=wanted):
-        resolve_optimizer("mipro")
+        resolve_optimizer("mipro", mine)
 
 
 # --- what the optimisers that write instructions climb on
@@ -349,7 +336,7 @@ def test_halves_share_no_question_and_the_strata_are_spread() -> None:
 def test_plain_agreement_over_a_balanced_sample_is_macro_agreement(signature: Load) -> None:
     items, labels, scale = mixed()
     loaded = signature(PERCENT)
-    metric = AgreementMetric(loaded, scale, labels, weighted=False)
+    metric = AgreementMetric(loaded, scale, labels)
     given = {item.item_id: (None if place % 7 == 0 else place % 101) for place, item in enumerate(items)}
     sample = balanced_sample(items, labels, scale, size=60, seed=0)
 
@@ -368,7 +355,7 @@ def test_plain_agreement_over_a_balanced_sample_is_macro_agreement(signature: Lo
 
 def test_a_prediction_is_counted_once(signature: Load) -> None:
     loaded, scale = signature(PERCENT), Scale.parse("percentage")
-    metric = AgreementMetric(loaded, scale, {"i": 100.0}, weighted=False)
+    metric = AgreementMetric(loaded, scale, {"i": 100.0})
     example = to_example(loaded, items_of([("i", "g")])[0], 100.0, scale)
     unusable = dspy.Prediction(grade=None, reasoning="")
     assert metric(example, unusable) == 0.0

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import t as student
 
 from judgecal.scale import Scale
-from judgecal.stats.confirmation import Held, fall_between, gain_by_luck
+from judgecal.stats.confirmation import Gains, Held, fall_between
 from tests.benchmarks.selection import confirmations
 
 BINARY = Scale.parse("binary")
@@ -50,9 +50,9 @@ def test_what_luck_gains_is_a_quantile_of_the_paired_errors() -> None:
 
     def luck(*candidates: Held, of_fit: float = 0.0) -> float:
         fits = [of_fit] * len(candidates)
-        found = gain_by_luck(held(100, 0), candidates, people=BINARY, metric="accuracy", of_fit=fits)
-        assert found is not None
-        return found
+        gains = Gains.over(held(100, 0), candidates, people=BINARY, metric="accuracy", of_fit=fits)
+        assert gains is not None
+        return gains.by_luck()
 
     error, other = math.sqrt(0.2 * 0.8 / 99), held(100, 20)
     once = luck(other)

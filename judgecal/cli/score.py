@@ -128,8 +128,7 @@ def optimize(
         str, option("Or as DSPy calls it.", metavar="auto|labeled|fewshot|mipro|gepa|simba|copro")
     ] = "auto",
     reflection_model: Annotated[
-        str | None,
-        option("Who writes instructions for mipro, gepa, simba and copro; else the judge's own model."),
+        str | None, option("Who writes instructions; else the judge's own model.")
     ] = None,
     gold: shared.GoldName = "starter",
     final: Annotated[bool, option("Confirm once on test, or leave it sealed.", "--final/--no-final")] = True,
@@ -151,14 +150,15 @@ def optimize(
     from judgecal.goldset import load_gold
     from judgecal.judges import JudgeName, PromptJudge
     from judgecal.models import load_catalogue
-    from judgecal.optimize import OptimizeRun, preview_optimize, resolve_optimizer
+    from judgecal.optimize import OptimizeRun, resolve_optimizer
 
     workspace = shared.workspace_of(ctx)
+    judge = PromptJudge(JudgeName(signature, model), workspace=workspace)
     run = OptimizeRun(
         workspace=workspace,
-        judge=PromptJudge(JudgeName(signature, model), workspace=workspace),
+        judge=judge,
         gold=load_gold(gold, workspace=workspace),
-        optimizer=resolve_optimizer(optimizer),
+        optimizer=resolve_optimizer(optimizer, judge.model),
         options=options,
         seed=call.seed,
         final=final,
@@ -167,11 +167,11 @@ def optimize(
         probes=probes,
     )
     if call.dry_run:
-        preview = preview_optimize(run)
+        cost = run.preview()
         look = shared.would_look(run.foresee(), run.gold.name, where=", if something changes on dev")
-        shared.show_plan(preview.plan, json=call.json, look=look)
-        if preview.own_calls and not call.json:
-            print_prose(preview.own_calls)
+        shared.show_plan(cost, json=call.json, look=look)
+        if run.optimizer == "auto" and not call.json:
+            print_prose(run.plan_in_words)
         return
     result = run.run()
     print_result(result, json=call.json, full=call.full)

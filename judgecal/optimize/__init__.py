@@ -4,14 +4,13 @@ import sys
 from types import ModuleType
 
 from judgecal.optimize.optimizers import OPTIMIZERS, resolve_optimizer
-from judgecal.optimize.preview import Preview, preview_optimize
-from judgecal.optimize.result import Confirmation, OptimizeResult, Prompts, confirm, read_prompts
+from judgecal.optimize.result import Confirmation, OptimizeResult, confirm
 from judgecal.optimize.run import OptimizeRun, optimize
 from judgecal.optimize.training import AgreementMetric, Candidate, Training
 
 __all__ = [
     "OPTIMIZERS", "AgreementMetric", "Candidate", "Confirmation", "OptimizeResult", "OptimizeRun",
-    "Preview", "Prompts", "Training", "confirm", "preview_optimize", "read_prompts", "resolve_optimizer",
+    "Training", "confirm", "resolve_optimizer",
 ]  # fmt: skip
 
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import io
 import logging
+import os
 import signal
-import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, TextIO
+from pathlib import Path
+from typing import Any
 
 import dspy
 
 from judgecal.engine import ParsedReply, Progress, Reply, open_cache, read_guarded
-from judgecal.errors import InputError, Stopped, described, visible
+from judgecal.errors import InputError, Stopped, described
 from judgecal.experiment import say_remarks
 from judgecal.judges import JudgeAdapter, PromptJudge, read_reply
 from judgecal.judges.chat import neutralised, typed_verdict
@@ -131,6 +131,7 @@ class Room:
     reflection: Any  # the model that writes instructions
     adapter: OptimiserAdapter
     threads: int  # calls that it should have in flight
+    calls: ProgramCalls
 
 
 @contextlib.contextmanager
@@ -157,13 +158,14 @@ def compiling(training: Training, optimizer: str, *, calls_at_most: int | None) 
             ProgramCalls(training.budget, record=record, cache=cache, progress=progress)
         )
         if calls_at_most is not None:
-            stack.enter_context(_quiet(calls))
+            stack.enter_context(_quiet())
         stack.enter_context(_interruptible(calls))
         room = Room(
             task=program_lm(training.model, calls),
             reflection=program_lm(training.reflection_model, calls, purpose="reflection"),
             adapter=OptimiserAdapter(training.judge),
             threads=width(training.model),
+            calls=calls,
         )
         stack.enter_context(dspy.context(lm=room.task, adapter=room.adapter, disable_history=True))
         try:
@@ -183,53 +185,23 @@ def compiling(training: Training, optimizer: str, *, calls_at_most: int | None) 
 
 
 @contextlib.contextmanager
-def _quiet(calls: ProgramCalls) -> Iterator[None]:
-    """stdout is the command's result, so what DSPy prints goes to stderr; of its log, warnings alone, and no
-    bars.
-
-    Once the optimiser was stopped nothing more is logged: what DSPy says then are echoes of the one cause.
-    """
+def _quiet() -> Iterator[None]:
+    """Keep DSPy's prints, bars and log off the terminal: stdout is the command's result, and what ends an
+    optimiser is raised."""
     logger = logging.getLogger("dspy")
     level = logger.level
-
-    def worth_saying(record: logging.LogRecord) -> bool:
-        # MIPRO hands its own questions inputs that they do not take, and DSPy warns of each.
-        return calls.error is None and record.name != "dspy.predict.predict"
-
-    logger.setLevel(logging.WARNING)
-    for handler in logger.handlers:
-        handler.addFilter(worth_saying)
+    logger.setLevel(logging.CRITICAL)
     try:
-        barless = _Barless(sys.stderr)
         with (
-            contextlib.redirect_stdout(barless),
-            contextlib.redirect_stderr(barless),
+            Path(os.devnull).open("w", encoding="utf-8") as nowhere,
+            contextlib.redirect_stdout(nowhere),
+            contextlib.redirect_stderr(nowhere),
             warnings.catch_warnings(),
         ):
             warnings.simplefilter("ignore")
             yield
     finally:
-        for handler in logger.handlers:
-            handler.removeFilter(worth_saying)
         logger.setLevel(level)
-
-
-class _Barless(io.TextIOBase):
-    """A stream without progress bars: DSPy's cannot be turned off, and would garble a log and ours."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._after_bar = False
-
-    def write(self, text: str) -> int:
-        drawn = "\r" in text or "\x1b[A" in text
-        if not drawn and not (self._after_bar and text in ("", "\n")):
-            self._stream.write(visible(text))
-        self._after_bar = drawn
-        return len(text)
-
-    def flush(self) -> None:
-        self._stream.flush()
 
 
 @contextlib.contextmanager

@@ -22,7 +22,7 @@ import dspy
 from dspy.teleprompt.gepa import InstructionProposer
 
 from judgecal.commands import OPTIMIZER_NAMES
-from judgecal.errors import InputError, not_installed, unknown_name
+from judgecal.errors import InputError, JudgecalError, not_installed, unknown_name
 from judgecal.models import ModelSpec
 from judgecal.optimize.compiling import JudgeProgram, Room, compiling, judging
 from judgecal.optimize.training import CLIMBED_ON, AgreementMetric, Candidate, Training
@@ -34,6 +34,7 @@ _FEWSHOT: dict[str, Any] = {"bootstrapped": 4, "labeled": 12, "threshold": 0.9, 
 # Its candidates: instructions, the present ones among them, and sets of demos, none among them.
 _MIPRO: dict[str, Any] = {"candidates": 5, "trials": 10, "bootstrapped": 3, "labeled": 8, "threshold": 0.9}
 _GEPA: dict[str, Any] = {"full_passes": 6, "steps": 12, "minibatch": 5}
+_AUTO: dict[str, Any] = {"climbed_on": 16, "minibatch": 8}
 _SIMBA: dict[str, Any] = {"steps": 4, "candidates": 4, "batch": 16, "demos": 3}
 _COPRO: dict[str, Any] = {"breadth": 4, "depth": 2}
 
@@ -98,9 +99,24 @@ def _fewshot(training: Training) -> Iterator[Candidate]:
 
 _HANDED_OVER = 3
 _SUMMARY_BATCH = 10  # examples that MIPRO shows at once where it has the data described
-
-
 _Search = Callable[[Training, Room, AgreementMetric], Iterable[JudgeProgram]]
+
+
+def _written(training: Training, name: str, search: _Search, calls_at_most: int) -> list[Candidate]:
+    metric = training.metric()
+    with compiling(training, name, calls_at_most=calls_at_most) as room:
+        programs = [program.judge for program in search(training, room, metric)]
+    seen, new = {_content(training.judge.program)}, list[dspy.Module]()
+    for program in programs:
+        if _content(program) not in seen and len(new) < _HANDED_OVER:
+            seen.add(_content(program))
+            new.append(program.deepcopy())
+    # where it found nothing, what it rated is shown all the same
+    made = [
+        training.candidate(f"{name}-{number}", program, saw_all=True)
+        for number, program in enumerate(new or [training.student()], 1)
+    ]
+    return [dataclasses.replace(made[0], rated=metric.calls, unusable=metric.unusable), *made[1:]]
 
 
 def _by_instructions(
@@ -110,20 +126,7 @@ def _by_instructions(
     which differ from the judge as it was, and from each other."""
 
     def make(training: Training) -> Iterator[Candidate]:
-        metric = training.metric(weighted=False)
-        with compiling(training, name, calls_at_most=bounds(training).calls) as room:
-            programs = [program.judge for program in search(training, room, metric)]
-        seen, found = {_content(training.judge.program)}, list[dspy.Module]()
-        for program in programs:
-            if _content(program) not in seen and len(found) < _HANDED_OVER:
-                seen.add(_content(program))
-                found.append(program.deepcopy())
-        # where it found nothing, what it rated is shown all the same
-        for number, program in enumerate(found or [training.student()], 1):
-            made = training.candidate(f"{name}-{number}", program, saw_all=True)
-            if number == 1:
-                made = dataclasses.replace(made, rated=metric.calls, unusable=metric.unusable)
-            yield made
+        return iter(_written(training, name, search, bounds(training).calls))
 
     return Optimizer(make, {**settings, "climbed_on": CLIMBED_ON}, bounds, reflects=True)
 
@@ -168,9 +171,24 @@ def _gepa(training: Training, room: Room, metric: AgreementMetric) -> Iterable[J
     """Instructions rewritten by reflection on a few judged answers, and on what people said of them."""
     learn, climb = training.halves()
     counted, batch = _gepa_settings(len(learn), len(climb))
+    return _climbed(training, room, metric, learn, climb, max_metric_calls=counted, batch=batch)
+
+
+def _climbed(
+    training: Training,
+    room: Room,
+    metric: AgreementMetric,
+    learn: list[dspy.Example],
+    climb: list[dspy.Example],
+    *,
+    max_metric_calls: int,
+    batch: int,
+    stop: Callable[[Any], bool] | None = None,
+) -> list[JudgeProgram]:
+    """GEPA's programs, the best first."""
     optimizer = dspy.GEPA(
         metric=metric,
-        max_metric_calls=counted,
+        max_metric_calls=max_metric_calls,
         reflection_lm=room.reflection,
         instruction_proposer=InstructionProposer(adapter=room.adapter),
         reflection_minibatch_size=batch,
@@ -179,11 +197,69 @@ def _gepa(training: Training, room: Room, metric: AgreementMetric) -> Iterable[J
         track_stats=True,
         warn_on_score_mismatch=False,
         seed=training.seed,
+        gepa_kwargs=None if stop is None else {"stop_callbacks": stop},
     )
     best = optimizer.compile(judging(training), trainset=learn, valset=climb)
     climbed = best.detailed_results
     pairs = zip(climbed.val_aggregate_scores, climbed.candidates, strict=True)
     return [program for _, program in sorted(pairs, key=lambda pair: -pair[0])]
+
+
+def _short_gepa(training: Training, room: Room, metric: AgreementMetric) -> Iterable[JudgeProgram]:
+    """GEPA with as many calls of both models as the plan has, counted as they are asked for."""
+    learn, _ = training.halves()
+    _, climb = training.halves(size=_AUTO["climbed_on"])
+    batch = min(int(_AUTO["minibatch"]), len(learn))
+    # a batch before and after, a reply of who writes, and a pass over the set that is climbed on
+    step = 2 * batch + 1 + len(climb)
+
+    def stop(_state: Any) -> bool:
+        return room.calls.n_asked + step > training.plan.gepa_calls or not training.affords(step)
+
+    most = training.plan.gepa_calls * step  # of the metric, whose calls for one request are one call
+    return _climbed(training, room, metric, learn, climb, max_metric_calls=most, batch=batch, stop=stop)
+
+
+def _auto(training: Training) -> Iterator[Candidate]:
+    """GEPA's instructions, the best of them with people's examples, and examples alone."""
+    plan, written = training.plan, list[Candidate]()
+    if plan.gepa_calls:
+        try:
+            made = _written(training, "gepa", _short_gepa, plan.gepa_calls)
+            written = [one for one in made if _content(one.program) != _content(training.judge.program)]
+            if not written:
+                training.remarks.append("GEPA wrote no instruction that did better on train")
+        except JudgecalError as error:
+            training.remarks.append(
+                f"GEPA ended without an instruction, and examples alone were tried: {error}"
+            )
+    wanted: list[Candidate] = written[:1]
+    if training.shows_labels:
+        wanted += [_labelled(training, min(16, plan.demos), 0, best) for best in written[:1]]
+        sizes = [(32, 1), (16, 0), (8, 1), (16, 2), (4, 1)]
+        labelled = [_labelled(training, size, draw) for size, draw in sizes if size <= plan.demos]
+        wanted += [*labelled[:1], *written[1:2], *labelled[1:]]
+    else:
+        wanted = written
+    yield from wanted[: plan.candidates]
+
+
+def _labelled(training: Training, size: int, draw: int, on: Candidate | None = None) -> Candidate:
+    """So many of people's examples in the prompt of a candidate, or of the judge as it was."""
+    student = on.program.deepcopy() if on else training.student()
+    shown = training.examples_and_probes(draw) if training.probes else training.examples(draw)
+    compiled = dspy.LabeledFewShot(k=size).compile(student, trainset=shown, sample=False)
+    name = f"labeled-{size}-draw{draw + 1}"
+    return training.candidate(f"{on.name}+{name}" if on else name, compiled, saw_all=on is not None)
+
+
+def _auto_bounds(training: Training) -> Bounds:
+    plan = training.plan
+    # a round takes a batch of answers, before and after, to one reply of who writes
+    writes = plan.gepa_calls // (2 * _AUTO["minibatch"])
+    return Bounds(
+        plan.candidates, plan.gepa_calls - writes, writes, written=bool(writes), demos=32 if writes else 16
+    )
 
 
 def _gepa_settings(n_learn: int, n_climb: int) -> tuple[int, int]:
@@ -260,6 +336,7 @@ def _fewshot_bounds(training: Training) -> Bounds:
 
 
 OPTIMIZERS: Mapping[str, Optimizer] = {
+    "auto": Optimizer(_auto, _AUTO, _auto_bounds, reflects=True),
     "labeled": Optimizer(_labeled, _LABELED, lambda training: Bounds(candidates=0)),
     "fewshot": Optimizer(_fewshot, _FEWSHOT, _fewshot_bounds),
     "mipro": _by_instructions("mipro", _mipro, _MIPRO, _mipro_bounds),
@@ -267,17 +344,14 @@ OPTIMIZERS: Mapping[str, Optimizer] = {
     "simba": _by_instructions("simba", _simba, _SIMBA, _simba_bounds),
     "copro": _by_instructions("copro", _copro, _COPRO, _copro_bounds),
 }
-"""Optimisers by name; `auto` is `labeled`, for every model.
-
-It can be defended without knowing the model: it costs no calls but those of scoring, no reply can fail it,
-and its programs are trained on the questions of their demos alone, so that the rest of train still counts in
-`score`. The others spend hundreds of calls on gains that some tens of questions rarely can tell from noise:
-they are for a set large enough that dev and test can tell, and for a judge that demos do not mend.
-"""
+"""Optimisers by name."""
 
 
-def resolve_optimizer(name: str) -> str:
-    """The optimiser's own name, also of `auto` and of the names that DSPy has."""
+def resolve_optimizer(name: str, model: ModelSpec) -> str:
+    """The optimiser's own name, also of the names that DSPy has.
+
+    `auto` is `labeled` for the embedded model, which reads no instructions and whose calls are free.
+    """
     if name not in OPTIMIZER_NAMES:
         raise unknown_name("optimizer", name, list(OPTIMIZER_NAMES))
     name = OPTIMIZER_NAMES[name]
@@ -285,7 +359,7 @@ def resolve_optimizer(name: str) -> str:
         raise not_installed(
             "--optimizer mipro needs", "optuna", "mipro", instead="choose --optimizer labeled or gepa"
         )
-    return name
+    return "labeled" if name == "auto" and model.embedded else name
 
 
 def candidates(optimizer: str, training: Training) -> Iterator[Candidate]:

@@ -65,7 +65,7 @@ def metric(gold: GoldSet, *, signature: Signed = None) -> AgreementMetric:
 
 class _PlainMetric(AgreementMetric):
     def __init__(self, gold: GoldSet, signature: LoadedSignature) -> None:
-        super().__init__(signature, gold.scale, gold.labels, weighted=False, notes=notes_of(gold))
+        super().__init__(signature, gold.scale, gold.labels, notes=notes_of(gold))
         labelled = (item for item in gold.items if item.item_id in gold.labels)
         self._items = {tuple(item_inputs(signature.inputs, item).values()): item.item_id for item in labelled}
         self._set = gold.name

@@ -20,13 +20,13 @@ import numpy as np
 from judgecal.experiment import AgreementTable, Verdicts
 from judgecal.goldset import GoldSet
 from judgecal.optimize.programs import Optimised, model_of
-from judgecal.optimize.result import Choice, OptimizedProbes, ScoredCandidate, choose
+from judgecal.optimize.result import Choice, OptimizedProbes, ScoredCandidate, Stage, choose
 from judgecal.probes.family import TENTH, MadeProbes, Probe, Sources, families_named, make_probes
 from judgecal.probes.result import Footing, ProbeVerdicts, by_group, changes, share_of
 from judgecal.probes.run import fits
 from judgecal.records import Estimate, Item
 from judgecal.scale import Label
-from judgecal.stats.confirmation import largest_by_luck
+from judgecal.stats.confirmation import Gains
 from judgecal.stats.intervals import MIN_GROUPS, mean_estimate
 from judgecal.stats.sample import Floats
 
@@ -127,13 +127,17 @@ def train_probes(
 
 
 def choose_probed(
-    scored: Sequence[ScoredCandidate], metric: str, dev: AgreementTable, probes: SplitProbes
+    scored: Sequence[ScoredCandidate],
+    metric: str,
+    dev: AgreementTable,
+    probes: SplitProbes,
+    stages: Sequence[Stage] = (),
 ) -> tuple[Choice, dict[str, Broken]]:
     """Who is taken by the rule above, and which dev probes break each candidate, by its name."""
     if not probes.made:
-        return choose(scored, metric, dev), {}
+        return choose(scored, metric, dev, stages), {}
     broken = {one.name: probes.broken(dev, one.column, Footing.of(dev, one.column)) for one in scored}
-    before, usual = scored[0], choose(scored, metric, dev)
+    before, usual = scored[0], choose(scored, metric, dev, stages)
     every = {name: sum(int((one == 1.0).sum()) for one in of.values()) for name, of in broken.items()}
     able = [
         one
@@ -146,7 +150,7 @@ def choose_probed(
     best = min(able, key=lambda one: (share[one.name], -one.value(metric)))
     fewer = np.array([probes.parts(broken["before"], broken[one.name]) for one in able])
     gain = float(fewer[able.index(best)].sum())
-    if fewer.shape[1] < MIN_GROUPS or gain <= largest_by_luck(fewer, [0.0] * len(able), seed=dev.seed):
+    if fewer.shape[1] < MIN_GROUPS or gain <= Gains.of_parts(fewer.sum(axis=1), fewer).by_luck(dev.seed):
         return usual, broken
     agrees = "of those that agree on dev no less than the judge as it was, and break on no more probes,"
     return Choice(best, f"{agrees} it has the fewest broken probes, fewer by more than luck"), broken

@@ -249,6 +249,11 @@ class ProgramCalls:
             self.stop(error)
             raise Stopped from error
 
+    @property
+    def n_asked(self) -> int:
+        """Requests so far, each once, also those that the record answered."""
+        return len(self._tasks)
+
     def stop(self, error: Exception | None = None) -> None:
         """Let no further call through; the first error is the one that counts.
 

@@ -6,27 +6,31 @@ judge as it was, and a map gives what it gains without another prompt.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from judgecal.artefacts import read_json
-from judgecal.errors import InputError
-from judgecal.experiment import AgreementTable, Experiment, Verdicts
-from judgecal.experiment.folder import kept_judges
+import dspy
+import numpy as np
+
+from judgecal.experiment import AgreementTable, Verdicts
 from judgecal.experiment.result import labelled_by, unscored_counts_as
+from judgecal.experiment.slices import traits_of
 from judgecal.experiment.stored import Unread
-from judgecal.judges.module import joined_instructions
+from judgecal.experiment.verdicts import parted_items
+from judgecal.judges.module import instructions_of
 from judgecal.optimize.programs import Optimised
 from judgecal.optimize.training import Candidate
 from judgecal.records import Estimate, Result
 from judgecal.stats import PairedLabels, calibrated_difference, compare_paired
-from judgecal.stats.confirmation import Held, gain_by_luck
+from judgecal.stats.confirmation import Gains, Held
 from judgecal.stats.sample import as_scale
 from judgecal.stats.significance import MARGIN
 
 BETTER, WORSE, RESCALED_ONLY, CANNOT_TELL = "better", "worse", "rescaled only", "cannot tell"
 NOTHING_CHANGED = "nothing changed"
+_SHOWN, _SMALLEST_KIND = 5, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,7 @@ class ScoredCandidate:
     def value(self, metric: str) -> float:
         """What decides on dev: the metric, calibrated where it can be; below everything where undefined."""
         value = (self.calibrated or self.estimates[metric]).value
-        return float("-inf") if value is None else value
+        return -math.inf if value is None else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +102,61 @@ class Choice:
     sealed: str | None = None
 
 
-def choose(scored: Sequence[ScoredCandidate], metric: str, dev: AgreementTable) -> Choice:
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """The judge as it was and candidates on the same items: a part of dev, or all of it."""
+
+    table: AgreementTable
+    scored: Sequence[ScoredCandidate]  # the first is the judge as it was
+
+    def valued(self, metric: str, *, but: ScoredCandidate | None = None) -> list[ScoredCandidate]:
+        """Those with a value, but one of them: the judge as it was where none is given."""
+        first = but or self.scored[0]
+        return [score for score in self.scored if score is not first and score.value(metric) > -math.inf]
+
+    def gains(self, metric: str, *, over: ScoredCandidate | None = None) -> Gains | None:
+        """Gains over the judge as it was, or over another, in the order of `scored`; a candidate without a
+        value has none. None where no error can be known."""
+        first = over or self.scored[0]
+        others = self.valued(metric, but=first)
+        if first.value(metric) == -math.inf or not others:
+            return None
+        table, people = self.table, self.table.gold.scale
+        judges = {place: score.column for place, score in enumerate([first, *others])}
+        once = table.deciding(
+            judges, calibrated=first.calibrated is not None, repeats=lambda _: table.repeats
+        )
+        held = [
+            Held(table.labels, verdicts, as_scale(once.scales[place]), table.groups, table.weights)
+            for place, verdicts in once.verdicts.items()
+        ]
+        of_fit = [once.error_of_fit(0, place)[0] for place in range(1, len(judges))]
+        return Gains.over(held[0], held[1:], people=people, metric=metric, of_fit=of_fit)
+
+    def shown_worse(self, metric: str, *, level: float = 0.95) -> list[ScoredCandidate]:
+        """The candidates that these items show to be worse than the best of them, or than the judge as it
+        was, each one-sided at a level."""
+        before, *candidates = self.scored
+        best = max(self.scored, key=lambda score: score.value(metric))
+        worse = [score for score in candidates if score.value(metric) == -math.inf]
+        for rival in [best] if best is before else [best, before]:
+            gains = self.gains(metric, over=rival)
+            if gains is not None:
+                shown = zip(self.valued(metric, but=rival), gains.losses_shown(level), strict=True)
+                worse += [score for score, is_shown in shown if is_shown]
+        return [one for one in candidates if any(one is loser for loser in worse)]
+
+
+def choose(
+    scored: Sequence[ScoredCandidate], metric: str, dev: AgreementTable, dropped: Sequence[Stage] = ()
+) -> Choice:
     """Take one; the first of `scored` is the judge as it was, and stays unless another gains more on dev than
     luck.
 
-    Luck is what the largest gain among as many equal candidates stays below in four of five samples. Of
-    equals the one with fewer demos is taken. Below ten questions no error is known, so that nothing is more
-    than luck. On labels without order the metric of the verdicts as they are decides.
+    Luck is what the largest gain among as many equal candidates stays below in four of five samples, those
+    that a stage dropped after a part of dev (`dropped`, all that ran in it) counted among them. Of equals
+    the one with fewer demos is taken. Below ten questions no error is known: nothing is more than luck. On
+    labels without order the metric of the verdicts as they are decides.
     """
     before = scored[0]
     once = f"{metric} once calibrated" if before.calibrated else metric
@@ -112,31 +164,27 @@ def choose(scored: Sequence[ScoredCandidate], metric: str, dev: AgreementTable) 
     if not rising:
         return Choice(before, f"no candidate beat the judge as it was in {once}")
     taken = max(rising, key=lambda score: (score.value(metric), -len(score.judge.demos)))
-    luck = _luck([score for score in scored if score.value(metric) > float("-inf")], metric, dev)
+    gains = Stage(dev, scored).gains(metric)
+    counted = [score.name for score in scored[1:] if score.value(metric) > -math.inf]
+    for stage in reversed(dropped):  # those that ran longest first
+        part = stage.gains(metric)
+        names = [score.name for score in stage.valued(metric)]
+        if gains is not None and part is not None and set(counted) <= set(names):
+            out = [name for name in names if name not in counted]
+            gains = gains.joined(part, [names.index(name) for name in counted], list(map(names.index, out)))
+            counted += out
+    luck = None if gains is None else gains.by_luck(dev.seed)
     gain = taken.value(metric) - before.value(metric)
     if luck is not None and gain > luck:
         return Choice(taken, f"it had the highest {once}, and gained more than luck")
-    n, points = len(scored) - 1, f"{taken.name} gained {100.0 * gain:.1f} points of {once} on dev"
+    points = f"{taken.name} gained {100.0 * gain:.1f} points of {once} on dev"
     if luck is None:
         why = f"{points}, and on {len(set(dev.groups))} questions that may be luck"
         return Choice(before, "dev shows nothing", why)
+    n = len({score.name for stage in (*dropped, Stage(dev, scored)) for score in stage.scored[1:]})
     equal = "one equal candidate" if n == 1 else f"the best of {n} equal candidates"
     why = f"{points}, and in one run of five {equal} gains more than {100.0 * luck:.1f} by luck alone"
     return Choice(before, "dev shows no more than luck", why)
-
-
-def _luck(scored: Sequence[ScoredCandidate], metric: str, dev: AgreementTable) -> float | None:
-    """`gain_by_luck` over the first of them; None where that one has no value of its own."""
-    if scored[0].candidate is not None:
-        return None
-    judges, people = {place: score.column for place, score in enumerate(scored)}, dev.gold.scale
-    once = dev.deciding(judges, calibrated=scored[0].calibrated is not None, repeats=lambda _: dev.repeats)
-    before, *others = (
-        Held(dev.labels, verdicts, as_scale(once.scales[place]), dev.groups, dev.weights)
-        for place, verdicts in once.verdicts.items()
-    )
-    of_fit = [once.error_of_fit(0, place)[0] for place in range(1, len(scored))]
-    return gain_by_luck(before, others, people=people, metric=metric, of_fit=of_fit, seed=dev.seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +324,92 @@ class ProbesOf:
 
 
 @dataclass(frozen=True, slots=True)
+class Prompts:
+    """Instructions before and after, and the fields and texts of the examples taken."""
+
+    before: str
+    after: str
+    demos: tuple[Mapping[str, str], ...]
+
+    @classmethod
+    def of(cls, before: dspy.Module, after: dspy.Module) -> Prompts:
+        """Of the program as it was, and of the one that was taken."""
+        demos = [
+            {
+                name.replace("_", " "): f"{value:g}" if isinstance(value, float) else str(value)
+                for name, value in dict(demo).items()
+            }
+            for predictor in after.predictors()
+            for demo in predictor.demos
+        ]
+        return cls(instructions_of(before), instructions_of(after), tuple(demos))
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedKind:
+    """Answers of one kind, and on how many of them each judge agrees with the people."""
+
+    kind: str
+    n: int
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedAnswer:
+    """A dev answer on which the judge changed sides."""
+
+    item_id: str
+    question: str
+    answer: str
+    people: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What the judge that was taken judges otherwise on dev, by the verdicts that describe it: on how many
+    answers for the better and for the worse, five of each, and the kinds that changed most."""
+
+    n_better: int
+    n_worse: int
+    better: tuple[ChangedAnswer, ...]
+    worse: tuple[ChangedAnswer, ...]
+    kinds: tuple[ChangedKind, ...]
+
+    @classmethod
+    def between(cls, dev: AgreementTable, before: Verdicts, after: Verdicts) -> Changes:
+        """Between the verdicts of two judges."""
+        parted = {one.item.item_id: one for one in parted_items(dev, [before, after], dev.items)}
+        sides: dict[bool, list[ChangedAnswer]] = {True: [], False: []}
+        for changed in parted.values():
+            (old, new), item = changed.said, changed.item
+            if old.parts != new.parts:
+                words = map(_in_words, (changed.label, old.verdicts, new.verdicts))
+                answer = ChangedAnswer(item.item_id, item.question, item.answered, *words)
+                sides[old.parts].append(answer)
+        agreed = np.ones((2, len(dev.items)), dtype=np.bool_)
+        for place, item in enumerate(dev.items):
+            if (one := parted.get(item.item_id)) is not None:
+                agreed[:, place] = [not verdicts.parts for verdicts in one.said]
+        counted = [
+            ChangedKind(f"{name}: {value}", len(places), *agreed[:, places].sum(axis=1).tolist())
+            for (name, value), places in traits_of(dev.items).items()
+        ]
+        counted = [kind for kind in counted if kind.n >= _SMALLEST_KIND and kind.before != kind.after]
+        counted.sort(key=lambda kind: (-abs(kind.after - kind.before) / math.sqrt(kind.n), kind.kind))
+        better, worse = (tuple(sides[side][:_SHOWN]) for side in (True, False))
+        return cls(len(sides[True]), len(sides[False]), better, worse, tuple(counted[:_SHOWN]))
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(_in_words, value))
+    return "no verdict" if value is None else f"{value:g}" if isinstance(value, int | float) else str(value)
+
+
+@dataclass(frozen=True, slots=True)
 class OptimizedOn:
     """The gold set, and what each split that was used holds."""
 
@@ -336,6 +470,8 @@ class OptimizeResult(Result):
     usd: float  # spent by all runs of this experiment
     notes: tuple[str, ...]
     run_line: str
+    prompts: Prompts
+    changes: Changes | None = None  # None where the judge stays as it was
     unread: Unread | None = None  # why, where the judge had no verdict on dev, and no candidate either
     probes: ProbesOf | None = None  # where probes were learnt from
 
@@ -343,35 +479,3 @@ class OptimizeResult(Result):
     def judge_before(self) -> str:
         """The judge as it was."""
         return self.judge.partition("#")[0]
-
-
-@dataclass(frozen=True, slots=True)
-class Prompts:
-    """Instructions before (None where nobody wrote them down) and after, and the demos' fields and texts."""
-
-    before: str | None
-    after: str
-    demos: tuple[Mapping[str, str], ...]
-
-
-def read_prompts(experiment: Experiment) -> Prompts:
-    """The prompt of an optimised judge, from its compiled program."""
-    path = experiment.program
-    try:
-        program = read_json(path, absent="there is no compiled program here")
-        parts = {"": program} if "demos" in program else program
-        states = {name: of for name, of in parts.items() if isinstance(of, dict) and "demos" in of}
-        after = {name: str(of["signature"]["instructions"]) for name, of in states.items()}
-        demos = [
-            {
-                name.replace("_", " "): f"{value:g}" if isinstance(value, float) else str(value)
-                for name, value in demo.items()
-            }
-            for of in states.values()
-            for demo in of["demos"]
-        ]
-    except (OSError, InputError, ValueError, KeyError, TypeError) as error:
-        how = "delete it and run the same command again"
-        raise InputError(f"{path}: the compiled program cannot be read ({error}); {how}") from error
-    before = kept_judges(experiment).get(str(experiment.config["judges"][0]["judge"]))
-    return Prompts(before.instructions if before else None, joined_instructions(after), tuple(demos))

@@ -6,32 +6,23 @@ import contextlib
 import dataclasses
 import itertools
 import shlex
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from judgecal.engine import Budget, Journal, read_journal, require_prices
-from judgecal.errors import InputError
+from judgecal.engine import Budget, Journal, read_journal
+from judgecal.errors import notice
 from judgecal.experiment import (
     AgreementTable,
-    Experiment,
     Look,
     RunOptions,
     Verdicts,
-    asked_items,
-    check_judge,
-    foresee_look,
     full_name,
-    gold_config,
-    judge_config,
     look_at_test,
     looks_so_far,
     open_experiment,
     open_experiment_journal,
-    plan_experiment,
-    refuse_unequal,
     require_keys,
     run_line,
     run_trials,
@@ -40,139 +31,46 @@ from judgecal.experiment import (
     verdict_notes,
 )
 from judgecal.experiment.folder import keep_judges
-from judgecal.experiment.judgements import refuse_unfit
 from judgecal.experiment.stored import Unread, unread_judge
 from judgecal.experiment.trials import Due
-from judgecal.goldset import GoldSet, load_gold, require_splits, split_notes
-from judgecal.judges import Judge, JudgeName, PromptJudge, judge_named, save_program, units_of
-from judgecal.judges.module import instructions_of
-from judgecal.models import ModelSpec, load_catalogue
+from judgecal.goldset import GoldSet, load_gold, split_notes
+from judgecal.judges import Judge, JudgeName, PromptJudge, judge_named, save_program
+from judgecal.models import load_catalogue
 from judgecal.optimize.compiling import compiling
-from judgecal.optimize.optimizers import OPTIMIZERS, candidates, check_reflection, resolve_optimizer
-from judgecal.optimize.probing import SplitProbes, choose_probed, train_probes
-from judgecal.optimize.program_calls import CALL_LOG, logged_usd
+from judgecal.optimize.optimizers import OPTIMIZERS, candidates, resolve_optimizer
+from judgecal.optimize.probing import SplitProbes, choose_probed
+from judgecal.optimize.program_calls import logged_usd
 from judgecal.optimize.programs import ModuleJudge, Optimised, model_of, to_optimise
+from judgecal.optimize.race import Finish, laps, race
 from judgecal.optimize.result import (
+    Changes,
     Confirmation,
     OnDev,
     OptimizedOn,
     OptimizedProbes,
     OptimizeResult,
     ProbesOf,
+    Prompts,
     ScoredCandidate,
     confirm,
     unconfirmed,
 )
-from judgecal.optimize.training import Candidate, Training, notes_of, reflection_spec
-from judgecal.probes.family import Probe
+from judgecal.optimize.setup import OptimizeSetup
+from judgecal.optimize.training import Candidate
 from judgecal.probes.result import Footing
 from judgecal.records import RETRIED_ON_RESUME, Item, Judgement
-from judgecal.stats import leading_metric
-from judgecal.workspace import Workspace, find_workspace, shown
+from judgecal.workspace import find_workspace, shown
 
 _NEEDED_GROUPS = 2
+_MONEY_ENDED = "the money ended before every candidate was on all of dev"
+_NO_MONEY_FOR_TEST = "there is no money left for test: the same command with more goes on from here"
+_SAFETY = 1.2  # times what a call has cost so far
+_LEARNT_FROM = 10  # questions of train, for who writes instructions
 
 
 @dataclass(frozen=True, kw_only=True)
-class OptimizeRun:
+class OptimizeRun(OptimizeSetup):
     """Everything that `optimize` needs; nothing is written or called before `run`."""
-
-    workspace: Workspace
-    gold: GoldSet
-    judge: Optimised
-    optimizer: str  # resolved: never `auto`
-    options: RunOptions
-    seed: int = 0
-    final: bool = True
-    # who writes instructions; None where the judge's own model does, or nobody
-    reflection: ModelSpec | None = None
-    out: str | None = None  # the slug of its experiment; None for the usual one
-    probes: bool = False  # learn from probes of train too, choose and confirm by those of dev and test
-
-    @cached_property
-    def experiment(self) -> Experiment:
-        """Where it goes."""
-        optimizer, writer = OPTIMIZERS[self.optimizer], reflection_spec(self.reflection or self.model)
-        config = {
-            "command": "optimize",
-            "gold": gold_config(self.gold),
-            "judges": [judge_config(self.judge)],
-            "optimizer": self.optimizer,
-            "optimizer_settings": dict(optimizer.settings),
-            "reflection_model": {"model": writer.alias, **writer.settings()} if optimizer.reflects else None,
-            "final": self.final,
-            "repeats": self.options.repeats,
-            "seed": self.seed,
-            **({"probes": True} if self.probes else {}),
-            **({"model": self.model.settings()} if isinstance(self.judge, ModuleJudge) else {}),
-        }
-        return plan_experiment(self.workspace, config, out=self.out)
-
-    def check(self) -> None:
-        """Refuse an unusable slug, and hold the judge against the set, before anything is written."""
-        if mark := JudgeName.parse(self.judge.name).mark:
-            single = self.judge.name.removesuffix(mark)
-            raise InputError(f"{self.judge.name}: several calls share one prompt: optimize {single} instead")
-        outputs = [one.signature.output_fields for one in self.judge.program.predictors()]
-        if self.optimizer == "labeled" and not any(self.judge.signature.verdict in of for of in outputs):
-            what = f"labels are shown as {self.judge.signature.verdict}, which no prompt of {self.judge.name}"
-            raise InputError(f"optimizer labeled: {what} gives: choose optimizer='BootstrapFewShot'")
-        check_reflection(self.optimizer, self.model, self.reflection)
-        _ = self.experiment
-        check_judge(self.gold, self.judge)
-        models = [self.model, *([reflection_spec(self.reflection)] if self.reflection else [])]
-        require_prices(models, self.options.budget_usd)
-        require_splits(self.gold, dict.fromkeys(self.splits, _NEEDED_GROUPS))
-        for split in self.splits:
-            refuse_unequal(self.gold, self.items(split), "optimize")
-            refuse_unfit(self.judge, self.items(split), alone=True)
-            self.judge.check_items(self.items(split))
-        if self.probes and not self.probed["dev"].made:
-            raise InputError(f"--probes: the rules make no probe of the dev items of {self.gold.name}")
-
-    @property
-    def metric(self) -> str:
-        """What is climbed and decided on."""
-        return leading_metric(self.gold.scale)
-
-    @property
-    def model(self) -> ModelSpec:
-        """Who is asked for the verdict."""
-        return model_of(self.judge)
-
-    @property
-    def reflection_alias(self) -> str | None:
-        """Who writes instructions; None where nobody does."""
-        reflects = OPTIMIZERS[self.optimizer].reflects
-        return (self.reflection or self.model).alias if reflects else None
-
-    @property
-    def call_log(self) -> Path:
-        """Where the optimiser's own calls are kept."""
-        return self.experiment.folder / CALL_LOG
-
-    @property
-    def splits(self) -> tuple[str, ...]:
-        """The splits that are used; test only where it is looked at."""
-        return ("train", "dev", "test") if self.final else ("train", "dev")
-
-    def items(self, split: str) -> tuple[Item, ...]:
-        """The labelled items of a split; `--limit` cuts each split alike."""
-        return asked_items(self.gold, split, limit=self.options.limit)
-
-    @cached_property
-    def probed(self) -> dict[str, SplitProbes]:
-        """The probes of dev and test; none where they were not asked for."""
-        return {
-            split: SplitProbes.of(self.gold, self.items(split), self.judge, self.seed)
-            if self.probes and split in self.splits
-            else SplitProbes(())
-            for split in ("dev", "test")
-        }
-
-    def table(self, split: str, *, level: float = 0.95) -> AgreementTable:
-        """The table of a split."""
-        return AgreementTable(self.gold, self.items(split), self.options.repeats, self.seed, level)
 
     def run(self) -> OptimizeResult:
         """Compile, choose, confirm."""
@@ -182,21 +80,28 @@ class OptimizeRun:
             self.reflection.key()
         open_experiment(self.experiment)
         keep_judges(self.experiment, [self.judge])
+        self._say_plan()
         budget, look, confirmation = Budget(self.options.budget_usd), None, None
         probed: OptimizedProbes | None = None
         with open_experiment_journal(self.experiment, [self.judge], self.options) as journal:
             weak, hard = self._weak_on_train(journal, budget) if self.probes else (frozenset(), frozenset())
-            scored, dev = self._score_all(journal, budget, hard), self.table("dev")
+            finish, remarks = self._score_all(journal, budget, hard)
+            scored, dev = finish.scored, self.dev
             on_dev = dataclasses.replace(self.probed["dev"], weak=weak)
-            choice, broken = choose_probed(scored, self.metric, dev, on_dev)
+            choice, broken = choose_probed(scored, self.metric, dev, on_dev, finish.stages)
             before, after = scored[0], choice.taken
-            program, columns = self.experiment.program, [score.column for score in scored]
+            program, columns = self.experiment.program, [score.column for score in (before, after)]
+            if self.optimizer != "auto":
+                columns = [score.column for score in scored]
             save_program(
                 program, after.judge.program, signature=self.judge.signature, trained_on=after.trained_on
             )
             lost, unchanged = _lost(columns), after.judge.fingerprint == before.judge.fingerprint
-            if self.final and not lost and not unchanged:  # both over train, dev and test
-                known = (*self.items("train"), *dev.items)
+            pays = self.optimizer != "auto" or self._affords(self._n_confirming, journal, budget)
+            if self.final and not (lost or unchanged or pays):
+                choice = dataclasses.replace(choice, sealed=_NO_MONEY_FOR_TEST)
+            if self.final and pays and not lost and not unchanged:  # both over train, dev and test
+                known = dev.items if self.optimizer == "auto" else (*self.items("train"), *dev.items)
                 fit = tuple(item for item in known if item.group not in after.trained_on)
                 columns = []
                 for judge, label in ((before.judge, "test: before"), (after.judge, "test: after")):
@@ -216,15 +121,18 @@ class OptimizeRun:
                         metric=self.metric,
                     )
                     probed = self._held(columns, fit, weak, level=look.level)
+        if _MONEY_ENDED in remarks and after is before and choice.sealed is None:
+            choice = dataclasses.replace(choice, sealed=_MONEY_ENDED)
         if lost:  # they count as wrong, and that is not the judge's doing
             why = f"{lost} calls were lost (connection or budget)"
             choice = dataclasses.replace(choice, sealed=f"{why}: the same command makes them again")
         # what judgements and the optimiser's calls are known to have cost, in all processes
         judged_usd = sum(row.cost_usd or 0.0 for row in read_journal(self.experiment.journal))
         result = self._result(
-            scored,
+            finish.everybody,
             after,
             choice.why,
+            remarks,
             look,
             confirmation or unconfirmed(before, choice, self.metric),
             judged_usd + logged_usd(self.call_log) + budget.unseen_usd,
@@ -252,6 +160,7 @@ class OptimizeRun:
         scored: Sequence[ScoredCandidate],
         after: ScoredCandidate,
         why_taken: str,
+        remarks: Sequence[str],
         look: Look | None,
         confirmation: Confirmation,
         usd: float,
@@ -265,6 +174,7 @@ class OptimizeRun:
             again = shlex.join(["judgecal", *(["score", *asked] if in_reach else report)])
             unread = Unread((unread_before,), 1, shown(self.experiment.journal), again)
         notes = [*split_notes(gold), *verdict_notes(gold.scale, [after.column], rows=self._latest_rows())]
+        notes += remarks
         extra = {"optimizer": self.optimizer, "program": after.judge.fingerprint[:8]}
         if self.reflection_alias:
             extra["reflection"] = self.reflection_alias
@@ -274,9 +184,10 @@ class OptimizeRun:
             notes.append(f"{saw}, so both judges are calibrated on dev alone ({n} questions)")
         split, level = ("test", look.level) if look else ("dev", 0.95)
         items = {split: self.items(split) for split in self.splits}
-        plain = self.judge.signature.cls.instructions
-        if isinstance(self.judge, ModuleJudge):
-            plain = instructions_of(self.judge.program)
+        prompts = Prompts.of(self.judge.program, after.judge.program)
+        changes = None
+        if after.candidate is not None:
+            changes = Changes.between(self.dev, before.column, after.column)
         return OptimizeResult(
             experiment=self.experiment.slug,
             optimizer=self.optimizer,
@@ -297,7 +208,9 @@ class OptimizeRun:
             why=confirmation.why,
             program=shown(self.experiment.program),
             n_demos=len(after.judge.demos),
-            instructions_changed=instructions_of(after.judge.program) != plain,
+            instructions_changed=prompts.after != prompts.before,
+            prompts=prompts,
+            changes=changes,
             chosen=after.name,
             choice=why_taken,
             test_looks=look.number if look else looks_so_far(self.workspace.experiments, gold),
@@ -308,52 +221,71 @@ class OptimizeRun:
             unread=unread,
         )
 
-    def training(self, budget: Budget, broken: frozenset[str] = frozenset()) -> Training:
-        """What the optimiser may see: train items and their labels alone."""
-        items = self.items("train")
-        labels = {item.item_id: self.gold.labels[item.item_id] for item in items}
-        probes = list[Probe]()
-        if self.probes:
-            directed = self.optimizer in ("gepa", "simba")
-            # instructions are written from a sample, in which few of them would break the judge
-            how: dict[str, Any] = {"directed": directed, "broken": broken if directed else frozenset()}
-            probes, known = train_probes(self.gold, items, self.judge, seed=self.seed, **how)
-            labels |= known
-        return Training(
-            judge=self.judge,
-            # As the judge is shown them: of a chunk judge, an item is its context; a pair in its order.
-            items=[shown for item in items for *_, shown in [*units_of(self.judge, item)][:1]],
-            labels=labels,
-            notes={item: notes for item, notes in notes_of(self.gold).items() if item in labels},
-            people=self.gold.scale,
-            seed=self.seed,
-            budget=budget,
-            reflection=self.reflection,
-            log=self.call_log,
-            use_cache=self.options.use_cache,
-            quiet=self.options.quiet,
-            broken=broken,
-            probes=[
-                (shown, probe.family.kind, probe.family.what)
-                for probe in probes
-                for *_, shown in units_of(self.judge, probe.item)
-            ],
-        )
+    def _say_plan(self) -> None:
+        """Say on stderr what `auto` is about to do, and at what cost."""
+        if self.optimizer == "auto" and not self.options.quiet:
+            stored = stored_rows(self.experiment.journal)
+            cost = self.planned_cost(self.plan, stored, within=self.options.budget_usd)
+            words = f"{self.plan_in_words} At most {cost.calls:,} calls. {cost.cost_in_words}"
+            notice(f"judgecal: {words}")
 
-    def _score_all(self, journal: Journal, budget: Budget, hard: frozenset[str]) -> list[ScoredCandidate]:
-        dev, training = self.table("dev"), self.training(budget, hard)
-        made: Iterable[Candidate] = candidates(self.optimizer, training)
+    @property
+    def _n_confirming(self) -> int:
+        return 2 * len(self.items("test")) if self.final else 0
+
+    def _affords(self, n_calls: int, journal: Journal, budget: Budget) -> bool:
+        """Whether there is money for so many calls, at what a call has cost so far."""
+        if budget.limit_usd is None:
+            return True
+        costs = [row.cost_usd or 0.0 for row in journal.latest.values() if not row.cached]
+        mean = sum(costs) / len(costs) if costs else 0.0
+        return n_calls * mean * _SAFETY <= budget.limit_usd - budget.spent_usd
+
+    def _score_all(self, journal: Journal, budget: Budget, hard: frozenset[str]) -> tuple[Finish, list[str]]:
+        """Candidates on dev, and what must be said of their making: all on all of dev, or of `auto` in a
+        race."""
+        dev, judges = self.dev, list[Optimised]()
+
+        def affords(n_calls: int) -> bool:
+            more = 0 if self._short else self._n_confirming  # test is for another run
+            return self._affords(n_calls + more, journal, budget)
+
+        def score(number: int | None, table: AgreementTable) -> ScoredCandidate:
+            candidate = None if number is None else made[number]
+            judge = self.judge if number is None else judges[number]
+            place = f"{1 if number is None else number + 2} of at most {at_most + 1}"
+            label = f"dev: {candidate.name if candidate else 'before'} ({place})"
+            probes = self.probed["dev"].items if table is dev else []
+            column = self._judged(judge, [*table.items, *probes], journal, budget, label)
+            return ScoredCandidate.on(table, candidate, judge, column, self.metric)
+
+        if self.optimizer == "auto":
+            at_most = self.plan.candidates
+            before, made = score(None, dev), list[Candidate]()
+            training = self.training(budget, hard, plan=self.plan, affords=affords)
+            if not _lost([before.column]):
+                made = list(candidates("auto", training))
+            judges = [self.judge_of(candidate) for candidate in made]
+            parts, numbers = laps(dev.items, self.gold.labels, self.seed), range(len(made))
+            finish = race(
+                dev, parts, numbers, score, metric=self.metric, go_on=self.plan.go_on, affords=affords
+            )
+            whole = [one for one in finish.scored[1:] if not _lost([one.column])]
+            if not affords(0) or len(whole) < len(finish.scored) - 1:
+                training.remarks.append(_MONEY_ENDED)
+            return Finish([finish.scored[0], *whole], finish.stages), training.remarks
+        training, made = self.training(budget, hard), list[Candidate]()
+        coming: Iterable[Candidate] = candidates(self.optimizer, training)
         at_most = OPTIMIZERS[self.optimizer].bounds(training).candidates
         if not at_most:  # they take no call: all at once
-            made = list(made)
-            at_most = len(made)
-        scored = []
-        for number, candidate in enumerate(itertools.chain([None], made), 1):
-            judge = self.judge_of(candidate) if candidate else self.judge
-            label = f"dev: {candidate.name if candidate else 'before'} ({number} of at most {at_most + 1})"
-            column = self._judged(judge, [*dev.items, *self.probed["dev"].items], journal, budget, label)
-            scored.append(ScoredCandidate.on(dev, candidate, judge, column, self.metric))
-        return scored
+            coming = list(coming)
+            at_most = len(coming)
+        scored = [score(None, dev)]
+        for number, candidate in enumerate(coming):
+            made.append(candidate)
+            judges.append(self.judge_of(candidate))
+            scored.append(score(number, dev))
+        return Finish(scored, []), training.remarks
 
     def _weak_on_train(self, journal: Journal, budget: Budget) -> tuple[frozenset[str], frozenset[str]]:
         """The families that break the judge on train, and the probes that do, from which it learns first."""
@@ -375,30 +307,6 @@ class OptimizeRun:
         with asked:
             rows = run_trials([judge], items, **how)
         return Verdicts.from_calls(judge, rows)
-
-    @property
-    def _taken(self) -> str:
-        return f"{self.judge.name.partition('#')[0]}#{self.experiment.slug}"
-
-    def judge_of(self, candidate: Candidate) -> Optimised:
-        """The judge that a candidate's program makes."""
-        if isinstance(self.judge, ModuleJudge):
-            return self.judge.compiled(candidate.program, self._taken, candidate.trained_on)
-        return PromptJudge(self._taken, workspace=self.workspace, program=candidate.program)
-
-    def foresee(self) -> Look | None:
-        """Which decision on test a run would take where something changes on dev; None where it is sealed."""
-        return foresee_look(**self._seen({})) if self.final else None
-
-    def _seen(self, judges: Mapping[str, str]) -> dict[str, Any]:
-        """What makes the look: the same verdicts of the two judges by the same metric are the same look."""
-        return {
-            "experiments": self.workspace.experiments,
-            "gold": self.gold,
-            "items": self.items("test"),
-            "by": f"optimize by {self.metric}",
-            "judges": judges,
-        }
 
     def _latest_rows(self) -> Collection[Judgement]:
         return stored_rows(self.experiment.journal).latest.values()
@@ -457,11 +365,12 @@ def optimize(
     options.check()
     judge = judge_named(judge, workspace=where) if isinstance(judge, str) else judge
     gold = gold if isinstance(gold, GoldSet) else load_gold(gold, workspace=where)
+    optimised = to_optimise(judge, gold, model, where)
     return OptimizeRun(
         workspace=where,
-        judge=to_optimise(judge, gold, model, where),
+        judge=optimised,
         gold=gold,
-        optimizer=resolve_optimizer(optimizer),
+        optimizer=resolve_optimizer(optimizer, model_of(optimised)),
         options=options,
         seed=seed,
         final=final,

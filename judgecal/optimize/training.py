@@ -3,12 +3,8 @@
 It climbs agreement with the people, so that the strata count equally. An unusable reply counts as the verdict
 farthest from its label, and is counted.
 
-The strata count equally in one of two ways. Weighted: each item's agreement is multiplied by its stratum's
-weight, which can exceed 1 in a rare stratum. Plain: the agreement itself, 0 to 1, over examples in which
-every stratum stands equally often (`balanced_sample`). The optimisers that write instructions take the
-second. GEPA passes over a batch that is perfect (1.0), SIMBA compares scores of different items and draws by
-their size, and both would take the weight of a stratum for the quality of a judge; scores divided by the
-largest weight would mend neither.
+Scores are the agreement itself, 0 to 1, over examples in which every stratum stands equally often
+(`balanced_sample`), so that no weight of a stratum is taken for the quality of a judge.
 """
 
 from __future__ import annotations
@@ -17,7 +13,7 @@ import contextlib
 import dataclasses
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
@@ -54,15 +50,13 @@ _NOTE_CHARS = 300
 
 
 class AgreementMetric:
-    """A DSPy metric over the labels (by item id) of the training items, whose strata make the weights.
+    """A DSPy metric over the labels (by item id) of the training items: agreement, 0 to 1.
 
     `notes` (by item id) are those items' ratings with a note, which the feedback quotes.
 
-    Called as DSPy calls metrics, from several threads. It returns the weighted agreement of one prediction,
-    from 0 up; over the training items its mean is `macro_agreement`. With `pred_name` (as GEPA asks again for
-    the feedback on a prediction that it has scored) it returns score and feedback in words. In bootstrapping
-    (a trace and no `pred_name`) it returns the plain agreement, 0 to 1, so that a threshold means the same in
-    every stratum. `calls` counts the predictions rated so far, `unusable` those of them without a verdict.
+    Called as DSPy calls metrics, from several threads. With `pred_name` (as GEPA asks again for the feedback
+    on a prediction that it has scored) it returns score and feedback in words. `calls` counts the predictions
+    rated so far, `unusable` those of them without a verdict.
     """
 
     def __init__(
@@ -71,18 +65,14 @@ class AgreementMetric:
         people: Scale,
         labels: Mapping[str, Label],
         *,
-        weighted: bool = True,
         notes: Mapping[str, Sequence[Rating]] | None = None,
         probes: Mapping[str, tuple[Kind, str]] | None = None,
+        traits: Mapping[str, str] | None = None,
     ) -> None:
         self._signature, self._people = signature, people
         self._labels, self._notes, self._probes = dict(labels), dict(notes or {}), dict(probes or {})
+        self._traits = dict(traits or {})
         self._common = common_scale(people, signature.judge_scale())
-        sizes = Counter(stratum_of(label, people) for label in self._labels.values())
-        n = len(self._labels)  # the mean weight over the items is 1
-        self._weights = {
-            stratum: n / (len(sizes) * size) if weighted else 1.0 for stratum, size in sizes.items()
-        }
         self._counting = Lock()
         self.calls = self.unusable = 0
 
@@ -99,19 +89,18 @@ class AgreementMetric:
         verdict = None if value is None else read_verdict(self._signature, value)[0]
         kind, what = self._probes.get(item_id, (None, ""))
         agreement = self.agreement(label, verdict) if kind is None else self._held(kind, label, verdict)
-        weighted = agreement * self._weights[stratum_of(label, self._people)]
         if pred_name is not None:
-            words = self.feedback(label, verdict) + self.quoted_notes(item_id)
+            words = self.feedback(label, verdict) + self._traits.get(item_id, "") + self.quoted_notes(item_id)
             if kind is not None:
                 held = "it does" if agreement >= 1.0 - TENTH else "it does not"
                 given = "no usable verdict" if verdict is None else f"the verdict {verdict}"
                 made = f"A rule made this answer ({what}), and no person labelled it"
                 words = f"{made}. It {FAMILIES_BY_KIND[kind]}: with {given} {held}."
-            return dspy.Prediction(score=weighted, feedback=words)
+            return dspy.Prediction(score=agreement, feedback=words)
         with self._counting:
             self.calls += 1
             self.unusable += verdict is None
-        return agreement if trace is not None else weighted
+        return agreement
 
     def _held(self, kind: Kind, label: Label, verdict: Label | None) -> float:
         """How far a verdict on a probe is what it must be, 0..1; what must fall or not rise may be below."""
@@ -175,7 +164,7 @@ class AgreementMetric:
         """
         quotes = []
         for rating in self._notes.get(item_id, ())[:_NOTES_QUOTED]:
-            text, label = visible_line(" ".join((rating.note or "").split())), rating.label
+            text, label = visible_line(" ".join(_remark(rating).split())), rating.label
             text = text[: _NOTE_CHARS - 4] + " ..." if len(text) > _NOTE_CHARS else text
             who = "A rater"
             if label is not None and label != self._labels[item_id]:
@@ -184,11 +173,15 @@ class AgreementMetric:
         return "".join(quotes)
 
 
+def _remark(rating: Rating) -> str:
+    return ": ".join(text for text in (rating.reason, rating.note) if text and text.strip())
+
+
 def notes_of(gold: GoldSet) -> dict[str, list[Rating]]:
-    """Item id -> its ratings with a note."""
+    """Item id -> its ratings with a note or a reason."""
     notes: dict[str, list[Rating]] = {}
     for rating in gold.ratings:
-        if (rating.note or "").strip():
+        if _remark(rating):
             notes.setdefault(rating.item_id, []).append(rating)
     return notes
 
@@ -312,6 +305,26 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class Plan:
+    """What `auto` may take."""
+
+    gepa_calls: int  # of both models; GEPA is left out at 0
+    candidates: int  # that start on dev
+    go_on: tuple[int, int]  # of them after a third of dev's questions, and after two
+    demos: int  # in a prompt, at most
+
+
+PLANS = (
+    Plan(140, 4, (3, 2), 32),
+    Plan(90, 4, (2, 1), 16),
+    Plan(60, 3, (2, 1), 8),
+    Plan(0, 2, (1, 1), 8),
+    Plan(0, 1, (1, 1), 8),
+)
+"""From the whole to the least."""
+
+
+@dataclass(frozen=True, slots=True)
 class Training:
     """What an optimiser may see: the train split and its labels, nothing of dev or test; how it is run."""
 
@@ -329,15 +342,25 @@ class Training:
     # probes of train with their kind and what was done to them; `labels` has what each must get
     probes: Sequence[tuple[Item, Kind, str]] = ()
     broken: frozenset[str] = frozenset()  # ids of those that break the judge as it is
+    plan: Plan = PLANS[0]
+    affords: Callable[[int], bool] = lambda _: True  # whether there is money for so many calls more
+    remarks: list[str] = field(default_factory=list)  # what did not come about, for the result
+    traits: Mapping[str, str] = field(default_factory=dict)  # by item id, what is to be seen of an answer
 
-    def metric(self, *, weighted: bool = True) -> AgreementMetric:
+    @property
+    def shows_labels(self) -> bool:
+        """Whether a prompt gives the verdict, so that examples can show people's labels."""
+        verdict = self.judge.signature.verdict
+        return any(verdict in one.signature.output_fields for one in self.judge.program.predictors())
+
+    def metric(self) -> AgreementMetric:
         """A fresh metric with counts of its own."""
         return AgreementMetric(
             self.judge.signature,
             self.people,
             self.labels,
-            weighted=weighted,
             notes=self.notes,
+            traits=self.traits,
             probes={item.item_id: (kind, what) for item, kind, what in self.probes},
         )
 
@@ -378,15 +401,15 @@ class Training:
         pairs = ((of[item.item_id.rpartition("~")[0]], item) for item in ordered)
         return self._as_examples([item for pair in pairs for item in pair])
 
-    def balanced(self, items: Sequence[Item]) -> list[dspy.Example]:
-        """Train examples, `CLIMBED_ON` at most, in which every stratum stands equally often."""
-        sample = balanced_sample(items, self.labels, self.people, size=CLIMBED_ON, seed=self.seed)
+    def balanced(self, items: Sequence[Item], size: int = CLIMBED_ON) -> list[dspy.Example]:
+        """So many train examples at most, in which every stratum stands equally often."""
+        sample = balanced_sample(items, self.labels, self.people, size=size, seed=self.seed)
         return self._as_examples(sample)
 
-    def halves(self) -> tuple[list[dspy.Example], list[dspy.Example]]:
+    def halves(self, size: int = CLIMBED_ON) -> tuple[list[dspy.Example], list[dspy.Example]]:
         """Train in two halves without a common question, balanced: to learn from, and to climb on."""
         learn, climb = split_by_question(self.everything, self.labels, self.people, seed=self.seed)
-        return self.balanced(learn), self.balanced(climb)
+        return self.balanced(learn, size), self.balanced(climb, size)
 
     def candidate(self, name: str, program: dspy.Module, *, saw_all: bool = False) -> Candidate:
         """A candidate of what DSPy made, which is changed: its demos hold the signature's own fields alone.

@@ -11,6 +11,7 @@ A new kind of block is a class here, a case in `terminal.py` and `markdown.py`, 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
@@ -214,16 +215,24 @@ class Folded(Block):
     blocks: Sequence[Block]
 
 
+# a line that goes on a sentence of the line before, and the end of a sentence
+_WRAPPED = re.compile(r"(?<=\S)\n[ \t]*(?=[^\W\d_]|[(\"'])")
+_SENTENCE = re.compile(r"(?<=[.!?]) +(?=[^\W\d_a-z])")
+
+
 @dataclass(frozen=True, slots=True)
 class Diff(Block):
-    """A text before and after, line by line."""
+    """A text before and after, sentence by sentence."""
 
     before: str
     after: str
 
     def lines(self) -> list[tuple[str, str]]:
-        """The sign of each line (`-`, `+` or a space), and the line."""
-        before, after = self.before.splitlines(), self.after.splitlines()
+        """The sign of each sentence (`-`, `+` or a space), and the sentence; a list's lines stay apart."""
+        before, after = (
+            [part for line in _WRAPPED.sub(" ", text).splitlines() for part in _SENTENCE.split(line)]
+            for text in (self.before, self.after)
+        )
         if max(len(before), len(after)) > _COMPARED_LINES:  # line by line would take the cube of their number
             return [*(("-", line) for line in before), *(("+", line) for line in after)]
         return [(line[0], line[2:]) for line in difflib.ndiff(before, after) if line[0] in " -+"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from judgecal.experiment import AgreementTable, Experiment, Verdicts
@@ -13,15 +14,14 @@ from judgecal.experiment.trials import stored_rows
 from judgecal.experiment.verdicts import parted_items
 from judgecal.goldset import unchanged_gold
 from judgecal.judges import JudgeName
-from judgecal.optimize import read_prompts
 from judgecal.optimize.result import (
     BETTER,
     CANNOT_TELL,
     NOTHING_CHANGED,
     RESCALED_ONLY,
     WORSE,
+    ChangedAnswer,
     OptimizeResult,
-    Prompts,
 )
 from judgecal.records import Estimate, Headline
 from judgecal.report.charts import (
@@ -55,10 +55,10 @@ from judgecal.workspace import Workspace
 
 
 def optimize_report(workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
-    """The document with both prompts, and the dev answers on which the judge got better or worse."""
-    result, prompts = experiment.read_summary(OptimizeResult), read_prompts(experiment)
+    """The document with the dev answers on which the judge got better or worse."""
+    result = experiment.read_summary(OptimizeResult)
     explorer = _explorer(workspace, experiment, result)
-    return dataclasses.replace(optimize_document(result, prompts), explorer=explorer)
+    return dataclasses.replace(optimize_document(result), explorer=explorer)
 
 
 def _explorer(workspace: Workspace, experiment: Experiment, result: OptimizeResult) -> Explorer | None:
@@ -99,8 +99,8 @@ def _explorer(workspace: Workspace, experiment: Experiment, result: OptimizeResu
     )
 
 
-def optimize_document(result: OptimizeResult, prompts: Prompts | None = None) -> Document:
-    """What an optimisation came to; `prompts`: before and after, where they were read back."""
+def optimize_document(result: OptimizeResult) -> Document:
+    """What an optimisation came to."""
     tried = result.dev.candidates
     unusable = sum(candidate.unusable_in_training for candidate in tried)
     rated = sum(candidate.rated_in_training for candidate in tried)
@@ -112,7 +112,8 @@ def optimize_document(result: OptimizeResult, prompts: Prompts | None = None) ->
         unread_headline(result.unread) or _headline(result),
         _gain(result),
         _probes(result),
-        _prompt(result, prompts) if prompts else None,
+        _prompt(result),
+        _changes(result),
         _candidates(result),
         notes=sentences(
             f"We tried {len(tried):,} prompts on dev, the judge as it is among them, and took "
@@ -278,22 +279,36 @@ def _gain(result: OptimizeResult) -> Section:
             ends.append(["test, after - before", "", "", change_of(mapped or test.difference, metric, scale)])
             if mapped:
                 ends.append(["  raw", "", "", change_of(test.difference, metric, scale)])
+    looked = " ".join(filter(None, (_summary(result), result.test_look and sentence(result.test_look))))
     return section(
         "gain",
         "Before and after",
         f"Is the optimised prompt better? {basis} On dev each map is cross-fitted; on test it is the map of "
         "train and dev.",
+        looked and Paragraph(looked, short=True),
         Grid([footing, "n", "unscored", "with interval"], ends, short=True),
         interval_picture(rows, Axis(f"{axis_of(metric)}, {footing.removeprefix(metric).strip() or 'raw'}"))
         if rows
         else None,
-        result.test_look and Paragraph(sentence(result.test_look), short=True),
         (
             f"No interval {name}: {change.reason}."
             for name, change in (("both calibrated", _mapped(result)), ("raw", test.difference))
             if change is not None and change.low is None and change.reason
         ),
     )
+
+
+def _summary(result: OptimizeResult) -> str:
+    """What is new in the prompt and in the verdicts, in two sentences; empty where the judge stays."""
+    if result.changes is None:
+        return ""
+    signs = Counter(sign for sign, text in Diff(result.prompts.before, result.prompts.after).lines() if text)
+    told = "no sentence is new"
+    if result.instructions_changed:
+        told = f"{signs['+']:,} sentences are new, {signs['-']:,} gone"
+    better, worse = result.changes.n_better, result.changes.n_worse
+    sides = f"On dev {better:,} answers changed sides for the better, {worse:,} for the worse."
+    return f"In its prompt {told}; it has {result.n_demos:,} examples. {sides}"
 
 
 def _probes(result: OptimizeResult) -> Section | None:
@@ -326,13 +341,11 @@ def _probes(result: OptimizeResult) -> Section | None:
 # --- the prompt, and what was tried
 
 
-def _prompt(result: OptimizeResult, prompts: Prompts) -> Section:
+def _prompt(result: OptimizeResult) -> Section:
+    prompts = result.prompts
     n, before, after = len(prompts.demos), prompts.before, prompts.after
-    parts: list[Block | str] = [Diff(before or "", after, short=True)]
-    if before is None:
-        note = "The experiment's judges.json is gone, so we do not know the instructions before."
-        parts = [note, Lines(after.splitlines())]
-    elif before == after:
+    parts: list[Block | str] = [Diff(before, after, short=True)]
+    if before == after:
         parts = [
             "Only the demos differ." if n else "Unchanged.",
             Folded("The instructions", [Lines(after.splitlines())]),
@@ -354,6 +367,34 @@ def _prompt(result: OptimizeResult, prompts: Prompts) -> Section:
     )
 
 
+def _changes(result: OptimizeResult) -> Section | None:
+    """Which kinds of answers it judges otherwise, and answers that changed sides."""
+    changes = result.changes
+    if changes is None:
+        return None
+    kinds = [[kind.kind, f"{kind.n}", f"{kind.before}", f"{kind.after}"] for kind in changes.kinds]
+    return section(
+        "changes",
+        "What it judges otherwise on dev",
+        f"Verdicts once calibrated agree with the people on {changes.n_better:,} dev answers more, and on "
+        f"{changes.n_worse:,} fewer. Dev chose it, which flatters it; test is shown to nobody.",
+        Grid(["kind of answer", "n", "agreed before", "after"], kinds, short=True) if kinds else None,
+        *(
+            Folded(f"For the {how}: {len(answers)} of {n}", [_changed(answers)])
+            for how, n, answers in (
+                ("better", changes.n_better, changes.better),
+                ("worse", changes.n_worse, changes.worse),
+            )
+            if answers
+        ),
+    )
+
+
+def _changed(answers: Sequence[ChangedAnswer]) -> Grid:
+    heads = ["question", "answer", "people", "before", "after"]
+    return Grid(heads, [[getattr(answer, head) for head in heads] for answer in answers], left=2)
+
+
 def _candidates(result: OptimizeResult) -> Section:
     metric, scale, tried = result.metric, result.gold.scale, result.dev.candidates
     behind = table(
@@ -361,6 +402,7 @@ def _candidates(result: OptimizeResult) -> Section:
         {
             "candidate": lambda candidate: candidate.name,
             "demos": lambda candidate: f"{candidate.n_demos:,}",
+            "answers": lambda candidate: f"{candidate.as_wrong.n_expected:,}",
             f"{metric} on dev once calibrated": lambda candidate: of_metric(
                 candidate.calibrated, metric, scale
             ),
@@ -377,6 +419,8 @@ def _candidates(result: OptimizeResult) -> Section:
         "candidates",
         "What was tried on dev",
         f"Dev chose the prompt that test was to confirm: {result.chosen}. Of {len(tried):,} prompts some "
-        "are ahead by chance, so a lead here decides nothing.",
+        "are ahead by chance, so a lead here decides nothing."
+        + " A prompt with fewer answers went no further: they showed it to be worse, or others were ahead."
+        * (len({candidate.as_wrong.n_expected for candidate in tried}) > 1),
         behind,
     )

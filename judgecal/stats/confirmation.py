@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy.special import ndtr, ndtri, stdtrit
@@ -67,41 +67,80 @@ LUCK = 0.8
 """So often the largest gain among equal candidates is below what counts as more than luck."""
 
 
-def gain_by_luck(
-    before: Held,
-    candidates: Sequence[Held],
-    *,
-    people: Scale,
-    metric: str,
-    of_fit: Sequence[float],
-    seed: int = 0,
-) -> float | None:
-    """The `LUCK` point of the largest gain over a judge among candidates that are all as good as it, on these
-    items.
+@dataclass(frozen=True)
+class Gains:
+    """Gains of k candidates over a judge in a metric on the same items, with their errors by question."""
 
-    Of one candidate that is 0.84 errors by group of the paired gain (by t); of several it is drawn from the
-    joint distribution of all gains, whose covariances are seen. `of_fit` are the errors that fitting the maps
-    adds to each gain. None where no error can be known.
-    """
-    sides = [_linear(one, people, metric) for one in (before, *candidates)]
-    if any(side is None for side in sides):
-        return None
-    parts = [parts_of_mean(side) for side in sides if side is not None]
-    return largest_by_luck(np.array([part - parts[0] for part in parts[1:]]), of_fit, seed=seed)
+    values: Floats  # k
+    covariance: Floats  # k x k
+    of_fit: Floats  # k, what fitting the maps adds to each error
+    n_groups: int
 
+    @classmethod
+    def over(
+        cls, before: Held, candidates: Sequence[Held], *, people: Scale, metric: str, of_fit: Sequence[float]
+    ) -> Gains | None:
+        """Of candidates over the judge before; None where no error can be known."""
+        sides = [_linear(one, people, metric) for one in (before, *candidates)]
+        if any(side is None for side in sides):
+            return None
+        values = np.array([side.value for side in sides if side is not None])
+        parts = np.array([parts_of_mean(side) for side in sides if side is not None])
+        return cls.of_parts(values[1:] - values[0], parts[1:] - parts[0], of_fit)
 
-def largest_by_luck(gains: Floats, of_fit: Sequence[float], *, seed: int = 0) -> float:
-    """The `LUCK` point of the largest of some gains were all 0, from the k x G parts that groups have in
-    each; `of_fit` as in `gain_by_luck`."""
-    n_groups = gains.shape[1]
-    gains = (gains - gains.mean(axis=1, keepdims=True)) * math.sqrt(n_groups / (n_groups - 1.0))
-    if len(gains) == 1:
-        return float(stdtrit(n_groups - 1.0, LUCK) * math.hypot(float(np.sqrt((gains**2).sum())), of_fit[0]))
-    rng = np.random.default_rng(seed)
-    draws = rng.standard_normal((N_DRAWS, n_groups)) @ gains.T
-    draws += rng.standard_normal(draws.shape) * np.array(of_fit)
-    tails = np.sqrt(rng.chisquare(n_groups - 1.0, N_DRAWS) / (n_groups - 1.0))
-    return float(np.quantile(draws.max(axis=1) / tails, LUCK))
+    @classmethod
+    def of_parts(cls, values: Floats, parts: Floats, of_fit: Sequence[float] | None = None) -> Gains:
+        """From the k x G parts that questions have in each gain."""
+        n = parts.shape[1]
+        centred = (parts - parts.mean(axis=1, keepdims=True)) * math.sqrt(n / (n - 1.0))
+        fits = np.zeros(len(values)) if of_fit is None else np.asarray(of_fit)
+        return cls(values, centred @ centred.T, fits, n)
+
+    @property
+    def errors(self) -> Floats:
+        """Standard errors of the gains."""
+        return cast(Floats, np.hypot(np.sqrt(np.diag(self.covariance)), self.of_fit))
+
+    def losses_shown(self, level: float) -> list[bool]:
+        """Which gains are shown to lie below 0, each by itself (one-sided t by question)."""
+        reach = float(stdtrit(self.n_groups - 1.0, level))
+        shown: list[bool] = (self.values + reach * self.errors < 0.0).tolist()
+        return shown
+
+    def joined(self, part: Gains, places: Sequence[int], dropped: Sequence[int]) -> Gains:
+        """These, and those of `part` that were dropped after so many questions: their errors as they would be
+        on all questions, their correlations as they are on the part.
+
+        Args:
+            places: of each of these in `part`.
+            dropped: their places in `part`.
+        """
+        both, share = [*places, *dropped], part.n_groups / self.n_groups
+        apart = np.sqrt(np.diag(part.covariance)[both])
+        near = part.covariance[np.ix_(both, both)] / np.outer(apart, apart).clip(1e-300)
+        shrunk = apart[len(places) :] * math.sqrt(share)
+        errors = np.concatenate([np.sqrt(np.diag(self.covariance)), shrunk])
+        covariance = near * np.outer(errors, errors)
+        covariance[: len(places), : len(places)] = self.covariance
+        values = np.concatenate([self.values, part.values[list(dropped)]])
+        fits = np.concatenate([self.of_fit, share * part.of_fit[list(dropped)]])
+        return Gains(values, covariance, fits, self.n_groups)
+
+    def by_luck(self, seed: int = 0) -> float:
+        """The `LUCK` point of the largest gain among candidates that are all as good as the judge.
+
+        Of one candidate that is 0.84 errors by group of the paired gain (by t); of several it is drawn from
+        the joint distribution of all gains.
+        """
+        degrees = self.n_groups - 1.0
+        if len(self.values) == 1:
+            return float(stdtrit(degrees, LUCK) * self.errors[0])
+        rng = np.random.default_rng(seed)
+        roots, axes = np.linalg.eigh(self.covariance)
+        draws = rng.standard_normal((N_DRAWS, len(roots))) @ (axes * np.sqrt(roots.clip(0.0))).T
+        draws += rng.standard_normal(draws.shape) * self.of_fit
+        tails = np.sqrt(rng.chisquare(degrees, N_DRAWS) / degrees)
+        return float(np.quantile(draws.max(axis=1) / tails, LUCK))
 
 
 def _linear(part: Held, people: Scale, metric: str) -> Linear | None:

@@ -32,7 +32,7 @@ from judgecal.probes.family import FAMILIES_BY_KIND, Family, FamilyCount, Kind, 
 from judgecal.probes.result import Footing, ProbeVerdicts, family_result
 from judgecal.records import Item
 from judgecal.scale import Scale
-from judgecal.stats.confirmation import largest_by_luck
+from judgecal.stats.confirmation import Gains
 from judgecal.stats.intervals import mean_estimate
 from tests.benchmarks.driver import Bench
 from tests.support.command import fresh_workspace
@@ -127,7 +127,7 @@ def mended(rng: np.random.Generator, runs: int, obeys: Sequence[float]) -> tuple
         before, *candidates = broken(asks)
         fewer = np.array([probes.parts(before, one) for one in candidates])
         best = int(np.argmax(fewer.sum(axis=1)))
-        if fewer[best].sum() <= largest_by_luck(fewer, [0.0] * len(candidates)):
+        if fewer[best].sum() <= Gains.of_parts(fewer.sum(axis=1), fewer).by_luck():
             continue
         taken, last = taken + 1, last + (best == len(candidates) - 1)
         test = broken(asks)

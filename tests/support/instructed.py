@@ -11,9 +11,12 @@ from typing import Any
 
 import pytest
 
+from judgecal.workspace import Workspace
 from tests.support.server import Script, StubServer, running
 
 KEY = "sk-not-to-be-seen"
+PHRASE = "Count the facts of the reference that the answer names."
+N_GROUPS = 44
 INPUT_USD, OUTPUT_USD = 1.0, 4.0  # a million tokens
 
 _FIELD = re.compile(r"`(?:\[\[ ## )?(\w+)(?: ## \]\])?`")  # as DSPy asks for it in either format
@@ -64,3 +67,20 @@ def serving(workspace: Path, monkeypatch: pytest.MonkeyPatch, model: Script) -> 
         tables = (f'[models.{name}]\nid = "openai/{name}"\n{shared}' for name in ("mine", "writer"))
         (workspace / "judgecal.toml").write_text("\n".join(tables))
         yield stub
+
+
+def as_judge(system: str, asked: str, steady: bool) -> str:
+    """Counts the facts where it is told to; otherwise it goes by the length of the answer, or by the hour."""
+    words = set(re.findall(r"\w+", field(asked, "answer_under_test"))) - {"and", "were", "sold"}
+    named = len(words & set(re.findall(r"\w+", field(asked, "reference_answer"))))
+    blind = 50 if steady else (sum(map(ord, asked)) * 37) % 101
+    percent = 25 * named if PHRASE in system else blind
+    return json.dumps({"correctness_reasoning": "So it is.", "correctness_percentage": percent})
+
+
+model = instructed(PHRASE, "correctness_percentage", as_judge)
+
+
+def calls_of(workspace: Workspace, slug: str) -> list[dict[str, Any]]:
+    lines = (workspace.experiments / slug / "optimizer_calls.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]

@@ -1,0 +1,91 @@
+"""A race of candidates on dev: a third of its questions first, and further only what may still be the best.
+
+A candidate goes no further that the questions so far show to be worse (one-sided, at 95%) than the best of
+them or than the judge as it was; of the others at most as many go on as the run can pay for. What is decided
+stays valid: the winner is held to luck among all candidates that were ever scored (`choose`).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from judgecal.experiment import AgreementTable
+from judgecal.optimize.result import ScoredCandidate, Stage
+from judgecal.records import Item
+from judgecal.scale import Label
+
+LAPS = 3
+
+
+def laps(items: Sequence[Item], labels: Mapping[str, Label], seed: int) -> list[tuple[Item, ...]]:
+    """Items in three parts by whole questions, each part with its share of good and bad answers."""
+    groups: dict[str, list[Item]] = {}
+    for item in items:
+        groups.setdefault(item.group, []).append(item)
+    rng = random.Random(seed)
+
+    def goodness(members: Sequence[Item]) -> tuple[float, str, float]:
+        values = [labels[item.item_id] for item in members]
+        numbers = [float(value) for value in values if not isinstance(value, str)]
+        return (sum(numbers) / len(numbers) if numbers else 0.0, str(values[0]), rng.random())
+
+    ordered = sorted(groups.values(), key=goodness)
+    first = rng.randrange(LAPS)
+    dealt = [ordered[(first + lap) % LAPS :: LAPS] for lap in range(LAPS)]
+    return [tuple(item for members in part for item in members) for part in dealt if part]
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Who reached the end of dev, the judge as it was first, and the stages after which some were dropped."""
+
+    scored: Sequence[ScoredCandidate]
+    stages: Sequence[Stage]
+
+    @property
+    def everybody(self) -> list[ScoredCandidate]:
+        """All that were ever scored, each as far as it went, the judge as it was first."""
+        runs = [*(stage.scored for stage in self.stages), self.scored]
+        last = {one.name: one for scored in runs for one in scored[1:]}
+        return [self.scored[0], *last.values()]
+
+
+Scorer = Callable[[int | None, AgreementTable], ScoredCandidate]
+
+
+def race(
+    dev: AgreementTable,
+    parts: Sequence[Sequence[Item]],
+    candidates: Sequence[int],
+    score: Scorer,
+    *,
+    metric: str,
+    go_on: Sequence[int],
+    affords: Callable[[int], bool] = lambda _: True,
+) -> Finish:
+    """Score candidates on dev, lap by lap.
+
+    Args:
+        parts: the items of dev as `laps` has them.
+        score: the judge as it was (None) or a candidate by its number, on the items of a table.
+        go_on: candidates after each lap but the last, at most.
+        affords: whether there is money for one of them on so many items; else it goes no further.
+    """
+    before, stages, items, running = score(None, dev), list[Stage](), tuple[Item, ...](), [*candidates]
+    for lap, part in enumerate(parts):
+        items += tuple(part)
+        whole = lap == len(parts) - 1
+        table = dev if whole else AgreementTable(dev.gold, items, dev.repeats, dev.seed, dev.level)
+        scored = {number: score(number, table) for number in running if affords(len(part))}
+        if whole:
+            return Finish([before, *scored.values()], stages)
+        stage = Stage(table, [score(None, table), *scored.values()])
+        worse = stage.shown_worse(metric)
+        able = [number for number in scored if not any(scored[number] is loser for loser in worse)]
+        able.sort(key=lambda number: -scored[number].value(metric))
+        running = sorted(able[: go_on[lap]])
+        if len(running) < len(scored):
+            stages.append(stage)
+    return Finish([before], stages)
