@@ -99,11 +99,6 @@ class Listed:
     state: str = "done"  # or `unfinished` (the command did not come to its end), `not readable`
     page: str | None = None  # where its page lies, beside the index; None where it has none
 
-    @property
-    def decision(self) -> str:
-        """In a word: the chip, or where nothing is decided what kind of headline it has."""
-        return self.chip or self.kind
-
 
 def write_index(workspace: Workspace, *, margin: float = MARGIN) -> Path:
     """Write `experiments/index.html` and the page of each experiment that has changed; gives its path.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -28,7 +28,6 @@ MOST_PACKED = 2_000_000
 """Characters of the packed rows in a page at most; one that needs more carries the first and says so."""
 
 _LONGEST = 4_000  # characters of a text; what it is about is long told by then
-_PLAIN, _PLAIN_TEXT = 10, 240  # rows that stand in the page as they are, and characters of their texts
 _CASES = ("false pass", "false fail", "too high", "too low", "another word", "unscored")
 _FEW = 6  # judges, below which each has a filter of its own
 _COLUMNS = 5  # below which each has a column
@@ -109,16 +108,6 @@ class Explorer(Block):
         """How many of the judges have a column; of many none where their errors are counted, else two."""
         n = len(self.judges)
         return n if n < _COLUMNS else 2 * (self.heads.get("label") != "people")
-
-    @property
-    def plain(self) -> Iterator[list[str]]:
-        """The first rows for who runs no script, a cell a heading."""
-        for row in self.rows[:_PLAIN]:
-            texts = (row.name if part == "id" else getattr(row, part) for part in self.heads)
-            cells = [text if len(text) <= _PLAIN_TEXT else f"{text[:_PLAIN_TEXT]} …" for text in texts]
-            wrong = f"{sum(bool(said and said.error) for said in row.said)} of {len(row.said)}"
-            said = [said.verdict if said else "" for said in row.said[: self.listed]]
-            yield [*cells, *(said or [wrong] * bool(row.said))]
 
     @cached_property
     def packed(self) -> Packed:

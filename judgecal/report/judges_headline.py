@@ -15,7 +15,7 @@ from judgecal.experiment.stored import Unread, UnreadReplies
 from judgecal.judges.protocol import JudgeName
 from judgecal.records import Estimate, Headline
 from judgecal.report.charts import one_less, points_of
-from judgecal.report.numbers import between, count, count_of, money, percent, plain, points
+from judgecal.report.numbers import between, count, count_of, percent, plain, points
 from judgecal.report.wording import OWN_LABELS, fitting, in_a_row, sentence, sentences
 from judgecal.selection.decision import Evidence, Recommendation
 from judgecal.stats.significance import OUT_OF_REACH
@@ -124,7 +124,6 @@ def _ranked(decision: Evidence) -> Headline:
         *_agreement(decision, losses, pick.judge),
         *beside_free(pick, where),
         *not_told_apart(pick, where),
-        _beside_the_best(decision, losses, pick),
         _beside_a_person(entry.stand_in, decision),
     )
     chip, what = use(pick.judge, entry.stand_in, decision.margin, gold.noun)
@@ -354,23 +353,6 @@ def _beside_a_person(stand_in: StandIn | None, decision: Evidence) -> str:
         f"Next to {rater} it could be {points(-worst)} points worse ({count(n)} {decision.result.gold.noun} "
         f"both rated); we allow {100.0 * margin:g}."
     )
-
-
-def _beside_the_best(decision: Evidence, losses: LossPicture, pick: Recommendation) -> str:
-    """What a judge costs that is not the best one, and how much it may lose."""
-    chosen = next(loss for loss in losses.judges if loss.judge == pick.judge)
-    if chosen.judge == pick.best or not chosen.loss:
-        return ""
-    bound = f", at most {points(chosen.high)}"
-    if chosen.high is None:
-        bound = f", without a bound ({chosen.reason})"
-    prices = {judge.judge: judge.usd_per_1k for judge in decision.measured}
-    price, best_price = prices[chosen.judge], prices[pick.best]
-    cost = ""
-    if price is not None and best_price is not None:
-        instead = f" instead of {money(best_price)}" * bool(best_price)
-        cost = f", for {money(price)}{instead} USD per 1,000{', as much as the best' * (not best_price)}"
-    return f"It is {points(chosen.loss)} points below {pick.best}, the best{bound}{cost}."
 
 
 def _ends(loss: Estimate) -> str:

@@ -87,26 +87,19 @@ def judges_here_document(here: Listing) -> Document:
         sentences(bool(broken) and f"{len(broken):,} more cannot judge yet: --full says why."),
         next="judgecal score --judge exact_match@local",
     )
-    needs = Grid(
-        ("local judge", "needs"), [(judge.judge, judge.needs) for judge in here.local], left=2, short=True
-    )
-    origins = table(
+    local = table(
         here.local,
         {
             "local judge": lambda judge: judge.judge,
+            "needs": lambda judge: judge.needs,
+            "scale": lambda judge: judge.scale,
             "source": lambda judge: judge.source or DASH,
             "settings": lambda judge: "; ".join(judge.settings) or DASH,
         },
-        left=3,
+        left=5,
     )
-    verdicts = table(
-        here.local,
-        {
-            "local judge": lambda judge: judge.judge,
-            "scale": lambda judge: judge.scale,
-            "verdict": lambda judge: judge.about,
-        },
-        left=3,
+    needs = Grid(
+        ("local judge", "needs"), [(judge.judge, judge.needs) for judge in here.local], left=2, short=True
     )
     members = Grid(("suite", "judges"), [(suite.name, ", ".join(suite.judges)) for suite in suites], left=2)
     by_folder = _by_folder([signature.name for signature in signatures])
@@ -119,9 +112,7 @@ def judges_here_document(here: Listing) -> Document:
         about="",
         headline=headline,
         sections=[
-            section(
-                "local", "Local judges", "Rules and metrics that call no model.", needs, origins, verdicts
-            ),
+            section("local", "Local judges", "Rules and metrics that call no model.", needs, local),
             section(
                 "signatures",
                 "Signatures",

@@ -50,24 +50,6 @@ def probe_document(result: ProbeResult) -> Document:
             "answer does so when the judge is asked again.",
             *probed_blocks(worst),
         ),
-        section(
-            "made",
-            "What the rules made",
-            "Where a rule cannot be sure it makes no probe.",
-            table(
-                result.made,
-                {
-                    "family": lambda one: one.family,
-                    "must": lambda one: _WORDS[one.kind][1],
-                    "probes": lambda one: count(one.n),
-                    "of": lambda one: count(one.n_possible),
-                    "left out": lambda one: "; ".join(
-                        f"{why} ({count(n)})" for why, n in one.left_out.items()
-                    ),
-                },
-                left=2,
-            ),
-        ),
         notes=map(sentence, result.notes),
     )
     return replace(document, explorer=_explorer(result, worst))

@@ -8,13 +8,12 @@ from judgecal.experiment.result import SliceEntry
 from judgecal.experiment.slices import SliceTable
 from judgecal.records import Estimate
 from judgecal.report.charts import Axis, in_percent, in_points, interval_picture
-from judgecal.report.document import Bullets, Fact, Rung, Section, blocks_of, table
-from judgecal.report.numbers import count, difference, p_value, percent, plain, signed
+from judgecal.report.document import Fact, Rung, Section, table
+from judgecal.report.numbers import count, difference, p_value, percent, signed
 from judgecal.scale import Scale
 from judgecal.stats.metrics import digits_of
 
 _DRAWN = 12  # lines of the picture; the table has all
-_NAMED = 2  # slices that stand out in words
 _NAMES = {
     "question word": ('"{}" questions', "{} ..."),
     "answer length": ("answers of {} words", "{} words"),
@@ -99,21 +98,8 @@ def slices_section(slices: SliceTable | None, scale: Scale) -> Section | None:
     axis = Axis("verdict less label", dashed=overall)
     if not scale.graded:
         axis = Axis("wrong verdicts, % of the answers", dashed=100.0 * overall, low=0.0)
-    words = [_in_words(entry, scale) for entry in found[:_NAMED]]
     few = f" The {_DRAWN} of {len(entries):,} that differ most." * (len(entries) > _DRAWN)
-    differ = "In bold: differs from all others (Holm)." if words else "No line is shown to differ."
+    differ = "In bold: differs from all others (Holm)." if found else "No line is shown to differ."
     note = f"{judge} on the open answers; line: 95% interval by question; dashed: all. {differ}{few}"
     picture = interval_picture(rows, axis, numbers=numbers, note=note)
-    blocks = blocks_of(bool(words) and Bullets(words), picture)
-    return Section("slices", "Where does it fail?", "", blocks, card=True)
-
-
-def _in_words(entry: SliceEntry, scale: Scale) -> str:
-    name, here, rest = slice_name(entry), entry.error.value or 0.0, entry.rest
-    if not scale.graded:
-        return f"Wrong on {percent(here)} of {name}, {percent(rest)} elsewhere."
-    digits = digits_of("mae", scale)
-    side, other = (
-        f"{plain(abs(error), digits)} {'above' if error > 0.0 else 'below'}" for error in (here, rest)
-    )
-    return f"Verdicts lie {side} the labels on {name}, {other} elsewhere."
+    return Section("slices", "Where does it fail?", "", [picture], card=True)
