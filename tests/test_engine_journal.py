@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from judgecal.engine import Journal, LongJournal, read_journal
+from judgecal.engine import Journal, read_journal
 from judgecal.errors import BusyError, JudgecalError
 from judgecal.records import ErrorKind, Failure, Judgement, Key
 
@@ -144,7 +144,7 @@ def test_a_broken_line_in_the_middle_is_named_once_and_not_there(
     assert [one.item_id for one in read_journal(path)] == ["i1", "i2"]
     assert capsys.readouterr().err.count(f"{path}:2: no judgement can be read from this line") == 1
     assert path.read_bytes() == damaged
-    with LongJournal(path) as journal:
+    with Journal(path, long=True) as journal:
         journal.append(row("i3"))
         assert sorted(key.item_id for key in journal.latest) == ["i1", "i2", "i3"]
 
@@ -306,12 +306,12 @@ def test_a_row_behind_a_damaged_line_is_read_in_a_long_journal(tmp_path: Path) -
         tmp_path / "judgements.jsonl",
         [dataclasses.replace(row(), item_id=f"i{n}") for n in range(4)],
     )
-    with LongJournal(path) as journal:
+    with Journal(path, long=True) as journal:
         for one in rows:
             journal.append(one)
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([lines[0], b"{broken\n", lines[2], b"broken at the end\n"]))
-    with LongJournal(path) as journal:
+    with Journal(path, long=True) as journal:
         assert list(journal.latest) == [rows[0].key, rows[2].key]
         assert journal.latest[rows[2].key] == rows[2]
         journal.append(rows[1])
@@ -320,9 +320,9 @@ def test_a_row_behind_a_damaged_line_is_read_in_a_long_journal(tmp_path: Path) -
 
 def test_rows_of_one_append_are_read_back_each_from_its_place(path: Path) -> None:
     rows = [row("a"), row("b", kind="parse", reasoning="é" * 300), row("a", verdict=5.0), row("c")]
-    with LongJournal(path) as journal:
+    with Journal(path, long=True) as journal:
         journal.append(*rows[:3])
         journal.append(rows[3])
         assert dict(journal.latest) == {one.key: one for one in rows}
-    with LongJournal(path) as journal:
+    with Journal(path, long=True) as journal:
         assert dict(journal.latest) == {one.key: one for one in rows}

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from judgecal.engine import LongJournal
+from judgecal.engine import Journal
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
 from judgecal.records import Estimate, Judgement
@@ -187,16 +187,16 @@ def test_ctrl_c_leaves_no_output_and_the_journal(
     rows = [{**ROWS[0], "a": f"Paris {number}"} for number in range(30)]
     table = write(workspace_dir / "in.csv", rows)
     command = asked(table, lock)
-    real, taken = LongJournal.append, []
+    real, taken = Journal.append, []
 
-    def append(self: LongJournal, row: Judgement) -> None:
+    def append(self: Journal, row: Judgement) -> None:
         if len(taken) == 10:
             raise KeyboardInterrupt
         taken.append(row)
         real(self, row)
 
     with monkeypatch.context() as patch:
-        patch.setattr(LongJournal, "append", append)
+        patch.setattr(Journal, "append", append)
         ran = judgecal(*command)
     assert (ran.code, ran.out) == (130, "")
     assert not (workspace_dir / "out.csv").exists()

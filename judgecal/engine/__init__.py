@@ -13,14 +13,14 @@ from judgecal.engine.calls import (
     ReplySchema,
     read_guarded,
 )
-from judgecal.engine.journal import Journal, LongJournal, read_journal
+from judgecal.engine.journal import Journal, read_journal
 from judgecal.engine.log import held
 from judgecal.engine.run import Progress, run_calls, take_verdicts
 from judgecal.engine.scheduler import CallSlots, Limiter
 
 __all__ = [
     "Budget", "BudgetGate", "Call", "CallFailed", "CallResult", "CallRunner", "CallSlots", "Journal",
-    "Limiter", "LongJournal", "Message", "OwnVerdict", "ParsedReply", "Policy", "Progress", "Reply",
+    "Limiter", "Message", "OwnVerdict", "ParsedReply", "Policy", "Progress", "Reply",
     "ReplyCache", "ReplySchema", "cache_folder", "counted_remark", "held", "open_cache",
     "read_guarded", "read_journal", "require_prices", "run_calls", "take_verdicts", "worst_cost_usd",
 ]  # fmt: skip

@@ -35,6 +35,8 @@ class Journal:
 
     Args:
         path: the `judgements.jsonl`, made if it is not there; None keeps the rows in memory only.
+        long: leave the rows in the file, at about 150 bytes of memory a row, and read each when it is asked
+            for.
 
     Attributes:
         source: the file of the rows, also where they are only looked at; None of rows in memory.
@@ -44,9 +46,9 @@ class Journal:
         BusyError: another process holds it.
     """
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, *, long: bool = False) -> None:
         self.path = self.source = path
-        self.mended = 0
+        self.mended, self._long = 0, long
         self._log = None if path is None else judgements_log(path).open()
         if self._log is None:
             return
@@ -58,9 +60,9 @@ class Journal:
             raise
 
     @classmethod
-    def looked_at(cls, path: Path) -> Journal:
+    def looked_at(cls, path: Path, *, long: bool = False) -> Journal:
         """The rows of a file, read when they are first asked for; what is appended stays in memory."""
-        journal = cls(None)
+        journal = cls(None, long=long)
         journal.source = path
         return journal
 
@@ -70,6 +72,8 @@ class Journal:
         if self.source is None:
             return {}
         with old_objects_left_alone():
+            if self._long:
+                return _RowsInFile(judgements_log(self.source))
             return {row.key: row for row in read_journal(self.source)}
 
     def __enter__(self) -> Journal:
@@ -78,13 +82,17 @@ class Journal:
     def __exit__(self, *_: object) -> None:
         if self._log is not None:
             self._log.close()
+        if isinstance(rows := vars(self).get("latest"), _RowsInFile):
+            rows.log.close()
 
     def append(self, *judgements: Judgement) -> None:
         """Add rows, all or none, as `Log.append`."""
-        if self._log is not None and judgements:
-            self._log.append(*judgements)
-        for judgement in judgements:
-            self.latest[judgement.key] = judgement
+        sizes = self._log.append(*judgements) if self._log is not None and judgements else ()
+        if isinstance(rows := self.latest, _RowsInFile) and self._log is not None:
+            for judgement, size in zip(judgements, sizes, strict=True):
+                rows.add(judgement.key, size)
+        else:
+            self.latest.update((judgement.key, judgement) for judgement in judgements)
 
     def settled(self, key: Key, *, retry_unscored: bool) -> Judgement | None:
         """The row that makes another call needless, or None where the call is due.
@@ -98,32 +106,6 @@ class Journal:
         failed = row.error.kind if row.error else "parse"
         again = failed in RETRIED_ON_RESUME or retry_unscored
         return None if again else row
-
-
-class LongJournal(Journal):
-    """A journal of any length: about 150 bytes of memory a row, whatever the rows hold.
-
-    A row that is asked for is read from the file. Otherwise it is a `Journal`, file and all.
-    """
-
-    @cached_property
-    def latest(self) -> MutableMapping[Key, Judgement]:
-        """The last row of each key."""
-        return {} if self.source is None else _RowsInFile(judgements_log(self.source))
-
-    def append(self, *judgements: Judgement) -> None:
-        """Add rows, all or none, as `Log.append`."""
-        rows = self.latest
-        if self._log is None or not isinstance(rows, _RowsInFile):
-            super().append(*judgements)
-        elif judgements:
-            for judgement, size in zip(judgements, self._log.append(*judgements), strict=True):
-                rows.add(judgement.key, size)
-
-    def __exit__(self, *reason: object) -> None:
-        super().__exit__(*reason)
-        if isinstance(self.latest, _RowsInFile):
-            self.latest.log.close()
 
 
 class _RowsInFile(MutableMapping[Key, Judgement]):

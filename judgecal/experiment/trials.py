@@ -17,7 +17,6 @@ from judgecal.engine import (
     Budget,
     Call,
     Journal,
-    LongJournal,
     OwnVerdict,
     Progress,
     ReplyCache,
@@ -81,7 +80,7 @@ def open_journal(path: Path | None, options: RunOptions, *, long: bool = False) 
 
     A long one leaves its rows in the file.
     """
-    journal = LongJournal(path) if long else Journal(path)
+    journal = Journal(path, long=long)
     _say_mended(journal, options)
     return journal
 
@@ -144,7 +143,7 @@ def stored_rows(path: Path, *, long: bool = False) -> Journal:
 
     The journal is read when a row is first asked for; of a long one, only those rows are held.
     """
-    journal, verdicts = (LongJournal if long else Journal).looked_at(path), path.with_name(VERDICTS)
+    journal, verdicts = Journal.looked_at(path, long=long), path.with_name(VERDICTS)
     if verdicts.is_file():
         journal.latest.update((row.key, row) for row in read_verdicts(verdicts))
     return journal
