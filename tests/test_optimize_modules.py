@@ -91,7 +91,7 @@ def in_hand() -> Any:
     return module.TwoSteps()
 
 
-@pytest.mark.parametrize("optimizer", ["GEPA", "MIPROv2", "COPRO"])
+@pytest.mark.parametrize("optimizer", ["auto", "GEPA", "MIPROv2", "COPRO"])
 def test_all_prompts_of_a_program_are_optimised(
     judgecal: Run, workspace: Workspace, gold: GoldSet, served: StubServer, optimizer: str
 ) -> None:

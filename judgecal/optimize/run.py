@@ -224,9 +224,11 @@ class OptimizeRun(OptimizeSetup):
     def _say_plan(self) -> None:
         """Say on stderr what `auto` is about to do, and at what cost."""
         if self.optimizer == "auto" and not self.options.quiet:
-            stored = stored_rows(self.experiment.journal)
-            cost = self.planned_cost(self.plan, stored, within=self.options.budget_usd)
-            words = f"{self.plan_in_words} At most {cost.calls:,} calls. {cost.cost_in_words}"
+            words = self.plan_in_words
+            if isinstance(self.judge, PromptJudge):
+                stored = stored_rows(self.experiment.journal)
+                cost = self.planned_cost(self.plan, stored, within=self.options.budget_usd)
+                words += f" At most {cost.calls:,} calls. {cost.cost_in_words}"
             notice(f"judgecal: {words}")
 
     @property

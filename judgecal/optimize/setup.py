@@ -315,9 +315,13 @@ class OptimizeSetup:
 
     @cached_property
     def _plan_within(self) -> Plan | None:
-        """The largest plan whose likely cost, and a quarter more, is within a budget; None where none is."""
+        """The largest plan whose likely cost, and a quarter more, is within a budget; None where none is.
+
+        What the calls of a program of several prompts cost is known when they are made.
+        """
         budget_usd = self.options.budget_usd
-        if self.optimizer != "auto" or budget_usd is None or not self.model.priced:
+        priced = self.model.priced and isinstance(self.judge, PromptJudge)
+        if self.optimizer != "auto" or budget_usd is None or not priced:
             return PLANS[0]
         nothing = stored_rows(self.experiment.journal.with_name("none.jsonl"))  # the same when it is resumed
         for plan in PLANS:

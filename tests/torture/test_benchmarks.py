@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SMALL = (
     "calibration -n 6", "corrected_rate -n 3", "coverage -n 2 --kind nominal --metric kappa",
     "gate_nights -n 2", "looks -n 2", "migrations -n 4 --questions 100", "optimize_decisions -n 1 --only 3",
+    "optimize_auto --only instructions --quick",
     "retrieval_speed -n 1 --quick", "selection -n 3", "slices -n 1", "sweeps -n 3",
 )  # fmt: skip
 
