@@ -220,10 +220,12 @@ def test_controlled_beside_retrieved_contexts_and_closed_book(
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (("--contexts", "top"), "unknown context 'top': did you mean topk?"),
+        (
+            ("--contexts", "top"),
+            "contexts.kind must be one of search, controlled, topk, none, own, found 'top'",
+        ),
         (("--contexts", ","), "--contexts is empty"),
         (("--models", ","), "no answerer is named"),
-        (("--contexts", "recorded"), "unknown context 'recorded'"),
         (("--signatures", "correctness_v3"), "it judges, and cannot answer"),
         (("--judge", "answer_v1@embedded"), "cannot judge"),
         (("-k", "0"), "contexts.k: Input should be greater"),

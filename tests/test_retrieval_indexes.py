@@ -8,7 +8,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
@@ -71,6 +71,7 @@ def test_words_are_lower_cased_runs_of_letters_and_digits() -> None:
     assert words_of("The pump's FILTERS,  no. 3") == ["the", "pump", "s", "filters", "no", "3"]
 
 
+@settings(max_examples=30, deadline=None)
 @given(st.lists(DRAWN, min_size=1, max_size=8), st.lists(DRAWN, max_size=3), st.integers(1, 9))
 def test_ranks_hold(texts: list[str], queries: list[str], k: int) -> None:
     chunks, scores = Bm25Index(texts).search(queries, k)

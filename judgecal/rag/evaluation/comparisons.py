@@ -16,6 +16,7 @@ from judgecal.stats.simultaneous import losses_against_best, not_told_apart
 Values = Mapping[str, Mapping[str, float | None]]
 """System, or level of a factor -> question -> its total, 0..1; None where it is unscored."""
 
+_AS_MEANS: Any = {"scale": "percentage", "metric": MEAN}
 _FEWEST = 10  # questions of a document within which systems are compared
 
 
@@ -108,13 +109,12 @@ def compare_systems(measured: Sequence[Measured], *, seed: int = 0) -> tuple[Sys
 
     None where there is but one. The seed is of the sign flips.
     """
-    points = points_of(values_of(measured))
+    labels, points = _in_points(values_of(measured))
     if len(points) < 2:
         return ()
-    labels, options = _against_best(points, level=LEVEL, seed=seed)
     same = ("difference", "p_value", "p_adjusted", "decision", "smallest_detectable")
     comparisons = []
-    for (a, b), pair in compare_all(labels, points, **options).items():
+    for (a, b), pair in compare_all(labels, points, level=LEVEL, seed=seed, **_AS_MEANS).items():
         fields: dict[str, Any] = {name: getattr(pair, name) for name in same}
         comparisons.append(
             SystemComparison(a, b, "total", complete_case=pair.complete_case.difference, **fields)
@@ -147,8 +147,8 @@ def best_of(values: Values, *, level: float = LEVEL, seed: int = 0) -> BestOf:
 
     The seed is of the sign flips and of the draws behind the bounds.
     """
-    points = points_of(values)
-    labels, options = _against_best(points, level=level, seed=seed)
+    options: dict[str, Any] = {**_AS_MEANS, "level": level, "seed": seed}
+    labels, points = _in_points(values)
     losses = losses_against_best(labels, points, **options)
     ranked = sorted(
         losses.by_judge, key=lambda name: (name != losses.best, losses.by_judge[name].loss or 0.0)
@@ -215,18 +215,11 @@ def factor_curves(
     return tuple(curves)
 
 
-def points_of(values: Values) -> dict[str, list[float | None]]:
-    """In points of 100, in which a mean is the mean agreement with 100."""
+def _in_points(values: Values) -> tuple[list[float], dict[str, list[float | None]]]:
+    """Labels, and values in points of 100, in which a mean is the mean agreement with these labels."""
     questions = list(next(iter(values.values()), {}))
-    return {
+    points = {
         name: [None if (value := row.get(question)) is None else BEST * value for question in questions]
         for name, row in values.items()
     }
-
-
-def _against_best(
-    points: Mapping[str, Sequence[object]], *, level: float, seed: int
-) -> tuple[list[float], dict[str, Any]]:
-    """The labels, and how `stats` is to compare what lies beside them; each question is a group."""
-    labels = [BEST] * len(next(iter(points.values()), ()))
-    return labels, {"scale": "percentage", "metric": MEAN, "level": level, "seed": seed}
+    return [BEST] * len(questions), points

@@ -18,7 +18,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from judgecal.artefacts import read_toml, validated
 from judgecal.errors import InputError, refuse, unknown_name
 from judgecal.goldset import GoldDocument, load_gold
-from judgecal.rag.evaluation.contexts import KINDS as CONTEXT_KINDS
 from judgecal.rag.evaluation.function import FunctionConfig, FunctionSystem
 from judgecal.rag.evaluation.http import HttpConfig, HttpSystem
 from judgecal.rag.evaluation.local import LocalConfig, LocalSystem
@@ -330,14 +329,13 @@ def answer_config(
 
     `typed`: the options, as they were typed.
     """
-    known = CONTEXT_KINDS
-    problems = [str(unknown_name("context", kind, known)) for kind in contexts if kind not in known]
+    problems = []
     if lock is not None and judge is not None:
         problems.append(f"--lock {lock} and --judge {judge} both name who rates: give one of them")
     if not (signatures and models):
         problems.append("no answerer is named: give --models A,B and --signatures S,T")
     if not contexts:
-        problems.append(f"--contexts is empty: give {', '.join(known)}, or several by commas")
+        problems.append("--contexts is empty: give controlled, topk, none or own, or several by commas")
     refuse(problems)
     kinds = list(dict.fromkeys(contexts))
     answerers = {

@@ -25,8 +25,6 @@ _DEPENDS_ON: Mapping[str, tuple[str, ...]] = {
     "topk": ("k",),
     "own": ("shuffle",),
 }
-KINDS = ("controlled", "topk", "none", "own")
-"""The kinds of contexts that are chosen and not searched for."""
 
 
 class ContextConfig(BaseModel):

@@ -246,7 +246,6 @@ def _headline(result: EvaluateResult) -> Headline:
         and "Which of those that cannot be told apart is the best: that no difference is shown is "
         "no proof of none.",
         bool(blind) and f"Whether the answers of {in_a_row(blind)} rest on documents: no contexts are shown.",
-        bool(result.curves) and "How factors act together: each was varied alone.",
     )
     because, more = fitting(*reached, *_because(result, kind))
     return Headline(kind, first, because, unknown, following, _CHIPS.get(kind, ""), more)

@@ -1,4 +1,4 @@
-"""A system that is a function of the user's: `FILE.py:function`, or `module:function` of an installed module.
+"""A system that is a function of the user's: `FILE.py:function`.
 
 It is given the question, a text, and returns the answer, or `{answer, contexts, prompt_tokens,
 completion_tokens, cost_usd}` of which only `answer` must be there. It may be `async`: each call then has an
@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import contextvars
 import hashlib
-import importlib
 import inspect
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -28,7 +27,7 @@ from judgecal.errors import InputError, described, unknown_name
 from judgecal.rag.evaluation.system import MOST_BYTES, Ask, Asking, System, SystemAnswer, ask_all, contexts_of
 from judgecal.rag.questions import Question
 from judgecal.records import Failure
-from judgecal.signatures import RAN, read_source, run_source
+from judgecal.signatures import read_source, run_source
 
 _KEYS = ("answer", "contexts", "prompt_tokens", "completion_tokens", "cost_usd")
 
@@ -40,7 +39,7 @@ class FunctionConfig(BaseModel):
     """The table of such a system."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
-    function: str  # `FILE.py:function` or `module:function`
+    function: str  # `FILE.py:function`
     concurrency: Annotated[int, Field(ge=1, le=1024)] = 1  # questions at once, each in a thread of its own
 
 
@@ -97,27 +96,14 @@ class FunctionSystem(System):
     @cached_property
     def _loaded(self) -> tuple[Callable[[str], Any], str]:
         place, _, name = self.table.function.rpartition(":")
-        if not place or not name.isidentifier():
-            advice = "write FILE.py:function or module:function"
-            raise InputError(f"{self.table.function!r} is no function: {advice}")
-        names: Mapping[str, Any]
-        if place.endswith(".py"):
-            path = next((folder / place for folder in self.folders if (folder / place).is_file()), None)
-            if path is None:
-                folders = ", ".join(str(folder.resolve()) for folder in self.folders)
-                raise InputError(f"there is no file {place} in {folders}")
-            text = read_source(path)
-            names = vars(run_source(path, text))
-        else:
-            try:
-                module = importlib.import_module(place)
-                RAN[Path(module.__file__ or place)] = None
-                names, text = vars(module), inspect.getsource(module)
-            except KeyboardInterrupt:
-                raise
-            except BaseException as error:  # the user's code: whatever it raises on loading
-                advice = "install it, or write FILE.py:function"
-                raise InputError(f"module {place} cannot be loaded ({described(error)}): {advice}") from error
+        if not place.endswith(".py") or not name.isidentifier():
+            raise InputError(f"{self.table.function!r} is no function: write FILE.py:function")
+        path = next((folder / place for folder in self.folders if (folder / place).is_file()), None)
+        if path is None:
+            folders = ", ".join(str(folder.resolve()) for folder in self.folders)
+            raise InputError(f"there is no file {place} in {folders}")
+        text = read_source(path)
+        names = vars(run_source(path, text))
         call = names.get(name)
         if not callable(call):
             functions = [key for key, value in names.items() if inspect.isfunction(value) and key[0] != "_"]

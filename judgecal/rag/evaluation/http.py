@@ -96,6 +96,7 @@ def value_at(path: str, data: Any) -> Any:
 
 
 def _value_or_none(path: str, data: Any) -> Any:
+    """What data holds at a path, None where it holds nothing."""
     try:
         return value_at(path, data) if path else data
     except LookupError:
@@ -402,7 +403,7 @@ class _Service:
         if path is None:
             raise _unreadable(f"the reply streams ({received.kind}): say with token where a piece stands")
         parts = [self._parsed(data, "an event of the stream") for data in received.events()]
-        pieces = [piece for part in parts if isinstance(piece := _found(path, part), str)]
+        pieces = [piece for part in parts if isinstance(piece := _value_or_none(path, part), str)]
         if not pieces:
             last = json.dumps(parts[-1])[:200] if parts else "no event"
             raise _unreadable(f"token {path}: no event of the stream holds it; the last: {last}")
@@ -413,7 +414,9 @@ class _Service:
         table, path = self.table, self.table.contexts
         if path is None:
             return None
-        part = next((part for part in parts if _found(path, part) is not None), parts[0] if parts else None)
+        part = next(
+            (part for part in parts if _value_or_none(path, part) is not None), parts[0] if parts else None
+        )
         passages = _value_at(path, part, "contexts")
         if table.context_ids is not None:
             ids = _value_at(table.context_ids, part, "context_ids")
@@ -448,14 +451,6 @@ class _Service:
 
 def _unreadable(message: str) -> CallFailed:
     return failed("parse", message)
-
-
-def _found(path: str, data: Any) -> Any:
-    """What data holds at a path, None where it holds nothing."""
-    try:
-        return value_at(path, data)
-    except LookupError:
-        return None
 
 
 def _value_at(path: str, data: Any, what: str) -> Any:

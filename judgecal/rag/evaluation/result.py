@@ -133,13 +133,7 @@ _Row = dict[str, Any]
 
 
 class StateFiles:
-    """The files of one experiment.
-
-    Args:
-        folder: the experiment's.
-        questions: what was asked, in order.
-        sealed: groups of test.
-    """
+    """The files of one experiment; `sealed` are the groups of test."""
 
     def __init__(self, folder: Path, questions: Sequence[Question], sealed: Collection[str]) -> None:
         self._folder, self._questions, self._sealed = folder, questions, sealed

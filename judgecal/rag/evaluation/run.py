@@ -508,7 +508,7 @@ def _measured(
         answered=answered,
         correctness=shares[CORRECTNESS],
         measures=shares,
-        n_unscored=sum(column.n_unscored for column in verdicts.values()),
+        n_unscored=sum(column.shares.count(None) for column in verdicts.values()),
         verdicts=verdicts,
     )
 

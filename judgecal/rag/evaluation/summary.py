@@ -39,11 +39,6 @@ class AnswerVerdicts:
         """The mean over the repeats that have a verdict; None where none has."""
         return mean_of(self.shares)
 
-    @property
-    def n_unscored(self) -> int:
-        """Repeats without a verdict."""
-        return self.shares.count(None)
-
 
 @dataclass(frozen=True, slots=True)
 class Measured:
@@ -77,11 +72,6 @@ class Measured:
         if self.answered is None:
             return None
         return self.correctness if self.answered else 0.0
-
-    @property
-    def percentage(self) -> float | None:
-        """Correctness in percent, whether or not it answered."""
-        return None if self.correctness is None else round(100.0 * self.correctness, 9)
 
 
 def mean_of(values: Sequence[float | None]) -> float | None:
@@ -252,9 +242,8 @@ def _summary(
 
     totals = [(answer.question, answer.total) for answer in answers]
     n_unscored = sum(total is None for _, total in totals)
-    points: dict[str, Any] = described(
-        [rate for answer in answers if (rate := answer.percentage) is not None]
-    )
+    percents = [round(100.0 * each.correctness, 9) for each in answers if each.correctness is not None]
+    points: dict[str, Any] = described(percents)
     came = [answer for answer in answers if answer.given.answer is not None]
     latency = seconds_of((answer.given.latency_s, answer.is_complex) for answer in came)
     return SystemSummary(

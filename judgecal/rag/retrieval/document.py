@@ -1,4 +1,4 @@
-"""The document of `retrieval`: what an answerer can reach, windows, worst questions."""
+"""The document of `retrieval`: what an answerer can reach, worst questions."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ from judgecal.report.numbers import count, count_of, estimate, interval, percent
 from judgecal.report.wording import sentence, sentences
 
 _ASKED = 60  # characters of a question
-_WINDOWS_SHOWN = 12
-_LOWEST_SHOWN = 5
 _ENOUGH = 0.9  # of the questions: a retriever passes that is shown to find a reference for as many
 
 
 def retrieval_document(result: RetrievalResult) -> Document:
-    """What a retriever comes to: measures, windows."""
+    """What a retriever comes to: measures, worst questions."""
     n, n_without, n_sealed = result.n_questions, result.n_without_reference, result.n_test_questions
     documents = f"{count(result.n_documents)} documents" if result.n_documents else "documents not given"
     notes = sentences(
@@ -29,10 +27,7 @@ def retrieval_document(result: RetrievalResult) -> Document:
         "and we show none of them.",
     )
     about = f"{count(n)} questions, {documents}, k = {result.k}."
-    title, sections = (
-        f"{result.experiment}: a retriever tested",
-        (_measures(result), _worst(result), _windows(result)),
-    )
+    title, sections = (f"{result.experiment}: a retriever tested", (_measures(result), _worst(result)))
     return stored_document(result, title, about, _headline(result), *sections, notes=notes, short=True)
 
 
@@ -47,7 +42,6 @@ def _headline(result: RetrievalResult) -> Headline:
         "questions ranks: they name none, and are left out.",
         "Whether a document that is not named as reference would answer as well: it counts as none.",
         "Whether another retriever does better: this one was tested alone. Give its rankings with --run.",
-        "What an answerer makes of the documents: judgecal answer --contexts controlled,topk tells.",
     )
     again = f"judgecal answer --gold {result.gold} --contexts controlled,topk"
     if result.gold is None:
@@ -93,19 +87,6 @@ def _worst(result: RetrievalResult) -> Section | None:
     return section("worst", "Worst questions", caption, rows) if result.worst else None
 
 
-def _windows(result: RetrievalResult) -> Section:
-    rows, text = [row for row in result.windows if row.score is not None], ""
-    if len(rows) > _WINDOWS_SHOWN:
-        rows = sorted(rows, key=lambda row: row.score or 0.0)[:_LOWEST_SHOWN]
-        text = f"The lowest {_LOWEST_SHOWN} of {len(result.windows)}."
-    columns = table(
-        rows,
-        {"window": lambda row: row.name, "n": lambda row: str(row.n), "score": lambda row: plain(row.score)},
-    )
-    caption = "Is some part of the collection worse than the rest?"
-    return section("windows", "Windows of consecutive questions", caption, bool(text) and text, columns)
-
-
 def _measures(result: RetrievalResult) -> Section:
     score, k, success = result.reference_document_score, result.k, result.success
     text = (
@@ -114,6 +95,10 @@ def _measures(result: RetrievalResult) -> Section:
         f"Intervals: {score.level:.4g}, by document ({score.n_groups:,} of them; a question with several "
         "counts to the first)." + (f" No interval: {score.reason}." if score.reason else "")
     )
+    windows = [(window.score, window) for window in result.windows if window.score is not None]
+    if len(windows) > 1:
+        lowest, window = min(windows, key=lambda pair: pair[0])
+        text += f" The lowest of {len(windows)} windows is {window.name}: {plain(lowest)} (n = {window.n})."
     columns = table(
         result.recall,
         {

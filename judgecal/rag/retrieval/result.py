@@ -94,18 +94,12 @@ class Ranking:
         return self.n_references > 0
 
     @cached_property
-    def best(self) -> Ints:
-        """The pair of each question's best ranked reference document; -1 where none is ranked."""
-        best = np.full(self.n_questions, -1, dtype=np.int64)
-        ranked = np.flatnonzero((self.grade > 0) & (self.rank > 0))
-        worst_first = ranked[np.argsort(-self.rank[ranked], kind="stable")]
-        best[self.question[worst_first]] = worst_first  # the last one written stays
-        return best
-
-    @cached_property
     def best_rank(self) -> Ints:
-        """The rank of the best reference document, from 1; 0 where none is ranked."""
-        return np.append(self.rank, 0)[self.best]  # of -1 it is the 0 behind the last
+        """The rank of each question's best reference document, from 1; 0 where none is ranked."""
+        last = np.iinfo(np.int64).max
+        best, ranked = np.full(self.n_questions, last), (self.grade > 0) & (self.rank > 0)
+        np.minimum.at(best, self.question[ranked], self.rank[ranked])
+        return np.where(best == last, 0, best)
 
     def reference_score(self, k: int) -> Floats:
         """1 for a reference document that comes first, less 1/k for each place behind, 0 beyond k."""
@@ -205,12 +199,6 @@ def by_run(run: Run, collection: Collection, *, keep: int) -> Ranking:
     return ranking
 
 
-def cuts(k: int, n_documents: int | None) -> list[int]:
-    """The depths that are reported: the usual ones that the corpus has documents for, and the chosen one."""
-    deepest = n_documents if n_documents is not None else max(CUTS)
-    return sorted({k, *(cut for cut in CUTS if cut <= deepest)})
-
-
 # --- the result
 
 
@@ -306,7 +294,9 @@ def measure_retrieval(
         return mean_estimate(values[scored], of_scored, level=_LEVEL)
 
     def by_depth(measure: Callable[[int], Floats]) -> dict[str, Estimate]:
-        return {str(depth): mean(measure(depth)) for depth in cuts(k, n_documents)}
+        """At the usual depths that the corpus has documents for, and at k."""
+        depths = {k, *(cut for cut in CUTS if n_documents is None or cut <= n_documents)}
+        return {str(depth): mean(measure(depth)) for depth in sorted(depths)}
 
     score = ranking.reference_score(k).tolist()
     ranks = [
