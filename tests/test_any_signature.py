@@ -130,7 +130,7 @@ def test_from_import_to_report(
     )
     assert suited["rates"]["policy"]["shares"]["unclear"]["high"] > 0.05
     assert (
-        suited["headline"]["sentence"].startswith("Of 30 rows ") and suited["headline"]["kind"] == "raw rates"
+        suited["headline"]["sentence"].startswith("Of 30 rows ") and suited["headline"]["kind"] == "raw rate"
     )
     for experiment in (
         suited["experiment"],

@@ -354,7 +354,7 @@ def test_judges_lists_what_can_judge_here(judgecal: Run, workspace_dir: Path) ->
     found = json.loads(ran.out)
     assert {"headline", "run_line", "signatures", "suites", "local"} <= set(found)
     signatures = {one["name"]: one for one in found["signatures"]}
-    assert signatures["correctness_v3"]["scale"] == "percentage" and "answer_v1" not in signatures
+    assert signatures["correctness_v3"]["verdict"] == "int" and "answer_v1" not in signatures
     assert "a signature file holds exactly" in signatures["broken"]["problem"]  # it is read, and not run
     suites = {one["name"]: one for one in found["suites"]}
     assert suites["mine"]["judges"] == ["one"] and suites["broken"]["problem"]
