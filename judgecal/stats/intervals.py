@@ -149,14 +149,23 @@ def jackknife_interval(value: float, left_out: Floats, made: Made, *, level: flo
     return smooth_interval(value, influence, made, level=level)
 
 
+def freedom(parts: Floats, n_groups: int) -> float:
+    """Degrees of freedom of the error that some groups' parts make, fewer where few groups make most of it.
+
+    (G - 1) min(1, 2 / (k - 1)) after Satterthwaite (1946), k the kurtosis of the parts, put up by (G + 1) /
+    (G - 1) as that of a normal sample is as much too small.
+    """
+    n, squares = n_groups, float((parts**2).sum())
+    kurtosis = n * float((parts**4).sum()) / squares**2 * (n + 1.0) / (n - 1.0)
+    return (n - 1.0) * (min(1.0, 2.0 / (kurtosis - 1.0)) if kurtosis > 1.0 else 1.0)
+
+
 def smooth_interval(value: float, influence: Floats, made: Made, *, level: float) -> Interval:
     """Interval of a smooth statistic from the influence of each group: t on a scale on which its range has no
     ends.
 
     se^2 = G / (G - 1) sum(u_g^2) is taken, by the derivative, to the logit of the place in the range, or to
-    the log of the distance from the one end that there is. A few groups of great influence make the error
-    itself uncertain: df = (G - 1) min(1, 2 / (k - 1)) after Satterthwaite (1946), k the kurtosis of the
-    influences, put up by (G + 1) / (G - 1) as that of a normal sample is as much too small. Where nothing
+    the log of the distance from the one end that there is; df is that of `freedom`. Where nothing
     ends the range below (skill, the log of an error) no scale takes the skewness in, and se^2 is put up as
     much: on 12 questions of 1 to 10 items 93.1% of such intervals held the truth, so 95.0% (rmse; skill 93.6
     and 95.1%).
@@ -167,8 +176,7 @@ def smooth_interval(value: float, influence: Floats, made: Made, *, level: float
     to_end = min(value - made.low, made.high - value)
     if not (se > _EPS * max(1.0, abs(value)) and to_end > _EPS):
         return Interval(reason=_NO_SPREAD)
-    kurtosis = n * float((influence**4).sum()) / squares**2 * (n + 1.0) / (n - 1.0)
-    df = (n - 1.0) * (min(1.0, 2.0 / (kurtosis - 1.0)) if kurtosis > 1.0 else 1.0)
+    df = freedom(influence, n)
     low, high, scale = _spread(value, t_quantile(level, df) * se, made.low, made.high)
     return Interval(low, high, f"{made.how}{scale}, t({df:.3g})")
 

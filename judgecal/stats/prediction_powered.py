@@ -20,7 +20,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from judgecal.records import Estimate
-from judgecal.stats.intervals import MIN_GROUPS, Interval, t_quantile, too_few, wilson
+from judgecal.stats.intervals import MIN_GROUPS, Interval, freedom, t_quantile, too_few, wilson
 from judgecal.stats.sample import Floats, Ints
 
 _FOLDS = 10
@@ -422,14 +422,10 @@ def share_limits(
 
 
 def _freedom(linear: _Linear) -> float:
-    """Degrees of freedom of the variance, fewer where few groups carry most of it (Satterthwaite 1946)."""
-    _, own = np.unique(linear.group, return_inverse=True)
-    sums, n = np.bincount(own, weights=linear.parts), linear.n_groups
-    squares = float((sums**2).sum())
-    if squares <= _EPS:
-        return n - 1.0
-    kurtosis = n * float((sums**4).sum()) / squares**2 * (n + 1.0) / (n - 1.0)
-    return (n - 1.0) * (min(1.0, 2.0 / (kurtosis - 1.0)) if kurtosis > 1.0 else 1.0)
+    """Degrees of freedom of the variance, by the groups' parts."""
+    _, codes = np.unique(linear.group, return_inverse=True)
+    sums: Floats = np.bincount(codes, weights=linear.parts).astype(np.float64)
+    return linear.n_groups - 1.0 if float((sums**2).sum()) <= _EPS else freedom(sums, linear.n_groups)
 
 
 def _on_scale(found: Estimate, low: float, span: float) -> Estimate:
