@@ -56,7 +56,6 @@ class StoredExperiment:
 
     @property
     def columns(self) -> tuple[Verdicts, ...]:
-        """All that judged."""
         return (*self.judges, *self.floor)
 
     @property
@@ -71,7 +70,6 @@ class StoredExperiment:
         return AgreementTable(self.gold, self.items, repeats, self.seed, tied=self.tied)
 
     def column(self, judge: str) -> Verdicts:
-        """One judge's judgements."""
         known = {column.judge: column for column in reversed(self.columns)}
         column = known.get(judge) or known.get(str(JudgeName.read(judge)))  # `J x5` is `J*5`
         if column is None:

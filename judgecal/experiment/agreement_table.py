@@ -151,7 +151,6 @@ class _ItemArrays:
 
     @cached_property
     def weights(self) -> Floats | None:
-        """1 / the chance of being drawn (`drawing_weights`)."""
         return drawing_weights(self.gold, self.items)
 
     def once(self, key: Hashable, make: Callable[[], _T]) -> _T:
@@ -183,7 +182,6 @@ class AgreementTable:
 
     @property
     def arrays(self) -> _ItemArrays:
-        """The arrays of the items."""
         return cast(_ItemArrays, self._arrays)
 
     @property
@@ -203,7 +201,6 @@ class AgreementTable:
 
     @property
     def weights(self) -> Floats | None:
-        """Of the items, 1 / their chance of being drawn (`drawing_weights`)."""
         return self.arrays.weights
 
     @property

@@ -122,7 +122,6 @@ class CompareRun:
 
     @cached_property
     def columns(self) -> tuple[Verdicts, ...]:
-        """The judges compared."""
         columns = tuple(self.stored.column(name) for name in self.names) or self.stored.judges
         twice = sorted({name for name in self.names if self.names.count(name) > 1})
         if twice:

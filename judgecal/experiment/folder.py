@@ -49,12 +49,10 @@ class Experiment:
 
     @property
     def slug(self) -> str:
-        """The folder's name."""
         return self.folder.name
 
     @property
     def journal(self) -> Path:
-        """`judgements.jsonl`."""
         return self.folder / "judgements.jsonl"
 
     @property
@@ -69,7 +67,6 @@ class Experiment:
 
     @property
     def program(self) -> Path:
-        """`program.json`."""
         return self.folder / "program.json"
 
     @property

@@ -64,7 +64,6 @@ class Judgements(Sequence[Judgement], Result):
         return self._with(row for row in self._rows if row.verdict is None)
 
     def of(self, judge: str) -> Self:
-        """Those of one judge."""
         return self._with(row for row in self._rows if row.judge == judge)
 
     def frame(self) -> Any:

@@ -174,7 +174,6 @@ class StoredVerdicts:
     of_chances: Counter[str] = field(default_factory=Counter)  # why said; empty where not
 
     def add(self, row: Judgement) -> None:
-        """Count a judgement."""
         if row.verdict is None or row.model_id is None:
             return
         if row.chances or row.why_said:

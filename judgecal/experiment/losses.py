@@ -45,12 +45,10 @@ class FloorLoss:
 
     @property
     def shown(self) -> bool:
-        """Whether the judge is shown to be better."""
         return self.loss.low is not None and self.loss.low > 0.0
 
     @property
     def below(self) -> bool:
-        """Whether the judge is shown to be worse."""
         return self.loss.high is not None and self.loss.high < 0.0
 
 

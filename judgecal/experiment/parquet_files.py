@@ -73,7 +73,6 @@ class VerdictRows(Sequence[Judgement]):
 
     @classmethod
     def joined(cls, parts: Sequence[VerdictRows]) -> VerdictRows:
-        """The rows of several, one after the other."""
         return cls(pl.concat([part.frame for part in parts]))
 
     @overload
@@ -192,7 +191,6 @@ def write_items(folder: Path, gold: GoldSet) -> None:
 
 
 def read_set(folder: Path) -> GoldSet:
-    """The set that `write_items` kept in the folder of an experiment."""
     frame, about = read_frame(folder / ITEMS)
     items, ratings, problems = list[Item](), list[Rating](), list[str]()
     for item_id, group, question, answer, system, more, given in frame.iter_rows():

@@ -241,12 +241,10 @@ class CheckedSet(Result):
     raters: RaterAgreement
 
     def as_json(self) -> dict[str, Any]:
-        """The keys of the audit, and the raters."""
         return {**self.check.as_json(), "raters": self.raters.as_json()}
 
 
 def checked_set(gold: GoldSet, workspace: Workspace) -> CheckedSet:
-    """Audit a set, and hold its raters against each other."""
     return CheckedSet(check_set(gold, workspace), rater_agreement(gold))
 
 

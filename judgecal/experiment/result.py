@@ -147,7 +147,6 @@ class GoldSummary(Result):
 
     @property
     def unscored_counts_as(self) -> str:
-        """What an unscored item counts as where judges are ranked."""
         return unscored_counts_as(self.scale)
 
 

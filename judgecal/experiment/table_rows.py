@@ -85,9 +85,7 @@ class Reader(Protocol):
     def check(self, source: Table) -> None:
         """InputError: the table lacks a column."""
 
-    def options(self) -> str:
-        """What a configuration says of it."""
-        ...
+    def options(self) -> str: ...
 
     def read(self, row: Row) -> ReadRow:
         """The item of a row."""
@@ -151,7 +149,6 @@ class RowReader:
             raise InputError(problems)
 
     def options(self) -> str:
-        """The options as they are typed."""
         return self.columns.options()
 
     def read(self, row: Row) -> ReadRow:
@@ -166,7 +163,6 @@ class RowReader:
         return ReadRow(item, {} if item.question.strip() else {"request": "the question is empty"})
 
     def sheet_columns(self) -> Mapping[str, str | None]:
-        """As the options named them."""
         names = ("question", "answer", "reference", "item", "group")
         return {name: getattr(self.columns, name) for name in names}
 

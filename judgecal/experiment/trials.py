@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
-import statistics
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,15 +29,7 @@ from judgecal.errors import InputError, notice, refuse
 from judgecal.experiment.folder import VERDICTS, Experiment
 from judgecal.experiment.judgements import of_calls
 from judgecal.experiment.parquet_files import VerdictRows, read_verdicts
-from judgecal.judges import (
-    Caller,
-    JudgeName,
-    Respondent,
-    calls_a_model,
-    decides_itself,
-    single_calls,
-    units_of,
-)
+from judgecal.judges import Caller, Respondent, calls_a_model, decides_itself, single_calls, units_of
 from judgecal.models import ModelSpec
 from judgecal.records import Item, Judgement, Key, old_objects_left_alone
 
@@ -200,12 +191,10 @@ class Due:
         return next(iter(self), None) is not None
 
     def count(self) -> int:
-        """How many it owes."""
         return sum(1 for _ in self)
 
 
 def models_of(judges: Iterable[Respondent]) -> list[ModelSpec]:
-    """The models that some judges call."""
     return [judge.model for judge in judges if judge.model is not None]
 
 
@@ -349,7 +338,7 @@ class CostEstimate:
     stored: int  # judgements that the journal has already
     prompt_tokens: int  # an estimate, at four characters a token
     usd_at_most: float | None  # an upper bound; None where some model has no price, or is `unbounded`
-    # with replies as long as those that the journal holds, else of a usual length; None without a price
+    # with replies of a usual length; None without a price
     usd_likely: float | None = 0.0
     unbounded: tuple[str, ...] = ()  # models whose replies cost something and have no longest length
 
@@ -388,27 +377,12 @@ def plan_calls(
 
 def plan_trials(trials: Sequence[Due]) -> CostEstimate:
     """What `judge_to_journal` would call, without a call; a judge that calls nobody costs nothing."""
-
-    @cache
-    def model_of(judge: str) -> str:
-        name = JudgeName.read(judge)  # a recorded judge was not called
-        return judge if name is None else name.model
-
-    lengths: dict[str, list[float]] = {}  # of replies, by model
-    for row in trials[0].journal.latest.values() if trials else ():
-        if row.completion_tokens is not None:
-            lengths.setdefault(model_of(row.judge), []).append(row.completion_tokens)
-    measured = {model: statistics.fmean(values) for model, values in lengths.items()}
     planned: set[int] = set()  # hashes of keys: two names with one fingerprint are one call
-    return together([_plan(trial, planned, measured) for trial in trials])
+    return together([_plan(trial, planned) for trial in trials])
 
 
-def _plan(due: Due, planned: set[int], measured: Mapping[str, float]) -> CostEstimate:
-    """The calls of one judge that nobody has planned yet; they are added to `planned`.
-
-    Args:
-        measured: model alias -> mean tokens of a reply.
-    """
+def _plan(due: Due, planned: set[int]) -> CostEstimate:
+    """The calls of one judge that nobody has planned yet; they are added to `planned`."""
     judge, model = due.judge, due.judge.model
     wanted = calls = 0
     tokens = usd = 0.0
@@ -430,19 +404,17 @@ def _plan(due: Due, planned: set[int], measured: Mapping[str, float]) -> CostEst
         stored,
         round(tokens),
         usd if model.priced and model.bounded else None,
-        likely_usd(model, calls, tokens, reply=measured.get(model.alias)),
+        likely_usd(model, calls, tokens),
         () if model.bounded else (model.alias,),
     )
 
 
-def likely_usd(
-    model: ModelSpec, calls: int, prompt_tokens: float, *, reply: float | None = None
-) -> float | None:
-    """What so many calls cost with these tokens in all prompts and replies of this mean length, the usual one
-    where that is not known; None without a price.
+def likely_usd(model: ModelSpec, calls: int, prompt_tokens: float) -> float | None:
+    """What so many calls cost with these tokens in all prompts and replies of a usual length; None without a
+    price.
     """
     if not calls:
         return 0.0
     usual = min(_USUAL_REPLY, model.longest_reply or _USUAL_REPLY)
-    one = model.cost_usd(round(prompt_tokens / calls), round(usual if reply is None else reply))
-    return None if one is None else calls * one
+    cost = model.cost_usd(round(prompt_tokens / calls), usual)
+    return None if cost is None else calls * cost

@@ -53,11 +53,9 @@ class Cut:
         return self.common.low + self.common.span / 2.0 if self.people.kind == "binary" else self.mark
 
     def label_at(self, label: Label) -> float:
-        """A label on the common scale."""
         return onto(self.common, self.people, float(label))
 
     def verdict_at(self, verdict: Label) -> float:
-        """A verdict on the common scale."""
         return onto(self.common, self.judge, float(verdict))
 
     @cached_property
@@ -215,7 +213,6 @@ class PartedItem:
 
     @property
     def n_wrong(self) -> int:
-        """How many judges err or have no verdict."""
         return sum(judge.parts for judge in self.said)
 
     @property

@@ -45,7 +45,6 @@ class Splits:
     test: Annotated[float, Strict()] = 0.45
 
     def of(self, group: str) -> str:
-        """The split of a question: `train`, `dev` or `test`."""
         text = f"{self.seed}:{group}".encode("utf-8", "surrogatepass")
         position = int(hashlib.sha256(text).hexdigest()[:16], 16) / 2**64
         if position < self.train:

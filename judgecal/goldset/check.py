@@ -40,7 +40,6 @@ class GoldList(Result):
 
 
 def list_sets(workspace: Workspace) -> GoldList:
-    """Every set of a workspace, those that cannot be loaded too."""
     return GoldList(tuple(_listed(name, workspace) for name in workspace.gold_sets))
 
 

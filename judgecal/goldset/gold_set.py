@@ -140,7 +140,6 @@ class GoldSet:
 
     @property
     def scale(self) -> Scale:
-        """The people's scale."""
         return self.card.scale
 
     @cached_property
@@ -241,7 +240,6 @@ class GoldSet:
         return tuple(item for item in self.items if item.item_id in both)
 
     def split_of(self, group: str) -> str:
-        """`train`, `dev` or `test`."""
         if group not in self._splits:
             self._splits[group] = self.card.splits.of(group)
         return self._splits[group]
@@ -257,7 +255,6 @@ class GoldSet:
 
     @cached_property
     def test_ids(self) -> frozenset[str]:
-        """The ids of the items of these questions."""
         return frozenset(item.item_id for item in self.items if item.group in self.test_groups)
 
     def select(self, split: str, *, without_groups: Collection[str] = ()) -> tuple[Item, ...]:

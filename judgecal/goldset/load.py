@@ -31,20 +31,10 @@ _CONTEXT_KEYS = frozenset({"document_id", "text", "score"})
 _RATING_KEYS = frozenset({"item_id", "rater", "label", "note", "reason", "shown_left"})
 _DOCUMENT_KEYS = frozenset({"document_id", "title", "text"})
 # What items are counted and found by: these end up in files and on pages as they are.
-_NAMES = frozenset(
-    {
-        "item_id",
-        "group",
-        "system",
-        "system_a",
-        "system_b",
-        "tags",
-        "fields",
-        "document_id",
-        "reference_documents",
-        "rater",
-    }
-)
+_NAMES = frozenset({
+    "item_id", "group", "system", "system_a", "system_b", "tags", "fields", "document_id",
+    "reference_documents", "rater",
+})  # fmt: skip
 _NO_FIELDS: Mapping[str, Any] = {}
 """Of items without fields and rules of their own: one object for a hundred thousand of them."""
 _HUGE = 1e300  # JSON allows whole numbers that no float can hold

@@ -106,7 +106,6 @@ class TableItems:
         )
 
     def _cells(self, column: str) -> list[str]:
-        """The texts of a column, without the white space round them."""
         return self.table.frame[column].str.strip_chars().to_list()
 
     @cached_property
@@ -142,7 +141,6 @@ class TableItems:
 
     @cached_property
     def verdict_texts(self) -> dict[str, set[str]]:
-        """The different texts of each column of verdicts."""
         return {column: {*self._cells(column)} for column in self.columns.verdicts}
 
     @property

@@ -67,7 +67,6 @@ class Sheets(Result):
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """One sheet a rater."""
         return tuple(map(Path, self.sheets))
 
 

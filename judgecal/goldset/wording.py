@@ -97,5 +97,4 @@ def _ends(text: str, start: int, match: re.Match[str], *, cased: bool) -> bool:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text, without the white space around them."""
     return [piece for start, end in sentence_spans(text) if (piece := text[start:end].strip())]

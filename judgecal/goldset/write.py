@@ -81,7 +81,6 @@ def item_row(item: Item) -> dict[str, Any]:
 
 
 def rating_row(rating: Rating) -> dict[str, Any]:
-    """A rating as a line of ratings.jsonl."""
     row: dict[str, Any] = {"item_id": rating.item_id, "rater": rating.rater}
     if rating.label is not None:
         row["label"] = plain_label(rating.label)
