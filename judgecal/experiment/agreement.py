@@ -61,7 +61,7 @@ class StoredExperiment:
     @property
     def holds_test(self) -> bool:
         """Whether test items are among its items."""
-        return any(self.gold.split_of(item.group) == "test" for item in self.items)
+        return any(item.group in self.gold.test_groups for item in self.items)
 
     @cached_property
     def table(self) -> AgreementTable:

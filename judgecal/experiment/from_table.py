@@ -21,6 +21,7 @@ from judgecal.experiment.summary import check_judge
 from judgecal.goldset import Columns, GoldSet, Imported, Splits, import_gold
 from judgecal.goldset.labels import label_text
 from judgecal.judges import Judge, judge_named
+from judgecal.records import old_objects_left_alone
 from judgecal.tables import Table, read_table
 from judgecal.tables.guess import guessed
 from judgecal.workspace import Workspace
@@ -35,6 +36,7 @@ _FORCE = ", or --force if the scale is right"
 _NO_NAME = re.compile(r"[^\w.-]+|^[.-]+|[.-]+$", re.ASCII)
 
 
+@old_objects_left_alone()
 def run_of_table(
     workspace: Workspace,
     file: Path,

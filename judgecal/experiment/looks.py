@@ -147,8 +147,8 @@ def seen_judges(
 
 
 def _labelled_test(gold: GoldSet, items: Iterable[Item]) -> list[Item]:
-    labels = gold.labels
-    return [item for item in items if item.item_id in labels and gold.split_of(item.group) == "test"]
+    labels, test = gold.labels, gold.test_groups
+    return [item for item in items if item.group in test and item.item_id in labels]
 
 
 def _content(

@@ -32,7 +32,7 @@ from judgecal.experiment.trials import (
 )
 from judgecal.goldset import GoldSet
 from judgecal.judges import Judge, single_calls
-from judgecal.records import Item, Judgement
+from judgecal.records import Item, Judgement, old_objects_left_alone
 from judgecal.workspace import Workspace
 
 
@@ -128,6 +128,7 @@ class ScoreRun:
                 judged[row.judge].append(row)
         return judged
 
+    @old_objects_left_alone()
     def run(self) -> tuple[AgreementResult, StoredExperiment]:
         """Make the calls that are due and hold all judges against people; the result, and the experiment that
         it is of.

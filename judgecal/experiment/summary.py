@@ -210,7 +210,7 @@ def summary_of_gold(table: AgreementTable, split: str) -> GoldSummary:
         n_groups=len(set(table.groups)),
         n_unlabelled=sum(item.item_id not in gold.labels for item in gold.select(split)),
         n_tied=len(table.tied),
-        n_test_items=sum(gold.split_of(item.group) == "test" for item in table.items),
+        n_test_items=sum(item.group in gold.test_groups for item in table.items),
         labels_by=gold.card.labels_by,
         scale=str(gold.scale),
         pass_at=gold.scale.pass_at,

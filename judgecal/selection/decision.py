@@ -157,7 +157,7 @@ class Caps:
 
 def open_items(stored: StoredExperiment, *, limit: int | None = None) -> tuple[Item, ...]:
     """The items that may choose: those of train and dev, in file order, the first `limit`."""
-    return tuple(item for item in stored.items if stored.gold.split_of(item.group) != "test")[:limit]
+    return tuple(item for item in stored.items if item.group not in stored.gold.test_groups)[:limit]
 
 
 def repeats_of(stored: StoredExperiment) -> int:
