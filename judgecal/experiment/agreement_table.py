@@ -116,8 +116,10 @@ class Verdicts:
 
     def on_items(self, items: Sequence[Item], values: Matrix) -> Matrix:
         """The rows of an array (of `values`, or of `row_at`) that are of some items, in their order."""
-        places = self.places
-        at = np.fromiter((places.get(item.item_id, -1) for item in items), np.int64, len(items))
+        item_ids, places = [item.item_id for item in items], self.places
+        if item_ids == list(places):
+            return values
+        at = np.fromiter((places.get(item_id, -1) for item_id in item_ids), np.int64, len(items))
         blank: Any = -1 if values.dtype.kind == "i" else np.nan if values.dtype.kind == "f" else None
         if not len(values):
             return np.full((len(items), 1), blank, dtype=values.dtype)

@@ -59,9 +59,9 @@ def _rate(gold: GoldSet, groups: Ints, column: Verdicts, seed: int) -> TableRate
         verdicts = np.where(np.isnan(verdicts), np.nan, passed)
     else:
         verdicts = moved(verdicts, column.scale, people)
-    at = [place for place, item in enumerate(gold.items) if item.item_id in gold.labels]
-    labels = [float(gold.labels[gold.items[place].item_id]) for place in at]
-    labelled = LabelledRows(np.array(at), np.array(labels))
+    labels = np.array([gold.labels.get(item.item_id, np.nan) for item in gold.items], dtype=np.float64)
+    at = np.flatnonzero(~np.isnan(labels))
+    labelled = LabelledRows(at, labels[at])
     ends: dict[str, Any] = {"low": people.low, "high": people.high, "seed": seed}
     done, scored = corrected_mean(verdicts, groups, labelled, **ends), verdicts[~np.isnan(verdicts)]
     raw = Estimate(

@@ -262,6 +262,15 @@ class TableItems:
         columns, lines, n = self.columns, self.table.numbers, len(self.item_ids)
         beside = [columns.note_of(column) for column, _, _ in given]
         notes = [[""] * n if note is None else self._cells(note) for note in beside]
+        if columns.rater is None and len(given) == 1:  # the usual table, without a look at each row
+            each = zip(self.item_ids, *given[0][1:], notes[0], strict=True)
+            ratings = (
+                Rating(item_id, rater, label, note or None)
+                for item_id, label, rater, note in each
+                if label is not None
+            )
+            self.ratings = {(rating.item_id, rating.rater): rating for rating in ratings}
+            return
         firsts: dict[tuple[str, str], int] = {}
         for at, item_id in enumerate(self.item_ids):
             for (column, labels, raters), texts in zip(given, notes, strict=True):

@@ -81,6 +81,9 @@ def _hashable(key: object) -> bool:
 
 def renumbered(codes: Ints) -> Ints:
     """The codes as 0, 1, ... without gaps, in their order."""
+    if len(codes) and codes.min() >= 0 and codes.max() < len(codes):  # without a sort
+        there = np.bincount(codes) > 0
+        return codes if there.all() else (np.cumsum(there) - 1)[codes]
     return np.unique(codes, return_inverse=True)[1].astype(np.int64)
 
 
@@ -163,6 +166,8 @@ def _numbers(labels: Labels, scale: Scale) -> Floats | None:
 
 def _read_distinct(values: Floats, scale: Scale) -> Floats:
     known = ~np.isnan(values)
+    if scale.kind == "binary" and ((values == 0.0) | (values == 1.0) | ~known).all():
+        return values
     distinct, place = np.unique(values[known], return_inverse=True)
     read = values.copy()
     read[known] = np.array([scale.read(value) for value in distinct.tolist()], dtype=np.float64)[place]

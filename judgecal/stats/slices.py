@@ -66,7 +66,7 @@ def slices(
     keys: list[bytes] = []
     for member in members:
         inside = member[scored]
-        fewest = min(len(np.unique(null.codes[side])) for side in (inside, ~inside))
+        fewest = min(np.count_nonzero(np.bincount(null.codes[side])) for side in (inside, ~inside))
         keys.append((inside ^ inside[0]).tobytes() if fewest >= MIN_GROUPS else b"")
         if keys[-1] and keys[-1] not in tested:
             tested[keys[-1]] = null.p_value(inside)
