@@ -17,6 +17,8 @@ from judgecal.errors import InputError
 from judgecal.judges import PromptJudge
 from judgecal.judges.chances import NO_MASS, NO_TOKEN, NO_TOKENS
 from judgecal.models import ModelSpec, load_catalogue
+from judgecal.models.embedded import weighed_reply
+from judgecal.records import Item
 from judgecal.selection.lock import load_lock
 from judgecal.workspace import Workspace, find_workspace
 from tests.support.chances import Tokens, judge_by_number, with_tokens, write_rows
@@ -145,9 +147,9 @@ def test_settings_scale_and_fingerprint(workspace: Workspace) -> None:
         "words": "points:0:1", "truth": "points:0:1", "ten": "points:0:10", "percent": "percentage",
         "kinds": "nominal", "half": "points:0:5",
     }  # fmt: skip
-    workspace.config_file.write_text('[models.embedded]\nverdict = "expected"\n', encoding="utf-8")
-    with pytest.raises(InputError, match="the embedded model writes no tokens"):
-        load_catalogue(workspace)
+    assert {name: str(PromptJudge(f"{name}@embedded", workspace=workspace).scale) for name in TYPES} == scales
+    workspace.config_file.write_text('[models.embedded]\nverdict = "said"\n', encoding="utf-8")
+    assert str(PromptJudge("words@embedded", workspace=workspace).scale) == "binary"
     workspace.config_file.write_text('[models.gpt-mini]\nverdict = "expectd"\n', encoding="utf-8")
     with pytest.raises(
         InputError, match=r"gpt-mini\]: verdict must be one of said, expected, found 'expectd'"
@@ -301,3 +303,16 @@ def test_gemini_is_asked_in_its_own_form(workspace: Workspace) -> None:
     result = {"chosenCandidates": [one], "topCandidates": [{"candidates": [one, two]}]}
     part = {"content": {"parts": [{"text": "yes"}]}, "logprobsResult": result}
     assert wire.reply({"candidates": [part]}, []).tokens == [[0, "yes", {"yes": -0.25, "no": -1.5}]]
+
+
+def test_the_embedded_model_gives_its_share_and_its_word_where_it_is_asked_for(workspace: Workspace) -> None:
+    item = Item("i", "g", "Who runs the ferry to Holm?", "The ferry is run by Jane Smith and others.")
+    for name, share in {"words": 0.0, "truth": 0.0, "ten": 0.0, "percent": 0.0, "half": 0.0}.items():
+        judge = PromptJudge(f"{name}@embedded", workspace=workspace)
+        text, chances = weighed_reply(judge.messages(item))
+        said, weigh = judge.read(text), judge.weigh
+        assert weigh is not None and said.verdict is not None
+        graded = weigh(text, [[0, "", chances]] if chances else [], said).verdict
+        assert isinstance(graded, float) and graded > share
+        assert (graded != said.verdict) == (name in ("words", "truth", "ten"))
+        assert not chances or sum(chances.values()) == pytest.approx(1.0)

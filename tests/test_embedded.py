@@ -15,7 +15,8 @@ import dspy
 import pytest
 
 from judgecal.models.embedded import VERSION, AsyncEmbeddedEngine, EmbeddedEngine, reply
-from judgecal.models.embedded.features import NAMES, compare
+from judgecal.models.embedded.compare import NAMES, compare
+from judgecal.models.embedded.families import GROUNDS
 from judgecal.models.embedded.judge import shipped
 from judgecal.models.embedded.replies import NOT_FOUND
 from judgecal.models.embedded.text import analyse, closeness, stem
@@ -159,7 +160,7 @@ def test_demos_shift_the_verdict_both_ways(adapter: Any, complete: bool) -> None
         messages = adapter.format(Correctness, demos, item(*PROBE))
         return int(adapter.parse(Correctness, reply(messages))["correctness_percentage"])
 
-    assert with_demos(0) + 10 <= rated(*PROBE) <= with_demos(100) - 5
+    assert with_demos(0) + 10 <= rated(*PROBE) < with_demos(100)
 
 
 LONG = """The harbour office keeps a list of all boats that winter on the slip, with their owners and lengths. Every boat
@@ -274,10 +275,33 @@ def test_text_is_compared_by_value() -> None:
 
 def test_features_and_weights_fit_each_other() -> None:
     weights = json.loads((ROOT / "judgecal/models/embedded/weights.json").read_text(encoding="utf-8"))
-    assert list(weights["features"]) == list(NAMES)
-    assert not {"nq301", "evouna nq", "scientsbank"} & set(weights["n"]) and weights["fitted_on"]
-    assert shipped().coefficients.shape == (len(NAMES),)
-    assert len(compare("q", ["a"], "b").values) == len(NAMES)
+    correctness, groundedness = weights["correctness"], weights["groundedness"]
+    assert list(correctness["coefficients"]) == list(NAMES) and correctness["fitted_on"]
+    assert not {"nq301", "evouna nq", "scientsbank"} & set(correctness["n"])
+    assert set(groundedness["coefficients"]) == set(GROUNDS) and groundedness["fitted_on"]
+    assert len(compare("q", ["a"], "b").values) == len(shipped("correctness", NAMES).slopes)
+
+
+FOOLED: list[tuple[str, str, str, str, str]] = [
+    ("retraction", "Where?", "In Oslo.", "In Oslo.", "In Oslo. But that is wrong: none of this is true."),
+    ("retraction", "Wo?", "In Oslo.", "In Oslo.", "In Oslo. Nein, vergiss das: es ist falsch."),
+    ("polarity", "What will happen?", "The motor will run.", "The motor runs.", "The motor will not run."),
+    ("polarity", "When?", "1989", "The last time was in 1989.", "The last time was not in 1989."),
+    ("polarity", "Is it open?", "The pier is open to cars.", "It is open to cars.", "The pier is closed to cars."),
+    ("number", "When?", "April 7, 2016", "It was April 7 2016.", "It was April 9 2016."),
+    ("number", "How many?", "Refunds within 30 days.", "Within 30 days.", "Refunds within 14 days."),
+    ("name", "Who?", "Jane Smith runs it.", "It is run by Jane Smith.", "It is run by Bob Jones, she said."),
+    ("echo", "Where is the old harbour office?", "In Oslo.", "Oslo", "Where is the old harbour office?"),
+    ("dump", "Who?", "Jane Smith", "Jane Smith", f"{'Boats pay by the metre in winter. ' * 30}Jane Smith. {'Gas is off. ' * 20}"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "question", "reference", "right", "wrong"), FOOLED)
+def test_what_speaks_against_an_answer_takes_it_below_the_cut(
+    kind: str, question: str, reference: str, right: str, wrong: str
+) -> None:
+    assert kind in compare(question, [reference], wrong).against
+    assert rated(question, reference, wrong) < 45 < rated(question, reference, right)
 
 
 def kappa(gold: list[bool], said: list[bool]) -> float:

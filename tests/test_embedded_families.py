@@ -101,7 +101,7 @@ def test_each_family_tells_a_plain_yes_from_a_plain_no(
 
 
 def test_every_family_has_a_case() -> None:
-    assert {case[0] for case in CASES} == set(FAMILIES) - {"correctness", "resemblance"}
+    assert {case[0] for case in CASES} == set(FAMILIES) - {"resemblance"}
 
 
 def test_the_rationale_names_what_is_missing() -> None:
@@ -193,12 +193,6 @@ def test_labels_without_an_order_are_placed_by_what_they_say() -> None:
     scale = layout_of(judge).scale
     assert (scale.kind, scale.levels) == ("nominal", (0.0, 1.0, 0.5))
     assert layout_of(signature("answer", kind=Literal["a", "b", "c"])).scale.levels == (1.0, 0.5, 0.0)
-
-
-# --- what demos teach
-
-
-# --- the measures
 
 
 # --- the signatures that are shipped

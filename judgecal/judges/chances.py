@@ -77,6 +77,19 @@ def weighed(
     return replace(parsed, verdict=said, chances=chances, token=token)
 
 
+def expected(
+    signature: LoadedSignature, _text: str, tokens: Sequence[Token], parsed: ParsedReply
+) -> ParsedReply:
+    """The mean by the embedded model's own chances of its verdicts; as it was said where it gives none."""
+    chances = tokens[0][2] if tokens else {}
+    labels = {read_verdict(signature, word)[0]: share for word, share in chances.items()}
+    if not labels or None in labels:
+        return parsed
+    return replace(
+        parsed, verdict=round(sum(float(label or 0) * share for label, share in labels.items()), 4)
+    )
+
+
 def _words(scale: Scale) -> dict[str, Label]:
     """What may be said, in small letters; nothing where numbers have decimals, of which none is one token."""
     if scale.kind == "binary":

@@ -22,7 +22,7 @@ from judgecal.artefacts import SCHEMA, check_schema, read_json, validated
 from judgecal.engine import Message, ParsedReply, ReplySchema
 from judgecal.engine.calls import Token
 from judgecal.errors import InputError, refuse
-from judgecal.judges.chances import weighed
+from judgecal.judges.chances import expected, weighed
 from judgecal.judges.chat import JudgeAdapter, TextAdapter, neutralised, reply_schema
 from judgecal.judges.protocol import JudgeKind, JudgeName, item_inputs, refuse_lacking
 from judgecal.judges.reply import read_reply, read_text_reply
@@ -83,7 +83,9 @@ class PromptJudge:
         self.inputs = self.signature.inputs
         self.model: ModelSpec = load_catalogue(workspace).resolve(parsed.model)
         call = self.signature.judge_scale()
-        self.scale: Scale = parsed.scale_of(call.of_means if self.model.weighs else call)
+        if self.model.weighs:  # half the chances of yes are a pass
+            call = dataclasses.replace(call.of_means, pass_at=0.5 if call.kind == "binary" else call.pass_at)
+        self.scale: Scale = parsed.scale_of(call)
         self.trained_on: frozenset[str] = frozenset()
         self.program: dspy.Predict = program or dspy.Predict(self.signature.cls)
         if parsed.program and program is None:
@@ -208,6 +210,8 @@ class PromptJudge:
     @property
     def weigh(self) -> Callable[[str, Sequence[Token], ParsedReply], ParsedReply] | None:
         """What takes the verdict from the chances of its token; None where the word counts."""
+        if self.model.weighs and self.model.embedded:
+            return partial(expected, self.signature)
         return partial(weighed, self.signature, read=self.read) if self.model.weighs else None
 
     def check_items(self, items: Sequence[Item]) -> None:

@@ -49,7 +49,7 @@ class ModelSpec:
         structured: whether a judge's reply is asked for as JSON and its schema sent along: `auto` (unless the
             server refuses the schema), `json_schema` (whatever it says) or `off` (fields behind markers).
         verdict: of a judge: the word that was `said`, or the mean that is `expected` by the chances of its
-            token, where the server gives them.
+            token, where the server gives them; the embedded model knows its own.
     """
 
     alias: str
@@ -110,7 +110,7 @@ class ModelSpec:
     @property
     def weighs(self) -> bool:
         """Whether its calls ask for the chances of tokens."""
-        return self.verdict == "expected" and not self.embedded and self.task == "chat"
+        return self.verdict == "expected" and self.task == "chat"
 
     @property
     def reasons(self) -> bool:
@@ -208,7 +208,7 @@ def for_task(spec: ModelSpec, task: Task) -> ModelSpec:
 
 _NO_MODELS = ("local", "python")  # in a model's place in the string of a judge that calls nobody
 ALIASES: tuple[ModelSpec, ...] = (
-    ModelSpec(EMBEDDED, _EMBEDDED_ID, input_usd_per_1m=0.0, output_usd_per_1m=0.0),
+    ModelSpec(EMBEDDED, _EMBEDDED_ID, input_usd_per_1m=0.0, output_usd_per_1m=0.0, verdict="expected"),
     ModelSpec("gemini-flash", "gemini/gemini-3.8-flash", temperature=0.0, max_tokens=4096),
     ModelSpec("gemini-pro", "gemini/gemini-2.5-pro", temperature=0.0, max_tokens=8192),
     ModelSpec("gpt-4o", "openai/gpt-4o", temperature=0.0, max_tokens=1024),
@@ -313,8 +313,6 @@ def _alias_tables(path: Path, builtin: Mapping[str, ModelSpec]) -> dict[str, dic
             read[alias] = validated(_AliasTable, {**known, **table}, where).model_dump(exclude_unset=True)
         except InputError as error:
             problems += error.problems
-        if table.get("verdict") == "expected" and {**known, **table}.get("id") == _EMBEDDED_ID:
-            problems.append(f'{where}: the embedded model writes no tokens: leave out verdict = "expected"')
     if problems:
         raise InputError(problems)
     return read

@@ -4,6 +4,8 @@ Groundedness: MTRAG, the one public set at hand that has contexts and people's g
 Correctness: the sets with reference answers and people's marks. What of them the embedded model was fitted on
 stands in `weights.json`; `embedded_fit` prints the numbers of fits that left a set out.
 
+All of ours are the shipped signatures; where they ask for yes or no, the share is the verdict.
+
 A line a judge: area under the ROC curve (share of pairs in the right order, where labels are graded) and
 macro_agreement once calibrated, with intervals by question. Promised: where labels are people's, the AUC of ours
 is not below that of the best of the three baselines.
@@ -19,18 +21,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import dspy
 import numpy as np
 
 from judgecal.goldset.wording import sentences
-from judgecal.judges import judge_named
+from judgecal.judges import PromptJudge, judge_named
 from judgecal.judges.local._words import runs
-from judgecal.models.embedded import reply
+from judgecal.models.embedded import weighed_reply
 from judgecal.records import Context, Item
 from judgecal.stats import agreement, cross_fit
 from tests.benchmarks.driver import Bench
 
-CHAT = dspy.ChatAdapter(use_json_adapter_fallback=False)
 csv.field_size_limit(10**9)
 
 
@@ -40,26 +40,6 @@ class Labelled(NamedTuple):
     items: list[Item]
     labels: list[float]
     scale: str
-
-
-class _Graded(dspy.Signature):
-    """Rate how far the context supports the response: groundedness."""
-
-    question: str = dspy.InputField()
-    context: str = dspy.InputField()
-    response: str = dspy.InputField()
-    rationale: str = dspy.OutputField()
-    rating: float = dspy.OutputField(ge=0, le=100)
-
-
-class _Correct(dspy.Signature):
-    """Rate the response against the reference."""
-
-    question: str = dspy.InputField()
-    reference: str = dspy.InputField()
-    response: str = dspy.InputField()
-    rationale: str = dspy.OutputField()
-    rating: float = dspy.OutputField(ge=0, le=100)
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
@@ -104,7 +84,7 @@ def correctness_sets(data: Path) -> dict[str, Labelled]:
     return sets
 
 
-def _mtrag(data: Path, metric: str = "faithfulness") -> Labelled:
+def mtrag(data: Path, metric: str = "faithfulness") -> Labelled:
     """MTRAG's answers and the median grades; of completeness without the references as their own answers."""
     grades = {
         row["item_id"]: statistics.median(float(row[f"r{n}"]) for n in range(1, 8) if row[f"r{n}"])
@@ -194,18 +174,18 @@ def _tfidf(found: Callable[[Item], Sequence[str]]) -> Callable[[Sequence[Item]],
     return of
 
 
-def embedded(signature: type[dspy.Signature]) -> Callable[[Sequence[Item]], list[float]]:
-    """The embedded model's graded verdicts, as a prompt judge gets them."""
+def embedded(signature: str) -> Callable[[Sequence[Item]], list[float]]:
+    """The verdicts of a shipped signature on the embedded model, in percent."""
+    judge = judge_named(f"{signature}@embedded")
+    assert isinstance(judge, PromptJudge)
 
     def of(item: Item) -> float:
-        fields = {
-            "question": item.question,
-            "response": item.answer,
-            "reference": json.dumps(item.reference_answers, ensure_ascii=False),
-            "context": "\n\n".join(one.text for one in item.contexts),
-        }
-        given = {name: fields[name] for name in signature.input_fields}
-        return float(CHAT.parse(signature, reply(CHAT.format(signature, [], given)))["rating"])
+        text, chances = weighed_reply(judge.messages(item))
+        parsed = judge.read(text)
+        if judge.weigh is not None:
+            parsed = judge.weigh(text, [[0, "", chances]], parsed)
+        assert isinstance(parsed.verdict, float)
+        return 100.0 * (parsed.verdict - judge.scale.low) / judge.scale.span
 
     return lambda items: [of(item) for item in items]
 
@@ -277,10 +257,11 @@ def main() -> int:
     }
     ours: Judges = {
         "faithfulness_overlap@local": local("faithfulness_overlap"),
-        "embedded, graded": embedded(_Graded),
+        "mosaic/groundedness@embedded": embedded("mosaic/groundedness"),
+        "rag/faithfulness@embedded": embedded("rag/faithfulness"),
     }
-    mtrag = _mtrag(data)
-    table(bench, "MTRAG, people's faithfulness", mtrag, ours, grounds)
+    faithful = mtrag(data)
+    table(bench, "MTRAG, people's faithfulness", faithful, ours, grounds)
     plain: Judges = {
         "token_f1@local": local("token_f1"),
         "share of words": _share(1, references),
@@ -288,16 +269,21 @@ def main() -> int:
     }
     pairs, preferred = _ragchecker(data)
     bench.head(f"RagChecker, correctness: {len(preferred)} pairs, the share in people's order")
-    for judge, verdicts in {**plain, "embedded": embedded(_Correct)}.items():
+    for judge, verdicts in {**plain, "embedded": embedded("correctness_v3")}.items():
         bench.line(f"  {judge:<28} {in_order(preferred, verdicts(pairs)):.3f}")
-    long = _mtrag(data, "completeness")
+    long = mtrag(data, "completeness")
     table(
-        bench, "MTRAG, people's completeness", long, {"embedded": embedded(_Correct)}, plain, promised=False
+        bench,
+        "MTRAG, people's completeness",
+        long,
+        {"embedded": embedded("correctness_v3")},
+        plain,
+        promised=False,
     )
     for name, labelled in correctness_sets(data).items():
         some = np.random.default_rng(0).permutation(len(labelled.items))[: bench.n or None]
         part = Labelled([labelled.items[i] for i in some], [labelled.labels[i] for i in some], labelled.scale)
-        table(bench, name, part, {"embedded": embedded(_Correct)}, plain)
+        table(bench, name, part, {"embedded": embedded("correctness_v3")}, plain)
     return bench.end("scikit-learn", "numpy")
 
 

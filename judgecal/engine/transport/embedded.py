@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 from judgecal.engine.calls import Message, Reply, ReplySchema
-from judgecal.models.embedded import VERSION, reply
+from judgecal.models.embedded import VERSION, weighed_reply
 
 _MODEL_ID = f"embedded-{VERSION}"
 
@@ -25,11 +25,16 @@ class EmbeddedTransport:
     ) -> Reply:
         """One reply; it cannot fail."""
         start = time.perf_counter()
-        text = reply(messages)
+        text, chances = weighed_reply(messages)
         took = time.perf_counter() - start
         # Give the loop a turn, so that Ctrl-C and other models' calls get through.
         await asyncio.sleep(0)
         size = sum(len(message["content"]) for message in messages)
         return Reply(
-            text, _MODEL_ID, prompt_tokens=size // 4, completion_tokens=len(text) // 4, latency_s=took
+            text,
+            _MODEL_ID,
+            prompt_tokens=size // 4,
+            completion_tokens=len(text) // 4,
+            latency_s=took,
+            tokens=[[0, "", chances]] if chances else [],
         )

@@ -2,13 +2,6 @@
 
 It compares words, numbers and names, and is meant as a floor and as a first run without a key: any language
 model worth paying for should beat it. Replies are a pure function of the messages and of `VERSION`.
-
-An answer beside a reference answer is judged by coefficients that were fitted to people's labels once
-(`judge`). What else there is, by rules of a few lines that were fitted to nothing (`families`): whether
-contexts hold the words of an answer, whether an answer or a chunk takes up those of the question, whether
-contexts hold those of the expected answer, whether expected facts are there, what guidelines forbid, a short
-list of harmful words; other inputs are held against each other by their words. Demos in a prompt shift either
-kind of verdict (`judge.refit`, `replies`).
 """
 
 from __future__ import annotations
@@ -21,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from judgecal.models.embedded.engine import AsyncEmbeddedEngine, EmbeddedEngine
 
-__all__ = ["VERSION", "AsyncEmbeddedEngine", "EmbeddedEngine", "reply"]
+__all__ = ["VERSION", "AsyncEmbeddedEngine", "EmbeddedEngine", "reply", "weighed_reply"]
 
 # The first part counts changes of the code that change replies, the second is the weights' own hash.
-VERSION: str = f"5-{hashlib.sha256(Path(__file__).with_name('weights.json').read_bytes()).hexdigest()[:8]}"
+VERSION: str = f"6-{hashlib.sha256(Path(__file__).with_name('weights.json').read_bytes()).hexdigest()[:8]}"
 
 
 def __getattr__(name: str) -> Any:
@@ -44,7 +37,12 @@ def reply(messages: Sequence[Mapping[str, str]]) -> str:
     answer is blank cannot be judged, and that is said in one plain sentence, which no adapter parses. Never
     raises on odd text.
     """
-    # numpy loads with the first reply, so that reading `VERSION` costs nothing.
+    return weighed_reply(messages)[0]
+
+
+def weighed_reply(messages: Sequence[Mapping[str, str]]) -> tuple[str, dict[str, float]]:
+    """The reply, and the chance of each verdict that it chose from, as written; none where it gives a number."""
+    # numpy loads with the first reply, so that reading `VERSION` costs nothing
     from judgecal.models.embedded.replies import make_reply
 
     return make_reply(messages)

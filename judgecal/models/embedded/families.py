@@ -1,130 +1,118 @@
-"""What a prompt without a reference answer asks for, and what words, numbers and names say of it.
+"""What a prompt asks for, and the share 0..1 that words, numbers and names give it, with the reason.
 
 A prompt names no family. The parts that its inputs play tell which it is (an answer and contexts:
 groundedness; a question and a chunk: relevance of the chunk ...), and where two families take the same
-inputs, words of its instructions do. Inputs that fit no family are held against each other by their words.
-Each family is a guess of a few lines, made without any data; none of it knows the world or a language. It is
-a floor, and no judge to rely on.
+inputs, words of its instructions do. Correctness and groundedness are maps that were fitted to people's
+labels; the other families are guesses of a few lines, made without any data.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 from judgecal.errors import listed
+from judgecal.models.embedded import compare as features
 from judgecal.models.embedded import judge
-from judgecal.models.embedded.evidence import Weighed, WordCoverage, echoed, held, read_source
-from judgecal.models.embedded.features import compare
 from judgecal.models.embedded.prompt import Layout, alternatives
-from judgecal.models.embedded.text import NEGATIONS, analyse, content_words, refuses, sentences
-
-Said = tuple[float, str]
-"""A share 0..1, 1 where all is well, and a sentence or two that say why."""
-
-WANTS_NUMBER = re.compile(
-    r"\b(?:when|how (?:many|much|long|old|far|often)|what (?:year|date|time))\b", re.IGNORECASE
+from judgecal.models.embedded.support import (
+    NAMES,
+    Coverage,
+    Support,
+    content_words,
+    held,
+    read_source,
+    support,
 )
-WANTS_NAME = re.compile(r"\b(?:who|whom|whose|where)\b", re.IGNORECASE)
+from judgecal.models.embedded.text import NEGATIONS, analyse, refuses, sentences
+
 POINTS = re.compile(
     r"\b(?:he|she|it|they|him|his|hers?|its|them|their|this|that|these|those|here|there|such|above|below)\b"
     r"|\b(?:the|this|that) (?:passage|text|document|excerpt|article|context)\b",
     re.IGNORECASE,
 )
 """What only a reader of the document understands: "the text", "he"."""
-_ABOUT_GROUNDS = re.compile(r"ground|support|faithful|hallucinat|entail|factual|attribut")
-_ABOUT_RELEVANCE = re.compile(r"relevan|in line with|on topic|to the point|address")
-_ABOUT_ANSWERED = re.compile(r"\banswered\b|\brefus|at all\b|attempt|evasi|declin")
-_ABOUT_SAFETY = re.compile(r"\b(?:un)?saf(?:e|ety)\b|harmful|toxic|offensive|hateful|dangerous")
+_GROUNDS = re.compile(r"ground|support|faithful|hallucinat|entail|factual|attribut")
+_RELEVANCE = re.compile(r"relevan|in line with|on topic|to the point|address")
+_ANSWERED = re.compile(r"\banswered\b|\brefus|at all\b|attempt|evasi|declin")
+_SAFETY = re.compile(r"\b(?:un)?saf(?:e|ety)\b|harmful|toxic|offensive|hateful|dangerous")
 # What a text is called harmful for, English alone: words that hardly stand in a harmless answer.
 _HARMFUL = re.compile(
     r"""\b(?:kill\ (?:yourself|him|her|them|you)|hurt\ yourself|suicide\ method|how\ to\ poison
     |(?:build|make|making|building)\ (?:a|an)\ (?:\w+\ )?(?:bomb|explosive)|pipe\ bomb|molotov|nerve\ agent
-    |ransomware|keylogger|phishing\ (?:kit|page)|hotwir\w+|launder\w*\ money|credit\ card\ dump
-    |cook(?:ing)?\ meth
-    |rape|porn|pornograph\w+|child\ porn\w*|subhuman\w*|vermin|scum|idiots?|morons?|imbeciles?|stupid|shut\ up
-    |go\ to\ hell|damn\ you|i\ hate\ (?:you|them)|you(?:'re|\ are)\ (?:worthless|disgusting|trash|garbage)
-    |(?:they|those\ people)\ (?:are|should\ be)\ (?:animals|exterminated))\b""",
+    |ransomware|keylogger|phishing\ (?:kit|page)|hotwir\w+|launder\w*\ money|cook(?:ing)?\ meth|rape|porn\w*
+    |subhuman\w*|vermin|scum|idiots?|morons?|imbeciles?|stupid|shut\ up|go\ to\ hell|damn\ you
+    |i\ hate\ (?:you|them)|you(?:'re|\ are)\ (?:worthless|disgusting|trash|garbage))\b""",
     re.IGNORECASE | re.VERBOSE,
 )
-_FORBIDS = re.compile(
-    r"\b(?:not|never|no|without|avoid\w*|refrain\w*|prohibit\w*|forbid\w*|forbidden|cannot)\b|n't\b",
-    re.IGNORECASE,
+_WANTS_NUMBER = re.compile(
+    r"\b(?:when|how (?:many|much|long|old|far|often)|what (?:year|date|time))\b", re.IGNORECASE
 )
+_WANTS_NAME = re.compile(r"\b(?:who|whom|whose|where)\b", re.IGNORECASE)
+_FORBIDS = re.compile(r"\b(?:not|never|no|without|avoid|refrain|prohibit|forbid|cannot)|n't\b", re.IGNORECASE)
 _AT_MOST = re.compile(
-    r"\b(?:at most|no more than|not more than|fewer than|less than|under|up to|maximum of|within|below)"
+    r"\b(?:at most|(?:no|not) more than|fewer than|less than|under|up to|maximum of|within|below)"
     r" (\d{1,5}) (words?|sentences?|characters?)\b",
     re.IGNORECASE,
 )
 # Words of a guideline that say whom it binds and how, not what about.
 _FRAME = frozenset(
     content_words(
-        """response responses answer answers reply replies agent assistant must should shall always may
-    mention mentions include includes contain contains state states say says use using provide give make
-    customer customers user users avoid refrain prohibited forbidden ensure keep text model need needs"""
+        """response answer reply agent assistant must shall always mention include contain state say use using
+    provide give customer user avoid refrain prohibited forbidden ensure keep text model need"""
     )
 )
-_GUIDELINES = 40
-_FACTS = 40
-_SHORT_REFUSAL = 25  # words; a longer one states something besides
-_REFUSAL = 0.5  # as much grounded as a short refusal counts at least
-_SHORT_ANSWER = 8  # tokens
+_MOST = 40  # guidelines, expected facts
+_SHORT_REFUSAL, _SHORT_ANSWER = 25, 8  # words
 _PAIR = ("answer_a", "answer_b")
 _DECISIVE = 50.0  # shares that lie 0.022 apart tell which of two answers is the better one
 _BULLET = re.compile(r"^\s*(?:[-*•·]|\(?\d{1,3}[.)])\s+", re.MULTILINE)
 
-
-@dataclass(frozen=True)
-class Case:
-    """What is judged, by the parts that the inputs play; what the prompt has not is empty."""
-
-    question: str  # with the conversation before it
-    text: str  # under judgement: an answer, a chunk ...
-    source: str  # what it is held against
-    reference: str
-    facts: tuple[str, ...]
-    guidelines: str
-    asked: str  # the question alone
-
-    @cached_property
-    def weighed(self) -> Weighed:
-        """The text beside its source; some families do without."""
-        return Weighed(self.question, self.text, self.source)
+GROUNDS = ("words", "together", "beside")
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A share 0..1, why, and what was judged; of a pair how far the first answer is the better one."""
+    """A share 0..1, 1 where all is well, why, and the measures that demos can teach about."""
 
     share: float
     why: str
-    case: Case
-    other: Finding | None = None  # what was found of the second answer of a pair
+    measures: tuple[float, ...]
+    decided: bool = False  # by a rule, which no demo changes
+    unable: bool = False
 
-    @property
-    def values(self) -> tuple[float, ...]:
-        """The measures (`evidence.NAMES`) that demos can be learnt from; of a pair how they differ, 0..1."""
-        values = self.case.weighed.values
-        if self.other is None:
-            return values
-        return tuple((1.0 + a - b) / 2.0 for a, b in zip(values, self.other.values, strict=True))
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What is judged, by the parts that the inputs play; what the prompt has not is empty."""
+
+    asked: str
+    question: str  # with the conversation before it
+    text: str  # under judgement: an answer, a chunk ...
+    source: str  # what it is held against
+    references: tuple[str, ...]
+    facts: tuple[str, ...]
+    guidelines: str
+    support: Support
 
 
 def find(layout: Layout, inputs: Mapping[str, str]) -> Finding:
     """Judge the inputs of one item; any inputs are accepted. Of two answers each is judged by itself."""
     if {*_PAIR} <= {field.name for field in layout.inputs}:
         a, b = (find(side, inputs) for side in _sides(layout))
-        better = 1.0 / (1.0 + math.exp(-_DECISIVE * (a.share - b.share)))
-        return Finding(better, f"Answer A: {a.why} Answer B: {b.why}", a.case, b)
+        measures = tuple((1.0 + x - y) / 2.0 for x, y in zip(a.measures, b.measures, strict=True))
+        share = judge.sigmoid(_DECISIVE * (a.share - b.share))
+        return Finding(share, f"Answer A: {a.why} Answer B: {b.why}", measures, unable=a.unable)
     family = family_of(layout)
+    if family == "correctness":
+        return _correctness(layout, inputs)
     case = _case(layout, inputs, family)
     share, why = FAMILIES[family](case)
-    return Finding(min(0.99, max(0.01, share)), why, case)
+    return Finding(min(0.99, max(0.01, share)), why, case.support.values)
 
 
 @lru_cache(maxsize=256)
@@ -138,7 +126,7 @@ def _sides(layout: Layout) -> list[Layout]:
 
 @lru_cache(maxsize=256)
 def family_of(layout: Layout) -> str:
-    """The family of a prompt, a key of `FAMILIES`."""
+    """The family of a prompt: `correctness` or a key of `FAMILIES`."""
     has = {
         name for name in ("guidelines", "facts", "reference", "context", "question") if getattr(layout, name)
     }
@@ -152,12 +140,12 @@ def family_of(layout: Layout) -> str:
     for part, family in (("guidelines", "adherence"), ("facts", "facts"), ("reference", "correctness")):
         if part in has:
             return family
-    grounds, relevance = _ABOUT_GROUNDS.search(aims), _ABOUT_RELEVANCE.search(aims)
-    if _ABOUT_SAFETY.search(aims) and not grounds and not relevance:
+    grounds, relevance = _GROUNDS.search(aims), _RELEVANCE.search(aims)
+    if _SAFETY.search(aims) and not grounds and not relevance:
         return "safety"
     if "context" in has:
         return "relevance" if relevance and not grounds and "question" in has else "groundedness"
-    if _ABOUT_ANSWERED.search(aims) and not relevance:
+    if _ANSWERED.search(aims) and not relevance:
         return "answered"
     return "relevance" if "question" in has else "resemblance"
 
@@ -169,22 +157,17 @@ def _case(layout: Layout, inputs: Mapping[str, str], family: str) -> Case:
     names = [field.name for field in layout.inputs]
     judged = layout.answer or (layout.context if family in ("sufficiency", "chunk relevance") else None)
     judged = judged or (names[-1] if names else None)
-    asked, facts = value(layout.question), _facts(value(layout.facts))
-    question = f"{value(layout.history)}\n{asked}".strip()
+    facts = _facts(value(layout.facts))
+    question = f"{value(layout.history)}\n{value(layout.question)}".strip()
     others = [name for name in names if name != judged]
     backing = next((n for n in (layout.context, layout.guidelines, layout.reference) if n in others), None)
     source = "\n".join(facts) if family == "facts" else value(backing)
     if family == "resemblance":
         question, source = "", "\n".join(value(name) for name in others)
-    return Case(
-        question=question,
-        text=value(judged),
-        source=source,
-        reference=value(layout.reference),
-        facts=facts,
-        guidelines=value(layout.guidelines),
-        asked=asked,
-    )
+    references = tuple(alternatives(value(layout.reference)))
+    measured = support(question, value(judged), source)
+    asked, guidelines = value(layout.question), value(layout.guidelines)
+    return Case(asked, question, value(judged), source, references, facts, guidelines, measured)
 
 
 def _facts(text: str) -> tuple[str, ...]:
@@ -193,110 +176,105 @@ def _facts(text: str) -> tuple[str, ...]:
     if text.lstrip().startswith("["):
         with contextlib.suppress(ValueError):
             rows = [str(row) for row in json.loads(text)]
-    return tuple(fact for row in rows if (fact := _BULLET.sub("", row).strip()))[:_FACTS]
+    return tuple(fact for row in rows if (fact := _BULLET.sub("", row).strip()))[:_MOST]
+
+
+Said = tuple[float, str]
+"""A share 0..1, 1 where all is well, and a sentence or two that say why."""
 
 
 def _steep(share: float, cut: float) -> float:
     """A share as a verdict: one half at the cut, near the ends a third of the way from it."""
-    return 1.0 / (1.0 + math.exp(-9.0 * (share - cut)))
+    return judge.sigmoid(9.0 * (share - cut))
+
+
+def _coverage(who: str, what: str, match: Coverage) -> str:
+    text = f"{who} {match.share:.0%} of the key words of {what}"
+    return f"{text}; missing: {_words(match.missing)}." if match.missing else f"{text}."
 
 
 def _words(words: Sequence[str]) -> str:
     return listed([word[:40] for word in words])
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f}%"
-
-
-def _correctness(case: Case) -> Said:
-    references = alternatives(case.reference)
+def _correctness(layout: Layout, inputs: Mapping[str, str]) -> Finding:
+    references = alternatives(inputs.get(layout.reference or "", ""))
     if not references:
-        return 0.5, "There is no reference answer to compare with."
-    comparison = compare(case.question, references, case.text)
-    return judge.verdict(comparison, judge.zero_shot()), judge.reasoning(comparison)
+        why = "there is no reference answer to compare the answer with."
+        return Finding(0.5, why, (0.0,) * len(features.NAMES), decided=True, unable=True)
+    asked, answer = inputs.get(layout.question or "", ""), inputs.get(layout.answer or "", "")
+    comparison = features.compare(asked, references, answer)
+    share, decided = judge.correctness(comparison), judge.rule(comparison) is not None
+    return Finding(share, judge.reasoning(comparison), comparison.values, decided or bool(comparison.against))
 
 
 def _expected_facts(case: Case) -> Said:
     """All facts must be there: one that is missing takes the verdict below the middle."""
     if not case.facts:
         return 0.5, "No fact is expected."
-    shares = [
-        judge.verdict(compare(case.question, [fact], case.text), judge.zero_shot()) for fact in case.facts
-    ]
+    shares = [judge.correctness(features.compare(case.question, [fact], case.text)) for fact in case.facts]
     missing = [fact for fact, share in zip(case.facts, shares, strict=True) if share < 0.5]
     mean = sum(shares) / len(shares)
     if not missing:
         return mean, f"The answer has the words of all {len(shares)} expected facts."
-    lacking = _words(list(held(content_words(missing[0]), read_source(case.text)).missing))
+    lacking = _words(held(content_words(missing[0]), read_source(case.text)).missing)
     why = f"The answer lacks {len(missing)} of {len(shares)} expected facts"
-    return min(mean, 0.45), f"{why}; of the first of them it has not {lacking}." if lacking else f"{why}."
+    return 0.45 * mean, f"{why}; of the first of them it has not {lacking}." if lacking else f"{why}."
 
 
 def _groundedness(case: Case) -> Said:
-    weighed = case.weighed
-    if not weighed.words:
+    if not case.support.words:
         return 0.01, "The answer is empty."
-    if len(case.text.split()) <= _SHORT_REFUSAL and refuses(case.text):
-        share = _steep(max(weighed.grounded, _REFUSAL), 0.5)
-        return share, "The answer refuses, so it states nothing that the contexts would have to support."
+    measures = dict(zip(NAMES, case.support.values, strict=True))
+    share = judge.shipped("groundedness", GROUNDS).share([measures[name] for name in GROUNDS])
+    if len(case.text.split()) <= _SHORT_REFUSAL and measures["refuses"]:
+        return max(
+            share, 0.5
+        ), "The answer refuses, so it states nothing that the contexts would have to support."
     if not case.source.strip():
         return 0.03, "There is no context that could support the answer."
-    why = f"The contexts hold {_percent(weighed.grounded)} of the answer by words, their pairs and sentences"
-    why += f"; they lack {_words(weighed.missing)}." if weighed.missing else "."
-    return _steep(weighed.grounded, 0.5), why
+    words = sum(measures[name] for name in GROUNDS) / len(GROUNDS)
+    why = f"The contexts hold {words:.0%} of the answer by words, their pairs and sentences"
+    missing = case.support.missing
+    return share, why + (f"; they lack {_words(missing)}." if missing else ".")
 
 
 def _relevance(case: Case) -> Said:
     """Of the answer to the question; where the prompt has contexts, of these too."""
-    answer = analyse(case.text)
+    asked, answer = analyse(case.asked), analyse(case.text)
     if not answer.tokens:
         return 0.01, "The answer is empty."
     if answer.refuses:
         return 0.15, "The answer refuses, so it does not address the question."
-    asked = content_words(case.question)
-    taken_up = echoed(asked, answer.content)
-    share = 0.3 + 0.65 * taken_up + 0.2 * _fits(case)
-    why = f"The answer takes up {_percent(taken_up)} of the key words of the question."
+    taken_up = case.support.values[NAMES.index("asked")]
+    short = len(answer.tokens) <= _SHORT_ANSWER and (answer.names | answer.numbers) - asked.content
+    fits = bool(short or (asked.polar_question and answer.polarity))
+    fits = fits or bool(_WANTS_NUMBER.search(case.asked) and answer.numbers - asked.numbers)
+    fits = fits or bool(_WANTS_NAME.search(case.asked) and answer.names - asked.names)
+    share = 0.3 + 0.65 * taken_up + 0.3 * fits
+    why = f"The answer takes up {taken_up:.0%} of the key words of the question."
     if case.source.strip():
-        share_found = held(asked, read_source(case.source)).share if asked else 0.0
-        share = min(share, 0.2 + share_found)
-        why += f" The contexts hold {_percent(share_found)} of them."
+        there = case.support.values[NAMES.index("asked_source")]
+        share = min(share, 0.2 + there)
+        why += f" The contexts hold {there:.0%} of them."
     return share, why
 
 
-def _fits(case: Case) -> float:
-    """Whether an answer is what the question asks for: a number, a name, a yes or no, a few words."""
-    asked, answer = analyse(case.asked), analyse(case.text)
-    if asked.polar_question and answer.polarity:
-        return 1.5
-    number = WANTS_NUMBER.search(case.asked) and answer.numbers - asked.numbers
-    name = WANTS_NAME.search(case.asked) and answer.names - asked.names
-    short = len(answer.tokens) <= _SHORT_ANSWER and (answer.names | answer.numbers) - asked.content
-    return 1.5 if number or name or short else 0.0
-
-
 def _chunk_relevance(case: Case) -> Said:
-    wanted = content_words(case.question)
-    if not content_words(case.text):
+    if not case.support.words:
         return 0.01, "The text is empty."
-    match = held(wanted, read_source(case.text))
-    return _steep(match.share, 0.5), _coverage("The text", "the question", match)
+    match = held(content_words(case.question), read_source(case.text))
+    return _steep(match.share, 0.5), _coverage("The text holds", "the question", match)
 
 
 def _sufficiency(case: Case) -> Said:
-    reference = case.reference or "\n".join(case.facts)
+    reference = "\n".join(case.references or case.facts)
     if refuses(reference):
         return 0.1, "The expected answer says that the question cannot be answered."
     asked = content_words(case.question)
     wanted = {token: word for token, word in content_words(reference).items() if token not in asked}
     match = held(wanted or asked, read_source(case.text))
-    return _steep(match.share, 0.6), _coverage("The contexts", "the expected answer", match)
-
-
-def _coverage(who: str, what: str, match: WordCoverage) -> str:
-    text = f"{who} hold{'s' * (who == 'The text')} {_percent(match.share)} of the key words of {what}"
-    return f"{text}; missing: {_words(match.missing)}." if match.missing else f"{text}."
+    return _steep(match.share, 0.6), _coverage("The contexts hold", "the expected answer", match)
 
 
 def _answered(case: Case) -> Said:
@@ -305,6 +283,8 @@ def _answered(case: Case) -> Said:
         return 0.01, "The answer is empty."
     if answer.refuses:
         return 0.05, "The answer refuses, or says that it does not know."
+    if answer.content <= analyse(case.asked).content and len(answer.content) > _SHORT_ANSWER // 2:
+        return 0.1, "The answer only repeats the question."
     return 0.95, "The answer says something, and it is no refusal."
 
 
@@ -318,7 +298,7 @@ def _safety(case: Case) -> Said:
 
 def _adherence(case: Case) -> Said:
     """Each guideline by itself; the mean, pulled down by the one that is kept least."""
-    rules = [part for line in _facts(case.guidelines) for part in sentences(line)][:_GUIDELINES]
+    rules = [part for line in _facts(case.guidelines) for part in sentences(line)][:_MOST]
     if not rules:
         return 0.5, "There is no guideline."
     kept = [_kept(rule, case) for rule in rules]
@@ -341,25 +321,20 @@ def _kept(rule: str, case: Case) -> Said:
     match = held(words, read_source(case.text))
     if _FORBIDS.search(rule):
         share = 0.85 - 0.8 * max(0.0, (match.anywhere - 0.3) / 0.7)
-        return share, f"it forbids something, and the text has {_percent(match.anywhere)} of its key words."
-    other = {token for token in content_words(case.text) if token[0] == "#"}
-    other -= content_words(case.asked).keys()
-    numbers = {token for token in words if token[0] == "#"}
-    if numbers and other and not other & content_words(case.guidelines).keys():
-        return 0.25, "the text gives another number."
-    opposed = match.anywhere > 0.6 and any(token in NEGATIONS for token in analyse(case.text).tokens)
+        return share, f"it forbids something, and the text has {match.anywhere:.0%} of its key words."
+    opposed = match.anywhere > 0.6 and not NEGATIONS.isdisjoint(analyse(case.text).tokens)
     share = 0.55 + 0.4 * match.anywhere - 0.35 * opposed
-    return share, f"the text has {_percent(match.anywhere)} of its key words."
+    return share, f"the text has {match.anywhere:.0%} of its key words."
 
 
 def _resemblance(case: Case) -> Said:
     """The last input against the others."""
-    if not content_words(case.text):
+    if not case.support.words:
         return 0.05, "The text that is judged is empty."
     if not case.source.strip():
         return 0.5, "There is nothing to hold the text against."
-    support = case.weighed.support
-    return _steep(support, 0.4), f"The other inputs hold {_percent(support)} of the key words of the text."
+    share = sum(case.support.values[:2]) / 2.0
+    return _steep(share, 0.4), f"The other inputs hold {share:.0%} of the key words of the text."
 
 
 def _standing_alone(case: Case) -> Said:
@@ -372,7 +347,6 @@ def _standing_alone(case: Case) -> Said:
 
 
 FAMILIES: Mapping[str, Callable[[Case], Said]] = {
-    "correctness": _correctness,
     "facts": _expected_facts,
     "groundedness": _groundedness,
     "relevance": _relevance,
@@ -384,4 +358,4 @@ FAMILIES: Mapping[str, Callable[[Case], Said]] = {
     "standing alone": _standing_alone,
     "resemblance": _resemblance,
 }
-"""What can be asked for, and how it is judged."""
+"""What can be asked for beside correctness, and how it is judged."""

@@ -1,210 +1,97 @@
-"""The judge: features to a share 0..1, refitted to the demos of the prompt, with a sentence that says why.
+"""The learnt part: measures to a share 0..1 by a logistic regression a family, refitted to a prompt's demos.
 
-A logistic model over `features.NAMES`. Its coefficients come from `weights.json`, which names the data that
-they were fitted on (by `tests/benchmarks/embedded_fit.py`). It is a floor: what word overlap, numbers and
-names alone can tell.
+The coefficients stand in `weights.json`, which names the data that they were fitted on, by scikit-learn, in
+`tests/benchmarks/embedded_fit.py`. To score is a dot product: scikit-learn is imported for demos alone.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from operator import mul
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from judgecal.errors import listed
-from judgecal.models.embedded.features import BARE_TOKENS, NAMES, AnswerFeatures, compare
-from judgecal.models.embedded.prompt import Layout, alternatives, read_examples, read_layout
-from judgecal.models.embedded.text import NEGATIONS, STOPWORDS
+from judgecal.models.embedded.compare import NAMES, Comparison
 
 WEIGHTS_FILE = Path(__file__).with_name("weights.json")
-_SCHEMA = 2
-_STEPS = 8
-_SHARPEST = 6.0
-_LOGIT_CAP = 30.0
-# Of two long texts too little was learnt: there the F1 of the words that the question has not takes the
-# model's place, bit by bit with the tokens of the shorter one. From one half on it says little more: two good
-# answers in words of their own seldom share more.
-_LONG_FROM, _LONG = 20, 50
-_LONG_SLOPE, _LONG_MIDDLE = 20.0, 0.285
-_TOP_SLOPE, _TOP = 4.0, 2.3
-
-_ANSWER_LENGTH, _REFERENCE_LENGTH, _NEW_WORDS = (
-    NAMES.index(name) for name in ("answer_length", "reference_length", "new_words")
-)
-
 Vector = NDArray[np.float64]
+_CAP = 30.0
 
-# What the fitting data cannot teach: it has next to no refusals in its references and no yes/no questions.
-RULES: dict[str, tuple[float, str]] = {
-    "both refuse": (0.98, "The answer and the reference both say that it cannot be answered."),
-    "refusal against a fact": (0.03, "The answer refuses, but the reference gives an answer."),
+RULES: Mapping[str, tuple[float, str]] = {
+    "empty answer": (0.01, "The answer is empty."),
+    "both refuse": (1.0, "The answer and the reference both say that it cannot be answered."),
     "fact against a refusal": (
         0.04,
         "The reference says that it cannot be answered, but the answer states something.",
     ),
+    "the reference itself": (1.0, "The answer is the reference, word for word."),
+    "refusal against a fact": (0.01, "The answer refuses, but the reference gives an answer."),
     "same yes or no": (0.95, "The answer and the reference agree on yes or no."),
     "opposite yes or no": (0.04, "The answer and the reference disagree on yes or no."),
-    "empty answer": (0.01, "The answer is empty."),
-    "the reference itself": (1.0, "The answer is the reference, word for word."),
 }
-"""A rule that decides alone -> the share 0..1 and the sentence that says why."""
+"""A rule that decides alone -> the share and the sentence that says why."""
+AGAINST: Mapping[str, tuple[float, str]] = {
+    "retraction": (0.03, "The answer takes back what it says."),
+    "echo": (0.03, "The answer only repeats the question."),
+    "dump": (0.03, "The answer is a long text that is mostly about other things."),
+    "polarity": (0.1, "One of the two denies what the other states."),
+    "denial": (0.4, "The answer denies something, and the reference does not."),
+    "number": (0.15, "It gives another number than the reference."),
+    "name": (0.15, "It names something else than the reference."),
+}
+"""What speaks against an answer, whatever it shares -> the part of its share that is left, and why."""
 _FEW = 30  # tokens
-_TELLING_NEGATION = 0.2
+_LONG_FROM, _LONG = 20, 50  # tokens of the shorter text
+# Of the F1 of long texts' words, set by hand: two good answers seldom share more than half of them.
+_STEEP, _MIDDLE, _TOP_SLOPE, _TOP = 20.0, 0.285, 4.0, 2.3
 
 
-@dataclass(frozen=True, slots=True)
-class LinearModel:
-    """A linear map from raw features to a logit; `by_words`: how much the F1 of long texts' words counts."""
+class Linear(NamedTuple):
+    """A linear map from the measures of a family to a logit."""
 
     intercept: float
     slopes: tuple[float, ...]
-    by_words: float = 1.0
-
-    def plain(self, values: Sequence[float]) -> float:
-        """The logit without regard to length."""
-        return self.intercept + float(sum(map(mul, self.slopes, values)))
 
     def logit(self, values: Sequence[float]) -> float:
-        """The logit of one row of features."""
-        long = _long(values)
-        if not long:
-            return self.plain(values)
-        shared = values[_NEW_WORDS]
-        by_words = min(_LONG_SLOPE * (shared - _LONG_MIDDLE), _TOP_SLOPE * shared + _TOP)
-        return self.plain(values) + self.by_words * long * (by_words - zero_shot().plain(values))
+        """The logit of one row of measures."""
+        return float(self.intercept + sum(map(mul, self.slopes, values)))
+
+    def share(self, values: Sequence[float]) -> float:
+        """The share 0..1 of one row of measures."""
+        return sigmoid(self.logit(values))
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """The shipped coefficients, standardised."""
-
-    mean: Vector
-    sd: Vector
-    intercept: float
-    coefficients: Vector
-    penalty: dict[str, float]
-
-    def raw(self, intercept: float, coefficients: Vector, by_words: float = 1.0) -> LinearModel:
-        """The same map for features as they come, not standardised."""
-        slopes = coefficients / self.sd
-        return LinearModel(float(intercept - slopes @ self.mean), tuple(map(float, slopes)), by_words)
-
-
-@lru_cache(maxsize=1)
-def shipped() -> Weights:
-    """The weights beside this module. ValueError where the file has another schema or other features."""
-    data: dict[str, Any] = json.loads(WEIGHTS_FILE.read_text(encoding="utf-8"))
-    if data["schema"] != _SCHEMA or list(data["features"]) != list(NAMES):
-        raise ValueError(
-            f"{WEIGHTS_FILE.name}: schema {data['schema']} or its features do not fit this version"
-        )
-    mean, sd, coefficients = (
-        np.array([data["features"][name][key] for name in NAMES]) for key in ("mean", "sd", "coefficient")
-    )
-    penalty = {name: float(value) for name, value in data["refit"].items()}
-    return Weights(mean, sd, float(data["intercept"]), coefficients, penalty)
-
-
-@lru_cache(maxsize=1)
-def zero_shot() -> LinearModel:
-    """The judge without demos."""
-    weights = shipped()
-    return weights.raw(weights.intercept, weights.coefficients)
-
-
-def _long(values: Sequence[float]) -> float:
-    """How far two texts are too long for the model, 0..1."""
-    shorter = math.expm1(min(values[_ANSWER_LENGTH], values[_REFERENCE_LENGTH]))
-    return min(1.0, max(0.0, (shorter - _LONG_FROM) / (_LONG - _LONG_FROM)))
-
-
-def sigmoid(logits: Vector) -> Vector:
+def sigmoid(logit: float) -> float:
     """The logistic function, safe for any finite logit."""
-    result: Vector = 1.0 / (1.0 + np.exp(-np.clip(logits, -_LOGIT_CAP, _LOGIT_CAP)))
-    return result
+    return 1.0 / (1.0 + math.exp(-max(-_CAP, min(_CAP, logit))))
 
 
-def newton(design: Vector, labels: Vector, *, prior: Vector, penalty: Vector) -> Vector:
-    """The maximum of the fractional Bernoulli likelihood less the quadratic penalty around `prior`."""
-    point = prior.copy()
-    for _ in range(_STEPS):
-        shares = sigmoid(design @ point)
-        gradient = design.T @ (shares - labels) + penalty * (point - prior)
-        curvature = (design * (shares * (1.0 - shares))[:, None]).T @ design + np.diag(penalty)
-        step = np.linalg.solve(curvature, gradient)
-        # A full step can overshoot where the shares are near 0 or 1: no logit moves by more than 4 at a time.
-        reach = float(np.abs(design @ step).max())
-        point = point - step * min(1.0, 4.0 / max(reach, 1e-9))
-    return point
+@lru_cache(maxsize=1)
+def _weights() -> dict[str, Any]:
+    weights: dict[str, Any] = json.loads(WEIGHTS_FILE.read_text(encoding="utf-8"))
+    return weights
 
 
-def decisiveness(logits: Vector, labels: Vector, *, caution: float) -> float:
-    """By how much to sharpen the logits so that the verdicts come nearest to the labels in absolute error.
-
-    A likelihood makes an unsure judge timid: all verdicts near the middle. People's labels are seldom there,
-    and agreement is an absolute error. The penalty keeps a few demos from turning the judge into a switch.
-    """
-    factors = np.exp(np.linspace(0.0, math.log(_SHARPEST), 12))
-    loss = [
-        float(np.abs(labels - sigmoid(logits * factor)).sum()) + caution * math.log(factor) ** 2
-        for factor in factors
-    ]
-    return float(factors[int(np.argmin(loss))])
+@lru_cache(maxsize=8)
+def shipped(family: str, names: tuple[str, ...]) -> Linear:
+    """The shipped map of a family for measures of these names."""
+    fitted = _weights()[family]
+    return Linear(fitted["intercept"], tuple(fitted["coefficients"][name] for name in names))
 
 
-def refit(rows: Vector, labels: Vector) -> LinearModel:
-    """The judge after reading demos: raw features (n x features) and labels 0..1 (n), n at least 1.
-
-    Free are the intercept, how much the shipped coefficients count, and, held much tighter, each of them.
-    """
-    weights, n = shipped(), len(labels)
-    standard = (rows - weights.mean) / weights.sd
-    shipped_logits = np.array([zero_shot().logit(row) for row in rows.tolist()]) - weights.intercept
-    design = np.column_stack([np.ones(n), shipped_logits, standard])
-    prior = np.concatenate([[weights.intercept, 1.0], np.zeros(len(NAMES))])
-    names = ["intercept", "slope", *["feature"] * len(NAMES)]
-    penalty = np.array([weights.penalty[name] for name in names])
-    point = newton(design, labels, prior=prior, penalty=penalty)
-    point = point * decisiveness(design @ point, labels, caution=weights.penalty["decisiveness"])
-    return weights.raw(float(point[0]), point[1] * weights.coefficients + point[2:], float(point[1]))
-
-
-def compare_inputs(layout: Layout, inputs: dict[str, str]) -> AnswerFeatures | None:
-    """Compare the fields of one item; None where the prompt or the item has no reference to compare with."""
-    references = alternatives(inputs.get(layout.reference or "", ""))
-    if layout.answer is None or not references:
-        return None
-    return compare(inputs.get(layout.question or "", ""), references, inputs.get(layout.answer, ""))
-
-
-@lru_cache(maxsize=64)
-def learnt(prefix: tuple[str, ...]) -> LinearModel:
-    """The judge for a prompt's prefix (system message, demo turns); fitted once a prefix and process."""
-    layout = read_layout(prefix[0])
-    rows, labels = [], []
-    for example in read_examples(prefix[0], prefix[1:]):
-        comparison = compare_inputs(layout, dict(example.inputs))
-        if comparison is not None:
-            rows.append(comparison.values)
-            labels.append(example.label)
-    return refit(np.array(rows), np.array(labels)) if rows else zero_shot()
-
-
-def rule(comparison: AnswerFeatures) -> str | None:
+def rule(comparison: Comparison) -> str | None:
     """The name of the rule in `RULES` that decides this item alone, or None."""
     answer, reference = comparison.answer, comparison.reference
-    reference_refuses = reference.refuses and len(reference.tokens) <= _FEW
     if not answer.tokens:
         return "empty answer"
-    if reference_refuses:
+    if reference.refuses and len(reference.tokens) <= _FEW:
         return "both refuse" if answer.refuses else "fact against a refusal"
     if answer.joined and answer.joined == reference.joined:
         return "the reference itself"
@@ -212,56 +99,106 @@ def rule(comparison: AnswerFeatures) -> str | None:
     if answer.refuses and comparison.missing and len(answer.tokens) <= short:
         return "refusal against a fact"
     # A bare yes or no decides; so does an opposite one at the head of both texts. Long texts say more.
-    said, meant = comparison.answer_polarity, comparison.reference_polarity
+    meant, said = comparison.polarities
     long = len(reference.tokens) > _FEW and (said == meant or len(answer.tokens) > _FEW)
-    if not said or not meant or long:
+    if not said or not meant or long or comparison.against:
         return None
-    if answer.polarity and reference.polarity and said != meant:
+    if said != meant and (comparison.bare or (answer.polarity and reference.polarity)):
         return "opposite yes or no"
-    plain = all(token in STOPWORDS or token in NEGATIONS for token in comparison.foreign)
-    bare = (answer.polarity and (plain or len(answer.tokens) <= BARE_TOKENS)) or (
-        reference.polarity and len(reference.tokens) <= BARE_TOKENS
-    )
-    if not bare:
-        return None
-    return "same yes or no" if said == meant else "opposite yes or no"
+    return "same yes or no" if comparison.bare and said == meant else None
 
 
-def verdict(comparison: AnswerFeatures, linear: LinearModel) -> float:
-    """The share 0..1 to which the answer is right, by a rule where one decides, else by the model."""
+def correctness(comparison: Comparison, linear: Linear | None = None) -> float:
+    """The share 0..1 to which the answer is right: by a rule where one decides, else by the fitted map.
+
+    Of two long texts too little was learnt: there the F1 of the words that the question has not takes its
+    place, bit by bit with the tokens of the shorter one.
+    """
     decided = rule(comparison)
     if decided is not None:
         return RULES[decided][0]
-    logit = max(-_LOGIT_CAP, min(_LOGIT_CAP, linear.logit(comparison.values)))
-    return 1.0 / (1.0 + math.exp(-logit))
+    linear, values = linear or shipped("correctness", NAMES), comparison.values
+    shorter = min(len(comparison.answer.tokens), len(comparison.reference.tokens))
+    logit, long = linear.logit(values), min(1.0, max(0.0, (shorter - _LONG_FROM) / (_LONG - _LONG_FROM)))
+    if long:
+        shared = comparison.value("new_words")
+        logit += long * (min(_STEEP * (shared - _MIDDLE), _TOP_SLOPE * shared + _TOP) - logit)
+    return sigmoid(logit) * min([AGAINST[name][0] for name in comparison.against], default=1.0)
 
 
-def _listed(words: Sequence[str]) -> str:
-    return listed([word[:40] for word in words])
-
-
-def reasoning(comparison: AnswerFeatures) -> str:
+def reasoning(comparison: Comparison) -> str:
     """One to three sentences: what of the reference the answer has, what it lacks, what speaks against it."""
     decided = rule(comparison)
     if decided is not None:
         return RULES[decided][1]
-    written = dict(zip(comparison.reference.tokens, comparison.reference.words, strict=True))
-    matched = [written[token] for token in comparison.matched]
-    missing = [written[token] for token in comparison.missing]
-    if matched:
-        about = f"The answer has {_listed(matched)} from the reference"
-        about += f", but lacks {_listed(missing)}." if missing else "."
+    matched, missing = (
+        listed([word[:40] for word in words]) for words in (comparison.matched, comparison.missing)
+    )
+    about = "The answer shares no key word with the reference"
+    if comparison.matched:
+        about = f"The answer has {matched} from the reference"
+    about += f"{', but' if comparison.matched else '; it'} lacks {missing}." if comparison.missing else "."
+    return " ".join([about, *(AGAINST[name][1] for name in comparison.against[:2])])
+
+
+# --- what the demos of a prompt teach
+
+_GRID = np.linspace(-3.0, 3.0, 7)
+_PRIOR = 6.0  # demos that the shipped share counts as
+_REACH = 0.5  # of a measure beside the share: how far demos move it
+
+
+class Learnt(NamedTuple):
+    """What demos taught: a logit a class (one of two classes) of the logit of the share and the measures."""
+
+    classes: tuple[float, ...]
+    intercepts: Vector
+    slopes: Vector
+
+    def shares(self, share: float, measures: Sequence[float]) -> Vector:
+        """Of two classes the share of the upper one; else of each."""
+        logits = self.intercepts + self.slopes @ np.array([_logit(share), *measures])
+        if len(logits) == 1:
+            return np.array([sigmoid(float(logits[0]))])
+        chances: Vector = np.exp(logits - logits.max())
+        return chances / float(chances.sum())
+
+
+def _logit(share: float) -> float:
+    share = min(0.999, max(0.001, share))
+    return math.log(share / (1.0 - share))
+
+
+def refit(
+    shares: Sequence[float], rows: Sequence[Sequence[float]], labels: Sequence[float], levels: Sequence[float]
+) -> Learnt:
+    """A logistic regression of labels on the logit of the share and the measures.
+
+    What is shipped is in it as made-up demos at the demos' mean measures: at each logit as often right as it
+    says, or of a scale without an order with the label whose level is nearest.
+
+    Args:
+        labels: 0..1, a graded one a bit of either class; of a scale without an order the places of its words.
+        levels: of such a scale, how good each word is, 0..1; else nothing.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    measures = np.asarray(rows, dtype=np.float64)
+    middle, reach = measures.mean(axis=0), np.append(1.0, np.full(measures.shape[1], _REACH))
+    grid = np.column_stack([_GRID, np.zeros((len(_GRID), len(middle)))])
+    design = (
+        np.vstack([np.column_stack([[_logit(share) for share in shares], measures - middle]), grid]) * reach
+    )
+    upper = 1.0 / (1.0 + np.exp(-_GRID))
+    weights = np.append(np.ones(len(labels)), np.full(len(_GRID), _PRIOR / len(_GRID)))
+    model = LogisticRegression(C=1.0, max_iter=300)
+    if levels:
+        nearest = np.abs(upper[:, None] - np.asarray(levels)).argmin(axis=1)
+        model.fit(design, np.append(labels, nearest).astype(int), sample_weight=weights)
     else:
-        about = "The answer shares no key word"
-        about += f" with the reference; it lacks {_listed(missing)}." if missing else "."
-    as_written = dict(zip(comparison.answer.tokens, comparison.answer.words, strict=True))
-    against = []
-    if comparison.value("number_conflict"):
-        numbers = [as_written[token] for token in comparison.foreign if token[0] == "#"]
-        against.append(f"It gives another number: {_listed(numbers)}.")
-    if comparison.value("name_conflict"):
-        names = [as_written[token] for token in comparison.foreign if token in comparison.answer.names]
-        against.append(f"It names something else: {_listed(names)}.")
-    if comparison.value("negation_mismatch") >= _TELLING_NEGATION:
-        against.append("One of the two has a negation and the other has not.")
-    return " ".join([about, *against[:2]])
+        goals = np.append(labels, upper)
+        twice = np.append(weights * goals, weights * (1.0 - goals)) + 1e-9
+        model.fit(np.vstack([design, design]), np.repeat([1, 0], len(goals)), sample_weight=twice)
+    slopes = model.coef_ * reach
+    intercepts = model.intercept_ - slopes[:, 1:] @ middle
+    return Learnt(tuple(map(float, model.classes_)), intercepts, slopes)

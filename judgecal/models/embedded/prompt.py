@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -45,6 +46,7 @@ _GOOD = _RIGHT | word_set("""compliant complies relevant safe complete full full
 _BAD = _WRONG | word_set("""violation violates violated breach breaches harmful toxic poor ugly contradicted
     contradicts contradiction contradictory hallucinated missing worst low""")
 _OPPOSITE = re.compile(r"^(?:un|in|ir|non|dis|mis)")
+_MANY = 100  # grades
 _OBJECTIVE = "your objective is:"
 
 
@@ -102,6 +104,21 @@ class PromptScale:
             return self.words[min(range(len(self.words)), key=lambda i: abs(float(self.words[i]) - value))]
         return round(value) if self.whole else round(value, 1 if self.high - self.low > 10 else 3)
 
+    def chances(self, share: float) -> dict[str, float]:
+        """What a share of the scale means for its words, or for the two grades around it, as written.
+
+        Of a number between many or with decimals nothing: it says the share itself.
+        """
+        if self.kind == "binary":
+            return dict(zip(self.words, (1.0 - share, share), strict=True))
+        if self.kind == "nominal" or not self.whole or self.high - self.low >= _MANY:
+            return {}
+        value = self.low + share * (self.high - self.low)
+        below = math.floor(value)
+        return {str(below): 1.0 - (value - below)} | (
+            {str(below + 1): value - below} if value > below else {}
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -122,14 +139,6 @@ class Layout:
     verdict: str | None
     scale: PromptScale | None
     objective: str
-
-    @property
-    def compares(self) -> bool:
-        """Whether an answer is held against a reference, on an ordered scale: `judge` was fitted for it."""
-        ordered = self.scale is not None and self.scale.kind != "nominal"
-        return ordered and not (
-            self.answer is None or self.reference is None or self.guidelines or self.facts
-        )
 
 
 @dataclass(frozen=True, slots=True)

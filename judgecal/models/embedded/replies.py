@@ -2,13 +2,6 @@
 
 A prompt without a verdict is answered with the sentence of its context that shares most with the question,
 and one that asks for a question with a gap in a sentence: no model of language, a floor.
-
-What the judge of a family learns from the demos of its prompt is a map from its measures to the people's
-verdicts. Without demos the share that the family gives is the verdict: as a number, cut at one half where the
-answer is yes or no, or as the label whose place between bad and good is nearest. With demos a logistic model
-is fitted to them, held near that share by a penalty, over the share and the measures of `evidence`; where the
-labels have no order there is one model a label, and the likeliest label is the verdict. A few demos move it
-little, and none of it can learn more than how words, numbers and names lie.
 """
 
 from __future__ import annotations
@@ -22,49 +15,58 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from judgecal.models.embedded import judge
-from judgecal.models.embedded.evidence import NAMES
-from judgecal.models.embedded.families import POINTS, WANTS_NAME, WANTS_NUMBER, Finding, find
-from judgecal.models.embedded.judge import Vector, decisiveness, newton, sigmoid
-from judgecal.models.embedded.prompt import (
-    Field,
-    Layout,
-    Prompt,
-    PromptScale,
-    read_examples,
-    read_layout,
-    read_prompt,
-)
-from judgecal.models.embedded.text import analyse, content_words, sentences, take_apart
+from judgecal.models.embedded.families import POINTS, find
+from judgecal.models.embedded.prompt import Field, Layout, Prompt, read_examples, read_layout, read_prompt
+from judgecal.models.embedded.text import analyse, sentences, take_apart
 
 NOT_FOUND = "The answer is not in the document."
 _LEAST_COVERAGE = 0.4
 
+Chances = dict[str, float]
+"""Of a verdict between two words or grades: the chance of each, as it is written."""
 
-def make_reply(messages: Sequence[Mapping[str, str]]) -> str:
-    """See `judgecal.models.embedded.reply`."""
+
+def make_reply(messages: Sequence[Mapping[str, str]]) -> tuple[str, Chances]:
+    """The reply, and the chances of the verdicts that it chose from; none where it chose from none."""
     prompt = read_prompt(messages)
-    layout, inputs, scale = prompt.layout, prompt.inputs, prompt.layout.scale
+    layout, scale = prompt.layout, prompt.layout.scale
     if not layout.outputs:
-        return "I am judgecal's embedded model: I can only answer a DSPy prompt that lists its fields."
+        return "I am judgecal's embedded model: I can only answer a DSPy prompt that lists its fields.", {}
     if layout.verdict is None:
         asks = any(field.name == "question" for field in layout.outputs)
-        return _written(prompt, make_question(layout, inputs) if asks else _answers(layout, inputs))
+        return _written(prompt, (make_question if asks else _answers)(layout, prompt.inputs)), {}
     if scale is None:
-        return "I cannot judge this: I cannot read which verdicts there are."
-    if layout.compares:
-        comparison = judge.compare_inputs(layout, dict(inputs))
-        if comparison is None:
-            return "I cannot judge this: there is no reference answer to compare the answer with."
-        linear = judge.learnt(prompt.prefix) if len(prompt.prefix) > 1 else judge.zero_shot()
-        verdict: Any = scale.write(judge.verdict(comparison, linear))
-        why = judge.reasoning(comparison)
-    else:
-        verdict, why = judged(layout, prompt.prefix, inputs)
-    values = {field.name: why if field.kind == "str" else _blank(field) for field in layout.outputs}
-    return _written(prompt, values | {layout.verdict: verdict})
+        return "I cannot judge this: I cannot read which verdicts there are.", {}
+    finding = find(layout, prompt.inputs)
+    if finding.unable:
+        return f"I cannot judge this: {finding.why}", {}
+    share, place = finding.share, None
+    if len(prompt.prefix) > 1 and not finding.decided and (learnt := learnt_from(prompt.prefix)):
+        shares = learnt.shares(share, finding.measures)
+        if scale.kind == "nominal":
+            place = int(learnt.classes[int(shares.argmax())])
+        else:
+            share = float(shares[-1])
+    verdict = scale.write(share) if place is None else scale.words[place]
+    values = {field.name: finding.why if field.kind == "str" else _blank(field) for field in layout.outputs}
+    return _written(prompt, values | {layout.verdict: verdict}), scale.chances(share)
+
+
+@lru_cache(maxsize=64)
+def learnt_from(prefix: tuple[str, ...]) -> judge.Learnt | None:
+    """What the demos of a prompt's prefix teach, once per prefix and process; None without a readable one."""
+    layout = read_layout(prefix[0])
+    scale, pairs = layout.scale, []
+    for example in read_examples(prefix[0], prefix[1:]):
+        finding = find(layout, example.inputs)
+        if not finding.decided:  # a rule decides such items with demos too
+            pairs.append((finding, example.label))
+    if scale is None or not pairs or (scale.kind == "nominal" and len(scale.words) < 2):
+        return None
+    findings, labels = zip(*pairs, strict=True)
+    shares, rows = ([getattr(finding, name) for finding in findings] for name in ("share", "measures"))
+    return judge.refit(shares, rows, labels, scale.levels)
 
 
 def _blank(field: Field) -> Any:
@@ -91,7 +93,13 @@ def _answers(layout: Layout, inputs: Mapping[str, str]) -> dict[str, Any]:
 
     An optimiser that asks for a new instruction gets the old one back: this model writes none.
     """
-    text, why = answer(inputs.get(layout.question or "", ""), inputs.get(layout.context or "", ""))
+    sentence = best_sentence(inputs.get(layout.question or "", ""), inputs.get(layout.context or "", ""))
+    text, why = (
+        sentence or NOT_FOUND,
+        "This sentence of the document shares the most words with the question.",
+    )
+    if sentence is None:
+        why = "No sentence of the document shares enough words with the question."
     given = (value for name, value in inputs.items() if "instruction" in name.lower())
     instruction = next(given, "Judge the answer against the reference.")
     values: dict[str, Any] = {}
@@ -115,96 +123,26 @@ def best_sentence(question: str, context: str) -> str | None:
     total = sum(weights.values())
     if not total or not candidates:
         return None
-    number, name = WANTS_NUMBER.search(question), WANTS_NAME.search(question)
-    best, best_score, best_coverage = 0, -1.0, 0.0
-    for place, text in enumerate(parsed):
-        coverage = sum(weights[token] for token in text.content & asked) / total
-        news = text.content - asked
-        bonus = 0.15 * bool(number and text.numbers & news) + 0.1 * bool(name and text.names & news)
-        score = coverage + (bonus if coverage else 0.0) - (0.2 if not news else 0.0)
-        if score > best_score:
-            best, best_score, best_coverage = place, score, coverage
-    if best_coverage < _LEAST_COVERAGE:
+
+    def score(place: int) -> float:
+        coverage = sum(weights[token] for token in parsed[place].content & asked) / total
+        return coverage - (0.0 if parsed[place].content - asked else 0.2)
+
+    best = max(range(len(candidates)), key=score)
+    if sum(weights[token] for token in parsed[best].content & asked) < _LEAST_COVERAGE * total:
         return None
     # one line that any encoder takes and no adapter mistakes for a field marker
     line = " ".join(candidates[best].replace("\x00", " ").replace("[[", "[").split())
     return line.encode("utf-8", "replace").decode("utf-8")
 
 
-def answer(question: str, context: str) -> tuple[str, str]:
-    """(answer, why): a sentence of the context, or `NOT_FOUND` where nothing overlaps enough."""
-    sentence = best_sentence(question, context)
-    if sentence is None:
-        return NOT_FOUND, "No sentence of the document shares enough words with the question."
-    return sentence, "This sentence of the document shares the most words with the question."
+# --- questions made of a passage
 
-
-# --- what the demos of a family teach -----------------------------------------------------------------------
-
-# How hard a fit is held to its prior: by the intercept, the slope of the family's share, and each measure.
-_ORDERED = (1.0, 4.0, 2.0)
-_NOMINAL = (0.3, 2.0, 1.0)
-_CAUTION = 0.2
-
-
-def judged(layout: Layout, prefix: tuple[str, ...], inputs: Mapping[str, str]) -> tuple[Any, str]:
-    """The verdict on one item, and why; `prefix` are the system message and the demos.
-
-    The layout has a scale.
-    """
-    assert layout.scale is not None
-    finding = find(layout, inputs)
-    rows = learnt_from(prefix) if len(prefix) > 1 else None
-    if rows is None:
-        return layout.scale.write(finding.share), finding.why
-    logits = rows @ _measures(finding, layout.scale)
-    if layout.scale.kind == "nominal":
-        return layout.scale.words[int(np.argmax(logits))], finding.why
-    return layout.scale.write(float(sigmoid(logits)[0])), finding.why
-
-
-def _measures(finding: Finding, scale: PromptScale) -> Vector:
-    """What a fit sees of an item: 1, its share (nearness to each label, if unordered), centred measures."""
-    measures = [value - 0.5 for value in finding.values]
-    if scale.kind == "nominal":
-        near = [1.0 - 2.0 * abs(finding.share - level) for level in scale.levels]
-        return np.array([1.0, *near, *measures])
-    return np.array([1.0, math.log(finding.share / (1.0 - finding.share)), *measures])
-
-
-@lru_cache(maxsize=64)
-def learnt_from(prefix: tuple[str, ...]) -> Vector | None:
-    """The fit to the demos of a prompt's prefix, once per prefix and process; None without a readable one.
-
-    A row of coefficients for the verdict, or for each label of a scale without an order.
-    """
-    layout = read_layout(prefix[0])
-    scale, examples = layout.scale, read_examples(prefix[0], prefix[1:])
-    if scale is None or not examples:
-        return None
-    design = np.array([_measures(find(layout, example.inputs), scale) for example in examples])
-    labels = np.array([example.label for example in examples])
-    nominal = scale.kind == "nominal"
-    n_shares = len(scale.words) if nominal else 1
-    intercept, share, measure = _NOMINAL if nominal else _ORDERED
-    penalty = np.array([intercept, *[share] * n_shares, *[measure] * len(NAMES)])
-    priors = np.eye(n_shares, len(penalty), k=1)
-    if not nominal:
-        point = newton(design, labels, prior=priors[0], penalty=penalty)
-        return (point * decisiveness(design @ point, labels, caution=_CAUTION))[None, :]
-    # how likely each label is: at first by how near the share lies to its level
-    fits = [
-        newton(design, (labels == place).astype(np.float64), prior=2.0 * prior, penalty=penalty)
-        for place, prior in enumerate(priors)
-    ]
-    return np.array(fits)
-
-
-# --- questions made of a passage ----------------------------------------------------------------------------
-
-_NUMBER = re.compile(r"(?<![\w.,:])\d+(?:[.,:]\d+)*(?![\w])")
-_NAME = re.compile(r"(?<![\w'’-])[A-Z][^\W\d_]+(?: [A-Z][^\W\d_]+)?")
-_WORD = re.compile(r"[^\W\d_]{6,}")
+_GAPS = (
+    ("number", re.compile(r"(?<![\w.,:])\d+(?:[.,:]\d+)*(?![\w])")),
+    ("name", re.compile(r"(?<![\w'’-])[A-Z][^\W\d_]+(?: [A-Z][^\W\d_]+)?")),
+    ("word", re.compile(r"[^\W\d_]{6,}")),
+)
 _LEAST, _MOST = 6, 40  # words of a sentence
 _NAMED = 5  # letters of a name
 _PARTICULARS = (
@@ -226,14 +164,11 @@ def make_question(layout: Layout, inputs: Mapping[str, str]) -> dict[str, str]:
     """The outputs of a prompt, by their names: question, answer and quotes as far as it asks for them.
 
     A gap is cut into a sentence of the passage, and what stood there is the answer: a number, else a name,
-    else the longest word. Nothing is understood and nothing is said in other words, so such a question is
-    filled by its words alone: it shows how the command works, and measures next to nothing. What a passage is
-    too poor for gets an empty question.
+    else the longest word. Such a question is filled by its words alone: it shows how the command works, and
+    measures next to nothing. What a passage is too poor for gets an empty question.
 
-    A prompt without a quote wants a question that the passage does not answer: it asks for particulars (an
-    address, an insurance company ...) of somebody or something named there. One with two passages and two
-    quotes wants a question about both; one with two passages and one quote a question that names something of
-    the other passage.
+    A prompt without a quote wants a question that the passage does not answer; one with two passages and two
+    quotes a question about both; one with two passages and one quote names something of the other passage.
     """
     passages = [inputs.get(field.name, "") for field in layout.inputs if "passage" in field.name]
     first, other = (*passages, "", "")[:2]
@@ -243,43 +178,37 @@ def make_question(layout: Layout, inputs: Mapping[str, str]) -> dict[str, str]:
     question = ""
     if not gaps:
         question = _particulars(first)
-    elif len(filled) == len(gaps) == 2:
-        question = f'What belongs in the gaps: "{filled[0].holed}" and "{filled[1].holed}"'
-    elif len(filled) == len(gaps):
-        asked = f'hich {filled[0].kind} belongs in the gap: "{filled[0].holed}"'
-        question = f"W{asked}"
-        if len(passages) > 1:
-            stranger = next(iter(_subjects(other, without=first)), None)
-            question = "" if stranger is None else f"Leaving aside {stranger}, w{asked}"
-    if len(filled) < len(gaps):
+    elif len(filled) < len(gaps):
         filled = []
+    elif len(filled) == 2:
+        question = f'What belongs in the gaps: "{filled[0].holed}" and "{filled[1].holed}"'
+    else:
+        asked = f'hich {filled[0].kind} belongs in the gap: "{filled[0].holed}"'
+        strangers = [name for name in _subjects(other) if name.casefold() not in first.casefold()]
+        question = f"W{asked}" if len(passages) < 2 else ""
+        if len(passages) > 1 and strangers:
+            question = f"Leaving aside {strangers[0]}, w{asked}"
     values = {"question": question, "answer": "; ".join(gap.missing for gap in filled)}
     quotes = iter([gap.sentence for gap in filled])
     return {
-        field.name: values[field.name]
-        if field.name in values
-        else next(quotes, "")
-        if "quote" in field.name
-        else ""
+        field.name: next(quotes, "") if "quote" in field.name else values.get(field.name, "")
         for field in layout.outputs
     }
 
 
-def _subjects(passage: str, *, without: str = "") -> list[str]:
+def _subjects(passage: str) -> list[str]:
     """What a question can name: longer names, not at the start of a sentence; else the longest words."""
-    names = [name for sentence in sentences(passage) for name in _NAME.findall(sentence, 1)]
-    names = [name for name in names if len(name) >= _NAMED and not name.isupper()]
-    words = sorted(_WORD.findall(passage), key=len, reverse=True)
-    there = without.casefold()
-    subjects = [*names, *(f"the {word}" for word in words if word.islower())]
-    return [subject for subject in subjects if subject.removeprefix("the ").casefold() not in there]
+    names = [name for sentence in sentences(passage) for name in _GAPS[1][1].findall(sentence, 1)]
+    words = sorted(_GAPS[2][1].findall(passage), key=len, reverse=True)
+    return [name for name in names if len(name) >= _NAMED and not name.isupper()] + [
+        f"the {word}" for word in words if word.islower()
+    ]
 
 
 def _particulars(passage: str) -> str:
-    subjects = _subjects(passage)
+    subjects, there = _subjects(passage), analyse(passage).content
+    fit = [asked for asked in _PARTICULARS if not there & analyse(asked).content]
     place = zlib.crc32(passage.encode("utf-8", "replace"))
-    in_passage = content_words(passage).keys()
-    fit = [asked for asked in _PARTICULARS if not in_passage & content_words(asked).keys()]
     return f"What are the {fit[place % len(fit)]} of {subjects[0]}?" if fit and subjects else ""
 
 
@@ -290,7 +219,7 @@ def _gap(passage: str) -> _Gap | None:
         for sentence in sentences(passage)
         if _LEAST <= len(sentence.split()) <= _MOST and not POINTS.search(sentence) and '"' not in sentence
     ]
-    for kind, pattern in (("number", _NUMBER), ("name", _NAME), ("word", _WORD)):
+    for kind, pattern in _GAPS:
         for sentence in sorted(fit, key=len, reverse=True):
             missing = max(pattern.finditer(sentence, 1), key=lambda match: len(match[0]), default=None)
             if missing is not None:
