@@ -273,7 +273,7 @@ def _other_number(
         return True
     return any(
         len(a) == len(b)
-        and (short or (len(a) > 2 and reference.tokens.count(a) > 1 and sum(map(str.__ne__, a, b)) == 1))
+        and (short or (len(a) > 2 and reference.tokens.count(a) > 2 and sum(map(str.__ne__, a, b)) == 1))
         for a in lacking
         for b in others
     )
