@@ -248,8 +248,8 @@ def agreement_plot(decision: Evidence) -> Picture | None:
         return None
     more = "" if len(ladder.rungs) >= n else f" The best {len(ladder.rungs)} of {n} judges."
     whom, two = raters_in_words(decision.result.gold.labels_by)
-    weighing = {"nominal": "", "binary": ", good and bad answers weighing alike"}
-    alike = weighing.get(decision.result.gold.scale, ", low, middle and high labels weighing alike")
+    weighing = {"nominal": "", "binary": ", good and bad answers weighing the same"}
+    alike = weighing.get(decision.result.gold.scale, ", low, middle and high labels weighing the same")
     level = decision.result.judges[0].decided_by(decision.metric).level
     single = f" ◇: with each single rater, as {two} are with each other." if ladder.people else ""
     note = f"●: agreement with {whom}{alike}; line: {level:.0%} interval.{single}{more}"
