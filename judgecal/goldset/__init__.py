@@ -1,16 +1,9 @@
 """Gold sets: load, audit, split, import, blind sheets."""
 
 from judgecal.goldset.card import Card, RaterCard, Splits
-from judgecal.goldset.check import GoldCheck, GoldList, ListedSet, Problem, check_gold, check_set, list_sets
+from judgecal.goldset.check import GoldCheck, GoldList, Problem, check_gold, check_set, list_sets
 from judgecal.goldset.check_texts import split_notes
-from judgecal.goldset.gold_set import (
-    JUDGEMENTS,
-    GoldDocument,
-    GoldSet,
-    common_label,
-    require_splits,
-    split_counts,
-)
+from judgecal.goldset.gold_set import JUDGEMENTS, GoldDocument, GoldSet, require_splits, split_counts
 from judgecal.goldset.imports import Imported, import_gold, read_mapping
 from judgecal.goldset.load import load_gold, read_items, unchanged_gold
 from judgecal.goldset.sheet import Sheets, import_sheets, write_sheets
@@ -19,7 +12,7 @@ from judgecal.tables.columns import GOLD, Columns
 
 __all__ = [
     "GOLD", "JUDGEMENTS", "Card", "Columns", "GoldCheck", "GoldDocument", "GoldList", "GoldSet", "Imported",
-    "ListedSet", "Problem", "RaterCard", "Sheets", "Splits", "check_gold", "check_set", "common_label",
-    "import_gold", "import_sheets", "item_row", "list_sets", "load_gold", "read_items", "read_mapping",
-    "require_splits", "split_counts", "split_notes", "unchanged_gold", "write_gold", "write_sheets",
+    "Problem", "RaterCard", "Sheets", "Splits", "check_gold", "check_set", "import_gold", "import_sheets",
+    "item_row", "list_sets", "load_gold", "read_items", "read_mapping", "require_splits", "split_counts",
+    "split_notes", "unchanged_gold", "write_gold", "write_sheets",
 ]  # fmt: skip
