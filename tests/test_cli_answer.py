@@ -63,13 +63,13 @@ def write_documents(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The last message of every call of the embedded model, in this process."""
     seen: list[str] = []
-    real = transport.reply
+    real = transport.weighed_reply
 
-    def reply(messages: Sequence[Any]) -> str:
+    def reply(messages: Sequence[Any]) -> tuple[str, dict[str, float]]:
         seen.append(messages[-1]["content"])
         return real(messages)
 
-    monkeypatch.setattr(transport, "reply", reply)
+    monkeypatch.setattr(transport, "weighed_reply", reply)
     return seen
 
 
@@ -77,14 +77,14 @@ def answering(
     monkeypatch: pytest.MonkeyPatch, say: Callable[[str], str | None], *, rating: bool = False
 ) -> None:
     """The embedded model says something else where `say` gives it, as an answerer or as the rater."""
-    real = transport.reply
+    real = transport.weighed_reply
 
-    def reply(messages: Sequence[Any]) -> str:
+    def reply(messages: Sequence[Any]) -> tuple[str, dict[str, float]]:
         text = messages[-1]["content"]
         said = say(text) if ("answer_under_test" in text) == rating else None
-        return real(messages) if said is None else said
+        return real(messages) if said is None else (said, {})
 
-    monkeypatch.setattr(transport, "reply", reply)
+    monkeypatch.setattr(transport, "weighed_reply", reply)
 
 
 def in_answer(text: str) -> str:

@@ -222,11 +222,11 @@ def make(
     from judgecal.rag.questions import Collection, collection_of_gold, read_documents
 
     workspace = shared.workspace_of(ctx)
-    known, path = workspace.gold_sets, Path(documents)
-    if documents in known:
+    gold_sets, path = workspace.gold_sets, Path(documents)
+    if documents in gold_sets:
         collection = collection_of_gold(load_gold(documents, workspace=workspace))
     elif not path.exists():
-        raise unknown_name("file, folder or gold set", documents, known)
+        raise unknown_name("file, folder or gold set", documents, gold_sets)
     else:
         read, notes = read_documents(path)
         collection = Collection(path.stem, (), read, documents_from=path.name, notes=tuple(notes))

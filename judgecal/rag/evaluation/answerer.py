@@ -84,11 +84,11 @@ class Writer:
         """
         if not text.strip():
             return Failure("parse", "the reply is empty")
-        said = after_thoughts(text)
+        reply = after_thoughts(text)
         fields: dict[str, str] = {}
-        for name, value in reply_fields(said, self.texts):  # the first of two with one name, as in DSPy
+        for name, value in reply_fields(reply, self.texts):  # the first of two with one name, as in DSPy
             fields.setdefault(name, "" if value is None else str(value).strip())
-        text_alone = said.partition("[[ ##")[0].strip()
+        text_alone = reply.partition("[[ ##")[0].strip()
         if fields.keys() <= {"completed"} and text_alone and [needed] == [*self.signature.cls.output_fields]:
             return {needed: text_alone}
         return (
@@ -110,8 +110,8 @@ class Writer:
 class Answerer(Writer):
     """Who answers questions; `field` is the output of the answer: `answer`, else the last text."""
 
-    def __init__(self, spec: str, *, workspace: Workspace, **how: Any) -> None:
-        super().__init__(spec, workspace=workspace, **how)
+    def __init__(self, spec: str, *, workspace: Workspace, **options: Any) -> None:
+        super().__init__(spec, workspace=workspace, **options)
         signature, name = self.signature, self.signature.name
         if signature.scale is not None:
             raise InputError(
@@ -119,8 +119,8 @@ class Answerer(Writer):
             )
         problems = [] if self.texts else [f"signature {name} cannot answer: it has no text among its outputs"]
         if strange := ", ".join(field for field in signature.inputs if field not in _INPUTS):
-            asked = f"answerers may ask for {', '.join(_INPUTS)}"
-            problems.append(f"signature {name}: we have nothing for input {strange}; {asked}")
+            allowed = f"answerers may ask for {', '.join(_INPUTS)}"
+            problems.append(f"signature {name}: we have nothing for input {strange}; {allowed}")
         refuse(problems)
         self.field = "answer" if "answer" in self.texts else self.texts[-1]
 

@@ -200,8 +200,8 @@ def factor_curves(
         for factor in held:
             having[table, factor] = {
                 its[factor]: name
-                for name, (of, its) in settings.items()
-                if of == table and {**its, factor: held[factor]} == held
+                for name, (of_table, its) in settings.items()
+                if of_table == table and {**its, factor: held[factor]} == held
             }
     having = {name: levels for name, levels in having.items() if len(levels) > 1}
     level, curves = 1.0 - (1.0 - LEVEL) / max(len(having), 1), []

@@ -96,13 +96,13 @@ class EvaluateConfig(BaseModel):
 
     def problems(self) -> Iterator[str]:
         """What of the tables goes together with no other one."""
-        asked = self.questions
-        if (asked.gold is None) == (asked.file is None):
+        questions = self.questions
+        if (questions.gold is None) == (questions.file is None):
             either = "either gold, a gold set, or file, a table of questions with reference answers"
             yield f"questions: give {either}"
-        if asked.file is not None and "split" in asked.model_fields_set:
+        if questions.file is not None and "split" in questions.model_fields_set:
             yield "questions: split belongs to a gold set: leave it out, or name the set with gold"
-        if asked.gold is not None and (asked.col or asked.reference_separator):
+        if questions.gold is not None and (questions.col or questions.reference_separator):
             yield "questions: col is of a file, and a gold set has columns of its own: leave it out"
         if not self.systems:
             yield "systems: none is named: add [[systems]] with name and kind"

@@ -49,21 +49,19 @@ _KINDS = {"controlled": "controlled", "topk": "retrieved", "own": "its own", "no
 
 def evaluate_document(result: EvaluateResult) -> Document:
     """What systems, or settings of one, come to on the same questions."""
-    asked, n, states = result.questions, len(result.systems), result.states
-    bases = {
-        setting.system: setting.settings for setting in result.settings if setting.system in result.bases
-    }
+    questions, n, states = result.questions, len(result.systems), result.states
     held = [
-        f"{name} ({', '.join(f'{factor}={level}' for factor, level in settings.items())})"
-        for name, settings in bases.items()
+        f"{base.system} ({', '.join(f'{factor}={level}' for factor, level in base.settings.items())})"
+        for base in result.settings
+        if base.system in result.bases
     ]
     swept = f", one factor at a time from {in_a_row(held)}" if held else ""
     made = {"llm": ", made by a model", "people": ", made by people", "project": ", made by the project"}
     files = [Path(path).name for path in (states.questions, states.answers, states.measured, states.summary)]
-    sealed = numbers.count_of(asked.n_sealed, "question")
+    sealed = numbers.count_of(questions.n_sealed, "question")
     notes = sentences(
-        asked.made_by == "llm" and sentence(_MADE_BY_MODEL),
-        asked.n_sealed > 0 and f"{sealed} of test count in every number here, and we show none of them.",
+        questions.made_by == "llm" and sentence(_MADE_BY_MODEL),
+        questions.n_sealed > 0 and f"{sealed} of test count in every number here, and we show none of them.",
         map(sentence, result.notes),
         f"Rows of every state, in the experiment's folder: {', '.join(files)}, each with a CSV file beside "
         "it.",
@@ -71,9 +69,9 @@ def evaluate_document(result: EvaluateResult) -> Document:
     return stored_document(
         result,
         f"{result.experiment}: {_noun(result)} compared",
-        f"{result.experiment} · {n} {_noun(result, n)}{swept} · {numbers.count_of(asked.n, 'question')} of "
-        f"{asked.source}{made.get(asked.made_by or '', '')}, {numbers.count(asked.n_answerable)} with an "
-        "answer",
+        f"{result.experiment} · {n} {_noun(result, n)}{swept} · {numbers.count_of(questions.n, 'question')} "
+        f"of {questions.source}{made.get(questions.made_by or '', '')}, "
+        f"{numbers.count(questions.n_answerable)} with an answer",
         _headline(result),
         _outcomes(result),
         _systems(result),
@@ -136,7 +134,7 @@ def _explorer(
     for row in stored_rows(experiment.journal).latest.values():
         rows.setdefault((row.item_id, row.judge), row)
 
-    def said(item: Item, column: str) -> Said | None:
+    def verdict_of(item: Item, column: str) -> Said | None:
         row, state = rows.get((item.item_id, judges[column])), states.get(item.item_id, {})
         if row is None:
             return None
@@ -146,7 +144,7 @@ def _explorer(
         return Said(verdict, raw, error, row.reasoning, row.raw_reply or "")
 
     def shown_row(item: Item) -> ExplorerRow:
-        of_judges, state = [said(item, column) for column in judges], states.get(item.item_id, {})
+        of_judges, state = [verdict_of(item, column) for column in judges], states.get(item.item_id, {})
         marks = [f"system:{item.system}", *state.get("marks", ())]
         marks += ["case:unscored"] * any(judge is not None and bool(judge.error) for judge in of_judges)
         name = item.item_id.replace(f"::{item.system}", f" ({systems.index(item.system) + 1})", 1)
@@ -201,8 +199,8 @@ def _tied(result: EvaluateResult) -> list[SystemSummary]:
 def _ranked(result: EvaluateResult) -> list[SystemSummary]:
     """The systems by `total`, those that may be the best first."""
     tied = _tied(result)
-    rest = [system for system in result.systems if system not in tied]
-    return [*tied, *sorted(rest, key=lambda system: -(system.total.value or 0.0))]
+    others = [system for system in result.systems if system not in tied]
+    return [*tied, *sorted(others, key=lambda system: -(system.total.value or 0.0))]
 
 
 def _highest(result: EvaluateResult) -> SystemSummary:
@@ -265,16 +263,20 @@ def _unmeasured(result: EvaluateResult) -> bool:
 def _decided(result: EvaluateResult) -> tuple[str, ...]:
     """The kind, what it comes to, and what that rests on."""
     n, best = len(result.systems), result.best
-    asked = numbers.count_of(best.n_questions, "question")
+    questions = numbers.count_of(best.n_questions, "question")
     total = f"a total of {numbers.estimate(_highest(result).total, 2)}"
     these = f"the {n} {_noun(result)}"
     if _unmeasured(result):
         kind = "unread" if result.failed_verdicts and not result.failures else "none"
         return kind, f"Nothing could be measured: no answer of any {_noun(result, 1)} has a score."
     if best.n_questions < _FEWEST:
-        return "too few", "Too few questions to decide anything.", f"{asked}, and {_FEWEST} are the least."
+        return (
+            "too few",
+            "Too few questions to decide anything.",
+            f"{questions}, and {_FEWEST} are the least.",
+        )
     if n == 1:
-        first = f"{best.highest} reaches {total} on {asked}."
+        first = f"{best.highest} reaches {total} on {questions}."
         return "measured", first, "No other system was held against it."
     if best.best is not None:
         return "use", f"Use {best.best}: it is the best of {these}.", f"It reaches {total}."
@@ -327,9 +329,9 @@ def _calibrate(result: EvaluateResult, judge: MeasuredBy) -> str:
 
     On the set that was asked, where people may have labelled it, else by having answers of this run labelled.
     """
-    asked = result.questions
-    if asked.made_by not in (None, "llm"):  # neither a file nor drafts
-        return f"judgecal score --judge {shlex.quote(judge.judge)} --gold {shlex.quote(asked.source)}"
+    questions = result.questions
+    if questions.made_by not in (None, "llm"):  # neither a file nor drafts
+        return f"judgecal score --judge {shlex.quote(judge.judge)} --gold {shlex.quote(questions.source)}"
     rows = path_from_here(Path(result.states.measured).with_suffix(".csv"))
     return f"judgecal gold sheet {shlex.quote(rows)} --scale binary -n {_TO_LABEL} -o labels.csv"
 

@@ -80,9 +80,9 @@ def value_at(path: str, data: Any) -> Any:
         LookupError: it holds nothing there; the message says what is there instead. In the place of one of
             `*` that holds nothing stands None.
     """
-    key, _, rest = path.partition(".")
+    key, _, remainder = path.partition(".")
     if isinstance(data, list) and key == "*":
-        return [_value_or_none(rest, each) for each in data]
+        return [_value_or_none(remainder, each) for each in data]
     if isinstance(data, dict):
         value, there = data.get(key), f"its keys are {', '.join(data)[:120] or 'none'}"
     elif isinstance(data, list):
@@ -92,7 +92,7 @@ def value_at(path: str, data: Any) -> Any:
         value, there = None, f"it is {data!r:.80}"
     if value is None:
         raise LookupError(f"there is no {key}: {there}")
-    return value_at(rest, value) if rest else value
+    return value_at(remainder, value) if remainder else value
 
 
 def _value_or_none(path: str, data: Any) -> Any:

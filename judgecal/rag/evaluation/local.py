@@ -343,9 +343,9 @@ def reranker_named(name: str, *, workspace: Workspace) -> Respondent:
 def with_candidates(questions: Sequence[Question], retrieved: Sequence[Retrieved]) -> list[Item]:
     """Questions with the texts of their candidates as contexts; without those that have none."""
     return [
-        question.item(tuple(Context(candidate.text) for candidate in found.candidates))
-        for question, found in zip(questions, retrieved, strict=True)
-        if found.candidates
+        question.item(tuple(Context(candidate.text) for candidate in hit.candidates))
+        for question, hit in zip(questions, retrieved, strict=True)
+        if hit.candidates
     ]
 
 
@@ -417,8 +417,9 @@ class LocalSystem(System):
 
     @cached_property
     def answerer(self) -> Answerer:
-        how = self.table.answerer.model_dump()
-        return Answerer(f"{how.pop('signature')}@{how.pop('model')}", workspace=self.workspace, **how)
+        options = self.table.answerer.model_dump()
+        name = f"{options.pop('signature')}@{options.pop('model')}"
+        return Answerer(name, workspace=self.workspace, **options)
 
     @cached_property
     def reranker(self) -> Respondent | None:
@@ -563,16 +564,16 @@ class LocalSystem(System):
     def _rows(self, due: Sequence[Question], retrieved: Sequence[Retrieved]) -> dict[str, SystemAnswer]:
         """By group, what was found as an answer that is not there yet."""
         rows = {}
-        for question, found in zip(due, retrieved, strict=True):
-            contexts = tuple(candidate.context for candidate in found.candidates[: self.table.top_n])
+        for question, hit in zip(due, retrieved, strict=True):
+            contexts = tuple(candidate.context for candidate in hit.candidates[: self.table.top_n])
             rows[question.group] = SystemAnswer(
                 self.name,
                 question.group,
-                None if found.failure else "",
-                None if found.failure else contexts,
-                found.failure,
-                latency_s=found.seconds,
-                cost_usd=found.cost_usd,
+                None if hit.failure else "",
+                None if hit.failure else contexts,
+                hit.failure,
+                latency_s=hit.seconds,
+                cost_usd=hit.cost_usd,
                 at=now(),
             )
         return rows
@@ -617,10 +618,10 @@ class LocalSystem(System):
                     message = f"{self.embedder.name}: the question: {error.message}"
                     retrieved.append(Retrieved(failure=Failure(error.kind, message)))
                     continue
-                found = searched.best(vectors[0], k, parents)
-                seconds = added(row.latency_s, found.seconds)
+                hit = searched.best(vectors[0], k, parents)
+                seconds = added(row.latency_s, hit.seconds)
                 cost = price_of(row, self.embedder.model)
-                retrieved.append(dataclasses.replace(found, seconds=seconds, cost_usd=cost))
+                retrieved.append(dataclasses.replace(hit, seconds=seconds, cost_usd=cost))
         return rerank(self.reranker, due, retrieved, asking) if self.reranker else retrieved
 
     def _chunks(self) -> list[Chunk]:

@@ -175,8 +175,8 @@ def _failure(row: Row) -> Failure | None:
     message = row.cells.get("error", "").strip()
     if not message:
         return None
-    kind, _, rest = message.partition(": ")
-    return Failure(_KINDS[kind], rest or message) if kind in _KINDS else Failure("server", message)
+    kind, _, message_alone = message.partition(": ")
+    return Failure(_KINDS[kind], message_alone or message) if kind in _KINDS else Failure("server", message)
 
 
 def _seconds(row: Row, where: str, problems: list[str]) -> float | None:

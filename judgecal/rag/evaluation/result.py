@@ -137,7 +137,7 @@ class StateFiles:
 
     def __init__(self, folder: Path, questions: Sequence[Question], sealed: Collection[str]) -> None:
         self._folder, self._questions, self._sealed = folder, questions, sealed
-        self._question_rows = {one.group: self._question(one) for one in questions}
+        self._question_rows = {question.group: self._question(question) for question in questions}
 
     @property
     def paths(self) -> States:

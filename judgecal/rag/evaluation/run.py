@@ -372,12 +372,12 @@ class EvaluateRun:
         """What a run would call; nothing is written. Answers that are not there yet are guessed."""
         self.check()
         budget = Budget(self.options.budget_usd)
-        asked = [
+        shown_rows = [
             system.preview(self.questions, self._asking(table, system, budget))
             for table, system in self.systems
         ]
         near, far = (plan_trials(self._due(self._expected(n))) for n in (_LIKELY, _MOST))
-        return together([*asked, replace(near, usd_at_most=far.usd_at_most)])
+        return together([*shown_rows, replace(near, usd_at_most=far.usd_at_most)])
 
     def _expected(self, n_characters: int) -> list[ReadRow]:
         """Every answer as judges will see it; one that is not there yet as its reference, or as long as may
@@ -457,9 +457,9 @@ class EvaluateRun:
             for answer in answers
             if answer.answer is not None
         }
-        asked = list(rows.values())
-        write_json_lines(self.experiment.folder / ITEMS_FILE, (item_row(row.item) for row in asked))
-        running, left_out = panel.running(asked)
+        shown_rows = list(rows.values())
+        write_json_lines(self.experiment.folder / ITEMS_FILE, (item_row(row.item) for row in shown_rows))
+        running, left_out = panel.running(shown_rows)
         if rows:
             able = {CORRECTNESS, ANSWERED, *(column.name for column in running.columns)}
             panel = replace(panel, columns=tuple(column for column in panel.columns if column.name in able))
@@ -472,15 +472,15 @@ class EvaluateRun:
         measured = []
         with open_journal(self.experiment.journal, self.options) as journal:
             if rows:
-                due = running.due(asked, journal, self.options)
+                due = running.due(shown_rows, journal, self.options)
                 judge_to_journal(due, budget=budget, label=f"suite {panel.suite}")
             for answer in answers:
                 verdicts = running.verdicts(rows[answer.item_id], journal) if answer.item_id in rows else {}
                 question = self._by_group[answer.question]
                 measured.append(_measured(answer, question, panel, verdicts, words.get(answer.system)))
-        judgements = [row for one in measured for verdicts in one.verdicts.values() for row in verdicts.rows]
+        every = [verdicts for answer in measured for verdicts in answer.verdicts.values()]
         notes = [f"{judge.name} is left out: {judge.why}" for judge in left_out]
-        return panel, measured, (*notes, *stored_notes(judgements))
+        return panel, measured, (*notes, *stored_notes(row for verdicts in every for row in verdicts.rows))
 
 
 def _measured(

@@ -76,8 +76,8 @@ class Measured:
 
 def mean_of(values: Sequence[float | None]) -> float | None:
     """The mean of those that are there; None where none is."""
-    known = [value for value in values if value is not None]
-    return statistics.fmean(known) if known else None
+    defined = [value for value in values if value is not None]
+    return statistics.fmean(defined) if defined else None
 
 
 OutcomeKind = Literal["right_answer", "wrong_answer", "right_refusal", "wrong_refusal"]
@@ -280,9 +280,9 @@ def _summary(
 
 def seconds_of(times: Iterable[tuple[float | None, bool]]) -> Seconds:
     """Means and percentiles of times, each with whether its question is complex; unknown ones left out."""
-    known = [(time, is_complex) for time, is_complex in times if time is not None]
-    over = described([time for time, _ in known])
-    of_complex = mean_of([time for time, is_complex in known if is_complex])
+    defined = [(time, is_complex) for time, is_complex in times if time is not None]
+    over = described([time for time, _ in defined])
+    of_complex = mean_of([time for time, is_complex in defined if is_complex])
     return Seconds(over["average"], over["p50"], over["p95"], int(over["count"] or 0), of_complex)
 
 

@@ -191,7 +191,7 @@ class AnswerJournal(Log[_Row]):
     def settled(self, questions: Sequence[Question]) -> dict[str, SystemAnswer]:
         """The answers that make asking needless, by group; a question without one is due."""
         latest = {key: answer for config, key, answer in self.rows() if config == self._config}
-        answers = {one.group: latest.get(_key(one)) for one in questions}
+        answers = {question.group: latest.get(_key(question)) for question in questions}
         return {
             group: answer
             for group, answer in answers.items()

@@ -96,9 +96,9 @@ class Bm25:
     def scores(self, queries: Sequence[Sequence[str]]) -> Floats:
         """Scores of queries against all documents: queries x documents."""
         # Queries x words, in the order of the words and repeated as they are, so that sums keep their order.
-        known = [[self.vocabulary[word] for word in query if word in self.vocabulary] for query in queries]
-        ends = np.cumsum([0, *map(len, known)])
-        columns = np.fromiter(itertools.chain(*known), dtype=np.int32, count=int(ends[-1]))
+        numbers = [[self.vocabulary[word] for word in query if word in self.vocabulary] for query in queries]
+        ends = np.cumsum([0, *map(len, numbers)])
+        columns = np.fromiter(itertools.chain(*numbers), dtype=np.int32, count=int(ends[-1]))
         shape = (len(queries), len(self.vocabulary))
         words = csr_array((np.ones(len(columns)), columns, ends.astype(np.int32)), shape=shape)
         scores: Floats = (words @ self.weights).toarray()

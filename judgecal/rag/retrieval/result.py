@@ -348,9 +348,8 @@ def windows(scores: Floats, size: int) -> tuple[Window, ...]:
     rows = []
     for start in range(0, len(scores), size):
         inside = scores[start : start + size]
-        known = inside[~np.isnan(inside)]
-        name = f"{start:05d}_{len(inside):05d}"
-        rows.append(Window(name, len(known), float(known.mean()) if len(known) else None))
+        defined, name = inside[~np.isnan(inside)], f"{start:05d}_{len(inside):05d}"
+        rows.append(Window(name, len(defined), float(defined.mean()) if len(defined) else None))
     return tuple(rows)
 
 
@@ -360,21 +359,19 @@ def _worst_questions(collection: Collection, ranking: Ranking, run: Run | None) 
     Questions none of whose reference documents is in the corpus are no fault of the retriever: they are left
     out here. So are the test questions of a gold set.
     """
-    ranks, documents, asked = ranking.best_rank.tolist(), collection.documents or (), collection.questions
+    ranks, documents, questions = ranking.best_rank.tolist(), collection.documents or (), collection.questions
     low = [
         place
-        for place, question in enumerate(asked)
+        for place, question in enumerate(questions)
         if ranks[place] != 1
         and question.group not in collection.sealed
         and not all(map(collection.lacks, question.reference_documents))
     ]
     rows = []
     for place in sorted(low, key=lambda place: -(ranks[place] or sys.maxsize))[:_WORST]:
-        question, head = asked[place], ranking.head[place, :1].tolist()
-        # The ids of a run may be unknown to the corpus.
-        first = (
-            run.ranked.get(question.group, []) if run else [documents[number].document_id for number in head]
-        )
+        question = questions[place]
+        first = [documents[number].document_id for number in ranking.head[place, :1].tolist() if run is None]
+        first = run.ranked.get(question.group, []) if run else first  # it may be unknown to the corpus
         rows.append(
             WorstQuestion(
                 question.group,
@@ -424,15 +421,15 @@ def _findings(collection: Collection, run: Run | None, n_scored: int) -> Iterato
         yield f"{shared}: which of them a search finds is chance"
     if run is None:
         return
-    known = {question.group: bool(question.reference_documents) for question in collection.questions}
+    named = {question.group: bool(question.reference_documents) for question in collection.questions}
     ranked = {name for ids in run.ranked.values() for name in ids}
     for names, what in (
         (
-            [name for name in known if known[name] and name not in run.ranked],
+            [name for name in named if named[name] and name not in run.ranked],
             f"of {n_scored} questions are missing from the run and score 0",
         ),
         (
-            [name for name in run.ranked if name not in known],
+            [name for name in run.ranked if name not in named],
             "questions of the run are not in the set, so we skipped them",
         ),
         (
