@@ -171,9 +171,8 @@ def test_the_embedded_judge_on_the_starter(judgecal: Run) -> None:
     for family in judge["families"]:
         assert family["n"] + family["n_unscored"] + family["n_no_room"] == 20
         assert family["noise"]["value"] == 0.0
-    assert judge["families"][0]["family"] == "contradiction"
-    assert judge["families"][0]["shown"]
-    assert result["headline"]["kind"] == "broken"
+    assert not any(family["shown"] for family in judge["families"])
+    assert result["headline"]["kind"] != "broken"
     assert "answers" not in result
     again = one_object(judgecal("report", "p", "--json"))
     assert again["result"]["judges"] == result["judges"]
