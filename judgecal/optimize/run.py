@@ -62,7 +62,7 @@ from judgecal.records import RETRIED_ON_RESUME, Item, Judgement
 from judgecal.workspace import find_workspace, shown
 
 _NEEDED_GROUPS = 2
-_MONEY_ENDED = "the money ended before every candidate was on all of dev"
+_MONEY_ENDED = "the money did not pay for all that was planned"
 _NO_MONEY_FOR_TEST = "there is no money left for test: the same command with more goes on from here"
 _SAFETY = 1.2  # times what a call has cost so far
 _LEARNT_FROM = 10  # questions of train, for who writes instructions
@@ -248,9 +248,13 @@ class OptimizeRun(OptimizeSetup):
         race."""
         dev, judges = self.dev, list[Optimised]()
 
+        refused = list[int]()
+
         def affords(n_calls: int) -> bool:
             more = 0 if self._short else self._n_confirming  # test is for another run
-            return self._affords(n_calls + more, journal, budget)
+            enough = self._affords(n_calls + more, journal, budget)
+            refused.extend([] if enough else [n_calls])
+            return enough
 
         def score(number: int | None, table: AgreementTable) -> ScoredCandidate:
             candidate = None if number is None else made[number]
@@ -273,7 +277,7 @@ class OptimizeRun(OptimizeSetup):
                 dev, parts, numbers, score, metric=self.metric, go_on=self.plan.go_on, affords=affords
             )
             whole = [one for one in finish.scored[1:] if not _lost([one.column])]
-            if not affords(0) or len(whole) < len(finish.scored) - 1:
+            if refused or len(whole) < len(finish.scored) - 1:
                 training.remarks.append(_MONEY_ENDED)
             return Finish([finish.scored[0], *whole], finish.stages), training.remarks
         training, made = self.training(budget, hard), list[Candidate]()
