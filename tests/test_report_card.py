@@ -119,7 +119,9 @@ def test_gates_that_failed_go_before_and_two_hundred_are_drawn(judgecal: Run, wo
         for verdicts in folder.glob("*.parquet"):
             verdicts.unlink()
     card = card_of(Path("judge.lock.json"), find_workspace(workspace_dir))
-    assert len(card.gates) == 201 and card.headline.chip == card.gates[-1].decision
+    last_of_all = card.gates[-1].decision  # which of one second is the last is left to luck
+    assert len(card.gates) == 201
+    assert card.headline.chip == {"pass": "triage only"}.get(last_of_all, last_of_all)
     failed = [gate for gate in card.gates if gate.decision == "fail"]
     last = LockCard(card.path, card.lock, card.selected, card.scored, (*card.gates[:9], *failed))
     assert last.headline.sentence == "Do not use token_f1@local: it failed its last gate."
