@@ -113,13 +113,13 @@ def agreement(
     chosen = metrics_of(people)
     if metrics is not None:
         chosen = {name: metric_named(name, people) for name in metrics}
-    how: dict[str, Any] = {
+    options: dict[str, Any] = {
         "judge_scale": judge_scale,
         "groups": groups,
         "unscored": unscored,
         "weights": weights,
     }
-    sample = prepare(gold_labels, judge_labels, people=people, **how)
+    sample = prepare(gold_labels, judge_labels, people=people, **options)
     return {
         name: estimate(
             metric, terms_of(metric, sample, cut), sample.at_mark if cut else sample, level=level, seed=seed
@@ -159,8 +159,8 @@ def terms_of(metric: Metric, sample: Sample, at_mark: bool) -> Terms:
         return "no labelled items"
     if len(sample.gold) == 0:
         return "no scored pairs"
-    found = metric.terms(sample.at_mark if at_mark else sample)
-    return UNEQUAL if sample.weights is not None and not isinstance(found, Means | str) else found
+    terms = metric.terms(sample.at_mark if at_mark else sample)
+    return UNEQUAL if sample.weights is not None and not isinstance(terms, Means | str) else terms
 
 
 def estimate(metric: Metric, terms: Terms, sample: Sample, *, level: float, seed: int) -> Estimate:
@@ -235,14 +235,14 @@ def _estimate_coefficient(
     refused = no_interval(metric, sample, blank.n_groups, of_spread=True)
     if refused:
         return _with(blank, value, Interval(reason=refused), repeats=repeats)
-    how = "jackknife by group"
+    method = "jackknife by group"
     if isinstance(statistic, Totals) or sample.n_groups <= _MOST_GROUPS:
         without = leave_one_out(statistic, sample.n_groups)
     else:
-        how = f"jackknife by {_BLOCKS} blocks of groups"
+        method = f"jackknife by {_BLOCKS} blocks of groups"
         without = leave_blocks_out(statistic, sample.n_groups, n_blocks=_BLOCKS, seed=seed)
     left_out = without[:, repeats].mean(axis=1)
-    made = Made(how, metric.lowest, 1.0, len(left_out))
+    made = Made(method, metric.lowest, 1.0, len(left_out))
     return _with(blank, value, jackknife_interval(value, left_out, made, level=level), repeats=repeats)
 
 

@@ -172,8 +172,8 @@ class DecidingVerdicts(Generic[_Name]):
         The grouped jackknife: with D_k the difference through the maps without part k of K, se^2 = (K - 1) /
         K sum (D_k - mean)^2. Without it two equal judges would be told apart in up to 9% of samples at 5%.
         """
-        found = [self.fits[name].by_map for name in (a, b) if name is not None and name in self.fits]
-        return (jackknife_error(found[0] - sum(found[1:])), FOLDS - 1.0) if found else (0.0, 1.0)
+        by_map = [self.fits[name].by_map for name in (a, b) if name is not None and name in self.fits]
+        return (jackknife_error(by_map[0] - sum(by_map[1:])), FOLDS - 1.0) if by_map else (0.0, 1.0)
 
 
 def calibrated(
@@ -231,8 +231,8 @@ def calibrated_difference(
     chosen = _uncut(metric, people)
     judges = [people if given is None else as_scale(given) for given in (a_scale, b_scale)]
     sides, groups, fits = [], [], dict[str, CrossFit]()
-    for name, known, unseen, judge in zip("ab", (fit.a, fit.b), (test.a, test.b), judges, strict=True):
-        pairs = _Pairs.read(fit.gold, known, people=people, judge=judge, groups=fit.groups)
+    for name, seen, unseen, judge in zip("ab", (fit.a, fit.b), (test.a, test.b), judges, strict=True):
+        pairs = _Pairs.read(fit.gold, seen, people=people, judge=judge, groups=fit.groups)
         part = _Pairs.read(test.gold, unseen, people=people, judge=judge, groups=test.groups)
         if not pairs.known.any():
             expected = int((~np.isnan(part.gold)).sum()) * part.verdicts.shape[1]
@@ -248,12 +248,12 @@ def calibrated_difference(
     paired = paired_difference(
         chosen, *sides, at_mark=False, level=level, seed=seed, n_perm=1, more_error=more_error
     )
-    found, refused = paired.difference, too_thin(paired.strata, metric)
+    difference, refused = paired.difference, too_thin(paired.strata, metric)
     if min(groups) < MIN_GROUPS:
         refused = too_few(min(groups), gives="map")
     if refused is not None:
-        return replace(found, low=None, high=None, method="", reason=found.reason or refused)
-    return replace(found, method=f"calibrated, then {found.method}" if found.method else "")
+        return replace(difference, low=None, high=None, method="", reason=difference.reason or refused)
+    return replace(difference, method=f"calibrated, then {difference.method}" if difference.method else "")
 
 
 def _uncut(metric: str, people: Scale) -> Metric:
@@ -300,8 +300,8 @@ class _Pairs:
 
     def sample(self, mapped: Floats) -> Sample:
         """The items with verdicts on the people's scale; a missing one counts as the farthest."""
-        how: dict[str, Any] = {"people": self.people, "judge": self.people, "weights": self.weights}
-        return build(self.gold, mapped, self.groups, unscored="wrong", **how)
+        options: dict[str, Any] = {"people": self.people, "judge": self.people, "weights": self.weights}
+        return build(self.gold, mapped, self.groups, unscored="wrong", **options)
 
     def fit(self, fitted_on: str = "") -> Calibration:
         """The map of all pairs."""
@@ -326,8 +326,8 @@ class _Pairs:
         maps = []
         for part in range(FOLDS):
             others = every - steps.counts(fold == part)
-            kept = others if others.any() else every  # one part may hold all verdicts
-            maps.append(steps.grid[np.searchsorted(steps.cuts(kept), codes, side="right")])
+            fitted_on = others if others.any() else every  # one part may hold all verdicts
+            maps.append(steps.grid[np.searchsorted(steps.cuts(fitted_on), codes, side="right")])
         return CrossFit(to, fold, np.where(np.isnan(to.verdicts), np.nan, np.stack(maps)))
 
 
@@ -378,14 +378,14 @@ class _Steps:
     def counts(self, rows: Bools) -> Floats:
         """m x k: how often each verdict stands beside each label among these items, weighted where they
         are."""
-        kept = self.pairs.known & rows[:, None]
-        verdict = np.searchsorted(self.verdicts, self.pairs.verdicts[kept], side="right") - 1
-        label = np.searchsorted(self.labels, np.broadcast_to(self.pairs.gold[:, None], kept.shape)[kept])
+        scored = self.pairs.known & rows[:, None]
+        verdict = np.searchsorted(self.verdicts, self.pairs.verdicts[scored], side="right") - 1
+        label = np.searchsorted(self.labels, np.broadcast_to(self.pairs.gold[:, None], scored.shape)[scored])
         shape = (len(self.verdicts), len(self.labels))
         weights = (
             None
             if self.pairs.weights is None
-            else np.broadcast_to(self.pairs.weights[:, None], kept.shape)[kept]
+            else np.broadcast_to(self.pairs.weights[:, None], scored.shape)[scored]
         )
         counts = np.bincount(verdict * shape[1] + label, weights=weights, minlength=shape[0] * shape[1])
         return counts.reshape(shape).astype(np.float64)
@@ -475,16 +475,16 @@ def cross_fitted_probabilities(
     if people.kind != "binary" or judge.kind == "binary" or not judge.numeric:
         return None
     gold, verdicts, _ = read_both(gold_labels, judge_labels, people=people, judge=judge)
-    fold, known = fold_numbers(gold, codes_of(groups, len(gold)), seed), ~np.isnan(verdicts + gold[:, None])
-    if fold is None or not known.any():
+    fold, scored = fold_numbers(gold, codes_of(groups, len(gold)), seed), ~np.isnan(verdicts + gold[:, None])
+    if fold is None or not scored.any():
         return None
     heavy = np.ones(len(gold)) if weights is None else weights
     chances = np.full(verdicts.shape, np.nan)
     for part in range(FOLDS):
-        others, own = known & (fold != part)[:, None], fold == part
-        used = others if others.any() else known  # one part may hold all verdicts
-        right, weight = (np.broadcast_to(one[:, None], used.shape)[used] for one in (gold, heavy))
-        chances[own] = _fitted(verdicts[used], right, weight, at=verdicts[own])
+        others, held_out = scored & (fold != part)[:, None], fold == part
+        used = others if others.any() else scored  # one part may hold all verdicts
+        right, weight = (np.broadcast_to(column[:, None], used.shape)[used] for column in (gold, heavy))
+        chances[held_out] = _fitted(verdicts[used], right, weight, at=verdicts[held_out])
     percentages: Floats = 100.0 * np.where(np.isnan(verdicts), np.nan, chances)
     return percentages
 
@@ -493,8 +493,10 @@ def _fitted(verdicts: Floats, right: Floats, weight: Floats, *, at: Floats) -> F
     """The non-decreasing chances with the least squared error, read at other verdicts."""
     from scipy.optimize import isotonic_regression  # 220 modules that every command would load with it
 
-    known, code = np.unique(verdicts, return_inverse=True)
-    size, passes = (np.bincount(code, weights=one).astype(np.float64) for one in (weight, weight * right))
-    both = smoothed(np.stack([size, passes], axis=1), size, width=_CHANCE_WIDTH / len(verdicts) ** 0.5)
-    chance: Floats = isotonic_regression(both[:, 1] / both[:, 0], weights=size).x
-    return chance[np.maximum(0, np.searchsorted(known, at, side="right") - 1)]
+    distinct, code = np.unique(verdicts, return_inverse=True)
+    size, passes = (
+        np.bincount(code, weights=column).astype(np.float64) for column in (weight, weight * right)
+    )
+    sums = smoothed(np.stack([size, passes], axis=1), size, width=_CHANCE_WIDTH / len(verdicts) ** 0.5)
+    chance: Floats = isotonic_regression(sums[:, 1] / sums[:, 0], weights=size).x
+    return chance[np.maximum(0, np.searchsorted(distinct, at, side="right") - 1)]

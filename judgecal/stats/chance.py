@@ -50,11 +50,11 @@ def values_panel(sample: Sample) -> Floats:
 
 def counts_of(codes: Floats, n_categories: int) -> Floats:
     """How many raters chose each category: n x R x q."""
-    one = np.eye(n_categories + 1)[:, :n_categories]
+    indicator = np.eye(n_categories + 1)[:, :n_categories]
     chosen = np.where(np.isnan(codes), float(n_categories), codes).astype(np.int64)
-    total = one[chosen[..., 0]]
+    total = indicator[chosen[..., 0]]
     for rater in range(1, chosen.shape[2]):
-        total += one[chosen[..., rater]]
+        total += indicator[chosen[..., rater]]
     return total
 
 
@@ -120,10 +120,10 @@ def mcc(sample: Sample) -> Totals | str:
     terms = np.stack([np.ones_like(gold), gold, classes.verdicts, gold * classes.verdicts], axis=2)
 
     def combine(totals: Floats) -> Floats:
-        n, ours, theirs, both = np.moveaxis(totals, -1, 0)
+        n, ours, theirs, agreed = np.moveaxis(totals, -1, 0)
         # One root of all four: that of a square is exact, so that no rounding takes the value beyond 1.
         spread = np.sqrt(ours * (n - ours) * (theirs * (n - theirs)))
-        return divide(n * both - ours * theirs, spread)
+        return divide(n * agreed - ours * theirs, spread)
 
     return Totals.of(terms, sample, combine, undefined="labels or verdicts are constant")
 
@@ -156,10 +156,10 @@ def _cohen(sample: Sample, *, quadratic: bool) -> Totals | str:
     q = len(classes.values)
     weights = _disagreement(classes.values, quadratic=quadratic)
     verdicts = np.where(sample.scored, classes.verdicts, 0.0).astype(np.int64)
-    one = np.eye(q)
-    gold = np.broadcast_to(one[classes.gold][:, None, :], (*verdicts.shape, q))
+    indicator = np.eye(q)
+    gold = np.broadcast_to(indicator[classes.gold][:, None, :], (*verdicts.shape, q))
     observed = weights[classes.gold[:, None], verdicts][..., None]
-    terms = np.concatenate([observed, gold, one[verdicts]], axis=2)
+    terms = np.concatenate([observed, gold, indicator[verdicts]], axis=2)
 
     def combine(totals: Floats) -> Floats:
         disagreement, ours, theirs = totals[..., 0], totals[..., 1 : q + 1], totals[..., q + 1 :]
@@ -248,8 +248,8 @@ def _pairs_of(ratings: Floats, sample: Sample) -> tuple[_Pairs, csr_array]:
     distinct, place = np.unique(ratings, return_inverse=True)
     places, width = place.reshape(ratings.shape), len(distinct)
     pairs = [(a, b, present[:, a] & present[:, b]) for a, b in combinations(range(ratings.shape[1]), 2)]
-    cell = np.concatenate([places[both, a] * width + places[both, b] for a, b, both in pairs])
-    item = np.concatenate([np.flatnonzero(both) for *_, both in pairs])
+    cell = np.concatenate([places[rated, a] * width + places[rated, b] for a, b, rated in pairs])
+    item = np.concatenate([np.flatnonzero(rated) for *_, rated in pairs])
     filled, number = np.unique(cell, return_inverse=True)
     shape = (len(filled), sample.n_groups)
     counts = csr_array((share[item], (number, sample.group_of[item])), shape=shape)
@@ -297,8 +297,8 @@ def icc(values: Floats, sample: Sample) -> Totals:
     Source: Shrout and Fleiss (1979); ICC(A,1) in McGraw and Wong (1996).
     """
     complete: Bools = np.isnan(values).sum(axis=2) == 0
-    kept = values[complete]
-    x = (values - (kept.mean() if kept.size else 0.0)) / sample.scale.span
+    whole = values[complete]
+    x = (values - (whole.mean() if whole.size else 0.0)) / sample.scale.span
     x = np.where(complete[..., None], x, 0.0)
     ours = np.stack([complete, (x**2).sum(axis=2), x.sum(axis=2) ** 2], axis=2)
     k = values.shape[2]

@@ -133,18 +133,18 @@ def compare(
     Raises:
         InputError: as `agreement`; or mae, rmse, bias of judges whose verdicts are in different units.
     """
-    both = {"a": a_labels, "b": b_labels}
-    own = {name: given for name, given in (("a", a_scale), ("b", b_scale)) if given is not None}
-    how: dict[str, Any] = {
+    labels = {"a": a_labels, "b": b_labels}
+    judge_scales = {name: given for name, given in (("a", a_scale), ("b", b_scale)) if given is not None}
+    options: dict[str, Any] = {
         "level": level,
         "seed": seed,
         "n_perm": n_perm,
         "calibrate": calibrate,
         "weights": weights,
     }
-    return compare_all(gold_labels, both, scale=scale, scales=own, metric=metric, groups=groups, **how)[
-        "a", "b"
-    ]
+    return compare_all(
+        gold_labels, labels, scale=scale, scales=judge_scales, metric=metric, groups=groups, **options
+    )["a", "b"]
 
 
 def compare_all(
@@ -170,7 +170,7 @@ def compare_all(
     calibrated, where that is done already.
     """
     check_level(level)
-    people, own = as_scale(scale), scales or {}
+    people, judge_scales = as_scale(scale), scales or {}
     name = metric or leading_metric(people)
     chosen, at_mark = metric_named(name, people)
     labels, codes = as_sequence(gold_labels), None if groups is None else as_sequence(groups)
@@ -179,25 +179,25 @@ def compare_all(
         raise InputError(f"{len(judges)} judge{'s' * (len(judges) != 1)}: a comparison takes two or more")
     asked = calibrate and chosen.calibrated
     of_items: dict[str, Any] = {"scale": people, "groups": codes, "weights": weights}
-    once = deciding or calibrated(labels, given, scales=own, asked=asked, **of_items)
-    how: dict[str, Any] = {"at_mark": at_mark, "level": level, "seed": seed}
-    found = {}
+    once = deciding or calibrated(labels, given, scales=judge_scales, asked=asked, **of_items)
+    options: dict[str, Any] = {"at_mark": at_mark, "level": level, "seed": seed}
+    tested = {}
     for a, b in itertools.combinations(judges, 2):
         read = _read(labels, once, (a, b), people, codes, weights)
-        ask = partial(read.difference, chosen, **how, n_perm=n_perm, more_error=once.error_of_fit(a, b))
+        ask = partial(read.difference, chosen, **options, n_perm=n_perm, more_error=once.error_of_fit(a, b))
         main = ask(unscored="wrong")
-        found[a, b] = main, main if main.difference.n_unscored == 0 else ask(unscored="drop")
-    adjusted = holm([main.p_value for main, _ in found.values()])
+        tested[a, b] = main, main if main.difference.n_unscored == 0 else ask(unscored="drop")
+    adjusted = holm([main.p_value for main, _ in tested.values()])
     made = {
-        pair: _comparison(name, main, complete, p=p, of=len(found))
-        for (pair, (main, complete)), p in zip(found.items(), adjusted, strict=True)
+        pair: _comparison(name, main, complete, p=p, of=len(tested))
+        for (pair, (main, complete)), p in zip(tested.items(), adjusted, strict=True)
     }
     uncut = partial(
-        _read, labels, DecidingVerdicts(given, own, {}), people=people, groups=codes, weights=weights
+        _read, labels, DecidingVerdicts(given, judge_scales, {}), people=people, groups=codes, weights=weights
     )
     mapped = [pair for pair in made if not once.fits.keys().isdisjoint(pair)]
-    raw = {pair: uncut(pair).difference(chosen, "wrong", **how, n_perm=1) for pair in mapped}
-    return {pair: replace(one, raw=raw.get(pair)) for pair, one in made.items()}
+    raw = {pair: uncut(pair).difference(chosen, "wrong", **options, n_perm=1) for pair in mapped}
+    return {pair: replace(comparison, raw=raw.get(pair)) for pair, comparison in made.items()}
 
 
 def _read(

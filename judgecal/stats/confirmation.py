@@ -54,10 +54,10 @@ def fall_between(chosen_on: Held, test: Held, *, people: Scale, metric: str, n_j
     z(0.005 / k) of these errors below (2.58 for one): then with chance 0.995 none of the k lies further
     below, whichever was chosen (Bonferroni), as an allowance for the luck of the winner.
     """
-    known = [_measured(part, people, metric) for part in (chosen_on, test)]
-    if any(part is None for part in known):
+    parts = [_measured(part, people, metric) for part in (chosen_on, test)]
+    if any(part is None for part in parts):
         return None
-    (before, before_error), (after, after_error) = (part for part in known if part is not None)
+    (before, before_error), (after, after_error) = (part for part in parts if part is not None)
     sign = -1.0 if metric_named(metric, people)[0].direction == "less" else 1.0
     reach = -float(ndtri(float(ndtr(-STANDARD_ERRORS)) / n_judges))
     return Fall(sign * (before - after), reach * math.hypot(before_error, after_error))
@@ -81,7 +81,7 @@ class Gains:
         cls, before: Held, candidates: Sequence[Held], *, people: Scale, metric: str, of_fit: Sequence[float]
     ) -> Gains | None:
         """Of candidates over the judge before; None where no error can be known."""
-        sides = [_linear(one, people, metric) for one in (before, *candidates)]
+        sides = [_linear(judged, people, metric) for judged in (before, *candidates)]
         if any(side is None for side in sides):
             return None
         values = np.array([side.value for side in sides if side is not None])
@@ -115,9 +115,9 @@ class Gains:
             places: of each of these in `part`.
             dropped: their places in `part`.
         """
-        both, share = [*places, *dropped], part.n_groups / self.n_groups
-        apart = np.sqrt(np.diag(part.covariance)[both])
-        near = part.covariance[np.ix_(both, both)] / np.outer(apart, apart).clip(1e-300)
+        chosen, share = [*places, *dropped], part.n_groups / self.n_groups
+        apart = np.sqrt(np.diag(part.covariance)[chosen])
+        near = part.covariance[np.ix_(chosen, chosen)] / np.outer(apart, apart).clip(1e-300)
         shrunk = apart[len(places) :] * math.sqrt(share)
         errors = np.concatenate([np.sqrt(np.diag(self.covariance)), shrunk])
         covariance = near * np.outer(errors, errors)
@@ -151,8 +151,10 @@ def _linear(part: Held, people: Scale, metric: str) -> Linear | None:
 
 
 def _sample(part: Held, people: Scale) -> Sample:
-    how: dict[str, Any] = {"groups": part.groups, "weights": part.weights}
-    return prepare(part.labels, part.verdicts, people=people, judge_scale=part.scale, unscored="wrong", **how)
+    options: dict[str, Any] = {"groups": part.groups, "weights": part.weights}
+    return prepare(
+        part.labels, part.verdicts, people=people, judge_scale=part.scale, unscored="wrong", **options
+    )
 
 
 def _measured(part: Held, people: Scale, metric: str) -> tuple[float, float] | None:
@@ -164,8 +166,8 @@ def _measured(part: Held, people: Scale, metric: str) -> tuple[float, float] | N
         return None
     if isinstance(terms, Means):
         linear = linearise(terms, sample)
-        known = None if linear is None else (linear.value, linear_error(linear)[0])
+        measured = None if linear is None else (linear.value, linear_error(linear)[0])
     else:
         left_out = jackknifed(terms, sample)
-        known = None if left_out is None else (left_out[0], jackknife_error(left_out[1]))
-    return known if known is not None and math.isfinite(known[1]) else None
+        measured = None if left_out is None else (left_out[0], jackknife_error(left_out[1]))
+    return measured if measured is not None and math.isfinite(measured[1]) else None

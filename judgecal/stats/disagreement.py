@@ -94,9 +94,9 @@ class VerdictPairs:
 
     def class_of(self, labels: Floats) -> Ints:
         """Stratum of each label, 0, 1 or 2; 0 of none, and of words."""
-        known, place = np.unique(labels, return_inverse=True)
-        numeric = self.scale.numeric & (known == known)
-        classes = [self.scale.stratum(label) if n else 0 for label, n in zip(known, numeric, strict=True)]
+        distinct, place = np.unique(labels, return_inverse=True)
+        numeric = self.scale.numeric & (distinct == distinct)
+        classes = [self.scale.stratum(label) if n else 0 for label, n in zip(distinct, numeric, strict=True)]
         return np.array(classes, dtype=np.int64)[place]
 
     def share_differing(self, *, level: float) -> Estimate:
@@ -118,8 +118,10 @@ class VerdictPairs:
 
     def ends(self, shares: Floats | None) -> tuple[Floats, Floats]:
         """N each: the least and the largest loss that a label could make of each row; 0 where they agree."""
-        both = np.stack([self.reference, self.candidate])
-        pairs, place = np.unique(np.nan_to_num(both[:, self.differ], nan=np.inf), axis=1, return_inverse=True)
+        verdicts = np.stack([self.reference, self.candidate])
+        pairs, place = np.unique(
+            np.nan_to_num(verdicts[:, self.differ], nan=np.inf), axis=1, return_inverse=True
+        )
         pairs = np.where(np.isinf(pairs), np.nan, pairs)
         lows, highs = np.zeros(self.n), np.zeros(self.n)
         if pairs.shape[1]:
@@ -204,9 +206,9 @@ def worst_loss(judges: VerdictPairs, known: KnownClasses | None, *, level: float
 def _upper(values: Floats, groups: Ints, whole: float, level: float) -> float:
     """One-sided bound of a mean of rows of which few are not 0, as that of `losses_against_best`: the
     variance is that at the bound, and one more question with the `whole` of it counts in its step."""
-    _, own, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    _, group_codes, sizes = np.unique(groups, return_inverse=True, return_counts=True)
     mean, n_groups = float(values.mean()), len(sizes)
-    parts = np.bincount(own, weights=values) / len(values)
+    parts = np.bincount(group_codes, weights=values) / len(values)
     spread = float(((parts - mean * sizes / len(values)) ** 2).sum()) * n_groups / (n_groups - 1.0)
     more = whole / n_groups
     step = float((parts**2).sum() + more**2) / float(np.abs(parts).sum() + more)  # some rows can only win
@@ -310,11 +312,13 @@ def _shares(judges: VerdictPairs, drawn: DrawnLabels, weight: Floats) -> tuple[F
     cells, shares, parts = judges.cells[drawn.at], np.zeros(_CLASSES), np.zeros(member.shape)
     overall, by_cell = weight @ member / weight.sum(), _by_cell(judges, drawn.at, weight)
     for cell in np.unique(judges.cells).tolist():
-        own, n = cells == cell, int((cells == cell).sum())
+        in_cell, n = cells == cell, int((cells == cell).sum())
         size = float((judges.cells == cell).mean())
-        rate = by_cell[own] @ member[own] / size if n else overall
+        rate = by_cell[in_cell] @ member[in_cell] / size if n else overall
         shares += size * rate
-        parts[own] = by_cell[own][:, None] * math.sqrt(n / max(1.0, n - 1.0)) * (member[own] - rate)
+        parts[in_cell] = (
+            by_cell[in_cell][:, None] * math.sqrt(n / max(1.0, n - 1.0)) * (member[in_cell] - rate)
+        )
     return shares, parts
 
 
@@ -329,9 +333,9 @@ def _unseen(judges: VerdictPairs, cells: Ints, parts: Floats, kinds: Sequence[fl
     """Variance for the classes that few labels of rows on which the judges agree may not have shown."""
     added = 0.0
     for cell in np.unique(judges.cells[~judges.differ]).tolist():
-        own, size = cells == cell, float((judges.cells == cell).mean())
-        rest = float(parts[own].mean()) if own.any() else 0.0
-        added += size**2 * unseen(float(own.sum()), rest, kinds, PSEUDO)
+        in_cell, size = cells == cell, float((judges.cells == cell).mean())
+        mean_part = float(parts[in_cell].mean()) if in_cell.any() else 0.0
+        added += size**2 * unseen(float(in_cell.sum()), mean_part, kinds, PSEUDO)
     return added
 
 
@@ -347,14 +351,16 @@ def _linear(
     rates, items, n_of, expected = np.zeros(shape), np.zeros(shape), np.zeros(shape), np.zeros(judges.n)
     influence, share = np.zeros((n_groups, *shape)), np.zeros((n_groups, *shape))
     for number, code in enumerate(codes.tolist()):
-        own = cells[at] == code
-        heavy = wide[at][own] / drawn.chance[own]
+        in_cell = cells[at] == code
+        heavy = wide[at][in_cell] / drawn.chance[in_cell]
         heavy = heavy / heavy.sum()
-        rates[number] = heavy @ place[own]
+        rates[number] = heavy @ place[in_cell]
         items[number] = 1.0 / float(heavy @ heavy)
-        n_of[number] = len(np.unique(groups[own]))
-        influence[:, number] = np.bincount(groups[own], heavy * (place[own] - rates[number]), n_groups)
-        share[:, number] = np.bincount(groups[own], heavy, n_groups)
+        n_of[number] = len(np.unique(groups[in_cell]))
+        influence[:, number] = np.bincount(
+            groups[in_cell], heavy * (place[in_cell] - rates[number]), n_groups
+        )
+        share[:, number] = np.bincount(groups[in_cell], heavy, n_groups)
         expected[cells == code] = rates[number]
     used = np.ones((1, 1), dtype=np.bool_)
     blank = np.zeros((1, 1, 1))
@@ -374,8 +380,8 @@ def _linear(
 
 
 def _clustered(parts: Floats, groups: Ints) -> float:
-    _, own = np.unique(groups, return_inverse=True)
-    sums = np.bincount(own, weights=parts)
+    _, group_codes = np.unique(groups, return_inverse=True)
+    sums = np.bincount(group_codes, weights=parts)
     return float((sums**2).sum()) * len(sums) / max(1.0, len(sums) - 1.0)
 
 
@@ -425,10 +431,10 @@ class Outlook:
             shares = np.bincount(judges.class_of(labels), minlength=_CLASSES) / judges.n
         lost, (lows, highs), places = judges.losses(every, labels, shares), judges.ends(shares), []
         for side in (_FEWER, _MORE):
-            own = judges.differ & (judges.cells == side)
-            wide = float((highs - lows)[own].sum())
-            pseudo = wide / max(1, int(own.sum())) or 1.0  # a row each way, so that no few rows settle it
-            places.append((float((lost - lows)[own].sum()) + pseudo) / (wide + 2.0 * pseudo))
+            on_side = judges.differ & (judges.cells == side)
+            wide = float((highs - lows)[on_side].sum())
+            pseudo = wide / max(1, int(on_side.sum())) or 1.0  # a row each way, so that no few rows settle it
+            places.append((float((lost - lows)[on_side].sum()) + pseudo) / (wide + 2.0 * pseudo))
         error = math.sqrt(_clustered((lost - lost.mean()) / judges.n, judges.groups))
         return cls(float(lost.mean()), error, (places[0], places[1]), shares)
 
@@ -470,8 +476,8 @@ def labels_needed(
     squares = wide**2 * place * (1.0 - place) / judges.n**2
     counts = np.bincount(strata)
     by_stratum = np.bincount(strata, weights=squares, minlength=len(counts))
-    _, own = np.unique(judges.groups, return_inverse=True)
-    together = float((np.bincount(own, weights=np.sqrt(squares)) ** 2).sum() - squares.sum())
+    _, group_codes = np.unique(judges.groups, return_inverse=True)
+    together = float((np.bincount(group_codes, weights=np.sqrt(squares)) ** 2).sum() - squares.sum())
     kinds = _class_rates(judges, outlook, strata, len(counts))
 
     def enough(n: int) -> bool:

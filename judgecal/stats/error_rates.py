@@ -46,10 +46,10 @@ def carried_rate(
 ) -> CarriedRate:
     """The share that is right, 0..1, from the raw share that passes and error rates from elsewhere."""
     counts = replace(raw, value=None, low=None, high=None, level=level, method="", reason=None)
-    lacking = next((one for one in (raw, sensitivity, specificity) if one.value is None), None)
+    lacking = next((rate for rate in (raw, sensitivity, specificity) if rate.value is None), None)
     if lacking is not None:
         return CarriedRate(replace(counts, reason=lacking.reason or "an error rate is not known"))
-    p, s, c = (float(one.value or 0.0) for one in (raw, sensitivity, specificity))
+    p, s, c = (float(rate.value or 0.0) for rate in (raw, sensitivity, specificity))
     better = s + c - 1.0
     if better <= _EPS:
         reason = (
@@ -57,20 +57,20 @@ def carried_rate(
             "correct by"
         )
         return CarriedRate(replace(counts, reason=reason))
-    found = replace(counts, value=min(1.0, max(0.0, (p + c - 1.0) / better)))
-    for name, one in (
+    estimate = replace(counts, value=min(1.0, max(0.0, (p + c - 1.0) / better)))
+    for name, rate in (
         ("the raw rate", raw),
         ("the sensitivity", sensitivity),
         ("the specificity", specificity),
     ):
-        if one.low is None or one.high is None:
-            return CarriedRate(replace(found, reason=f"{name} has no interval: {one.reason}"))
+        if rate.low is None or rate.high is None:
+            return CarriedRate(replace(estimate, reason=f"{name} has no interval: {rate.reason}"))
     limits = _limits(raw, sensitivity, specificity, level=level)
     if limits is None:
         reason = "no share is in keeping with these verdicts and the error rates"
-        return CarriedRate(replace(found, reason=reason), fits=False)
-    low, high = min(limits[0], found.value or 0.0), max(limits[1], found.value or 0.0)
-    return CarriedRate(replace(found, low=low, high=high, method="Rogan-Gladen, Fieller with MOVER"))
+        return CarriedRate(replace(estimate, reason=reason), fits=False)
+    low, high = min(limits[0], estimate.value or 0.0), max(limits[1], estimate.value or 0.0)
+    return CarriedRate(replace(estimate, low=low, high=high, method="Rogan-Gladen, Fieller with MOVER"))
 
 
 def _limits(
@@ -78,38 +78,38 @@ def _limits(
 ) -> tuple[float, float] | None:
     """The lowest and the highest share that the test does not refuse."""
     (p, p_down, p_up), (s, s_down, s_up), (c, c_down, c_up) = (
-        limits_around(one, level) for one in (raw, sensitivity, specificity)
+        limits_around(rate, level) for rate in (raw, sensitivity, specificity)
     )
     share = np.linspace(0.0, 1.0, _GRID + 1)
-    rest = 1.0 - share
-    apart = p - share * s - rest * (1.0 - c)
-    low = apart - np.sqrt(p_down**2 + (share * s_up) ** 2 + (rest * c_down) ** 2)
-    high = apart + np.sqrt(p_up**2 + (share * s_down) ** 2 + (rest * c_up) ** 2)
+    failing = 1.0 - share
+    apart = p - share * s - failing * (1.0 - c)
+    low = apart - np.sqrt(p_down**2 + (share * s_up) ** 2 + (failing * c_down) ** 2)
+    high = apart + np.sqrt(p_up**2 + (share * s_down) ** 2 + (failing * c_up) ** 2)
     inside = np.flatnonzero((low <= 0.0) & (high >= 0.0))
     if not len(inside):
         return None
     return max(0, int(inside[0]) - 1) / _GRID, min(_GRID, int(inside[-1]) + 1) / _GRID
 
 
-def limits_around(found: Estimate, level: float) -> tuple[float, float, float]:
+def limits_around(rate: Estimate, level: float) -> tuple[float, float, float]:
     """A rate, and how far its limits lie below and above it at another level than its own."""
-    value, low, high = float(found.value or 0.0), float(found.low or 0.0), float(found.high or 0.0)
-    n = effective_n(found)
-    if abs(level - found.level) > _EPS and math.isfinite(n):
-        low, high = wilson(value, n, t_quantile(level, max(1.0, found.n_groups - 1.0)))
+    value, low, high = float(rate.value or 0.0), float(rate.low or 0.0), float(rate.high or 0.0)
+    n = effective_n(rate)
+    if abs(level - rate.level) > _EPS and math.isfinite(n):
+        low, high = wilson(value, n, t_quantile(level, max(1.0, rate.n_groups - 1.0)))
     return value, value - low, high - value
 
 
-def effective_n(found: Estimate) -> float:
+def effective_n(rate: Estimate) -> float:
     """On how many independent trials the interval of a rate rests; infinite where it has no width.
 
     Wilson's limits l of a rate r solve (r - l)^2 = t^2 / n l (1 - l): n is read off one that is inside.
     """
-    value, low, high = float(found.value or 0.0), float(found.low or 0.0), float(found.high or 0.0)
+    value, low, high = float(rate.value or 0.0), float(rate.low or 0.0), float(rate.high or 0.0)
     parts = [(value - end) ** 2 / (end * (1.0 - end)) for end in (low, high) if _EPS < end < 1.0 - _EPS]
     if not parts or max(parts) <= _EPS:
         return math.inf
-    return t_quantile(found.level, max(1.0, found.n_groups - 1.0)) ** 2 / max(parts)
+    return t_quantile(rate.level, max(1.0, rate.n_groups - 1.0)) ** 2 / max(parts)
 
 
 def shift(
@@ -132,13 +132,13 @@ def shift(
         None where they cannot be held against each other.
     """
     locked, seen = (sensitivity, specificity), (passing, precision, missed)
-    known = [one.low is not None and one.high is not None for one in seen]
-    if any(one.low is None or one.high is None for one in locked) or not known[0] or sum(known) < 2:
+    bounded = [rate.low is not None and rate.high is not None for rate in seen]
+    if any(rate.low is None or rate.high is None for rate in locked) or not bounded[0] or sum(bounded) < 2:
         return None
-    every = [*locked, *(one for one, there in zip(seen, known, strict=True) if there)]
-    values = np.array([float(one.value or 0.0) for one in every])
-    sizes = np.array([min(effective_n(one), float(max(one.n, 1))) for one in every])
-    among = np.array([True, True, *known])
+    every = [*locked, *(rate for rate, there in zip(seen, bounded, strict=True) if there)]
+    values = np.array([float(rate.value or 0.0) for rate in every])
+    sizes = np.array([min(effective_n(rate), float(max(rate.n, 1))) for rate in every])
+    among = np.array([True, True, *bounded])
 
     def apart(place: Floats) -> float:
         s, c, t = expit(place)
@@ -146,7 +146,7 @@ def shift(
         rates = np.array([s, c, p, t * s / p, t * (1.0 - s) / (1.0 - p)])[among]
         return 2.0 * float(sizes @ (rel_entr(values, rates) + rel_entr(1.0 - values, 1.0 - rates)))
 
-    kept = [min(1.0 - _INSIDE, max(_INSIDE, float(one.value or 0.0))) for one in locked]
-    starts = (logit(np.array([*kept, share])) for share in (0.1, 0.5, 0.9))
+    inside = [min(1.0 - _INSIDE, max(_INSIDE, float(rate.value or 0.0))) for rate in locked]
+    starts = (logit(np.array([*inside, share])) for share in (0.1, 0.5, 0.9))
     least = min(float(minimize(apart, start, method="Nelder-Mead", options=_CLOSE).fun) for start in starts)
-    return float(chdtrc(sum(known) - 1, max(0.0, least)))
+    return float(chdtrc(sum(bounded) - 1, max(0.0, least)))

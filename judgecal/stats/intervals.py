@@ -237,16 +237,16 @@ def _design_effects(linear: Linear, influence: Floats, rates: Floats) -> tuple[F
     used = linear.weights > 0.0
     spread, spare = rates * (1.0 - rates), linear.groups[used] - 1.0
     on_all = np.full_like(rates, linear.all_groups - 1.0)
-    known = (spread > _EPS) & (spare > 0.0)
-    if not known.any():
+    usable = (spread > _EPS) & (spare > 0.0)
+    if not usable.any():
         return np.ones_like(rates) if linear.two_valued else np.full_like(rates, np.nan), on_all
-    variance = (influence**2).sum(axis=0) * linear.groups[used] / np.where(known, spare, 1.0)
-    own = np.where(known, variance * linear.items[used] / np.where(known, spread, 1.0), 0.0)
-    pooled = float((own * spare)[known].sum() / spare[known].sum())
+    variance = (influence**2).sum(axis=0) * linear.groups[used] / np.where(usable, spare, 1.0)
+    effects = np.where(usable, variance * linear.items[used] / np.where(usable, spread, 1.0), 0.0)
+    pooled = float((effects * spare)[usable].sum() / spare[usable].sum())
     if linear.two_valued:
-        return np.maximum(np.where(known, own, pooled), 1.0), on_all
-    return np.maximum(own, pooled), np.where(
-        known & (own >= pooled), spare, np.minimum(on_all, spare[known].sum())
+        return np.maximum(np.where(usable, effects, pooled), 1.0), on_all
+    return np.maximum(effects, pooled), np.where(
+        usable & (effects >= pooled), spare, np.minimum(on_all, spare[usable].sum())
     )
 
 
@@ -333,8 +333,11 @@ def described(values: Sequence[float] | Floats) -> dict[str, float | int | None]
     names = ("min", "max", "average", *(f"p{at}" for at in _PERCENTILES))
     if not len(numbers):
         return {"count": 0, **dict.fromkeys(names)}
-    found = (numbers.min(), numbers.max(), numbers.mean(), *np.percentile(numbers, _PERCENTILES))
-    return {"count": len(numbers), **{name: float(one) for name, one in zip(names, found, strict=True)}}
+    summary = (numbers.min(), numbers.max(), numbers.mean(), *np.percentile(numbers, _PERCENTILES))
+    return {
+        "count": len(numbers),
+        **{name: float(number) for name, number in zip(names, summary, strict=True)},
+    }
 
 
 _CELLS = 100_000  # numbers in one block of weights: small enough to stay in the cache
@@ -374,8 +377,8 @@ class Totals:
     ) -> Totals:
         """From n x R x K terms of the pairs; unscored pairs count nothing."""
         scored = sample.scored
-        kept = rows if scored.all() else np.where(scored[..., None], rows, 0.0)
-        return cls(sample.per_group(kept), combine, scored, undefined)
+        values = rows if scored.all() else np.where(scored[..., None], rows, 0.0)
+        return cls(sample.per_group(values), combine, scored, undefined)
 
     def at(self, weights: Floats) -> Floats:
         totals = weights @ self._flat if self._sparse is None else (self._sparse @ weights.T).T

@@ -35,7 +35,9 @@ class Spread:
         hits = self.right * self.sensitivity
         passing = hits + (1.0 - self.right) * (1.0 - self.specificity)
         parts = ((passing, hits), (1.0 - passing, self.right - hits))
-        return tuple((share, min(1.0, max(0.0, own / share)) if share > 0.0 else 0.0) for share, own in parts)
+        return tuple(
+            (share, min(1.0, max(0.0, spread / share)) if share > 0.0 else 0.0) for share, spread in parts
+        )
 
     @property
     def by_stratum(self) -> tuple[tuple[float, float], ...]:
@@ -109,11 +111,11 @@ def escalation(
     best: float | None = None
     looks_good: list[float] = []
     for threshold in _thresholds(confidence):
-        kept = labels.confidence >= threshold
-        if kept.sum() < fewest and kept.sum() < len(kept):
+        confident = labels.confidence >= threshold
+        if confident.sum() < fewest and confident.sum() < len(confident):
             continue
-        agreed, n = _effective(labels, kept)
-        looks_good.append(_labels_for(agreed, target, level) * len(kept) / max(1, int(kept.sum())))
+        agreed, n = _effective(labels, confident)
+        looks_good.append(_labels_for(agreed, target, level) * len(confident) / max(1, int(confident.sum())))
         if n <= 0.0 or _p_value(agreed, n, target) > 1.0 - level:
             break
         best = threshold
@@ -135,25 +137,25 @@ def labels_to_start(target: float, *, level: float = 0.95) -> tuple[float, int]:
 
 def _thresholds(confidence: Floats) -> list[float]:
     """From safe to bold: confidences that keep ever larger parts of the rows."""
-    known = np.sort(confidence[np.isfinite(confidence)])[::-1]
-    if not len(known):
+    ordered = np.sort(confidence[np.isfinite(confidence)])[::-1]
+    if not len(ordered):
         return []
-    places = np.ceil(np.arange(1, _STEPS + 1) * len(known) / _STEPS).astype(np.int64) - 1
-    return sorted(set(known[places].tolist()), reverse=True)
+    places = np.ceil(np.arange(1, _STEPS + 1) * len(ordered) / _STEPS).astype(np.int64) - 1
+    return sorted(set(ordered[places].tolist()), reverse=True)
 
 
-def _effective(labels: EscalationLabels, kept: Bools) -> tuple[float, float]:
+def _effective(labels: EscalationLabels, rows: Bools) -> tuple[float, float]:
     """Agreement on kept rows, and on how many independent ones it rests; 0 below ten groups."""
-    groups, own = np.unique(labels.group[kept], return_inverse=True)
+    groups, group_codes = np.unique(labels.group[rows], return_inverse=True)
     if len(groups) < MIN_GROUPS:
         return 0.0, 0.0
-    weight, agrees = labels.weight[kept], labels.agrees[kept].astype(np.float64)
+    weight, agrees = labels.weight[rows], labels.agrees[rows].astype(np.float64)
     weight = weight / weight.sum()
     agreed, n = float(weight @ agrees), float(len(weight))
     uneven = n * float((weight**2).sum())
     if not 0.0 < agreed < 1.0:
         return agreed, min(n / uneven, float(len(groups)))
-    sums = np.bincount(own, weights=weight * (agrees - agreed))
+    sums = np.bincount(group_codes, weights=weight * (agrees - agreed))
     variance = float((sums**2).sum()) * len(groups) / (len(groups) - 1.0)
     return agreed, n / max(1.0, uneven, variance * n / (agreed * (1.0 - agreed)))
 
@@ -169,15 +171,15 @@ def _labels_for(agreed: float, target: float, level: float) -> float:
     likely = min(agreed, 1.0 - _LIKELY * (1.0 - target))
     if likely <= target:
         return math.inf
-    asked, power = float(ndtri(level)), float(ndtri(_POWER))
-    root = asked * math.sqrt(target * (1.0 - target)) + power * math.sqrt(likely * (1.0 - likely))
+    quantile, power = float(ndtri(level)), float(ndtri(_POWER))
+    root = quantile * math.sqrt(target * (1.0 - target)) + power * math.sqrt(likely * (1.0 - likely))
     return (root / (likely - target)) ** 2
 
 
-def _agreement(labels: EscalationLabels, kept: Bools, *, level: float) -> Estimate:
-    agreed, n = _effective(labels, kept)
-    n_groups = len(np.unique(labels.group[kept]))
+def _agreement(labels: EscalationLabels, rows: Bools, *, level: float) -> Estimate:
+    agreed, n = _effective(labels, rows)
+    n_groups = len(np.unique(labels.group[rows]))
     low, high = wilson(agreed, n, t_quantile(level, n_groups - 1.0))
-    n_kept = int(kept.sum())
-    how = f"Wilson on the effective n, t({n_groups - 1})"
-    return Estimate(agreed, low, high, level, n=n_kept, n_expected=n_kept, n_groups=n_groups, method=how)
+    n_kept = int(rows.sum())
+    method = f"Wilson on the effective n, t({n_groups - 1})"
+    return Estimate(agreed, low, high, level, n=n_kept, n_expected=n_kept, n_groups=n_groups, method=method)

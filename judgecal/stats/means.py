@@ -126,20 +126,22 @@ def best_constant(
     labels = as_sequence(gold_labels)
     gold, _, words = read_both(labels, np.full(len(labels), np.nan), people=people, judge=people)
     there = ~np.isnan(gold)
-    known, place = np.unique(gold[there], return_inverse=True)
-    counts = np.bincount(place, weights=None if weights is None else weights[there], minlength=len(known))
-    if known.size == 0:
+    distinct, place = np.unique(gold[there], return_inverse=True)
+    counts = np.bincount(place, weights=None if weights is None else weights[there], minlength=len(distinct))
+    if distinct.size == 0:
         raise InputError("no gold label: there is no best constant")
     if people.kind == "nominal":
-        return min(words[int(code)] for code in known[counts == counts.max()])
+        return min(words[int(code)] for code in distinct[counts == counts.max()])
     steps = (
-        known if people.step is None else np.arange(people.low, people.high + people.step / 2.0, people.step)
+        distinct
+        if people.step is None
+        else np.arange(people.low, people.high + people.step / 2.0, people.step)
     )
     weights = counts.astype(np.float64)
     if metric in (None, "macro_agreement"):
-        strata = np.array([people.stratum(label) for label in known.tolist()])
+        strata = np.array([people.stratum(label) for label in distinct.tolist()])
         weights /= np.bincount(strata, weights=counts)[strata]
-    apart = np.abs(steps[:, None] - known)
+    apart = np.abs(steps[:, None] - distinct)
     missed = np.round(_MISSED.get(metric or "", _distance)(apart / people.span) @ weights, 12)
     return float(steps[missed.argmin()])
 

@@ -98,10 +98,10 @@ class PairedVerdicts:
     ) -> PairedDifference:
         """The paired difference of the two judges, one way of counting the unscored."""
         a, b = (self.sample(side, unscored) for side in (0, 1))
-        found = paired_difference(
+        paired = paired_difference(
             metric, a, b, at_mark=at_mark, level=level, seed=seed, n_perm=n_perm, more_error=more_error
         )
-        return replace(found, difference=self._counted(found.difference))
+        return replace(paired, difference=self._counted(paired.difference))
 
     def _counted(self, difference: Estimate) -> Estimate:
         """A difference with the counts of all labelled items, whatever was left out of it."""
@@ -242,26 +242,30 @@ def _of_means(
     if first is None or second is None:
         return _blank(sides[0], sides[0].scored, level=level, reason=ours.undefined)
     difference, spread = difference_of(first, second)
-    found = _blank(sides[0], ours.used, level=level, values=(first.value, second.value))
-    found = replace(found, strata=strata_of(spread, sides[0]))
+    paired = _blank(sides[0], ours.used, level=level, values=(first.value, second.value))
+    paired = replace(paired, strata=strata_of(spread, sides[0]))
     if metric.is_rate and first.items[0] < MIN_CLASS:
-        return _with_reason(found, f"fewer than {MIN_CLASS} items of the class: no interval for its rate")
-    if found.difference.n_groups < MIN_GROUPS:
-        return _with_reason(found, too_few(found.difference.n_groups))
-    own = [linear_error(linear) for linear in (first, second, spread)]
-    if not any(math.isnan(error) for error, _ in own):
+        return _with_reason(paired, f"fewer than {MIN_CLASS} items of the class: no interval for its rate")
+    if paired.difference.n_groups < MIN_GROUPS:
+        return _with_reason(paired, too_few(paired.difference.n_groups))
+    errors = [linear_error(linear) for linear in (first, second, spread)]
+    if not any(math.isnan(error) for error, _ in errors):
         parts = parts_of_mean(difference)
-        found = _with_errors(found, [error for error, _ in own], own[2][1], parts, span=ours.high - ours.low)
+        paired = _with_errors(
+            paired, [error for error, _ in errors], errors[2][1], parts, span=ours.high - ours.low
+        )
     if spread is difference:
-        return _no_difference(found, "linearised by group")
-    se, df = _combined(own[2], more_error)
+        return _no_difference(paired, "linearised by group")
+    se, df = _combined(errors[2], more_error)
     if math.isnan(se):
-        return _with_reason(found, "every stratum rests on one group: no error can be known")
-    found = _with_interval(found, se, df, made=f"linearised by group, t({df:.3g})", most=ours.high - ours.low)
+        return _with_reason(paired, "every stratum rests on one group: no error can be known")
+    paired = _with_interval(
+        paired, se, df, made=f"linearised by group, t({df:.3g})", most=ours.high - ours.low
+    )
     if ours.fewest > 1:
-        return replace(found, p_value=_t_p(found, se, df), method="the t of the interval")
+        return replace(paired, p_value=_t_p(paired, se, df), method="the t of the interval")
     p, method = _swapped_p(parts_of_mean(difference), (first, second), sides, flips=flips)
-    return _with_p(found, p, method, of_interval=_t_p(found, se, df), n_perm=flips[0])
+    return _with_p(paired, p, method, of_interval=_t_p(paired, se, df), n_perm=flips[0])
 
 
 def difference_of(first: Linear, second: Linear) -> tuple[Linear, Linear]:
@@ -293,7 +297,9 @@ def _swapped_p(
     parts: Floats, linears: tuple[Linear, Linear], sides: tuple[Sample, Sample], *, flips: tuple[int, int]
 ) -> tuple[float, str]:
     """P of the groups' parts of a difference when the judges could have changed places in any group."""
-    shares = sides[0].weights is None and all(one.two_valued and len(one.weights) == 1 for one in linears)
+    shares = sides[0].weights is None and all(
+        linear.two_valued and len(linear.weights) == 1 for linear in linears
+    )
     if not shares or any(linear.means.root for linear in linears):
         return sign_flip_p(parts, n_perm=flips[0], seed=flips[1])
     used = [linear.means.used for linear in linears]
@@ -318,35 +324,35 @@ def _of_statistics(
     if first is None or second is None:
         return _blank(sample, ours.used, level=level, reason=ours.undefined)
     value, without = first[0] - second[0], first[1] - second[1]
-    found = _blank(sample, ours.used, level=level, values=(first[0], second[0]))
+    paired = _blank(sample, ours.used, level=level, values=(first[0], second[0]))
     if refused is not None:
-        return _with_reason(found, refused)
+        return _with_reason(paired, refused)
     if not np.all(np.isfinite(without)):
-        return _with_reason(found, "undefined without one of the groups")
+        return _with_reason(paired, "undefined without one of the groups")
     df = len(without) - 1.0
-    own = [jackknife_error(values) for values in (first[1], second[1], without)]
+    errors = [jackknife_error(values) for values in (first[1], second[1], without)]
     parts = pseudo_values(value, without)
-    found = _with_errors(found, own, df, parts, span=1.0)
+    paired = _with_errors(paired, errors, df, parts, span=1.0)
     if abs(value) <= _EPS and np.all(np.abs(without) <= _EPS):
-        return _no_difference(found, "jackknife by group")
+        return _no_difference(paired, "jackknife by group")
     # At least what one more group without a difference would make of a spread of 0: else no width at all.
-    se = max(own[2], abs(value) / (found.difference.n_groups + 1.0))
-    found = _with_interval(found, se, df, made=f"jackknife by group, t({df:g})", most=2.0)
+    se = max(errors[2], abs(value) / (paired.difference.n_groups + 1.0))
+    paired = _with_interval(paired, se, df, made=f"jackknife by group, t({df:g})", most=2.0)
     p, method = sign_flip_p(parts, n_perm=flips[0], seed=flips[1])
-    return _with_p(found, p, method, of_interval=_t_p(found, se, df), n_perm=flips[0])
+    return _with_p(paired, p, method, of_interval=_t_p(paired, se, df), n_perm=flips[0])
 
 
-def _t_p(found: PairedDifference, se: float, df: float) -> float:
+def _t_p(paired: PairedDifference, se: float, df: float) -> float:
     """Two-sided p of the t that makes the interval."""
-    value = abs(found.difference.value or 0.0)
+    value = abs(paired.difference.value or 0.0)
     return 1.0 if value <= _EPS else float(2.0 * stdtr(df, -value / se))
 
 
 def _with_p(
-    found: PairedDifference, p: float, method: str, *, of_interval: float, n_perm: int
+    paired: PairedDifference, p: float, method: str, *, of_interval: float, n_perm: int
 ) -> PairedDifference:
     """With a p that was not made as the interval was; where they disagree, the more cautious one."""
-    difference, alpha = found.difference, round(1.0 - found.difference.level, 12)
+    difference, alpha = paired.difference, round(1.0 - paired.difference.level, 12)
     if 1.0 / (1.0 + n_perm) < alpha and p < alpha <= of_interval:
         p, method = of_interval, f"the t of the interval, above {method}"
     elif 1.0 / (1.0 + n_perm) < alpha and of_interval < alpha <= p:
@@ -354,15 +360,15 @@ def _with_p(
         low, high = (0.0, difference.high) if above else (difference.low, 0.0)
         made = f"{difference.method}, drawn to 0 as p is not below {alpha:.3g}"
         difference = replace(difference, low=low, high=high, method=made)
-    return replace(found, difference=difference, p_value=p, method=method)
+    return replace(paired, difference=difference, p_value=p, method=method)
 
 
-def _combined(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+def _combined(first: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
     """Two independent standard errors as one, with its degrees of freedom. Source: Satterthwaite (1946)."""
     if other[0] == 0.0:
-        return one
-    variance = one[0] ** 2 + other[0] ** 2
-    return math.sqrt(variance), variance**2 / (one[0] ** 4 / one[1] + other[0] ** 4 / other[1])
+        return first
+    variance = first[0] ** 2 + other[0] ** 2
+    return math.sqrt(variance), variance**2 / (first[0] ** 4 / first[1] + other[0] ** 4 / other[1])
 
 
 def _blank(
@@ -387,36 +393,36 @@ def _blank(
     return PairedDifference(estimate, None, a=a, b=b)
 
 
-def _with_reason(found: PairedDifference, reason: str) -> PairedDifference:
-    return replace(found, difference=replace(found.difference, reason=reason))
+def _with_reason(paired: PairedDifference, reason: str) -> PairedDifference:
+    return replace(paired, difference=replace(paired.difference, reason=reason))
 
 
-def _no_difference(found: PairedDifference, made: str) -> PairedDifference:
+def _no_difference(paired: PairedDifference, made: str) -> PairedDifference:
     estimate = replace(
-        found.difference, value=0.0, low=0.0, high=0.0, method=f"{made}, no difference anywhere"
+        paired.difference, value=0.0, low=0.0, high=0.0, method=f"{made}, no difference anywhere"
     )
-    return replace(found, difference=estimate, p_value=1.0, method="no difference in any group")
+    return replace(paired, difference=estimate, p_value=1.0, method="no difference in any group")
 
 
 def _with_errors(
-    found: PairedDifference, own: list[float], df: float, parts: Floats, *, span: float
+    paired: PairedDifference, errors: list[float], df: float, parts: Floats, *, span: float
 ) -> PairedDifference:
     """With the errors, and how large the parts of those groups are that differ (of the whole span where none
     does)."""
     whole, n_groups, total = (
         span if math.isfinite(span) else 1.0,
-        found.difference.n_groups,
+        paired.difference.n_groups,
         np.abs(parts).sum(),
     )
     step = float((parts**2).sum() / total) if total > _EPS else whole / n_groups
     least = whole / (n_groups + 1.0)
-    return replace(found, errors=(max(own[0], least), max(own[1], least), own[2], df), step=step)
+    return replace(paired, errors=(max(errors[0], least), max(errors[1], least), errors[2], df), step=step)
 
 
 def _with_interval(
-    found: PairedDifference, se: float, df: float, *, made: str, most: float
+    paired: PairedDifference, se: float, df: float, *, made: str, most: float
 ) -> PairedDifference:
-    value = found.difference.value or 0.0
-    half = t_quantile(found.difference.level, df) * se
+    value = paired.difference.value or 0.0
+    half = t_quantile(paired.difference.level, df) * se
     low, high = max(-most, value - half), min(most, value + half)
-    return replace(found, difference=replace(found.difference, low=low, high=high, method=made))
+    return replace(paired, difference=replace(paired.difference, low=low, high=high, method=made))

@@ -125,12 +125,13 @@ def corrected_mean(
         none = replace(counts, reason="no row has a label")
         return Corrected(none, none, 0.0, None, 0)
     weight = tuned_weights(filled[scaled.at], scaled, groups[scaled.at], seed=seed)
-    tuned, plain = (_linear(filled, groups, scaled, one) for one in (weight, np.zeros_like(weight)))
-    found, alone = (
-        _estimate(one, counts, level=level, name=name) for one, name in ((tuned, "PPI++"), (plain, "mean"))
+    tuned, plain = (_linear(filled, groups, scaled, linear) for linear in (weight, np.zeros_like(weight)))
+    corrected, alone = (
+        _estimate(linear, counts, level=level, name=name)
+        for linear, name in ((tuned, "PPI++"), (plain, "mean"))
     )
     return Corrected(
-        estimate=_on_scale(found, low, span),
+        estimate=_on_scale(corrected, low, span),
         plain=_on_scale(alone, low, span),
         weight=float(weight.mean()),
         correlation=_correlation(scaled.label, filled[scaled.at]),
@@ -164,12 +165,12 @@ def drawn_otherwise(
 ) -> DrawSeen:
     """Hold the verdicts of labelled rows against those of the whole table."""
     table = float(verdicts.mean())
-    found = corrected_mean(
+    difference = corrected_mean(
         np.full(len(verdicts), low), groups, labelled, low=low, high=high, level=0.99, seed=seed
     ).plain
-    if found.low is None or found.high is None:
-        return DrawSeen(False, found, table)
-    return DrawSeen(not found.low - _SLACK <= table <= found.high + _SLACK, found, table)
+    if difference.low is None or difference.high is None:
+        return DrawSeen(False, difference, table)
+    return DrawSeen(not difference.low - _SLACK <= table <= difference.high + _SLACK, difference, table)
 
 
 def corrected_difference(
@@ -188,37 +189,37 @@ def corrected_difference(
     """
     linears = []
     for rows in sides:
-        own, filled = labelled.among(rows), _filled(verdicts[rows])[0]
-        if not len(own.at):
+        drawn, filled = labelled.among(rows), _filled(verdicts[rows])[0]
+        if not len(drawn.at):
             return Estimate(
                 None, level=level, n_expected=int(sides[0].sum() + sides[1].sum()), reason="no labels"
             )
-        weight = tuned_weights(filled[own.at], own, groups[rows][own.at], seed=seed)
-        linears.append(_linear(filled, groups[rows], own, weight))
-    one, other = linears
-    n = len(one.parts) + len(other.parts)
-    groups_both = np.concatenate([one.group, other.group])
+        weight = tuned_weights(filled[drawn.at], drawn, groups[rows][drawn.at], seed=seed)
+        linears.append(_linear(filled, groups[rows], drawn, weight))
+    first, other = linears
+    n = len(first.parts) + len(other.parts)
+    groups_both = np.concatenate([first.group, other.group])
     n_groups = len(np.unique(groups_both))
     counts = Estimate(
         None, level=level, n=n, n_expected=int(sides[0].sum() + sides[1].sum()), n_groups=n_groups
     )
-    difference = one.value - other.value
+    difference = first.value - other.value
     ours, theirs = (_interval(side, level=level, name="PPI++") for side in linears)
     if ours.low is None or ours.high is None or theirs.low is None or theirs.high is None:
         return replace(counts, value=difference, reason=ours.reason or theirs.reason)
-    both = np.concatenate([one.parts, -other.parts])
-    heavy = np.concatenate([one.heavy, other.heavy])
-    together = _together(groups[sides[0] | sides[1]], groups_both, heavy, min(one.left, other.left))
-    size = math.sqrt(one.variance * other.variance)
+    parts = np.concatenate([first.parts, -other.parts])
+    heavy = np.concatenate([first.heavy, other.heavy])
+    together = _together(groups[sides[0] | sides[1]], groups_both, heavy, min(first.left, other.left))
+    size = math.sqrt(first.variance * other.variance)
     alone = sum(_clustered(side.parts, side.group, side.heavy, together) for side in linears)
-    shared = (alone - _clustered(both, groups_both, heavy, together)) / 2.0
+    shared = (alone - _clustered(parts, groups_both, heavy, together)) / 2.0
     rho = min(1.0, max(-1.0, shared / size)) if size > _EPS else 0.0
-    down = _apart(one.value - ours.low, theirs.high - other.value, rho)
-    up = _apart(ours.high - one.value, other.value - theirs.low, rho)
-    found = Interval(
+    down = _apart(first.value - ours.low, theirs.high - other.value, rho)
+    up = _apart(ours.high - first.value, other.value - theirs.low, rho)
+    interval = Interval(
         max(-1.0, difference - down), min(1.0, difference + up), "PPI++ of both, paired by group, MOVER"
     )
-    return found.of(difference, counts)
+    return interval.of(difference, counts)
 
 
 def _apart(ours: float, theirs: float, rho: float) -> float:
@@ -266,8 +267,8 @@ def _filled(verdicts: Floats) -> tuple[Floats, int]:
     n_missing = int(missing.sum())
     if not n_missing:
         return verdicts, 0
-    known = verdicts[~missing]
-    return np.where(missing, known.mean() if len(known) else 0.0, verdicts), n_missing
+    scored = verdicts[~missing]
+    return np.where(missing, scored.mean() if len(scored) else 0.0, verdicts), n_missing
 
 
 def _linear(verdicts: Floats, groups: Ints, labelled: LabelledRows, weight: Floats) -> _Linear:
@@ -282,16 +283,16 @@ def _linear(verdicts: Floats, groups: Ints, labelled: LabelledRows, weight: Floa
     total = float(heavy.sum())
     # rows that are all labelled need no guess
     weight = weight.mean() + (weight - weight.mean()) * (1.0 - chance)
-    rest = labelled.label - weight * verdict
-    centre = float(heavy @ rest) / total
+    residual = labelled.label - weight * verdict
+    centre = float(heavy @ residual) / total
     value = centre + float(heavy @ weight) / total * float(verdicts.mean())
     stratum = np.zeros(n, dtype=np.int64)
     if abs(total - n_rows) <= 1e-6 * n_rows:
         stratum = _alone_with_others(np.unique(np.round(chance, 12), return_inverse=True)[1])
     size = np.bincount(stratum).astype(np.float64)
-    middle = (np.bincount(stratum, weights=heavy * rest) / np.bincount(stratum, weights=heavy))[stratum]
+    middle = (np.bincount(stratum, weights=heavy * residual) / np.bincount(stratum, weights=heavy))[stratum]
     several = (size / np.maximum(size - 1.0, 1.0))[stratum]
-    parts = heavy / total * (rest - middle) * np.sqrt((1.0 - chance) * several)
+    parts = heavy / total * (residual - middle) * np.sqrt((1.0 - chance) * several)
     two_valued = bool(np.isin(labelled.label, (0.0, 1.0)).all())
     group = groups[labelled.at]
     left = float(heavy @ (1.0 - chance)) / total
@@ -329,8 +330,8 @@ def _together(groups: Ints, group: Ints, heavy: Floats, left: float) -> float:
     which the parts have in them: 0 where rows were drawn one by one, 1 where whole groups were.
     """
     others = np.bincount(groups)[group] - 1.0
-    _, own = np.unique(group, return_inverse=True)
-    drawn = float((np.bincount(own, weights=heavy) ** 2).sum() - (heavy**2).sum())
+    _, group_codes = np.unique(group, return_inverse=True)
+    drawn = float((np.bincount(group_codes, weights=heavy) ** 2).sum() - (heavy**2).sum())
     pairs = float((heavy * others).sum())
     return 0.0 if drawn <= pairs or min(pairs, left) <= 0.0 else min(1.0, (1.0 - pairs / drawn) / left)
 
@@ -342,9 +343,9 @@ def _clustered(parts: Floats, group: Ints, heavy: Floats, together: float) -> fl
     differently (the
     jackknife: Tukey 1958); two degrees of freedom are gone, for the mean and for the weight of the verdicts.
     """
-    _, own = np.unique(group, return_inverse=True)
-    share = np.bincount(own, weights=heavy) / float(heavy.sum())
-    sums = np.bincount(own, weights=parts) / np.maximum(1.0 - share, 0.1)
+    _, group_codes = np.unique(group, return_inverse=True)
+    share = np.bincount(group_codes, weights=heavy) / float(heavy.sum())
+    sums = np.bincount(group_codes, weights=parts) / np.maximum(1.0 - share, 0.1)
     alone = float((parts**2).sum())
     whole = float((sums**2).sum()) * (len(sums) - 1.0) ** 2 / (len(sums) * max(1.0, len(sums) - 2.0))
     return max(alone / 2.0, alone + together * (whole - alone))
@@ -357,18 +358,22 @@ def _unseen(label: Floats, guess: Floats, stratum: Ints, heavy: Floats) -> float
     """
     added, n_strata = 0.0, int(stratum.max()) + 1
     for code in range(n_strata):
-        own = stratum == code
-        n, rest = int(own.sum()), float((label - guess)[own].mean())
-        kinds = [end - at for end in (0.0, 1.0) for at in (float(guess[own].min()), float(guess[own].max()))]
-        added += float(heavy[own].sum()) ** 2 * unseen(n, rest, kinds, PSEUDO / n_strata)
+        in_stratum = stratum == code
+        n, residual = int(in_stratum.sum()), float((label - guess)[in_stratum].mean())
+        kinds = [
+            end - at
+            for end in (0.0, 1.0)
+            for at in (float(guess[in_stratum].min()), float(guess[in_stratum].max()))
+        ]
+        added += float(heavy[in_stratum].sum()) ** 2 * unseen(n, residual, kinds, PSEUDO / n_strata)
     return added
 
 
-def unseen(n: float, rest: float, kinds: Sequence[float], pseudo: float) -> float:
+def unseen(n: float, residual: float, kinds: Sequence[float], pseudo: float) -> float:
     """Variance that so much of a row of each kind adds to a mean `rest` of n rows."""
     total = n + len(kinds) * pseudo
-    middle = (n * rest + pseudo * sum(kinds)) / total
-    squares = pseudo * sum((kind - middle) ** 2 for kind in kinds) + n * (rest - middle) ** 2
+    middle = (n * residual + pseudo * sum(kinds)) / total
+    squares = pseudo * sum((kind - middle) ** 2 for kind in kinds) + n * (residual - middle) ** 2
     return squares / total**2
 
 
@@ -428,11 +433,11 @@ def _freedom(linear: _Linear) -> float:
     return linear.n_groups - 1.0 if float((sums**2).sum()) <= _EPS else freedom(sums, linear.n_groups)
 
 
-def _on_scale(found: Estimate, low: float, span: float) -> Estimate:
+def _on_scale(share: Estimate, low: float, span: float) -> Estimate:
     value, lower, upper = (
-        None if one is None else low + span * one for one in (found.value, found.low, found.high)
+        None if number is None else low + span * number for number in (share.value, share.low, share.high)
     )
-    return replace(found, value=value, low=lower, high=upper)
+    return replace(share, value=value, low=lower, high=upper)
 
 
 def _correlation(label: Floats, verdict: Floats) -> float | None:

@@ -44,8 +44,8 @@ def read_ratings(ratings: Mapping[str, RaterLabels] | Sequence[RaterLabels], *, 
         for rater, row in table.items()
     }
     refuse(problems, most=10)
-    said = {label for row in read.values() for label in row.values() if isinstance(label, str)}
-    words = tuple(dict.fromkeys([*scale.categories, *sorted(said)]))
+    used = {label for row in read.values() for label in row.values() if isinstance(label, str)}
+    words = tuple(dict.fromkeys([*scale.categories, *sorted(used)]))
     number = {word: float(code) for code, word in enumerate(words)}
     labels = np.full((len(items), len(read)), np.nan)
     place = {item: i for i, item in enumerate(items)}
@@ -65,9 +65,9 @@ def _by_item(rows: Mapping[str, RaterLabels]) -> dict[str, dict[Hashable, object
     listed = {rater: list(row) for rater, row in rows.items()}
     lengths = {rater: len(row) for rater, row in listed.items()}
     if len(set(lengths.values())) > 1:
-        found = ", ".join(f"{rater!r} {n}" for rater, n in lengths.items())
+        counted = ", ".join(f"{rater!r} {n}" for rater, n in lengths.items())
         raise InputError(
-            f"ratings: rows of {found} items: give one label per item and rater (None = missing)"
+            f"ratings: rows of {counted} items: give one label per item and rater (None = missing)"
         )
     return {rater: dict(enumerate(row)) for rater, row in listed.items()}
 
@@ -128,7 +128,7 @@ def reliability(
         [f"krippendorff_alpha@{people.pass_at:g}"] if people.graded and people.pass_at is not None else []
     )
     names += ["icc_2_1"] if people.graded else []
-    found = Estimates()
+    estimates = Estimates()
     for name in names:
         rows = given >= (n_raters if name == "icc_2_1" else 2)
         reason = "" if rows.any() else "no item was rated by every rater"
@@ -136,7 +136,7 @@ def reliability(
         if n_raters < 2:
             reason = f"{n_raters} rater{'s' * (n_raters != 1)}: reliability needs two"
         if reason:
-            found[name] = replace(blank, reason=reason)
+            estimates[name] = replace(blank, reason=reason)
             continue
         ours = labels[rows]
         first = ours[np.arange(len(ours)), np.argmin(np.isnan(ours), axis=1)]
@@ -152,8 +152,8 @@ def reliability(
         terms = _terms(name, ours[:, None, :], sample, people=people, words=table.words)
         metric = METRICS[name.partition("@")[0]]
         value = estimate(metric, terms, sample.at_mark if "@" in name else sample, level=level, seed=seed)
-        found[name] = replace(value, n_expected=len(labels), n_unscored=len(labels) - value.n)
-    return found
+        estimates[name] = replace(value, n_expected=len(labels), n_unscored=len(labels) - value.n)
+    return estimates
 
 
 def _terms(name: str, panel: Floats, sample: Sample, *, people: Scale, words: tuple[str, ...]) -> Terms:

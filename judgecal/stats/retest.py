@@ -95,12 +95,12 @@ def repeatability(
         return interval.of(linear.value, blank)
 
     same = equal_pairs(verdicts_of)
-    found = {"exact_agreement": share(same)}
+    shares = {"exact_agreement": share(same)}
     if passes is not None or people.kind == "nominal":
         in_class = same if passes is None else equal_pairs(passes.verdicts[judged_again])
         mark = f"@{people.pass_at:g}" if people.graded else ""
-        found[f"flip_rate{mark}"] = share(1.0 - in_class)
-    return found
+        shares[f"flip_rate{mark}"] = share(1.0 - in_class)
+    return shares
 
 
 def _any_labels(rows: list[object], people: Scale, judge_scale: Scale | str | None) -> list[object]:

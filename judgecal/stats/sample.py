@@ -165,12 +165,12 @@ def _numbers(labels: Labels, scale: Scale) -> Floats | None:
 
 
 def _read_distinct(values: Floats, scale: Scale) -> Floats:
-    known = ~np.isnan(values)
-    if scale.kind == "binary" and ((values == 0.0) | (values == 1.0) | ~known).all():
+    present = ~np.isnan(values)
+    if scale.kind == "binary" and ((values == 0.0) | (values == 1.0) | ~present).all():
         return values
-    distinct, place = np.unique(values[known], return_inverse=True)
+    distinct, place = np.unique(values[present], return_inverse=True)
     read = values.copy()
-    read[known] = np.array([scale.read(value) for value in distinct.tolist()], dtype=np.float64)[place]
+    read[present] = np.array([scale.read(value) for value in distinct.tolist()], dtype=np.float64)[place]
     return read
 
 
@@ -199,8 +199,8 @@ def _read(label: object, scale: Scale, *, where: str, problems: list[str]) -> fl
 
 
 def _words(people: Scale, judge: Scale, labels: Sequence[float | str]) -> tuple[str, ...]:
-    known = dict.fromkeys([*people.categories, *judge.categories])
-    return (*known, *sorted({label for label in labels if isinstance(label, str)} - known.keys()))
+    named = dict.fromkeys([*people.categories, *judge.categories])
+    return (*named, *sorted({label for label in labels if isinstance(label, str)} - named.keys()))
 
 
 @dataclass(frozen=True)
@@ -293,19 +293,19 @@ def build(
     labelled: Bools = ~np.isnan(gold)
     gold, verdicts, group_of = gold[labelled], verdicts[labelled], group_of[labelled]
     missing: Bools = np.isnan(verdicts)
-    kept = np.argsort(group_of, kind="stable")
+    order = np.argsort(group_of, kind="stable")
     if unscored == "drop":
-        kept = kept[missing.sum(axis=1)[kept] < missing.shape[1]]
+        order = order[missing.sum(axis=1)[order] < missing.shape[1]]
     sample = Sample(
         scale=common,
         binary_gold=people.kind == "binary",
-        gold=moved(gold, people, common)[kept],
-        verdicts=moved(verdicts, judge, common)[kept],
-        filled=(np.zeros_like(missing) if unscored == "drop" else missing)[kept],
-        group_of=renumbered(group_of[kept]),
+        gold=moved(gold, people, common)[order],
+        verdicts=moved(verdicts, judge, common)[order],
+        filled=(np.zeros_like(missing) if unscored == "drop" else missing)[order],
+        group_of=renumbered(group_of[order]),
         n_expected=int(missing.size),
         n_unscored=int(missing.sum()),
-        weights=None if weights is None else weights[labelled][kept],
+        weights=None if weights is None else weights[labelled][order],
     )
     sample = replace(sample, verdicts=_filled(sample, words))
     declared = len(dict.fromkeys([*people.categories, *judge.categories]))

@@ -97,11 +97,11 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     wrong = [p for p in p_values if p is not None and not 0.0 <= p <= 1.0]
     if wrong:
         raise InputError(f"p values lie between 0 and 1, found {', '.join(f'{p:g}' for p in wrong)}")
-    known = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
+    ordered = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
     adjusted: list[float | None] = [None] * len(p_values)
     largest = 0.0
-    for rank, (p, place) in enumerate(known):
-        largest = max(largest, min(1.0, (len(known) - rank) * p))
+    for rank, (p, place) in enumerate(ordered):
+        largest = max(largest, min(1.0, (len(ordered) - rank) * p))
         adjusted[place] = largest
     return adjusted
 

@@ -58,16 +58,16 @@ def critical_values(
     covariance = parts @ parts.T
     spread = np.diag(covariance)
     apart = np.sqrt(np.maximum(spread[:, None] + spread[None, :] - 2.0 * covariance, 0.0))
-    known = apart > _ALIKE * math.sqrt(max(float(spread.max()), _EPS))
-    known &= np.array(
-        [known[:j, j].all() for j in range(len(parts))]
+    varying = apart > _ALIKE * math.sqrt(max(float(spread.max()), _EPS))
+    varying &= np.array(
+        [varying[:j, j].all() for j in range(len(parts))]
     )  # of judges that are alike the first counts
     if counted is not None:
-        known &= counted
+        varying &= counted
     values, vectors = np.linalg.eigh(covariance)
     scores = (vectors * np.sqrt(np.maximum(values, 0.0))) @ _normals(len(parts), n_draws, seed)
     critical, levels = np.zeros(df.shape), np.broadcast_to(level, len(parts))
-    for i, others in enumerate(known):
+    for i, others in enumerate(varying):
         spare = max(1, math.floor(np.nanmin(df[i], initial=parts.shape[1] - 1.0)))
         if others.sum() < 2:
             critical[i] = stdtrit(spare, levels[i])
@@ -121,7 +121,7 @@ class Losses:
         """Which strata the bounds hang on, a sentence each without its full stop; none without bounds."""
         if self.pairs is None:
             return []
-        return driven_in_words((self.best, judge, one.strata) for judge, one in self.by_judge.items())
+        return driven_in_words((self.best, judge, loss.strata) for judge, loss in self.by_judge.items())
 
     def questions_needed(self, judge: str, margin: float) -> int | None:
         """Questions at which a judge would be shown to lose less than the margin, with `POWER`.
@@ -170,17 +170,18 @@ def losses_against_best(
     as in `compare_all`.
     """
     check_level(level)
-    people, own = as_scale(scale), scales or {}
+    people, judge_scales = as_scale(scale), scales or {}
     chosen, at_mark = metric_named(metric or leading_metric(people), people)
     if chosen.direction == "neither":
         raise InputError(f"{chosen.name} ranks nobody: choose by a metric of agreement")
     labels, codes = as_sequence(gold_labels), None if groups is None else as_sequence(groups)
-    how: dict[str, Any] = {"groups": codes, "weights": weights}
-    asked = calibrate and chosen.calibrated
-    once = deciding or calibrated(labels, judges, scale=people, scales=own, asked=asked, **how)
-    how |= {"people": people, "unscored": "wrong"}
+    options: dict[str, Any] = {"groups": codes, "weights": weights}
+    mapped = calibrate and chosen.calibrated
+    once = deciding or calibrated(labels, judges, scale=people, scales=judge_scales, asked=mapped, **options)
+    options |= {"people": people, "unscored": "wrong"}
     samples = {
-        one: prepare(labels, said, judge_scale=once.scales[one], **how) for one, said in once.verdicts.items()
+        one: prepare(labels, verdicts, judge_scale=once.scales[one], **options)
+        for one, verdicts in once.verdicts.items()
     }
     _check_units(chosen, samples)
     read = {judge: _worth(chosen, sample, at_mark=at_mark) for judge, sample in samples.items()}
@@ -278,23 +279,23 @@ def _worth(metric: Metric, sample: Sample, *, at_mark: bool) -> _Worth | str:
             linear.weights > 0.0,
         )
         return _Worth(linear.value, sign, linear, sample, parts[:, filled], whole[filled], largest, most)
-    found = jackknifed(terms, sample)
-    if found is None:
+    left_out = jackknifed(terms, sample)
+    if left_out is None:
         return terms.undefined
-    parts, whole = pseudo_values(*found)[:, None], np.array([2.0 / sample.n_groups])
-    return _Worth(found[0], sign, None, sample, parts, whole, math.nan, 2.0)
+    parts, whole = pseudo_values(*left_out)[:, None], np.array([2.0 / sample.n_groups])
+    return _Worth(left_out[0], sign, None, sample, parts, whole, math.nan, 2.0)
 
 
 def _loss(judge: str, worth: _Worth, best: _Worth, pairs: _Pairs | None, why: str | None) -> Loss:
-    found = Loss(worth.value, best.merit - worth.merit, reason=why)
+    loss = Loss(worth.value, best.merit - worth.merit, reason=why)
     if worth is not best and worth.linear is not None and best.linear is not None:
-        found = replace(found, strata=strata_of(difference_of(best.linear, worth.linear)[1], best.sample))
+        loss = replace(loss, strata=strata_of(difference_of(best.linear, worth.linear)[1], best.sample))
     if pairs is None:
-        return found
+        return loss
     upper = pairs.upper(judge)
     if math.isnan(upper):
-        return replace(found, reason="every stratum rests on one group: no error can be known")
-    return replace(found, upper=min(upper, worth.most))
+        return replace(loss, reason="every stratum rests on one group: no error can be known")
+    return replace(loss, upper=min(upper, worth.most))
 
 
 @dataclass(frozen=True)
@@ -353,13 +354,13 @@ class _Pairs:
         count in the critical value of the others; its own bound keeps that of all. Source: Hansen (2005),
         superior predictive ability.
         """
-        own = list(valued.values())
-        merits = np.array([worth.merit for worth in own])
+        worths = list(valued.values())
+        merits = np.array([worth.merit for worth in worths])
         differences = merits[:, None] - merits[None, :]
-        errors, units, df, same = _apart(own)
+        errors, units, df, same = _apart(worths)
         # As in the paired comparison: one more group without a difference would make that of a spread of 0.
         errors = np.maximum(errors, np.abs(differences) / (n_groups + 1.0))
-        parts = np.array([worth.parts.sum(axis=1) for worth in own])
+        parts = np.array([worth.parts.sum(axis=1) for worth in worths])
         parts -= parts.mean(axis=1, keepdims=True)
         drawn = partial(critical_values, parts, df, n_draws=made.n_draws, seed=made.seed)
         critical, counted, alike = drawn(level=made.level), np.ones(df.shape, dtype=np.bool_), None
@@ -370,8 +371,8 @@ class _Pairs:
             counted |= np.isnan(errors)
             heights = _heights(made.margin / _least_errors(errors, units, made.margin), counted, made.level)
             level: float | Floats = made.level
-            if math.isfinite(own[0].largest):
-                alike = _Alike(same, own[0].largest, n_groups, ndtr(-heights))
+            if math.isfinite(worths[0].largest):
+                alike = _Alike(same, worths[0].largest, n_groups, ndtr(-heights))
                 level = np.minimum(made.level + alike.spent(made.margin), 1.0)
             critical = np.where(counted, drawn(heights=heights, counted=counted, level=level), critical)
         return cls(tuple(valued), differences, errors, units, df, counted, critical, alike)
@@ -421,16 +422,16 @@ def _heights(reach: Floats, counted: Bools, level: float) -> Floats:
     return np.asarray(-ndtri((1.0 - level) * shares), dtype=np.float64)
 
 
-def _apart(own: Sequence[_Worth]) -> tuple[Floats, Floats, Floats, Bools]:
+def _apart(worths: Sequence[_Worth]) -> tuple[Floats, Floats, Floats, Bools]:
     """k x k: the error by group of each paired difference, the part of one more group, the degrees of
     freedom, and whether no group differs."""
-    k = len(own)
-    errors, units, df = np.zeros((k, k)), np.zeros((k, k)), np.full((k, k), len(own[0].parts) - 1.0)
+    k = len(worths)
+    errors, units, df = np.zeros((k, k)), np.zeros((k, k)), np.full((k, k), len(worths[0].parts) - 1.0)
     same = np.zeros((k, k), dtype=np.bool_)
     for i in range(k):
         for j in range(i):
-            errors[i, j], df[i, j] = _error(own[i], own[j])
-            size, whole = np.abs(own[i].parts - own[j].parts), own[i].whole
+            errors[i, j], df[i, j] = _error(worths[i], worths[j])
+            size, whole = np.abs(worths[i].parts - worths[j].parts), worths[i].whole
             units[i, j] = (((size**2).sum(axis=0) + whole**2) / (size.sum(axis=0) + whole)).max()
             same[i, j] = size.max() <= _EPS
     lower = np.tril_indices(k, -1)
@@ -439,14 +440,16 @@ def _apart(own: Sequence[_Worth]) -> tuple[Floats, Floats, Floats, Bools]:
     return errors, units, df, same
 
 
-def _error(one: _Worth, other: _Worth) -> tuple[float, float]:
-    if one.linear is None or other.linear is None:
-        apart, n_groups = (one.parts - other.parts)[:, 0], len(one.parts)
+def _error(first: _Worth, other: _Worth) -> tuple[float, float]:
+    if first.linear is None or other.linear is None:
+        apart, n_groups = (first.parts - other.parts)[:, 0], len(first.parts)
         spread = float(((apart - apart.mean()) ** 2).sum())
         return math.sqrt(spread * n_groups / (n_groups - 1.0)), n_groups - 1.0
-    ours, theirs = one.linear, other.linear
-    both = replace(ours, ratios=ours.ratios - theirs.ratios, influence=ours.influence - theirs.influence)
-    return linear_error(both)
+    ours, theirs = first.linear, other.linear
+    difference = replace(
+        ours, ratios=ours.ratios - theirs.ratios, influence=ours.influence - theirs.influence
+    )
+    return linear_error(difference)
 
 
 _LEAST = 7.0
@@ -473,7 +476,7 @@ def not_told_apart(losses: Losses) -> tuple[str, ...]:
     """
     if losses.pairs is None:
         return tuple(name for name, loss in losses.by_judge.items() if loss.value is not None)
-    pairs, own = losses.pairs, np.eye(len(losses.pairs.names), dtype=np.bool_)
+    pairs, itself = losses.pairs, np.eye(len(losses.pairs.names), dtype=np.bool_)
     if np.isnan(pairs.errors).any():
         return tuple(pairs.names)
     above = pairs.differences
@@ -481,7 +484,7 @@ def not_told_apart(losses: Losses) -> tuple[str, ...]:
     place = pairs.names.index(losses.best)
     t = stdtrit(pairs.df, 0.5 + losses.level / 2.0)
     alone: Bools = above[place] > t[place] * error[place]
-    if np.all(alone | own[place]):
+    if np.all(alone | itself[place]):
         return (losses.best,)
-    beaten: Bools = ((above > np.maximum(pairs.critical.T, t) * error) & ~own).any(axis=0)
+    beaten: Bools = ((above > np.maximum(pairs.critical.T, t) * error) & ~itself).any(axis=0)
     return tuple(name for name, out in zip(pairs.names, beaten.tolist(), strict=True) if not out)

@@ -71,18 +71,18 @@ def slices(
         if keys[-1] and keys[-1] not in tested:
             tested[keys[-1]] = null.p_value(inside)
     adjusted = dict(zip(tested, holm([*tested.values()]), strict=True))
-    found: list[Slice | None] = []
+    measured: list[Slice | None] = []
     for member, key in zip(members, keys, strict=True):
         p = adjusted.get(key)
         if p is None:
-            found.append(None)
+            measured.append(None)
             continue
-        of = codes[member].tolist()
-        mean = mean_estimate(every[member], of, low=low, high=high, level=level)
+        member_codes = codes[member].tolist()
+        mean = mean_estimate(every[member], member_codes, low=low, high=high, level=level)
         mean = replace(mean, n_unscored=mean.n_expected - mean.n)
-        rest = float(np.nanmean(every[~member]))
-        found.append(Slice(mean, rest, tested[key], p < round(1.0 - level, 12)))
-    return found
+        others_mean = float(np.nanmean(every[~member]))
+        measured.append(Slice(mean, others_mean, tested[key], p < round(1.0 - level, 12)))
+    return measured
 
 
 @dataclass(frozen=True)
@@ -111,8 +111,8 @@ class _Exchangeable:
             np.bincount(codes, weights=apart**power).astype(np.float64) for power in range(4)
         )
 
-        def mean(total: Floats, of: Floats) -> float:
-            return float(total.sum() / of.sum()) if of.sum() > 0.0 else 0.0
+        def mean(total: Floats, number: Floats) -> float:
+            return float(total.sum() / number.sum()) if number.sum() > 0.0 else 0.0
 
         square, pair = mean(squares, n), max(0.0, mean(sums**2 - squares, n * (n - 1.0)))
         spread = square * n + pair * n * (n - 1.0)
@@ -133,13 +133,13 @@ class _Exchangeable:
         there = np.bincount(self.codes, weights=inside, minlength=len(self.sizes))
         n, others = there.sum(), self.sizes - there
         # sums over each group of its items' weights in the difference, of their squares and of their cubes
-        one, two, three = (
+        first, two, three = (
             there / n**power + (-1) ** power * others / (len(inside) - n) ** power for power in (1, 2, 3)
         )
-        parts = self.square * two + self.pair * (one**2 - two)
+        parts = self.square * two + self.pair * (first**2 - two)
         variance = float(parts.sum())
-        third = self.cube * three + 3.0 * self.square_pair * (one * two - three)
-        third += self.triple * (one**3 - 3.0 * one * two + 2.0 * three)
+        third = self.cube * three + 3.0 * self.square_pair * (first * two - three)
+        third += self.triple * (first**3 - 3.0 * first * two + 2.0 * three)
         if variance <= _EPS:
             return 1.0
         n_groups = float((self.sizes > 0.0).sum())

@@ -104,7 +104,7 @@ class StandIn(Result):
         """
         if self.at_worst is None:
             return None
-        return self.at_worst > -margin and all(one.beats_constant for one in self.raters.values())
+        return self.at_worst > -margin and all(rater.beats_constant for rater in self.raters.values())
 
 
 def stand_in(
@@ -157,7 +157,7 @@ def stand_in(
             raters[rater] = replace(
                 held, n=len(items), n_expected=len(items), n_groups=n_groups, n_unscored=n_unscored
             )
-    bounds = [one.at_worst for one in raters.values() if one.at_worst is not None]
+    bounds = [rater.at_worst for rater in raters.values() if rater.at_worst is not None]
     reason = None if raters else _NOBODY
     for rater, one in raters.items():
         if one.at_worst is None:
@@ -201,15 +201,15 @@ def _held(
     beats = above.difference.low is not None and above.difference.low > 0.0
     better = min(mapped, plain, key=lambda pair: pair.difference.value or 0.0)
     difference = better.difference
-    found = Beside(better.a, better.b, difference.value, None, beats, 0, 0, 0, 0, difference.reason)
+    held = Beside(better.a, better.b, difference.value, None, beats, 0, 0, 0, 0, difference.reason)
     if mapped.difference.low is None or plain.difference.low is None:
-        return found
+        return held
     if difference.low == difference.high == 0.0:  # alike on every item seen: the rule of three, nearly
         n_groups = len(set(groups))
-        return replace(found, at_worst=-(t_quantile(2.0 * level - 1.0, n_groups - 1.0) ** 2) / n_groups)
+        return replace(held, at_worst=-(t_quantile(2.0 * level - 1.0, n_groups - 1.0) ** 2) / n_groups)
     loss = losses_against_best(labels, sides, scales=scales, level=level, **shared).by_judge["judge"]
     worst = None if loss.upper is None else min(-loss.upper, plain.difference.low)
-    return replace(found, at_worst=worst, reason=loss.reason)
+    return replace(held, at_worst=worst, reason=loss.reason)
 
 
 FALSE_DISCOVERIES = 0.05
@@ -308,27 +308,29 @@ def winning_rates(
             raise InputError(f"epsilon is {epsilon:g}: it lies between 0 and 1")
     people = as_scale(scale)
     rows = {f"human {name}": row for name, row in human_ratings.items()}
-    both = read_ratings({**rows, "judge": judge_labels}, scale=people)
-    humans, judge = both.labels[:, :-1], both.labels[:, -1]
+    read = read_ratings({**rows, "judge": judge_labels}, scale=people)
+    humans, judge = read.labels[:, :-1], read.labels[:, -1]
     rated, scored = ~np.isnan(humans), ~np.isnan(judge)
     shared = rated.sum(axis=1) >= 2
-    codes = groups_of(groups, both.items)
+    codes = groups_of(groups, read.items)
     won, n_items, left_out = {}, {}, {}
     for place, name in enumerate(map(str, human_ratings)):
-        asked = rated[:, place] & shared & scored
-        n_items[name], n_groups = int(asked.sum()), len(np.unique(codes[asked]))
+        rated_both = rated[:, place] & shared & scored
+        n_items[name], n_groups = int(rated_both.sum()), len(np.unique(codes[rated_both]))
         if n_items[name] < MIN_SHARED:
             what = f"{n_items[name]} items shared with another human and the judge"
             left_out[name] = f"{what}: fewer than {MIN_SHARED}"
         elif groups is not None and n_groups < MIN_GROUPS:
             left_out[name] = f"{n_groups} groups: fewer than {MIN_GROUPS}"
         else:
-            others = np.delete(humans[asked], place, axis=1)
-            human, machine = (_closeness(side[asked], others, people) for side in (humans[:, place], judge))
+            others = np.delete(humans[rated_both], place, axis=1)
+            human, machine = (
+                _closeness(side[rated_both], others, people) for side in (humans[:, place], judge)
+            )
             # who wins on which item (n x 2: human, judge), a tie counting for both
             wins = np.stack([human >= machine - _TIE, machine >= human - _TIE], axis=1)
-            won[name] = wins, codes[asked]
-    found = AltTest(
+            won[name] = wins, codes[rated_both]
+    test = AltTest(
         advantage_probability=float(np.mean([wins[:, 1].mean() for wins, _ in won.values()]))
         if won
         else None,
@@ -348,7 +350,7 @@ def winning_rates(
         rejected = _benjamini_yekutieli(p_values)
         rate = len(rejected) / len(won) if won else None
         by_epsilon[epsilon] = replace(
-            found,
+            test,
             epsilon=epsilon,
             winning_rate=rate,
             p_values=p_values,
@@ -390,8 +392,8 @@ def _benjamini_yekutieli(p_values: Mapping[str, float | None]) -> tuple[str, ...
     Source: Benjamini and Yekutieli (2001).
     """
     m = len(p_values)
-    known = sorted(p for p in p_values.values() if p is not None)
+    ordered = sorted(p for p in p_values.values() if p is not None)
     harmonic = sum(1.0 / i for i in range(1, m + 1))
-    below = [p for k, p in enumerate(known, start=1) if p <= FALSE_DISCOVERIES * k / (m * harmonic)]
+    below = [p for k, p in enumerate(ordered, start=1) if p <= FALSE_DISCOVERIES * k / (m * harmonic)]
     most = max(below, default=-1.0)
     return tuple(name for name, p in p_values.items() if p is not None and p <= most)

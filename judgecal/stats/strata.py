@@ -85,7 +85,11 @@ def strata_of(linear: Linear, sample: Sample) -> tuple[Stratum, ...]:
 
 def too_thin(strata: Sequence[Stratum], metric: str) -> str | None:
     """Why nothing is decided by a macro metric of such strata; None where each holds enough items."""
-    few = " and ".join(f'{one.n} in "{one.name}" ({one.more} more would do)' for one in strata if one.thin)
+    few = " and ".join(
+        f'{stratum.n} in "{stratum.name}" ({stratum.more} more would do)'
+        for stratum in strata
+        if stratum.thin
+    )
     if not few:
         return None
     return (
@@ -96,7 +100,12 @@ def too_thin(strata: Sequence[Stratum], metric: str) -> str | None:
 def stratum_that_drives(strata: Sequence[Stratum]) -> Stratum | None:
     """The stratum that makes up `DRIVING` of the variance or more, with fewer items than its even share."""
     return next(
-        (one for one in strata if (one.share or 0.0) >= DRIVING and one.n * len(strata) < one.n_all), None
+        (
+            stratum
+            for stratum in strata
+            if (stratum.share or 0.0) >= DRIVING and stratum.n * len(strata) < stratum.n_all
+        ),
+        None,
     )
 
 
@@ -111,15 +120,15 @@ def driven_in_words(pairs: Iterable[tuple[str, str, Sequence[Stratum]]]) -> list
         driver = stratum_that_drives(strata)
         if driver is not None:
             driven.setdefault(driver.name, []).append((a, b, driver))
-    said = []
-    for found in driven.values():
-        a, b, most = max(found, key=lambda one: one[2].share or 0.0)
-        also = "" if len(found) == 1 else f", and {DRIVING:.0%} or more in {len(found) - 1} more pairs"
-        said.append(
+    sentences = []
+    for drivers in driven.values():
+        a, b, most = max(drivers, key=lambda one: one[2].share or 0.0)
+        also = "" if len(drivers) == 1 else f", and {DRIVING:.0%} or more in {len(drivers) - 1} more pairs"
+        sentences.append(
             f"{a} and {b}: most of the doubt about their difference ({most.share:.0%} of its variance{also}) "
             f'comes from the {most.n} "{most.name}" items of {most.n_all}; {most.in_words}'
         )
-    return said
+    return sentences
 
 
 def _name(place: int, sample: Sample, linear: Linear) -> str:

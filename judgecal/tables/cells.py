@@ -19,7 +19,7 @@ _FORMULA = frozenset("=+-@\t\r\n＝＋－＠")
 _NUMBER_LIKE = re.compile(
     r"[\d\s.,:;/\\+\-−–%$€£¥()'°]*(?:e[+-]?\d+)?[\d\s.,:;/\\+\-−–%$€£¥()'°]*", re.IGNORECASE
 )
-_LIST_POINT = re.compile(r"[-－]+(?:$|[ \u00a0\n]+[^\W\d_][^|(]*$)")
+_LIST_POINT = re.compile(r"[-－]+(?:$|[ \u00a0\n]+(?![\s\-－]*[=+@＝＋＠\"(])[^|(]*[^\W\d_][^|(]*$)")
 _TRUTH = frozenset(
     {"true", "false", "wahr", "falsch", "vrai", "faux", "verdadero", "falso", "prawda", "fałsz"}
 )
