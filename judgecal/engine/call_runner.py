@@ -111,7 +111,7 @@ class CallRunner:
         schema: ReplySchema | None = None,
         *,
         usable: Callable[[Reply], bool],
-        kept: Callable[[Reply], Reply] = lambda reply: reply,
+        stored_as: Callable[[Reply], Reply] = lambda reply: reply,
     ) -> CallResult:
         """One call. A server that refuses the `schema` is asked without it, which is an attempt more.
 
@@ -141,7 +141,7 @@ class CallRunner:
             del self._flights[key]
             flight.set_result(result.reply)
         if self._cache and result.reply and usable(result.reply):
-            self._cache.put(key, kept(result.reply))
+            self._cache.put(key, stored_as(result.reply))
         return result
 
     async def _call(self, messages: Sequence[Message], repeat: int, schema: ReplySchema | None) -> CallResult:

@@ -308,7 +308,7 @@ class FieldTypes:
         hints = get_type_hints(kind)
         alternatives = {name: get_args(hint) or (hint,) for name, hint in hints.items()}
         self._allowed = [
-            (name, [typing.get_origin(one) or one for one in of]) for name, of in alternatives.items()
+            (name, [typing.get_origin(one) or one for one in kinds]) for name, kinds in alternatives.items()
         ]
         self._values = operator.attrgetter(*hints)
         self._numbers: dict[tuple[type, ...], tuple[list[int], list[int]]] = {}

@@ -105,9 +105,9 @@ class Progress:
 
 def _clock(seconds: float) -> str:
     """Seconds as `1:05`, or `2:01:05` from an hour on."""
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, left = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+    return f"{hours}:{minutes:02d}:{left:02d}" if hours else f"{minutes}:{left:02d}"
 
 
 def run_calls(
@@ -196,7 +196,7 @@ async def _work_off(
         replies = _ReplyParser(call)
         messages, repeat = call.messages(), call.key.repeat
         result = await runner.make(
-            messages, repeat, call.schema, usable=replies.gives_verdict, kept=replies.kept
+            messages, repeat, call.schema, usable=replies.gives_verdict, stored_as=replies.kept
         )
         parsed = replies.parse(result.reply) if result.reply else ParsedReply(None, failure=result.failure)
         row = _row(call.key, call.judge, result, parsed)
@@ -345,15 +345,15 @@ def take_verdicts(
             await work_off()
 
         async def work_off() -> None:
-            for decision in rest:  # which all of them draw from
+            for decision in pending:  # which all of them draw from
                 start = time.perf_counter()
                 given = decision.give()
                 done(decision, given if isinstance(given, ParsedReply) else await given, start)
 
         await asyncio.gather(begin(), *(work_off() for _ in range(_AWAITED_AT_ONCE - 1)))
 
-    rest = iter(due)
-    for decision in rest:
+    pending = iter(due)
+    for decision in pending:
         start = time.perf_counter()
         given = decision.give()
         if not isinstance(given, ParsedReply):

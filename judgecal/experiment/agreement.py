@@ -70,8 +70,8 @@ class StoredExperiment:
         return AgreementTable(self.gold, self.items, repeats, self.seed, tied=self.tied)
 
     def column(self, judge: str) -> Verdicts:
-        known = {column.judge: column for column in reversed(self.columns)}
-        column = known.get(judge) or known.get(str(JudgeName.read(judge)))  # `J x5` is `J*5`
+        by_name = {column.judge: column for column in reversed(self.columns)}
+        column = by_name.get(judge) or by_name.get(str(JudgeName.read(judge)))  # `J x5` is `J*5`
         if column is None:
             names = [column.judge for column in self.columns]
             raise unknown_name(f"judge in {self.experiment.slug}", judge, names)
@@ -112,8 +112,8 @@ def entry_fields(
     costs = [cost for cost in called if cost is not None]
 
     def total(counts: Iterable[int | None]) -> int | None:
-        known = [count for count in counts if count is not None]
-        return sum(known) if known else None
+        counted = [count for count in counts if count is not None]
+        return sum(counted) if counted else None
 
     return {
         "judge": column.judge,
@@ -195,8 +195,10 @@ def judge_entry(table: AgreementTable, column: Verdicts) -> JudgeEntry:
 
 def pair_fields(table: AgreementTable, column: Verdicts) -> dict[str, Estimate]:
     """`first_place` and `consistent` of a judge of pairs, by question; nothing of any other."""
-    asked = {item.item_id for item in table.items} if PAIR_UNIT in values_of(column.calls, "unit") else set()
-    rows = [row for row in column.calls if row.item_id in asked and row.repeat < table.repeats]
+    item_ids = (
+        {item.item_id for item in table.items} if PAIR_UNIT in values_of(column.calls, "unit") else set()
+    )
+    rows = [row for row in column.calls if row.item_id in item_ids and row.repeat < table.repeats]
     if not rows:
         return {}
     given = {(row.order, row.item_id, row.repeat): str(row.verdict) for row in rows}
@@ -234,10 +236,12 @@ def verdict_notes(
             by_scale.setdefault(column.scale, []).append(column.judge)
     for scale, judges in by_scale.items():  # how they were held against the people's
         common = common_scale(people, scale)
-        how = f"raw ones are taken onto {people}, ends to ends"
+        manner = f"raw ones are taken onto {people}, ends to ends"
         if common.pass_at is not None and people.kind == "binary":
-            how = f"raw verdicts are compared on {common.low:g} to {common.high:g}, cut at {common.pass_at:g}"
-        notes.append(f"{scale} verdicts on {people} labels ({', '.join(judges)}): {how}")
+            manner = (
+                f"raw verdicts are compared on {common.low:g} to {common.high:g}, cut at {common.pass_at:g}"
+            )
+        notes.append(f"{scale} verdicts on {people} labels ({', '.join(judges)}): {manner}")
     called = [column for column in columns if column.kind != "recorded"]
     for column in called:  # cost counted from the texts, for want of a usable count by the server
         counts = ((row.cost_usd, row.prompt_tokens, row.completion_tokens) for row in column.rows)

@@ -178,8 +178,12 @@ class AgreementTable:
     _arrays: _ItemArrays | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        known = () if self._arrays is None else self._arrays.items
-        if self._arrays is None or len(known) != len(self.items) or not all(map(is_, known, self.items)):
+        arranged = () if self._arrays is None else self._arrays.items
+        if (
+            self._arrays is None
+            or len(arranged) != len(self.items)
+            or not all(map(is_, arranged, self.items))
+        ):
             object.__setattr__(self, "_arrays", _ItemArrays(self.gold, self.items))
 
     @property
@@ -288,8 +292,10 @@ class AgreementTable:
         if mapped is not None:
             calibrated = self.agreement(mapped, **options, unscored="wrong")
         if mapped is not None and (metrics is None or "brier" in metrics):
-            known = self.labels if labels is None else labels
-            chances = cross_fitted_probabilities(known, verdicts, weights=self.weights, **self.scaled(judge))
+            gold_labels = self.labels if labels is None else labels
+            chances = cross_fitted_probabilities(
+                gold_labels, verdicts, weights=self.weights, **self.scaled(judge)
+            )
             if chances is not None:
                 brier: dict[str, Any] = {"judge_scale": "percentage", "metrics": ["brier"]}
                 calibrated |= self.agreement(chances, against=labels, unscored="wrong", **brier)
@@ -376,15 +382,15 @@ def free_items(items: Sequence[Item], seed: int) -> tuple[Item, ...]:
 def drawing_weights(gold: GoldSet, items: Sequence[Item]) -> Floats | None:
     """1 / the chance of each item to be drawn, their mean 1; None where all are the same or not known."""
     chances = [item.inclusion_probability for item in items]
-    known = [chance for chance in chances if chance is not None]
-    if not known:
+    stated = [chance for chance in chances if chance is not None]
+    if not stated:
         return None
-    if len(known) < len(chances):
+    if len(stated) < len(chances):
         lacking = next(item.item_id for item in items if item.inclusion_probability is None)
         raise InputError(
-            f"gold set {gold.name}: {len(chances) - len(known)} of {len(chances)} items have no "
+            f"gold set {gold.name}: {len(chances) - len(stated)} of {len(chances)} items have no "
             f"inclusion_probability, such as {lacking!r}, and the others do: give it in items.jsonl, or "
             "keep those in a set of their own"
         )
-    weights = 1.0 / np.array(known)
+    weights = 1.0 / np.array(stated)
     return None if np.ptp(weights) <= 1e-9 * weights.max() else weights / weights.mean()

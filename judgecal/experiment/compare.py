@@ -38,10 +38,10 @@ _DRAWS_BELOW, _MOST_DRAWS = 20, 2_000_000  # so many at the level itself; a limi
 def _pairs_by_name(stored: Any) -> Any:
     """The pairs as `CompareResult.as_stored` writes them, by the names of their judges."""
     pairs = stored if isinstance(stored, list) else []
-    named = [isinstance(one, dict) and {type(one.get(side)) for side in "ab"} == {str} for one in pairs]
+    named = [isinstance(pair, dict) and {type(pair.get(side)) for side in "ab"} == {str} for pair in pairs]
     if not pairs or not all(named):
         raise ValueError("must list the pairs, each with a, b and comparison")
-    return {(one["a"], one["b"]): one.get("comparison") for one in pairs}
+    return {(pair["a"], pair["b"]): pair.get("comparison") for pair in pairs}
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +127,8 @@ class CompareRun:
         if twice:
             raise InputError(f"{', '.join(twice)} is named twice: a comparison takes different judges")
         if len(columns) < 2:
-            known = ", ".join(column.judge for column in self.stored.columns)
-            raise InputError(f"a comparison takes two judges; {self.stored.experiment.slug} holds {known}")
+            names = ", ".join(column.judge for column in self.stored.columns)
+            raise InputError(f"a comparison takes two judges; {self.stored.experiment.slug} holds {names}")
         return columns
 
     def run(self) -> CompareResult:

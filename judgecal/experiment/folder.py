@@ -246,7 +246,7 @@ class StoredDescription:
 
 def keep_judges(experiment: Experiment, judges: Iterable[Judge]) -> None:
     """Write down what a report will show of the judges."""
-    kept = {}
+    descriptions = {}
     for judge in judges:
         instructions = messages = None
         if judge.kind == "prompt":
@@ -259,8 +259,8 @@ def keep_judges(experiment: Experiment, judges: Iterable[Judge]) -> None:
 
             instructions = instructions_of(program)
         shown = StoredDescription(str(judge.scale), judge.scale.categories, instructions, messages)
-        kept[judge.name] = as_plain(shown)
-    text = json.dumps({"schema": SCHEMA, "judges": kept}, indent=2)
+        descriptions[judge.name] = as_plain(shown)
+    text = json.dumps({"schema": SCHEMA, "judges": descriptions}, indent=2)
     write_text(experiment.folder / _JUDGES, text + "\n")
 
 

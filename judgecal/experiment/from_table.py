@@ -87,8 +87,8 @@ def _read(
         without = (problem.replace(_FORCE, "") for problem in error.problems)
         raise InputError(without) from None
     gold = made.gold
-    if len(known := {*gold.labels.values()}) == 1:
-        what, binary = label_text(known.pop()), gold.scale.kind == "binary"
+    if len(labels := {*gold.labels.values()}) == 1:
+        what, binary = label_text(labels.pop()), gold.scale.kind == "binary"
         raise InputError(
             f"{table.top}: all {len(gold.labels):,} labels are "
             f"{ {'1': 'yes', '0': 'no'}[what] if binary else what }, so that whoever always says that is "

@@ -78,8 +78,8 @@ class Judgements(Sequence[Judgement], Result):
         for name in self.scales:
             rows = self.of(name)
             counts = {"judge": name, "n": len(rows) - len(rows.unscored), "n_expected": len(rows)}
-            found = agreement(self.gold, rows).as_json() if self.gold and rows else {}
-            judges.append({**counts, "n_unscored": len(rows.unscored), **found})
+            measured = agreement(self.gold, rows).as_json() if self.gold and rows else {}
+            judges.append({**counts, "n_unscored": len(rows.unscored), **measured})
         return {"gold": self.gold and {"set": self.gold.name, "sha256": self.gold.sha256}, "judges": judges}
 
 
@@ -111,7 +111,7 @@ def score(
     """
     given = [*judge] if isinstance(judge, Sequence) and not isinstance(judge, str) else [judge]
     judges = [_on_scale_of(gold, one) for one in given]
-    names = [one.name for one in judges]
+    names = [judge.name for judge in judges]
     if not names:
         raise InputError("score: no judge is given: name one, such as 'token_f1@local'")
     if twice := sorted({name for name in names if names.count(name) > 1}):
@@ -121,14 +121,14 @@ def score(
     require_prices(models_of(judges), options.budget_usd)
     for one in judges:
         check_judge(gold, one)
-    trained = frozenset[str]().union(*(one.trained_on for one in judges if split == "open"))
+    trained = frozenset[str]().union(*(judge.trained_on for judge in judges if split == "open"))
     items = asked_items(gold, split, limit=limit, without_groups=trained)
     with open_journal(None if journal is None else Path(journal), options) as stored:
         rows = run_trials(judges, items, journal=stored, options=options)
-    of_judges = [(one, [row for row in rows if row.judge == one.name]) for one in judges]
+    of_judges = [(judge, [row for row in rows if row.judge == judge.name]) for judge in judges]
     whole = [whole_items(of, one.scale) if one.unit == PAIR_UNIT else of for one, of in of_judges]
     return Judgements(
-        itertools.chain(*whole), gold=gold, scales={one.name: item_scale(one) for one in judges}
+        itertools.chain(*whole), gold=gold, scales={judge.name: item_scale(judge) for judge in judges}
     )
 
 
@@ -238,15 +238,20 @@ def agreement(
         scale, groups, weights = gold_labels.scale, table.groups, table.weights
     people = as_scale(_scale_given("agreement", scale))
     groups = None if groups is None else as_sequence(groups)
-    both: dict[str, Any] = {"scale": people, "judge_scale": judge_scale, "groups": groups, "weights": weights}
-    shared = {**both, "level": level, "seed": seed}
-    found = agreement_of_arrays(labels, verdicts, metrics=metrics, unscored=unscored, **shared)
+    of_items: dict[str, Any] = {
+        "scale": people,
+        "judge_scale": judge_scale,
+        "groups": groups,
+        "weights": weights,
+    }
+    shared = {**of_items, "level": level, "seed": seed}
+    estimates = agreement_of_arrays(labels, verdicts, metrics=metrics, unscored=unscored, **shared)
     leading = leading_metric(people)
-    fit = cross_fit(labels, verdicts, **both) if metric_facts(leading).calibrated else None
+    fit = cross_fit(labels, verdicts, **of_items) if metric_facts(leading).calibrated else None
     deciding = shared if fit is None else {**shared, "judge_scale": None}
     decided = verdicts if fit is None else fit.verdicts
     decides = agreement_of_arrays(labels, decided, metrics=[leading], unscored="wrong", **deciding)
-    return Agreement(found, metric=leading, decides=decides[leading], calibrated=fit is not None)
+    return Agreement(estimates, metric=leading, decides=decides[leading], calibrated=fit is not None)
 
 
 def _scale_given(who: str, scale: Scale | str | None) -> Scale | str:
@@ -284,9 +289,9 @@ def _matrix(rows: Sequence[Judgement], table: AgreementTable) -> list[list[Label
     return [[verdicts.get((item.item_id, repeat)) for repeat in repeats] for item in table.items]
 
 
-def _look(table: AgreementTable, sides: Sequence[Sequence[Judgement]], **how: Any) -> Look | None:
+def _look(table: AgreementTable, sides: Sequence[Sequence[Judgement]], **options: Any) -> Look | None:
     gold, items = table.gold, table.items
     if all(gold.split_of(item.group) != "test" for item in items):
         return None
     judges = seen_judges(gold, items, sides)
-    return look_at_test(find_workspace().experiments, gold, items, judges=judges, **how)
+    return look_at_test(find_workspace().experiments, gold, items, judges=judges, **options)

@@ -82,9 +82,9 @@ def judged_by(
 ) -> list[Judgement]:
     """A judge's judgements among a journal's rows; where a call of several is not there, there is none."""
     single, calls = single_calls(fingerprint)
-    own = [row for row in rows if row.judge_fingerprint == single and row.repeat < calls * repeats]
-    own = sorted(own, key=lambda row: row.repeat) if calls > 1 else own
-    parts = grouped(own, lambda row: row.key._replace(repeat=row.repeat // calls))
+    calls_made = [row for row in rows if row.judge_fingerprint == single and row.repeat < calls * repeats]
+    calls_made = sorted(calls_made, key=lambda row: row.repeat) if calls > 1 else calls_made
+    parts = grouped(calls_made, lambda row: row.key._replace(repeat=row.repeat // calls))
     return [of_calls(judge, part) for part in parts.values() if len(part) == calls]
 
 
@@ -106,11 +106,11 @@ def _combined(rows: Sequence[Judgement], **changes: Any) -> Judgement:
             error = Failure("inconsistent", tied) if verdict is None else None
     if len(rows) > 1:
         names = dict(zip(ORDERS, ("A first", "B first, as A"), strict=True))
-        said = ((names.get(str(row.order), str(n)), row.reasoning) for n, row in enumerate(rows))
-        reasoning = "\n".join(f"[{name}] {text}" for name, text in said if text)
+        reasons = ((names.get(str(row.order), str(n)), row.reasoning) for n, row in enumerate(rows))
+        reasoning = "\n".join(f"[{name}] {text}" for name, text in reasons if text)
 
     parts = [row.chances for row in rows if row.chances]
-    words = dict.fromkeys(word for one in parts for word in one) if len(parts) == len(rows) else {}
+    words = dict.fromkeys(word for part in parts for word in part) if len(parts) == len(rows) else {}
 
     made = [row for row in rows if row.error is None or row.error.kind != "budget"] or rows
 
@@ -125,7 +125,7 @@ def _combined(rows: Sequence[Judgement], **changes: Any) -> Judgement:
         reasoning=reasoning,
         raw_reply=None if failed is None else failed.raw_reply,
         cached=any(row.cached for row in rows),
-        chances={word: sum(one.get(word, 0.0) for one in parts) / len(parts) for word in words} or None,
+        chances={word: sum(part.get(word, 0.0) for part in parts) / len(parts) for word in words} or None,
         why_said=next((row.why_said for row in rows if row.why_said), None),
         replied_at=min((row.replied_at for row in rows if row.replied_at is not None), default=None),
         **values,
@@ -151,8 +151,8 @@ def refuse_unfit(judge: Judge, items: Sequence[Item], *, alone: bool = False) ->
         )
     words = set(judge.scale.categories) or {*OTHER}
     if of_pairs and (judge.scale.numeric or not {*OTHER} <= words <= {*OTHER, TIE}):
-        found = ", ".join(judge.scale.categories) or judge.scale
-        raise InputError(f"{judge.name}: a judge of pairs says A, B or tie, and its verdicts are {found}")
+        given = ", ".join(judge.scale.categories) or judge.scale
+        raise InputError(f"{judge.name}: a judge of pairs says A, B or tie, and its verdicts are {given}")
     several = [item.item_id for item in items if len(item.contexts) > 1]
     if several and judge.unit == CHUNK and (alone or not judge.scale.numeric):
         trained = "it is trained by labels of single contexts"
@@ -196,9 +196,11 @@ class StoredVerdicts:
         """The sentences for a reader, without their full stops: of chances, of stored replies."""
         notes, of_chances = [], self.of_chances
         if n := of_chances.total():
-            said = "; ".join(f"{count:,} as said, as {why}" for why, count in of_chances.most_common() if why)
+            counted = "; ".join(
+                f"{count:,} as said, as {why}" for why, count in of_chances.most_common() if why
+            )
             begins = f"{of_chances['']:,} of {n:,} verdicts have the chances of their tokens"
-            notes.append(f"{begins}, given what the model wrote before them{'; ' * bool(said)}{said}")
+            notes.append(f"{begins}, given what the model wrote before them{'; ' * bool(counted)}{counted}")
         if self.oldest is None:
             return notes
         share = f"{self.n:,} of {self.n_called:,}" if self.n < self.n_called else f"all {self.n:,}"

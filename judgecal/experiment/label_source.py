@@ -135,8 +135,8 @@ def draw_of(
         for stratum in strata
     ]
     done = {item.item_id: item.inclusion_probability for item in before.items} if before else {}
-    known = {item.item_id for stratum in strata for item in stratum.items}
-    if not done.keys() <= known:
+    drawable = {item.item_id for stratum in strata for item in stratum.items}
+    if not done.keys() <= drawable:
         problems.append(f"--labels {labels}: it was drawn from other rows: leave it out for a new draw")
     for stratum in strata:
         if len({done[item.item_id] for item in stratum.items if item.item_id in done}) > 1:

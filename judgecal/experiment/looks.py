@@ -182,18 +182,18 @@ def _placed(path: Path, this: _Row) -> Look:
         named = () if row["kind"] in (_DECISION, DRAW) else (row["experiment"],)
         return (row["kind"], row["by"], *row["verdicts"], row["content"], *named)
 
-    before, known, shown = list[tuple[Any, ...]](), False, set(this["items"].split())
+    before, taken, shown = list[tuple[Any, ...]](), False, set(this["items"].split())
     counted = DRAW if this["kind"] == DRAW else _DECISION
     decides, rows = this["kind"] == counted, [row for row in _looks_log(path, damaged).rows() if row]
     for row in rows:
-        known = known or key(row) == key(this)
-        if known and decides:
+        taken = taken or key(row) == key(this)
+        if taken and decides:
             break
         items = set(row["items"].split())
         alike = len(items & shown) >= _SHARED * min(len(items), len(shown)) > 0.0
         if row["kind"] == counted and alike and key(row) not in before:
             before.append(key(row))
-    return Look(len(unreadable) + len(before) + decides, new=not known)
+    return Look(len(unreadable) + len(before) + decides, new=not taken)
 
 
 def _looks_log(path: Path, damaged: Callable[[str, Exception], None]) -> Log[_Row]:

@@ -113,7 +113,7 @@ def _paired(
     """
     n = {"best": table.repeats_of(best), "other": repeats or table.repeats_of(other)}
     judges, most = {"best": best, "other": other}, max(n.values())
-    known: Labels = table.labels if labels is None else labels
+    gold_labels: Labels = table.labels if labels is None else labels
     sides: dict[str, Matrix] = {
         side: np.take(table.verdicts(judge, n[side]), np.arange(most) % n[side], axis=1)
         for side, judge in judges.items()
@@ -125,12 +125,12 @@ def _paired(
         if labels is None and n[side] == most:
             fit = table.cross_fit(judge, most)
         else:
-            fit = cross_fit(known, sides[side], weights=table.weights, **table.scaled(judge))
+            fit = cross_fit(gold_labels, sides[side], weights=table.weights, **table.scaled(judge))
         fits |= {} if fit is None else {side: fit}
     scales = {side: judge.scale for side, judge in judges.items()}
     once = DecidingVerdicts.from_fits(sides, scales, fits, scale=table.gold.scale)
     return compare_paired(
-        known,
+        gold_labels,
         once.verdicts["best"],
         once.verdicts["other"],
         a_scale=once.scales["best"],

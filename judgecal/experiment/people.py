@@ -56,9 +56,9 @@ def _items(table: AgreementTable) -> dict[Hashable, Item]:
 
 def peer_ratings(table: AgreementTable) -> dict[str, dict[Hashable, Label]]:
     """rater -> item id -> label, on the items of the table and those on which raters tie."""
-    asked = _items(table)
+    item_ids = _items(table)
     return {
-        rater: {item_id: label for item_id, label in labels.items() if item_id in asked}
+        rater: {item_id: label for item_id, label in labels.items() if item_id in item_ids}
         for rater, labels in table.gold.peers.items()
     }
 
@@ -71,8 +71,8 @@ def first_verdicts(table: AgreementTable, column: Verdicts) -> dict[Hashable, La
     """
     fields = (values_of(column.rows, name) for name in ("item_id", "verdict", "repeat"))
     rows = {item_id: verdict for item_id, verdict, repeat in zip(*fields, strict=True) if repeat == 0}
-    known: dict[Hashable, Label | None] = {item.item_id: rows.get(item.item_id) for item in table.items}
-    return known | {item.item_id: rows[item.item_id] for item in table.tied if item.item_id in rows}
+    firsts: dict[Hashable, Label | None] = {item.item_id: rows.get(item.item_id) for item in table.items}
+    return firsts | {item.item_id: rows[item.item_id] for item in table.tied if item.item_id in rows}
 
 
 def rater_entries(table: AgreementTable, columns: Sequence[Verdicts]) -> tuple[RaterEntry, ...]:
@@ -136,8 +136,8 @@ def _with_mean(table: AgreementTable, column: Verdicts) -> dict[str, Estimate] |
     if all(mean is None or abs(mean - float(label)) < _SAME for mean, label in pairs):
         return None
     points = Scale("points", scale.low, scale.high)
-    how: dict[str, Any] = {"against": means, "scale": points, "metrics": _WITH_MEAN, "weights": None}
-    return table.agreement(table.verdicts(column), column, **how)
+    options: dict[str, Any] = {"against": means, "scale": points, "metrics": _WITH_MEAN, "weights": None}
+    return table.agreement(table.verdicts(column), column, **options)
 
 
 def alt_test_entry(table: AgreementTable, column: Verdicts) -> AltTestEntry:

@@ -73,24 +73,24 @@ def read_recorded(
         pl.when(pl.col("repeat") == "").then(pl.lit("0")).otherwise(pl.col("repeat")).alias("repeat"),
         pl.when(unit == "").then(pl.lit(ITEM_UNIT)).otherwise(unit).alias("unit"),
     )
-    known = every.filter(pl.col("item_id").is_in([item.item_id for item in gold.items]))
-    if not len(known):
+    of_set = every.filter(pl.col("item_id").is_in([item.item_id for item in gold.items]))
+    if not len(of_set):
         raise InputError(
             f"{table.where}: no value of column {item_column} is an item of gold set {gold.name} "
             f"(found {every['item_id'][0]!r}, items look like {gold.items[0].item_id!r})"
             if len(every)
             else f"{table.where}: there are no rows"
         )
-    _check_rows(table, known)
+    _check_rows(table, of_set)
     # of a file its bytes, of a data set of the Hub its rows
     content = path.read_bytes() if path.is_file() else repr([row.cells for row in table.rows]).encode()
     sha256, notes = hashlib.sha256(content).hexdigest(), []
-    judges = known["judge"].unique(maintain_order=True).to_list()
-    if len(known) < len(every):
+    judges = of_set["judge"].unique(maintain_order=True).to_list()
+    if len(of_set) < len(every):
         absent = [judge for judge in every["judge"].unique(maintain_order=True) if judge not in judges]
         among = f", all those of {', '.join(absent)} among them" if absent else ""
-        notes.append(f"{len(every) - len(known)} rows of {path.name} name no item of the set{among}")
-    of_judges = known.partition_by("judge", maintain_order=True)
+        notes.append(f"{len(every) - len(of_set)} rows of {path.name} name no item of the set{among}")
+    of_judges = of_set.partition_by("judge", maintain_order=True)
     config = {"judge_column": named.judge, "verdict": verdict_column, "item": item_column}
     return _recorded(gold, of_judges, table, path.name, sha256, config, verdict_scale, tuple(notes))
 
@@ -115,7 +115,7 @@ def recorded_in_table(
     lines, of_judges = [], []
     ids = pl.Series("item_id", item_ids, dtype=pl.String)
     for judge, cells in verdicts.items():
-        said = pl.Series("cell", cells, dtype=pl.String)
+        column_cells = pl.Series("cell", cells, dtype=pl.String)
         parts = (
             pl.lit('{"item_id": '),
             json_texts(ids),
@@ -123,11 +123,15 @@ def recorded_in_table(
             json_texts(pl.Series([judge])),
         )
         lines.append(
-            pl.concat_str(*parts, pl.lit(', "verdict": '), json_texts(said).fill_null("null"), pl.lit("}\n"))
+            pl.concat_str(
+                *parts, pl.lit(', "verdict": '), json_texts(column_cells).fill_null("null"), pl.lit("}\n")
+            )
         )
         more = {name: pl.lit("") for name in (*_TEXTS, *_AMOUNTS)} | {"judge": pl.lit(judge)}
         more |= {"repeat": pl.lit("0"), "unit": pl.lit(ITEM_UNIT)}
-        rows = pl.DataFrame([pl.Series("line", table.numbers, dtype=pl.Int64), ids, said.fill_null("")])
+        rows = pl.DataFrame(
+            [pl.Series("line", table.numbers, dtype=pl.Int64), ids, column_cells.fill_null("")]
+        )
         of_judges.append(rows.with_columns(**more))
     total = hashlib.sha256()
     for text in pl.select(pl.concat_str(lines)).to_series() if len(ids) else ():

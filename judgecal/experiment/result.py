@@ -49,8 +49,8 @@ class Entry(Result):
 
     def decided_by(self, metric: str) -> Estimate:
         """The number that the judge is decided by: calibrated where a metric asks for that and it can be."""
-        asked = metric_facts(metric).calibrated and metric in self.calibrated
-        return (self.calibrated if asked else self.as_wrong)[metric]
+        mapped = metric_facts(metric).calibrated and metric in self.calibrated
+        return (self.calibrated if mapped else self.as_wrong)[metric]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +141,8 @@ class GoldSummary(Result):
     @property
     def ties_in_words(self) -> str:
         """`12 of 120 answers (10%) on which raters tie`; empty where they tie on none."""
-        of = self.n_items + self.n_tied
-        share = f"{self.n_tied:,} of {of:,} {self.noun} ({self.n_tied / of:.0%})" if self.n_tied else ""
+        n_all = self.n_items + self.n_tied
+        share = f"{self.n_tied:,} of {n_all:,} {self.noun} ({self.n_tied / n_all:.0%})" if self.n_tied else ""
         return f"{share} on which raters tie" if share else ""
 
     @property

@@ -223,7 +223,10 @@ class UnlabelledRows:
         """Keep the rows with their strata, so that `gold sheet` can draw from them."""
         write_json_lines(folder / ROWS, [item_row(item) for item in self.items])
         (folder / ROWS).chmod(0o600)  # texts of production, as in the journal
-        strata = [[of.name, [item.item_id for item in of.items], of.spread] for of in self.draws()]
+        strata = [
+            [stratum.name, [item.item_id for item in stratum.items], stratum.spread]
+            for stratum in self.draws()
+        ]
         about = {"schema": SCHEMA, "where": self.title, "strata": strata}
         write_text(folder / _ABOUT, json.dumps(about) + "\n")
 
@@ -245,7 +248,7 @@ class UnlabelledRows:
                 "the filled sheet of judgecal gold sheet EXPERIMENT --strata disagreement"
             )
         else:  # each row had a chance: those drawn stand for all
-            n_rows = sum(1.0 / one for one in chance.values())
+            n_rows = sum(1.0 / share for share in chance.values())
         if lost:
             problems.append(
                 f"gold set {gold.name}: {len(lost)} of its labelled items are none of these rows "
@@ -263,8 +266,8 @@ class UnlabelledRows:
         if self.trained & {item.group for item in gold.items}:
             problems.append(f"gold set {gold.name}: a judge was trained on some of it, so it is not fresh")
         refuse(problems)
-        of, here = Counter(chance.values()), Counter(chance[item.item_id] for item in done)
-        chances = [one * here[one] / of[one] for one in (chance[item.item_id] for item in done)]
+        n_of, here = Counter(chance.values()), Counter(chance[item.item_id] for item in done)
+        chances = [share * here[share] / n_of[share] for share in (chance[item.item_id] for item in done)]
         at = np.array([place[item.item_id, item.sha] for item in done], dtype=np.int64)
         return DrawnLabels(at, self._numbers([gold.labels[item.item_id] for item in done]), np.array(chances))
 
@@ -328,7 +331,9 @@ class UnlabelledRows:
             look=look,
             labels=None if labels is None else labels.name,
             n_tied=0 if labels is None else len(labels.tied),
-            n_waiting=0 if labels is None else len(labels.items) - len({of.item_id for of in labels.ratings}),
+            n_waiting=0
+            if labels is None
+            else len(labels.items) - len({rating.item_id for rating in labels.ratings}),
         )
         return dataclasses.replace(rows, why=self._why(rows, margin))
 
@@ -407,8 +412,8 @@ def kept_rows(folder: Path) -> tuple[list[DrawStratum], str]:
             "differ, and its experiment keeps them"
         )
     about, items = read_json(folder / _ABOUT, absent="is not there"), read_items(folder / ROWS)
-    of = {item.item_id: item for item in items}
+    by_id = {item.item_id: item for item in items}
     strata = [
-        DrawStratum(name, tuple(of[key] for key in ids), spread) for name, ids, spread in about["strata"]
+        DrawStratum(name, tuple(by_id[key] for key in ids), spread) for name, ids, spread in about["strata"]
     ]
     return strata, about["where"]

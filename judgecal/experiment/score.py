@@ -162,7 +162,9 @@ class ScoreRun:
             names = [judge.name for judge in self.judges]
             floor, why = floor_columns(self.workspace, table, journal, options, names)
         columns += [Verdicts.from_calls(judge, judged[judge.name]) for judge in self.judges]
-        prints = {of for column in columns for of in values_of(column.rows, "judge_fingerprint")}
+        prints = {
+            fingerprint for column in columns for fingerprint in values_of(column.rows, "judge_fingerprint")
+        }
         below = (
             column for column in floor if prints.isdisjoint(row.judge_fingerprint for row in column.rows)
         )

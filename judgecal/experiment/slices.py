@@ -67,20 +67,22 @@ def judge_slices(table: AgreementTable, judge: Verdicts) -> SliceTable | None:
     each = by_pair(table.labels, verdicts, error)
     n_given = (~np.isnan(each)).sum(axis=1)
     errors = np.where(n_given, np.nansum(each, axis=1), np.nan) / np.maximum(n_given, 1)
-    places = {trait: of for trait, of in traits_of(table.items).items() if len(of) >= MIN_GROUPS}
+    places = {trait: rows for trait, rows in traits_of(table.items).items() if len(rows) >= MIN_GROUPS}
     members = np.zeros((len(places), len(errors)), dtype=np.bool_)
-    for member, of in zip(members, places.values(), strict=True):
-        member[of] = True
+    for member, rows in zip(members, places.values(), strict=True):
+        member[rows] = True
     ends: dict[str, Any] = {"low": -span if graded else 0.0, "high": span, "level": table.level}
     held = slices(errors, list(members), table.groups, **ends)
     entries, marked = list[SliceEntry](), dict[str, Ints]()
-    for (name, value), of, one in zip(places, places.values(), held, strict=True):
-        if one is None:
+    for (name, value), rows, measured in zip(places, places.values(), held, strict=True):
+        if measured is None:
             continue
-        n, n_groups, p = one.error.n, one.error.n_groups, one.p_value
-        entry = SliceEntry(judge.judge, name, value, n, n_groups, one.error, p, one.stands_out, one.rest)
+        n, n_groups, p = measured.error.n, measured.error.n_groups, measured.p_value
+        entry = SliceEntry(
+            judge.judge, name, value, n, n_groups, measured.error, p, measured.stands_out, measured.rest
+        )
         entries.append(entry)
-        marked[entry.mark] = of
+        marked[entry.mark] = rows
     entries.sort(key=lambda entry: -(entry.error.value or 0.0))
     return SliceTable(tuple(entries), mean_estimate(errors, table.groups, **ends), table.items, marked)
 
@@ -111,12 +113,12 @@ def traits_of(items: Sequence[Item]) -> dict[tuple[str, str], Ints]:
     for trait, values in traits.items():
         frame = pl.DataFrame({"value": values}, schema={"value": pl.String}).with_row_index("at")
         of_value = frame.filter(pl.col("value") != "").group_by("value", maintain_order=True).agg("at")
-        places |= {(trait, value): of.to_numpy() for value, of in zip(*of_value, strict=True)}
+        places |= {(trait, value): rows.to_numpy() for value, rows in zip(*of_value, strict=True)}
     tagged: dict[str, list[int]] = {}
     for place, item in enumerate(items):
         for tag in dict.fromkeys(item.tags):
             tagged.setdefault(tag, []).append(place)
-    places |= {("tag", tag): np.array(of) for tag, of in tagged.items()}
+    places |= {("tag", tag): np.array(rows) for tag, rows in tagged.items()}
     return dict(sorted(places.items(), key=lambda pair: int(pair[1][0])))
 
 

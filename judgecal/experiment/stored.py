@@ -72,20 +72,20 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
             latest = Journal.looked_at(experiment.journal).latest
             calls = VerdictRows.joined([VerdictRows.from_rows([*latest.values()]), calls])
         rows = calls.by_judge()
-    asked = _asked(experiment, rows, gold)
-    if not any(asked.values()):
+    verdicts_of = _asked(experiment, rows, gold)
+    if not any(verdicts_of.values()):
         raise InputError(f"{experiment.folder}: it holds no judgement: run the same command again")
     called = {str(judge["judge"]) for judge in config.get("judges", ())}
     kinds: dict[str, JudgeKind] = {
         judge: JudgeName.parse(judge).kind if judge in called or command == "optimize" else "recorded"
-        for judge in asked
+        for judge in verdicts_of
     }
-    trained, notes = _trained_on([judge for judge in asked if kinds[judge] != "recorded"], workspace)
+    trained, notes = _trained_on([judge for judge in verdicts_of if kinds[judge] != "recorded"], workspace)
     split = "test" if command == "optimize" else str(config.get("split", "all"))
     if command == "agreement":
         items = asked_items(gold, split, limit=_limit(experiment))
     else:
-        judged = {item_id for of_judge in asked.values() for item_id in values_of(of_judge, "item_id")}
+        judged = {item_id for of_judge in verdicts_of.values() for item_id in values_of(of_judge, "item_id")}
         items = tuple(item for item in gold.items if item.item_id in judged and item.item_id in gold.labels)
     left_out = {item.group for item in items} & trained
     if left_out:
@@ -95,11 +95,15 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
         raise InputError(f"{experiment.folder}: it has no labelled item that no judge of it was trained on")
 
     read = partial(_column, experiment, gold.scale)
-    judges = tuple(read(judge, kinds[judge], rows_of_judge) for judge, rows_of_judge in asked.items())
-    prints = {of for of_judge in asked.values() for of in values_of(of_judge, "judge_fingerprint")}
+    judges = tuple(read(judge, kinds[judge], rows_of_judge) for judge, rows_of_judge in verdicts_of.items())
+    prints = {
+        fingerprint
+        for of_judge in verdicts_of.values()
+        for fingerprint in values_of(of_judge, "judge_fingerprint")
+    }
     others = calls.frame.filter(~pl.col("judge_fingerprint").is_in(list(prints)))
     # the judges of the floor that the experiment may hold: `floor_judges` ran those that fit
-    signatures, floor = [] if command == "optimize" else prompt_signatures(asked), []
+    signatures, floor = [] if command == "optimize" else prompt_signatures(verdicts_of), []
     for judge in dict.fromkeys([FLOOR_JUDGE, *PAIR_FLOOR, *(f"{name}@{EMBEDDED}" for name in signatures)]):
         below = VerdictRows(others.filter(pl.col("judge") == judge))
         floor += [read(judge, JudgeName.parse(judge).kind, below)] if below else []
@@ -128,9 +132,9 @@ def _column(
 
 def stored_prompts(stored: StoredExperiment) -> dict[str, str]:
     """Judge -> the messages that it is sent, with the names of the item's fields in their places."""
-    kept = kept_judges(stored.experiment)
-    names = [column.judge for column in stored.judges if column.judge in kept]
-    return {name: messages for name in names if (messages := kept[name].messages)}
+    descriptions = kept_judges(stored.experiment)
+    names = [column.judge for column in stored.judges if column.judge in descriptions]
+    return {name: messages for name in names if (messages := descriptions[name].messages)}
 
 
 def _asked(
@@ -140,21 +144,23 @@ def _asked(
 
     Two names of one prompt and model have one fingerprint: they are one judge and one call.
     """
-    config, asked = experiment.config, dict[str, Sequence[Judgement]]()
+    config, verdicts_of = experiment.config, dict[str, Sequence[Judgement]]()
     judges = {str(judge["judge"]): str(judge["fingerprint"]) for judge in config.get("judges", ())}
     if config["command"] == "agreement":  # the judges of the file first
         sha256 = str(config["recorded"]["sha256"])
         for fingerprint, of_judge in rows.items():
             if fingerprint == recorded_fingerprint(sha256, judge := of_judge[0].judge):
-                asked[judge] = of_judge
+                verdicts_of[judge] = of_judge
     if config["command"] != "optimize":
         repeats = config.get("repeats", 1)
         for judge, fingerprint in judges.items():
             single, n_calls = single_calls(fingerprint)
             calls = rows.get(single, VerdictRows.from_rows([]))
             one = n_calls == 1
-            asked[judge] = calls.of(judge, repeats) if one else judged_by(judge, fingerprint, calls, repeats)
-        return asked
+            verdicts_of[judge] = (
+                calls.of(judge, repeats) if one else judged_by(judge, fingerprint, calls, repeats)
+            )
+        return verdicts_of
     # Of the candidates only the one that was taken has judged test items. Where none was taken, the judge as
     # it was stands under both names.
     before, fingerprint = next(iter(judges.items()))
@@ -166,8 +172,8 @@ def _asked(
             "promises nothing, test stays sealed and there is nothing to compare"
         )
     taken = f"{before}#{experiment.slug}"
-    compiled = [of.of(taken, on=gold.test_ids) for of in rows.values() if of[0].judge == taken]
-    return {before: ours, taken: next((of for of in compiled if of), ours)}
+    compiled = [judged.of(taken, on=gold.test_ids) for judged in rows.values() if judged[0].judge == taken]
+    return {before: ours, taken: next((judged for judged in compiled if judged), ours)}
 
 
 def _limit(experiment: Experiment) -> int | None:
@@ -184,11 +190,11 @@ def _limit(experiment: Experiment) -> int | None:
         ) from error
 
 
-def _trained_on(asked: Iterable[str], workspace: Workspace) -> tuple[frozenset[str], list[str]]:
+def _trained_on(judges: Iterable[str], workspace: Workspace) -> tuple[frozenset[str], list[str]]:
     """The questions that a compiled judge has seen the labels of, from its program file."""
     trained: set[str] = set()
     notes = []
-    for judge in asked:
+    for judge in judges:
         program = JudgeName.parse(judge).program
         if program is None:
             continue
@@ -211,11 +217,11 @@ def _scale(experiment: Experiment, people: Scale, judge: str, kind: JudgeKind) -
     if kind == "recorded":
         scales = config.get("recorded", {}).get("scales", {})
         return Scale.parse(str(scales[judge])) if judge in scales else people
-    kept = kept_judges(experiment)
+    descriptions = kept_judges(experiment)
     # the floor's judges have signatures of judges that were asked for
-    of_signature = {name.partition("@")[0]: known for name, known in kept.items()}
-    if known := kept.get(judge) or of_signature.get(JudgeName.parse(judge).signature):
-        return known.verdicts()
+    of_signature = {name.partition("@")[0]: described for name, described in descriptions.items()}
+    if described := descriptions.get(judge) or of_signature.get(JudgeName.parse(judge).signature):
+        return described.verdicts()
     if not people.numeric:
         return Scale.parse("nominal")  # its words are not known, and need not be the people's
     raise InputError(f"judges.json of the experiment does not describe {judge}: run the same command again")
@@ -252,29 +258,29 @@ def unread_judge(
     judge: str, rows: Iterable[Judgement], *, n_expected: int = 0, sealed: Container[str] = ()
 ) -> UnreadReplies | None:
     """Why a judge has no verdict; None where it has one. `sealed` are the ids of test items."""
-    asked = list(rows)
-    if any(row.verdict is not None for row in asked) or not (asked or n_expected):
+    judged = list(rows)
+    if any(row.verdict is not None for row in judged) or not (judged or n_expected):
         return None
-    kinds = Counter(row.error.kind if row.error else "parse" for row in asked)
+    kinds = Counter(row.error.kind if row.error else "parse" for row in judged)
     kind: str = kinds.most_common(1)[0][0] if kinds else "missing"
     messages = Counter(
         row.error.message
-        for row in asked
+        for row in judged
         if row.error is not None and row.error.kind == kind and row.item_id not in sealed
     )
     message, n_message = messages.most_common(1)[0] if messages else (None, 0)
-    return UnreadReplies(judge, max(len(asked), n_expected), kind, message, n_message)
+    return UnreadReplies(judge, max(len(judged), n_expected), kind, message, n_message)
 
 
 def unread_of(stored: StoredExperiment) -> Unread:
     """Of the judges that an experiment asked for, on its labelled items."""
-    asked, sealed, unread = {item.item_id for item in stored.items}, stored.gold.test_ids, []
+    item_ids, sealed, unread = {item.item_id for item in stored.items}, stored.gold.test_ids, []
     for column in stored.judges:
         given = zip(values_of(column.stored, "item_id"), values_of(column.stored, "verdict"), strict=True)
-        if any(item_id in asked and verdict is not None for item_id, verdict in given):
+        if any(item_id in item_ids and verdict is not None for item_id, verdict in given):
             continue
-        rows = [row for row in column.stored if row.item_id in asked]
-        judge = unread_judge(column.judge, rows, n_expected=len(asked), sealed=sealed)
+        rows = [row for row in column.stored if row.item_id in item_ids]
+        judge = unread_judge(column.judge, rows, n_expected=len(item_ids), sealed=sealed)
         unread += [judge] if judge is not None else []
     return Unread(tuple(unread), len(stored.judges), shown(stored.experiment.judged[0]), _again(stored))
 

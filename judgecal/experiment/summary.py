@@ -106,11 +106,16 @@ def floor_columns(
 ) -> tuple[tuple[Verdicts, ...], str | None]:
     """What `embedded` says of the same items as some judges; and the reason where it cannot."""
     free, reasons = free_judges(workspace, table, judges)
-    how: dict[str, Any] = {"journal": journal, "options": options, "budget": Budget(None), "label": "floor"}
-    asked, drawn, columns = {*judges}, free_items(table.items, table.seed), []
+    run_options: dict[str, Any] = {
+        "journal": journal,
+        "options": options,
+        "budget": Budget(None),
+        "label": "floor",
+    }
+    names, drawn, columns = {*judges}, free_items(table.items, table.seed), []
     for judge in free:
-        items = table.items if judge.name in asked else drawn
-        columns.append(Verdicts.from_calls(judge, run_trials([judge], items, **how)))
+        items = table.items if judge.name in names else drawn
+        columns.append(Verdicts.from_calls(judge, run_trials([judge], items, **run_options)))
     return tuple(columns), "; ".join(reasons) or None
 
 
@@ -132,16 +137,16 @@ def made_result(
     configs = {str(judge["judge"]): judge for judge in config.get("judges", ())}
     tables = [table.with_repeats_of(column) for column in columns]
     names, judges = [], []
-    for own, column in zip(tables, columns, strict=True):
-        judges.append(with_people(table, column, judge_entry(own, column), n_judges=len(columns)))
+    for judge_table, column in zip(tables, columns, strict=True):
+        judges.append(with_people(table, column, judge_entry(judge_table, column), n_judges=len(columns)))
         called = column.kind != "recorded" and column.rows
         # of a judge that the configuration does not list, what its judgements tell
-        known = f"{column.judge}[{column.rows[0].judge_fingerprint[:8]}]" if called else column.judge
-        names.append(configured_name(configs[column.judge]) if column.judge in configs else known)
+        configured = f"{column.judge}[{column.rows[0].judge_fingerprint[:8]}]" if called else column.judge
+        names.append(configured_name(configs[column.judge]) if column.judge in configs else configured)
     extra = {}
     if recorded := config.get("recorded"):
         extra["recorded"] = f"{recorded['file']}@{str(recorded['sha256'])[:12]}"
-    most = dataclasses.replace(table, repeats=max(own.repeats for own in tables))
+    most = dataclasses.replace(table, repeats=max(judge_table.repeats for judge_table in tables))
     notes = (*stored.notes, *split_notes(gold), *table.drawn_notes, *verdict_notes(gold.scale, columns))
     return AgreementResult(
         experiment=stored.experiment.slug,

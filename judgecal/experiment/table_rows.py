@@ -200,13 +200,13 @@ def judgement_of(
     journal: Journal, judge: Judge, item: Item, *, unit: str | None = None, repeat: int = 0
 ) -> Judgement:
     """The journal's row of an item, or of one of its chunks; of a judge of chunks the mean of all of them."""
-    asked = [(name, order) for name, order, _ in units_of(judge, item) if unit in (None, name)]
+    parts = [(name, order) for name, order, _ in units_of(judge, item) if unit in (None, name)]
     fingerprint, calls = single_calls(judge.fingerprint)
     numbers = range(calls * repeat, calls * (repeat + 1))
     try:
         rows = [
             [journal.latest[Key(item.item_id, item.sha, fingerprint, number, *part)] for number in numbers]
-            for part in asked
+            for part in parts
         ]
         judgement = whole_item([of_calls(judge.name, row) for row in rows], judge.scale)
         return judgement if unit is None else dataclasses.replace(judgement, unit=unit)

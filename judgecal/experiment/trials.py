@@ -112,7 +112,9 @@ class ExperimentJournal(Journal):
         super().__exit__(*reason)
         if self._kept or self._recorded:
             parts = (*self._recorded, [*self._kept.values()])
-            frames = (of if isinstance(of, VerdictRows) else VerdictRows.from_rows(of) for of in parts)
+            frames = (
+                part if isinstance(part, VerdictRows) else VerdictRows.from_rows(part) for part in parts
+            )
             VerdictRows.joined([*frames]).write(self._verdicts)
 
 

@@ -315,20 +315,20 @@ def judgement_rows(stored: StoredExperiment) -> tuple[Any, int]:
     for column in stored.judges:
         table = whole.with_repeats_of(column)
         mapped = table.calibrated(column)
-        known = {(row.item_id, row.repeat): row for row in column.rows}
+        by_key = {(row.item_id, row.repeat): row for row in column.rows}
         for place, item in enumerate(table.items):
             if item.item_id in sealed:
                 continue
             texts = (*(getattr(item, name) for name in _ROW_TEXTS), labels[item.item_id])
             for repeat in range(table.repeats):
-                row, error = known.get((item.item_id, repeat)), "absent: no judgement is recorded"
+                row, error = by_key.get((item.item_id, repeat)), "absent: no judgement is recorded"
                 verdict, calibrated, reasoning = None, None, ""
                 if row is not None:
                     verdict, reasoning = row.verdict, row.reasoning
                     calibrated = None if mapped is None or verdict is None else float(mapped[place, repeat])
                     error = f"{row.error.kind}: {row.error.message}" if row.error else "parse: no verdict"
-                kept = None if verdict is not None else error
-                rows.append((*texts, column.judge, repeat, verdict, calibrated, reasoning, kept))
+                why = None if verdict is not None else error
+                rows.append((*texts, column.judge, repeat, verdict, calibrated, reasoning, why))
     columns: dict[str, list[Any]] = {
         name: [row[place] for row in rows] for place, name in enumerate(_ROW_COLUMNS)
     }

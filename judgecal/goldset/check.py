@@ -142,7 +142,7 @@ def check_gold(gold: GoldSet, *, workspace: Workspace | None = None) -> list[Pro
     def problems(kind: str, findings: Findings) -> list[Problem]:
         return [Problem(kind, gold.place(rows), message, explained.get(kind)) for rows, message in findings]
 
-    found = [problem for kind, check in _CHECKS.items() for problem in problems(kind, check(gold))]
+    faults = [problem for kind, check in _CHECKS.items() for problem in problems(kind, check(gold))]
     if workspace is not None:
-        found += problems("leak", check_texts.leaks(gold, workspace))
-    return found
+        faults += problems("leak", check_texts.leaks(gold, workspace))
+    return faults

@@ -68,9 +68,9 @@ def _splits(gold: GoldSet, items: list[Item]) -> list[str]:
 
 
 def question_in_groups(gold: GoldSet) -> Findings:
-    asked = [item for item in gold.items if item.question]  # else it has fields in its place
-    texts = {question: normal_text(question) for question in {item.question for item in asked}}
-    for items in grouped(asked, lambda item: texts[item.question]).values():
+    questioned = [item for item in gold.items if item.question]  # else it has fields in its place
+    texts = {question: normal_text(question) for question in {item.question for item in questioned}}
+    for items in grouped(questioned, lambda item: texts[item.question]).values():
         firsts = [same[0] for same in grouped(items, lambda item: item.group).values()]
         if len(firsts) > 1:
             splits = _splits(gold, firsts)

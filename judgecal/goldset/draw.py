@@ -63,12 +63,12 @@ def draw(
     there, spreads = [len(stratum.items) for stratum in strata], [stratum.spread for stratum in strata]
     drawn, earlier, counts = list[Item](), list[Item](), {}
     sizes = allocate(there, spreads, n, before=[len(items) for items in done], at_large=at_large)
-    for stratum, known, size in zip(strata, done, sizes, strict=True):
-        left = [item for item in stratum.items if item.item_id not in before] if known else stratum.items
-        chosen = random.Random(f"{seed}:{stratum.name}").sample(left, size - len(known))
+    for stratum, is_done, size in zip(strata, done, sizes, strict=True):
+        left = [item for item in stratum.items if item.item_id not in before] if is_done else stratum.items
+        chosen = random.Random(f"{seed}:{stratum.name}").sample(left, size - len(is_done))
         chance = size / len(stratum.items)
         drawn += [replace(item, inclusion_probability=chance) for item in chosen]
-        earlier += [replace(item, inclusion_probability=chance) for item in known]
+        earlier += [replace(item, inclusion_probability=chance) for item in is_done]
         counts[stratum.name] = (len(chosen), len(stratum.items))
     return Drawn(tuple(drawn), counts, tuple(earlier))
 

@@ -236,8 +236,8 @@ class GoldSet:
     def shared_items(self, a: str, b: str) -> tuple[Item, ...]:
         """The items that both raters rated, in file order."""
         ratings = self.ratings_by_rater
-        both = ratings.get(a, {}).keys() & ratings.get(b, {}).keys()
-        return tuple(item for item in self.items if item.item_id in both)
+        shared = ratings.get(a, {}).keys() & ratings.get(b, {}).keys()
+        return tuple(item for item in self.items if item.item_id in shared)
 
     def split_of(self, group: str) -> str:
         if group not in self._splits:

@@ -170,7 +170,9 @@ def import_gold(
     words = command or shlex.join(["judgecal", "gold", "import", table.name, "--as", name])
     made_by = f"{words} {columns.options()} {shlex.join(typed_options)}"
     card = read.card(labels, made_by, splits or Splits())
-    card, kept = keep_card(card, workspace.gold / name / CARD if workspace else None, labels_by=labels_by)
+    card, kept_notes = keep_card(
+        card, workspace.gold / name / CARD if workspace else None, labels_by=labels_by
+    )
     ratings = tuple(read.ratings.values())
     if workspace is None:
         gold = unwritten(card, read.items, ratings)
@@ -186,7 +188,7 @@ def import_gold(
         gold,
         n_rows=table.n_rows,
         skipped={"without any content": table.n_empty},
-        notes=(*table.notes, *scale_notes, *read.notes, *kept, *missing),
+        notes=(*table.notes, *scale_notes, *read.notes, *kept_notes, *missing),
         judges={column: len(read.item_ids) for column in read.verdicts if read.item_ids},
         left_out=unused,
     )
@@ -291,11 +293,11 @@ def read_mapping(entries: Iterable[str]) -> LabelMap:
     for entry in entries:
         cell, sign, to = entry.rpartition("=")
         cell = cell.strip()
-        known = LabelMap(mapping).get(cell, to)
+        mapped = LabelMap(mapping).get(cell, to)
         if not sign:
             problems.append(f"--map {entry}: write FROM=TO, such as --map correct=yes")
-        elif known != to:
-            problems.append(f"--map {entry}: {cell!r} is mapped to {known!r} already: keep one")
+        elif mapped != to:
+            problems.append(f"--map {entry}: {cell!r} is mapped to {mapped!r} already: keep one")
         elif cell not in LabelMap(mapping):
             mapping[cell] = to
     refuse(problems)
@@ -323,16 +325,16 @@ def keep_card(card: Card, old_path: Path | None, *, labels_by: str | None = None
     except InputError as error:
         return card, [f"we could not read the replaced card, so we keep nothing of it ({error.problems[0]})"]
     raters = {name: old.raters.get(name, rater) for name, rater in card.raters.items()}
-    kept = {key: getattr(old, key) for key in CARD_KEPT if getattr(old, key)}
-    if "explained" in kept:
-        kept["explained"] = {**old.explained, **card.explained}
+    carried = {key: getattr(old, key) for key in CARD_KEPT if getattr(old, key)}
+    if "explained" in carried:
+        carried["explained"] = {**old.explained, **card.explained}
     if labels_by is not None:
-        kept["labels_by"] = labels_by
+        carried["labels_by"] = labels_by
     if old.licence == UNKNOWN_LICENCE:  # nobody wrote that: what the source says now goes before it
-        del kept["licence"]
+        del carried["licence"]
     anchors = old.anchors if str(old.scale) == str(card.scale) else {}
-    note = f"kept from the replaced card: raters, {', '.join(kept)}"
-    return replace(card, raters=raters, anchors=anchors, **kept), [note]
+    note = f"kept from the replaced card: raters, {', '.join(carried)}"
+    return replace(card, raters=raters, anchors=anchors, **carried), [note]
 
 
 def unlabelled(name: str, n_items: int, n_labelled: int, n_ratings: int) -> list[str]:

@@ -64,11 +64,11 @@ class _Row:
     """One row's fields by type; what does not fit is added to `problems`."""
 
     def __init__(
-        self, values: Mapping[str, Any], where: str, known: frozenset[str], problems: list[str]
+        self, values: Mapping[str, Any], where: str, valid: frozenset[str], problems: list[str]
     ) -> None:
         self.values, self.where, self.problems = values, where, problems
-        if not known.issuperset(values):
-            problems.extend(check_keys(values, known, where))
+        if not valid.issuperset(values):
+            problems.extend(check_keys(values, valid, where))
         for key, value in values.items():
             names = (value,) if isinstance(value, str) else value if isinstance(value, list | dict) else ()
             for text in names if key in _NAMES else ():

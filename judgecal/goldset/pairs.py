@@ -24,12 +24,12 @@ def pairs_told(cells: Collection[str], more: Iterable[str] = ()) -> tuple[str | 
     """
     words = {cell.casefold(): "".join(cell.casefold().split()).removesuffix(".0") for cell in (*cells, *more)}
     unsure = {"0", "1"} if "2" not in words.values() else set()
-    known = {cell: _WORDS[word] for cell, word in words.items() if word in _WORDS.keys() - unsure}
-    if unclear := sorted({cell.casefold() for cell in cells} - known.keys()):
+    meanings = {cell: _WORDS[word] for cell, word in words.items() if word in _WORDS.keys() - unsure}
+    if unclear := sorted({cell.casefold() for cell in cells} - meanings.keys()):
         why = f"labels of pairs are A, B or tie, and {', '.join(unclear[:4])} may be either"
         return None, {}, f"{why}; --map {unclear[0]}=A says it"
-    said = ", ".join(f"{cell} is {to}" for cell, to in known.items() if cell != to.casefold())
-    return "nominal", known, f"they are of pairs{', ' * bool(said)}{said}"
+    in_words = ", ".join(f"{cell} is {to}" for cell, to in meanings.items() if cell != to.casefold())
+    return "nominal", meanings, f"they are of pairs{', ' * bool(in_words)}{in_words}"
 
 
 def left_of(item: Item, scale: Scale | None, by: object) -> Literal["A", "B"] | None:

@@ -319,9 +319,9 @@ def _option_problems(
         return [f"--scale and --pass-at belong to a new set; gold set {name!r} has its own: leave them out"]
     problems = name_problems(name, workspace=workspace, replace=False)
     if scale is None:
-        known = ", ".join(workspace.gold_sets) or "none"
+        names = ", ".join(workspace.gold_sets) or "none"
         problems.append(
-            f"there is no gold set {name!r} (known: {known}): name the set that the sheets came from, or "
+            f"there is no gold set {name!r} (known: {names}): name the set that the sheets came from, or "
             "give --scale to make a new one of their items"
         )
     elif scale == "fraction":
@@ -359,8 +359,8 @@ def _item_of(cells: Mapping[str, str], items: Mapping[str, Item], gold: GoldSet 
     item_id = undo(cells[_ITEM].strip())
     if not item_id:
         raise ValueError(f"column {_ITEM}: empty: without its id a row belongs to no item")
-    if (known := items.get(item_id)) is not None:
-        texts = _texts(known, _left_in(cells, known))
+    if (item := items.get(item_id)) is not None:
+        texts = _texts(item, _left_in(cells, item))
         shown_here = [column for column in texts if column in cells]
         changed = [column for column in shown_here if not same_text(cells[column], texts[column])]
         if changed:
@@ -368,7 +368,7 @@ def _item_of(cells: Mapping[str, str], items: Mapping[str, Item], gold: GoldSet 
                 f"item {item_id!r} has another {' and another '.join(changed)} than the set (columns "
                 "sorted apart, or edited?): restore the text, as the label must belong to it"
             )
-        return known
+        return item
     if gold is not None:
         raise ValueError(
             f"no item {item_id!r} in gold set {gold.name!r}: fix the id, or name the "

@@ -365,9 +365,9 @@ class RatingsFile:
             return
         lines = {key: json_line(rating_row(rating)) for key, rating in fresh.items() if rating is not None}
         if in_one_step or self._open_end or self.ratings.keys() & fresh.keys():
-            kept = {key: line for key, line in self._lines.items() if key not in fresh}
-            write_json_lines(self._path, (), after=(kept | lines).values())
-            self._lines, self._open_end = kept | lines, False
+            older = {key: line for key, line in self._lines.items() if key not in fresh}
+            write_json_lines(self._path, (), after=(older | lines).values())
+            self._lines, self._open_end = older | lines, False
         else:
             size = self._path.stat().st_size
             try:

@@ -113,8 +113,8 @@ def judge_named(
             path = path / "program.json"
         if model is not None:
             return program_judge(path, model, signature, trained_on, workspace)
-        call, told = as_function(path)
-        judge = GivenFunction(call, scale=scale or told, workspace=workspace)
+        call, own_scale = as_function(path)
+        judge = GivenFunction(call, scale=scale or own_scale, workspace=workspace)
         judge.program = path
         compiled = any(predictor.demos for predictor in path.predictors())  # type: ignore[union-attr]
         judge.trained_on = groups_seen(judge.name, compiled, trained_on)

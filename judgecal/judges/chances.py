@@ -41,9 +41,9 @@ def weighed(
     where the model writes digits one by one: unless the longer one is seen to be a token of its own. A token
     that stands alone, with nothing that might have stood there, tells no chance.
     """
-    scale, said = signature.judge_scale(), parsed.verdict
+    scale, verdict = signature.judge_scale(), parsed.verdict
     words = _words(scale)
-    others = [(word, label) for word, label in words.items() if label != said][:_OTHERS]
+    others = [(word, label) for word, label in words.items() if label != verdict][:_OTHERS]
 
     def decides(token: Token) -> bool:
         core = token[1].strip(_AROUND)
@@ -53,9 +53,9 @@ def weighed(
             read(f"{before}{word}{after}").verdict == label for word, label in others
         )
 
-    saying = [token for token in tokens if read_verdict(signature, token[1].strip(_AROUND))[0] == said]
-    found = [token for token in saying[-_CANDIDATES:] if decides(token)]
-    token: Token = found[0] if len(found) == 1 else [0, "", {}]
+    saying = [token for token in tokens if read_verdict(signature, token[1].strip(_AROUND))[0] == verdict]
+    deciding = [token for token in saying[-_CANDIDATES:] if decides(token)]
+    token: Token = deciding[0] if len(deciding) == 1 else [0, "", {}]
     forms = {form: form.strip(_AROUND).lower() for form in token[2]}
     mass: dict[Label, float] = {}
     for form, core in forms.items():
@@ -64,8 +64,8 @@ def weighed(
         if label is not None and longer <= {*forms.values()}:
             mass[label] = mass.get(label, 0.0) + math.exp(token[2][form])
     total, alone = sum(mass.values()), not tokens or len(forms) == 1
-    if said not in mass or total < LEAST_MASS or alone:
-        why = NO_TOKENS if alone else NO_MASS if said in mass else NO_TOKEN
+    if verdict not in mass or total < LEAST_MASS or alone:
+        why = NO_TOKENS if alone else NO_MASS if verdict in mass else NO_TOKEN
         return replace(parsed, why_said=why, token=token)
     names: dict[Label, str] = {label: f"{label:g}" if isinstance(label, float) else label for label in mass}
     if scale.kind == "binary":
@@ -73,8 +73,8 @@ def weighed(
     chances = {names[label]: mass[label] / total for label in mass}
     if scale.numeric:
         mean = sum(float(label) * share for label, share in mass.items()) / total
-        said = min(scale.high, max(scale.low, mean))  # rounding
-    return replace(parsed, verdict=said, chances=chances, token=token)
+        verdict = min(scale.high, max(scale.low, mean))  # rounding
+    return replace(parsed, verdict=verdict, chances=chances, token=token)
 
 
 def expected(

@@ -66,8 +66,10 @@ class JudgeAdapter(dspy.ChatAdapter):  # type: ignore[misc]
     def user_message_output_requirements(self, signature: type[dspy.Signature]) -> str:
         """What the user message says of it, behind the values."""
         json = self.asks_for_json(signature)
-        asked = _JSON.user_message_output_requirements if json else super().user_message_output_requirements
-        text: str = asked(signature)
+        requirements = (
+            _JSON.user_message_output_requirements if json else super().user_message_output_requirements
+        )
+        text: str = requirements(signature)
         return text
 
     def format_user_message_content(

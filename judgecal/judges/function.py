@@ -71,13 +71,13 @@ def load_function(
     """Run a file's text and take its function; `files`: whether files can be set; `prompts`: a program's."""
     module = run_source(path, text)
     content = vars(module)
-    call, told, program = content.get(name), None, None
+    call, own_scale, program = content.get(name), None, None
     if is_program(call):
         from judgecal.judges.module import as_function
         from judgecal.judges.prompt import with_prompts
 
         program = call if prompts is None else with_prompts(call, prompts, f"{path}: {name}")
-        call, told = as_function(program)
+        call, own_scale = as_function(program)
     elif prompts is not None:
         raise InputError(f"{path}: {name} is no program of DSPy's: leave #EXPERIMENT out")
     if not inspect.isfunction(call):
@@ -85,7 +85,7 @@ def load_function(
         raise unknown_name(f"function in {path}", name, functions)
     where = f"{path}: {name}"
     settings = settings_of(call, where, files=files)
-    scale = _told_scale(call, content, where) or told
+    scale = _told_scale(call, content, where) or own_scale
     if scale is None:
         what = 'let it return bool, or write SCALE = "percentage" in the file'
         raise InputError(f"{where} does not say its scale: {what}")
@@ -146,8 +146,8 @@ def _verdict_type(annotation: Any) -> Any:
     if origin is tuple and arguments:
         return _verdict_type(arguments[0])
     if origin in (typing.Union, UnionType):
-        rest = [argument for argument in arguments if argument is not NoneType]
-        return _verdict_type(rest[0]) if len(rest) == 1 else annotation
+        types = [argument for argument in arguments if argument is not NoneType]
+        return _verdict_type(types[0]) if len(types) == 1 else annotation
     return annotation
 
 
@@ -201,7 +201,9 @@ class FunctionJudge:
         values, texts = read_settings(name, loaded.settings, folders)
         self.name = str(dataclasses.replace(name, settings=tuple(sorted(texts.items()))))
         files = [
-            hashlib.sha256(one.read_bytes()).hexdigest() for one in values.values() if isinstance(one, Path)
+            hashlib.sha256(value.read_bytes()).hexdigest()
+            for value in values.values()
+            if isinstance(value, Path)
         ]
         self.fingerprint = _fingerprint([*parts, *files, *self._further(loaded, texts)], texts) + name.mark
         self._of_call, self.scale = loaded.scale, name.scale_of(loaded.scale)
@@ -348,20 +350,20 @@ class GivenFunction(FunctionJudge):
     kind: JudgeKind = "python"
 
     def __init__(self, call: Callable[..., Any], *, scale: Scale | None, workspace: Workspace) -> None:
-        own = getattr(call, "__name__", type(call).__name__).strip("<>")
-        where = f"the judge {own}"
-        file = _file_of(call, own, workspace)
+        name = getattr(call, "__name__", type(call).__name__).strip("<>")
+        where = f"the judge {name}"
+        file = _file_of(call, name, workspace)
         path, text = file or ("", "")
-        told = _told_scale(call, getattr(call, "__globals__", {}) if file else {}, where)
-        locked_as = file is not None and told is not None and scale in (None, told)
-        self.name = f"{path}:{own}@python" if locked_as else f"{own}@python"
-        self.fingerprint = _fingerprint([own, text], {}) if locked_as else secrets.token_hex(8)
-        if known := scale or told:
-            self.scale = known
+        own_scale = _told_scale(call, getattr(call, "__globals__", {}) if file else {}, where)
+        locked_as = file is not None and own_scale is not None and scale in (None, own_scale)
+        self.name = f"{path}:{name}@python" if locked_as else f"{name}@python"
+        self.fingerprint = _fingerprint([name, text], {}) if locked_as else secrets.token_hex(8)
+        if chosen_scale := scale or own_scale:
+            self.scale = chosen_scale
         settings = {
-            one.name
-            for one in inspect.signature(call).parameters.values()
-            if one.kind is one.KEYWORD_ONLY and one.default is not one.empty
+            parameter.name
+            for parameter in inspect.signature(call).parameters.values()
+            if parameter.kind is parameter.KEYWORD_ONLY and parameter.default is not parameter.empty
         }
         self._take(call, *_parameters(call, where, settings))
 
@@ -396,7 +398,9 @@ def _file_of(call: Callable[..., Any], name: str, workspace: Workspace) -> tuple
 
 def local_judges() -> list[str]:
     """Names of the local judges, sorted: one file each; a leading underscore hides what several share."""
-    return sorted(one.name for one in pkgutil.iter_modules(local.__path__) if not one.name.startswith("_"))
+    return sorted(
+        module.name for module in pkgutil.iter_modules(local.__path__) if not module.name.startswith("_")
+    )
 
 
 def load_local(name: str) -> LoadedFunction:

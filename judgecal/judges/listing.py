@@ -196,12 +196,12 @@ def _shown_prompt(signature: str, judge: str | None, workspace: Workspace) -> Sh
         further = () if signature.endswith(".md") else _verdict_problems(path)
         problems = tuple({*(_placed(path, text) for text in error.problems), *further})
         return ShownJudge(signature, "prompt", problems=problems)
-    lines, found = field_lines(loaded.text), [*_inputs(loaded)]
+    lines, problems_found = field_lines(loaded.text), [*_inputs(loaded)]
     if loaded.prompt is None:
-        found += [*_shape(loaded), *_imports(loaded)]
+        problems_found += [*_shape(loaded), *_imports(loaded)]
     problems = tuple(
         FileProblem(f"{shown(path)}:{at if isinstance(at, int) else lines.get(at, 1)}", message)
-        for at, message in found
+        for at, message in problems_found
     )
     scale = prompt = None
     if loaded.scale is not None:

@@ -56,7 +56,7 @@ def as_function(program: Any) -> tuple[Callable[..., Awaitable[Any]], Scale | No
         what = "say model=ALIAS, on whom it is to run" if program.suffix == ".json" else _PICKLED
         raise InputError(f"{program}: {what}")
     takes = _parameters_of(program)
-    parameters = [one for one in takes if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
+    parameters = [take for take in takes if take.kind in (take.POSITIONAL_OR_KEYWORD, take.KEYWORD_ONLY)]
     scale, cls = None, own_signature(program)
     fields = verdict_fields(cls) if cls else []
     if cls:
@@ -69,8 +69,8 @@ def as_function(program: Any) -> tuple[Callable[..., Awaitable[Any]], Scale | No
         in_json = isinstance(dspy.settings.adapter, dspy.JSONAdapter)
         harmless = neutralised(inputs, keys=fields if in_json else ())
         is_async = not hasattr(type(program), "forward")
-        said = await (program.acall(**harmless) if is_async else asyncio.to_thread(program, **harmless))
-        return verdict_of(said, fields) if isinstance(said, dspy.Prediction) else said
+        prediction = await (program.acall(**harmless) if is_async else asyncio.to_thread(program, **harmless))
+        return verdict_of(prediction, fields) if isinstance(prediction, dspy.Prediction) else prediction
 
     judged.__name__ = type(program).__name__
     vars(judged)["__signature__"] = inspect.Signature(parameters)
@@ -104,14 +104,14 @@ def joined_instructions(instructions: Mapping[str, str]) -> str:
     return "\n\n".join(f"[{name}]\n{text}" if several else text for name, text in instructions.items())
 
 
-def verdict_of(said: dspy.Prediction, known: Sequence[str]) -> tuple[Any, str | None]:
+def verdict_of(prediction: dspy.Prediction, declared: Sequence[str]) -> tuple[Any, str | None]:
     """Verdict and reasoning: the verdict is `verdict`, the only field, or the only one that is no text.
 
     Args:
         known: the verdicts of the program's signature, where there is one.
     """
-    fields = dict(said.items())
-    names = ["verdict"] if "verdict" in fields else list(fields) if len(fields) == 1 else known
+    fields = dict(prediction.items())
+    names = ["verdict"] if "verdict" in fields else list(fields) if len(fields) == 1 else declared
     names = names or [name for name, value in fields.items() if isinstance(value, int | float)]
     if len(names) != 1:
         raise ValueError(f"which of {', '.join(fields)} is the verdict? call it verdict")
@@ -190,7 +190,7 @@ def _only_state(table: Mapping[str, Any], where: str) -> Mapping[str, Any]:
 
 def _recognised(state: Mapping[str, Any], names: list[str] | None, where: str, workspace: Workspace) -> str:
     prefixes = _prefixes(state)
-    found, unchanged = [], []
+    alike, unchanged = [], []
     for name in list_signatures(workspace):  # a text prompt has no outputs
         try:
             outline = outline_signature(name, workspace=workspace)
@@ -199,11 +199,11 @@ def _recognised(state: Mapping[str, Any], names: list[str] | None, where: str, w
         fields = [*outline.inputs, *outline.outputs]
         shown = fields if names else [*(f"{infer_prefix(field)}:" for field in fields[:-1]), ""]
         same = shown == (names or prefixes)
-        found += [name] * same
+        alike += [name] * same
         unchanged += [name] * (same and outline.instructions == state["signature"]["instructions"])
-    for told in (found, unchanged):
-        if len(told) == 1:
-            return told[0]
-    asked = ", ".join(names or prefixes[:-1])
-    what = f"{listed(found)} have" if found else "no signature of the workspace has"
-    raise InputError(f"{where}: {what} its fields ({asked}): name one, signature=NAME, {_WITHOUT}")
+    for candidates in (alike, unchanged):
+        if len(candidates) == 1:
+            return candidates[0]
+    wanted = ", ".join(names or prefixes[:-1])
+    what = f"{listed(alike)} have" if alike else "no signature of the workspace has"
+    raise InputError(f"{where}: {what} its fields ({wanted}): name one, signature=NAME, {_WITHOUT}")

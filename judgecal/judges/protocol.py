@@ -89,8 +89,8 @@ class JudgeName:
             return dataclasses.replace(single, calls=calls)
         if match := _WITH_SETTINGS.fullmatch(text):
             return cls(match[1], match[3], settings=_settings(match[2], text))
-        signature, _, rest = text.partition("@")
-        model, mark, program = rest.partition("#")
+        signature, _, behind = text.partition("@")
+        model, mark, program = behind.partition("#")
         name = cls(signature, model, program or None)
         if signature and model and (program or not mark) and (name.kind != "local" or not program):
             return name
@@ -148,7 +148,7 @@ class JudgeName:
 
 def _settings(text: str, whole: str) -> tuple[tuple[str, str], ...]:
     """`overlap=0.2, match="a phrase"` by name, sorted."""
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     at = 0
     while at < len(text.rstrip()):
         match = _SETTING.match(text, at)
@@ -157,11 +157,11 @@ def _settings(text: str, whole: str) -> tuple[tuple[str, str], ...]:
                 f'{whole}: write its settings as (name=value, other="a text with blanks"), found ({text})'
             )
         name, value = match[1], match[2].strip()
-        if name in found:
+        if name in settings:
             raise InputError(f"{whole}: the setting {name} is given twice: keep one")
-        found[name] = _unquoted(value, whole)
+        settings[name] = _unquoted(value, whole)
         at = match.end() + 1
-    return tuple(sorted(found.items()))
+    return tuple(sorted(settings.items()))
 
 
 def _unquoted(value: str, whole: str) -> str:

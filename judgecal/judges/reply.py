@@ -63,7 +63,11 @@ def read_reply(signature: LoadedSignature, text: str) -> ParsedReply:
     if not heard:
         message = f"no {signature.verdict} in the reply: {text.strip()[:_SHOWN]!r}"
         return ParsedReply(None, reasoning, Failure("parse", message))
-    thought = [one for one in verdicts if read_verdict(signature, one)[1] is None] if aloud != said else []
+    thought = (
+        [verdict for verdict in verdicts if read_verdict(signature, verdict)[1] is None]
+        if aloud != said
+        else []
+    )
     verdict, failure = _one_verdict(signature, [*heard, *thought])
     return ParsedReply(verdict, reasoning, failure)
 
@@ -79,8 +83,8 @@ def read_text_reply(signature: LoadedSignature, text: str) -> ParsedReply:
     values: list[Any]
     if prompt.path:
         values = _at_path(aloud, prompt.path)
-        said = _at_path(aloud, (str(signature.reasoning),)) if prompt.structured else []
-        reasoning = str(said[0]) if said else reasoning
+        reasons = _at_path(aloud, (str(signature.reasoning),)) if prompt.structured else []
+        reasoning = str(reasons[0]) if reasons else reasoning
     elif prompt.verdict == LAST_NUMBER:
         values = [match[0] for match in _ANY_NUMBER.finditer(aloud)][-1:]
     elif prompt.verdict == LAST_WORD:
@@ -107,8 +111,8 @@ def _at_path(text: str, path: Sequence[str | int]) -> list[Any]:
             return []
         for step in path:
             inside = isinstance(value, dict) if isinstance(step, str) else isinstance(value, list)
-            found = inside and (step in value if isinstance(step, str) else step < len(value))
-            value = value[step] if found else None
+            is_there = inside and (step in value if isinstance(step, str) else step < len(value))
+            value = value[step] if is_there else None
         values += [] if value is None else [value]
         at = text.find("{", at)
     return values
@@ -139,8 +143,8 @@ def _one_verdict(signature: LoadedSignature, values: Sequence[Any]) -> tuple[Lab
     verdict, failure = read_verdict(signature, values[0])
     for value in values[1:]:
         if read_verdict(signature, value) != (verdict, failure):
-            both = " and ".join(repr(_first_line(str(one))[:_SHOWN]) for one in (values[0], value))
-            return None, Failure("parse", f"two different verdicts in one reply: {both}")
+            two = " and ".join(repr(_first_line(str(one))[:_SHOWN]) for one in (values[0], value))
+            return None, Failure("parse", f"two different verdicts in one reply: {two}")
     return verdict, failure
 
 
@@ -157,14 +161,14 @@ def after_thoughts(text: str) -> str:
 
 def _without_thoughts(text: str) -> str:
     """The text without what stands between a tag of thoughts and its end; a tag without one is a word."""
-    kept, start, opened = [], 0, None
+    parts, start, opened = [], 0, None
     for tag in _TAG.finditer(text):
         if not tag[1]:
             opened = opened or tag
         elif opened is not None and tag[2].lower() == opened[2].lower():
-            kept.append(text[start : opened.start()])
+            parts.append(text[start : opened.start()])
             start, opened = tag.end(), None
-    return "".join((*kept, text[start:])) if start else text
+    return "".join((*parts, text[start:])) if start else text
 
 
 def _json_fields(text: str, names: Collection[str]) -> Fields:
@@ -197,8 +201,10 @@ def _loose_fields(text: str, names: Collection[str]) -> Fields:
     A value ends where the next name begins, so a field that a text within a value forges stands here as well.
     Nothing is guessed: a library that mends JSON takes one of two that differ, and minutes for some texts.
     """
-    known = "|".join(map(re.escape, names))
-    keys = list(re.finditer(rf"""(?:(?<!\w)({known})["'`\\]{{0,4}}|["'](\w{{1,80}})["'])\s{{0,20}}:""", text))
+    pattern = "|".join(map(re.escape, names))
+    keys = list(
+        re.finditer(rf"""(?:(?<!\w)({pattern})["'`\\]{{0,4}}|["'](\w{{1,80}})["'])\s{{0,20}}:""", text)
+    )
     ends = [key.start() for key in keys[1:]] + [len(text) - 1]
     return [
         (key[1] or key[2], text[key.end() : end].strip(_WRAPPING + ","))

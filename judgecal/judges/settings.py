@@ -103,17 +103,17 @@ def read_settings(
 
     Files are among the values in any case, as they are found in one of the folders.
     """
-    known = {one.name: one for one in settings}
+    by_name = {setting.name: setting for setting in settings}
     values: dict[str, Value] = {}
     problems: list[str] = []
     for key, text in name.settings:
         try:
-            if key not in known:
-                raise unknown_name("setting", key, list(known))
-            values[key] = known[key].read(text)
+            if key not in by_name:
+                raise unknown_name("setting", key, list(by_name))
+            values[key] = by_name[key].read(text)
         except InputError as error:
             problems += [f"{name}: {problem}" for problem in error.problems]
-    values = {key: value for key, value in values.items() if value != known[key].default}
+    values = {key: value for key, value in values.items() if value != by_name[key].default}
     texts = {key: written(value) for key, value in values.items()}
     for setting in settings:
         path = values.get(setting.name, setting.default)

@@ -89,8 +89,8 @@ class Suite:
 
 def list_suites(workspace: Workspace) -> list[str]:
     """Names of the suites of a workspace, sorted; a leading underscore or dot hides a file."""
-    found = (path.stem for path in workspace.suites.glob("*.toml"))
-    return sorted(name for name in found if not name.startswith(("_", ".")))
+    stems = (path.stem for path in workspace.suites.glob("*.toml"))
+    return sorted(name for name in stems if not name.startswith(("_", ".")))
 
 
 def load_suite(name_or_path: str | Path, *, workspace: Workspace) -> Suite:
@@ -105,19 +105,19 @@ def load_suite(name_or_path: str | Path, *, workspace: Workspace) -> Suite:
     problems: list[str] = []
     judges: list[SuiteJudge] = []
     for name, entry in table.judges.items():
-        found = []
+        faults = []
         if (entry.judge is None) == (entry.lock is None):
-            found.append("give either judge, a judge's string, or lock, the path of a judge.lock.json")
+            faults.append("give either judge, a judge's string, or lock, the path of a judge.lock.json")
         if entry.judge is not None and not entry.judge.strip():
-            found.append("judge is empty: write signature, signature@model or NAME@local")
+            faults.append("judge is empty: write signature, signature@model or NAME@local")
         elif entry.judge is not None and "@" in entry.judge:
             try:
                 JudgeName.parse(entry.judge)
             except InputError as error:
-                found.extend(error.problems)
+                faults.extend(error.problems)
         if entry.column is not None and not entry.column.strip():
-            found.append("column is empty: name it, or leave it out")
-        problems += [f"{path}: judges.{name}: {problem}" for problem in found]
+            faults.append("column is empty: name it, or leave it out")
+        problems += [f"{path}: judges.{name}: {problem}" for problem in faults]
         lock = None if entry.lock is None else workspace.root / entry.lock
         judges.append(SuiteJudge(name, entry.judge, lock, entry.column, entry.aggregate))
     refuse(problems)

@@ -34,17 +34,17 @@ class TokenChances:
         """
         if not self._spec.weighs:
             return await send(0)
-        asked = self._asked
+        n_alternatives = self._asked
         while True:
             try:
-                reply = await send(asked)
+                reply = await send(n_alternatives)
                 break
             except CallFailed as failed:
                 named = failed.kind in ("refused", "server") and _PARAMETER.search(str(failed))
-                if not (asked and named):
+                if not (n_alternatives and named):
                     raise
-                asked = _FEW if asked > _FEW else 0
-        self._asked = min(asked, self._asked)
+                n_alternatives = _FEW if n_alternatives > _FEW else 0
+        self._asked = min(n_alternatives, self._asked)
         if reply.text and not reply.tokens and not self._said:
             self._said = True
             lacks = "its server gives no chances of tokens, so verdicts are the words that it says"
@@ -65,15 +65,15 @@ def tokens_in(text: str, rows: Any, tops: Any = None) -> list[Token] | None:
     start, tokens = b"".join(pieces).rfind(whole), list[Token]()
     place, at_byte = 0, -start
     for n, (piece, row) in enumerate(zip(pieces, rows, strict=True)):
-        said = piece[max(0, -at_byte) :]  # a server may have taken a blank away
-        if start >= 0 and said and at_byte < len(whole):
+        written = piece[max(0, -at_byte) :]  # a server may have taken a blank away
+        if start >= 0 and written and at_byte < len(whole):
             top = at(tops, n, "candidates") or at(row, "top_logprobs") or at(row, "top")
             chances: dict[str, float] = {}
-            for one in (row, *(top if isinstance(top, list | tuple) else ())):
-                form = _bytes(one).decode("utf-8", "replace")
-                chances[form] = max(_logprob(one), chances.get(form, -9999.0))
-            tokens.append([place, said.decode("utf-8", "ignore"), chances])
-            place += sum(byte & 0xC0 != 0x80 for byte in said)  # a token may end within a character
+            for candidate in (row, *(top if isinstance(top, list | tuple) else ())):
+                form = _bytes(candidate).decode("utf-8", "replace")
+                chances[form] = max(_logprob(candidate), chances.get(form, -9999.0))
+            tokens.append([place, written.decode("utf-8", "ignore"), chances])
+            place += sum(byte & 0xC0 != 0x80 for byte in written)  # a token may end within a character
         at_byte += len(piece)
     return tokens or [[0, "", {}]]
 

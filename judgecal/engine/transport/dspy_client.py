@@ -149,7 +149,7 @@ class DspyTransport:
             prompt_tokens=usage.input_tokens,
             completion_tokens=usage.output_tokens,
             stopped=str(response.finish_reason),
-            tokens=tokens_in(str(text), [dataclasses.asdict(one) for one in response.logprobs or ()]),
+            tokens=tokens_in(str(text), [dataclasses.asdict(logprob) for logprob in response.logprobs or ()]),
         )
 
     def _request(self, messages: Sequence[Message], schema: ReplySchema | None, top: int) -> Any:

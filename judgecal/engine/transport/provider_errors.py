@@ -147,26 +147,26 @@ def error_inside(
 
 def error_of_dspy(spec: ModelSpec, error: Exception) -> CallFailed | AuthError:
     """The error of DSPy's client, by its class; what no retry can help is said so."""
-    from dspy.utils import exceptions as known
+    from dspy.utils import exceptions as errors
 
     text = str(error)
     for tail in _NOT_FOR_OUR_USER:
         text = text.partition(tail)[0]
     text = one_line(text, secrets_of(spec))
-    if isinstance(error, (known.LMAuthError, known.LMBillingError)):
+    if isinstance(error, (errors.LMAuthError, errors.LMBillingError)):
         return key_refused(spec, text)
-    if isinstance(error, known.LMConfigurationError) or any(phrase in text for phrase in _HOPELESS):
+    if isinstance(error, errors.LMConfigurationError) or any(phrase in text for phrase in _HOPELESS):
         return cannot_be_called(spec, text)
-    if isinstance(error, known.LMUnsupportedModelError):
+    if isinstance(error, errors.LMUnsupportedModelError):
         return no_such_model(spec, text)
     kinds: tuple[tuple[Any, ErrorKind, bool], ...] = (
-        (known.ContextWindowExceededError, "context_length", False),
-        (known.LMRateLimitError, "rate_limit", True),
-        (known.LMTimeoutError, "timeout", True),
-        (known.LMServerError, "server", True),
-        ((known.LMTransportError, known.LMLockTimeoutError), "transport", True),
-        ((known.LMInvalidRequestError, known.LMUnsupportedFeatureError), "refused", False),
-        ((known.LMProviderError, known.LMUnexpectedError), "server", True),
+        (errors.ContextWindowExceededError, "context_length", False),
+        (errors.LMRateLimitError, "rate_limit", True),
+        (errors.LMTimeoutError, "timeout", True),
+        (errors.LMServerError, "server", True),
+        ((errors.LMTransportError, errors.LMLockTimeoutError), "transport", True),
+        ((errors.LMInvalidRequestError, errors.LMUnsupportedFeatureError), "refused", False),
+        ((errors.LMProviderError, errors.LMUnexpectedError), "server", True),
     )
     for classes, kind, retry in kinds:
         if isinstance(error, classes):

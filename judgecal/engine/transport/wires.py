@@ -242,8 +242,8 @@ class Gemini(Wire):
             if not isinstance(usage, dict) or not usage:
                 return None
             counts = [count(usage.get(name, 0)) for name in names]
-            known = [number for number in counts if number is not None]
-            return sum(known) if len(known) == len(counts) else None
+            counted = [number for number in counts if number is not None]
+            return sum(counted) if len(counted) == len(counts) else None
 
         if at(data, "promptFeedback", "blockReason") or reason in self._filtered:
             stopped = "content_filter"

@@ -51,7 +51,7 @@ def phrases_in(answer: str, rule: object, match: Match, lemmas: str) -> tuple[li
         return "the rule must be a list of phrases"
     mark = " " if match == "phrase" else ""
     text = f"{mark}{' '.join(words_of(answer, lemmas))}{mark}"
-    found: list[str] = []
+    present: list[str] = []
     absent: list[str] = []
     for entry in entries:
         alternatives = (entry,) if isinstance(entry, str) else entry
@@ -65,8 +65,8 @@ def phrases_in(answer: str, rule: object, match: Match, lemmas: str) -> tuple[li
             if not words:
                 return f"the phrase {phrase!r} has no word"
             held = held or words in text
-        (found if held else absent).append(entry if isinstance(entry, str) else " or ".join(entry))
-    return found, absent
+        (present if held else absent).append(entry if isinstance(entry, str) else " or ".join(entry))
+    return present, absent
 
 
 def named(phrases: list[str]) -> str:

@@ -43,10 +43,10 @@ class Characters(dict[int, str | None]):
         self._becomes = becomes
 
     def __missing__(self, code: int) -> str | None:
-        found = self._becomes(chr(code))
+        replacement = self._becomes(chr(code))
         if len(self) < _REMEMBERED:
-            self[code] = found
-        return found
+            self[code] = replacement
+        return replacement
 
 
 def by_itself(char: str) -> bool:
@@ -95,8 +95,8 @@ def runs(text: str, length: int) -> frozenset[tuple[str, ...]]:
 
 @lru_cache(maxsize=256)
 def _runs(text: str, length: int) -> frozenset[tuple[str, ...]]:
-    found = words(text)
-    return frozenset(zip(*(found[start:] for start in range(length)), strict=False))
+    sequence = words(text)
+    return frozenset(zip(*(sequence[start:] for start in range(length)), strict=False))
 
 
 class Sentence(NamedTuple):
@@ -132,21 +132,23 @@ def supported(answer: str, contexts: Sequence[str], *, beside: bool = False) -> 
             asked = _key_words.__wrapped__(sentence)
             if not asked:
                 continue
-            found = len(frozenset[str]().union(*(asked & one for one in sets))) / len(asked)
+            share = len(frozenset[str]().union(*(asked & held for held in sets))) / len(asked)
             if beside:
                 pairs = _runs.__wrapped__(sentence, 2)
-                both = frozenset[tuple[str, ...]]().union(*(pairs & runs(one, 2) for one in contexts))
-                best = max((_most_together(asked, one) for one in contexts), default=0) / len(asked)
-                found = (found + best + (len(both) / len(pairs) if pairs else best)) / 3.0
-            shares.append(Sentence(sentence, found, len(asked)))
+                shared_pairs = frozenset[tuple[str, ...]]().union(
+                    *(pairs & runs(context, 2) for context in contexts)
+                )
+                best = max((_most_together(asked, context) for context in contexts), default=0) / len(asked)
+                share = (share + best + (len(shared_pairs) / len(pairs) if pairs else best)) / 3.0
+            shares.append(Sentence(sentence, share, len(asked)))
     return shares
 
 
-def _most_together(asked: frozenset[str], context: str) -> int:
+def _most_together(key_words: frozenset[str], context: str) -> int:
     """The most of some words that one sentence of a context holds."""
     places = (_places if len(context) <= _CACHED else _places.__wrapped__)(context)
     counts: dict[int, int] = {}
-    for word in asked:
+    for word in key_words:
         for place in places.get(word, ()):
             counts[place] = counts.get(place, 0) + 1
     return max(counts.values(), default=0)
@@ -154,7 +156,9 @@ def _most_together(asked: frozenset[str], context: str) -> int:
 
 def mean_held(sentences: Sequence[Sentence]) -> float:
     """How far sentences are held, 0..1, each counting by its key words."""
-    return sum(one.held * one.n_words for one in sentences) / sum(one.n_words for one in sentences)
+    return sum(sentence.held * sentence.n_words for sentence in sentences) / sum(
+        sentence.n_words for sentence in sentences
+    )
 
 
 def check_k(settings: Mapping[str, str]) -> None:

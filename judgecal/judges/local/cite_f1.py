@@ -27,8 +27,8 @@ def cite_f1(answer: str, expect: Mapping[str, Any], item: Item) -> tuple[float |
     if isinstance(counts, str):
         return None, counts
     hits, n_right, n_cited = counts
-    told = f"{hits} of {n_right} cited, {n_cited - hits} others" if n_cited else "it cites nothing"
-    return 200.0 * hits / (n_right + n_cited), told
+    reason = f"{hits} of {n_right} cited, {n_cited - hits} others" if n_cited else "it cites nothing"
+    return 200.0 * hits / (n_right + n_cited), reason
 
 
 def citations(answer: str, expect: Mapping[str, Any], item: Item) -> tuple[int, int, int] | str:
@@ -36,21 +36,25 @@ def citations(answer: str, expect: Mapping[str, Any], item: Item) -> tuple[int, 
     if "cite" not in expect:
         return "the item has no rule cite"
     wanted = expect["cite"]
-    if not isinstance(wanted, list | tuple) or not wanted or not all(isinstance(one, str) for one in wanted):
+    if (
+        not isinstance(wanted, list | tuple)
+        or not wanted
+        or not all(isinstance(citation, str) for citation in wanted)
+    ):
         return "cite: the rule must be a list of document ids"
     places: dict[str, str] = {}  # by document, its first position
     here: dict[str, str] = {}  # by position, the first position of the same document
     for place, context in enumerate(item.contexts):
         here[str(place)] = places.setdefault(context.document_id or f"\0{place}", str(place))
-    missing = [one for one in wanted if one not in places]
+    missing = [citation for citation in wanted if citation not in places]
     if missing:
         return f"cite: {missing[0]} is not among the contexts of the item"
-    right = {places[one] for one in wanted}
-    cited = {here.get(one, one) for one in _cited(answer)}
+    right = {places[citation] for citation in wanted}
+    cited = {here.get(citation, citation) for citation in _cited(answer)}
     return len(right & cited), len(right), len(cited)
 
 
 def _cited(answer: str) -> set[str]:
     """The positions in brackets, without leading zeros."""
-    found = (number for part in _CITATION.findall(answer) for number in part.replace(",", " ").split())
-    return {number.lstrip("0") or "0" for number in found}
+    numbers = (number for part in _CITATION.findall(answer) for number in part.replace(",", " ").split())
+    return {number.lstrip("0") or "0" for number in numbers}

@@ -31,16 +31,16 @@ def context_precision(
 ) -> tuple[float | None, str]:
     """100 x contexts above the threshold / contexts or k; None where there is no key word to compare with."""
     references = item.reference_answers if against == "reference" else ()
-    wanted = [found for one in references or (item.answer,) if (found := key_words(one))]
+    wanted = [held for reference in references or (item.answer,) if (held := key_words(reference))]
     if not wanted:
         return None, "neither reference nor answer has a key word to look for"
     chosen, n = first(contexts, k)
-    missed = [one for one in chosen if _jaccard(key_words(one), wanted) <= overlap]
+    missed = [text for text in chosen if _jaccard(key_words(text), wanted) <= overlap]
     good = len(chosen) - len(missed)
     return 100.0 * good / n, share_told(good, n, "contexts", missed)
 
 
-def _jaccard(one: frozenset[str], others: Sequence[frozenset[str]]) -> float:
+def _jaccard(words: frozenset[str], others: Sequence[frozenset[str]]) -> float:
     """The largest index with one of the others."""
-    shared = [(len(one & other), len(one) + len(other)) for other in others]
-    return max(both / (whole - both) for both, whole in shared)
+    shared = [(len(words & other), len(words) + len(other)) for other in others]
+    return max(common / (whole - common) for common, whole in shared)

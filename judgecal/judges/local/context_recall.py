@@ -28,6 +28,6 @@ def context_recall(
 
 def _share(reference: str, contexts: Sequence[str]) -> float:
     length = min(_LENGTH, len(words(reference)))
-    asked = runs(reference, length)
-    found = frozenset[tuple[str, ...]]().union(*(asked & runs(context, length) for context in contexts))
-    return len(found) / len(asked)
+    wanted = runs(reference, length)
+    held = frozenset[tuple[str, ...]]().union(*(wanted & runs(context, length) for context in contexts))
+    return len(held) / len(wanted)

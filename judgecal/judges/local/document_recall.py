@@ -22,6 +22,8 @@ def document_recall(item: Item) -> tuple[float | None, str]:
         return None, "the item has no reference documents"
     if item.contexts and not retrieved:
         return None, "the item has no contexts with a document_id"
-    missed = [one for one in wanted if one not in retrieved]
-    found = len(wanted) - len(missed)
-    return 100.0 * found / len(wanted), share_told(found, len(wanted), "reference documents", missed)
+    missed = [document for document in wanted if document not in retrieved]
+    n_retrieved = len(wanted) - len(missed)
+    return 100.0 * n_retrieved / len(wanted), share_told(
+        n_retrieved, len(wanted), "reference documents", missed
+    )

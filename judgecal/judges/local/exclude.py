@@ -27,5 +27,5 @@ def exclude(
     held = phrases_in(answer, expect["exclude"], match, lemmas)
     if isinstance(held, str):
         return None, f"exclude: {held}"
-    found, absent = held
-    return 100.0 * len(absent) / (len(found) + len(absent)), f"there: {named(found)}" if found else ""
+    present, absent = held
+    return 100.0 * len(absent) / (len(present) + len(absent)), f"there: {named(present)}" if present else ""

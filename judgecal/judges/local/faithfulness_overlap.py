@@ -31,7 +31,7 @@ def faithfulness_overlap(
     sentences = supported(answer, contexts, beside=not share)
     if not sentences:
         return None, NO_CLAIM
-    missed = [one.text for one in sentences if one.held <= (share or 0.5)]
+    missed = [sentence.text for sentence in sentences if sentence.held <= (share or 0.5)]
     good = len(sentences) - len(missed)
-    told = share_told(good, len(sentences), "sentences", missed)
-    return 100.0 * (good / len(sentences) if share else mean_held(sentences)), told
+    reason = share_told(good, len(sentences), "sentences", missed)
+    return 100.0 * (good / len(sentences) if share else mean_held(sentences)), reason

@@ -30,8 +30,8 @@ def hallucination_overlap(
     sentences = supported(answer, contexts, beside=not share)
     if not sentences:
         return None, NO_CLAIM
-    made_up = [one.text for one in sentences if 1.0 - one.held > (share or 0.5)]
+    made_up = [sentence.text for sentence in sentences if 1.0 - sentence.held > (share or 0.5)]
     good = len(sentences) - len(made_up)
-    told = share_told(good, len(sentences), "sentences", made_up)
+    reason = share_told(good, len(sentences), "sentences", made_up)
     verdict = 100.0 * good / len(sentences) if share else 100.0 * mean_held(sentences)
-    return 100.0 - verdict if rest else verdict, told
+    return 100.0 - verdict if rest else verdict, reason

@@ -27,5 +27,7 @@ def include(
     held = phrases_in(answer, expect["include"], match, lemmas)
     if isinstance(held, str):
         return None, f"include: {held}"
-    found, absent = held
-    return 100.0 * len(found) / (len(found) + len(absent)), f"not there: {named(absent)}" if absent else ""
+    present, absent = held
+    return 100.0 * len(present) / (
+        len(present) + len(absent)
+    ), f"not there: {named(absent)}" if absent else ""

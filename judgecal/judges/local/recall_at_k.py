@@ -22,8 +22,8 @@ def recall_at_k(answer: str, contexts: Sequence[str], *, k: str = "all") -> tupl
     length = min(_LENGTH, len(words(answer)))
     if not length:
         return None, "the answer holds no word to look for"
-    asked = runs(answer, length)
+    wanted = runs(answer, length)
     chosen, n = first(contexts, k)
-    missed = [one for one in chosen if asked.isdisjoint(runs(one, length))]
+    missed = [context for context in chosen if wanted.isdisjoint(runs(context, length))]
     good = len(chosen) - len(missed)
     return 100.0 * good / n, share_told(good, n, "contexts", missed)

@@ -14,7 +14,7 @@ SOURCE = "key-word overlap"
 
 def relevancy_overlap(question: str, answer: str) -> float | tuple[None, str]:
     """100 x the question's key words in the answer / its key words; None where the question has none."""
-    asked = key_words(question)
-    if not asked:
+    wanted = key_words(question)
+    if not wanted:
         return None, "the question has no key word"
-    return 100.0 * len(asked & key_words(answer)) / len(asked)
+    return 100.0 * len(wanted & key_words(answer)) / len(wanted)

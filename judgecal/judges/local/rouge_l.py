@@ -18,11 +18,11 @@ SOURCE = "Lin 2004 (ROUGE-L; rapidfuzz)"
 
 def rouge_l(answer: str, reference_answers: Sequence[str]) -> float:
     """100 x F1 with the reference that gives most; 0 where either text holds no word."""
-    said = words(answer)
-    return 100.0 * max(_f1(said, words(reference)) for reference in reference_answers)
+    answered = words(answer)
+    return 100.0 * max(_f1(answered, words(reference)) for reference in reference_answers)
 
 
-def _f1(said: Sequence[str], reference: Sequence[str]) -> float:
-    if not said or not reference:
+def _f1(answered: Sequence[str], reference: Sequence[str]) -> float:
+    if not answered or not reference:
         return 0.0
-    return 2.0 * LCSseq.similarity(said, reference) / (len(said) + len(reference))
+    return 2.0 * LCSseq.similarity(answered, reference) / (len(answered) + len(reference))

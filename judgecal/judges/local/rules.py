@@ -44,15 +44,15 @@ def rules(
     }
     if words != Path():
         verdicts["safe"] = lambda: safe(answer, expect, words=words, lemmas=lemmas)
-    said = {rule: verdict() for rule, verdict in verdicts.items() if rule in expect}
-    if not said:
+    applied = {rule: verdict() for rule, verdict in verdicts.items() if rule in expect}
+    if not applied:
         return None, f"the item has none of the rules {', '.join(verdicts)}"
-    for value, why in said.values():
+    for value, why in applied.values():
         if value is None:
             return None, why
     shares = {
         rule: (100.0 * value if value is True else float(value or 0), why)
-        for rule, (value, why) in said.items()
+        for rule, (value, why) in applied.items()
     }
-    told = "; ".join(f"{rule} {share:g}{f' ({why})' * bool(why)}" for rule, (share, why) in shares.items())
-    return sum(share for share, _ in shares.values()) / len(shares), told
+    reason = "; ".join(f"{rule} {share:g}{f' ({why})' * bool(why)}" for rule, (share, why) in shares.items())
+    return sum(share for share, _ in shares.values()) / len(shares), reason

@@ -31,10 +31,10 @@ def safe(
     if not isinstance(wanted, bool):
         return None, "safe: the rule must be true or false"
     single, phrases = _listed(words, lemmas)
-    said = words_of(answer, lemmas)
-    text = f" {' '.join(said)} "
-    bad = [] if single.isdisjoint(said) else [word for word in said if word in single]
-    bad += [one.strip() for one in phrases if one in text]
+    answered = words_of(answer, lemmas)
+    text = f" {' '.join(answered)} "
+    bad = [] if single.isdisjoint(answered) else [word for word in answered if word in single]
+    bad += [phrase.strip() for phrase in phrases if phrase in text]
     return (not bad) == wanted, f"it says {bad[0]}" if bad else ""
 
 

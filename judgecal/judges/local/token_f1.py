@@ -21,8 +21,8 @@ _ARTICLES = frozenset({"a", "an", "the"})
 
 def token_f1(answer: str, reference_answers: Sequence[str]) -> float:
     """100 x F1 with the reference that gives most; 0 for an empty answer to a reference that is not."""
-    said = _tokens(answer)
-    return 100.0 * max(_f1(said, _tokens(reference)) for reference in reference_answers)
+    answered = _tokens(answer)
+    return 100.0 * max(_f1(answered, _tokens(reference)) for reference in reference_answers)
 
 
 def _becomes(char: str) -> str | None:
@@ -38,15 +38,15 @@ def _tokens(text: str) -> list[str]:
     return [word for word in folded(text).translate(_CHARACTERS).split() if word not in _ARTICLES]
 
 
-def _f1(said: Sequence[str], reference: Sequence[str]) -> float:
-    if not said or not reference:
-        return float(not said and not reference)
+def _f1(answered: Sequence[str], reference: Sequence[str]) -> float:
+    if not answered or not reference:
+        return float(not answered and not reference)
     left: dict[str, int] = {}
     for word in reference:
         left[word] = left.get(word, 0) + 1
     shared = 0
-    for word in said:
+    for word in answered:
         if left.get(word):
             left[word] -= 1
             shared += 1
-    return 2.0 * shared / (len(said) + len(reference))
+    return 2.0 * shared / (len(answered) + len(reference))

@@ -20,9 +20,9 @@ SOURCE = "word error rate, as jiwer counts it (rapidfuzz)"
 
 def wer(answer: str, reference_answers: Sequence[str]) -> tuple[float | None, str]:
     """100 x (1 - word error rate), at least 0; 0 for an empty answer, None without words to hold it to."""
-    said = words(answer)
-    references = [found for one in reference_answers if (found := words(one))]
+    answered = words(answer)
+    references = [sequence for answer in reference_answers if (sequence := words(answer))]
     if not references:
         return None, NO_REFERENCE
-    rate = min(Levenshtein.distance(reference, said) / len(reference) for reference in references)
+    rate = min(Levenshtein.distance(reference, answered) / len(reference) for reference in references)
     return 100.0 * max(0.0, 1.0 - rate), f"word error rate {rate:.3f}"
