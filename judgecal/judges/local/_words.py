@@ -20,7 +20,7 @@ from judgecal.errors import InputError
 from judgecal.goldset.wording import sentences
 from judgecal.models.embedded.text import NEGATIONS, POLAR, STOPWORDS
 
-EDITION = 2
+EDITION = 3
 """Of what is taken from other modules, whose texts the fingerprints of the metrics do not cover."""
 NO_REFERENCE = "no reference answer holds a word"
 NO_CLAIM = "no sentence of the answer has a key word to look for"
