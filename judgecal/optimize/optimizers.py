@@ -226,7 +226,11 @@ def _auto(training: Training) -> Iterator[Candidate]:
     if plan.gepa_calls:
         try:
             made = _written(training, "gepa", _short_gepa, plan.gepa_calls)
-            written = [one for one in made if _content(one.program) != _content(training.judge.program)]
+            written = [
+                candidate
+                for candidate in made
+                if _content(candidate.program) != _content(training.judge.program)
+            ]
             if not written:
                 training.remarks.append("GEPA wrote no instruction that did better on train")
         except JudgecalError as error:
@@ -311,9 +315,9 @@ def _copro(training: Training, room: Room, metric: AgreementMetric) -> Iterable[
 
 
 def _copro_bounds(training: Training) -> Bounds:
-    asked = _COPRO["breadth"] * _COPRO["depth"]
-    task = asked * _distinct(training.balanced(training.everything))
-    return Bounds(_HANDED_OVER, task=task, reflection=asked, written=1)
+    prompts = _COPRO["breadth"] * _COPRO["depth"]
+    task = prompts * _distinct(training.balanced(training.everything))
+    return Bounds(_HANDED_OVER, task=task, reflection=prompts, written=1)
 
 
 def _distinct(examples: Iterable[dspy.Example]) -> int:
@@ -324,8 +328,11 @@ def _distinct(examples: Iterable[dspy.Example]) -> int:
 def _content(program: dspy.Module) -> str:
     return str(
         [
-            (one.signature.instructions, [sorted(dict(demo).items(), key=str) for demo in one.demos])
-            for one in program.predictors()
+            (
+                predictor.signature.instructions,
+                [sorted(dict(demo).items(), key=str) for demo in predictor.demos],
+            )
+            for predictor in program.predictors()
         ]
     )
 

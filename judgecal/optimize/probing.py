@@ -47,24 +47,24 @@ class SplitProbes:
         """Of the items of a split, which alone are borrowed from."""
         n = N_FREE if model_of(judge).embedded else N_PROBES
         every = make_probes(gold, items, families_named(()), n=n, seed=seed, sources=Sources.of(gold, items))
-        return cls(tuple(one for one in every.values() if fits(judge, one)))
+        return cls(tuple(probes for probes in every.values() if fits(judge, probes)))
 
     @property
     def items(self) -> list[Item]:
         """The probes themselves."""
-        return [probe.item for one in self.made for probe in one.probes]
+        return [probe.item for made in self.made for probe in made.probes]
 
     @property
     def groups(self) -> list[str]:
         """The question of each that is to be mended."""
-        weak = self.weak or {one.family.name for one in self.made}
-        return [probe.item.group for one in self.made if one.family.name in weak for probe in one.probes]
+        weak = self.weak or {made.family.name for made in self.made}
+        return [probe.item.group for made in self.made if made.family.name in weak for probe in made.probes]
 
     def broken(self, table: AgreementTable, column: Verdicts, footing: Footing) -> Broken:
         """Family -> which of its probes break a judge; `inf` where one could not. No verdict is a break: else
         a candidate that answers no probe would look mended."""
         verdicts = ProbeVerdicts.of(footing, column)
-        values = {one.family.name: verdicts.broken(one.probes) for one in self.made}
+        values = {made.family.name: verdicts.broken(made.probes) for made in self.made}
         return {name: np.where(np.isnan(broken), 1.0, broken) for name, broken in values.items()}
 
     def _flat(self, broken: Broken) -> Floats:
@@ -86,17 +86,19 @@ class SplitProbes:
             self.share(before, level=level),
             self.share(after, level=level),
             mean_estimate(change, self.groups, low=-1.0, high=1.0, level=level),
-            families={one.family.name: (_mean(before, one), _mean(after, one)) for one in self.made},
+            families={made.family.name: (_mean(before, made), _mean(after, made)) for made in self.made},
             weak=tuple(sorted(self.weak)),
         )
 
     def weakened(self, broken: Broken) -> frozenset[str]:
         """The families that break a judge on a tenth of these probes, or more."""
-        return frozenset(one.family.name for one in self.made if (_mean(broken, one) or 0.0) >= TENTH - 1e-9)
+        return frozenset(
+            made.family.name for made in self.made if (_mean(broken, made) or 0.0) >= TENTH - 1e-9
+        )
 
 
-def _mean(broken: Broken, one: MadeProbes) -> float | None:
-    return share_of(broken[one.family.name], [probe.item.group for probe in one.probes]).value
+def _mean(broken: Broken, made: MadeProbes) -> float | None:
+    return share_of(broken[made.family.name], [probe.item.group for probe in made.probes]).value
 
 
 def train_probes(
@@ -122,7 +124,7 @@ def train_probes(
     every = (probe for probe in turns if probe is not None)
     probes = sorted(every, key=lambda probe: probe.item.item_id not in broken)[: len(items)]
     return probes, {
-        one.item.item_id: kinds.get(one.family.kind, gold.labels[one.of.item_id]) for one in probes
+        probe.item.item_id: kinds.get(probe.family.kind, gold.labels[probe.of.item_id]) for probe in probes
     }
 
 
@@ -136,19 +138,25 @@ def choose_probed(
     """Who is taken by the rule above, and which dev probes break each candidate, by its name."""
     if not probes.made:
         return choose(scored, metric, dev, stages), {}
-    broken = {one.name: probes.broken(dev, one.column, Footing.of(dev, one.column)) for one in scored}
+    broken = {
+        candidate.name: probes.broken(dev, candidate.column, Footing.of(dev, candidate.column))
+        for candidate in scored
+    }
     before, usual = scored[0], choose(scored, metric, dev, stages)
-    every = {name: sum(int((one == 1.0).sum()) for one in of.values()) for name, of in broken.items()}
+    every = {
+        name: sum(int((candidate == 1.0).sum()) for candidate in by_family.values())
+        for name, by_family in broken.items()
+    }
     able = [
-        one
-        for one in scored[1:]
-        if one.value(metric) >= before.value(metric) and every[one.name] <= every[before.name]
+        candidate
+        for candidate in scored[1:]
+        if candidate.value(metric) >= before.value(metric) and every[candidate.name] <= every[before.name]
     ]
     if not able:
         return usual, broken
-    share = {one.name: probes.share(broken[one.name]).value or 0.0 for one in able}
-    best = min(able, key=lambda one: (share[one.name], -one.value(metric)))
-    fewer = np.array([probes.parts(broken["before"], broken[one.name]) for one in able])
+    share = {candidate.name: probes.share(broken[candidate.name]).value or 0.0 for candidate in able}
+    best = min(able, key=lambda candidate: (share[candidate.name], -candidate.value(metric)))
+    fewer = np.array([probes.parts(broken["before"], broken[candidate.name]) for candidate in able])
     gain = float(fewer[able.index(best)].sum())
     if fewer.shape[1] < MIN_GROUPS or gain <= Gains.of_parts(fewer.sum(axis=1), fewer).by_luck(dev.seed):
         return usual, broken

@@ -111,7 +111,7 @@ class CallLog:
         self._optimizer = optimizer
         self._log = Log[_Row](path, "call", encode=_line_of, decode=_row_of).open(lock=False)
         # The last line of a key wins.
-        self._replies = dict(known for row in self._log.rows() if (known := _known(row)) is not None)
+        self._replies = dict(stored for row in self._log.rows() if (stored := _known(row)) is not None)
 
     def __enter__(self) -> CallLog:
         return self
@@ -280,9 +280,9 @@ class ProgramCalls:
         return await asyncio.shield(self._tasks[call.key])
 
     async def _known_or_made(self, call: ProgramCall) -> Reply:
-        if self._record and (known := self._record.known(call.key)):
-            self._count(CallResult(known))
-            return known
+        if self._record and (stored := self._record.known(call.key)):
+            self._count(CallResult(stored))
+            return stored
         runner, wanted = self._runner(call.spec), call.wanted
         result = await runner.make(call.messages, call.repeat, wanted.schema, usable=wanted.usable)
         failure = result.failure

@@ -61,7 +61,8 @@ class ModuleJudge(GivenFunction):
             if not isinstance(part, dspy.Predict)
         ]
         prompts = [
-            [one.signature.model_json_schema(), [*map(dict, one.demos)]] for one in program.predictors()
+            [predictor.signature.model_json_schema(), [*map(dict, predictor.demos)]]
+            for predictor in program.predictors()
         ]
         self.fingerprint = digest([source, str(set_to), str(prompts), str(scale), model.settings()])[:16]
         self.signature = dataclasses.replace(signature_on(scale, self.inputs), name=judge.name)
@@ -76,9 +77,11 @@ class ModuleJudge(GivenFunction):
         judge.name, judge.trained_on = name, trained_on
         return judge
 
-    def prediction(self, said: Any) -> dspy.Prediction:
+    def prediction(self, output: Any) -> dspy.Prediction:
         """What the program returned, as verdict and reasoning of `signature`."""
-        reading = self.reading(verdict_of(said, self._fields) if isinstance(said, dspy.Prediction) else said)
+        reading = self.reading(
+            verdict_of(output, self._fields) if isinstance(output, dspy.Prediction) else output
+        )
         verdict = {str(self.signature.verdict): typed_verdict(self.signature, reading.verdict)}
         return dspy.Prediction(**verdict, **{self.signature.reasoning or "reasoning": reading.reasoning})
 

@@ -48,7 +48,7 @@ class Finish:
     def everybody(self) -> list[ScoredCandidate]:
         """All that were ever scored, each as far as it went, the judge as it was first."""
         runs = [*(stage.scored for stage in self.stages), self.scored]
-        last = {one.name: one for scored in runs for one in scored[1:]}
+        last = {candidate.name: candidate for scored in runs for candidate in scored[1:]}
         return [self.scored[0], *last.values()]
 
 

@@ -144,7 +144,7 @@ class Stage:
             if gains is not None:
                 shown = zip(self.valued(metric, but=rival), gains.losses_shown(level), strict=True)
                 worse += [score for score, is_shown in shown if is_shown]
-        return [one for one in candidates if any(one is loser for loser in worse)]
+        return [candidate for candidate in candidates if any(candidate is loser for loser in worse)]
 
 
 def choose(
@@ -381,7 +381,7 @@ class Changes:
     @classmethod
     def between(cls, dev: AgreementTable, before: Verdicts, after: Verdicts) -> Changes:
         """Between the verdicts of two judges."""
-        parted = {one.item.item_id: one for one in parted_items(dev, [before, after], dev.items)}
+        parted = {item.item.item_id: item for item in parted_items(dev, [before, after], dev.items)}
         sides: dict[bool, list[ChangedAnswer]] = {True: [], False: []}
         for changed in parted.values():
             (old, new), item = changed.said, changed.item
@@ -391,8 +391,8 @@ class Changes:
                 sides[old.parts].append(answer)
         agreed = np.ones((2, len(dev.items)), dtype=np.bool_)
         for place, item in enumerate(dev.items):
-            if (one := parted.get(item.item_id)) is not None:
-                agreed[:, place] = [not verdicts.parts for verdicts in one.said]
+            if (parted_item := parted.get(item.item_id)) is not None:
+                agreed[:, place] = [not verdicts.parts for verdicts in parted_item.said]
         counted = [
             ChangedKind(f"{name}: {value}", len(places), *agreed[:, places].sum(axis=1).tolist())
             for (name, value), places in traits_of(dev.items).items()

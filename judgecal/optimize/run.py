@@ -101,12 +101,12 @@ class OptimizeRun(OptimizeSetup):
             if self.final and not (lost or unchanged or pays):
                 choice = dataclasses.replace(choice, sealed=_NO_MONEY_FOR_TEST)
             if self.final and pays and not lost and not unchanged:  # both over train, dev and test
-                known = dev.items if self.optimizer == "auto" else (*self.items("train"), *dev.items)
-                fit = tuple(item for item in known if item.group not in after.trained_on)
+                fitted_on = dev.items if self.optimizer == "auto" else (*self.items("train"), *dev.items)
+                fit = tuple(item for item in fitted_on if item.group not in after.trained_on)
                 columns = []
                 for judge, label in ((before.judge, "test: before"), (after.judge, "test: after")):
-                    asked = [*fit, *self.items("test"), *self.probed["test"].items]
-                    columns.append(self._judged(judge, asked, journal, budget, label))
+                    judged_items = [*fit, *self.items("test"), *self.probed["test"].items]
+                    columns.append(self._judged(judge, judged_items, journal, budget, label))
                 lost = _lost(columns)
                 if not lost:
                     judges = seen_judges(self.gold, self.items("test"), [column.rows for column in columns])
@@ -152,7 +152,7 @@ class OptimizeRun(OptimizeSetup):
         if not probes.made:
             return None
         table = dataclasses.replace(test, items=fit)
-        before, after = (probes.broken(test, one, Footing.of(table, one)) for one in columns)
+        before, after = (probes.broken(test, column, Footing.of(table, column)) for column in columns)
         return probes.held(before, after, level=level)
 
     def _result(
@@ -168,10 +168,10 @@ class OptimizeRun(OptimizeSetup):
         before, gold, metric = scored[0], self.gold, self.metric
         unread, unread_before = None, unread_judge(self.judge.name, after.column.stored)
         if unread_before is not None:  # and no candidate had a verdict on dev either
-            asked = ["--gold", gold.name, "--judge", self.judge.name, "--split", "dev", "--retry-unscored"]
+            options = ["--gold", gold.name, "--judge", self.judge.name, "--split", "dev", "--retry-unscored"]
             report = ["report", self.experiment.slug]
             in_reach = JudgeName.parse(self.judge.name).in_reach
-            again = shlex.join(["judgecal", *(["score", *asked] if in_reach else report)])
+            again = shlex.join(["judgecal", *(["score", *options] if in_reach else report)])
             unread = Unread((unread_before,), 1, shown(self.experiment.journal), again)
         notes = [*split_notes(gold), *verdict_notes(gold.scale, [after.column], rows=self._latest_rows())]
         notes += remarks
@@ -300,18 +300,23 @@ class OptimizeRun(OptimizeSetup):
         column = self._judged(self.judge, [*items, *probes.items], journal, budget, "train: probes")
         broken = probes.broken(table, column, Footing.of(table, column))
         values = itertools.chain(*broken.values())
-        hard = [item.item_id for item, one in zip(probes.items, values, strict=True) if one == 1.0]
+        hard = [item.item_id for item, value in zip(probes.items, values, strict=True) if value == 1.0]
         return probes.weakened(broken), frozenset(hard)
 
     def _judged(
         self, judge: Optimised, items: Sequence[Item], journal: Journal, budget: Budget, label: str
     ) -> Verdicts:
-        how: dict[str, Any] = {"journal": journal, "options": self.options, "budget": budget, "label": label}
-        asked: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
+        run_options: dict[str, Any] = {
+            "journal": journal,
+            "options": self.options,
+            "budget": budget,
+            "label": label,
+        }
+        within: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
         if isinstance(judge, ModuleJudge) and Due(judge, items, journal, self.options):
-            asked = compiling(self.training(budget), "dev and test", calls_at_most=None)
-        with asked:
-            rows = run_trials([judge], items, **how)
+            within = compiling(self.training(budget), "dev and test", calls_at_most=None)
+        with within:
+            rows = run_trials([judge], items, **run_options)
         return Verdicts.from_calls(judge, rows)
 
     def _latest_rows(self) -> Collection[Judgement]:

@@ -207,9 +207,9 @@ class OptimizeSetup:
         if self.probes and probes:
             directed = self.optimizer in ("gepa", "simba")
             # instructions are written from a sample, in which few of them would break the judge
-            how: dict[str, Any] = {"directed": directed, "broken": broken if directed else frozenset()}
-            made, known = train_probes(self.gold, items, self.judge, seed=self.seed, **how)
-            labels |= known
+            options: dict[str, Any] = {"directed": directed, "broken": broken if directed else frozenset()}
+            made, probe_labels = train_probes(self.gold, items, self.judge, seed=self.seed, **options)
+            labels |= probe_labels
         return Training(
             judge=self.judge,
             # As the judge is shown them: of a chunk judge, an item is its context; a pair in its order.
@@ -282,7 +282,7 @@ class OptimizeSetup:
             judges = judges[: bounds.candidates]
         longest = max(judges, key=lambda judge: len(str(judge.demos)))
         dev, probes = self.items("dev"), self.probed["dev"].items
-        rest = [*self.items("test"), *self.probed["test"].items] if self.final else []
+        test_items = [*self.items("test"), *self.probed["test"].items] if self.final else []
         plans = [plan_calls([self.judge], [*dev, *probes], stored, self.options)]
         if self.optimizer == "auto":  # its candidates may all have as many demos
             for part, n in zip(
@@ -290,19 +290,21 @@ class OptimizeSetup:
             ):
                 plans += [plan_calls([judges[0]], part, stored, self.options)] * n
             plans += [plan_calls([judges[0]], probes, stored, self.options)] * plan.go_on[-1]
-            plans.append(plan_calls([self.judge, judges[0]], rest, stored, self.options))
+            plans.append(plan_calls([self.judge, judges[0]], test_items, stored, self.options))
         else:
             plans.append(plan_calls(judges, [*dev, *probes], stored, self.options))
-            fit = [*self.items("train"), *rest] if self.final else []
+            fit = [*self.items("train"), *test_items] if self.final else []
             plans.append(plan_calls([self.judge, longest], fit, stored, self.options))
         n_judged = together(plans[1:]).calls + bounds.task
         # the optimiser's calls of both models, at the size of its largest prompt
         works_on = self.judge if self.optimizer == "auto" else longest
         messages = max((works_on.messages(item) for item in training.items), key=_size)
-        asked = [{"role": "user", "content": messages[-1]["content"]} for _ in range(_EXAMPLES_SHOWN)]
+        messages_shown = [
+            {"role": "user", "content": messages[-1]["content"]} for _ in range(_EXAMPLES_SHOWN)
+        ]
         writer, model = training.reflection_model, training.model
         plans.append(_repeated(model, bounds.task, messages, longest.schema))
-        plans.append(_repeated(writer, bounds.reflection, [*messages, *asked]))
+        plans.append(_repeated(writer, bounds.reflection, [*messages, *messages_shown]))
         # What the instructions that are not written yet may add to every prompt of the judge, in the bound
         # alone: nearly all instructions are far shorter.
         extra = model.cost_usd(bounds.written * (writer.longest_reply or 0), 0)
@@ -334,11 +336,11 @@ class OptimizeSetup:
 def _kinds_in_words(items: Sequence[Item]) -> dict[str, str]:
     """Item id -> what kind of answer it is, for who writes instructions; who gave it is none of their
     business."""
-    found: list[list[str]] = [[] for _ in items]
+    kinds_of: list[list[str]] = [[] for _ in items]
     for (name, value), places in traits_of(items).items():
         for place in places.tolist() if name != "system" else ():
-            found[place].append(f"{name} {value}")
-    kinds = zip(items, found, strict=True)
+            kinds_of[place].append(f"{name} {value}")
+    kinds = zip(items, kinds_of, strict=True)
     return {item.item_id: f" Of the answer: {', '.join(traits)}." for item, traits in kinds}
 
 

@@ -351,7 +351,9 @@ class Training:
     def shows_labels(self) -> bool:
         """Whether a prompt gives the verdict, so that examples can show people's labels."""
         verdict = self.judge.signature.verdict
-        return any(verdict in one.signature.output_fields for one in self.judge.program.predictors())
+        return any(
+            verdict in predictor.signature.output_fields for predictor in self.judge.program.predictors()
+        )
 
     def metric(self) -> AgreementMetric:
         """A fresh metric with counts of its own."""
@@ -397,8 +399,8 @@ class Training:
         turns = [(place, item) for items in families.values() for place, item in enumerate(items)]
         turns.sort(key=lambda turn: (turn[1].item_id not in self.broken, turn[0]))
         ordered = [item for _, item in turns]
-        of = {item.item_id: item for item in self.items}
-        pairs = ((of[item.item_id.rpartition("~")[0]], item) for item in ordered)
+        by_id = {item.item_id: item for item in self.items}
+        pairs = ((by_id[item.item_id.rpartition("~")[0]], item) for item in ordered)
         return self._as_examples([item for pair in pairs for item in pair])
 
     def balanced(self, items: Sequence[Item], size: int = CLIMBED_ON) -> list[dspy.Example]:

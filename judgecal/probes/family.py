@@ -71,12 +71,17 @@ class Sources:
 
     def foreign(self, item: Item, rng: random.Random, fits: Callable[[str], bool] = bool) -> str:
         """A reference of a question unlike this one that shares no word with the right answers."""
-        own = frozenset[str]().union(*(analyse(text).content for text in item.reference_answers))
-        asked = analyse(item.question).content
+        of_item = frozenset[str]().union(*(analyse(text).content for text in item.reference_answers))
+        question_words = analyse(item.question).content
         for other, text in rng.sample(self.references, len(self.references)):
             theirs, given = analyse(other.question).content, analyse(text)
-            alike = len(asked & theirs) > 0.5 * min(len(asked), len(theirs))
-            if other.group == item.group or alike or given.polarity or given.content & (own | asked):
+            alike = len(question_words & theirs) > 0.5 * min(len(question_words), len(theirs))
+            if (
+                other.group == item.group
+                or alike
+                or given.polarity
+                or given.content & (of_item | question_words)
+            ):
                 continue
             if fits(text):
                 return text
@@ -109,9 +114,11 @@ def families() -> Mapping[str, Family]:
     """Every family by its name, by kind."""
     from judgecal.probes import rules
 
-    names = sorted(one.name for one in pkgutil.iter_modules(rules.__path__))
-    found = [one for name in names for one in importlib.import_module(f"{rules.__name__}.{name}").FAMILIES]
-    return {one.name: one for kind in FAMILIES_BY_KIND for one in found if one.kind == kind}
+    names = sorted(module.name for module in pkgutil.iter_modules(rules.__path__))
+    listed = [
+        family for name in names for family in importlib.import_module(f"{rules.__name__}.{name}").FAMILIES
+    ]
+    return {family.name: family for kind in FAMILIES_BY_KIND for family in listed if family.kind == kind}
 
 
 def families_named(names: Collection[str]) -> tuple[Family, ...]:
@@ -182,10 +189,10 @@ def make_probes(
         raise InputError(f"gold set {gold.name} has labels without an order, so no probe has a right verdict")
     sources = sources or Sources.of(gold)
     # in one order for all families: they share answers, so that few are judged twice
-    asked = sorted(items, key=lambda item: random.Random(f"{seed} {item.item_id}").random())
+    shuffled = sorted(items, key=lambda item: random.Random(f"{seed} {item.item_id}").random())
     made = {}
     for family in chosen:
-        drawn = [item for item in asked if family.takes(gold.labels[item.item_id], gold.scale)]
+        drawn = [item for item in shuffled if family.takes(gold.labels[item.item_id], gold.scale)]
         if family.kind in ("full", "none"):
             drawn = [*{(item.group, item.question): item for item in drawn}.values()]
         probes, left, turn = list[tuple[int, Probe]](), Counter[str](), Counter[str]()
@@ -205,7 +212,9 @@ def language_of(item: Item) -> str:
     """The language of an item, by its commonest words; left out where they do not tell."""
     texts = " ".join((item.question, *item.reference_answers, item.answer[:500])).lower()
     words = Counter(re.findall(r"[^\W\d_]+", texts))
-    counts = Counter({name: sum(words[word] for word in known.split()) for name, known in _LANGUAGES.items()})
+    counts = Counter(
+        {name: sum(words[word] for word in frequent.split()) for name, frequent in _LANGUAGES.items()}
+    )
     (best, n), (_, second) = counts.most_common(2)
     if n <= second:
         raise NoProbe("its language is not told by its words (known: en, de, es, fr, pl)")
@@ -214,9 +223,9 @@ def language_of(item: Item) -> str:
 
 def kept(answer: str, item: Item) -> float:
     """The largest share of what a reference adds to the question that an answer still holds, 0..1."""
-    held, asked = frozenset(analyse(answer).tokens), analyse(item.question).content
+    held, question_words = frozenset(analyse(answer).tokens), analyse(item.question).content
     contents = [analyse(reference).content for reference in item.reference_answers]
-    added = [content - asked or content for content in contents]
+    added = [content - question_words or content for content in contents]
     return max((len(new & held) / len(new) if new else 1.0 for new in added), default=0.0)
 
 

@@ -43,28 +43,32 @@ class KeptProbes:
     def answers(self, family: str) -> list[tuple[ProbedAnswer, SaidOfProbe]]:
         """The probes of a family, each with what the judge said of it."""
         result = self.by_family[family]
-        names = {one.judge for one in result.judges if one.fingerprint == self.judge.fingerprint}
-        rows = [(answer, said) for answer in result.answers for said in answer.said]
-        return [(answer, said) for answer, said in rows if answer.family == family and said.judge in names]
+        names = {judge.judge for judge in result.judges if judge.fingerprint == self.judge.fingerprint}
+        rows = [(answer, verdict) for answer in result.answers for verdict in answer.said]
+        return [
+            (answer, verdict)
+            for answer, verdict in rows
+            if answer.family == family and verdict.judge in names
+        ]
 
     def broken(self, family: str, *, level: float) -> Estimate:
         """The share of a family's probes that break the judge."""
         rows = self.answers(family)
-        known = [(said.broken, np.nan if None in said.raw else np.inf) for _, said in rows]
-        values = np.array([neither if broken is None else float(broken) for broken, neither in known])
+        outcomes = [(verdict.broken, np.nan if None in verdict.raw else np.inf) for _, verdict in rows]
+        values = np.array([neither if broken is None else float(broken) for broken, neither in outcomes])
         return share_of(values, [answer.group for answer, _ in rows], level=level)
 
 
 def probe_summaries(experiments: Path) -> list[Path]:
     """The results of `probe`, the oldest first."""
     configs = (path for path in experiments.glob("*/experiment.toml") if _PROBE in path.read_bytes())
-    there = [found for path in configs if (found := path.with_name("summary.json")).is_file()]
+    there = [summary for path in configs if (summary := path.with_name("summary.json")).is_file()]
     return sorted(there, key=lambda path: path.stat().st_mtime_ns)
 
 
 def stored_probes(experiments: Path, gold: GoldSet) -> dict[str, KeptProbes]:
     """Fingerprint of a judge -> its probes of a gold set as it is."""
-    found: dict[str, KeptProbes] = {}
+    by_judge: dict[str, KeptProbes] = {}
     for path in probe_summaries(experiments):
         try:
             config = read_toml(path.with_name("experiment.toml"))
@@ -74,12 +78,14 @@ def stored_probes(experiments: Path, gold: GoldSet) -> dict[str, KeptProbes]:
         except InputError:  # damaged, or of another version: its own report says so
             continue
         for judge in result.judges:
-            before, names = found.get(judge.fingerprint), {one.family for one in judge.families}
-            older = [one for one in before.judge.families if one.family not in names] if before else []
+            before, names = by_judge.get(judge.fingerprint), {family.family for family in judge.families}
+            older = (
+                [family for family in before.judge.families if family.family not in names] if before else []
+            )
             families = tuple(sorted((*judge.families, *older), key=worst_first))
             by_family = {**(before.by_family if before else {}), **dict.fromkeys(names, result)}
-            found[judge.fingerprint] = KeptProbes(replace(judge, families=families), by_family)
-    return found
+            by_judge[judge.fingerprint] = KeptProbes(replace(judge, families=families), by_family)
+    return by_judge
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +104,9 @@ def locked_probes(kept: KeptProbes | None, footing: Footing) -> dict[str, Locked
     locked = {}
     for family, result in (kept.by_family if kept else {}).items():
         if rows := kept.answers(family) if kept else []:
-            before, after = (np.array([footing.height(said.raw[at]) for _, said in rows]) for at in (0, 1))
+            before, after = (
+                np.array([footing.height(verdict.raw[at]) for _, verdict in rows]) for at in (0, 1)
+            )
             answers = [answer for answer, _ in rows]
             values = breaks(answers[0].kind, before, after, footing.marks)
             pairs = zip(answers, values, strict=True)
@@ -116,13 +124,15 @@ def remade(locked: Mapping[str, LockedProbes], gold: GoldSet, where: str) -> dic
     """The probes of a lock, made again; refused where the rules make others today."""
     sources, items = Sources.of(gold), {item.item_id: item for item in gold.items}
     made: dict[str, list[Probe]] = {}
-    for family, of in locked.items():
+    for family, probes in locked.items():
         try:
-            asked = [items[name.rpartition("~")[0]] for name in of.outcomes]
-            made[family] = [one_probe(families()[family], item, sources, seed=of.seed) for item in asked]
+            originals = [items[name.rpartition("~")[0]] for name in probes.outcomes]
+            made[family] = [
+                one_probe(families()[family], item, sources, seed=probes.seed) for item in originals
+            ]
         except (NoProbe, KeyError):
             made[family] = []
-        if digest({one.item.item_id: one.item.sha for one in made[family]}) != of.sha:
+        if digest({probe.item.item_id: probe.item.sha for probe in made[family]}) != probes.sha:
             raise InputError(
                 f"{where}: this judgecal makes other probes of the family {family} than the lock holds: run "
                 "judgecal probe and judgecal select again, or gate without --probes"
@@ -152,17 +162,17 @@ def probes_now(
     """The families of a lock, the largest rise first."""
     rows, p_values = list[ProbesNow](), list[float | None]()
     for family, probes in made.items():
-        then = [locked[family].outcomes[one.item.item_id] for one in probes]
-        now, groups = verdicts.broken(probes), [one.item.group for one in probes]
+        then = [locked[family].outcomes[probe.item.item_id] for probe in probes]
+        now, groups = verdicts.broken(probes), [probe.item.group for probe in probes]
         change = changes(np.array([np.nan if one is None else float(one) for one in then]), now)
-        known = ~np.isnan(change)
-        parts = by_group(change[known], np.array(groups)[known])
+        paired = ~np.isnan(change)
+        parts = by_group(change[paired], np.array(groups)[paired])
         p_values.append(sign_flip_p(parts)[0] if len(parts) >= MIN_GROUPS else None)
         difference = mean_estimate(change, groups, low=-1.0, high=1.0, level=level)
         share = share_of(now, groups, level=level)
         rows.append(ProbesNow(family, locked[family].broken, share, difference, None, easier=False))
-    found = []
+    rows_now = []
     for row, p in zip(rows, holm(p_values), strict=True):
         easier = p is not None and p < 1.0 - level and (row.difference.value or 0.0) > 0.0
-        found.append(replace(row, p_value=p, easier=easier))
-    return tuple(sorted(found, key=lambda row: -(row.difference.value or 0.0)))
+        rows_now.append(replace(row, p_value=p, easier=easier))
+    return tuple(sorted(rows_now, key=lambda row: -(row.difference.value or 0.0)))

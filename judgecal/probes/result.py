@@ -101,8 +101,10 @@ def moved(kind: Kind, before: Floats, again: Floats, marks: tuple[float, float])
 def share_of(broken: Floats, groups: Sequence[str], *, level: float = 0.95) -> Estimate:
     """The share broken of the probes that could break; those without a verdict are counted beside it."""
     could = ~np.isinf(broken)
-    of = [group for group, there in zip(groups, could, strict=True) if there]
-    return replace(mean_estimate(broken[could], of, level=level), n_unscored=int(np.isnan(broken).sum()))
+    of_groups = [group for group, there in zip(groups, could, strict=True) if there]
+    return replace(
+        mean_estimate(broken[could], of_groups, level=level), n_unscored=int(np.isnan(broken).sum())
+    )
 
 
 def changes(before: Floats, after: Floats) -> Floats:
@@ -197,7 +199,9 @@ class ProbeResult(Result):
     @property
     def n_unscored(self) -> int:
         """Probes without a verdict of a judge that was asked for."""
-        return sum(one.n_unscored for judge in self.judges if not judge.beside for one in judge.families)
+        return sum(
+            family.n_unscored for judge in self.judges if not judge.beside for family in judge.families
+        )
 
     def as_stored(self) -> dict[str, Any]:
         """All of it, as `summary.json` holds it."""
@@ -225,8 +229,8 @@ class ProbeVerdicts:
 
     def broken(self, probes: Sequence[Probe]) -> Floats:
         """`breaks` of probes of one family."""
-        before = self._heights(self.first, (one.of for one in probes))
-        after = self._heights(self.first, (one.item for one in probes))
+        before = self._heights(self.first, (probe.of for probe in probes))
+        after = self._heights(self.first, (probe.item for probe in probes))
         return breaks(probes[0].family.kind, before, after, self.footing.marks)
 
     def noise(self, probes: Sequence[Probe]) -> Floats:
@@ -234,14 +238,14 @@ class ProbeVerdicts:
         if self.again is None:
             return np.zeros(len(probes))
         before, again = (
-            self._heights(verdicts, (one.of for one in probes)) for verdicts in (self.first, self.again)
+            self._heights(verdicts, (probe.of for probe in probes)) for verdicts in (self.first, self.again)
         )
         return moved(probes[0].family.kind, before, again, self.footing.marks)
 
 
 def family_result(made: MadeProbes, verdicts: ProbeVerdicts, *, of: int, level: float = 0.95) -> FamilyResult:
     """One family on one judge; `of` so many families that are told of together."""
-    groups = [one.item.group for one in made.probes]
+    groups = [probe.item.group for probe in made.probes]
     outcomes, noise = verdicts.broken(made.probes), verdicts.noise(made.probes)
     could, broken = ~np.isinf(outcomes), share_of(outcomes, groups, level=level)
     apart, there = (outcomes - noise)[could], np.array(groups, dtype=str)[could]
@@ -268,5 +272,5 @@ def family_result(made: MadeProbes, verdicts: ProbeVerdicts, *, of: int, level: 
 
 def by_group(values: Floats, groups: npt.ArrayLike) -> Floats:
     """What each question brings to a sum; NaN brings nothing."""
-    own = np.unique(np.asarray(groups, dtype=str), return_inverse=True)[1]
-    return np.bincount(own, weights=np.nan_to_num(values)).astype(np.float64)
+    codes = np.unique(np.asarray(groups, dtype=str), return_inverse=True)[1]
+    return np.bincount(codes, weights=np.nan_to_num(values)).astype(np.float64)

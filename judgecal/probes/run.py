@@ -104,7 +104,7 @@ class ProbeRun:
 
     def _parts(self, judge: Judge) -> list[tuple[list[Item], RunOptions]]:
         """What a judge is asked: items, probes, and twice the answers that these were made of."""
-        probes = [probe for one in self.made if fits(judge, one) for probe in one.probes]
+        probes = [probe for made in self.made if fits(judge, made) for probe in made.probes]
         originals = {probe.of.item_id: probe.of for probe in probes}
         every = {item.item_id: item for item in (*self.items, *originals.values())}
         twice = {} if certain(judge) else originals
@@ -118,11 +118,11 @@ class ProbeRun:
             raise InputError(f"-n must be at least 1, found {self.n}")
         _, made = self.experiment, self.made
         require_prices(models_of(self.judges), self.options.budget_usd)
-        if not any(one.probes for one in made):
+        if not any(probes.probes for probes in made):
             raise InputError(f"gold set {self.gold.name}: the rules make no probe of its open items")
         for judge in self.judges:
             check_judge(self.gold, judge, self.items)
-            if not any(fits(judge, one) for one in made):
+            if not any(fits(judge, probes) for probes in made):
                 raise InputError(f"{judge.name} sees no reference: these families say nothing of it")
             judge.check_items([item for part, _ in self._parts(judge) for item in part])
 
@@ -153,22 +153,22 @@ class ProbeRun:
         with open_experiment_journal(experiment, every, self.options) as journal:
             budget = Budget(self.options.budget_usd)
             columns = [self._judged(judge, journal, budget) for judge in every]
-        found = [self._probed(*of, table) for of in zip(every, columns, strict=True)]
+        probed = [self._probed(*parts, table) for parts in zip(every, columns, strict=True)]
         notes = [*verdict_notes(self.gold.scale, columns), *lacking]
         for judge in every:
-            blind = [one.family.name for one in self.made if one.probes and not fits(judge, one)]
+            blind = [made.family.name for made in self.made if made.probes and not fits(judge, made)]
             notes += [f"{judge.name} sees no reference, on which {', '.join(blind)} hang"] * bool(blind)
         answers = []
-        for probe in (probe for one in self.made for probe in one.probes):
+        for probe in (probe for made in self.made for probe in made.probes):
             item, name, family = probe.item, probe.item.item_id, (probe.family.name, probe.family.kind)
             what = name, item.sha, *family, item.group, item.asked, item.reference_answers
-            given = tuple(said[name] for _, said in found if name in said)
+            given = tuple(by_probe[name] for _, by_probe in probed if name in by_probe)
             answers.append(ProbedAnswer(*what, probe.of.answer, item.answer, given))
         result = ProbeResult(
             experiment=experiment.slug,
             gold=summary_of_gold(table, "open"),
-            judges=tuple(one for one, _ in found),
-            made=tuple(one.count for one in self.made),
+            judges=tuple(made for made, _ in probed),
+            made=tuple(made.count for made in self.made),
             n_per_family=self.n,
             seed=self.seed,
             notes=tuple(notes),
@@ -188,9 +188,9 @@ class ProbeRun:
         self, judge: Judge, column: Verdicts, table: AgreementTable
     ) -> tuple[ProbedJudge, dict[str, SaidOfProbe]]:
         """What the probes say of a judge, the worst family first, and what it said of each."""
-        there, footing = [one for one in self.made if fits(judge, one)], Footing.of(table, column)
+        there, footing = [made for made in self.made if fits(judge, made)], Footing.of(table, column)
         verdicts = ProbeVerdicts.of(footing, column, certain=certain(judge))
-        families = [family_result(one, verdicts, of=len(there), level=table.level) for one in there]
+        families = [family_result(made, verdicts, of=len(there), level=table.level) for made in there]
         probed = ProbedJudge(
             judge.name,
             judge.fingerprint,
@@ -199,15 +199,15 @@ class ProbeRun:
             beside=judge not in self.judges,
         )
         why = {row.item_id: row.reasoning for row in column.rows if row.repeat == 0}
-        said = {}
-        for one in there:
-            for probe, value in zip(one.probes, verdicts.broken(one.probes), strict=True):
+        by_probe = {}
+        for made in there:
+            for probe, value in zip(made.probes, verdicts.broken(made.probes), strict=True):
                 name = probe.item.item_id
                 raw = verdicts.first.get(probe.of.item_id), verdicts.first.get(name)
                 before, after = map(footing.label, raw)
                 broken = bool(value) if value in (0.0, 1.0) else None
-                said[name] = SaidOfProbe(judge.name, before, after, raw, broken, why.get(name, ""))
-        return probed, said
+                by_probe[name] = SaidOfProbe(judge.name, before, after, raw, broken, why.get(name, ""))
+        return probed, by_probe
 
 
 def probe(
@@ -236,7 +236,9 @@ def probe(
     run = ProbeRun(
         workspace=where,
         gold=load_gold(gold, workspace=where) if isinstance(gold, str) else gold,
-        judges=tuple(judge_named(one, workspace=where) if isinstance(one, str) else one for one in named),
+        judges=tuple(
+            judge_named(judge, workspace=where) if isinstance(judge, str) else judge for judge in named
+        ),
         families=tuple(families),
         n=n,
         options=RunOptions(budget_usd=budget_usd, quiet=True),

@@ -81,12 +81,12 @@ def is_lost(row: Judgement) -> bool:
 def calibrate(test: AgreementTable, column: Verdicts) -> Calibration | None:
     """The map of a judge, fitted on the items of train and dev that it judged."""
     gold, judged = test.gold, {row.item_id for row in column.rows}
-    known = tuple(
+    items = tuple(
         item
         for item in gold.items
         if item.item_id in judged and item.item_id in gold.labels and gold.split_of(item.group) != "test"
     )
-    table = replace(test, items=known)
+    table = replace(test, items=items)
     return table.calibration(column, fitted_on=f"train and dev of {gold.name}")
 
 
@@ -127,7 +127,7 @@ def upheld(
             why = f"on test it does no better than the best constant ({in_words(at)} {pair})"
             problems.append((why, caps.allow_below_floor, "--allow-below-floor"))
 
-    known = chosen_on.with_repeats_of(chosen.column)
+    open_table = chosen_on.with_repeats_of(chosen.column)
     column = replace(chosen.column, rows=confirmed.column.rows, calls=())
 
     def held(table: AgreementTable, mapped: Floats | None) -> Held:
@@ -136,13 +136,13 @@ def upheld(
         return Held(table.labels, verdicts, scale, table.groups, table.weights)
 
     # from the questions that chose, each by a map that did not see it, to test, by the map of all of them
-    before = known.calibrated(column) if metric_facts(metric).calibrated else None
+    before = open_table.calibrated(column) if metric_facts(metric).calibrated else None
     after, final = None, confirmed.calibration
     if before is not None and final is not None:
         after = final.mapped(test.verdicts(column))
     people = test.gold.scale
     fall = fall_between(
-        held(known, before), held(test, after), people=people, metric=metric, n_judges=n_judges
+        held(open_table, before), held(test, after), people=people, metric=metric, n_judges=n_judges
     )
     if fall is not None and fall.unexplained:
         luck = (
@@ -153,8 +153,8 @@ def upheld(
             "most often questions of train and dev have leaked into the prompt or the training of the judge"
         )
         if on_test.n_unscored * on_open.n_expected > 2 * on_open.n_unscored * on_test.n_expected:
-            n, of = on_test.n_unscored, on_test.n_expected
-            cause = f"{n:,} of {of:,} test items have no verdict, and count as wrong"
+            n, n_all = on_test.n_unscored, on_test.n_expected
+            cause = f"{n:,} of {n_all:,} test items have no verdict, and count as wrong"
         why = (
             f"on test its {in_words(metric)} is {figure(fall.value, metric)} worse than on the questions "
             f"that chose it, and {luck} {figure(fall.at_most, metric)}: {cause}"

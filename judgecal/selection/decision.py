@@ -122,21 +122,21 @@ class Caps:
     def probed(self, judge: MeasuredJudge) -> dict[str, Estimate]:
         """The families that a cap names, with the share of its probes that break a judge; the intervals hold
         all at once (Bonferroni)."""
-        kept, level = judge.probes, 1.0 - 0.05 / max(1, len(self.broken))
-        named = [name for name in self.broken if kept and name in kept.by_family]
-        return {name: kept.broken(name, level=level) for name in named if kept}
+        probes, level = judge.probes, 1.0 - 0.05 / max(1, len(self.broken))
+        named = [name for name in self.broken if probes and name in probes.by_family]
+        return {name: probes.broken(name, level=level) for name in named if probes}
 
     def not_shown(self, judge: MeasuredJudge) -> list[str]:
         """Caps on probes that a judge may exceed, and is not shown to."""
-        known = self.probed(judge)
+        probed = self.probed(judge)
         return [
             f"nothing is known of {judge.judge} on {name} probes: --max-broken says nothing of it"
             for name in self.broken
-            if name not in known
+            if name not in probed
         ] + [
             f"{judge.judge} may break on more than {self.broken[family]:.1%} of its {family} probes "
             f"({share.value or 0.0:.1%} of {share.n:,} are broken): it is not shown to"
-            for family, share in known.items()
+            for family, share in probed.items()
             if (share.high is None or share.high > self.broken[family])
             and (share.low is None or share.low <= self.broken[family])
         ]
@@ -193,8 +193,8 @@ def measure(
         of_judge = table.with_repeats_of(column)
         line = (entries or {}).get(column.judge) or entry(of_judge, column, metrics=metrics)
         usd = 0.0 if free else line.usd_per_1k
-        known = probes.get(column.rows[0].judge_fingerprint) if column.rows else None
-        measured.append(MeasuredJudge(column, line, of_judge.repeats, usd, free, known))
+        kept_probes = probes.get(column.rows[0].judge_fingerprint) if column.rows else None
+        measured.append(MeasuredJudge(column, line, of_judge.repeats, usd, free, kept_probes))
     return measured
 
 
@@ -260,15 +260,15 @@ def choose(judges: Sequence[MeasuredJudge], losses: Losses, *, margin: float, me
     if not rivals:
         return CheapestWithin(taken, within, f"{why}; none is cheaper")
     needed = {judge: losses.questions_needed(judge, margin) for judge in rivals}
-    known = {judge: n for judge, n in needed.items() if n is not None}
-    if not known:
+    countable = {judge: n for judge, n in needed.items() if n is not None}
+    if not countable:
         looks = "the only judge that is" if len(rivals) == 1 else "every judge that is"
         why += (
             f"; {looks} {cost} looks at least {allowed} worse here, and more labels will hardly change that"
         )
         return CheapestWithin(taken, within, why)
-    nearest = min(known, key=lambda judge: known[judge])
-    more = max(1, known[nearest] - losses.n_groups)
+    nearest = min(countable, key=lambda judge: countable[judge])
+    more = max(1, countable[nearest] - losses.n_groups)
     why += f"; {nearest} is {cost} and may be as good"
     if more > OUT_OF_REACH:
         why += f", but to show it would take more than {OUT_OF_REACH:,} more questions"
@@ -389,8 +389,8 @@ def _recommendation(
         beside = (*(judge.column for judge in decided.measured if judge.free), *stored.floor)
         k = len(floors)
         lost = (floor_loss(table, subject.column, metric=metric, of=k, floor=column) for column in beside)
-        known = (loss for loss in lost if loss.loss.value is not None)
-        free = min(known, key=lambda loss: loss.loss.value or 0.0, default=None)
+        measured = (loss for loss in lost if loss.loss.value is not None)
+        free = min(measured, key=lambda loss: loss.loss.value or 0.0, default=None)
     tied = tuple(
         loss.judge
         for loss in decided.judges
@@ -497,10 +497,10 @@ def decide_on_judges(
     metric, chosen_on = leading_metric(gold.scale), open_items(stored)
     tied = tuple(item for item in stored.tied if not chosen_on or gold.split_of(item.group) != "test")
     table = replace(whole, items=chosen_on or stored.items, tied=tied)
-    known = None
+    by_name = None
     if result is not None and table.items == stored.items:
-        known = {judge.judge: judge for judge in result.judges}
-    measured = tuple(measure(stored, table, known))
+        by_name = {judge.judge: judge for judge in result.judges}
+    measured = tuple(measure(stored, table, by_name))
     columns = [judge.column for judge in measured]
     decided = decide(stored, table, measured, metric=metric, margin=margin, caps=Caps())
     pick, losses = decided.pick, None

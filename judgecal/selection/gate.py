@@ -213,8 +213,8 @@ class Gate:
     def _probe_items(self) -> list[Item]:
         """The probes, and those of the answers that they were made of which the lock has no verdict on."""
         every = [probe for probes in self.probes.values() for probe in probes]
-        known = {item.item_id for item in self.items}
-        originals = {one.of.item_id: one.of for one in every if one.of.item_id not in known}
+        item_ids = {item.item_id for item in self.items}
+        originals = {one.of.item_id: one.of for one in every if one.of.item_id not in item_ids}
         return [*originals.values(), *(one.item for one in every)]
 
     def run(self) -> GateResult:
@@ -231,7 +231,7 @@ class Gate:
             passes = Passes(self.judge, self.items, journal, self.options, budget, self.repeats_max)
             state = self._decide(passes)
             probes, lost = self._probed(passes) if passes.n and self.probes else ((), 0)
-        if easier := [one.family for one in probes if one.easier]:
+        if easier := [probe.family for probe in probes if probe.easier]:
             why = f"it breaks on more probes than when it was locked: {', '.join(easier)}; {state.why}"
             state = replace(state, decision="fail", why=why)
         elif lost and state.decision == "pass":
@@ -245,13 +245,13 @@ class Gate:
     def _probed(self, passes: Passes) -> tuple[tuple[ProbesNow, ...], int]:
         """The lock's probes on the judge of now, called once each, and how many calls were lost."""
         once, label = replace(self.options, repeats=1, use_cache=False), f"{self.judge.name}, probes"
-        how: dict[str, Any] = {"options": once, "budget": passes.budget, "label": label}
-        rows = run_trials([self.judge], self._probe_items, journal=passes.journal, **how)
+        run_options: dict[str, Any] = {"options": once, "budget": passes.budget, "label": label}
+        rows = run_trials([self.judge], self._probe_items, journal=passes.journal, **run_options)
         column = Verdicts.from_calls(self.judge, [*(row for row in passes.rows if row.repeat == 0), *rows])
         footing = Footing.through(self.lock.calibration, self.gold.scale, column.scale)
         verdicts = ProbeVerdicts.of(footing, column)
-        found = probes_now(self.lock.probes, self.probes, verdicts, level=self.rule.level)
-        return found, sum(_lost(row) or _unpaid(row) for row in rows)
+        now = probes_now(self.lock.probes, self.probes, verdicts, level=self.rule.level)
+        return now, sum(_lost(row) or _unpaid(row) for row in rows)
 
     @property
     def locked_column(self) -> Verdicts:
@@ -403,8 +403,8 @@ class Passes:
                 first = f"the first said: {errors[0].message}"
                 raise JudgecalError(f"{self.judge.name}: no call came through: {kinds}; {first}")
             if unpaid:
-                of = f"{unpaid:,} of {len(self.rows):,} calls to make"
-                self.stopped = f"the budget of {limit or 0.0:g} USD ended with {of}"
+                share = f"{unpaid:,} of {len(self.rows):,} calls to make"
+                self.stopped = f"the budget of {limit or 0.0:g} USD ended with {share}"
             elif lost > _MOST_LOST * len(latest):  # they would count as wrong: that is not the judge's doing
                 self.stopped = f"{lost:,} of {len(latest):,} calls of a pass lost their connection"
             else:

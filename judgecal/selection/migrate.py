@@ -188,8 +188,8 @@ def _with_rows(
     if on_rows is None or decision.decision == "fail":
         return decision, "gold"
     if sealed or on_rows.decision == "fail" or (on_rows.decision and decision.decision != "pass"):
-        told = on_rows.decision or "inconclusive"
-        decided = replace(decision, decision=told, why=on_rows.why, more_questions=None)
+        decided_as = on_rows.decision or "inconclusive"
+        decided = replace(decision, decision=decided_as, why=on_rows.why, more_questions=None)
         return decided, on_rows.decided_by or "labels"
     if decision.decision == "inconclusive":
         return replace(decision, why=f"{on_rows.why}; on the gold set: {decision.why}"), "gold"
@@ -200,10 +200,10 @@ def _flipped(
     rules: Sequence[PassRule], rows: Iterable[tuple[Item, Sequence[Label | None]]]
 ) -> Iterator[FlippedItem]:
     """The rows that change sides; without a mark, those whose verdict is another one."""
-    for item, said in rows:
-        then, now = said
-        if change(rules, said) or (rules[0].mark is None and None not in said and then != now):
-            passed = [(rule.passes(verdict),) for rule, verdict in zip(rules, said, strict=True)]
+    for item, verdicts in rows:
+        then, now = verdicts
+        if change(rules, verdicts) or (rules[0].mark is None and None not in verdicts and then != now):
+            passed = [(rule.passes(verdict),) for rule, verdict in zip(rules, verdicts, strict=True)]
             yield FlippedItem(item.item_id, (then,), (now,), *([] if rules[0].mark is None else passed))
 
 
@@ -390,8 +390,8 @@ class MigrateRun:
         look = foresee_look(**seen)
         # rows that decide, and their labels, cost no look at test: one taken before speaks, and so does that
         # of a lock, which says how its judge does on test
-        told = on_rows is not None and (self.labels is not None or on_rows.decision is not None)
-        sealed = look.new and told and self.output is None
+        decides_on_rows = on_rows is not None and (self.labels is not None or on_rows.decision is not None)
+        sealed = look.new and decides_on_rows and self.output is None
         if not sealed:
             kind: LookKind = "report" if lost else "decision"  # of lost calls nothing is decided yet
             look = look_at_test(**seen, experiment=self.experiment.slug, kind=kind)
@@ -444,13 +444,13 @@ class MigrateRun:
         """What the rows decide, and labels of some; None of what cannot be bounded so."""
         if not by_rows(self.lock.metric, self.gold.scale):
             return None
-        known = tuple(item for item in self.items if self.gold.split_of(item.group) != "test")
+        open_items = tuple(item for item in self.items if self.gold.split_of(item.group) != "test")
         judged = UnlabelledRows.of(
             self.gold,
             self.lock.metric,
             (self.old.name, self.new.name),
             maps,
-            (known, [side.on(known) for side in sides]),
+            (open_items, [side.on(open_items) for side in sides]),
             _verdicts(rows),
             where=recent.source.path.name,
             trained=self.old.trained_on | self.new.trained_on,

@@ -158,15 +158,15 @@ def word_shares(
 # --- two judges on the same rows
 
 
-def change(rules: Sequence[PassRule], said: Sequence[Label | None]) -> float | None:
+def change(rules: Sequence[PassRule], verdicts: Sequence[Label | None]) -> float | None:
     """1 where a row comes to pass or has another word, -1 where it comes to fail, else 0; `rules` and `said`
     are of the old judge and of the new one. None where that cannot be said.
     """
-    if None in said:
+    if None in verdicts:
         return None
     if not rules[0].judge.numeric:
-        return float(said[0] != said[1])
-    before, after = (rule.passes(verdict) for rule, verdict in zip(rules, said, strict=True))
+        return float(verdicts[0] != verdicts[1])
+    before, after = (rule.passes(verdict) for rule, verdict in zip(rules, verdicts, strict=True))
     return None if before is None or after is None else float(after) - float(before)
 
 

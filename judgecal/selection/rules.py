@@ -345,14 +345,14 @@ def migration(
         margin: the loss that is allowed, above 0.
     """
     shared: dict[str, Any] = {"people": people, "metric": metric, "level": level, "seed": seed}
-    both = on_test
+    together = on_test
     if others is not None:
         labels, groups, old, new = (
             [*getattr(on_test, name), *getattr(others, name)] for name in ("labels", "groups", "old", "new")
         )
-        both = MigrationItems(labels, groups, old, new, on_test.scales)
-    test, whole = on_test.compared(**shared), both.compared(**shared)
-    losses = both.losses(margin=margin, **shared)
+        together = MigrationItems(labels, groups, old, new, on_test.scales)
+    test, whole = on_test.compared(**shared), together.compared(**shared)
+    losses = together.losses(margin=margin, **shared)
     bound, allowed = losses.by_judge["new"].upper, amount_of(margin, metric)
 
     def decided(decision: GateDecision, why: str, more: int | None = None) -> MigrationDecision:
@@ -390,14 +390,14 @@ def migration(
     )
 
 
-def unlooked(on_open: MigrationItems | None, *, metric: str, **how: Any) -> MigrationDecision:
+def unlooked(on_open: MigrationItems | None, *, metric: str, **options: Any) -> MigrationDecision:
     """What the open items say where test was not looked at: nothing is decided, nothing known of test."""
     reason = "the rows decide, so we did not look at test"
     none = PairedDifference(Estimate(None, reason=reason), None)
     test = Comparison(
         metric, none.difference, None, None, "cannot tell", reason, None, "", None, None, none, none
     )
-    whole = test if on_open is None else on_open.compared(metric=metric, **how)
+    whole = test if on_open is None else on_open.compared(metric=metric, **options)
     return MigrationDecision("inconclusive", reason, test, whole, None)
 
 
@@ -409,9 +409,9 @@ def error_of(compared: Comparison) -> float | None:
     return (high - low) / (2.0 * t_quantile(compared.difference.level, planned.df))
 
 
-def _fell(test: Comparison, rest: Comparison, metric: str) -> str | None:
+def _fell(test: Comparison, others: Comparison, metric: str) -> str | None:
     """Why test does not bear out the other items; None where it does, or where those have no interval."""
-    before, after, errors = rest.difference.value, test.difference.value, (error_of(test), error_of(rest))
+    before, after, errors = others.difference.value, test.difference.value, (error_of(test), error_of(others))
     if before is None or after is None or errors[0] is None or errors[1] is None:
         return None
     fall, most = _as_loss(after - before, metric), STANDARD_ERRORS * math.hypot(errors[0], errors[1])

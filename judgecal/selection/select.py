@@ -185,11 +185,11 @@ class SelectRun(SelectRequest):
         if decided.choice is None or self.recorded:
             return CostEstimate(0, 0, 0, 0.0, 0.0)
         judge, journal = self._judge(decided.chosen), self._journal(decided.chosen)
-        test, rest = self.test_items, self._other_items(judge)
-        runs = [(test, journal, self.options.repeats), (rest, journal, 1)]
+        test, others = self.test_items, self._other_items(judge)
+        runs = [(test, journal, self.options.repeats), (others, journal, 1)]
         anew = measured_again(self.experiment.folder, self.options)
         made = Journal(None) if anew else Journal.looked_at(self.experiment.folder / NOISE_FILE)
-        runs.append(((*test, *rest), made, NOISE_CALLS))
+        runs.append(((*test, *others), made, NOISE_CALLS))
         return together([
             plan_calls([judge], items, stored, replace(self.options, repeats=repeats))
             for items, stored, repeats in runs
@@ -216,16 +216,16 @@ class SelectRun(SelectRequest):
         """Call the chosen judge on what the experiment lacks, confirm it, measure its noise, and lock it."""
         chosen, options = decided.chosen, self.options
         judge, budget = self._judge(chosen), Budget(options.budget_usd)
-        test, rest = self.test_items, self._other_items(judge)
+        test, others = self.test_items, self._other_items(judge)
         # all that can be wrong is said before the calls
         require_prices(models_of([judge]), options.budget_usd)
-        require_keys([judge], [*test, *rest], self._journal(chosen), options)
-        judge.check_items([*test, *rest])
+        require_keys([judge], [*test, *others], self._journal(chosen), options)
+        judge.check_items([*test, *others])
         open_experiment(self.experiment)
         rows: list[Judgement] = []
         with open_experiment_journal(self.experiment, [judge], options) as journal:
             self._copy_rows(chosen, journal, recorder(journal, judge))
-            for items, repeats in ((test, options.repeats), (rest, 1)):
+            for items, repeats in ((test, options.repeats), (others, 1)):
                 each = replace(options, repeats=repeats)
                 rows += run_trials([judge], items, journal=journal, options=each, budget=budget)
         column = Verdicts.from_calls(judge, rows)

@@ -17,8 +17,8 @@ def _agreed(item: Item) -> list[str]:
     contents = {text: analyse(text).content for text in answered(item)}
     agreed = [
         text
-        for text, own in contents.items()
-        if sum(map(own.issubset, contents.values())) * 2 > len(contents)
+        for text, content in contents.items()
+        if sum(map(content.issubset, contents.values())) * 2 > len(contents)
     ]
     if not agreed:
         raise NoProbe("the references say different things, of which one may not be enough")
@@ -45,9 +45,9 @@ def _shortest(item: Item, _sources: Sources, _rng: random.Random) -> str:
 
 
 def _question(item: Item, _sources: Sources, _rng: random.Random) -> str:
-    if not (asked := analyse(item.question).content):
+    if not (question_words := analyse(item.question).content):
         raise NoProbe("there is no question")
-    if any(analyse(text).content <= asked for text in answered(item)):
+    if any(analyse(text).content <= question_words for text in answered(item)):
         raise NoProbe("the question holds the answer")
     return item.question
 
@@ -58,9 +58,9 @@ def _other(item: Item, sources: Sources, rng: random.Random) -> str:
 
 
 def _context(item: Item, sources: Sources, _rng: random.Random) -> str:
-    longest, known = max(len(text.split()) for text in answered(item)), sources.documents
+    longest, documents = max(len(text.split()) for text in answered(item)), sources.documents
     texts = [context.text for context in item.contexts]
-    texts = texts or [known[name] for name in item.reference_documents if name in known]
+    texts = texts or [documents[name] for name in item.reference_documents if name in documents]
     if not texts:
         raise NoProbe("there is no context")
     if longest > _SHORT or len(texts[0].split()) < max(_LONG, _TIMES * longest):

@@ -52,20 +52,26 @@ def _number(item: Item, _sources: Sources, rng: random.Random) -> str:
     if not few and not _ASKS_NUMBER.search(item.question):
         raise NoProbe("a number may not be what is asked for")
     given, year = analyse(answer), _ASKS_YEAR.search(item.question)
-    asked, meant = analyse(item.question).numbers, [analyse(text).numbers for text in references]
+    question_numbers, meant = analyse(item.question).numbers, [analyse(text).numbers for text in references]
     for number in dict.fromkeys(_NUMBER.findall(answer)):
         value = next(iter(analyse(number).numbers), "")
         same = re.compile(rf"(?<![\w.,]){re.escape(number)}(?![\w]|[.,]\d)")
-        sure = len(same.findall(answer)) == given.tokens.count(value) and all(value in one for one in meant)
-        if sure and value not in asked and not (year and not _YEAR.fullmatch(number)):
+        sure = len(same.findall(answer)) == given.tokens.count(value) and all(
+            value in numbers for numbers in meant
+        )
+        if sure and value not in question_numbers and not (year and not _YEAR.fullmatch(number)):
             changed = _other_digits(number, rng)
-            if not analyse(changed).numbers & (asked | given.numbers).union(*meant):
+            if not analyse(changed).numbers & (question_numbers | given.numbers).union(*meant):
                 return same.sub(changed, answer)
     for match in re.finditer(r"\b[A-Za-z]+\b", answer):
         here = _COUNTS.get(match[0].lower(), 0)
-        value, known = f"#{here}", (asked | given.numbers).union(*meant)
-        others = [other for other, n in _COUNTS.items() if abs(n - here) > 1 and f"#{n}" not in known]
-        sure = all(value in one for one in meant) and value not in asked and given.tokens.count(value) == 1
+        value, present = f"#{here}", (question_numbers | given.numbers).union(*meant)
+        others = [other for other, n in _COUNTS.items() if abs(n - here) > 1 and f"#{n}" not in present]
+        sure = (
+            all(value in numbers for numbers in meant)
+            and value not in question_numbers
+            and given.tokens.count(value) == 1
+        )
         if here and others and sure and not year:
             other = rng.choice(others)
             other = other.title() if match[0][0].isupper() else other
@@ -74,7 +80,7 @@ def _number(item: Item, _sources: Sources, rng: random.Random) -> str:
 
 
 def _name(item: Item, sources: Sources, rng: random.Random) -> str:
-    references, asked = answered(item), analyse(item.question).content
+    references, question_words = answered(item), analyse(item.question).content
     if language_of(item) == "de":
         raise NoProbe("German writes every noun as a name is written")
 
@@ -82,19 +88,21 @@ def _name(item: Item, sources: Sources, rng: random.Random) -> str:
         plain = not text.startswith("The ") and text.upper() != text and not analyse(text).numbers
         return plain and bool(_NAME.fullmatch(text)) and len(text.split()) <= _NAME_WORDS
 
-    names = [name for name in dict.fromkeys(_NAME.findall(item.answer)) if analyse(name).content - asked]
+    names = [
+        name for name in dict.fromkeys(_NAME.findall(item.answer)) if analyse(name).content - question_words
+    ]
     if len(names) > 1:
         raise NoProbe("the answer has several names, of which another may be right too")
     for name in names:
         content = analyse(name).content
         inside = [text for text in references if re.search(rf"\b{re.escape(name)}\b", text)]
         lone = any(text == name or not text.startswith(name) for text in inside)  # no capital of a beginning
-        if not lone or not content or content & asked:
+        if not lone or not content or content & question_words:
             continue
         other = sources.foreign(item, rng, is_name)
         changed = re.sub(rf"\b{re.escape(name)}\b", other, item.answer)
-        rest = frozenset(analyse(changed).tokens)
-        if not content & rest and kept(changed, item) == 0.0 and other not in item.answer:
+        remaining = frozenset(analyse(changed).tokens)
+        if not content & remaining and kept(changed, item) == 0.0 and other not in item.answer:
             return changed
     raise NoProbe("the answer has no name that stands in the reference and is all that is asked for")
 

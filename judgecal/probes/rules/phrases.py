@@ -110,8 +110,8 @@ def _family(named: str, phrases: Mapping[str, str], *, abroad: bool = False) -> 
         if kind in ("falls", "still") and not item.answer.strip():
             raise NoProbe("the answer is empty")
         here = _ANY if _ANY in phrases else language_of(item)
-        known = [text for of, text in phrases.items() if (of == here) != abroad]
-        return rng.choice(" | ".join(known).split(" | ")).replace("{}", item.answer.strip()).strip()
+        usable = [text for language, text in phrases.items() if (language == here) != abroad]
+        return rng.choice(" | ".join(usable).split(" | ")).replace("{}", item.answer.strip()).strip()
 
     return Family(name, cast(Kind, kind), what, make)
 

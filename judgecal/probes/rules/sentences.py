@@ -47,24 +47,28 @@ def _several(text: str) -> list[str]:
 
 def _cut(item: Item, _sources: Sources, _rng: random.Random) -> str:
     references = [analyse(text) for text in answered(item)]
-    parts, asked = _several(item.answer), analyse(item.question).content
+    parts, question_words = _several(item.answer), analyse(item.question).content
     words = (re.findall(r"\w+", text) for text in item.reference_answers)
     # no more than a name or a number: one word, or every long one written as a name
     named = all(
-        len(of) == 1 or not any(word[0].islower() for word in of if len(word) > _SMALL) for of in words
+        len(sentence_words) == 1
+        or not any(word[0].islower() for word in sentence_words if len(word) > _SMALL)
+        for sentence_words in words
     )
     if not named or _OTHERWISE.search(item.question) or not _ASKS_NAME.search(item.question):
         raise NoProbe("it asks for no name and no number, and several sentences may say it")
-    stems = {word[:_STEM] for one in references for word in one.content - asked}
+    stems = {word[:_STEM] for reference in references for word in reference.content - question_words}
     for place, part in enumerate(parts):
-        rest, cut = " ".join(parts[:place] + parts[place + 1 :]), analyse(part)
-        left = analyse(rest)
+        remaining, cut = " ".join(parts[:place] + parts[place + 1 :]), analyse(part)
+        left = analyse(remaining)
         again = left.polarity or left.numbers or stems & {word[:_STEM] for word in left.content}
-        others = analyse(" ".join(_NAME_WITHIN.findall(rest))).content - asked
-        if others or len(left.content & asked) > len(cut.content & asked):  # the rest may be what answers
+        others = analyse(" ".join(_NAME_WITHIN.findall(remaining))).content - question_words
+        if others or len(left.content & question_words) > len(
+            cut.content & question_words
+        ):  # the rest may be what answers
             continue
         if kept(part, item) >= 0.5 and stems & {word[:_STEM] for word in cut.content} and not again:
-            return rest
+            return remaining
     raise NoProbe("no sentence alone holds what the reference says")
 
 
