@@ -57,7 +57,7 @@ docs-pictures: $(READY)
 
 bench: $(READY)
 	$(BIN)/python tests/benchmarks/coverage.py
-	$(BIN)/python -m tests.benchmarks.statistics_speed
+	$(BIN)/python -m tests.benchmarks.front_door
 	$(BIN)/python -m tests.benchmarks.calibration
 	$(BIN)/python -m tests.benchmarks.false_alarms
 	$(BIN)/python -m tests.benchmarks.optimize_decisions
@@ -67,7 +67,6 @@ bench: $(READY)
 	$(BIN)/python -m tests.benchmarks.gate_nights
 	$(BIN)/python -m tests.benchmarks.migrations
 	$(BIN)/python -m tests.benchmarks.looks
-	$(BIN)/python -m tests.benchmarks.report_page
 	$(BIN)/python -m tests.benchmarks.retrieval_speed
 	$(BIN)/python -m tests.benchmarks.slices
 	$(BIN)/python -m tests.benchmarks.sweeps

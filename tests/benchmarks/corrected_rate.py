@@ -1,27 +1,16 @@
-"""Does a corrected rate hold what it says? `python -m tests.benchmarks.corrected_rate --data DATA` (some
-ten minutes on two cores; with `-n 300` some three).
+"""Does a corrected rate hold what it says? `python -m tests.benchmarks.corrected_rate --data DATA`.
 
-- Labels drawn from judged rows, of recorded judges (nq301; MTRAG's faithfulness, as a mean and as a share
-that passes,
-  by task): the share of 95% intervals that hold the mean of the whole table, and their width against that of
-  the labels alone. Rows are drawn one by one, by strata of the verdict as `gold sheet --strata verdict` does,
-  or with all rows of their question.
-- The same of simulated tables of which 97% or 3% are right, with 60 and 100 labels.
-- Rates by system and their paired differences: how often all intervals of a draw hold at once. Here and near
-the ends
-  an interval that is not given holds nothing: it is left out, and the share of such ones stands in a column
-  of its own.
+- Labels drawn from judged rows, of recorded judges (nq301; MTRAG's faithfulness by task, as a mean and as a share that
+  passes): the share of 95% intervals that hold the mean of the whole table, and their width against that of the labels
+  alone. Rows are drawn one by one, by strata of the verdict, or with all rows of their question.
+- The same of simulated tables of which nearly all or nearly none is right. An interval that is not given is left out.
 - Error rates carried over (Rogan-Gladen): coverage by true rate, error rates and size of the gold set.
-- The warnings: how often a labelled sample is said to contradict the lock's error rates, with and without a
-shift,
-  beside what any test could show at most; and how often a random draw is said to be none.
-- The first sheet: the half width that `rate` announces for it, and that it gives.
-- Escalation: how often the agreement on the kept rows is what was promised, by question.
+- The warnings: how often a labelled sample is said to contradict the lock's error rates, with and without a shift; and
+  how often a random draw is said to be none.
 
-It counts the promises that do not hold, and ends with exit code 1 where one does not: a coverage leaves
-0.93..0.98 by more than two standard errors (at once, or near 0 and 1, it may be above), a judge with r >= 0.7
-saves less than a quarter of 100 labels, a shift of 0.15 in both rates is seen with 200 labels in less than
-80% of runs (gold of 300), or the agreement that was promised is kept in less than 95%.
+Exits 1 where a coverage leaves 0.93..0.98 by more than two standard errors (near 0 and 1 it may be above), a judge with
+r >= 0.7 saves less than a quarter of 100 labels, or a shift of 0.15 in both rates is seen with 200 labels in less than
+80% of runs (gold of 300).
 """
 
 from __future__ import annotations
@@ -29,13 +18,12 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from itertools import combinations, product
+from itertools import product
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import numpy as np
 
@@ -43,13 +31,7 @@ from judgecal.goldset.draw import allocate
 from judgecal.records import Estimate
 from judgecal.stats.error_rates import carried_rate, shift
 from judgecal.stats.intervals import mean_estimate, t_quantile, wilson
-from judgecal.stats.labels_needed import EscalationLabels, Spread, escalation
-from judgecal.stats.prediction_powered import (
-    LabelledRows,
-    corrected_difference,
-    corrected_mean,
-    drawn_otherwise,
-)
+from judgecal.stats.prediction_powered import LabelledRows, corrected_mean, drawn_otherwise
 from tests.benchmarks.driver import Bench, Floats, Ints, slack
 
 SIZES = (50, 100, 200)
@@ -58,22 +40,17 @@ LOW, HIGH = 0.93, 0.98
 RATES = tuple(product((0.05, 0.5, 0.95), ((0.95, 0.9), (0.7, 0.6)), (50, 300)))
 N_JUDGED = 2000
 ENDS = tuple(product((0.97, 0.95, 0.9, 0.03), ((0.95, 0.9), (0.9, 0.8), (0.7, 0.6)), (20, 30, 50, 60, 100)))
-SHEETS = tuple(product((0.95, 0.8, 0.5), ((0.95, 0.9), (0.9, 0.8)), (60, 200)))
-PARTS = tuple(product(("mtrag ragas-faithfulness rate", "simulated"), (100, 200), ("rows", "questions")))
 SHIFT, N_LABELS = 0.15, 200
 
 
 @dataclass(frozen=True)
 class World:
-    """A table of which every row is labelled: labels and verdicts in 0..1, groups, and the judge's
-    confidence."""
+    """A table of which every row is labelled: labels and verdicts in 0..1, and groups."""
 
     name: str
     label: Floats
     verdict: Floats
     group: Ints
-    confidence: Floats
-    part: Ints  # the system of each row
 
     @property
     def correlation(self) -> float:
@@ -103,10 +80,7 @@ def _nq301(folder: Path) -> Iterator[World]:
     group = _numbered([row["group"] for row in items])
     given = {judge: np.array([own[row["item_id"]] for row in items]) for judge, own in said.items()}
     for judge, verdict in given.items():
-        others = [one for name, one in given.items() if name != judge]
-        alike = sum((one == verdict).astype(np.float64) for one in others)
-        confidence = np.where(np.isnan(verdict), -np.inf, alike)
-        yield World(f"nq301 {judge}", label, verdict, group, np.asarray(confidence), np.zeros_like(group))
+        yield World(f"nq301 {judge}", label, verdict, group)
 
 
 def _mtrag(folder: Path) -> Iterator[World]:
@@ -121,68 +95,16 @@ def _mtrag(folder: Path) -> Iterator[World]:
         said.setdefault(one["judge"], {})[one["item_id"]] = float(one["verdict"] or "nan")
     graded = (np.array([median(ratings[row["item_id"]]) for row in rows]) - 1.0) / 3.0
     group = _numbered([row["item_id"].removesuffix(f"-{row['system']}") for row in rows])
-    part = _numbered([row["system"] for row in rows])
     for judge, own in said.items():
         verdict = np.array([own.get(row["item_id"], np.nan) for row in rows])
-        sure = np.where(np.isnan(verdict), -np.inf, np.abs(verdict - 0.5))
-        yield World(f"mtrag {judge} mean", graded, verdict, group, sure, part)
+        yield World(f"mtrag {judge} mean", graded, verdict, group)
         passed = np.where(np.isnan(verdict), np.nan, (verdict >= 0.75).astype(np.float64))
-        yield World(f"mtrag {judge} rate", (graded >= 0.75).astype(np.float64), passed, group, sure, part)
-
-
-def simulated() -> World:
-    """700 questions, harder and easier ones, answered by systems that are right on 60, 70 and 80%."""
-    rng = np.random.default_rng(0)
-    group, part = np.repeat(np.arange(700), 3), np.tile(np.arange(3), 700)
-    easy = 0.5 * rng.random(700)[group] + 0.5 * rng.random(2100)
-    right = (easy < np.quantile(easy, 0.6 + 0.1 * part)).astype(np.float64)
-    verdict = _sampled(rng, right, (0.9, 0.8))
-    return World("simulated", right, verdict, group, np.zeros(2100), part)
-
-
-def by_system(task: tuple[str, int, str], *, data: Path, reps: int) -> tuple[float, float, float]:
-    """How often all rates by system hold at once, and all differences of two systems; as `rate --by` makes
-    them.
-
-    Then the share of these intervals that is missing.
-    """
-    name, n, design = task
-    world = simulated() if name == "simulated" else worlds(data)[name]
-    parts = [world.part == code for code in np.unique(world.part)]
-    pairs = list(combinations(parts, 2))
-    true = [float(world.label[rows].mean()) for rows in parts]
-    apart = [one - other for one, other in combinations(true, 2)]
-    rng, held, together = np.random.default_rng(n), [], []
-    for rep in range(reps):
-        labelled = drawn(world, n, design, rng)
-        rates = [
-            corrected_mean(
-                world.verdict[rows],
-                world.group[rows],
-                labelled.among(rows),
-                level=1 - 0.05 / len(parts),
-                seed=rep,
-            ).estimate
-            for rows in parts
-        ]
-        how: dict[str, Any] = {"level": 1 - 0.05 / len(pairs), "seed": rep}
-        differences = [
-            corrected_difference(world.verdict, world.group, labelled, pair, **how) for pair in pairs
-        ]
-        held.append(list(map(_inside, rates, true)))
-        together.append(list(map(_inside, differences, apart)))
-    return _at_once(held), _at_once(together), float(np.isnan([*held, *together]).mean())
+        yield World(f"mtrag {judge} rate", (graded >= 0.75).astype(np.float64), passed, group)
 
 
 def _inside(found: Estimate, true: float) -> float:
     """1 or 0; NaN where there is no interval."""
     return np.nan if found.low is None or found.high is None else float(found.low <= true <= found.high)
-
-
-def _at_once(held: Sequence[Sequence[float]]) -> float:
-    """The share of the draws whose intervals all hold, of those draws that have any."""
-    rows = np.asarray(held)
-    return float((~(rows == 0.0).any(axis=1))[~np.isnan(rows).all(axis=1)].mean())
 
 
 def near_ends(
@@ -281,7 +203,7 @@ def judged(rng: np.random.Generator, true: float, rates: tuple[float, float]) ->
     group = np.arange(N_JUDGED) // 3
     easy = 0.5 * rng.random(int(group.max()) + 1)[group] + 0.5 * rng.random(N_JUDGED)
     right = (easy < np.quantile(easy, true)).astype(np.float64)
-    return World("judged", right, _sampled(rng, right, rates), group, easy, np.zeros_like(group))
+    return World("judged", right, _sampled(rng, right, rates), group)
 
 
 def shifted(
@@ -312,69 +234,6 @@ def shifted(
     return seen / reps, odd / reps
 
 
-def first_sheet(task: tuple[float, tuple[float, float], int], *, reps: int) -> tuple[float, float, float]:
-    """The half width announced of n labels drawn by the verdict, that which `rate` gives, and its coverage."""
-    true, rates, n = task
-    spread, rng, held, halves = Spread(true, *rates), np.random.default_rng(n), [], []
-    shares, spreads = zip(*spread.by_stratum, strict=True)
-    announced = spread.half_width(allocate([round(1e6 * share) for share in shares], spreads, n))
-    for rep in range(reps):
-        right = (rng.random(N_JUDGED) < true).astype(np.float64)
-        verdict = _sampled(rng, right, rates)
-        strata = [np.flatnonzero(verdict == one) for one in (1.0, 0.0)]
-        sizes = allocate([len(rows) for rows in strata], spreads, n)
-        drawn = list(zip(strata, sizes, strict=True))
-        at = np.concatenate([rng.choice(rows, k, replace=False) for rows, k in drawn])
-        chance = np.concatenate([np.full(k, k / len(rows)) for rows, k in drawn])
-        found = corrected_mean(
-            verdict, np.arange(N_JUDGED), LabelledRows(at, right[at], chance), seed=rep
-        ).estimate
-        held.append(_inside(found, float(right.mean())))
-        halves.append(((found.high or 1.0) - (found.low or 0.0)) / 2.0)
-    return announced, float(np.mean(halves)), float(np.nanmean(held))
-
-
-def most_power(task: tuple[tuple[float, float], int, tuple[float, float]], *, reps: int) -> float:
-    """What a test at 5% that knew the shift beforehand would show: no test shows it more often.
-
-    That is the likelihood ratio of the rates then and now against the pooled ones (Neyman and Pearson 1933).
-    """
-    rates, size, by = task
-    rng, per_class = np.random.default_rng(size), (size // 2, N_LABELS // 2)
-    now = [rate - less for rate, less in zip(rates, by, strict=True)]
-    pooled = [float(np.average(pair, weights=per_class)) for pair in zip(rates, now, strict=True)]
-
-    def ratios(then: Sequence[float], here: Sequence[float]) -> Floats:
-        found = np.zeros(100 * reps)
-        for which, shared in enumerate(pooled):
-            for n, drawn_by, known in zip(per_class, (then[which], here[which]), (rates, now), strict=True):
-                hits, rate = rng.binomial(n, drawn_by, len(found)), known[which]
-                found += hits * np.log(rate / shared) + (n - hits) * np.log((1.0 - rate) / (1.0 - shared))
-        return found
-
-    return float((ratios(rates, now) > np.quantile(ratios(pooled, pooled), 0.95)).mean())
-
-
-def promised(task: tuple[str, float, int], *, data: Path, reps: int) -> tuple[float, float, float]:
-    """How often the promise holds on the table, how often something is kept, and which mean share then."""
-    name, target, n = task
-    world = worlds(data)[name]
-    rng = np.random.default_rng(n)
-    agrees = (world.verdict >= 0.5) == (world.label >= 0.5)
-    agrees &= ~np.isnan(world.verdict)
-    kept, shares = 0, []
-    for _ in range(reps):
-        at = drawn(world, n, "questions", rng).at
-        labels = EscalationLabels(world.confidence[at], agrees[at], world.group[at], np.ones(len(at)))
-        found = escalation(world.confidence, labels, target=target)
-        if found.threshold is None:
-            kept += 1
-            continue
-        shares.append(found.share)
-        kept += bool(agrees[world.confidence >= found.threshold].mean() >= target)
-    return kept / reps, len(shares) / reps, float(np.mean(shares)) if shares else 0.0
-
-
 def _holds(share: float, reps: int) -> bool:
     return LOW - slack(LOW, reps) <= share <= HIGH + slack(HIGH, reps)
 
@@ -393,30 +252,17 @@ def warnings_table(bench: Bench) -> None:
     bys = ((0.0, 0.0), (SHIFT, 0.0), (SHIFT, SHIFT))
     every = product(((0.95, 0.9), (0.7, 0.6)), (50, 300), bys, (0.5, 0.9), ("rows", "strata", "questions"))
     shifts = [task for task in every if task[2] == (0.0, 0.0) or task[3:] == (0.5, "rows")]
-    most_of = [
-        most for _, most in bench.each(partial(most_power, reps=bench.n), [task[:3] for task in shifts])
-    ]
     found = bench.each(partial(shifted, reps=bench.n), shifts)
-    for ((rates, size, by, true, design), (share, odd)), most in zip(found, most_of, strict=True):
+    for (rates, size, by, true, design), (share, odd) in found:
         kept = odd <= 0.01 + slack(0.01, bench.n)
         if by == (0.0, 0.0):
             kept &= share <= 0.05 + slack(0.05, bench.n)
         elif min(by) > 0.0 and size >= 300:
             kept &= share >= 0.8
-        at_most = "" if by == (0.0, 0.0) else f" of {most:.3f} at most"
         bench.line(
             f"shift by {by}   tpr, tnr {rates}   gold {size:>3}   right {true}   {N_LABELS} labels by "
-            f"{design:<9} said {share:.3f}{at_most}   no random draw {odd:.3f}",
+            f"{design:<9} said {share:.3f}   no random draw {odd:.3f}",
             kept=kept,
-        )
-
-
-def sheets_table(bench: Bench) -> None:
-    for (true, rates, n), (announced, half, share) in bench.each(partial(first_sheet, reps=bench.n), SHEETS):
-        bench.line(
-            f"first sheet   right {true}   tpr, tnr {rates}   {n:>3} labels by verdict   half width announced "
-            f"{announced:.3f}, given {half:.3f}   holds {share:.3f}",
-            kept=share >= LOW - slack(LOW, bench.n) and half <= 1.1 * announced,
         )
 
 
@@ -427,17 +273,6 @@ def ends_table(bench: Bench) -> None:
             f"near the ends   right {true:.2f}   tpr, tnr {rates}   {n:>3} labels   holds {share:.3f} (labels "
             f"alone {alone:.3f})   missing {missing:.3f}   width {width:.3f}",
             kept=min(share, alone) >= LOW - slack(LOW, bench.n),
-        )
-
-
-def systems_table(bench: Bench, data: Path) -> None:
-    tasks = [task for task in PARTS if task[0] == "simulated" or task[0] in worlds(data)]
-    for (name, n, design), found in bench.each(partial(by_system, data=data, reps=bench.n), tasks):
-        share, apart, missing = found
-        bench.line(
-            f"by system   {name:<29} {n:>3} {design:<9} all three at once {share:.3f}   all differences at "
-            f"once {apart:.3f}   missing {missing:.3f}",
-            kept=min(share, apart) >= LOW - slack(LOW, bench.n),
         )
 
 
@@ -457,33 +292,14 @@ def draws_table(bench: Bench, data: Path) -> None:
         )
 
 
-def escalations_table(bench: Bench, data: Path) -> None:
-    names = [name for name in worlds(data) if not name.endswith("mean")]
-    tasks = [
-        task
-        for task in product(names, (0.8, 0.9), (100, 200, 400))
-        if task[2] <= len(worlds(data)[task[0]].label) // 2
-    ]
-    for (name, target, n), found in bench.each(partial(promised, data=data, reps=bench.n), tasks):
-        share, any_kept, part = found
-        bench.line(
-            f"{name:<28} promise {target:.1f}   {n} labels by question   kept {share:.3f}   something in "
-            f"{any_kept:.3f}, then {part:.2f} of the rows",
-            kept=share >= 0.95 - slack(0.95, bench.n),
-        )
-
-
 def main() -> int:
     bench = Bench(__doc__, n=1000, of="draws of each", data="../shared/data")
     data = Path(bench.options.data)
     carried_table(bench)
     warnings_table(bench)
-    sheets_table(bench)
     ends_table(bench)
-    systems_table(bench, data)
     if worlds(data):
         draws_table(bench, data)
-        escalations_table(bench, data)
     else:
         bench.head(f"{data}: no nq301 and mtrag here, so recorded judges are left out")
     return bench.end()

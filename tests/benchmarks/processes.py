@@ -1,12 +1,10 @@
-"""The processes of a measurement: the stub server, a contender, an environment for another tool. All are
-stopped."""
+"""The processes of a measurement: the stub server and a contender. Both are stopped."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,11 +15,6 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PEERS = {
-    "ragas": ("ragas", "langchain-community<0.4"),
-    "deepeval": ("deepeval",),
-    "bm25s": ("bm25s", "numba"),
-}
 
 Found = dict[str, Any]
 
@@ -87,37 +80,3 @@ def _end_group(process: subprocess.Popen[str]) -> None:
 def contender(name: str, *options: str, timeout: float = 300.0) -> Found:
     """Measure one contender in a process of its own."""
     return run([sys.executable, "-m", "tests.benchmarks.contenders", name, *options], timeout)
-
-
-def peer_python(name: str) -> Path | str:
-    """The interpreter of another tool's environment, made on first use; a text says why there is none."""
-    cache = os.environ.get("XDG_CACHE_HOME")
-    folder = (Path(cache) if cache else Path.home() / ".cache") / "judgecal-bench" / name
-    python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
-    if (folder / ".ready").exists():
-        return python
-    beside = Path(sys.executable).with_name("uv")
-    uv = str(beside) if beside.exists() else shutil.which("uv")
-    if uv is None:
-        return "uv is not installed"
-    shutil.rmtree(folder, ignore_errors=True)
-    install = [uv, "pip", "install", "--quiet", "--python", str(python), *PEERS[name]]
-    for command in ([uv, "venv", "--quiet", "--python", sys.executable, str(folder)], install):
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-        except subprocess.TimeoutExpired:
-            return f"{name} was not installed within 600 s"
-        if done.returncode:
-            return f"{name} cannot be installed: {done.stderr.strip()[-160:]}"
-    (folder / ".ready").touch()
-    return python
-
-
-def peer(name: str, api_base: str, *options: str, timeout: float = 300.0) -> Found:
-    """Measure another tool in its own environment."""
-    python = peer_python(name)
-    if isinstance(python, str):
-        return {"error": python}
-    script = str(Path(__file__).with_name("peers.py"))
-    quiet = {"RAGAS_DO_NOT_TRACK": "true", "DEEPEVAL_TELEMETRY_OPT_OUT": "YES", "PYTHONPATH": ""}
-    return run([str(python), script, name, "--api-base", api_base, *options], timeout, **quiet)

@@ -1,4 +1,4 @@
-"""The retriever test's speed and memory beside rank_bm25 and bm25s, on a made-up corpus whose words follow
+"""The retriever test's speed and memory beside rank_bm25, on a made-up corpus whose words follow
 Zipf's law.
 
     python -m tests.benchmarks.retrieval_speed [--quick]
@@ -20,10 +20,10 @@ from pathlib import Path
 import numpy as np
 
 from tests.benchmarks.driver import Bench
+from tests.benchmarks.processes import Found, run
 
 QUESTIONS, DOCUMENTS, LENGTH, ASKED, VOCABULARY = 18_000, 3_600, 1_000, 15, 60_000
 _SAMPLE = 40  # questions that rank_bm25 answers
-_HEAD = 10
 _TIMES, _SECONDS, _MEGABYTES, _GROWTH = 200.0, 6.0, 700.0, 15.0
 
 Words = list[list[str]]
@@ -90,26 +90,7 @@ def rank_bm25(corpus: Words, asked: Words) -> Timed:
     return indexed - start, took, sum(right) / len(right)
 
 
-def bm25s(corpus: Words, asked: Words) -> Timed:
-    """`retrieve` of the first ten on all cores: it gives no rank beyond them."""
-    import os
-
-    import bm25s as package  # type: ignore[import-not-found,unused-ignore]
-
-    start = time.perf_counter()
-    index = package.BM25()
-    index.index(corpus, show_progress=False)
-    indexed = time.perf_counter()
-    found = index.retrieve(asked, k=_HEAD, show_progress=False, n_threads=os.cpu_count() or 1).documents[:, 0]
-    took = time.perf_counter() - indexed
-    return indexed - start, took, float((found == np.arange(len(asked)) * len(corpus) // len(asked)).mean())
-
-
-CONTENDERS: dict[str, Callable[[Words, Words], Timed]] = {
-    "ours": ours,
-    "rank_bm25": rank_bm25,
-    "bm25s": bm25s,
-}
+CONTENDERS: dict[str, Callable[[Words, Words], Timed]] = {"ours": ours, "rank_bm25": rank_bm25}
 
 
 def measure(name: str, documents: int, questions: int) -> None:
@@ -121,18 +102,13 @@ def measure(name: str, documents: int, questions: int) -> None:
     print(json.dumps(found), flush=True)
 
 
-def contend(name: str, documents: int, questions: int) -> dict[str, float | str]:
-    """Measure a contender in a process of its own; bm25s in an environment of its own."""
-    from tests.benchmarks.processes import peer_python, run
-
-    python: Path | str = sys.executable if name != "bm25s" else peer_python(name)
-    if name == "bm25s" and isinstance(python, str):
-        return {"error": python}
+def contend(name: str, documents: int, questions: int) -> Found:
+    """Measure a contender in a process of its own."""
     sizes = ["--measure", name, "--documents", str(documents), "--questions", str(questions)]
-    return run([str(python), str(Path(__file__).resolve()), *sizes], timeout=1800.0)
+    return run([sys.executable, str(Path(__file__).resolve()), *sizes], timeout=1800.0)
 
 
-def line(name: str, found: dict[str, float | str], note: str = "") -> float:
+def line(name: str, found: Found, note: str = "") -> float:
     """Print one contender's numbers and give its seconds; infinite where it could not be measured."""
     if "error" in found:
         print(f"  {name:<12} skipped: {found['error']}", flush=True)
@@ -146,7 +122,7 @@ def line(name: str, found: dict[str, float | str], note: str = "") -> float:
     return _seconds(found)
 
 
-def _seconds(found: dict[str, float | str]) -> float:
+def _seconds(found: Found) -> float:
     return float("inf") if "error" in found else float(found["index_s"]) + float(found["score_s"])
 
 
@@ -159,7 +135,6 @@ def compare(bench: Bench) -> None:
     seconds = line("ours", own, "ranks and first 100")
     theirs = contend("rank_bm25", documents, questions)
     line("rank_bm25", theirs, f"extrapolated from {_SAMPLE} questions")
-    line("bm25s", contend("bm25s", documents, questions), f"first {_HEAD} alone, other scores")
     if "error" in own or "error" in theirs:
         bench.line("not measured", kept=False)
         return

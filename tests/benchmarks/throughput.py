@@ -1,7 +1,6 @@
-"""How fast, how large, how lasting: judgecal beside raw aiohttp, litellm, dspy, ragas and deepeval on one
-stub server.
+"""How fast, how large, how lasting: judgecal beside raw aiohttp, litellm and dspy on one stub server.
 
-    python -m tests.benchmarks.throughput [--quick] [--only speed] [--no-peers]
+    python -m tests.benchmarks.throughput [--quick] [--only speed]
 
 Absolute numbers are those of the machine; the ratios are what counts. Every contender has a process of its
 own, is warmed up before its clock starts and is run in turn with the others; the fastest of `--rounds`
@@ -21,10 +20,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.metadata import version
 
-from tests.benchmarks.processes import Found, asked, contender, peer, stub
+from tests.benchmarks.processes import Found, asked, contender, stub
 
 CONTENDERS = ("ours", "aiohttp", "litellm", "dspy.Evaluate", "dspy.acall")
-JSON_REPLY = '{"reason": "ok", "score": 4}'
 _MB_AT_MOST, _RESUME_S, _EMBEDDED_A_SECOND = 350.0, 3.0, 1500.0
 
 
@@ -71,12 +69,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of everything: to see that it runs")
     parser.add_argument("--only", choices=PARTS, help="one part of the table")
-    parser.add_argument("--peers", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--rounds", type=int, default=2)
     args = parser.parse_args()
     size, report = Size(1 if args.quick else args.rounds, 10 if args.quick else 1), Report()
     for name, part in PARTS.items():
-        if args.only in (None, name) and (args.peers or name != "peers"):
+        if args.only in (None, name):
             part(report, size)
     packages = ", ".join(f"{p} {version(p)}" for p in ("judgecal", "aiohttp", "dspy", "litellm"))
     quick = ", --quick: not the sizes of the targets" if args.quick else ""
@@ -184,27 +181,11 @@ def embedded(report: Report, size: Size) -> None:
     report.target("embedded, judgements a second", rate, f"at least {_EMBEDDED_A_SECOND:g}", met)
 
 
-def peers(report: Report, size: Size) -> None:
-    """ragas and deepeval: one rating an item, at their own concurrency and at 64."""
-    count = size.of(500)
-    report.head(f"500 ms, {count} items (floor at 64 {0.5 * -(-count // 64):.1f} s): other judges' tools")
-    with stub(500.0) as api_base:
-        options = ("--api-base", api_base, "--n", str(count), "--concurrency", "64")
-        report.line("ours at 64", contender("ours", *options), count)
-    for name in ("ragas", "deepeval"):
-        for at_once in (0, 64):
-            with stub(500.0, "--reply", JSON_REPLY) as api_base:
-                found = peer(name, api_base, "--n", str(count), "--concurrency", str(at_once))
-            label = f"{name} at 64" if at_once else f"{name}, default"
-            report.line(label, found, count, f"version {found.get('version')}, {found.get('done')} rated")
-
-
 PARTS: dict[str, Callable[[Report, Size], None]] = {
     "speed": speed,
     "cpu": cpu,
     "memory": memory,
     "embedded": embedded,
-    "peers": peers,
 }
 
 
