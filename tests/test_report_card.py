@@ -73,13 +73,28 @@ def test_the_card_of_a_chain_says_what_the_lock_and_its_experiments_say(
     assert len(alone["unmeasured"]) == 4 and "selection is not in this workspace" in alone["unmeasured"][0]
 
 
+_MODULE = """
+import dspy
+
+
+class Careful(dspy.Module):
+    def forward(self, question, reference_answer, answer):
+        return dspy.Prediction(verdict=100.0 * (reference_answer.split()[0] in answer), reasoning="by a word")
+
+
+careful = Careful()
+SCALE = "percentage"
+"""
+
+
 @pytest.mark.parametrize(
     ("files", "judge"),
     [({}, "token_f1@local"),
      ({"prompts/mark.md": '+++\nscale = "percentage"\nverdict = "last number"\n+++\n{{ question }} {{ answer }} '
        '{{ reference_answer }}\n'}, "prompts/mark.md@embedded"),
      ({"check.py": "def same(answer: str, reference_answer: str) -> bool:\n    return answer == reference_answer\n"},
-      "check.py:same@python")],
+      "check.py:same@python"),
+     ({"module.py": _MODULE}, "module.py:careful@python")],
 )  # fmt: skip
 def test_every_kind_of_judge_has_a_card(
     judgecal: Run, workspace_dir: Path, files: dict[str, str], judge: str
@@ -92,6 +107,21 @@ def test_every_kind_of_judge_has_a_card(
     assert card["judge"] == judge and card["agreement"]["macro_agreement"]["n"] == 39
     assert judgecal("report", "judge.lock.json", "--format", "html").code == 0
     assert judge in Path("judge.lock.card.html").read_text()
+
+
+def test_graded_labels_and_recorded_verdicts(judgecal: Run, workspace_dir: Path) -> None:
+    assert judgecal("score", "--judge", "correctness_v3@embedded", "--name", "graded").code == 0
+    assert judgecal("select", "graded", "--allow-below-floor", "--allow-unconfirmed").code == 0
+    card = one_object(judgecal("report", "judge.lock.json", "--json"))["result"]
+    assert sum(card["hundred"].values()) == 100 and card["ceiling"].keys() == {"curator_a", "curator_b"}
+    Path("judge.lock.json").unlink()
+    table = str(ROOT / "examples" / "judged.csv")
+    typed = ("--label", "label", "--verdict", "judge", "--scale", "binary", "--labels-by", "project")
+    assert judgecal("gold", "import", table, "--as", "recorded", *typed).code == 0
+    assert judgecal("agreement", "--gold", "recorded", "--name", "told").code == 0
+    judgecal("select", "told", "--allow-below-floor", "--allow-unconfirmed")
+    ran = judgecal("report", "judge.lock.json")  # of recorded verdicts there is none
+    assert ran.code == 2 and not Path("judge.lock.json").exists() and not ran.out
 
 
 def test_a_changed_lock_and_a_name_that_is_none_are_refused(judgecal: Run, workspace_dir: Path) -> None:
