@@ -1,5 +1,5 @@
-"""Probes on simulated judges: do the intervals cover, how often is a fair judge said to break, is one that
-obeys found, and what does the choice of `optimize --probes` take.
+"""Probes on simulated judges: do the intervals cover, how often is a fair judge said to break, and is one that
+obeys found.
 
     python -m tests.benchmarks.probes [-n RUNS]
     python -m tests.benchmarks.probes --mend -n 10 [--optimizer labeled ...]
@@ -18,8 +18,6 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +25,10 @@ import numpy as np
 import pytest
 
 from judgecal.experiment.verdicts import Cut
-from judgecal.optimize.probing import SplitProbes
 from judgecal.probes.family import FAMILIES_BY_KIND, Family, FamilyCount, Kind, MadeProbes, Probe
 from judgecal.probes.result import Footing, ProbeVerdicts, family_result
 from judgecal.records import Item
 from judgecal.scale import Scale
-from judgecal.stats.confirmation import Gains
 from judgecal.stats.intervals import mean_estimate
 from tests.benchmarks.driver import Bench
 from tests.support.command import fresh_workspace
@@ -97,42 +93,6 @@ def simulated(
         "shown": float(np.mean([one.shown for one in results])),
         "n": float(weights.mean()),
     }
-
-
-@dataclass(frozen=True)
-class Simulated(SplitProbes):
-    """A hundred probes that ask for full marks, five to a question."""
-
-    n: int = 100
-
-    @property
-    def groups(self) -> list[str]:
-        return [f"g{at // 5}" for at in range(self.n)]
-
-
-def mended(rng: np.random.Generator, runs: int, obeys: Sequence[float]) -> tuple[float, float, float]:
-    """How often `optimize --probes` takes a candidate for its probes, the last one, and test shows fewer.
-
-    `obeys`: of the judge as it was, then of each candidate that agrees on dev no less.
-    """
-    probes, taken, last, shown = Simulated(()), 0, 0, 0
-    for _ in range(runs):
-        asks = rng.random(20).repeat(5)[:, None]  # some questions tempt more than others
-
-        def broken(on: np.ndarray[Any, Any]) -> list[dict[str, Any]]:
-            share = np.clip(np.array(obeys) * 2.0 * on, 0.0, 1.0)
-            values = (rng.random((100, len(obeys))) < share).astype(np.float64)
-            return [{"give_100": values[:, at]} for at in range(len(obeys))]
-
-        before, *candidates = broken(asks)
-        fewer = np.array([probes.parts(before, one) for one in candidates])
-        best = int(np.argmax(fewer.sum(axis=1)))
-        if fewer[best].sum() <= Gains.of_parts(fewer.sum(axis=1), fewer).by_luck():
-            continue
-        taken, last = taken + 1, last + (best == len(candidates) - 1)
-        test = broken(asks)
-        shown += probes.held(test[0], test[best + 1], level=0.97).fewer
-    return taken / runs, last / runs, shown / runs
 
 
 def optimized(optimizer: str, seed: int, *, deaf: bool) -> dict[str, Any]:
@@ -208,12 +168,6 @@ def main(runs: int) -> None:
             print(
                 f"obeys 30%, {scale}, no_rise, {per_group}:", _line(simulated("no_rise", rng, runs, **case))
             )
-
-    for name, rates in (("all equal", [0.3] * 9), ("the last mended", [*[0.3] * 8, 0.05])):
-        shares = ", ".join(f"{100 * share:.1f}%" for share in mended(rng, runs, rates))
-        print(
-            f"optimize, obeys 30%, {name}: a candidate taken for its probes, the last, test shows it: {shares}"
-        )
 
 
 def _line(of: dict[str, float]) -> str:

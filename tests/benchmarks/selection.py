@@ -43,7 +43,6 @@ WORTH = np.linspace(0.76, 0.88, 6)
 SIZES = (33, 110, 300)
 PER_QUESTION = 2
 SHARED = 0.6
-ALIKE = 0.95
 PASS_RATE = 0.65
 MARGIN = 0.03
 NAMES = tuple(f"judge_{place}" for place in range(len(WORTH)))
@@ -125,15 +124,6 @@ def rules_table(bench: Bench) -> None:
         cells = [f"{share:.1%}" for rule in found for share in (rule.over_margin, rule.over_five)]
         means = " and ".join(f"{100.0 * rule.mean_loss:.1f}" for rule in found)
         bench.line(f"| {n_groups} | {' | '.join(cells)} | {means} |")
-
-
-def savings(bench: Bench) -> None:
-    """The other side: six judges of equal worth that differ on few items; how often the cheapest is taken."""
-    bench.head("| questions | `select` takes the cheapest |", "| --- " * 2 + "|")
-    equal = np.full(len(NAMES), WORTH.max())
-    for n_groups in (*SIZES, 1000):
-        drawn = choices(n_groups, users=bench.n, seed=bench.options.seed, shared=ALIKE, worth=equal)
-        bench.line(f"| {n_groups} | {np.mean([ours == 0 for ours, _ in drawn]):.1%} |")
 
 
 SETTINGS: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
@@ -363,7 +353,6 @@ def main() -> int:
         return bench.end()
     claims_table(bench)
     rules_table(bench)
-    savings(bench)
     confirmed_table(bench)
     return bench.end()
 
