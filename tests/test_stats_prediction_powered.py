@@ -12,7 +12,6 @@ from judgecal.stats.prediction_powered import (
     LabelledRows,
     _alone_with_others,
     _unseen,
-    corrected_difference,
     corrected_mean,
     slope,
     tuned_weights,
@@ -145,28 +144,6 @@ def test_means_of_other_scales() -> None:
         )
         held += one.low <= label.mean() <= one.high
     assert held >= 0.91 * 200
-
-
-def test_difference_of_two_systems_is_paired_by_question() -> None:
-    rng = np.random.default_rng(3)
-    hard = rng.random(1000)
-    groups = np.repeat(np.arange(1000), 2)
-    system = np.tile([0, 1], 1000)
-    label = (np.repeat(hard, 2) < np.where(system == 0, 0.7, 0.6)).astype(np.float64)
-    verdict = np.where(rng.random(2000) < 0.85, label, 1.0 - label)
-    true = label[system == 0].mean() - label[system == 1].mean()
-    held, widths, alone = 0, [], []
-    for seed in range(200):
-        at = np.flatnonzero(np.isin(groups, rng.choice(1000, 60, replace=False)))
-        labelled = LabelledRows(at, label[at])
-        found = corrected_difference(verdict, groups, labelled, (system == 0, system == 1), seed=seed)
-        assert found.value is not None and found.low is not None and found.high is not None
-        held += found.low <= true <= found.high
-        widths.append(found.high - found.low)
-        one = corrected_mean(verdict[system == 0], groups[system == 0], labelled.among(system == 0)).estimate
-        alone.append((one.high or 0.0) - (one.low or 0.0))
-    assert held >= 0.91 * 200
-    assert np.mean(widths) < 1.35 * np.mean(alone)  # two that are independent would be sqrt(2) as wide
 
 
 def test_slope_is_that_of_least_squares() -> None:

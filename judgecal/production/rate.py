@@ -4,7 +4,6 @@ must read so that on the others judge and people agree as often as was asked for
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -38,12 +37,11 @@ from judgecal.stats import agreement
 from judgecal.stats.error_rates import carried_rate, shift
 from judgecal.stats.intervals import check_level, mean_estimate
 from judgecal.stats.labels_needed import EscalationLabels, Spread, escalation, labels_to_start
-from judgecal.stats.prediction_powered import DrawSeen, corrected_difference, corrected_mean, drawn_otherwise
+from judgecal.stats.prediction_powered import DrawSeen, corrected_mean, drawn_otherwise
 from judgecal.stats.sample import Bools, Floats
 from judgecal.tables import Columns
 from judgecal.workspace import Workspace, find_workspace
 
-_MOST_COMPARED = 6  # values of --by of which every pair is held against each other
 _FIRST = 60  # labels that are proposed where there is none yet
 _ROWS, _LEAST_ROWS = 1_000_000, 1000  # of a table that is shared out by strata, and of a stratum
 _EVEN = 0.5  # the share that is right where the lock does not know it
@@ -101,15 +99,6 @@ class RateOf:
 
 
 @dataclass(frozen=True, slots=True)
-class RateDifference:
-    """The corrected rate of one value less that of another."""
-
-    a: str
-    b: str
-    difference: Estimate
-
-
-@dataclass(frozen=True, slots=True)
 class Escalated:
     """Which rows a person must read."""
 
@@ -152,7 +141,6 @@ class RateResult(Result):
     drawn: DrawSeen | None  # None without labels
     by_column: str | None
     by: tuple[RateOf, ...]
-    differences: tuple[RateDifference, ...]
     labels_saved: int | None
     next_labels: NextLabels | None
     escalate: Escalated | None
@@ -355,7 +343,6 @@ class RateRun:
             drawn=None if labels is None else self._drawn(labels),
             by_column=self.by,
             by=tuple(by),
-            differences=() if labels is None else self._differences(labels, parts),
             labels_saved=rate.labels_saved,
             next_labels=more,
             escalate=None if labels is None else self._escalated(labels),
@@ -389,19 +376,6 @@ class RateRun:
         sensitivity, specificity = (rate or unknown for rate in self.rule.class_rates(self.lock.applied))
         carried = carried_rate(raw, sensitivity, specificity, level=level).estimate
         return _Rate(raw, carried, "none" if carried.value is None else "Rogan-Gladen")
-
-    def _differences(self, labels: RowLabels, parts: list[tuple[str, Bools]]) -> tuple[RateDifference, ...]:
-        """Every pair of values, all intervals at once, from labels alone: the judge may differ on each."""
-        if not self.is_share or len(parts) > _MOST_COMPARED:
-            return ()
-        pairs = list(itertools.combinations(parts, 2))
-        verdicts = np.zeros(self.table.n) if self.warning else self.verdicts
-        groups, labelled = self.table.group, labels.rows(self.label_values)
-        shared: dict[str, Any] = {"level": 1.0 - (1.0 - self.level) / max(1, len(pairs)), "seed": self.seed}
-        return tuple(
-            RateDifference(a, b, corrected_difference(verdicts, groups, labelled, (of_a, of_b), **shared))
-            for (a, of_a), (b, of_b) in pairs
-        )
 
     # --- labels held against the lock and the table
 

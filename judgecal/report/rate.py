@@ -6,15 +6,7 @@ import shlex
 
 from judgecal.production.rate import RateResult
 from judgecal.records import Estimate, Headline
-from judgecal.report.charts import (
-    Axis,
-    change_in_points,
-    hundred,
-    in_percent,
-    interval_picture,
-    one_less,
-    share_row,
-)
+from judgecal.report.charts import Axis, hundred, in_percent, interval_picture, one_less, share_row
 from judgecal.report.document import (
     Bullets,
     Document,
@@ -98,32 +90,18 @@ def _with_interval(result: RateResult, rate: Estimate) -> str:
     return f"{percent(rate.value, digits)} [{points(rate.low, digits)}, {points(rate.high, digits)}]"
 
 
-def _decision(difference: Estimate) -> str:
-    if difference.value is None or not difference.clear_of_zero:
-        return "cannot tell"
-    return "A" if difference.value > 0.0 else "B"
-
-
 def _rate_headline(result: RateResult) -> Headline:
     """What is right and by which assumption; what the judge alone said; what would make it surer."""
     kind, says, beside = _first(result)
     unscored, corrected = "", result.corrected
     if result.n_unscored:
         unscored = f"{count(result.n_unscored)} of {count(result.n)} rows have no verdict."
-    apart = ""
-    if len(result.differences) == 1:
-        (two,) = result.differences
-        higher = {"A": f"{two.a} is higher", "B": f"{two.b} is higher"}
-        decided = higher.get(_decision(two.difference), "cannot tell")
-        by = f"{change_in_points(two.difference)} points"
-        apart = f"{result.by_column} {two.a} less {two.b}: {by}, so {decided}."
     saved = f"The judge saved {count(result.labels_saved)} labels: without it so many more would be needed."
     because, more = fitting(
         *sentences(
             sentence(beside),
             result.warning and sentence(result.warning),
             unscored,
-            apart,
             bool(result.labels_saved) and saved,
             _escalation(result),
         )
@@ -263,20 +241,8 @@ def _by(result: RateResult) -> Section | None:
         },
         short=True,
     )
-    pairs = table(
-        result.differences,
-        {
-            "A": lambda row: row.a,
-            "B": lambda row: row.b,
-            "A - B, points": lambda row: change_in_points(row.difference),
-            "decision": lambda row: _decision(row.difference),
-        },
-        left=2,
-        title="Differences",
-        short=True,
-    )
     caption = f"The rate for each {name}; all intervals hold at once."
-    return section("by", f"By {name}", caption, rates, bool(result.differences) and pairs)
+    return section("by", f"By {name}", caption, rates)
 
 
 def _escalation(result: RateResult) -> str:

@@ -64,7 +64,6 @@ class Corrected:
     estimate: Estimate
     plain: Estimate  # from the labels alone
     weight: float  # of the verdicts, 0..1, the mean over the folds
-    correlation: float | None  # of label and verdict; None where one of them does not vary
     labels_saved: int  # more labels that a plain sample would need for as short an interval
 
 
@@ -123,7 +122,7 @@ def corrected_mean(
     counts = Estimate(None, level=level, n=len(labelled.at), n_expected=len(verdicts), n_unscored=n_unscored)
     if not len(labelled.at):
         none = replace(counts, reason="no row has a label")
-        return Corrected(none, none, 0.0, None, 0)
+        return Corrected(none, none, 0.0, 0)
     weight = tuned_weights(filled[scaled.at], scaled, groups[scaled.at], seed=seed)
     tuned, plain = (_linear(filled, groups, scaled, linear) for linear in (weight, np.zeros_like(weight)))
     corrected, alone = (
@@ -134,7 +133,6 @@ def corrected_mean(
         estimate=_on_scale(corrected, low, span),
         plain=_on_scale(alone, low, span),
         weight=float(weight.mean()),
-        correlation=_correlation(scaled.label, filled[scaled.at]),
         labels_saved=_saved(plain.variance, tuned.variance, n=len(labelled.at), n_rows=len(verdicts)),
     )
 
@@ -171,59 +169,6 @@ def drawn_otherwise(
     if difference.low is None or difference.high is None:
         return DrawSeen(False, difference, table)
     return DrawSeen(not difference.low - _SLACK <= table <= difference.high + _SLACK, difference, table)
-
-
-def corrected_difference(
-    verdicts: Floats,
-    groups: Ints,
-    labelled: LabelledRows,
-    sides: tuple[np.typing.NDArray[np.bool_], np.typing.NDArray[np.bool_]],
-    *,
-    level: float = 0.95,
-    seed: int = 0,
-) -> Estimate:
-    """The mean label of one part of the rows less that of another, both in 0..1 and paired by group.
-
-    The interval is made from the distances of both means to their own limits (MOVER: Zou and Donner 2008),
-    with the correlation that their groups give.
-    """
-    linears = []
-    for rows in sides:
-        drawn, filled = labelled.among(rows), _filled(verdicts[rows])[0]
-        if not len(drawn.at):
-            return Estimate(
-                None, level=level, n_expected=int(sides[0].sum() + sides[1].sum()), reason="no labels"
-            )
-        weight = tuned_weights(filled[drawn.at], drawn, groups[rows][drawn.at], seed=seed)
-        linears.append(_linear(filled, groups[rows], drawn, weight))
-    first, other = linears
-    n = len(first.parts) + len(other.parts)
-    groups_both = np.concatenate([first.group, other.group])
-    n_groups = len(np.unique(groups_both))
-    counts = Estimate(
-        None, level=level, n=n, n_expected=int(sides[0].sum() + sides[1].sum()), n_groups=n_groups
-    )
-    difference = first.value - other.value
-    ours, theirs = (_interval(side, level=level, name="PPI++") for side in linears)
-    if ours.low is None or ours.high is None or theirs.low is None or theirs.high is None:
-        return replace(counts, value=difference, reason=ours.reason or theirs.reason)
-    parts = np.concatenate([first.parts, -other.parts])
-    heavy = np.concatenate([first.heavy, other.heavy])
-    together = _together(groups[sides[0] | sides[1]], groups_both, heavy, min(first.left, other.left))
-    size = math.sqrt(first.variance * other.variance)
-    alone = sum(_clustered(side.parts, side.group, side.heavy, together) for side in linears)
-    shared = (alone - _clustered(parts, groups_both, heavy, together)) / 2.0
-    rho = min(1.0, max(-1.0, shared / size)) if size > _EPS else 0.0
-    down = _apart(first.value - ours.low, theirs.high - other.value, rho)
-    up = _apart(ours.high - first.value, other.value - theirs.low, rho)
-    interval = Interval(
-        max(-1.0, difference - down), min(1.0, difference + up), "PPI++ of both, paired by group, MOVER"
-    )
-    return interval.of(difference, counts)
-
-
-def _apart(ours: float, theirs: float, rho: float) -> float:
-    return math.sqrt(max(0.0, ours**2 + theirs**2 - 2.0 * rho * ours * theirs))
 
 
 def tuned_weights(verdict: Floats, labelled: LabelledRows, group: Ints, *, seed: int = 0) -> Floats:
@@ -438,12 +383,6 @@ def _on_scale(share: Estimate, low: float, span: float) -> Estimate:
         None if number is None else low + span * number for number in (share.value, share.low, share.high)
     )
     return replace(share, value=value, low=lower, high=upper)
-
-
-def _correlation(label: Floats, verdict: Floats) -> float | None:
-    if len(label) < 2 or min(float(np.ptp(label)), float(np.ptp(verdict))) <= _EPS:
-        return None
-    return float(np.corrcoef(label, verdict)[0, 1])
 
 
 def _saved(plain: float, tuned: float, *, n: int, n_rows: int) -> int:
