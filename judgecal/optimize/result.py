@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import dspy
-import numpy as np
 
 from judgecal.experiment import AgreementTable, Verdicts
 from judgecal.experiment.result import labelled_by, unscored_counts_as
-from judgecal.experiment.slices import traits_of
 from judgecal.experiment.stored import Unread
 from judgecal.experiment.verdicts import parted_items
 from judgecal.judges.module import instructions_of
@@ -30,7 +28,6 @@ from judgecal.stats.significance import MARGIN
 
 BETTER, WORSE, RESCALED_ONLY, CANNOT_TELL = "better", "worse", "rescaled only", "cannot tell"
 NOTHING_CHANGED = "nothing changed"
-_SHOWN, _SMALLEST_KIND = 5, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,67 +343,19 @@ class Prompts:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangedKind:
-    """Answers of one kind, and on how many of them each judge agrees with the people."""
-
-    kind: str
-    n: int
-    before: int
-    after: int
-
-
-@dataclass(frozen=True, slots=True)
-class ChangedAnswer:
-    """A dev answer on which the judge changed sides."""
-
-    item_id: str
-    question: str
-    answer: str
-    people: str
-    before: str
-    after: str
-
-
-@dataclass(frozen=True, slots=True)
 class Changes:
-    """What the judge that was taken judges otherwise on dev, by the verdicts that describe it: on how many
-    answers for the better and for the worse, five of each, and the kinds that changed most."""
+    """On how many dev answers the judge that was taken changed sides for the better and for the worse, by the
+    verdicts that describe it."""
 
     n_better: int
     n_worse: int
-    better: tuple[ChangedAnswer, ...]
-    worse: tuple[ChangedAnswer, ...]
-    kinds: tuple[ChangedKind, ...]
 
     @classmethod
     def between(cls, dev: AgreementTable, before: Verdicts, after: Verdicts) -> Changes:
         """Between the verdicts of two judges."""
-        parted = {item.item.item_id: item for item in parted_items(dev, [before, after], dev.items)}
-        sides: dict[bool, list[ChangedAnswer]] = {True: [], False: []}
-        for changed in parted.values():
-            (old, new), item = changed.said, changed.item
-            if old.parts != new.parts:
-                words = map(_in_words, (changed.label, old.verdicts, new.verdicts))
-                answer = ChangedAnswer(item.item_id, item.question, item.answered, *words)
-                sides[old.parts].append(answer)
-        agreed = np.ones((2, len(dev.items)), dtype=np.bool_)
-        for place, item in enumerate(dev.items):
-            if (parted_item := parted.get(item.item_id)) is not None:
-                agreed[:, place] = [not verdicts.parts for verdicts in parted_item.said]
-        counted = [
-            ChangedKind(f"{name}: {value}", len(places), *agreed[:, places].sum(axis=1).tolist())
-            for (name, value), places in traits_of(dev.items).items()
-        ]
-        counted = [kind for kind in counted if kind.n >= _SMALLEST_KIND and kind.before != kind.after]
-        counted.sort(key=lambda kind: (-abs(kind.after - kind.before) / math.sqrt(kind.n), kind.kind))
-        better, worse = (tuple(sides[side][:_SHOWN]) for side in (True, False))
-        return cls(len(sides[True]), len(sides[False]), better, worse, tuple(counted[:_SHOWN]))
-
-
-def _in_words(value: Any) -> str:
-    if isinstance(value, tuple):
-        return ", ".join(map(_in_words, value))
-    return "no verdict" if value is None else f"{value:g}" if isinstance(value, int | float) else str(value)
+        parted = parted_items(dev, [before, after], dev.items)
+        sides = [old.parts for old, new in (item.said for item in parted) if old.parts != new.parts]
+        return cls(sum(sides), len(sides) - sum(sides))
 
 
 @dataclass(frozen=True, slots=True)

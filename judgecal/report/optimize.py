@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from judgecal.experiment import AgreementTable, Experiment, Verdicts
@@ -20,7 +19,6 @@ from judgecal.optimize.result import (
     NOTHING_CHANGED,
     RESCALED_ONLY,
     WORSE,
-    ChangedAnswer,
     OptimizeResult,
 )
 from judgecal.records import Estimate, Headline
@@ -113,7 +111,6 @@ def optimize_document(result: OptimizeResult) -> Document:
         _gain(result),
         _probes(result),
         _prompt(result),
-        _changes(result),
         _candidates(result),
         notes=sentences(
             f"We tried {len(tried):,} prompts on dev, the judge as it is among them, and took "
@@ -365,34 +362,6 @@ def _prompt(result: OptimizeResult) -> Section:
         if n
         else "No demos, before or after.",
     )
-
-
-def _changes(result: OptimizeResult) -> Section | None:
-    """Which kinds of answers it judges otherwise, and answers that changed sides."""
-    changes = result.changes
-    if changes is None:
-        return None
-    kinds = [[kind.kind, f"{kind.n}", f"{kind.before}", f"{kind.after}"] for kind in changes.kinds]
-    return section(
-        "changes",
-        "What it judges otherwise on dev",
-        f"Verdicts once calibrated agree with the people on {changes.n_better:,} dev answers more, and on "
-        f"{changes.n_worse:,} fewer. Dev chose it, which flatters it; test is shown to nobody.",
-        Grid(["kind of answer", "n", "agreed before", "after"], kinds, short=True) if kinds else None,
-        *(
-            Folded(f"For the {how}: {len(answers)} of {n}", [_changed(answers)])
-            for how, n, answers in (
-                ("better", changes.n_better, changes.better),
-                ("worse", changes.n_worse, changes.worse),
-            )
-            if answers
-        ),
-    )
-
-
-def _changed(answers: Sequence[ChangedAnswer]) -> Grid:
-    heads = ["question", "answer", "people", "before", "after"]
-    return Grid(heads, [[getattr(answer, head) for head in heads] for answer in answers], left=2)
 
 
 def _candidates(result: OptimizeResult) -> Section:
