@@ -10,7 +10,6 @@ import dataclasses
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from statistics import fmean
 from typing import Any
 
 from judgecal.experiment.agreement import entry, entry_fields
@@ -27,9 +26,7 @@ from judgecal.workspace import Workspace
 
 EPSILONS = (0.2, 0.15, 0.1)
 """What the alternative annotator test grants a judge: in place of experts, of skilled people, of a crowd."""
-_WITH_MEAN = ("pearson", "spearman", "concordance")
 _PERCENTAGE = Scale.parse("percentage")
-_SAME = 1e-9
 
 
 def tied_items(
@@ -121,23 +118,7 @@ def with_people(table: AgreementTable, column: Verdicts, judge: JudgeEntry, *, n
         judge,
         stand_in=judge_beside_people(table, column, n_judges=n_judges),
         alt_test=alt_test_entry(table, column),
-        with_mean=_with_mean(table, column),
     )
-
-
-def _with_mean(table: AgreementTable, column: Verdicts) -> dict[str, Estimate] | None:
-    """A judge's coefficients with the mean of an item's raters; None where that is the gold label."""
-    scale, ratings = table.gold.scale, table.gold.ratings_by_item
-    if not scale.graded:
-        return None
-    given = [ratings.get(item.item_id, {}).values() for item in table.items]
-    means = [fmean(map(float, labels)) if labels else None for labels in given]
-    pairs = zip(means, table.labels, strict=True)
-    if all(mean is None or abs(mean - float(label)) < _SAME for mean, label in pairs):
-        return None
-    points = Scale("points", scale.low, scale.high)
-    options: dict[str, Any] = {"against": means, "scale": points, "metrics": _WITH_MEAN, "weights": None}
-    return table.agreement(table.verdicts(column), column, **options)
 
 
 def alt_test_entry(table: AgreementTable, column: Verdicts) -> AltTestEntry:

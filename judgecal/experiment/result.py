@@ -89,9 +89,6 @@ class JudgeEntry(Entry):
     retest: Retest | None = None  # of its repeats; None where there are none
     stand_in: StandIn | None = None  # beside each rater, both against the others; None with fewer than two
     alt_test: AltTestEntry | None = None  # the alternative annotator test; None likewise
-    # Pearson's r, Spearman's rho and Lin's concordance with the mean of each item's raters, where the gold
-    # label is their median and that differs
-    with_mean: dict[str, Estimate] | None = None
     # of a judge of pairs: the share of its verdicts other than tie that prefer the answer shown first, 0.5
     # where that is of no account; and the share of pairs on which both orders name the same content: tie and
     # tie do, tie and an answer do not
