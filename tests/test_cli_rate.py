@@ -354,7 +354,7 @@ def test_labels_that_do_not_fit_are_one_message(judgecal: Run, world: World) -> 
     assert "it is curated" in refused("rate", "judged.csv", *LOCK, "--labels", "starter")
     assert "unknown column 'verdict_x'" in refused("rate", "judged.csv", *LOCK, "--verdict", "verdict_x")
     unlabelled = refused("rate", "judged.csv", *LOCK, "--escalate", "0.9")
-    assert "about 70 labels of rows that the judge is sure of" in unlabelled
+    assert "draws some, and --labels SET takes them" in unlabelled
     assert "judged.csv -n 140" in unlabelled
     odd = [dict(row, verdict="wonderful") for row in read(world.folder / "judged.csv")]
     write(world.folder / "odd.csv", odd)

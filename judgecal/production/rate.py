@@ -36,7 +36,7 @@ from judgecal.selection.pass_rates import PassRule, chance, class_rates
 from judgecal.stats import agreement
 from judgecal.stats.error_rates import carried_rate, shift
 from judgecal.stats.intervals import check_level, mean_estimate
-from judgecal.stats.labels_needed import EscalationLabels, Spread, escalation, labels_to_start
+from judgecal.stats.labels_needed import EscalationLabels, Spread, escalation
 from judgecal.stats.prediction_powered import DrawSeen, corrected_mean, drawn_otherwise
 from judgecal.stats.sample import Bools, Floats
 from judgecal.tables import Columns
@@ -107,8 +107,6 @@ class Escalated:
     agreement: Estimate | None  # of judge and people on these
     threshold: float | None  # rows of at least this confidence are kept
     n_rows: int  # rows that a person must read
-    # labels that would show a threshold, where none is shown and some look as if they would
-    labels_needed: int | None
     sheet: str | None = None  # where these rows were written, where that was asked for
 
 
@@ -289,13 +287,10 @@ class RateRun:
         if target is not None and not 0.0 < target < 1.0:
             problems.append(f"--escalate {target:g}: an agreement lies between 0 and 1")
         elif target is not None and gold is None:
-            likely, kept = labels_to_start(target, level=self.level)
+            draw = f"judgecal gold sheet {self.path} -n {_FIRST} --lock {self.lock_path} -o sheet.csv"
             problems.append(
-                f"--escalate {target:g} needs labels of the table's own rows, and there are none: about "
-                f"{kept} labels of rows that the judge is sure of are enough if people agree with it on "
-                f"{100.0 * likely:.3g}% of those rows; if it is sure of half of the rows, draw "
-                f"{2 * kept}: judgecal gold sheet {self.path} -n {2 * kept} --lock {self.lock_path} -o "
-                "sheet.csv, and give them with --labels SET"
+                f"--escalate {target:g} needs labels of the table's own rows, and there are none: {draw} "
+                "draws some, and --labels SET takes them"
             )
         elif target is not None and not self.is_share:
             problems.append(f"--escalate needs right and wrong: {self.rule.reason}")
@@ -450,7 +445,6 @@ class RateRun:
             agreement=kept.agreement,
             threshold=kept.threshold,
             n_rows=int(self._for_people(kept.threshold).sum()),
-            labels_needed=kept.labels_needed,
             sheet=None if self.sheet is None else str(self.sheet),
         )
 

@@ -250,13 +250,11 @@ def _escalation(result: RateResult) -> str:
     escalated = result.escalate
     if escalated is None:
         return ""
-    target, needed = percent(escalated.target), "more labels do not look as if they would help"
-    if escalated.labels_needed is not None:
-        needed = f"about {count(escalated.labels_needed)} labels would"
+    target = percent(escalated.target)
     if escalated.agreement is None:
         return (
             f"We could show for no part of the rows that judge and people agree on {target}: read "
-            f"all of them; {needed}."
+            "all of them, or label more."
         )
     sheet = f" ({escalated.sheet})" if escalated.sheet else ""
     return (

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import betainc, ndtri
+from scipy.special import betainc
 
 from judgecal.records import Estimate
 from judgecal.stats.intervals import MIN_GROUPS, check_level, t_quantile, wilson
@@ -61,8 +61,6 @@ class Spread:
 
 
 _STEPS = 40  # shares of the rows that are tried
-_POWER = 0.8
-_LIKELY = 0.25  # of the errors that the target allows: fewer are never counted on
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +82,11 @@ class Escalation:
             promise.
         share: of all rows that is kept, 0..1.
         agreement: of judge and people on what is kept.
-        labels_needed: labels that would show the threshold that looks best, with 80% power; None where one is
-            shown, or none looks good enough.
     """
 
     threshold: float | None
     share: float
     agreement: Estimate | None
-    labels_needed: int | None
 
 
 def escalation(
@@ -109,30 +104,18 @@ def escalation(
     check_level(level)
     fewest = 2.0 * math.log(1.0 - level) / math.log(target)
     best: float | None = None
-    looks_good: list[float] = []
     for threshold in _thresholds(confidence):
         confident = labels.confidence >= threshold
         if confident.sum() < fewest and confident.sum() < len(confident):
             continue
         agreed, n = _effective(labels, confident)
-        looks_good.append(_labels_for(agreed, target, level) * len(confident) / max(1, int(confident.sum())))
         if n <= 0.0 or _p_value(agreed, n, target) > 1.0 - level:
             break
         best = threshold
     if best is None:
-        needed = min(looks_good, default=math.inf)
-        return Escalation(None, 0.0, None, math.ceil(needed) if math.isfinite(needed) else None)
+        return Escalation(None, 0.0, None)
     share = float((confidence >= best).mean())
-    return Escalation(best, share, _agreement(labels, labels.confidence >= best, level=level), None)
-
-
-def labels_to_start(target: float, *, level: float = 0.95) -> tuple[float, int]:
-    """Labels of kept rows that show the target with 80% power, and the agreement on them that this takes for
-    granted: three quarters of the way from the target to 1. None of them is of a row that a person reads.
-    """
-    likely = 1.0 - _LIKELY * (1.0 - target)
-    fewest = 2.0 * math.log(1.0 - level) / math.log(target)
-    return likely, math.ceil(max(fewest, _labels_for(likely, target, level)))
+    return Escalation(best, share, _agreement(labels, labels.confidence >= best, level=level))
 
 
 def _thresholds(confidence: Floats) -> list[float]:
@@ -164,16 +147,6 @@ def _p_value(agreed: float, n: float, target: float) -> float:
     """Chance of so few errors among n or fewer, were the agreement the target."""
     errors = n * (1.0 - agreed)
     return 1.0 if errors >= n else float(betainc(n - errors, errors + 1.0, target))
-
-
-def _labels_for(agreed: float, target: float, level: float) -> float:
-    """Kept labels that would show an agreement like the one seen to be above the target."""
-    likely = min(agreed, 1.0 - _LIKELY * (1.0 - target))
-    if likely <= target:
-        return math.inf
-    quantile, power = float(ndtri(level)), float(ndtri(_POWER))
-    root = quantile * math.sqrt(target * (1.0 - target)) + power * math.sqrt(likely * (1.0 - likely))
-    return (root / (likely - target)) ** 2
 
 
 def _agreement(labels: EscalationLabels, rows: Bools, *, level: float) -> Estimate:
