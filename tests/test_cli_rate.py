@@ -355,7 +355,7 @@ def test_labels_that_do_not_fit_are_one_message(judgecal: Run, world: World) -> 
     assert "unknown column 'verdict_x'" in refused("rate", "judged.csv", *LOCK, "--verdict", "verdict_x")
     unlabelled = refused("rate", "judged.csv", *LOCK, "--escalate", "0.9")
     assert "draws some, and --labels SET takes them" in unlabelled
-    assert "judged.csv -n 140" in unlabelled
+    assert "judged.csv -n 60" in unlabelled
     odd = [dict(row, verdict="wonderful") for row in read(world.folder / "judged.csv")]
     write(world.folder / "odd.csv", odd)
     assert "none of the lock's judge, whose scale is percentage" in refused("rate", "odd.csv", *LOCK)
