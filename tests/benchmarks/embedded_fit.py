@@ -25,8 +25,9 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold
 
-from judgecal.models.embedded import compare, judge, support
+from judgecal.models.embedded import compare, judge
 from judgecal.models.embedded.families import GROUNDS
+from judgecal.models.embedded.support import support
 from tests.benchmarks.driver import Bench
 from tests.benchmarks.free_judges import Labelled, correctness_sets, figures, mtrag, shown
 
@@ -56,12 +57,12 @@ def features(labelled: Labelled) -> tuple[judge.Vector, judge.Vector]:
 
 def grounds(labelled: Labelled) -> tuple[judge.Vector, judge.Vector]:
     """The measures of support of MTRAG's answers, and their grades as shares."""
-    rows = [
-        support.support(item.question, item.answer, "\n\n".join(one.text for one in item.contexts)).values
+    measures = [
+        support(item.question, item.answer, "\n\n".join(one.text for one in item.contexts)).measures
         for item in labelled.items
     ]
-    places = [support.NAMES.index(name) for name in GROUNDS]
-    return np.array(rows)[:, places], (np.array(labelled.labels) - 1.0) / 3.0
+    rows = [[each[name] for name in GROUNDS] for each in measures]
+    return np.array(rows), (np.array(labelled.labels) - 1.0) / 3.0
 
 
 def fit(rows: Rows, names: Sequence[str], inverse_l2: float) -> judge.Linear:

@@ -24,6 +24,7 @@ from judgecal.models.embedded.text import (
     analyse,
     closeness,
     sentences,
+    weight,
 )
 
 MAX_ALTERNATIVES = 48
@@ -117,8 +118,7 @@ def soft_matches(tokens: Iterable[str], pool: Text) -> dict[str, float]:
 
 
 def _weighted(tokens: Sequence[str], scores: dict[str, float], names: frozenset[str]) -> float:
-    """A number or a name says more than a common word, a long word more than a short one."""
-    weights = [2.0 if t in names or t[0] == "#" else 0.6 if len(t) < 4 else 1.0 for t in tokens]
+    weights = [weight(token, token in names) for token in tokens]
     total = sum(weights)
     return sum(map(mul, weights, [scores[t] for t in tokens])) / total if total else 0.0
 

@@ -13,21 +13,14 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 from judgecal.errors import listed
 from judgecal.models.embedded import compare as features
 from judgecal.models.embedded import judge
 from judgecal.models.embedded.prompt import Layout, alternatives
-from judgecal.models.embedded.support import (
-    NAMES,
-    Coverage,
-    Support,
-    content_words,
-    held,
-    read_source,
-    support,
-)
+from judgecal.models.embedded.support import Support, Words, content_words, held, read_source, support
 from judgecal.models.embedded.text import NEGATIONS, analyse, refuses, sentences
 
 POINTS = re.compile(
@@ -73,20 +66,21 @@ _DECISIVE = 50.0  # shares that lie 0.022 apart tell which of two answers is the
 _BULLET = re.compile(r"^\s*(?:[-*•·]|\(?\d{1,3}[.)])\s+", re.MULTILINE)
 
 GROUNDS = ("words", "together", "beside")
+Said = tuple[float, str]
+"""A share 0..1, 1 where all is well, and a sentence or two that say why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """A share 0..1, 1 where all is well, why, and the measures that demos can teach about."""
 
     share: float
     why: str
-    measures: tuple[float, ...]
+    measures: Callable[[], Sequence[float]]
     decided: bool = False  # by a rule, which no demo changes
     unable: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Case:
     """What is judged, by the parts that the inputs play; what the prompt has not is empty."""
 
@@ -94,25 +88,43 @@ class Case:
     question: str  # with the conversation before it
     text: str  # under judgement: an answer, a chunk ...
     source: str  # what it is held against
-    references: tuple[str, ...]
-    facts: tuple[str, ...]
+    references: Sequence[str]
+    facts: Sequence[str]
     guidelines: str
-    support: Support
+
+    @cached_property
+    def support(self) -> Support:
+        """How far the source holds the text."""
+        return support(self.question, self.text, self.source)
+
+    def measures(self) -> Sequence[float]:
+        """What demos can teach about."""
+        return tuple(self.support.measures.values())
+
+    def coverage(self, words: Words, cut: float, who: str, what: str) -> Said:
+        """How many of some words the text has, as a verdict, and which it has not."""
+        match = held(words, read_source(self.text))
+        lacking = f"; missing: {_words(match.missing)}" if match.missing else ""
+        return _steep(match.share, cut), f"{who} {match.share:.0%} of the key words of {what}{lacking}."
 
 
 def find(layout: Layout, inputs: Mapping[str, str]) -> Finding:
     """Judge the inputs of one item; any inputs are accepted. Of two answers each is judged by itself."""
     if {*_PAIR} <= {field.name for field in layout.inputs}:
         a, b = (find(side, inputs) for side in _sides(layout))
-        measures = tuple((1.0 + x - y) / 2.0 for x, y in zip(a.measures, b.measures, strict=True))
         share = judge.sigmoid(_DECISIVE * (a.share - b.share))
-        return Finding(share, f"Answer A: {a.why} Answer B: {b.why}", measures, unable=a.unable)
+        return Finding(
+            share,
+            f"Answer A: {a.why} Answer B: {b.why}",
+            lambda: [(1.0 + x - y) / 2.0 for x, y in zip(a.measures(), b.measures(), strict=True)],
+            unable=a.unable,
+        )
     family = family_of(layout)
     if family == "correctness":
         return _correctness(layout, inputs)
     case = _case(layout, inputs, family)
     share, why = FAMILIES[family](case)
-    return Finding(min(0.99, max(0.01, share)), why, case.support.values)
+    return Finding(min(0.99, max(0.01, share)), why, case.measures)
 
 
 @lru_cache(maxsize=256)
@@ -127,27 +139,25 @@ def _sides(layout: Layout) -> list[Layout]:
 @lru_cache(maxsize=256)
 def family_of(layout: Layout) -> str:
     """The family of a prompt: `correctness` or a key of `FAMILIES`."""
-    has = {
-        name for name in ("guidelines", "facts", "reference", "context", "question") if getattr(layout, name)
-    }
     aims = " ".join([*(field.name.lower().replace("_", " ") for field in layout.outputs), layout.objective])
     if layout.answer is None:
-        if "context" in has:
-            if has & {"reference", "facts"}:
+        if layout.context:
+            if layout.reference or layout.facts:
                 return "sufficiency"
-            return "chunk relevance" if "question" in has else "resemblance"
-        return "standing alone" if has == {"question"} and len(layout.inputs) == 1 else "resemblance"
+            return "chunk relevance" if layout.question else "resemblance"
+        alone = len(layout.inputs) == 1 and layout.inputs[0].name == layout.question
+        return "standing alone" if alone else "resemblance"
     for part, family in (("guidelines", "adherence"), ("facts", "facts"), ("reference", "correctness")):
-        if part in has:
+        if getattr(layout, part):
             return family
     grounds, relevance = _GROUNDS.search(aims), _RELEVANCE.search(aims)
     if _SAFETY.search(aims) and not grounds and not relevance:
         return "safety"
-    if "context" in has:
-        return "relevance" if relevance and not grounds and "question" in has else "groundedness"
+    if layout.context:
+        return "relevance" if relevance and not grounds and layout.question else "groundedness"
     if _ANSWERED.search(aims) and not relevance:
         return "answered"
-    return "relevance" if "question" in has else "resemblance"
+    return "relevance" if layout.question else "resemblance"
 
 
 def _case(layout: Layout, inputs: Mapping[str, str], family: str) -> Case:
@@ -157,40 +167,36 @@ def _case(layout: Layout, inputs: Mapping[str, str], family: str) -> Case:
     names = [field.name for field in layout.inputs]
     judged = layout.answer or (layout.context if family in ("sufficiency", "chunk relevance") else None)
     judged = judged or (names[-1] if names else None)
+    others = [name for name in names if name != judged]
     facts = _facts(value(layout.facts))
     question = f"{value(layout.history)}\n{value(layout.question)}".strip()
-    others = [name for name in names if name != judged]
     backing = next((n for n in (layout.context, layout.guidelines, layout.reference) if n in others), None)
     source = "\n".join(facts) if family == "facts" else value(backing)
     if family == "resemblance":
         question, source = "", "\n".join(value(name) for name in others)
-    references = tuple(alternatives(value(layout.reference)))
-    measured = support(question, value(judged), source)
-    asked, guidelines = value(layout.question), value(layout.guidelines)
-    return Case(asked, question, value(judged), source, references, facts, guidelines, measured)
+    return Case(
+        asked=value(layout.question),
+        question=question,
+        text=value(judged),
+        source=source,
+        references=alternatives(value(layout.reference)),
+        facts=facts,
+        guidelines=value(layout.guidelines),
+    )
 
 
-def _facts(text: str) -> tuple[str, ...]:
+def _facts(text: str) -> Sequence[str]:
     """The single facts of a field: a JSON list, or a line each, with bullets or without."""
     rows = text.splitlines()
     if text.lstrip().startswith("["):
         with contextlib.suppress(ValueError):
             rows = [str(row) for row in json.loads(text)]
-    return tuple(fact for row in rows if (fact := _BULLET.sub("", row).strip()))[:_MOST]
-
-
-Said = tuple[float, str]
-"""A share 0..1, 1 where all is well, and a sentence or two that say why."""
+    return [fact for row in rows if (fact := _BULLET.sub("", row).strip())][:_MOST]
 
 
 def _steep(share: float, cut: float) -> float:
     """A share as a verdict: one half at the cut, near the ends a third of the way from it."""
     return judge.sigmoid(9.0 * (share - cut))
-
-
-def _coverage(who: str, what: str, match: Coverage) -> str:
-    text = f"{who} {match.share:.0%} of the key words of {what}"
-    return f"{text}; missing: {_words(match.missing)}." if match.missing else f"{text}."
 
 
 def _words(words: Sequence[str]) -> str:
@@ -201,11 +207,12 @@ def _correctness(layout: Layout, inputs: Mapping[str, str]) -> Finding:
     references = alternatives(inputs.get(layout.reference or "", ""))
     if not references:
         why = "there is no reference answer to compare the answer with."
-        return Finding(0.5, why, (0.0,) * len(features.NAMES), decided=True, unable=True)
+        return Finding(0.5, why, lambda: [0.0] * len(features.NAMES), decided=True, unable=True)
     asked, answer = inputs.get(layout.question or "", ""), inputs.get(layout.answer or "", "")
     comparison = features.compare(asked, references, answer)
-    share, decided = judge.correctness(comparison), judge.rule(comparison) is not None
-    return Finding(share, judge.reasoning(comparison), comparison.values, decided or bool(comparison.against))
+    decided = judge.rule(comparison) is not None or bool(comparison.against)
+    share, why = judge.correctness(comparison), judge.reasoning(comparison)
+    return Finding(share, why, lambda: comparison.values, decided)
 
 
 def _expected_facts(case: Case) -> Said:
@@ -223,19 +230,17 @@ def _expected_facts(case: Case) -> Said:
 
 
 def _groundedness(case: Case) -> Said:
-    if not case.support.words:
+    if not case.support.measures["length"]:
         return 0.01, "The answer is empty."
-    measures = dict(zip(NAMES, case.support.values, strict=True))
-    share = judge.shipped("groundedness", GROUNDS).share([measures[name] for name in GROUNDS])
-    if len(case.text.split()) <= _SHORT_REFUSAL and measures["refuses"]:
-        return max(
-            share, 0.5
-        ), "The answer refuses, so it states nothing that the contexts would have to support."
+    grounds = [case.support.measures[name] for name in GROUNDS]
+    share = judge.shipped("groundedness", GROUNDS).share(grounds)
+    if len(case.text.split()) <= _SHORT_REFUSAL and refuses(case.text):
+        why = "The answer refuses, so it states nothing that the contexts would have to support."
+        return max(share, 0.5), why
     if not case.source.strip():
         return 0.03, "There is no context that could support the answer."
-    words = sum(measures[name] for name in GROUNDS) / len(GROUNDS)
+    words, missing = sum(grounds) / len(grounds), case.support.missing
     why = f"The contexts hold {words:.0%} of the answer by words, their pairs and sentences"
-    missing = case.support.missing
     return share, why + (f"; they lack {_words(missing)}." if missing else ".")
 
 
@@ -246,25 +251,25 @@ def _relevance(case: Case) -> Said:
         return 0.01, "The answer is empty."
     if answer.refuses:
         return 0.15, "The answer refuses, so it does not address the question."
-    taken_up = case.support.values[NAMES.index("asked")]
-    short = len(answer.tokens) <= _SHORT_ANSWER and (answer.names | answer.numbers) - asked.content
-    fits = bool(short or (asked.polar_question and answer.polarity))
-    fits = fits or bool(_WANTS_NUMBER.search(case.asked) and answer.numbers - asked.numbers)
-    fits = fits or bool(_WANTS_NAME.search(case.asked) and answer.names - asked.names)
-    share = 0.3 + 0.65 * taken_up + 0.3 * fits
-    why = f"The answer takes up {taken_up:.0%} of the key words of the question."
+    fits = (
+        len(answer.tokens) <= _SHORT_ANSWER and (answer.names | answer.numbers) - asked.content,
+        asked.polar_question and answer.polarity,
+        answer.numbers - asked.numbers and _WANTS_NUMBER.search(case.asked),
+        answer.names - asked.names and _WANTS_NAME.search(case.asked),
+    )
+    measures = case.support.measures
+    share = 0.3 + 0.65 * measures["asked"] + 0.3 * any(fits)
+    why = f"The answer takes up {measures['asked']:.0%} of the key words of the question."
     if case.source.strip():
-        there = case.support.values[NAMES.index("asked_source")]
-        share = min(share, 0.2 + there)
-        why += f" The contexts hold {there:.0%} of them."
+        share = min(share, 0.2 + measures["asked_source"])
+        why += f" The contexts hold {measures['asked_source']:.0%} of them."
     return share, why
 
 
 def _chunk_relevance(case: Case) -> Said:
-    if not case.support.words:
+    if not read_source(case.text).places:
         return 0.01, "The text is empty."
-    match = held(content_words(case.question), read_source(case.text))
-    return _steep(match.share, 0.5), _coverage("The text holds", "the question", match)
+    return case.coverage(content_words(case.question), 0.5, "The text holds", "the question")
 
 
 def _sufficiency(case: Case) -> Said:
@@ -273,8 +278,7 @@ def _sufficiency(case: Case) -> Said:
         return 0.1, "The expected answer says that the question cannot be answered."
     asked = content_words(case.question)
     wanted = {token: word for token, word in content_words(reference).items() if token not in asked}
-    match = held(wanted or asked, read_source(case.text))
-    return _steep(match.share, 0.6), _coverage("The contexts hold", "the expected answer", match)
+    return case.coverage(wanted or asked, 0.6, "The contexts hold", "the expected answer")
 
 
 def _answered(case: Case) -> Said:
@@ -329,11 +333,11 @@ def _kept(rule: str, case: Case) -> Said:
 
 def _resemblance(case: Case) -> Said:
     """The last input against the others."""
-    if not case.support.words:
+    if not case.support.measures["length"]:
         return 0.05, "The text that is judged is empty."
     if not case.source.strip():
         return 0.5, "There is nothing to hold the text against."
-    share = sum(case.support.values[:2]) / 2.0
+    share = (case.support.measures["words"] + case.support.measures["together"]) / 2.0
     return _steep(share, 0.4), f"The other inputs hold {share:.0%} of the key words of the text."
 
 

@@ -43,7 +43,7 @@ def make_reply(messages: Sequence[Mapping[str, str]]) -> tuple[str, Chances]:
         return f"I cannot judge this: {finding.why}", {}
     share, place = finding.share, None
     if len(prompt.prefix) > 1 and not finding.decided and (learnt := learnt_from(prompt.prefix)):
-        shares = learnt.shares(share, finding.measures)
+        shares = learnt.shares(share, finding.measures())
         if scale.kind == "nominal":
             place = int(learnt.classes[int(shares.argmax())])
         else:
@@ -57,16 +57,15 @@ def make_reply(messages: Sequence[Mapping[str, str]]) -> tuple[str, Chances]:
 def learnt_from(prefix: tuple[str, ...]) -> judge.Learnt | None:
     """What the demos of a prompt's prefix teach, once per prefix and process; None without a readable one."""
     layout = read_layout(prefix[0])
-    scale, pairs = layout.scale, []
+    scale, rows = layout.scale, []
     for example in read_examples(prefix[0], prefix[1:]):
         finding = find(layout, example.inputs)
         if not finding.decided:  # a rule decides such items with demos too
-            pairs.append((finding, example.label))
-    if scale is None or not pairs or (scale.kind == "nominal" and len(scale.words) < 2):
+            rows.append((finding.share, finding.measures(), example.label))
+    if scale is None or not rows or (scale.kind == "nominal" and len(scale.words) < 2):
         return None
-    findings, labels = zip(*pairs, strict=True)
-    shares, rows = ([getattr(finding, name) for finding in findings] for name in ("share", "measures"))
-    return judge.refit(shares, rows, labels, scale.levels)
+    shares, measures, labels = zip(*rows, strict=True)
+    return judge.refit(shares, measures, labels, scale.levels)
 
 
 def _blank(field: Field) -> Any:

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from judgecal.models.embedded.text import (
@@ -22,22 +23,17 @@ from judgecal.models.embedded.text import (
     analyse,
     read_tokens,
     refuses,
+    weight,
 )
 
-NAMES: tuple[str, ...] = (
-    "words", "together", "beside", "least", "numbers", "names", "covered", "asked", "asked_source", "refuses",
-    "length", "news",
-)  # fmt: skip
-"""The measures of a text, each 0..1.
-
-The share of its words that the source has, of its words at most in one sentence of the source, and of its
-pairs of neighbouring words; the least supported sentence; of its numbers and names the share that the source
-has; the share of the source that the text covers; the share of the question's words in the text, and in the
-source; whether the text refuses; its length; the share of it that the question did not say.
-"""
 _HEAD, _NEAR = 5, 0.8  # letters by which a long word may stand for another: "regulator", "regulation"
 _LEAST_WORDS = 2  # of a sentence that can be called unsupported
 _LONG_TEXT = 400.0  # words at which a text has its full length
+
+Words = Mapping[str, str]
+"""Content tokens in order, each with the word as first written."""
+Content = Sequence[tuple[str, str]]
+Pairs = frozenset[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +45,7 @@ class Source:
 
     places: Mapping[str, Sequence[int]]
     lines: str
-    pairs: frozenset[tuple[str, str]]
+    pairs: Pairs
 
     def near(self, token: str) -> tuple[float, Sequence[int]]:
         """How near the source comes to a token, 0..1, and in which sentences.
@@ -68,27 +64,22 @@ class Source:
         return _NEAR * bool(places), tuple(places)
 
 
-def content_sentences(text: str) -> tuple[list[dict[str, str]], frozenset[tuple[str, str]]]:
-    """The content tokens of each sentence, with the word as first written, and those side by side."""
-    tokens, words = read_tokens(text[:MAX_SOURCE])
-    parts, pairs, last = [dict[str, str]()], set[tuple[str, str]](), ""
-    for token, word in zip(tokens, words, strict=True):
-        if token is END:
-            parts.append({})
-            last = ""
-        elif token not in NO_CONTENT:
-            parts[-1].setdefault(token, word)
-            pairs.add((last, token))
-            last = token
-    return parts, frozenset([pair for pair in pairs if pair[0]])
+def _read(text: str) -> tuple[Content, Pairs]:
+    """The content tokens with their words, `END` between sentences, and those side by side in a sentence."""
+    content = [pair for pair in zip(*read_tokens(text), strict=True) if pair[0] not in NO_CONTENT]
+    tokens = [token for token, _ in content]
+    return content, frozenset([pair for pair in pairwise(tokens) if END not in pair])
 
 
 @lru_cache(maxsize=256)
 def _read_source(text: str) -> Source:
-    parts, pairs = content_sentences(text)
+    content, pairs = _read(text)
     places: defaultdict[str, list[int]] = defaultdict(list)
-    for place, part in enumerate(parts):
-        for token in part:
+    place = 0
+    for token, _ in content:
+        if token is END:
+            place += 1
+        elif places[token][-1:] != [place]:
             places[token].append(place)
     return Source(places=dict(places), lines="\n".join(["", *places, ""]), pairs=pairs)
 
@@ -96,13 +87,6 @@ def _read_source(text: str) -> Source:
 def read_source(text: str) -> Source:
     """Take a source apart, once for one that keeps coming back; its first 60,000 characters."""
     return _read_source(text[:MAX_SOURCE])
-
-
-def weight(token: str, word: str) -> float:
-    """A number or a name says more than a common word, a long word more than a short one."""
-    if token[0] == "#" or word[0].isupper():
-        return 2.0
-    return 0.6 if len(token) < 4 else 1.0
 
 
 class Coverage(NamedTuple):
@@ -118,12 +102,12 @@ class Coverage(NamedTuple):
         return (self.anywhere + self.together) / 2.0
 
 
-def held(words: Mapping[str, str], source: Source) -> Coverage:
-    """Look for words (token -> as written) in a source; of no words everything is held."""
+def held(words: Words, source: Source) -> Coverage:
+    """Look for words in a source; of no words everything is held."""
     sentences: defaultdict[int, float] = defaultdict(float)
     total, there, missing = 0.0, 0.0, []
     for token, word in words.items():
-        worth = weight(token, word)
+        worth = weight(token, word[0].isupper())
         total += worth
         near, places = source.near(token)
         if not near:
@@ -136,14 +120,13 @@ def held(words: Mapping[str, str], source: Source) -> Coverage:
     return Coverage(there / total, max(sentences.values(), default=0.0) / total, tuple(missing))
 
 
-def content_words(text: str) -> Mapping[str, str]:
-    """A text's content tokens in order, each with the word as first written; its first 500.
+def content_words(text: str) -> Words:
+    """A text's content tokens; its first 500.
 
     >>> content_words("The ferry to Holm runs twice.")
     {'ferry': 'ferry', 'holm': 'Holm', 'run': 'runs', 'twic': 'twice'}
     """
-    words: dict[str, str] = {}
-    taken = analyse(text)
+    taken, words = analyse(text), dict[str, str]()
     for token, word in zip(taken.tokens, taken.words, strict=True):
         if token not in NO_CONTENT:
             words.setdefault(token, word)
@@ -151,50 +134,47 @@ def content_words(text: str) -> Mapping[str, str]:
 
 
 class Support(NamedTuple):
-    """The measures in the order of `NAMES`, the words of the text, and those that the source lacks."""
+    """The measures of a text by name, each 0..1, and its words that the source lacks."""
 
-    values: tuple[float, ...]
-    words: Mapping[str, str]
+    measures: Mapping[str, float]
     missing: tuple[str, ...]
 
 
 def support(question: str, text: str, source: str) -> Support:
     """Hold a text against its source, given the question; any strings are accepted."""
     asked, backing = content_words(question), read_source(source)
-    parts, pairs = content_sentences(text[:MAX_CHARS])
-    whole = {token: word for part in reversed(parts) for token, word in part.items()}
-    new = [{token: word for token, word in part.items() if token not in asked} for part in parts]
+    content, pairs = _read(text[:MAX_CHARS])
+    sentences, whole = [dict[str, str]()], dict[str, str]()
+    for token, word in content:
+        if token is END:
+            sentences.append({})
+        else:
+            sentences[-1].setdefault(token, word)
+            whole.setdefault(token, word)
+    new = [{token: word for token, word in part.items() if token not in asked} for part in sentences]
     backed = [(held(part, backing), len(part)) for part in new if part]
     size = sum(n for _, n in backed)
-
-    def mean(shares: Sequence[float]) -> float:
-        weighed = sum(share * n for share, (_, n) in zip(shares, backed, strict=True))
-        return weighed / size if size else 1.0
-
-    words, together = (
-        mean([match.anywhere for match, _ in backed]),
-        mean([match.together for match, _ in backed]),
-    )
-    both = (words + together) / 2.0
+    words = sum(match.anywhere * n for match, n in backed) / size if size else 1.0
+    together = sum(match.together * n for match, n in backed) / size if size else 1.0
+    middle = (words + together) / 2.0
     facts = {token: word for part in new for token, word in part.items()}
 
-    def found(tokens: Sequence[str]) -> float:
-        return sum(backing.near(token)[0] for token in tokens) / len(tokens) if tokens else both
+    def backed_share(tokens: Sequence[str]) -> float:
+        return sum(backing.near(token)[0] for token in tokens) / len(tokens) if tokens else middle
 
-    asked_there = sum(weight(token, word) for token, word in asked.items() if token in whole)
-    values = (
-        words,
-        together,
-        len(pairs & backing.pairs) / len(pairs) if pairs else together,
-        min((match.share for match, n in backed if n >= _LEAST_WORDS), default=both),
-        found([token for token in facts if token[0] == "#"]),
-        found([token for token, word in facts.items() if word[0].isupper()]),
-        len(whole.keys() & backing.places.keys()) / (len(backing.places) or 1),
-        asked_there / (sum(weight(*pair) for pair in asked.items()) or 1.0),
-        held(asked, backing).share if asked else 0.0,
-        float(refuses(text)),
-        min(1.0, math.log1p(len(whole)) / math.log1p(_LONG_TEXT)),
-        len(facts) / (len(whole) or 1),
-    )
-    missing = dict.fromkeys(word for match, _ in backed for word in match.missing)
-    return Support(values, whole, tuple(missing))
+    worth = {token: weight(token, word[0].isupper()) for token, word in asked.items()}
+    measures = {
+        "words": words,
+        "together": together,  # in one sentence of the source
+        "beside": len(pairs & backing.pairs) / len(pairs) if pairs else together,
+        "least": min((match.share for match, n in backed if n >= _LEAST_WORDS), default=middle),
+        "numbers": backed_share([token for token in facts if token[0] == "#"]),
+        "names": backed_share([token for token, word in facts.items() if word[0].isupper()]),
+        "covered": len(whole.keys() & backing.places.keys()) / (len(backing.places) or 1),
+        "asked": sum(worth[token] for token in asked if token in whole) / (sum(worth.values()) or 1.0),
+        "asked_source": held(asked, backing).share if asked else 0.0,
+        "refuses": float(refuses(text)),
+        "length": min(1.0, math.log1p(len(whole)) / math.log1p(_LONG_TEXT)),
+        "news": len(facts) / (len(whole) or 1),  # what the question did not say
+    }
+    return Support(measures, tuple(dict.fromkeys(word for match, _ in backed for word in match.missing)))

@@ -108,27 +108,9 @@ MAX_TOKENS = 500
 MAX_SOURCE = 60_000
 _MAX_SENTENCES = 400
 # Without one of these nothing refuses; looking for them costs a fiftieth of the whole pattern.
-_REFUSAL_CUES = (
-    *[
-        "not",
-        "n't",
-        "unable",
-        "unanswer",
-        "unsure",
-        "unknown",
-        "idk",
-        "dunno",
-        "sorry",
-        "insufficient",
-        "n/a",
-        "nicht",
-        "keine",
-        "brak",
-    ],
-    "no ",
-    "as an ai",
-    "nie wiem",
-)
+_REFUSAL_CUES = word_set(
+    "not n't unable unanswer unsure unknown idk dunno sorry insufficient n/a nicht keine brak"
+) | {"no ", "as an ai", "nie wiem"}
 # A refusal is said at once; the same words deep in a long answer are usually about a side matter.
 _REFUSAL_WITHIN = 160
 
@@ -312,18 +294,15 @@ def read_tokens(text: str, most: int | None = None) -> tuple[list[str], list[str
     tokens = [_known_tokens.get(word) for word in words]
     if None in tokens:
         _known_tokens.update({word: _word_token(word) for word in set(words) - _known_tokens.keys()})
-    read, written, place = list[str](), list[str](), 0
     known = [_known_tokens[word] for word in words]
-    if _NUMBER not in known:
-        return known, words
-    while place < len(words):
-        token, end = known[place], place + 1
-        if token is _NUMBER:
-            token, end = _read_number(words, place) or (_plain_token(words[place]), end)
-        read.append(token)
-        written.append(" ".join(words[place:end]))
-        place = end
-    return read, written
+    read, written, place = list[str](), list[str](), 0
+    for start in [start for start, token in enumerate(known) if token is _NUMBER]:
+        if start >= place:  # else a part of the number before it
+            token, end = _read_number(words, start) or (_plain_token(words[start]), start + 1)
+            read += [*known[place:start], token]
+            written += [*words[place:start], " ".join(words[start:end])]
+            place = end
+    return read + known[place:], written + words[place:]
 
 
 def _plain(text: str) -> str:
@@ -384,6 +363,11 @@ _cached = lru_cache(maxsize=2048)(take_apart)
 def analyse(text: str) -> Text:
     """`take_apart`, once for a text that keeps coming back."""
     return _cached(text[:MAX_CHARS])  # cut first: the cache would hold on to the whole of a long text
+
+
+def weight(token: str, named: bool) -> float:
+    """A number or a name says more than a common word, a long word more than a short one."""
+    return 2.0 if named or token[0] == "#" else 0.6 if len(token) < 4 else 1.0
 
 
 def sentences(text: str) -> list[str]:
