@@ -19,13 +19,13 @@ from tests.support.gold import harsh_gold
 
 def break_some(monkeypatch: pytest.MonkeyPatch, words: Sequence[str]) -> None:
     """The embedded model answers in prose where the last message holds one of the words."""
-    real = transport.reply
+    real = transport.weighed_reply
 
-    def reply(messages: Sequence[Any]) -> str:
+    def reply(messages: Sequence[Any]) -> tuple[str, dict[str, float]]:
         text = messages[-1]["content"]
-        return "I would rather not say." if any(word in text for word in words) else real(messages)
+        return ("I would rather not say.", {}) if any(word in text for word in words) else real(messages)
 
-    monkeypatch.setattr(transport, "reply", reply)
+    monkeypatch.setattr(transport, "weighed_reply", reply)
 
 
 # --- the contract's objects
@@ -243,16 +243,16 @@ def test_an_interrupted_run_exits_130_and_resumes(
     judgecal: Run, workspace_dir: Path, monkeypatch: pytest.MonkeyPatch, interrupt: Callable[[], None]
 ) -> None:
     whole = one_object(judgecal("score", "--name", "whole", "--json"))
-    real, calls = transport.reply, []
+    real, calls = transport.weighed_reply, []
 
-    def reply(messages: Sequence[Any]) -> str:
+    def reply(messages: Sequence[Any]) -> tuple[str, dict[str, float]]:
         calls.append(1)
         if len(calls) == 6:
             interrupt()
         return real(messages)
 
     with monkeypatch.context() as broken:
-        broken.setattr(transport, "reply", reply)
+        broken.setattr(transport, "weighed_reply", reply)
         ran = judgecal("score", "--name", "cut", "--json")
     assert (ran.code, ran.out) == (130, "")
     assert (

@@ -132,8 +132,8 @@ def test_where_nothing_is_better_the_judge_stays(
     """A model that passes over its demos: every candidate judges as the judge as it was."""
     rows = made_items(N_GROUPS)
     made_gold(workspace.gold / "harsh", rows, rated(rows, REVERSED))
-    real = transport.reply
-    monkeypatch.setattr(transport, "reply", lambda messages: real([messages[0], messages[-1]]))
+    real = transport.weighed_reply
+    monkeypatch.setattr(transport, "weighed_reply", lambda messages: real([messages[0], messages[-1]]))
     found = optimize(judgecal)
     assert found["dev"]["after"] == found["dev"]["before"]
     assert not any(found["test"].values()) and not (workspace.experiments / "test_looks.jsonl").exists()
@@ -147,13 +147,14 @@ def test_where_nothing_is_better_the_judge_stays(
 def test_unscored_items_count_as_wrong_and_exit_4(
     judgecal: Run, gold: GoldSet, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = transport.reply
+    real = transport.weighed_reply
     lost = {item.question for item in gold.select("test")[:6]}
 
-    def reply(messages: Any) -> str:
-        return "No." if any(question in messages[-1]["content"] for question in lost) else real(messages)
+    def reply(messages: Any) -> tuple[str, dict[str, float]]:
+        refused = any(question in messages[-1]["content"] for question in lost)
+        return ("No.", {}) if refused else real(messages)
 
-    monkeypatch.setattr(transport, "reply", reply)
+    monkeypatch.setattr(transport, "weighed_reply", reply)
     ran = judgecal("optimize", "--gold", "harsh", "--json")
     found = one_object(ran, code=4)
     before = found["test"]["before"]["macro_agreement"]
@@ -170,16 +171,16 @@ def test_unscored_items_count_as_wrong_and_exit_4(
 
 def test_lost_calls_leave_test_closed(judgecal: Run, gold: GoldSet, monkeypatch: pytest.MonkeyPatch) -> None:
     """No look is spent on verdicts that the same command makes again."""
-    real = transport.reply
+    real = transport.weighed_reply
     lost = {item.question for item in gold.select("test")[:6]}
 
-    def reply(messages: Any) -> str:
+    def reply(messages: Any) -> tuple[str, dict[str, float]]:
         if any(question in messages[-1]["content"] for question in lost):
             raise CallFailed("transport", "the cable is cut", retry=False)
         return real(messages)
 
     with monkeypatch.context() as cut:
-        cut.setattr(transport, "reply", reply)
+        cut.setattr(transport, "weighed_reply", reply)
         found = optimize(judgecal, code=4)
     assert (found["decision"], found["test_looks"], found["test_look"]) == ("cannot tell", 0, None)
     assert "calls were lost" in found["why"] and found["test"]["after"] is None
@@ -242,16 +243,16 @@ def test_an_interrupted_run_resumes_to_the_same_result(
 ) -> None:
     whole = optimize(judgecal)
     kept = journal(workspace.root, whole["experiment"])
-    real, calls = transport.reply, []
+    real, calls = transport.weighed_reply, []
 
-    def reply(messages: Any) -> str:
+    def reply(messages: Any) -> tuple[str, dict[str, float]]:
         calls.append(1)
         if len(calls) == 100:
             raise KeyboardInterrupt
         return real(messages)
 
     with monkeypatch.context() as broken:
-        broken.setattr(transport, "reply", reply)
+        broken.setattr(transport, "weighed_reply", reply)
         assert judgecal("optimize", "--gold", "harsh", "--name", "cut").code == 130
     assert len(journal(workspace.root, "cut")) == 99
     resumed = optimize(judgecal, "--name", "cut")
@@ -268,9 +269,9 @@ def test_an_interrupted_run_resumes_to_the_same_result(
     [
         (None, 'kind = "binary"', {"full": 1, "half": 0, "none": 0}, "cut at 50"),
         (None, GRADES, {"full": 4, "half": 1, "none": 0}, "taken onto ordinal:0:4"),
-        (('Literal["yes", "no"]', ""), 'kind = "binary"', {"full": 1, "half": 0, "none": 0}, None),
+        (('Literal["yes", "no"]', ""), 'kind = "binary"', {"full": 1, "half": 0, "none": 0}, "cut at 0.5"),
         (("bool", ""), PERCENTAGE, REVERSED, "taken onto percentage"),
-        (("Literal[0, 1, 2, 3, 4]", ""), GRADES, {"full": 4, "half": 1, "none": 0}, None),
+        (("Literal[0, 1, 2, 3, 4]", ""), GRADES, {"full": 4, "half": 1, "none": 0}, "points:0:4"),
         (("float", "ge=0, le=100"), PERCENTAGE, REVERSED, None),
     ],
 )
@@ -291,7 +292,7 @@ def test_every_pair_of_scales_can_be_optimised(
     signature = "graded" if verdict else "correctness_v3"
     found = optimize(judgecal, "--signature", signature, "--optimizer", optimizer)
     assert value(found, "dev", "after") >= value(found, "dev", "before")
-    assert [note in one for one in found["notes"]] == ([True] if note else [])
+    assert [note in text for text in found["notes"]] == ([True] if note else [])
 
 
 def test_few_questions_on_dev_and_test_cannot_tell(judgecal: Run, workspace: Workspace) -> None:

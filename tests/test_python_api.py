@@ -67,7 +67,7 @@ def test_score_keeps_nothing_unless_told_to(
         raise AssertionError("called again for what the journal holds")
 
     with monkeypatch.context() as closed:
-        closed.setattr(transport, "reply", reply)
+        closed.setattr(transport, "weighed_reply", reply)
         assert list(score(Judge(NAME), gold, limit=4, journal=str(path))) == list(kept)
     assert len(score(NAME, gold, limit=6, journal=path)) == 6
     assert path.read_text().splitlines()[:4] == lines

@@ -160,7 +160,8 @@ class ScoreRun:
         with open_experiment_journal(experiment, self.judges, options, recorded) as journal:
             judged = self._judged(journal)
             names = [judge.name for judge in self.judges]
-            floor, why = floor_columns(self.workspace, table, journal, options, names)
+            free, floor, why = floor_columns(self.workspace, table, journal, options, names)
+        keep_judges(experiment, [*free, *self.judges])
         columns += [Verdicts.from_calls(judge, judged[judge.name]) for judge in self.judges]
         prints = {
             fingerprint for column in columns for fingerprint in values_of(column.rows, "judge_fingerprint")

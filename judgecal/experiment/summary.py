@@ -103,8 +103,8 @@ def free_judges(
 
 def floor_columns(
     workspace: Workspace, table: AgreementTable, journal: Journal, options: RunOptions, judges: Iterable[str]
-) -> tuple[tuple[Verdicts, ...], str | None]:
-    """What `embedded` says of the same items as some judges; and the reason where it cannot."""
+) -> tuple[list[Judge], tuple[Verdicts, ...], str | None]:
+    """Judges of `embedded`, what they say of the same items as some judges, and why where they cannot."""
     free, reasons = free_judges(workspace, table, judges)
     run_options: dict[str, Any] = {
         "journal": journal,
@@ -116,7 +116,7 @@ def floor_columns(
     for judge in free:
         items = table.items if judge.name in names else drawn
         columns.append(Verdicts.from_calls(judge, run_trials([judge], items, **run_options)))
-    return tuple(columns), "; ".join(reasons) or None
+    return free, tuple(columns), "; ".join(reasons) or None
 
 
 @working("Measuring agreement with people")
