@@ -24,17 +24,20 @@ _HEADER = re.compile(r"\[\[ ## (\w+) ## \]\]")
 _CLOSING = "\n\nRespond with "
 _JSON_CLOSING = "\n\nRespond with a JSON object"
 
-# Which part an input plays, by what its name holds; the second lists count where no name holds one of the
-# first.
-_REFERENCE = ("reference", "expected", "gold", "ground_truth")
-_ANSWER = ("answer", "response", "candidate", "prediction")
-_ANSWER_TOO = ("reply", "output", "completion", "generated", "summary", "claim", "statement")
-_QUESTION = ("question", "query")
-_QUESTION_TOO = ("request", "message", "prompt", "instruction", "task", "input")
-_CONTEXT = ("context", "document", "passage", "chunk", "evidence", "retriev", "excerpt")
-_FACTS = ("fact",)
-_GUIDELINES = ("guideline", "polic", "rule", "criteri", "requirement", "principle")
-_HISTORY = ("conversation", "history", "dialog")
+# Which part an input plays, by what its name holds, in the order in which they are looked for; the second
+# lists count where no name holds one of the first.
+_PARTS: Mapping[str, Sequence[Sequence[str]]] = {
+    "guidelines": [("guideline", "polic", "rule", "criteri", "requirement", "principle")],
+    "context": [("context", "document", "passage", "chunk", "evidence", "retriev", "excerpt")],
+    "facts": [("fact",)],
+    "reference": [("reference", "expected", "gold", "ground_truth")],
+    "history": [("conversation", "history", "dialog")],
+    "answer": [
+        ("answer", "response", "candidate", "prediction"),
+        ("reply", "output", "completion", "generated", "summary", "claim", "statement"),
+    ],
+    "question": [("question", "query"), ("request", "message", "prompt", "instruction", "task", "input")],
+}
 _RIGHT = word_set("yes true pass passed correct right 1 acceptable accept accepted good supported match y")
 _WRONG = word_set(
     "no false fail failed incorrect wrong 0 unacceptable reject rejected bad unsupported mismatch n"
@@ -159,11 +162,17 @@ class Prompt:
     wants_json: bool
 
 
-def _named(fields: Iterable[Field], parts: Sequence[str], *, taken: Iterable[str | None] = ()) -> str | None:
-    for field in fields:
-        if field.name not in taken and any(part in field.name.lower() for part in parts):
-            return field.name
-    return None
+def _parts(fields: Iterable[Field]) -> dict[str, str | None]:
+    """The input that plays each part, None where none does; no input plays two."""
+    parts: dict[str, str | None] = {}
+    names = [field.name for field in fields]
+    for part, lists in _PARTS.items():
+        free = [name for name in names if name not in parts.values()]
+        if part == "context":
+            free = [name for name in free if "answer" not in name.lower()]
+        fit = (name for marks in lists for name in free if any(mark in name.lower() for mark in marks))
+        parts[part] = next(fit, None)
+    return parts
 
 
 def _goodness(word: str) -> float | None:
@@ -244,29 +253,15 @@ def read_layout(system: str) -> Layout:
     head = system.partition("All interactions will be structured")[0]
     before, _, after = head.partition("Your output fields are:")
     inputs, outputs = _fields(before), _fields(after)
-    guidelines = _named(inputs, _GUIDELINES)
-    context = _named([f for f in inputs if "answer" not in f.name.lower()], _CONTEXT, taken=(guidelines,))
-    facts = _named(inputs, _FACTS, taken=(guidelines, context))
-    reference = _named(inputs, _REFERENCE, taken=(guidelines, context, facts))
-    history = _named(inputs, _HISTORY, taken=(guidelines, context, facts, reference))
-    taken = [guidelines, context, facts, reference, history]
-    answer = _named(inputs, _ANSWER, taken=taken) or _named(inputs, _ANSWER_TOO, taken=taken)
-    taken.append(answer)
     verdict = next((f for f in outputs if (scale := _scale(f)) and scale.kind != "nominal"), None)
     verdict = verdict or next((f for f in outputs if f.kind.startswith("Literal[")), None)
     return Layout(
         inputs=inputs,
         outputs=outputs,
-        reference=reference,
-        answer=answer,
-        question=_named(inputs, _QUESTION, taken=taken) or _named(inputs, _QUESTION_TOO, taken=taken),
-        context=context,
-        facts=facts,
-        guidelines=guidelines,
-        history=history,
         verdict=verdict.name if verdict else None,
         scale=_scale(verdict) if verdict else None,
         objective=system.rpartition(_OBJECTIVE)[2].lower(),
+        **_parts(inputs),
     )
 
 
