@@ -15,7 +15,7 @@ import dspy
 import pytest
 
 from judgecal.models.embedded import VERSION, AsyncEmbeddedEngine, EmbeddedEngine, reply
-from judgecal.models.embedded.compare import NAMES, compare
+from judgecal.models.embedded.compare import NAMES, Comparison
 from judgecal.models.embedded.families import GROUNDS
 from judgecal.models.embedded.judge import shipped
 from judgecal.models.embedded.replies import NOT_FOUND
@@ -279,7 +279,7 @@ def test_features_and_weights_fit_each_other() -> None:
     assert list(correctness["coefficients"]) == list(NAMES) and correctness["fitted_on"]
     assert not {"nq301", "evouna nq", "scientsbank"} & set(correctness["n"])
     assert set(groundedness["coefficients"]) == set(GROUNDS) and groundedness["fitted_on"]
-    assert len(compare("q", ["a"], "b").values) == len(shipped("correctness", NAMES).slopes)
+    assert len(Comparison("q", ["a"], "b").values) == len(shipped("correctness", NAMES).slopes)
 
 
 FOOLED: list[tuple[str, str, str, str, str]] = [
@@ -300,7 +300,7 @@ FOOLED: list[tuple[str, str, str, str, str]] = [
 def test_what_speaks_against_an_answer_takes_it_below_the_cut(
     kind: str, question: str, reference: str, right: str, wrong: str
 ) -> None:
-    assert kind in compare(question, [reference], wrong).against
+    assert kind in Comparison(question, [reference], wrong).against
     assert rated(question, reference, wrong) < 45 < rated(question, reference, right)
 
 

@@ -25,7 +25,8 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold
 
-from judgecal.models.embedded import compare, judge
+from judgecal.models.embedded import judge
+from judgecal.models.embedded.compare import NAMES, Comparison
 from judgecal.models.embedded.families import GROUNDS
 from judgecal.models.embedded.support import support
 from tests.benchmarks.driver import Bench
@@ -48,7 +49,7 @@ def features(labelled: Labelled) -> tuple[judge.Vector, judge.Vector]:
     """The features and labels of the items of a set that no rule decides."""
     top, rows = (100.0 if labelled.scale == "percentage" else 1.0), []
     for item, label in zip(labelled.items, labelled.labels, strict=True):
-        comparison = compare.compare(item.question, item.reference_answers, item.answer)
+        comparison = Comparison(item.question, item.reference_answers, item.answer)
         if judge.rule(comparison) is None and not comparison.against:
             rows.append([*comparison.values, label / top])
     table = np.array(rows)
@@ -112,7 +113,7 @@ def main() -> int:
         )
         content = {
             "schema": 3,
-            "correctness": _content(correctness, compare.NAMES, sources, rows),
+            "correctness": _content(correctness, NAMES, sources, rows),
             "groundedness": _content(
                 groundedness, GROUNDS, "MTRAG, people's faithfulness (Apache-2.0)", backed
             ),
@@ -124,7 +125,7 @@ def main() -> int:
         linear = fit(rows, [other for other in FITTED_ON if other != name], strengths["correctness"])
         verdicts = []
         for item in labelled.items:
-            comparison = compare.compare(item.question, item.reference_answers, item.answer)
+            comparison = Comparison(item.question, item.reference_answers, item.answer)
             verdicts.append(100.0 * judge.correctness(comparison, linear))
         order, macro = figures(labelled, verdicts)
         bench.line(f"  {name:<14} n = {len(verdicts):6,}  AUC {shown(order):<22} macro {shown(macro)}")

@@ -17,8 +17,8 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from judgecal.errors import listed
-from judgecal.models.embedded import compare as features
 from judgecal.models.embedded import judge
+from judgecal.models.embedded.compare import NAMES, Comparison
 from judgecal.models.embedded.prompt import Layout, alternatives
 from judgecal.models.embedded.support import Support, Words, content_words, held, read_source, support
 from judgecal.models.embedded.text import NEGATIONS, analyse, refuses, sentences
@@ -207,9 +207,9 @@ def _correctness(layout: Layout, inputs: Mapping[str, str]) -> Finding:
     references = alternatives(inputs.get(layout.reference or "", ""))
     if not references:
         why = "there is no reference answer to compare the answer with."
-        return Finding(0.5, why, lambda: [0.0] * len(features.NAMES), decided=True, unable=True)
+        return Finding(0.5, why, lambda: [0.0] * len(NAMES), decided=True, unable=True)
     asked, answer = inputs.get(layout.question or "", ""), inputs.get(layout.answer or "", "")
-    comparison = features.compare(asked, references, answer)
+    comparison = Comparison(asked, references, answer)
     decided = judge.rule(comparison) is not None or bool(comparison.against)
     share, why = judge.correctness(comparison), judge.reasoning(comparison)
     return Finding(share, why, lambda: comparison.values, decided)
@@ -219,7 +219,7 @@ def _expected_facts(case: Case) -> Said:
     """All facts must be there: one that is missing takes the verdict below the middle."""
     if not case.facts:
         return 0.5, "No fact is expected."
-    shares = [judge.correctness(features.compare(case.question, [fact], case.text)) for fact in case.facts]
+    shares = [judge.correctness(Comparison(case.question, [fact], case.text)) for fact in case.facts]
     missing = [fact for fact, share in zip(case.facts, shares, strict=True) if share < 0.5]
     mean = sum(shares) / len(shares)
     if not missing:

@@ -121,7 +121,7 @@ def correctness(comparison: Comparison, linear: Linear | None = None) -> float:
     shorter = min(len(comparison.answer.tokens), len(comparison.reference.tokens))
     logit, long = linear.logit(values), min(1.0, max(0.0, (shorter - _LONG_FROM) / (_LONG - _LONG_FROM)))
     if long:
-        shared = comparison.value("new_words")
+        shared = comparison.features["new_words"]
         logit += long * (min(_STEEP * (shared - _MIDDLE), _TOP_SLOPE * shared + _TOP) - logit)
     return sigmoid(logit) * min([AGAINST[name][0] for name in comparison.against], default=1.0)
 
@@ -131,13 +131,11 @@ def reasoning(comparison: Comparison) -> str:
     decided = rule(comparison)
     if decided is not None:
         return RULES[decided][1]
-    matched, missing = (
-        listed([word[:40] for word in words]) for words in (comparison.matched, comparison.missing)
-    )
+    matched, missing = (listed([word[:40] for word in words]) for words in comparison.key_words())
     about = "The answer shares no key word with the reference"
-    if comparison.matched:
+    if matched:
         about = f"The answer has {matched} from the reference"
-    about += f"{', but' if comparison.matched else '; it'} lacks {missing}." if comparison.missing else "."
+    about += f"{', but' if matched else '; it'} lacks {missing}." if missing else "."
     return " ".join([about, *(AGAINST[name][1] for name in comparison.against[:2])])
 
 
