@@ -61,8 +61,6 @@ def test_answers_of_one_question_count_once() -> None:
     assert escalation(confidence, together, target=0.9).threshold is None
 
 
-def test_labels_drawn_by_verdict() -> None:
-    """Half a share of 0.9 and half one of 0.1, 43 labels each: 86 of 0.09 for 0.25 at t(85), and what few rows hide."""
-    even = Spread(0.5, 0.9, 0.9)
-    assert even.half_width([43, 43]) == pytest.approx(1.988 * (0.09 / 86) ** 0.5, rel=0.12)
-    assert even.half_width([172, 172]) == pytest.approx(even.half_width([43, 43]) / 2.0, rel=0.07)
+def test_labels_spread_by_verdict() -> None:
+    """Half the rows of which 0.9 are right, and half of which 0.1 are."""
+    assert Spread(0.5, 0.9, 0.9).by_stratum == (pytest.approx((0.5, 0.3)), pytest.approx((0.5, 0.3)))

@@ -17,7 +17,6 @@ from judgecal._version import __version__
 from judgecal.errors import refuse, working
 from judgecal.experiment import Experiment, open_experiment, plan_experiment
 from judgecal.goldset import GoldSet, load_gold, write_sheets
-from judgecal.goldset.draw import allocate
 from judgecal.production.judged import (
     JudgedColumns,
     JudgedTable,
@@ -32,19 +31,17 @@ from judgecal.production.judged import (
 from judgecal.records import Estimate, Result
 from judgecal.scale import Scale
 from judgecal.selection.lock import Lock, LockedGold, load_lock
-from judgecal.selection.pass_rates import PassRule, chance, class_rates
+from judgecal.selection.pass_rates import PassRule, chance
 from judgecal.stats import agreement
 from judgecal.stats.error_rates import carried_rate, shift
 from judgecal.stats.intervals import check_level, mean_estimate
-from judgecal.stats.labels_needed import EscalationLabels, Spread, escalation
+from judgecal.stats.labels_needed import EscalationLabels, escalation
 from judgecal.stats.prediction_powered import DrawSeen, corrected_mean, drawn_otherwise
 from judgecal.stats.sample import Bools, Floats
 from judgecal.tables import Columns
 from judgecal.workspace import Workspace, find_workspace
 
 _FIRST = 60  # labels that are proposed where there is none yet
-_ROWS, _LEAST_ROWS = 1_000_000, 1000  # of a table that is shared out by strata, and of a stratum
-_EVEN = 0.5  # the share that is right where the lock does not know it
 _CONTRADICTS = 0.05  # below this p the labels contradict the lock's error rates
 
 
@@ -62,20 +59,6 @@ class NextLabels:
             return None
         total = 1.0 / ((1.0 / n - 1.0 / n_rows) / 4.0 + 1.0 / n_rows)
         return cls(math.ceil(total) - n, (rate.high - rate.low) / 4.0)
-
-    @classmethod
-    def first(cls, lock: Lock) -> NextLabels | None:
-        """Those of a first sheet, drawn by strata of the verdict, as the lock lets expect; None where it does
-        not know its judge's error rates."""
-        people, applied = lock.gold.people, lock.applied
-        rates = [rate.value for rate in class_rates(people, applied) if rate is not None]
-        if len(rates) < 2 or rates[0] is None or rates[1] is None:
-            return None
-        right = applied.get("prevalence" if people.kind == "binary" else f"prevalence@{people.pass_at:g}")
-        spread = Spread(_EVEN if right is None or right.value is None else right.value, rates[0], rates[1])
-        shares, spreads = zip(*spread.by_stratum, strict=True)
-        there = [round(_ROWS * share) + _LEAST_ROWS if share > 0.0 else 0 for share in shares]
-        return cls(_FIRST, spread.half_width(allocate(there, spreads, _FIRST)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,10 +282,9 @@ class RateRun:
     def _result(self) -> RateResult:
         lock, table, labels = self.lock, self.table, self.labels
         rate = self._rate(np.ones(table.n, dtype=np.bool_), self.level)
-        if labels is not None:
-            more = NextLabels.halving(rate.corrected, n=rate.corrected.n, n_rows=table.n)
-        else:
-            more = NextLabels.first(lock) if self.is_share else None
+        more = (
+            None if labels is None else NextLabels.halving(rate.corrected, n=rate.corrected.n, n_rows=table.n)
+        )
         parts: list[tuple[str, Bools]] = []
         if table.value_of is not None:
             parts = [(name, table.value_of == code) for code, name in enumerate(table.values)]

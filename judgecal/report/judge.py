@@ -3,35 +3,18 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
-from judgecal.errors import InputError
-from judgecal.experiment import Experiment
 from judgecal.production.judge_counts import ColumnRate
 from judgecal.production.results import JudgeResult, SuiteMember
 from judgecal.records import Headline
 from judgecal.report.charts import Axis, in_percent, interval_picture, said_in_words, share_row
 from judgecal.report.document import Document, Section, section, stored_document, table
-from judgecal.report.explorer import Explorer, ExplorerRow, Said
 from judgecal.report.numbers import DASH, count, count_of, estimate, money
 from judgecal.report.wording import failures_in_words, fitting, in_a_row, sentence, sentences
-from judgecal.tables import Row, open_table
-from judgecal.workspace import Workspace
 
-_SHOWN = 500  # rows of the output that are shown
-_VERDICTS = ("share", "verdict", "rating")  # what a verdict is called, of rows and of chunks
-_WORST = ("unscored", "fail", "no")  # verdicts that come first
-_CHIPS = 8  # verdicts at most that have a filter each
 _SHARE_OF = {"rating": "rows", "precision": "chunks", "share": "its scale"}
 _PASSES = {"rating": "of the answers pass", "precision": "of a row's chunks pass", "share": "on average"}
-
-
-def judge_report(_workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
-    """The stored document of `judge`, with rows of its output."""
-    result = experiment.read_summary(JudgeResult)
-    return replace(judge_document(result), explorer=_explorer(result))
 
 
 def judge_document(result: JudgeResult) -> Document:
@@ -224,63 +207,4 @@ def _rates(result: JudgeResult) -> Section:
         bool(rows) and interval_picture(rows, axis, title="What passes"),
         passing,
         bool(words) and verdicts,
-    )
-
-
-# --- rows of the output
-
-
-def _explorer(result: JudgeResult) -> Explorer | None:
-    """The first rows of the output, those without a verdict and those that fail first; None where it is gone
-    or can no longer be read.
-    """
-    path = Path(result.output)
-    if path.is_dir():  # of several files the first one
-        path = min((file for file in path.iterdir() if file.name[0] not in "._"), default=path)
-    try:
-        pieces = open_table(path).pieces(_SHOWN) if path.is_file() else iter(())
-        lines = next(iter(pieces)).rows[:_SHOWN]
-    except (InputError, StopIteration):
-        return None
-    judges = result.columns_of
-
-    def rank(row: ExplorerRow) -> list[int]:
-        """Where the verdict of each judge stands: none, failed, another."""
-        verdicts = [said.verdict for said in row.said if said]
-        return sorted(_WORST.index(verdict) if verdict in _WORST else len(_WORST) for verdict in verdicts)
-
-    rows = sorted((_row(result, judges, line) for line in lines), key=rank)
-    verdicts = sorted({mark for row in rows for mark in row.marks})
-    first, who = "The first " * (len(rows) < result.n), "judges see" if len(judges) > 1 else "judge sees"
-    return Explorer(
-        f"{first}{count(len(rows))} of {count(result.n)} rows as the {who} them",
-        rows,
-        [*judges],
-        {mark: mark.partition(":")[2] for mark in verdicts if len(verdicts) <= _CHIPS * len(judges)},
-        heads={"id": "line", "question": "question", "answer": "answer"},
-    )
-
-
-def _row(result: JudgeResult, judges: Mapping[str, Mapping[str, str]], line: Row) -> ExplorerRow:
-    cells, columns = line.cells, {"question": "question", "answer": "answer", **result.named}
-    used, said = {*columns.values()}, []
-    for parts in judges.values():
-        part = {name: cells.get(column, "") for name, column in parts.items()}
-        given = next((part[name] for name in _VERDICTS if part.get(name)), "")
-        verdict = {"true": "pass", "false": "fail"}.get(part.get("passed", "").lower(), given) or "unscored"
-        said.append(
-            Said(verdict, given * (given != verdict), part.get("error", ""), part.get("reasoning", ""))
-        )
-        used |= {*parts.values()}
-    several = len(judges) > 1
-    return ExplorerRow(
-        str(line.line),
-        cells.get(columns["question"], ""),
-        cells.get(columns["answer"], ""),
-        further=[(name, text) for name, text in cells.items() if text and name not in used],
-        said=said,
-        marks=[
-            f"verdict:{f'{judge}: ' * several}{verdict.verdict}"
-            for judge, verdict in zip(judges, said, strict=True)
-        ],
     )

@@ -1,23 +1,15 @@
-"""How far labels drawn by strata of the verdict narrow a rate, and which rows a person must read.
-
-The first is what is expected of `corrected_mean`, pseudo-rows and all, for a judge of yes and no with the
-error rates that it had elsewhere, on a table without end: no promise (`tests/benchmarks/corrected_rate.py`
-holds it against what `rate` gives).
-"""
+"""How labels spread by strata of the verdict, and which rows a person must read."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy.special import betainc
 
 from judgecal.records import Estimate
 from judgecal.stats.intervals import MIN_GROUPS, check_level, t_quantile, wilson
-from judgecal.stats.prediction_powered import PSEUDO, share_limits, unseen
 from judgecal.stats.sample import Bools, Floats, Ints
 
 
@@ -29,35 +21,14 @@ class Spread:
     sensitivity: float
     specificity: float
 
-    @cached_property
-    def strata(self) -> tuple[tuple[float, float], ...]:
-        """(share of the rows, share of them that is right) of those that pass and those that fail."""
-        hits = self.right * self.sensitivity
-        passing = hits + (1.0 - self.right) * (1.0 - self.specificity)
-        parts = ((passing, hits), (1.0 - passing, self.right - hits))
-        return tuple(
-            (share, min(1.0, max(0.0, spread / share)) if share > 0.0 else 0.0) for share, spread in parts
-        )
-
     @property
     def by_stratum(self) -> tuple[tuple[float, float], ...]:
         """(share of the rows, standard deviation of their labels) of those that pass and those that fail."""
-        return tuple((share, math.sqrt(rate * (1.0 - rate))) for share, rate in self.strata)
-
-    def half_width(self, sizes: Sequence[int], *, level: float = 0.95) -> float:
-        """The half width of the interval that so many labels of those that pass and those that fail give."""
-        n, parts = sum(sizes), zip(sizes, self.strata, strict=True)
-        drawn = [(size, share, rate) for size, (share, rate) in parts if share > 0.0]
-        variance = sum(
-            share**2
-            * (
-                (rate * (1.0 - rate) ** 2 + (1.0 - rate) * rate**2) / size
-                + unseen(size, rate, (0.0, 0.0, 1.0, 1.0), PSEUDO / len(drawn))
-            )
-            for size, share, rate in drawn
-        )
-        low, high = share_limits(self.right, n, variance, t_quantile(level, n - 1.0), evened=False)
-        return (high - low) / 2.0
+        hits = self.right * self.sensitivity
+        passing = hits + (1.0 - self.right) * (1.0 - self.specificity)
+        parts = ((passing, hits), (1.0 - passing, self.right - hits))
+        rates = [(share, min(1.0, max(0.0, right / share)) if share > 0.0 else 0.0) for share, right in parts]
+        return tuple((share, math.sqrt(rate * (1.0 - rate))) for share, rate in rates)
 
 
 _STEPS = 40  # shares of the rows that are tried
