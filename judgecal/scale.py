@@ -109,13 +109,6 @@ class Scale:
         steps = 0.0 if self.step is None else (label - self.low) / self.step
         return abs(steps - round(steps)) <= _OFF_STEP
 
-    def steps_around(self, label: float) -> tuple[float, ...]:
-        """The label where it is a step, else the steps below and above it: those that one rater can give."""
-        if self.step is None or self.on_step(label):
-            return (label,)
-        below = self.low + self.step * math.floor((label - self.low) / self.step)
-        return below, below + self.step
-
     def read(self, text: object) -> Label:
         """Read one label, from text or a number.
 

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.goldset import Card, GoldDocument, GoldSet, Problem, RaterCard, Splits, check_gold, load_gold
-from judgecal.goldset.check_labels import baselines
+from judgecal.goldset import Card, GoldDocument, GoldSet, Problem, RaterCard, check_gold, load_gold
 from judgecal.goldset.wording import sentences
 from judgecal.records import Context, Item, Rating
 from judgecal.scale import Label, Scale
@@ -97,55 +96,6 @@ def test_duplicates_only_where_the_same_is_asked() -> None:
     other = item("2", LONG, contexts=(Context("another passage"),))
     assert not found(build([item("1", LONG), other]), "duplicate")
     assert not found(build([item("1", LONG), item("2", LONG, question="Why?")]), "duplicate")
-
-
-def test_constants() -> None:
-    labels = {str(n): label for n, label in enumerate([100.0] * 9 + [75.0, 70.0, 0.0])}
-    items = [item(name, name) for name in labels] + [item("x", "unlabelled")]
-    gold = build(items, {"a": labels}, scale=Scale.parse("percentage", pass_at=75, step=5))
-    best = baselines(gold)
-    assert best["accuracy"].label == 100.0 and best["accuracy"].estimate.value == pytest.approx(9 / 12)
-    # median 100; distances 25 + 30 + 100 over 12 labels and a range of 100
-    assert best["mean_agreement"].estimate.value == pytest.approx(1 - 155 / 12 / 100)
-    assert best["accuracy@75"].label == "pass" and best["accuracy@75"].estimate.value == pytest.approx(
-        10 / 12
-    )
-    counts = best["accuracy"].estimate
-    assert (counts.n, counts.n_expected, counts.n_unscored) == (12, 13, 1)
-    reached = [problem.message for problem in found(gold, "near_constant")]
-    assert len(reached) == 2 and "mean_agreement 0.871" in reached[0] and "accuracy@75 0.833" in reached[1]
-    nothing = build([item("1", "x")], ratings=[], labels={"a": {}})
-    assert baselines(nothing) == {} and found(nothing, "unlabelled")
-
-
-@pytest.mark.parametrize(("labels", "middle"), [([3, 4], 3.0), ([3, 4, 5, 5], 4.0)])
-def test_a_constant_is_a_label_that_one_rater_can_give(labels: list[float], middle: float) -> None:
-    """Two raters a label apart have a median between the two."""
-    items = [item(str(place), str(place)) for place, _ in enumerate(labels)]
-    raters = {
-        "a": {str(i): float(x) for i, x in enumerate(labels)},
-        "b": {str(i): x - 1 for i, x in enumerate(labels)},
-    }
-    gold = build(items, raters, scale=Scale.parse("ordinal:1:5"))
-    assert set(gold.labels.values()) == {label - 0.5 for label in labels}
-    best = baselines(gold)["mean_agreement"]
-    apart = [abs(label - 0.5 - middle) for label in labels]
-    assert best.label == middle and best.estimate.value == pytest.approx(1 - sum(apart) / len(apart) / 4)
-
-
-def test_tiny_strata() -> None:
-    splits = Splits()
-    groups = [f"g{n}" for n in range(200)]
-    train = [group for group in groups if splits.of(group) == "train"]
-    items = [item(str(n), str(n), group=group) for n, group in enumerate(groups)]
-    labels = {i.item_id: 100.0 if n % 2 else 0.0 for n, i in enumerate(items)}
-    labels[next(i.item_id for i in items if i.group == train[0])] = 50.0
-    gold = build(items, {"a": labels})
-    (problem,) = found(gold, "tiny_stratum")
-    assert (
-        problem.where == "train"
-        and "1 items labelled in the middle third in train make 1/3" in problem.message
-    )
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 from judgecal.errors import InputError
 from judgecal.goldset import check_labels, check_texts
-from judgecal.goldset.check_labels import Baseline, baselines
 from judgecal.goldset.gold_set import CARD, RATINGS, Findings, GoldSet, SplitCounts, split_counts
 from judgecal.goldset.labels import NARROW
 from judgecal.goldset.load import load_gold
@@ -69,7 +68,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class GoldCheck(Result):
-    """The audit of a set; `tags`: items of each; `baselines`: the best constant of each metric."""
+    """The audit of a set; `tags`: items of each."""
 
     set_: str
     n_items: int
@@ -78,7 +77,6 @@ class GoldCheck(Result):
     splits: Mapping[str, SplitCounts]
     tags: Mapping[str, int]
     problems: tuple[Problem, ...]
-    baselines: Mapping[str, Baseline]
     sha256: str = field(default="", metadata={"json": False})
     scale: str = field(default="", metadata={"json": False})
     n_labelled: int = field(default=0, metadata={"json": False})
@@ -94,7 +92,6 @@ def check_set(gold: GoldSet, workspace: Workspace) -> GoldCheck:
         splits=split_counts(gold),
         tags=dict(sorted(Counter(tag for item in gold.items for tag in set(item.tags)).items())),
         problems=tuple(check_gold(gold, workspace=workspace)),
-        baselines=baselines(gold),
         sha256=gold.sha256,
         scale=str(gold.scale),
         n_labelled=len(gold.labels),
@@ -121,7 +118,6 @@ _CHECKS: Mapping[str, Callable[[GoldSet], Findings]] = {
     "question_in_two_groups": check_texts.question_in_groups,
     "thin_split": check_labels.thin_splits,
     "thin_stratum": check_labels.thin_strata,
-    "tiny_stratum": check_labels.tiny_strata,
     "near_constant": check_labels.near_constant,
     NARROW: check_labels.narrow,
     "off_step": check_labels.off_step,

@@ -5,14 +5,13 @@ What loads scipy is imported where it is used: a list of the sets does without.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from judgecal.goldset import JUDGEMENTS, GoldCheck, GoldList, Imported, Problem, Sheets
 from judgecal.goldset.gold_set import SplitCounts
-from judgecal.goldset.labels import label_text
 from judgecal.goldset.wording import grouped
-from judgecal.records import Estimate, Headline
+from judgecal.records import Headline
 from judgecal.report.document import Bullets, Document, Grid, Paragraph, Section, section
 from judgecal.report.numbers import between, count, count_of, estimate
 from judgecal.report.wording import columns_in_words, path_from_here, sentences
@@ -58,7 +57,7 @@ def list_document(result: GoldList) -> Document:
 
 
 def check_document(result: CheckedSet, *, full: bool = False) -> Document:
-    """The counts of a set, what a constant reaches on it, its findings and its raters; `full` prints all."""
+    """The counts of a set, its findings and its raters; `full` prints all."""
     check, raters = result.check, result.raters
     name, findings = check.set_, [problem for problem in check.problems if problem.explained is None]
     # what a set that was looked through is for: to hold judges against its labels, once it has some
@@ -108,7 +107,6 @@ def _check_section(result: GoldCheck) -> Section:
         bool(findings) and (Bullets(lines, short=True), every("finding", findings, "All findings")),
         bool(explained)
         and (Paragraph("Explained in the card:"), Bullets(reasons), every("explained", explained)),
-        Bullets(list(_baselines(result)), short=True),
     )
 
 
@@ -116,16 +114,6 @@ def splits_table(splits: Mapping[str, SplitCounts]) -> Grid:
     """How many items and questions each split has."""
     rows = [(name, str(part.n_items), str(part.n_groups)) for name, part in splits.items()]
     return Grid(("split", "items", "questions"), rows, short=True)
-
-
-def _baselines(result: GoldCheck) -> Iterator[str]:
-    """What a judge that looks at nothing reaches."""
-    from judgecal.report.charts import of_metric
-
-    for metric, best in result.baselines.items():
-        reached = of_metric(Estimate(best.estimate.value), metric, result.scale)
-        labels = count_of(best.estimate.n, "label")
-        yield f"Saying {label_text(best.label)} every time would reach {metric} {reached} over {labels}."
 
 
 def _by_kind(problems: Sequence[Problem]) -> dict[str, list[Problem]]:
