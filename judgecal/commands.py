@@ -99,7 +99,7 @@ TABLE = {
         Command("compare", "cli.score:compare", "Say which of two judges is better on the same items.",
                 "three",
                 documents={"CompareResult": "report.compare:compare_document"},
-                report="report.compare:compare_report"),
+                report="experiment.compare:CompareResult"),
     ),
     "Choose and keep": (
         Command("select", "cli.select:select", "Choose the cheapest judge within the margin, and lock it.",

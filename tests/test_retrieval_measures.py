@@ -87,7 +87,7 @@ def test_values_are_those_of_trec_eval(shared_data: Path) -> None:
     assert tested.n_documents is None
     assert tested.mrr.reason == "3 groups: fewer than 10 give no interval"
     # Precision is recall times the number of relevant documents by k, question by question.
-    ranking = by_run(read_run(folder / "results.test"), asked, keep=1)
+    ranking = by_run(read_run(folder / "results.test"), asked)
     for k in (5, 10, 15, 20, 30, 100, 200, 500):
         assert f"{(ranking.recall(k) * ranking.n_references / k).mean():.4f}" == expected[f"P_{k}"]
 

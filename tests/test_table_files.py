@@ -4,7 +4,6 @@ and which column of a table is what.
 
 from __future__ import annotations
 
-import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -108,25 +107,6 @@ def test_what_we_wrote_comes_back_as_it_was(tmp_path: Path, ending: str) -> None
     path = tmp_path / f"a{ending}"
     write_frame(path, pl.DataFrame({"=name": texts, "n": range(len(texts))}))
     assert [row.cells["=name"] for row in read_table(path).rows] == texts
-
-
-PACKED = {
-    "a.csv.gz": "q,a\nWhy?,So.\n", "a.tsv.gz": "q\ta\nWhy?\tSo.\n", "a.jsonl.gz": '{"q": "Why?", "a": "So."}\n',
-    "a.JSON.GZ": '[{"q": "Why?", "a": "So."}]', "latin.csv.gz": "q,a\nWhy?,Größe\n",
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", PACKED)
-def test_a_packed_table_is_read(tmp_path: Path, name: str) -> None:
-    path = tmp_path / name
-    path.write_bytes(gzip.compress(PACKED[name].encode("cp1252")))
-    (row,) = read_table(path).rows
-    assert row.cells == {"q": "Why?", "a": "Größe" if "latin" in name else "So."}
-    whole = path.read_bytes()
-    for data in (whole[:-12], whole[:5], b"q,a\nWhy?,So.\n", whole[:-8] + b"\0" * 8, b""):
-        path.write_bytes(data)
-        with pytest.raises(InputError, match=name):
-            read_table(path)
 
 
 @pytest.mark.parametrize("orient", ["columns", "records", "index", "split", "table", "lines"])

@@ -257,7 +257,7 @@ def import_sheets(
         done,
         n_rows=sum(len(table.rows) for _, table in sheets),
         skipped={"without a label": empty.total()},
-        notes=[*left, *missing_notes(missing), *_slipped_notes(given, labels_on), *read_as, *notes],
+        notes=[*left, *missing_notes(missing), *read_as, *notes],
     )
 
 
@@ -393,17 +393,3 @@ def _item_of(cells: Mapping[str, str], items: Mapping[str, Item], gold: GoldSet 
         fields=fields,
         pair=Pair(undo(cells[_LEFT]), undo(cells[_RIGHT])) if _LEFT in cells else None,
     )
-
-
-def _slipped_notes(ratings: Sequence[Rating], scale: Scale) -> list[str]:
-    """Raters whose labels lie in 0..1 of a percentage, fractions among them: likely parts of one."""
-    given: dict[str, list[float]] = {}
-    for rating in ratings:
-        if rating.label is not None and scale.kind == "percentage":
-            given.setdefault(rating.rater, []).append(float(rating.label))
-    return [
-        f"{rater!r} gave no label above 1 on a scale of 0..100: were they meant as fractions? Then fix the "
-        "sheet and import it with --replace"
-        for rater, labels in given.items()
-        if max(labels) <= 1.0 and any(label % 1.0 for label in labels)
-    ]

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import replace
 from typing import NamedTuple
 
-from judgecal.errors import InputError
 from judgecal.experiment.compare import CompareResult
-from judgecal.experiment.folder import Experiment
-from judgecal.experiment.stored import read_experiment
-from judgecal.experiment.verdicts import parted_items
 from judgecal.records import Estimate, Headline
 from judgecal.report.charts import (
     Axis,
@@ -21,18 +15,7 @@ from judgecal.report.charts import (
     interval_picture,
     of_metric,
 )
-from judgecal.report.document import (
-    Cell,
-    Document,
-    Grid,
-    Paragraph,
-    Picture,
-    Section,
-    section,
-    stored_document,
-    table,
-)
-from judgecal.report.explorer import judged_explorer
+from judgecal.report.document import Document, Grid, Paragraph, Picture, section, stored_document, table
 from judgecal.report.judges_headline import naming_unread, raters_in_words, unread_headline
 from judgecal.report.numbers import DASH, count, p_value, percent, points
 from judgecal.report.wording import OWN_LABELS, fitting, in_a_row, sentence, sentences
@@ -40,12 +23,9 @@ from judgecal.stats import PLANNED_DISCORDANCE, POWER, Comparison
 from judgecal.stats.metrics import amount_of, metric_facts
 from judgecal.stats.significance import MARGIN
 from judgecal.stats.strata import driven_in_words
-from judgecal.workspace import Workspace
 
 _NAMED = 3  # of pairs in the headline, and of cells of the grid
 _DRAWN = 12  # pairs in the picture; the table has all
-_RIGHT = {(False, False): "both", (True, False): "only B", (False, True): "only A", (True, True): "none"}
-"""Whether A and B err -> who is right, row by row of the table."""
 
 
 def compare_document(result: CompareResult) -> Document:
@@ -71,47 +51,6 @@ def compare_document(result: CompareResult) -> Document:
         ),
         notes=_notes(result),
     )
-
-
-def compare_report(workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
-    """The stored document with the open answers on which the judges err, where their experiment is there.
-
-    Of two judges a table says who is right on how many of them; each of its cells shows those.
-    """
-    result = experiment.read_summary(CompareResult)
-    document = compare_document(result)
-    try:
-        stored = read_experiment(workspace, result.compared_from)
-        judges = list(dict.fromkeys(judge for pair in result.pairs for judge in pair))
-        columns = [stored.column(judge) for judge in judges]
-    except InputError:  # gone, or the set has changed since
-        return document
-    items = [item for item in stored.items if item.item_id not in stored.gold.test_ids]
-    parted, pairs = parted_items(stored.table, columns, items), dict[str, str]()
-    if len(judges) == 2:
-        pairs = {one.item.item_id: _RIGHT[one.said[0].parts, one.said[1].parts] for one in parted}
-    n = Counter(pairs[one.item.item_id] for one in parted if one.parts and pairs)
-    n["both"] = len(items) - n.total()
-    explorer = judged_explorer(
-        parted,
-        judges,
-        judges[0],
-        n_open=len(items),
-        traits={item: [f"pair:{who}"] for item, who in pairs.items()},
-        chips={f"pair:{who}": f"{who} right" for who in ("only A", "only B", "none")},
-        n_sealed=len(stored.items) - len(items),
-    )
-    if pairs:
-        shares = {who: n[who] / len(items) for who in _RIGHT.values()}
-        cells = [
-            Cell(f"{count(n[who])} ({percent(share)})", heat=share, show=f"pair:{who}")
-            for who, share in shares.items()
-        ]
-        square = Grid(["", "A right", "A wrong"], [["B right", *cells[:2]], ["B wrong", *cells[2:]]])
-        caption = f"A is {judges[0]}, B is {judges[1]}. Click a number to read these {result.gold.noun}."
-        part = Section("square", f"Who is right on the open {result.gold.noun}", caption, [square], card=True)
-        document = replace(document, sections=[part, *document.sections])
-    return replace(document, explorer=explorer)
 
 
 def _headline(result: CompareResult) -> Headline:

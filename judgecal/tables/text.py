@@ -1,10 +1,8 @@
-"""Bytes that come in as text: unpacked, in the encoding that they begin in, each fault with its line."""
+"""Bytes that come in as text: in the encoding that they begin in, each fault with its line."""
 
 from __future__ import annotations
 
 import codecs
-import gzip
-import zlib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -15,7 +13,6 @@ UTF_8 = "utf-8-sig"
 """With or without a byte order mark; what is taken until a byte says otherwise."""
 MOST_UNPACKED = 200_000_000
 """Bytes that a packed file may unpack to."""
-_MOST_LINES = 1_000_000  # of a packed file
 _MOST_PACKED, _SMALL = 100, 20_000_000
 """How many times its size an honest file may unpack to, beyond so many bytes."""
 _MARKS = ((codecs.BOM_UTF8, UTF_8), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
@@ -28,35 +25,19 @@ _OTHER_FILES = (
     ),
 )
 _HEAD = 65_536  # bytes
-_TEXTS = (".csv", ".tsv", ".tab", ".txt", ".json", ".jsonl", ".ndjson")
 
 
 def ending_of(path: Path) -> str:
-    """The ending of a file's name in lower case; of a packed one that of the text, `.csv` of `a.csv.gz`."""
-    return path.with_suffix("").suffix.lower() if is_packed(path) else path.suffix.lower()
-
-
-def is_packed(path: Path) -> bool:
-    """Whether a file is a text file packed by gzip, by its name."""
-    return path.suffix.lower() == ".gz" and path.with_suffix("").suffix.lower() in _TEXTS
+    """The ending of a file's name in lower case."""
+    return path.suffix.lower()
 
 
 def read_bytes(path: Path) -> bytes:
-    """The bytes of a file, unpacked where it is packed; InputError where there is none, it cannot be read, or
-    it unpacks to too much, of which no more than that is unpacked.
-    """
+    """The bytes of a file; InputError where there is none, or it cannot be read."""
     try:
-        if not is_packed(path):
-            return path.read_bytes()
-        with gzip.open(path) as file:
-            data = file.read(MOST_UNPACKED + 1)
-    except (OSError, EOFError, zlib.error) as error:
+        return path.read_bytes()
+    except OSError as error:
         raise unreadable(path, error) from None
-    if len(data) > MOST_UNPACKED:
-        raise InputError(f"{shown(path)}: unpacks to more than {MOST_UNPACKED / 1e6:,.0f} MB: unpack it")
-    if data.count(b"\n") > _MOST_LINES:
-        raise InputError(f"{shown(path)}: unpacks to more than {_MOST_LINES:,} lines: unpack it")
-    return data
 
 
 def unpacks_to_much(size: int, path: Path, most: float = MOST_UNPACKED) -> str | None:
@@ -70,10 +51,6 @@ def unpacks_to_much(size: int, path: Path, most: float = MOST_UNPACKED) -> str |
 
 def unreadable(path: Path, error: Exception) -> InputError:
     """Why a file cannot be read, and what to do."""
-    if isinstance(error, gzip.BadGzipFile | EOFError | zlib.error):
-        return InputError(
-            f"{shown(path)}: not a whole gzip file ({error}): pack it again, or give it unpacked"
-        )
     if isinstance(error, FileNotFoundError):
         return no_such_file(path)
     if isinstance(error, IsADirectoryError):

@@ -1,21 +1,19 @@
-"""The document of `retrieval`: what an answerer can reach, worst questions."""
+"""The document of `retrieval`: what an answerer can reach."""
 
 from __future__ import annotations
 
-from judgecal.errors import listed
 from judgecal.rag.retrieval.result import RetrievalResult
 from judgecal.records import Estimate, Headline
 from judgecal.report.charts import Axis, interval_picture, share_row
 from judgecal.report.document import Document, Section, section, stored_document, table
-from judgecal.report.numbers import count, count_of, estimate, interval, percent, plain, points, shortened
+from judgecal.report.numbers import count, count_of, estimate, interval, percent, plain, points
 from judgecal.report.wording import sentence, sentences
 
-_ASKED = 60  # characters of a question
 _ENOUGH = 0.9  # of the questions: a retriever passes that is shown to find a reference for as many
 
 
 def retrieval_document(result: RetrievalResult) -> Document:
-    """What a retriever comes to: measures, worst questions."""
+    """What a retriever comes to."""
     n, n_without, n_sealed = result.n_questions, result.n_without_reference, result.n_test_questions
     documents = f"{count(result.n_documents)} documents" if result.n_documents else "documents not given"
     notes = sentences(
@@ -27,7 +25,7 @@ def retrieval_document(result: RetrievalResult) -> Document:
         "and we show none of them.",
     )
     about = f"{count(n)} questions, {documents}, k = {result.k}."
-    title, sections = (f"{result.experiment}: a retriever tested", (_measures(result), _worst(result)))
+    title, sections = (f"{result.experiment}: a retriever tested", (_measures(result),))
     return stored_document(result, title, about, _headline(result), *sections, notes=notes, short=True)
 
 
@@ -68,23 +66,6 @@ def _headline(result: RetrievalResult) -> Headline:
         lost > 0 and f"{lost:,} of the questions name documents that the corpus lacks.",
     )
     return Headline("measured", what, because, unknown, again, chip)
-
-
-def _worst(result: RetrievalResult) -> Section | None:
-    """None where every reference document comes first."""
-    rows = table(
-        result.worst,
-        {
-            "question": lambda row: row.question_id,
-            "asked": lambda row: shortened(row.question, _ASKED),
-            "reference": lambda row: listed(row.reference_documents),
-            "rank": lambda row: str(row.rank or "not found"),
-            "came first": lambda row: row.first,
-        },
-        left=5,
-    )
-    caption = "The questions whose reference document ranks lowest."
-    return section("worst", "Worst questions", caption, rows) if result.worst else None
 
 
 def _measures(result: RetrievalResult) -> Section:

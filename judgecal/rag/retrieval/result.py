@@ -1,4 +1,4 @@
-"""The retriever test: a collection and a retriever to ranks, measures, windows and worst questions.
+"""The retriever test: a collection and a retriever to ranks, measures and windows.
 
 Every measure rests on the ranks of judged documents alone, so no full ranking is ever held. Those that
 trec_eval has too are as it defines them.
@@ -6,7 +6,6 @@ trec_eval has too are as it defines them.
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ import numpy.typing as npt
 from judgecal._version import __version__
 from judgecal.errors import InputError, listed, refuse, working
 from judgecal.rag.questions import Collection, cut_lines
-from judgecal.rag.retrieval.indexes import EPSILON, K1, B, Bm25, Floats, Ints, standing, top, words_of
+from judgecal.rag.retrieval.indexes import EPSILON, K1, B, Bm25, Floats, Ints, standing, words_of
 from judgecal.records import Estimate, Result, digest
 from judgecal.stats.intervals import mean_estimate
 from judgecal.workspace import shown
@@ -28,7 +27,6 @@ Marks = npt.NDArray[np.bool_]
 
 CUTS = (1, 3, 5, 10, 20, 50, 100)
 _LEVEL = 0.95  # nominal coverage of the intervals
-_WORST = 10  # questions shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +79,6 @@ class Ranking:
     document: Ints  # P; -1 for one that the corpus lacks
     grade: Ints  # P
     rank: Ints  # P, from 1; 0 where the document is not in the ranking
-    head: Ints  # Q x K document numbers, best first; -1 beyond the end, and for one that the corpus lacks
 
     @cached_property
     def n_references(self) -> Ints:
@@ -146,8 +143,8 @@ class Ranking:
         return np.where(self.has_reference, values, np.nan)
 
 
-def _unranked(collection: Collection, keep: int) -> Ranking:
-    """The judged documents before any of them has a rank, to be filled in; `keep`: documents of each head."""
+def _unranked(collection: Collection) -> Ranking:
+    """The judged documents before any of them has a rank, to be filled in."""
     numbers = collection.numbers
     rows = [
         (place, numbers.get(name, -1), grade)
@@ -156,24 +153,15 @@ def _unranked(collection: Collection, keep: int) -> Ranking:
     ]
     question, document, grade = np.array(rows, dtype=np.int64).reshape(-1, 3).T
     n_questions = len(collection.questions)
-    return Ranking(
-        n_questions,
-        question,
-        document,
-        grade,
-        rank=np.zeros(len(rows), dtype=np.int64),
-        head=np.full((n_questions, keep), -1, dtype=np.int64),
-    )
+    return Ranking(n_questions, question, document, grade, rank=np.zeros(len(rows), dtype=np.int64))
 
 
-def by_bm25(index: Bm25, queries: Sequence[Sequence[str]], collection: Collection, *, keep: int) -> Ranking:
-    """Rank all documents for each query, ties in the order of the corpus. `keep`: documents of each head."""
-    keep = min(keep, index.n_documents)
-    ranking = _unranked(collection, keep)
+def by_bm25(index: Bm25, queries: Sequence[Sequence[str]], collection: Collection) -> Ranking:
+    """Rank all documents for each query, ties in the order of the corpus."""
+    ranking = _unranked(collection)
 
     def rank_block(start: int, scores: Floats) -> None:  # blocks write to rows of their own
         end = start + len(scores)
-        ranking.head[start:end] = top(scores, keep)
         first, last = np.searchsorted(ranking.question, [start, end]).tolist()
         present = first + np.flatnonzero(ranking.document[first:last] >= 0)
         for part in np.array_split(present, -(-len(present) // len(scores)) or 1):
@@ -184,12 +172,11 @@ def by_bm25(index: Bm25, queries: Sequence[Sequence[str]], collection: Collectio
     return ranking
 
 
-def by_run(run: Run, collection: Collection, *, keep: int) -> Ranking:
+def by_run(run: Run, collection: Collection) -> Ranking:
     """The ranks in a run; a question that the run lacks has an empty ranking."""
-    ranking, numbers, first = _unranked(collection, keep), collection.numbers, 0
-    for place, question in enumerate(collection.questions):
+    ranking, first = _unranked(collection), 0
+    for question in collection.questions:
         ranked = run.ranked.get(question.group, [])
-        ranking.head[place, : len(ranked)] = [numbers.get(name, -1) for name in ranked[:keep]]
         at = {name: position for position, name in enumerate(ranked)}
         for pair, name in enumerate(question.grades, start=first):
             position = at.get(name)
@@ -222,17 +209,6 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class WorstQuestion:
-    """A question whose reference document ranks low."""
-
-    question_id: str
-    question: str
-    reference_documents: tuple[str, ...]
-    rank: int | None  # of the best of them; None where none is in the ranking
-    first: str  # the document that came first
-
-
-@dataclass(frozen=True, slots=True)
 class RetrievalResult(Result):
     """What a retriever comes to; the mappings are by depth, such as "5"."""
 
@@ -247,7 +223,6 @@ class RetrievalResult(Result):
     ndcg: Mapping[str, Estimate]
     one_reference: bool  # no question names several reference documents
     windows: tuple[Window, ...]
-    worst: tuple[WorstQuestion, ...]
     n_unfindable: int  # questions of whose reference documents the corpus has none
     notes: tuple[str, ...]
     run_line: str
@@ -274,13 +249,12 @@ def measure_retrieval(
             f"none of the {len(collection.questions)} questions of {collection.questions_from} names a "
             "reference document: name them in a column document_id (--col reference=), or with --qrels"
         )
-    keep = max(k, *CUTS)
     if run is not None:
-        ranking = by_run(run, collection, keep=keep)
+        ranking = by_run(run, collection)
     else:
         index = Bm25.of(words_of(document.text) for document in collection.documents or ())
         queries = [words_of(question.question) for question in collection.questions]
-        ranking = by_bm25(index, queries, collection, keep=keep)
+        ranking = by_bm25(index, queries, collection)
     n_questions, scored = len(collection.questions), ranking.has_reference
     n_documents = None if collection.documents is None else len(collection.documents)
     # The group of a question is its first reference document; a question without one is alone.
@@ -320,7 +294,6 @@ def measure_retrieval(
         ndcg=by_depth(ranking.ndcg),
         one_reference=bool(ranking.n_references.max() == 1),
         windows=windows(ranking.reference_score(k), window),
-        worst=_worst_questions(collection, ranking, run),
         n_unfindable=_unfindable(collection),
         notes=(*_findings(collection, run, n), *collection.notes),
         run_line=_run_line(collection, f"k:{k}|window:{window}", n, run),
@@ -350,37 +323,6 @@ def windows(scores: Floats, size: int) -> tuple[Window, ...]:
         inside = scores[start : start + size]
         defined, name = inside[~np.isnan(inside)], f"{start:05d}_{len(inside):05d}"
         rows.append(Window(name, len(defined), float(defined.mean()) if len(defined) else None))
-    return tuple(rows)
-
-
-def _worst_questions(collection: Collection, ranking: Ranking, run: Run | None) -> tuple[WorstQuestion, ...]:
-    """The ten questions whose best reference document ranks lowest, and not first; ties in file order.
-
-    Questions none of whose reference documents is in the corpus are no fault of the retriever: they are left
-    out here. So are the test questions of a gold set.
-    """
-    ranks, documents, questions = ranking.best_rank.tolist(), collection.documents or (), collection.questions
-    low = [
-        place
-        for place, question in enumerate(questions)
-        if ranks[place] != 1
-        and question.group not in collection.sealed
-        and not all(map(collection.lacks, question.reference_documents))
-    ]
-    rows = []
-    for place in sorted(low, key=lambda place: -(ranks[place] or sys.maxsize))[:_WORST]:
-        question = questions[place]
-        first = [documents[number].document_id for number in ranking.head[place, :1].tolist() if run is None]
-        first = run.ranked.get(question.group, []) if run else first  # it may be unknown to the corpus
-        rows.append(
-            WorstQuestion(
-                question.group,
-                question.question,
-                question.reference_documents,
-                ranks[place] or None,
-                next(iter(first), ""),
-            )
-        )
     return tuple(rows)
 
 
