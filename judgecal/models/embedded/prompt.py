@@ -11,7 +11,7 @@ import contextlib
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -71,9 +71,9 @@ class PromptScale:
     """
 
     kind: str  # "number", "ordinal", "binary", "nominal"
-    low: float
-    high: float
-    whole: bool
+    low: float = 0.0
+    high: float = 1.0
+    whole: bool = True
     words: tuple[str, ...] = ()
     levels: tuple[float, ...] = ()
 
@@ -145,14 +145,6 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
-    """A demo: the values of its input fields and its label, as `PromptScale.read` gives it."""
-
-    inputs: Mapping[str, str]
-    label: float
-
-
-@dataclass(frozen=True, slots=True)
 class Prompt:
     """A whole prompt. `prefix` identifies the demos, so that what is learnt from them can be kept."""
 
@@ -201,12 +193,11 @@ def _literal_scale(kind: str) -> PromptScale | None:
         return None
     if all(re.fullmatch(r"-?\d+", word) for word in words) and len(words) > 1:
         grades = sorted(words, key=int)
-        return PromptScale("ordinal", float(grades[0]), float(grades[-1]), whole=True, words=tuple(grades))
+        return PromptScale("ordinal", float(grades[0]), float(grades[-1]), words=tuple(grades))
     lower = [word.lower() for word in words]
     right = [word in _RIGHT or other in _WRONG for word, other in zip(lower, reversed(lower), strict=True)]
     if len(words) == 2 and right[0] != right[1]:
-        wrong_and_right = words[right.index(False)], words[right.index(True)]
-        return PromptScale("binary", 0.0, 1.0, whole=True, words=wrong_and_right)
+        return PromptScale("binary", words=(words[right.index(False)], words[right.index(True)]))
     # Of each label its place between bad and good; words that tell nothing stand between, best first.
     goodness = [_goodness(word) for word in words]
     high, low = (0.5 if 1.0 in goodness else 1.0), (0.5 if 0.0 in goodness else 0.0)
@@ -214,14 +205,14 @@ def _literal_scale(kind: str) -> PromptScale | None:
     step = (high - low) / (len(unknown) - 1) if len(unknown) > 1 else 0.0
     between = {place: high - step * rank for rank, place in enumerate(unknown)}
     levels = tuple(between[place] if level is None else level for place, level in enumerate(goodness))
-    return PromptScale("nominal", 0.0, 1.0, whole=True, words=tuple(words), levels=levels)
+    return PromptScale("nominal", words=tuple(words), levels=levels)
 
 
 def _scale(field: Field) -> PromptScale | None:
     """The scale of an output field, or None for a type that is no verdict's (a text, a list)."""
     kind = field.kind
     if kind == "bool":
-        return PromptScale("binary", 0.0, 1.0, whole=True, words=("False", "True"))
+        return PromptScale("binary", words=("False", "True"))
     if kind.startswith("Literal["):
         return _literal_scale(kind)
     if kind not in ("int", "float"):
@@ -281,11 +272,10 @@ def _sections(text: str, names: Iterable[str]) -> dict[str, str]:
     return values
 
 
-def read_examples(layout_text: str, turns: tuple[str, ...]) -> tuple[Example, ...]:
-    """The demos of a prompt, from user and assistant `turns`; one without a readable label is left out."""
-    layout = read_layout(layout_text)
+def read_examples(system: str, turns: Sequence[str]) -> Iterator[tuple[Mapping[str, str], float]]:
+    """The demos of a prompt, inputs and label as a share; one without a readable label is left out."""
+    layout = read_layout(system)
     inputs, outputs = ([field.name for field in fields] for fields in (layout.inputs, layout.outputs))
-    examples = []
     for user, reply in zip(turns[::2], turns[1::2], strict=False):
         if reply.lstrip().startswith("{"):  # of JSONAdapter
             values = {}
@@ -296,8 +286,7 @@ def read_examples(layout_text: str, turns: tuple[str, ...]) -> tuple[Example, ..
         if layout.scale and (layout.verdict or "") in values:
             label = layout.scale.read(str(values[layout.verdict or ""]))
             if label is not None:
-                examples.append(Example(_sections(user, inputs), label))
-    return tuple(examples)
+                yield _sections(user, inputs), label
 
 
 def read_prompt(messages: Sequence[Mapping[str, str]]) -> Prompt:

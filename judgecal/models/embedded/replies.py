@@ -58,10 +58,10 @@ def learnt_from(prefix: tuple[str, ...]) -> judge.Learnt | None:
     """What the demos of a prompt's prefix teach, once per prefix and process; None without a readable one."""
     layout = read_layout(prefix[0])
     scale, rows = layout.scale, []
-    for example in read_examples(prefix[0], prefix[1:]):
-        finding = find(layout, example.inputs)
+    for inputs, label in read_examples(prefix[0], prefix[1:]):
+        finding = find(layout, inputs)
         if not finding.decided:  # a rule decides such items with demos too
-            rows.append((finding.share, finding.measures(), example.label))
+            rows.append((finding.share, finding.measures(), label))
     if scale is None or not rows or (scale.kind == "nominal" and len(scale.words) < 2):
         return None
     shares, measures, labels = zip(*rows, strict=True)

@@ -44,6 +44,7 @@ SMALL = {word: value for value, word in enumerate(_SMALL_WORDS.split())}
 _TENS_WORDS = "twenty thirty forty fifty sixty seventy eighty ninety"
 TENS = {word: 10 * value for value, word in enumerate(_TENS_WORDS.split(), start=2)}
 ORDINALS = {word: value for value, word in enumerate(_ORDINAL_WORDS.split(), start=1)}
+_VALUES: Mapping[str, float] = SMALL | ORDINALS | TENS
 SCALES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
 ROMAN = {"ii": 2, "iii": 3, "iv": 4, "vi": 6, "vii": 7, "viii": 8, "ix": 9, "xi": 11, "xii": 12}
 _MONTHS = "january february march april june july august september october november december"
@@ -132,7 +133,6 @@ CLAUSE = re.compile(
     re.IGNORECASE,
 )
 _NO_DENIAL = re.compile(r"\b(?:no|not) (?:later|less|more|fewer|longer|only|just)\b", re.IGNORECASE)
-_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _POINT_THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:\.\d{3})+")
 _CLOCK = re.compile(r"\b(1[0-2]|0?[1-9])[:.]([0-5]\d) ?([ap])\.?m\b\.?", re.IGNORECASE)
 _APOSTROPHES = str.maketrans("’‘ʼ`", "''''")
@@ -197,11 +197,8 @@ def strip_accents(text: str) -> str:
     """The text without combining marks, compatibility forms unified; case is kept."""
     if text.isascii():
         return text
-    return _NOT_ASCII.sub(_without_marks, unicodedata.normalize("NFKD", text))
-
-
-def _without_marks(match: re.Match[str]) -> str:
-    return "".join(char for char in match.group() if not unicodedata.combining(char))
+    plain = unicodedata.normalize("NFKD", text)
+    return "".join([char for char in plain if char < "\x80" or not unicodedata.combining(char)])
 
 
 @lru_cache(maxsize=16384)
@@ -241,23 +238,19 @@ def _plain_number(word: str) -> float | None:
         digits = digits.replace(",", "").replace(":", "").rstrip("stndrhSTNDRH")
         # other scripts' digits are digits to \d as well, and float() reads decimal ones only
         return float(digits) if digits.replace(".", "", 1).isdecimal() else None
-    lower = word.lower()
-    value = SMALL.get(lower, ORDINALS.get(lower, ROMAN.get(lower) if word.isupper() else None))
-    return None if value is None else float(value)
+    return _VALUES.get(word.lower(), ROMAN.get(word.lower()) if word.isupper() else None)
 
 
 def _read_number(words: Sequence[str], start: int) -> tuple[str, int] | None:
     """The token of the number at `start`, and the place after it: "twenty-five", "1.5 million", "3rd"."""
-    lower, end = words[start].lower(), start + 1
-    value = _plain_number(words[start])
-    if lower in TENS:
-        value = float(TENS[lower])
-        unit = words[end].lower() if end < len(words) else ""
-        if 0 < SMALL.get(unit, 0) < 10 or unit in ORDINALS:
-            value += SMALL.get(unit) or ORDINALS[unit]
-            end += 1
+    value, end = _plain_number(words[start]), start + 1
     if value is None:
         return None
+    if words[start].lower() in TENS and end < len(words):
+        unit = words[end].lower()
+        if 0 < SMALL.get(unit, 0) < 10 or unit in ORDINALS:
+            value += _VALUES[unit]
+            end += 1
     while end < len(words) and words[end].lower() in SCALES:
         value *= SCALES[words[end].lower()]
         end += 1
@@ -272,8 +265,7 @@ _known_tokens: dict[str, str] = {}  # of words; looked up a dozen times as quick
 
 def _word_token(word: str) -> str:
     lower = word.lower()
-    may_be_number = lower in SMALL or lower in ORDINALS or lower in TENS
-    if word[0].isdigit() or may_be_number or (lower in ROMAN and word.isupper()):
+    if word[0].isdigit() or lower in _VALUES or (lower in ROMAN and word.isupper()):
         return _NUMBER
     return END if word[0] in _ENDS else _plain_token(word)
 
