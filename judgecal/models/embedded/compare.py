@@ -11,7 +11,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from operator import mul
 
 from judgecal.models.embedded.text import (
@@ -84,7 +84,7 @@ class Comparison:
 
     def __init__(self, question: str, alternatives: Sequence[str], answer: str) -> None:
         """Compare; `alternatives` must hold at least one text."""
-        asked, given = analyse(question), _once(analyse(ASIDES.sub(" ", answer)))
+        asked, given = analyse(question), _answer(answer)
         references = [analyse(text) for text in alternatives[:_MAX_ALTERNATIVES]]
         reference = references[0]
         if len(references) > 1:
@@ -318,9 +318,11 @@ def _quick(reference: Text, answer: Text, question: Text) -> float:
     return shared + grams + inside + refusing + 0.01 * min(len(new), 4) * shared
 
 
-def _once(text: Text) -> Text:
-    """The text, where it says the same twice the half of it."""
-    half = len(text.tokens) // 2
-    if half and text.tokens[:half] == text.tokens[half:]:
-        return analyse(text.plain[: len(text.plain) // 2].rstrip())
-    return text
+@lru_cache(maxsize=2048)
+def _answer(text: str) -> Text:
+    """The answer without asides; where it says the same twice the half of it."""
+    answer = analyse(ASIDES.sub(" ", text))
+    half = len(answer.tokens) // 2
+    if half and answer.tokens[:half] == answer.tokens[half:]:
+        return analyse(answer.plain[: len(answer.plain) // 2].rstrip())
+    return answer

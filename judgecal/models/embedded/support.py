@@ -74,14 +74,16 @@ def _read(text: str) -> tuple[Content, Pairs]:
 @lru_cache(maxsize=256)
 def _read_source(text: str) -> Source:
     content, pairs = _read(text)
-    places: defaultdict[str, list[int]] = defaultdict(list)
+    places: dict[str, list[int]] = {}
     place = 0
     for token, _ in content:
         if token is END:
             place += 1
-        elif places[token][-1:] != [place]:
+        elif token not in places:
+            places[token] = [place]
+        elif places[token][-1] != place:
             places[token].append(place)
-    return Source(places=dict(places), lines="\n".join(["", *places, ""]), pairs=pairs)
+    return Source(places=places, lines="\n".join(["", *places, ""]), pairs=pairs)
 
 
 def read_source(text: str) -> Source:
