@@ -220,10 +220,7 @@ def test_controlled_beside_retrieved_contexts_and_closed_book(
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (
-            ("--contexts", "top"),
-            "contexts.kind must be one of search, controlled, topk, none, own, found 'top'",
-        ),
+        (("--contexts", "top"), "contexts.kind must be one of search, controlled, topk, none, own, found 'top'"),
         (("--contexts", ","), "--contexts is empty"),
         (("--models", ","), "no answerer is named"),
         (("--signatures", "correctness_v3"), "it judges, and cannot answer"),
@@ -231,7 +228,7 @@ def test_controlled_beside_retrieved_contexts_and_closed_book(
         (("-k", "0"), "contexts.k: Input should be greater"),
         (("--limit", "0"), "--limit must be at least 1"),
     ],
-)
+)  # fmt: skip
 def test_wrong_use(judgecal: Run, fair: Path, workspace_dir: Path, argv: Sequence[str], said: str) -> None:
     ran = fair_run(judgecal, *argv)
     assert (ran.code, said in ran.err) == (2, True), ran.err

@@ -124,14 +124,10 @@ def test_an_answer_is_read_as_it_comes(pieces: list[bytes]) -> None:
         ([OK + b"transfer-encoding : chunked\r\n" + SIZE + b"\r\n" + BODY], "transport", "not HTTP/1.1"),
         ([OK + b"content-length: 2\r\ncontent-length: 3\r\n\r\n85"], "transport", "not HTTP/1.1"),
         ([OK + b"x: " + b"y" * 70_000 + b"\r\n\r\n"], "transport", "not HTTP/1.1"),
-        (
-            [OK + b"content-encoding: gzip\r\n" + SIZE + b"\r\n" + BODY],
-            "server",
-            "cannot be decompressed: gzip",
-        ),
+        ([OK + b"content-encoding: gzip\r\n" + SIZE + b"\r\n" + BODY], "server", "cannot be decompressed: gzip"),
         ([b"HTTP/1.1 429\r\nRetry-After:3\r\ncontent-length:0\r\n\r\n"], "rate_limit", "HTTP 429"),
     ],
-)
+)  # fmt: skip
 def test_an_answer_that_is_none_is_a_failure_that_is_tried_again(
     pieces: list[bytes], kind: str, message: str
 ) -> None:

@@ -121,17 +121,14 @@ TOKEN = "a1b2c3d4e5f6a7b8c9d0e1f2"
     ("address", "shown"),
     [
         ("https://host:8443/openai/v1", "https://host:8443/openai/v1"),
-        (
-            f"https://host/v1?key={TOKEN}&api-version=2024-02-01",
-            "https://host/v1?key=***&api-version=2024-02-01",
-        ),
+        (f"https://host/v1?key={TOKEN}&api-version=2024-02-01", "https://host/v1?key=***&api-version=2024-02-01"),
         (f"https://host/v1?{TOKEN}", "https://host/v1?***=***"),
         (f"https://host/v1#{TOKEN}", "https://host/v1"),
         (f"https://me:{TOKEN}@host/v1", "https://host/v1"),
         ("https://host/my-own-deployment-of-a-model/v1", "https://host/my-own-deployment-of-a-model/v1"),
         (f"https://[::1/{TOKEN}", "***"),
     ],
-)
+)  # fmt: skip
 def test_an_address_is_shown_without_what_may_be_a_secret(address: str, shown: str) -> None:
     assert shown_address(address) == shown
 

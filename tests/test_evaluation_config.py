@@ -69,17 +69,11 @@ def test_every_mistake_is_in_one_message(tmp_path: Path) -> None:
         (ONE + SWEEP + "top_n = [1, [2]]", "a level is a text, a number, true or false"),
         (ONE + SWEEP + "top_n = [1, 1]", "two of the levels 1, 1 are the same"),
         (ONE + SWEEP + '"chunk.max" = [512, "512"]', "512, '512' are the same"),
-        (
-            ONE + "top_n = 3\n" + SWEEP + "top_n = [1, 2]",
-            "top_n is 3 in the system's table, and its levels are 1, 2",
-        ),
-        (
-            ONE + SWEEP + '"chunk.mix" = [60, 90]',
-            "systems: ours: unknown key 'mix': did you mean min or max?",
-        ),
+        (ONE + "top_n = 3\n" + SWEEP + "top_n = [1, 2]", "top_n is 3 in the system's table, and its levels are 1, 2"),
+        (ONE + SWEEP + '"chunk.mix" = [60, 90]', "systems: ours: unknown key 'mix': did you mean min or max?"),
         (ONE + "[sweep.our]\ntop_n = [60, 90]", "sweep: unknown system 'our': did you mean ours?"),
     ],
-)
+)  # fmt: skip
 def test_a_mistake_says_what_to_do(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(InputError) as error:
         read(tmp_path, text)

@@ -24,14 +24,10 @@ from tests.support.server import StubServer, failing, running
 
 DOCUMENTS = (
     GoldDocument("harbour", "Harbour", "The harbour has two cranes. They were built by Ostrander and Sons."),
-    GoldDocument(
-        "mill", "Mill", "The mill stands by the weir. Its wheel has forty paddles. Rye is ground here."
-    ),
-    GoldDocument(
-        "school", None, "The school has a wheel of fortune at its fair. Every pupil may turn the wheel once."
-    ),
+    GoldDocument("mill", "Mill", "The mill stands by the weir. Its wheel has forty paddles. Rye is ground here."),
+    GoldDocument("school", None, "The school has a wheel of fortune at its fair. Every pupil may turn the wheel once."),
     GoldDocument("inn", None, "Nobody at the inn knows of cranes. The soup is barley."),
-)
+)  # fmt: skip
 PADDLES = Question("q-paddles", "How many paddles has the wheel of the mill?", ("forty",), ("mill",))
 CRANES = Question("q-cranes", "Who built the cranes of the harbour?", ("Ostrander and Sons",), ("harbour",))
 QUESTIONS = [PADDLES, CRANES]

@@ -16,14 +16,11 @@ from judgecal.exchange.files import nested
         ('["a", null]', ["a", None]),
         ("['a', \"it's\"]", ["a", "it's"]),
         ("['two\\nlines', '\"quoted\"']", ["two\nlines", '"quoted"']),
-        (
-            "[{'role': 'user', 'n': np.float64(0.5), 'x': nan, 'y': -1}]",
-            [{"role": "user", "n": 0.5, "x": None, "y": -1}],
-        ),
+        ("[{'role': 'user', 'n': np.float64(0.5), 'x': nan, 'y': -1}]", [{"role": "user", "n": 0.5, "x": None, "y": -1}]),
         ("{'at': datetime.datetime(2026, 1, 2)}", {"at": "datetime.datetime(2026, 1, 2)"}),
         ("[(1, 2)]", [[1, 2]]),
     ],
-)
+)  # fmt: skip
 def test_a_nested_cell_is_read_as_json_or_as_python_prints_it(cell: str, value: Any) -> None:
     assert nested(cell) == value
 

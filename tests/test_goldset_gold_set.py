@@ -234,44 +234,24 @@ def test_reference_documents_must_exist_where_there_are_documents(tmp_path: Path
         ("schema = 1", "schema = 2", "schema 2 is newer than this judgecal reads"),
         ('version = "1"', "version = 1", "card.toml:3: version must be text, found 1"),
         ("version", "versoin", "card.toml:3: unknown key 'versoin': did you mean version"),
-        (
-            '"curated"',
-            '"some"',
-            "card.toml:7: sampling must be one of random, stratified, curated, unknown, found 'some'",
-        ),
+        ('"curated"', '"some"', "card.toml:7: sampling must be one of random, stratified, curated, unknown, found 'some'"),
         ('kind = "percentage"', "", "card.toml:9: no kind in [scale]"),
         ('"percentage"', '"percent"', "card.toml:10: unknown scale 'percent'"),
         ('"percentage"', '"fraction"', "card.toml:10: fraction is for imports only"),
         ('"percentage"', '"ordinal"', "card.toml:10: an ordinal scale needs min and max"),
-        (
-            '"percentage"',
-            '"percentage"\nmax = 10',
-            "card.toml:11: max of the scale percentage is 100, found 10",
-        ),
+        ('"percentage"', '"percentage"\nmax = 10', "card.toml:11: max of the scale percentage is 100, found 10"),
         ('"percentage"', '"percentage"\npass_at = 101', "pass_at 101 lies outside 0..100"),
         ('"percentage"', '"percentage"\nstep = 0', "step 0 must be above 0"),
         ('"percentage"', '"percentage"\ncategories = ["a"]', "categories belong to a nominal scale"),
         ('"100" =', '"101" =', "card.toml:13: anchor '101' is not a label of the scale percentage"),
         ("who", "whom", "card.toml:16: unknown key 'whom': did you mean who"),
-        (
-            "[raters.ann]",
-            "[splits]\ntrain = 0.5\n[raters.ann]",
-            "splits: the shares must sum to 1, found 1.25",
-        ),
-        (
-            "[raters.ann]",
-            "[splits]\ntrain = -1\n[raters.ann]",
-            "splits: train must lie between 0 and 1, found -1",
-        ),
-        (
-            "[raters.ann]",
-            "[splits]\nseed = 0.5\n[raters.ann]",
-            "card.toml:16: splits.seed must be a whole number",
-        ),
+        ("[raters.ann]", "[splits]\ntrain = 0.5\n[raters.ann]", "splits: the shares must sum to 1, found 1.25"),
+        ("[raters.ann]", "[splits]\ntrain = -1\n[raters.ann]", "splits: train must lie between 0 and 1, found -1"),
+        ("[raters.ann]", "[splits]\nseed = 0.5\n[raters.ann]", "card.toml:16: splits.seed must be a whole number"),
         ("[raters.ann]", "[splits]\nseeed = 1\n[raters.ann]", "card.toml:16: unknown key 'seeed'"),
         ("[scale]", "[scale", "card.toml: "),
     ],
-)
+)  # fmt: skip
 def test_a_bad_card(tmp_path: Path, old: str, new: str, message: str) -> None:
     problem = one_problem(make(tmp_path, card=CARD.replace(old, new, 1)))
     assert message in problem

@@ -30,27 +30,10 @@ Row = dict[str, str]
 
 # What a spreadsheet would run, turn into a number, a date or a truth value, or cut apart.
 ANSWERS = (
-    "=1+1",
-    "+49 30 1234",
-    "-5",
-    "@home",
-    "\tindented",
-    " =SUM(A1)",
-    "'tis so",
-    "November 1",
-    "1.50",
-    "007",
-    "TRUE",
-    "1/2",
-    "12 %",
-    "",
-    "two\nlines; and, commas",
-    'a "quoted" word',
-    "Zażółć gęślą jaźń €",
-    '=HYPERLINK("x","y")',
-    "1. März",
-    "plain",
-)
+    "=1+1", "+49 30 1234", "-5", "@home", "\tindented", " =SUM(A1)", "'tis so", "November 1", "1.50", "007",
+    "TRUE", "1/2", "12 %", "", "two\nlines; and, commas", 'a "quoted" word', "Zażółć gęślą jaźń €",
+    '=HYPERLINK("x","y")', "1. März", "plain",
+)  # fmt: skip
 
 
 def made(n: int = 0) -> list[Item]:
@@ -275,14 +258,11 @@ def test_every_problem_has_its_line(gold: GoldSet, place: Workspace, tmp_path: P
         ("item_id,question,answer\nx,y,z\n", "unknown column 'label'"),
         ("item_id,question,answer,label,Label\n1,,,,\n", "'label' names two columns"),
         ("item_id;question;answer;label\nx;y;z;1;2\n", "5 cells where the header names 4"),
-        (
-            'item_id,question,answer,label\nx,"y\n',
-            "s.csv:2: a quote opened in the row that begins here is never closed",
-        ),
+        ('item_id,question,answer,label\nx,"y\n', "s.csv:2: a quote opened in the row that begins here is never closed"),
         ("\n\n", "s.csv:1: the file holds no rows"),
         ("item_id,question,answer,label\n1,Q,A,N/A\n", "no item '1'"),
     ],
-)
+)  # fmt: skip
 def test_broken_sheets(gold: GoldSet, place: Workspace, tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "s.csv").write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=re.escape(message)):

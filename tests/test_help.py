@@ -109,16 +109,13 @@ def test_the_surface_is_22_commands_with_at_most_20_options_and_300_in_all() -> 
         ("score --dev", "write --split dev"),
         ("optimize --gepa", "write --optimizer gepa"),
         ("score --judges a", "write --judge"),
-        (
-            "score --question q",
-            "name columns where a table is read: judgecal gold import FILE --as NAME --col question=q",
-        ),
+        ("score --question q", "name columns where a table is read: judgecal gold import FILE --as NAME --col question=q"),
         ("gold agreement starter", "type judgecal agreement"),
         ("import a.csv", "type judgecal gold import"),
         ("signature check a", "judgecal --help lists all"),
         ("nonsense", "judgecal --help lists all"),
     ],
-)
+)  # fmt: skip
 def test_what_does_not_exist_is_answered_with_what_to_type(judgecal: Run, typed: str, meant: str) -> None:
     ran = judgecal(*shlex.split(typed))
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1) and ran.err.endswith(f": {meant}\n"), (

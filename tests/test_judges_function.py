@@ -177,38 +177,18 @@ def test_exact_match_folds_both_sides(answer: str, verdict: float) -> None:
         ("item) -> bool:\n    return len(item.contexts) == 3", "", 0.0, None),
         ("contexts, absent=7):\n    return len(contexts) * absent", 'SCALE = "percentage"', 14.0, None),
         ("answer: str):\n    return 101", 'SCALE = "percentage"', None, ("out_of_range", "it returned 101")),
-        (
-            "answer: str) -> bool:\n    return None",
-            "",
-            None,
-            ("refused", "it gave no verdict: it returned None"),
-        ),
+        ("answer: str) -> bool:\n    return None", "", None, ("refused", "it gave no verdict: it returned None")),
         ("answer: str) -> bool | None:\n    return None, 'no rule'", "", None, ("refused", "no rule")),
         ("answer: str) -> tuple[bool, str]:\n    return True, 'so'", "", 1.0, None),
-        (
-            "answer) -> float:\n    return float('nan')",
-            'SCALE = "points:0:1"',
-            None,
-            ("out_of_range", "it returned nan"),
-        ),
+        ("answer) -> float:\n    return float('nan')", 'SCALE = "points:0:1"', None, ("out_of_range", "it returned nan")),
         ("answer) -> float:\n    return 0.5", 'SCALE = "fraction"', 50.0, None),
         ("answer) -> Literal['a', 'b']:\n    return 'b'", "from typing import Literal", "b", None),
-        (
-            "answer) -> Literal['a', 'b']:\n    return 'c'",
-            "from typing import Literal",
-            None,
-            ("out_of_range", "it"),
-        ),
+        ("answer) -> Literal['a', 'b']:\n    return 'c'", "from typing import Literal", None, ("out_of_range", "it")),
         ("contexts) -> bool:\n    return contexts == ('one', 'two')", "", 1.0, None),
         ("tone, absent='x') -> bool:\n    return (tone, absent) == ('formal', 'x')", "", 1.0, None),
-        (
-            "answer: str) -> bool:\n    return 1 / 0",
-            "",
-            None,
-            ("code", "ZeroDivisionError: division by zero"),
-        ),
+        ("answer: str) -> bool:\n    return 1 / 0", "", None, ("code", "ZeroDivisionError: division by zero")),
     ],
-)
+)  # fmt: skip
 def test_a_function_gives_a_verdict_or_a_row_with_an_error(
     workspace: Workspace, body: str, head: str, verdict: float | str | None, says: tuple[str, str] | None
 ) -> None:

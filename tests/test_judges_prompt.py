@@ -255,22 +255,13 @@ WORDS = 'Literal["Good", "bad", "ugly"] = dspy.OutputField()'
 
 # field, verdict's text -> verdict, or the failure's kind
 READ: list[tuple[str, str, float | str]] = [
-    *(
-        (PERCENTAGE, text, 85.0)
-        for text in ("85", "85%", "85.0", "85 out of 100", "85/100", "85 / 100", "85 percent")
-    ),
-    *(
-        (PERCENTAGE, text, 85.0)
-        for text in ("**85**", '"85"', "`85`", "85.", "  85\n\n", "85\nas said above", "+85")
-    ),
+    *((PERCENTAGE, text, 85.0) for text in ("85", "85%", "85.0", "85 out of 100", "85/100", "85 / 100", "85 percent")),
+    *((PERCENTAGE, text, 85.0) for text in ("**85**", '"85"', "`85`", "85.", "  85\n\n", "85\nas said above", "+85")),
     (PERCENTAGE, "0", 0.0),
     (PERCENTAGE, "100", 100.0),
     (PERCENTAGE, "85.5", 85.5),
     *((PERCENTAGE, text, "out_of_range") for text in ("150", "-5", "100.01", "1000%", "-1/100")),
-    *(
-        (PERCENTAGE, text, "parse")
-        for text in ("", "prose", "8 out of 10", "17/20", "about 85", "80-90", "None")
-    ),
+    *((PERCENTAGE, text, "parse") for text in ("", "prose", "8 out of 10", "17/20", "about 85", "80-90", "None")),
     *((PERCENTAGE, text, "parse") for text in ("true", "nan", "inf", "0x10", "1_0", "85,5", "[[85]]")),
     (FLOAT, "85.25", 85.25),
     (FLOAT, "85%", 85.0),
@@ -290,7 +281,7 @@ READ: list[tuple[str, str, float | str]] = [
     (ONE_TO_FIVE, "4.5", "parse"),
     *((WORDS, text, "Good") for text in ("Good", "good", "**Good**", '"Good"', "good.")),
     *((WORDS, text, "parse") for text in ("fine", "", "good enough")),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("field", "text", "expected"), READ)
@@ -376,10 +367,7 @@ UNUSABLE: list[tuple[Callable[[str], str], str]] = [
     (edited(schema="1"), "schema must be a whole number"),
     (edited(judgecal=None), "not written by judgecal"),
     (edited(judgecal={"signature": "plain"}), "no judgecal.trained_on"),
-    (
-        edited(judgecal={"signature": "plain", "signature_fingerprint": "0", "trained_on": [[1]]}),
-        "trained_on",
-    ),
+    (edited(judgecal={"signature": "plain", "signature_fingerprint": "0", "trained_on": [[1]]}), "trained_on"),
     (edited(forward="x"), "unknown key 'forward'"),
     (edited(__class__="x"), "unknown key '__class__'"),
     (edited(demos={"a": 1}), "demos must be a list"),
@@ -388,7 +376,7 @@ UNUSABLE: list[tuple[Callable[[str], str], str]] = [
     (lambda text: "[" * 100_000, "nested too deeply"),
     (lambda text: text[:-9], "no JSON"),
     (lambda text: "[]", "must hold a JSON object, found a list"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("change", "says"), UNUSABLE)

@@ -80,16 +80,13 @@ def test_a_suite_of_ones_own(workspace: Workspace) -> None:
         ("[judges.a]\n", "judges.a: give either judge"),
         ('[judges.a]\njudge = "@y"\n', "judges.a: '@y' is not a judge"),
         ('[judges.a]\njudge = ""\n', "judges.a: judge is empty"),
-        (
-            '[judges.a]\njudge = "x@y"\naggregate = "mean"\n',
-            "must be one of rating, precision, share, found 'mean'",
-        ),
+        ('[judges.a]\njudge = "x@y"\naggregate = "mean"\n', "must be one of rating, precision, share, found 'mean'"),
         ("[judges.a]\njudge = 3\n", "judges.a.judge must be text, found 3"),
         ("schema = 9\n", "schema 9 is newer"),
         ("schema = 1\n", "holds no judge"),
         ("judges = \n", "mine.toml"),
     ],
-)
+)  # fmt: skip
 def test_a_suite_that_cannot_be_used(workspace: Workspace, text: str, message: str) -> None:
     with pytest.raises(InputError) as error:
         made(workspace, text)

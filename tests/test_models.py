@@ -174,21 +174,15 @@ WRONG = [
     ("[models.gpt-4o]\ntimeout = true", "timeout must be a number, found True"),
     ("[models.gpt-4o]\ntimeout = 0", "timeout: Input should be greater than 0, found 0"),
     ("[models.gpt-4o]\ntimeout = inf", "timeout: Input should be a finite number, found inf"),
-    (
-        "[models.gpt-4o]\ninput_usd_per_1m = nan",
-        "input_usd_per_1m: Input should be a finite number, found nan",
-    ),
-    (
-        "[models.gpt-4o]\noutput_usd_per_1m = -1",
-        "output_usd_per_1m: Input should be greater than or equal to 0, found -1",
-    ),
+    ("[models.gpt-4o]\ninput_usd_per_1m = nan", "input_usd_per_1m: Input should be a finite number, found nan"),
+    ("[models.gpt-4o]\noutput_usd_per_1m = -1", "output_usd_per_1m: Input should be greater than or equal to 0, found -1"),
     ("[models.gpt-4o]\nmax_tokens = 1.5", "max_tokens must be a whole number, found 1.5"),
     ("[models.gpt-4o]\nmax_concurrency = 0", "max_concurrency: Input should be greater than 0"),
     ("models = 3", r"models must be tables: \[models.NAME\]"),
     ("[models]\nx = 3", r"\[models.x\]: must be a table"),
     ("schema = 2", "schema 2 is newer"),
     ("[models.x\n", r"judgecal\.toml: .*line 1"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("toml", "says"), WRONG)

@@ -180,10 +180,7 @@ SHOWN, UNUSABLE = "on the scale from 0 to 100; the", "reply held no usable verdi
         (PERCENT, "percentage", 80.0, 20, f"People gave 80 {SHOWN} verdict 20 is 60 too low."),
         (PERCENT, "binary", 0.0, 70, f"People gave 0 {SHOWN} verdict 70 is 70 too high."),
         (PERCENT, "percentage", 80.0, 80, f"People gave 80 {SHOWN} verdict 80 agrees."),
-        (
-            *(PERCENT, "percentage", 80.0, None),
-            f"People gave 80 {SHOWN} {UNUSABLE}: it must give one number on that scale.",
-        ),
+        (*(PERCENT, "percentage", 80.0, None), f"People gave 80 {SHOWN} {UNUSABLE}: it must give one number on that scale."),
         (YES_NO, "binary", 1.0, "no", "People say Yes; the verdict no does not."),
         (YES_NO, "binary", 1.0, "Yes", "People say Yes; the verdict Yes agrees."),
         (BOOL, "binary", 0.0, None, f"People say False; the {UNUSABLE}."),
@@ -191,7 +188,7 @@ SHOWN, UNUSABLE = "on the scale from 0 to 100; the", "reply held no usable verdi
         (WORDS, "nominal", "odd", None, f"People say odd; the {UNUSABLE}."),
         (WORDS, "nominal", "odd", "odd", "People say odd; the verdict odd agrees."),
     ],
-)
+)  # fmt: skip
 def test_feedback_in_words(
     signature: Load, verdict: Verdict, people: str, label: Label, given: object, said: str
 ) -> None:

@@ -24,20 +24,13 @@ N, FAULTY = 200, 20
 MOSAIC = ("--suite", "mosaic", "--columns", "mosaic", "--model", "mine", "-o", "out.jsonl")
 RESPONSE = ("correctness", "relevance_to_query", "groundedness", "safety", "guideline_adherence")
 COLUMNS = {
-    *(
-        f"response/llm_judged/{name}/{part}"
-        for name in RESPONSE
-        for part in ("rating", "rationale", "error_message")
-    ),
+    *(f"response/llm_judged/{name}/{part}" for name in RESPONSE for part in ("rating", "rationale", "error_message")),
     *(f"retrieval/llm_judged/chunk_relevance/{part}" for part in ("ratings", "rationales", "error_messages")),
     "retrieval/llm_judged/chunk_relevance/precision",
-    *(
-        f"retrieval/llm_judged/context_sufficiency/{part}"
-        for part in ("rating", "rationale", "error_message")
-    ),
+    *(f"retrieval/llm_judged/context_sufficiency/{part}" for part in ("rating", "rationale", "error_message")),
     "retrieval/ground_truth/document_recall",
     "retrieval/ground_truth/document_recall/error_message",
-}
+}  # fmt: skip
 
 
 def verdict_of(body: dict[str, Any]) -> str:
@@ -286,10 +279,7 @@ def test_a_lock_among_others_writes_what_a_single_one_does(judgecal: Run, worksp
         ((), "say who judges: give --lock LOCK"),
         (("--suite", "mosaic", "--lock", "in.jsonl"), "say who judges"),
         (("--suite", "mosaic", "--columns", "mosiac"), "--columns is one of plain, mosaic, mlflow"),
-        (
-            ("--suite", "mosaic", "--columns", "mosaic", "--col", "question=q"),
-            "--col question=q: --columns mosaic reads",
-        ),
+        (("--suite", "mosaic", "--columns", "mosaic", "--col", "question=q"), "--col question=q: --columns mosaic reads"),
         (("--lock", "in.jsonl", "--model", "mine"), "a lock names its own model"),
         (("--suite", "mosaic"), "the judge asks for question: name the column with --col question="),
         (("--suite", "mosaik"), "unknown suite 'mosaik'"),
@@ -298,7 +288,7 @@ def test_a_lock_among_others_writes_what_a_single_one_does(judgecal: Run, worksp
         (("--suite", "wrong", "--columns", "mosaic"), "aggregate 'precision' fits no judge of item"),
         (("--suite", "mosaic", "--columns", "mosaic", "--col", "group=g"), "unknown column 'g'"),
     ],
-)
+)  # fmt: skip
 def test_what_is_asked_wrongly(
     judgecal: Run, workspace_dir: Path, options: tuple[str, ...], message: str
 ) -> None:

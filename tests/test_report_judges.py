@@ -203,16 +203,12 @@ def test_nothing_is_loaded(judgecal: Run, slug: str) -> None:
 @pytest.mark.parametrize(
     ("text", "html", "markdown"),
     [
-        (
-            ATTACK,
-            "&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;",
-            "\\</script\\>\\<img src=x onerror=alert(1)\\>",
-        ),
+        (ATTACK, "&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;", "\\</script\\>\\<img src=x onerror=alert(1)\\>"),
         ("\x1b[0m\x7f\x85", "␛[0m␡[U+0085]", "␛\\[0m␡\\[U+0085\\]"),
         ("\ud800", "[U+D800]", "\\[U+D800\\]"),
         ("@team | x", "@team | x", "\\@team \\| x"),
     ],
-)
+)  # fmt: skip
 def test_escapes(text: str, html: str, markdown: str) -> None:
     assert f"<td>{html}</td>" in index_page([Listed("s", "score", headline=text)])
     assert escaped(text) == markdown

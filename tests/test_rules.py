@@ -15,15 +15,10 @@ from tests.support.command import Ran, Run
 
 REFUSAL = "Nie udało mi się odnaleźć odpowiedzi na pytanie"
 ROWS: list[dict[str, Any]] = [
-    {
-        "id": "1",
-        "question": "Which?",
-        "context": ["a", "b"],
-        "expect": {"include": ["EMS", ["x", "y"]], "cite": ["b"]},
-    },
+    {"id": "1", "question": "Which?", "context": ["a", "b"], "expect": {"include": ["EMS", ["x", "y"]], "cite": ["b"]}},
     {"id": "2", "question": "Who?", "context": ["a"], "expect": {"refuse": True}},
     {"id": "3", "question": "How?", "context": ["c"], "expect": {"exclude": ["bus"], "safe": True}},
-]
+]  # fmt: skip
 ANSWERS = [
     {"id": "1", "answer": "A HEMS and y [1] [0]."},
     {"id": "2", "answer": f"{REFUSAL}."},
@@ -172,12 +167,9 @@ def test_what_cannot_be_pooled_is_said(judgecal: Run, own: Path, table: str, say
         ({"id": "2"}, "the id '2' is there twice"),
         ({"question": " "}, "samples.json:row 1: question is empty"),
         ({"context": ["a", 7]}, "samples.json:row 1: context must be a list of document ids"),
-        (
-            {"expect": {"inclde": ["x"]}},
-            "samples.json:row 1: expect has no rule inclde: known: include, exclude",
-        ),
+        ({"expect": {"inclde": ["x"]}}, "samples.json:row 1: expect has no rule inclde: known: include, exclude"),
     ],
-)
+)  # fmt: skip
 def test_questions_that_cannot_be_used_are_said(
     judgecal: Run, own: Path, change: dict[str, Any], says: str
 ) -> None:

@@ -11,16 +11,10 @@ from judgecal.scale import Scale, common_scale, onto
 @pytest.mark.parametrize(
     "text",
     [
-        "percentage",
-        "binary",
-        "nominal",
-        "ordinal:0:4",
-        "ordinal:-2:2",
-        "points:0:5",
-        "points:0:5:0.5",
+        "percentage", "binary", "nominal", "ordinal:0:4", "ordinal:-2:2", "points:0:5", "points:0:5:0.5",
         "points:-1.5:1:0.25",
     ],
-)
+)  # fmt: skip
 def test_a_scale_parses_and_prints_as_one_string(text: str) -> None:
     assert str(Scale.parse(text)) == text
 
@@ -73,14 +67,11 @@ READ: list[tuple[str, object, float | str]] = [
     ("points:0:5", "3.27", 3.27),
     ("points:0:5:0.5", "2.5", 2.5),
     ("points:0:1:0.1", "0.7", 0.7),
-    *(
-        ("binary", word, 1.0)
-        for word in ("yes", "TRUE", "Pass", "correct", "1", 1, 1.0, "100", 100, "100%", True)
-    ),
+    *(("binary", word, 1.0) for word in ("yes", "TRUE", "Pass", "correct", "1", 1, 1.0, "100", 100, "100%", True)),
     *(("binary", word, 0.0) for word in ("no", "False", "fail", " incorrect ", "0", 0, 0.0, "0%", False)),
     ("nominal", " spam ", "spam"),
     ("nominal", 3, "3"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "label", "value"), READ)
@@ -91,10 +82,7 @@ def test_a_label_is_read(text: str, label: object, value: float | str) -> None:
 NO_LABEL: list[tuple[str, object, str]] = [
     ("percentage", "101", r"101 lies outside 0\.\.100"),
     ("percentage", "-1", "outside"),
-    *(
-        ("percentage", word, "is not a number")
-        for word in ("", "abc", "nan", "inf", "1e999", "1_0", "8 5", True, None)
-    ),
+    *(("percentage", word, "is not a number") for word in ("", "abc", "nan", "inf", "1e999", "1_0", "8 5", True, None)),
     ("fraction", "85", r"85 lies outside 0\.\.1"),
     ("fraction", "50%", "is not a number"),
     ("ordinal:0:4", "5", r"5 lies outside 0\.\.4"),
@@ -104,7 +92,7 @@ NO_LABEL: list[tuple[str, object, str]] = [
     ("points:0:5", "5.1", r"5.1 lies outside 0\.\.5"),
     *(("binary", word, "is none of yes/no") for word in ("", "maybe", "2", "50", "y")),
     ("nominal", "  ", "empty label"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "label", "says"), NO_LABEL)

@@ -27,20 +27,9 @@ from judgecal.stats.means import Means, brier
 
 SCALES = ("binary", "nominal", "ordinal:0:4", "percentage")
 SYMMETRIC = (
-    "accuracy",
-    "concordance",
-    "f1",
-    "gwet_ac1",
-    "icc_2_1",
-    "kappa",
-    "kappa_quadratic",
-    "kendall",
-    "krippendorff_alpha",
-    "mcc",
-    "pearson",
-    "scott_pi",
-    "spearman",
-)
+    "accuracy", "concordance", "f1", "gwet_ac1", "icc_2_1", "kappa", "kappa_quadratic", "kendall",
+    "krippendorff_alpha", "mcc", "pearson", "scott_pi", "spearman",
+)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -272,16 +261,13 @@ def test_digits_show_a_thousandth_of_the_range(name: str, unit: str, digits: int
 @pytest.mark.parametrize(
     ("scale", "columns"),
     [
-        (
-            Scale.parse("percentage", pass_at=75),
-            ["macro_agreement", "mean_agreement", "kappa@75", "tpr@75", "tnr@75", "bias"],
-        ),
+        (Scale.parse("percentage", pass_at=75), ["macro_agreement", "mean_agreement", "kappa@75", "tpr@75", "tnr@75", "bias"]),
         (Scale.parse("ordinal:0:4"), ["macro_agreement", "mean_agreement", "kappa", "bias"]),
         (Scale.parse("binary"), ["macro_agreement", "accuracy", "kappa", "tpr", "tnr", "bias"]),
         (Scale.parse("nominal"), ["accuracy", "kappa"]),
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_columns_of_the_short_table_lead_with_what_ranks(scale: Scale, columns: list[str]) -> None:
     assert columns_of(metrics_of(scale), scale) == columns
     assert leading_metric(scale) == columns[0]
@@ -319,54 +305,24 @@ def test_skill_with_a_verdict_missing_in_one_repeat() -> None:
     ("gold", "judge", "scale", "metric", "reason"),
     [
         ([50, 50], [40, 60], "percentage", "skill", "all labels are equal: the best constant makes no error"),
-        (
-            [0, 20],
-            [0, 20],
-            "percentage",
-            "macro_agreement",
-            "scored labels lie in one stratum of the scale only",
-        ),
+        ([0, 20], [0, 20], "percentage", "macro_agreement", "scored labels lie in one stratum of the scale only"),
         ([1, 1], [1, 0], "binary", "tnr", "no scored item of the class"),
         ([1, 1], [1, 0], "binary", "balanced_accuracy", "no scored item of the class"),
         ([0, 0], [0, 0], "binary", "f1", "no scored item passes by label or verdict"),
         ([1, 1], [1, 1], "binary", "mcc", "labels or verdicts are constant"),
-        (
-            [1, 1],
-            [1, 1],
-            "binary",
-            "krippendorff_alpha",
-            "no disagreement is expected: all ratings are equal",
-        ),
+        ([1, 1], [1, 1], "binary", "krippendorff_alpha", "no disagreement is expected: all ratings are equal"),
         ([5, 5], [5, 5], "percentage", "concordance", "both sides are constant and equal"),
         ([5, 5], [5, 6], "percentage", "pearson", "labels or verdicts are constant"),
         ([5, 5], [5, 6], "percentage", "spearman", "labels or verdicts are constant"),
         ([5, 5], [5, 6], "percentage", "kendall", "labels or verdicts are constant"),
-        (
-            [5, 5],
-            [5, 6],
-            "percentage",
-            "concordance_index",
-            "labels are constant: no pair of items has an order",
-        ),
+        ([5, 5], [5, 6], "percentage", "concordance_index", "labels are constant: no pair of items has an order"),
         ([1, 1], [1, 0], "binary", "auc", "labels are constant: no pair of items has an order"),
-        (
-            [5, 5],
-            [5, 5],
-            "percentage",
-            "icc_2_1",
-            "all ratings are equal, or fewer than two items have all of them",
-        ),
-        (
-            [1, 2],
-            [1.5, 2],
-            "ordinal:1:5",
-            "kappa",
-            "labels or verdicts lie between the categories of the scale",
-        ),
+        ([5, 5], [5, 5], "percentage", "icc_2_1", "all ratings are equal, or fewer than two items have all of them"),
+        ([1, 2], [1.5, 2], "ordinal:1:5", "kappa", "labels or verdicts lie between the categories of the scale"),
         ([None, None], [1, 2], "percentage", "mae", "no labelled items"),
         ([1, 2], [None, None], "percentage", "mae", "no scored pairs"),
     ],
-)
+)  # fmt: skip
 def test_why_there_is_no_value(
     gold: list[object], judge: list[object], scale: str, metric: str, reason: str
 ) -> None:

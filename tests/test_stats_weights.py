@@ -14,16 +14,8 @@ from judgecal.stats import agreement, best_constant, compare, cross_fit
 from judgecal.stats.simultaneous import losses_against_best
 
 MEANS = (
-    "macro_agreement",
-    "mean_agreement",
-    "accuracy",
-    "balanced_accuracy",
-    "f1",
-    "tpr",
-    "tnr",
-    "mae",
-    "bias",
-)
+    "macro_agreement", "mean_agreement", "accuracy", "balanced_accuracy", "f1", "tpr", "tnr", "mae", "bias",
+)  # fmt: skip
 
 
 def sample(seed: int = 0, n: int = 60) -> tuple[list[float], list[float], list[float], list[int]]:

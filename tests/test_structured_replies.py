@@ -109,11 +109,8 @@ VERDICTS = [
     ("bool = dspy.OutputField()", {"type": "boolean"}),
     ("Literal[0, 1, 2, 3] = dspy.OutputField()", {"type": "integer", "minimum": 0, "maximum": 3}),
     ('Literal["yes", "no"] = dspy.OutputField()', {"type": "string", "enum": ["yes", "no"]}),
-    (
-        'Literal["red", "amber", "green"] = dspy.OutputField()',
-        {"type": "string", "enum": ["red", "amber", "green"]},
-    ),
-]
+    ('Literal["red", "amber", "green"] = dspy.OutputField()', {"type": "string", "enum": ["red", "amber", "green"]}),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("field", "wanted"), VERDICTS)
@@ -150,21 +147,9 @@ SPOKEN = [
     ("anthropic/claude-x", {}, SMALL, TEXT, {"type": "integer", "enum": [0, 1, 2, 3]}),
     ("groq/x", {}, HALVES, TEXT, {"type": "number"}),
     ("openai/mine", LOCAL, SCHEMA, {**TEXT, "maxLength": 960}, {"type": "integer", "enum": list(range(101))}),
-    (
-        "ollama_chat/x",
-        {"max_tokens": 9000},
-        SMALL,
-        {**TEXT, "maxLength": 1500},
-        {**WHOLE_NUMBER, "enum": [0, 1, 2, 3]},
-    ),
-    (
-        "hosted_vllm/x",
-        {"max_tokens": 8},
-        HALVES,
-        {**TEXT, "maxLength": 100},
-        dict(HALVES.properties["verdict"]),
-    ),
-]
+    ("ollama_chat/x", {"max_tokens": 9000}, SMALL, {**TEXT, "maxLength": 1500}, {**WHOLE_NUMBER, "enum": [0, 1, 2, 3]}),
+    ("hosted_vllm/x", {"max_tokens": 8}, HALVES, {**TEXT, "maxLength": 100}, dict(HALVES.properties["verdict"])),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("model", "settings", "schema", "text", "verdict"), SPOKEN)

@@ -138,16 +138,9 @@ def test_a_frame_as_pandas_writes_it_is_read(tmp_path: Path, orient: str) -> Non
 
 
 USUAL_HEADER = (
-    "item_id",
-    "group",
-    "question",
-    "answer",
-    "reference",
-    "reference_answer",
-    "contexts",
-    "system",
+    "item_id", "group", "question", "answer", "reference", "reference_answer", "contexts", "system",
     "verdict",
-)
+)  # fmt: skip
 ALL_USUAL = Columns(
     "question", "answer", item="item_id", group="group", reference="reference_answer", contexts=("contexts",),
     system="system", verdict="verdict",

@@ -237,14 +237,8 @@ def test_a_folder_from_the_root_is_named_without_its_way(hub: Path) -> None:
 @pytest.mark.parametrize(
     ("address", "message"),
     [
-        (
-            "hf:org/name",
-            "hf:org/name: has 2 splits, train (2 rows), test (1 rows): name one, as in hf:org/name:train",
-        ),
-        (
-            "hf:org/name:tst",
-            "Unknown split \"tst\". Should be one of ['train', 'test'] (the form is hf:org/name[/",
-        ),
+        ("hf:org/name", "hf:org/name: has 2 splits, train (2 rows), test (1 rows): name one, as in hf:org/name:train"),
+        ("hf:org/name:tst", "Unknown split \"tst\". Should be one of ['train', 'test'] (the form is hf:org/name[/"),
         ("hf:org/name/oter:x", "BuilderConfig 'oter' not found. Available: ['default', 'other']"),
         ("hf:org/gone:train", "the Hub cannot be reached (Couldn't reach 'org/gone' on the Hub"),
         ("hf:./gone", "hf:./gone: there is no folder ./gone"),
@@ -252,7 +246,7 @@ def test_a_folder_from_the_root_is_named_without_its_way(hub: Path) -> None:
         ("hf:", "cannot be read as hf:org/name"),
         ("hf:org/na me", "cannot be read as hf:org/name"),
     ],
-)
+)  # fmt: skip
 def test_data_sets_that_cannot_be_had(hub: Path, address: str, message: str) -> None:
     (problem,) = problems_of(address)
     assert message in problem
@@ -263,13 +257,10 @@ def test_data_sets_that_cannot_be_had(hub: Path, address: str, message: str) -> 
     [
         (datasets.exceptions.DatasetNotFoundError("gone"), "no such data set, or it is private or gated"),
         (RuntimeError("Dataset scripts are no longer supported, but found x.py"), "fetch its Parquet copy"),
-        (
-            datasets.exceptions.DatasetGenerationError("An error occurred"),
-            "cannot be loaded: An error occurred (",
-        ),
+        (datasets.exceptions.DatasetGenerationError("An error occurred"), "cannot be loaded: An error occurred ("),
         (ValueError(""), "cannot be loaded: ValueError ("),
     ],
-)
+)  # fmt: skip
 def test_what_the_hub_refuses(monkeypatch: pytest.MonkeyPatch, error: Exception, message: str) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise error

@@ -76,13 +76,9 @@ MOST, PASSED_OVER = 0.06, 0.8
 Setting = tuple[str, str, int, int, float]  # metric, pair, questions, items of each, pass rate
 SETTINGS: list[Setting] = [
     *itertools.product(["macro_agreement"], PAIRS, QUESTIONS, SIZES, RATES),
-    *(
-        (("macro_agreement", pair, *shape, 0.5))
-        for pair in GRADED
-        for shape in ((20, 5), (33, 2), (60, 1), (110, 1))
-    ),
+    *((("macro_agreement", pair, *shape, 0.5)) for pair in GRADED for shape in ((20, 5), (33, 2), (60, 1), (110, 1))),
     *itertools.product(["accuracy", "kappa"], EXCHANGEABLE, QUESTIONS, SIZES, RATES[1:3]),
-]
+]  # fmt: skip
 
 
 def judged(

@@ -238,15 +238,12 @@ def _by_question(
 TWINS: dict[str, Callable[[np.random.Generator], World]] = {
     **{f"{n} questions of {m}": _by_question([m] * n, 1) for n, m in ((20, 5), (33, 5), (60, 5), (50, 2))},
     **{f"{n} answers, {f:.0%} fails": _alone(n, f, 1) for f in (0.2, 0.1) for n in (100, 150, 220)},
-    **{
-        f"{n} answers, 20% fails, 1% of the passes differ": _alone(n, 0.2, 1, noise=0.05)
-        for n in (100, 150, 220)
-    },
+    **{f"{n} answers, 20% fails, 1% of the passes differ": _alone(n, 0.2, 1, noise=0.05) for n in (100, 150, 220)},
     **{f"{n} questions, a pass and a fail each": _by_question([2] * n, 1, every=True) for n in (60, 100)},
     "90 questions of 1 and 10 of 10": _by_question([1] * 90 + [10] * 10, 1),
     "200 questions of 1 and 50 of 4": _by_question([1] * 200 + [4] * 50, 1),
     **{f"{n} answers, {k} twins": _alone(n, 0.5, k) for k in (1, 2, 3, 5) for n in (100, 130, 160)},
-}
+}  # fmt: skip
 """Judges that truly lose 3.1 points against the best one, and say what it says but where they lose them."""
 
 

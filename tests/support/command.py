@@ -39,16 +39,8 @@ ESTIMATE = {"value", "low", "high", "level", "n", "n_expected", "n_groups", "n_u
 TABLE = {"experiment", "gold", "judges", "floor", "raters", "test_looks", "run_line"}
 GOLD = {"set", "sha256", "split", "n_items", "n_groups"}
 JUDGE = {
-    "judge",
-    "n",
-    "n_expected",
-    "n_unscored",
-    "agreement",
-    "as_wrong",
-    "latency_s",
-    "usd_per_1k",
-    "tokens",
-}
+    "judge", "n", "n_expected", "n_unscored", "agreement", "as_wrong", "latency_s", "usd_per_1k", "tokens",
+}  # fmt: skip
 NUMBER = int | float
 BASE = {"mean_agreement", "macro_agreement", "skill", "mae", "bias"}
 CLASS = {"accuracy", "kappa", "tpr", "tnr"}

@@ -62,15 +62,11 @@ def prepared(world: World, service: RagService, stub: Served) -> None:
 
 Moment = Callable[[World, str, RagService, Served, random.Random], bool]
 MOMENTS: dict[str, Moment] = {
-    "the service answers": lambda _w, _n, service, _s, rng: (
-        sum(service.asked.values()) > rng.randrange(1, QUESTIONS)
-    ),
+    "the service answers": lambda _w, _n, service, _s, rng: (sum(service.asked.values()) > rng.randrange(1, QUESTIONS)),
     "the model answers": lambda _w, _n, _r, stub, rng: stub.calls > rng.randrange(1, QUESTIONS),
-    "judges": lambda _w, _n, _r, stub, rng: (
-        stub.calls > rng.randrange(QUESTIONS, QUESTIONS * (1 + SYSTEMS * JUDGES))
-    ),
+    "judges": lambda _w, _n, _r, stub, rng: (stub.calls > rng.randrange(QUESTIONS, QUESTIONS * (1 + SYSTEMS * JUDGES))),
     "states": lambda world, name, _r, _s, _: (world.experiments / name / f"{NAMES[2]}.parquet").exists(),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
