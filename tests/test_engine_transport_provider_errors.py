@@ -96,18 +96,8 @@ TABLE: list[tuple[str, Answer, str, str]] = [
     ("openai", Answer(200, b"[1, 2]"), "server", "not a JSON object"),
     ("openai", as_answer({"error": {"code": 429, "message": "upstream"}}), "rate_limit", "upstream"),
     ("openai", as_answer({"choices": [{"error": {"code": 502, "message": "gone"}}]}), "server", "gone"),
-    (
-        "openai",
-        as_answer({"error": {"message": "Provider error", "metadata": {"raw": "why"}}}, 400),
-        "refused!",
-        "why",
-    ),
-    (
-        "openai",
-        as_answer({"error": {"message": "held back", "metadata": {"reasons": ["violence"]}}}, 403),
-        "refused!",
-        "held back",
-    ),
+    ("openai", as_answer({"error": {"message": "Provider error", "metadata": {"raw": "why"}}}, 400), "refused!", "why"),
+    ("openai", as_answer({"error": {"message": "held back", "metadata": {"reasons": ["violence"]}}}, 403), "refused!", "held back"),
     ("openai", Answer(reset=True), "transport", ""),
     ("openai", Answer(200, json.dumps(completion("85")).encode(), cut=9), "transport", ""),
     ("gemini", google(400, "API key not valid.", "INVALID_ARGUMENT", "API_KEY_INVALID"), "STOP", "the key"),
@@ -127,12 +117,7 @@ TABLE: list[tuple[str, Answer, str, str]] = [
     ("anthropic", anthropic_failing(403, "permission_error", "no"), "STOP", "refused the key"),
     ("anthropic", anthropic_failing(400, "invalid_request_error", POOR), "STOP", "credit balance"),
     ("anthropic", anthropic_failing(404, "not_found_error", "model: m"), "STOP", "has no model anthropic/m"),
-    (
-        "anthropic",
-        anthropic_failing(400, "invalid_request_error", "prompt is too long: 9 tokens > 8 maximum"),
-        "context_length!",
-        "9 tokens",
-    ),
+    ("anthropic", anthropic_failing(400, "invalid_request_error", "prompt is too long: 9 tokens > 8 maximum"), "context_length!", "9 tokens"),
     ("anthropic", anthropic_failing(413, "request_too_large", "32 MB"), "context_length!", "32 MB"),
     ("anthropic", anthropic_failing(400, "invalid_request_error", "max_tokens"), "refused!", "max_tokens"),
     ("anthropic", anthropic_failing(429, "rate_limit_error", "slow down"), "rate_limit", "slow down"),
@@ -142,7 +127,7 @@ TABLE: list[tuple[str, Answer, str, str]] = [
     ("anthropic", Answer(200, b""), "server", "it is empty"),
     ("anthropic", HTML, "server", "bad gateway"),
     ("anthropic", Answer(reset=True), "transport", ""),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("wire", "answer", "kind", "word"), TABLE)

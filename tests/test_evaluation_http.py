@@ -189,35 +189,20 @@ def test_a_server_that_is_busy_is_asked_again(service: RagService, host: RawHost
 
 
 REPLIES: dict[str, tuple[Answer, str]] = {
-    "page": (
-        sent(b"<!doctype html><p>Sign in"),
-        "server: the answer (application/octet-stream) is an HTML page: Sign in",
-    ),
+    "page": (sent(b"<!doctype html><p>Sign in"), "server: the answer (application/octet-stream) is an HTML page: Sign in"),
     "empty": (sent(b""), "it is empty"),
     "list": (sent(b"[1]"), "parse: answer a: the reply does not hold it (there is no a: it is a list of 1)"),
     "number": (sent(b'{"a": 7}'), "parse: answer a: a text is needed, found 7"),
     "none": (sent(b'{"a": "x"}'), "parse: contexts c: the reply does not hold it"),
-    "odd": (
-        sent(b'{"a": "x", "c": [{"passage": "y"}]}'),
-        "parse: contexts c, number 1: a text or {text, document_id",
-    ),
+    "odd": (sent(b'{"a": "x", "c": [{"passage": "y"}]}'), "parse: contexts c, number 1: a text or {text, document_id"),
     "cut": (sent(b'{"a": "x", "c": []}', cut=5), "transport: the body was cut off"),
     "large": (sent(b'"' + b"x" * 10_000_001), "length: the answer is larger than 10 MB"),
     "slow": (sent(b'{"a": "x"}', drip_s=0.4), "timeout: no whole answer within 0.3 s"),
-    "moved": (
-        moved("http://127.0.0.2/x?key=1"),
-        "server: HTTP 302: a redirect to http://127.0.0.2/x, which is not followed: write that address",
-    ),
+    "moved": (moved("http://127.0.0.2/x?key=1"), "server: HTTP 302: a redirect to http://127.0.0.2/x, which is not followed: write that address"),
     "here": (moved("/y", 307), "a redirect to /y, which"),
-    "stream": (
-        sent(b"data: {}\n\n", headers={"content-type": "text/event-stream"}),
-        "parse: the reply streams",
-    ),
-    "zipped": (
-        sent(b"x", headers={"content-encoding": "gzip"}),
-        "server: the answer is compressed by 'gzip'",
-    ),
-}
+    "stream": (sent(b"data: {}\n\n", headers={"content-type": "text/event-stream"}), "parse: the reply streams"),
+    "zipped": (sent(b"x", headers={"content-encoding": "gzip"}), "server: the answer is compressed by 'gzip'"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", REPLIES)

@@ -347,18 +347,12 @@ def test_answers_of_a_system_become_a_labelled_set(judgecal: Callable[..., Any],
     [
         (("sheet", "nothing", "-o", "x.csv"), "unknown gold set or experiment 'nothing'"),
         (("sheet", "starter", "-o", "x.csv", "--split", "tets"), "unknown split 'tets'"),
-        (
-            ("import", "gold/README.md", "--as", "n", "--sheet", "--label", "a", "--map", "a=b"),
-            "--label with --sheet",
-        ),
+        (("import", "gold/README.md", "--as", "n", "--sheet", "--label", "a", "--map", "a=b"), "--label with --sheet"),
         (("import", "x.csv", "y.csv", "--as", "n", "--col", "question=q"), "x.csv: there is no such file"),
-        (
-            ("import", "gold/starter/items.jsonl", "--as", "n"),
-            "no column of labels has any: name it, --label, or give the --scale",
-        ),
+        (("import", "gold/starter/items.jsonl", "--as", "n"), "no column of labels has any: name it, --label, or give the --scale"),
         (("import", "x.csv", "--as", "starter", "--sheet"), "x.csv: there is no such file"),
     ],
-)
+)  # fmt: skip
 def test_wrong_commands(judgecal: Callable[..., Any], words: Sequence[str], message: str) -> None:
     done = judgecal("gold", *words)
     assert done.code == 2 and message in done.err and not Path("x.csv").exists()

@@ -237,10 +237,8 @@ REFUSALS = {
     "400 that names it": NO_FORMAT,
     "400 that does not": failing(400, "unknown field"),
     "422": failing(422, "extra inputs are not permitted"),
-    "500 that names it": failing(
-        500, "'loc': ('body', 'response_format', 'type'), 'msg': 'Input should be text'"
-    ),
-}
+    "500 that names it": failing(500, "'loc': ('body', 'response_format', 'type'), 'msg': 'Input should be text'"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("refusal", REFUSALS.values(), ids=REFUSALS.keys())

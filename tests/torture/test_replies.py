@@ -172,12 +172,9 @@ SMALL = dict([*texts(), *bodies(), *wires()])
 KINDS = {**SMALL, **dict(bombs())}
 # Answers that end the run at once, and say so: no other call could do better.
 STOPS = {
-    **{
-        f"redirect {code}": http(b"", f"{code} Moved", location="http://127.0.0.1:1/")
-        for code in (301, 302, 307, 308)
-    },
+    **{f"redirect {code}": http(b"", f"{code} Moved", location="http://127.0.0.1:1/") for code in (301, 302, 307, 308)},
     **{f"refused {code}": http(b"\xff<" * 1000, f"{code} No") for code in (401, 403, 404, 405)},
-}
+}  # fmt: skip
 
 
 class Broken:
