@@ -183,21 +183,6 @@ def test_files_that_cannot_be_read(
     assert tree(workspace_dir) == before
 
 
-def test_the_same_file_resumes_and_another_does_not_meet_it(
-    judgecal: Run, people: list[dict[str, Any]], tmp_path: Path, workspace_dir: Path
-) -> None:
-    path = table(tmp_path / "r.csv", "item_id,verdict", by_kind(people, "yes", "yes", "yes"))
-    first = recorded(judgecal, path, "--name", "mine", "--json")
-    kept = tree(workspace_dir / "experiments")
-    assert recorded(judgecal, path, "--name", "mine", "--json").out == first.out
-    assert tree(workspace_dir / "experiments") == kept
-    table(path, "item_id,verdict", by_kind(people, "no", "no", "no"))
-    ran = recorded(judgecal, path, "--name", "mine")
-    assert ran.code == 2
-    assert "it differs in recorded.sha256" in ran.err
-    assert tree(workspace_dir / "experiments") == kept
-
-
 @pytest.mark.parametrize("split", ["all", "test", "open"])
 def test_test_items_are_a_look(
     judgecal: Run, people: list[dict[str, Any]], tmp_path: Path, workspace_dir: Path, split: str

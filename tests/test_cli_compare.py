@@ -9,12 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from judgecal.experiment import looks_so_far
 from judgecal.goldset import load_gold
-from judgecal.stats import compare as compare_arrays
 from judgecal.workspace import Workspace
 from tests.support.command import Run, check_estimate, one_object, tree
 from tests.support.gold import harsh_gold, import_nq301, made_gold, made_items, rated
@@ -269,27 +267,6 @@ def test_what_trained_a_judge_is_left_out(judgecal: Run, workspace_dir: Path) ->
 # --- how many questions tell two judges apart
 
 PLANNED, REPS = 60, 2
-
-
-def test_so_many_questions_find_the_difference_in_80_percent() -> None:
-    """Planned from 100 questions on which two judges are as good as each other."""
-    rng = np.random.default_rng(0)
-    how: dict[str, Any] = {"scale": "binary", "metric": "accuracy", "calibrate": False}
-
-    def judged(n: int, *rates: float) -> list[Any]:
-        gold = rng.random(n) < 0.5
-        return [gold.astype(int), *((gold == (rng.random(n) < rate)).astype(int) for rate in rates)]
-
-    pilots = [compare_arrays(*judged(100, 0.8, 0.8), **how, n_perm=99).planned for _ in range(40)]
-    told = []
-    for pilot in pilots:
-        assert pilot is not None
-        n = pilot.groups_for(0.1)
-        assert n is not None and pilot.detectable(n) <= 0.1 < pilot.detectable(n - 1)
-        told += [
-            compare_arrays(*judged(n, 0.85, 0.75), **how, n_perm=400).decision == "A" for _ in range(REPS)
-        ]
-    assert 0.68 < np.mean(told) < 0.95  # of 80 runs two standard errors are 9 points
 
 
 # --- known values

@@ -202,17 +202,6 @@ def test_an_interrupted_run_goes_on(workspace: Workspace, monkeypatch: pytest.Mo
     assert result.n_unscored == 2
 
 
-def test_answers_that_came_before_an_interrupt_are_kept(workspace: Workspace) -> None:
-    (workspace.root / "stop").write_text("17", encoding="utf-8")
-    with pytest.raises(KeyboardInterrupt):
-        run_of(workspace).run()
-    (workspace.root / "stop").unlink()
-    run_of(workspace).run()
-    times = counted(workspace, "asked.log")
-    assert sum(times.values()) == 2 * N + 1  # the one that was interrupted
-    assert max(times.values()) == 2
-
-
 def test_a_larger_limit_extends_the_run(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """And later states of other answers go."""
     small = run_of(workspace, limit=10).run()

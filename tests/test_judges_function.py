@@ -20,7 +20,7 @@ from judgecal.experiment import RunOptions, plan_calls, run_trials
 from judgecal.judges import JudgeName, item_inputs, judge_named, local_judges, units_of
 from judgecal.records import Context, Item, Judgement, Turn
 from judgecal.workspace import Workspace, find_workspace
-from tests.support.command import Ran, Run
+from tests.support.command import Ran
 from tests.support.hostile_code import CLASSES, WHATS
 
 QUIET = RunOptions(quiet=True)
@@ -332,20 +332,3 @@ def the_json(ran: Ran) -> dict[str, Any]:
     assert ran.code == 0, ran.err
     found: dict[str, Any] = json.loads(ran.out)
     return found
-
-
-def test_a_lock_of_a_function_judges_rows_until_its_file_changes(judgecal: Run, own_checks: Path) -> None:
-    for name, judge in (("local", LOCAL), ("python", PYTHON)):
-        the_json(judgecal("score", "--judge", judge, "--name", name, "--json"))
-        the_json(judgecal("select", name, "-o", f"{name}.json", "--allow-below-floor", "--json"))
-    (own_checks / "rows.csv").write_text("q,a,r\nQ,Paris.,paris\nQ,,Paris\nQ,Rome,\n", encoding="utf-8")
-    columns = ("--col", "question=q", "--col", "answer=a", "--col", "reference=r")
-    ran = judgecal("judge", "rows.csv", "--lock", "local.json", *columns, "-o", "out.jsonl")
-    assert ran.code == 4  # the row without a reference
-    rows = [json.loads(line) for line in (own_checks / "out.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert [row["verdict"] for row in rows] == [1, 0, None]
-    assert rows[2]["error"] == "input: there is no reference answer"
-    (own_checks / "checks.py").write_text(OVERLAP.replace("100.0", "99.0"), encoding="utf-8")
-    ran = judgecal("gate", "--lock", "python.json")
-    assert ran.code == 2 and "its code has changed since it was locked" in ran.err
-    assert judgecal("gate", "--lock", "local.json").code == 0

@@ -342,12 +342,6 @@ def test_a_program_comes_back(program_file: Path, judge: PromptJudge) -> None:
     assert json.loads(program_file.read_text(encoding="utf-8"))["schema"] == 1
 
 
-def test_plain_dspy_reads_a_program(program_file: Path, judge: PromptJudge) -> None:
-    program = dspy.Predict(judge.signature.cls)
-    program.load(str(program_file))
-    assert [dict(demo) for demo in program.demos] == [WHOLE, LABELLED]
-
-
 @pytest.mark.parametrize("change", CHANGED.values(), ids=CHANGED.keys())
 def test_a_program_of_another_signature_is_refused(
     program_file: Path, workspace: Workspace, change: Callable[[str], str]

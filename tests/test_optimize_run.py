@@ -238,27 +238,6 @@ def test_a_larger_limit_is_another_look(judgecal: Run, gold: GoldSet, workspace:
     assert large["test"]["difference"]["level"] == pytest.approx(0.99240091)
 
 
-def test_an_interrupted_run_resumes_to_the_same_result(
-    judgecal: Run, gold: GoldSet, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = optimize(judgecal)
-    kept = journal(workspace.root, whole["experiment"])
-    real, calls = transport.weighed_reply, []
-
-    def reply(messages: Any) -> tuple[str, dict[str, float]]:
-        calls.append(1)
-        if len(calls) == 100:
-            raise KeyboardInterrupt
-        return real(messages)
-
-    with monkeypatch.context() as broken:
-        broken.setattr(transport, "weighed_reply", reply)
-        assert judgecal("optimize", "--gold", "harsh", "--name", "cut").code == 130
-    assert len(journal(workspace.root, "cut")) == 99
-    resumed = optimize(judgecal, "--name", "cut")
-    assert len(journal(workspace.root, "cut")) == len(kept)
-    for name in ("dev", "decision", "n_demos", "chosen"):
-        assert resumed[name] == whole[name]
 
 
 # --- other scales

@@ -32,7 +32,6 @@ from tests.support.pages import (
     made_set,
     page_of,
     recorded,
-    told,
 )
 
 
@@ -55,22 +54,6 @@ def slug(judgecal: Run, rows: list[dict[str, Any]], tmp_path: Path) -> str:
 
 
 # --- numbers and order
-
-
-@pytest.mark.parametrize("argv", [("--repeats", "1"), ("--split", "all", "--repeats", "2")])
-def test_the_numbers_are_those_of_score(judgecal: Run, argv: tuple[str, ...], workspace_dir: Path) -> None:
-    """Without summary.json: everything comes from the journal and the gold set."""
-    ran = judgecal("score", "--signatures", "correctness_v1,correctness_v3", "--limit", "60", *argv, "--json")
-    printed = json.loads(ran.out)
-    summary = workspace_dir / "experiments" / printed["experiment"] / "summary.json"
-    summary.unlink()
-    del printed["headline"]
-    assert decided(printed["experiment"])[1].result.as_json() == printed
-    page = page_of(judgecal, printed["experiment"])
-    for judge in printed["judges"]:
-        for value in (judge["agreement"]["macro_agreement"], judge["calibrated"]["macro_agreement"]):
-            assert f"{told(value, 1, 100)}%" in page
-    assert not summary.exists()
 
 
 GRADES = 'kind = "ordinal"\nmin = 0\nmax = 4'

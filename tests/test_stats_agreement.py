@@ -471,21 +471,6 @@ def test_a_level_lies_between_0_and_1(level: float) -> None:
         agreement([1], [1], scale="binary", level=level)
 
 
-def test_how_an_interval_was_made_is_told_in_full() -> None:
-    # Fails are few, so the strata rest on different groups; the second repeat scores no fail and is left out.
-    gold = [100] * 20 + [0] * 10
-    judge = [[80 + i % 7, 90] for i in range(20)] + [[10 + i, None] for i in range(10)]
-    found = agreement(gold, judge, scale="percentage", metrics=["macro_agreement", "mae"])
-    assert found["macro_agreement"].method == (
-        "Wilson by stratum, effective n, MOVER, t by stratum, over 1 of 2 repeats"
-    )
-    assert found["mae"].method == "linearised by group, logit, t(29)"
-    few = agreement(gold[:9], judge[:9], scale="percentage", metrics=["mae"])["mae"]
-    assert (few.method, few.reason) == ("", "9 groups: fewer than 10 give no interval")
-    one = agreement(gold[:9], judge[:9], scale="percentage", metrics=["mae"], groups=["q"] * 9)["mae"]
-    assert one.reason == "1 group: fewer than 10 give no interval"
-
-
 def test_fractions_among_words_are_read_alike() -> None:
     # Read one by one for the word's sake: 25 and 100 against 50 and 100.
     assert agreement([0.5, 1.0], [0.25, "1"], scale="fraction")["mae"].value == pytest.approx(12.5)

@@ -12,16 +12,7 @@ from sklearn.metrics import brier_score_loss, roc_auc_score
 from judgecal.errors import InputError
 from judgecal.records import Estimate
 from judgecal.scale import Scale
-from judgecal.stats import (
-    METRICS,
-    agreement,
-    columns_of,
-    digits_of,
-    leading_metric,
-    metric_facts,
-    metrics_of,
-    rows_of,
-)
+from judgecal.stats import METRICS, agreement, metric_facts, metrics_of
 from judgecal.stats.agreement import prepare, terms_of
 from judgecal.stats.means import Means, brier
 
@@ -242,36 +233,6 @@ def test_facts_of_a_metric_are_found_with_and_without_its_mark() -> None:
         "bias": "neither",
         "prevalence": "neither",
     }
-
-
-@pytest.mark.parametrize(
-    ("name", "unit", "digits"),
-    [
-        ("bias", "percentage", 1),
-        ("mae", "ordinal:0:4", 2),
-        ("rmse", "binary", 3),
-        ("kappa@75", "percentage", 3),
-        ("accuracy", "nominal", 3),
-    ],
-)
-def test_digits_show_a_thousandth_of_the_range(name: str, unit: str, digits: int) -> None:
-    assert digits_of(name, unit) == digits
-
-
-@pytest.mark.parametrize(
-    ("scale", "columns"),
-    [
-        (Scale.parse("percentage", pass_at=75), ["macro_agreement", "mean_agreement", "kappa@75", "tpr@75", "tnr@75", "bias"]),
-        (Scale.parse("ordinal:0:4"), ["macro_agreement", "mean_agreement", "kappa", "bias"]),
-        (Scale.parse("binary"), ["macro_agreement", "accuracy", "kappa", "tpr", "tnr", "bias"]),
-        (Scale.parse("nominal"), ["accuracy", "kappa"]),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_columns_of_the_short_table_lead_with_what_ranks(scale: Scale, columns: list[str]) -> None:
-    assert columns_of(metrics_of(scale), scale) == columns
-    assert leading_metric(scale) == columns[0]
-    assert set(columns) <= set(rows_of(metrics_of(scale)))
 
 
 @pytest.mark.parametrize("metric", ["kendall", "mcc"])

@@ -182,17 +182,6 @@ def test_a_further_error_joins_with_its_degrees_of_freedom() -> None:
     assert _combined((3.0, 4.0), (0.0, 1.0)) == (3.0, 4.0)
 
 
-@pytest.mark.parametrize(
-    ("metric", "made"), [("macro_agreement", "linearised by group"), ("spearman", "jackknife by group")]
-)
-def test_no_difference_is_told_in_full(metric: str, made: str) -> None:
-    gold, a, _ = labels(20)
-    found = compare_paired(gold, a, a, scale="percentage", metric=metric)
-    assert found.difference.method == f"{made}, no difference anywhere"
-    assert (found.p_value, found.method) == (1.0, "no difference in any group")
-    assert (found.difference.value, found.difference.low, found.difference.high) == (0.0, 0.0, 0.0)
-
-
 def test_a_coefficient_that_hangs_on_one_group_has_no_interval() -> None:
     # One item fails: kappa of so few hangs on it.
     gold = [1] * 11 + [0]

@@ -1,7 +1,7 @@
 """How often does `compare` decide between judges of equal worth? By hand: `python -m
 tests.benchmarks.false_alarms`.
 
-Three tables, all seeded. Exit code 1 where a setting of the first decides in more than 6%, also on four and
+Two tables, all seeded. Exit code 1 where a setting of the first decides in more than 6%, also on four and
 on sixteen times as many fresh samples.
 
 0. Wrong decisions: pairs of judges of equal worth (`PAIRS`: alike, near twins, apart, wrong on opposite
@@ -11,11 +11,7 @@ items, one
    ten questions) is left out, and its share is in brackets; a setting that is refused in more than four of
    five samples is passed over. Verdicts of yes and no are compared as they are, which saves the time of
    fitting maps that change none; graded ones, which take twenty times as long, on a tenth of the samples.
-1. False alarms: two judges that are equally good at items whose labels and verdicts hang together by question
-   (correlation 0.3 of the latent scores). At level 0.95 `compare` should decide in about one run of twenty,
-   and between 3 and 6 of a hundred. Beside it, what a McNemar test that takes the items as independent would
-   do.
-2. Power: two judges whose scores correlate so that, equally good, they would be discordant half as often as
+1. Power: two judges whose scores correlate so that, equally good, they would be discordant half as often as
 if they
    erred independently (the planning assumption), one of them worse by the stated smallest detectable
    difference: `compare` should decide in about 80% of runs.
@@ -34,17 +30,10 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import multivariate_normal
 
 from judgecal.stats import compare
-from judgecal.stats.significance import mcnemar_midp
-from tests.benchmarks.coverage import verdicts
 from tests.benchmarks.driver import Bench, Floats, latent
 
 SHAPES = ((110, 2), (60, 5), (60, 12))
 SHARED = 0.6  # of a judge's latent score, what it has in common with the other judge
-PASS_RATE = 0.65
-
-
-def gold_labels(rng: np.random.Generator, n_groups: int, size: int) -> Floats:
-    return (latent(rng, n_groups, size) < ndtri(PASS_RATE)).astype(np.float64)
 
 
 def two_scores(
@@ -147,34 +136,6 @@ def wrong_table(bench: Bench) -> None:
         bench.line(f"  {metric:<16} {pair:<20} mean {mean:.3f}   {worst}", kept=kept)
 
 
-def false_alarms(
-    n_groups: int, size: int, *, metric: str, graded: bool, reps: int, seed: int, n_perm: int = 2000
-) -> tuple[float, float]:
-    """Share of runs in which `compare` decides between two equal judges; the same of a test without
-    groups."""
-    rng = np.random.default_rng(seed)
-    groups = np.repeat(np.arange(n_groups), size)
-    decided = naive = 0
-    for _ in range(reps):
-        gold = gold_labels(rng, n_groups, size)
-        a, b = (verdicts(gold, score, graded=graded) for score in two_scores(rng, n_groups, size))
-        found = compare(
-            gold,
-            a,
-            b,
-            scale="binary",
-            a_scale="percentage",
-            b_scale="percentage",
-            metric=metric,
-            groups=groups,
-            n_perm=n_perm,
-        )
-        decided += found.decision != "cannot tell"
-        right = [(one >= 50.0) == (gold == 1.0) for one in (a, b)]
-        naive += mcnemar_midp(int(np.sum(right[0] & ~right[1])), int(np.sum(right[1] & ~right[0]))) < 0.05
-    return decided / reps, naive / reps
-
-
 def half_discordant(accuracy: float) -> float:
     """The correlation of two judges' latent scores at which they are discordant half as often as independent
     ones."""
@@ -206,19 +167,6 @@ def power(n_groups: int, size: int, *, accuracy: float, reps: int, seed: int) ->
 def main() -> int:
     bench = Bench(__doc__, n=3000, of="samples")
     wrong_table(bench)
-    bench.head("false alarms of compare at 5%; in brackets McNemar's test without groups")
-    for graded, metrics in (
-        (False, ("macro_agreement", "accuracy", "kappa")),
-        (True, ("macro_agreement", "mae")),
-    ):
-        for metric in metrics:
-            cells = []
-            for n_groups, size in SHAPES:
-                found, naive = false_alarms(
-                    n_groups, size, metric=metric, graded=graded, reps=bench.n, seed=n_groups * size
-                )
-                cells.append(f"{n_groups} x {size}: {found:.3f} ({naive:.3f})")
-            bench.line(f"  {'graded' if graded else 'binary'} {metric:<16} " + "   ".join(cells))
     bench.head(f"power at the stated smallest detectable difference in accuracy, {bench.n // 3} samples")
     for accuracy in (0.70, 0.90, 0.95):
         cells = []

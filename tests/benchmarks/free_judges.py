@@ -110,38 +110,6 @@ def mtrag(data: Path, metric: str = "faithfulness") -> Labelled:
     return Labelled(items, [grades[item.item_id] for item in items], "points:1:4:0.5")
 
 
-def _ragchecker(data: Path) -> tuple[list[Item], list[float]]:
-    """RagChecker's pairs, an answer after the other, and of each pair the mean of two people's -2..2.
-
-    Below 0 the first answer is the more correct one; pairs that are a tie are left out.
-    """
-    people: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for row in json.loads((data / "ragchecker" / "human.json").read_text(encoding="utf-8")):
-        people.setdefault((row["dataset"], row["query_id"]), []).append(row)
-    items, labels = [], []
-    for (name, query), rows in people.items():
-        label = statistics.mean(row["correctness_label"] for row in rows)
-        if label:
-            labels.append(label)
-            items += [
-                Item(
-                    f"{name}-{query}-{side}",
-                    f"{name}-{query}",
-                    rows[0]["query"],
-                    rows[0][side]["response"],
-                    reference_answers=(rows[0]["gt_answer"],),
-                )
-                for side in ("model1", "model2")
-            ]
-    return items, labels
-
-
-def in_order(labels: Sequence[float], verdicts: Sequence[float]) -> float:
-    """The share of pairs that verdicts (two a pair) put in people's order; equal verdicts are half right."""
-    better = np.array(verdicts).reshape(-1, 2) @ [1.0, -1.0]
-    return float(((1.0 - np.sign(better) * np.sign(labels)) / 2.0).mean())
-
-
 def _share(length: int, found: Callable[[Item], Sequence[str]]) -> Callable[[Sequence[Item]], list[float]]:
     """The share of the answer's words, or runs of them, that texts of the item hold; the best text."""
 
@@ -267,10 +235,6 @@ def main() -> int:
         "share of words": _share(1, references),
         "TF-IDF cosine": _tfidf(references),
     }
-    pairs, preferred = _ragchecker(data)
-    bench.head(f"RagChecker, correctness: {len(preferred)} pairs, the share in people's order")
-    for judge, verdicts in {**plain, "embedded": embedded("correctness_v3")}.items():
-        bench.line(f"  {judge:<28} {in_order(preferred, verdicts(pairs)):.3f}")
     long = mtrag(data, "completeness")
     table(
         bench,
