@@ -91,26 +91,14 @@ def test_what_cannot_be_measured_is_one_message(judgecal: Run, elsewhere: Path) 
         "unknown ending": [write(Path("table.bin"), ["label"], rows)],
         "--label 'correct' or --verdict 'correct'": [write(Path("open.csv"), ["text", "correct"], texts)],
         "--label 'b' or --verdict 'b'": [write(Path("half.csv"), ["label", "b"], rows)],
-        "no column is people's labels by its name": [
-            write(Path("no.csv"), ["a"], [one[:1] for one in texts])
-        ],
+        "no column is people's labels by its name": [write(Path("no.csv"), ["a"], [one[:1] for one in texts])],
         "all 40 labels are yes": [write(Path("same.csv"), ["label", "judge"], [("yes", b) for _, b in rows])],
-        "column 'judge' holds no verdict": [
-            write(Path("long.csv"), ["label", "judge"], [(a, f"gpt-{b}") for a, b in rows])
-        ],
-        "the labels show no scale": [
-            write(
-                Path("mix.csv"),
-                ["label", "judge"],
-                [(f"{a}{n % 2 or 7.5}"[-3:], b) for n, (a, b) in enumerate(rows)],
-            )
-        ],
+        "column 'judge' holds no verdict": [write(Path("long.csv"), ["label", "judge"], [(a, f"gpt-{b}") for a, b in rows])],
+        "the labels show no scale": [write(Path("mix.csv"), ["label", "judge"], [(f"{a}{n % 2 or 7.5}"[-3:], b) for n, (a, b) in enumerate(rows)])],
         "--gold with": ["empty.csv", "--gold", "starter"],
         "--label without FILE": ["--label", "x"],
-        "that a judge without a model could read": [
-            write(Path("bare.csv"), ["label"], [one[:1] for one in rows])
-        ],
-    }
+        "that a judge without a model could read": [write(Path("bare.csv"), ["label"], [one[:1] for one in rows])],
+    }  # fmt: skip
     for message, argv in cases.items():
         ran = judgecal("agreement", *argv)
         assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), (message, ran)

@@ -120,17 +120,9 @@ def test_words_on_several_contexts_have_no_mean(judgecal: Run, workspace_dir: Pa
     rows = [{"q": f"q{n}", "a": "x", "c": ["1", "2"], "y": "abc"[n % 3]} for n in range(20)]
     (workspace_dir / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     common = [
-        "--col",
-        "question=q",
-        "--col",
-        "answer=a",
-        "--col",
-        "contexts=c",
-        "--label",
-        "y",
-        "--scale",
+        "--col", "question=q", "--col", "answer=a", "--col", "contexts=c", "--label", "y", "--scale",
         "nominal",
-    ]
+    ]  # fmt: skip
     assert judgecal("gold", "import", "t.jsonl", "--as", "words", *common).code == 0
     ran = judgecal("score", "--judge", "kinds.py:kind@python", "--gold", "words")
     assert (

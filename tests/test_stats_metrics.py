@@ -328,14 +328,8 @@ def test_labels_in_one_third_of_the_scale_give_no_interval_of_what_hangs_on_thei
     judge = [value - (7 * i) % 30 for i, value in enumerate(gold)]
     narrow, wide = (agreement(labels, judge, scale="percentage") for labels in (gold, [20, *gold[1:]]))
     spread = [
-        "concordance",
-        "pearson",
-        "spearman",
-        "kendall",
-        "concordance_index",
-        "icc_2_1",
-        "krippendorff_alpha",
-    ]
+        "concordance", "pearson", "spearman", "kendall", "concordance_index", "icc_2_1", "krippendorff_alpha",
+    ]  # fmt: skip
     for name in spread:
         assert narrow[name].value is not None and narrow[name].low is None, name
         assert (narrow[name].reason or "").startswith("all labels lie in one third of the scale"), name

@@ -90,20 +90,9 @@ def test_what_has_no_verdict_says_why(judgecal: Run, workspace_dir: Path) -> Non
 @pytest.mark.parametrize("ending", [".csv", ".tsv"])
 def test_what_we_wrote_comes_back_as_it_was(tmp_path: Path, ending: str) -> None:
     texts = [
-        "=1+1",
-        "'=1+1",
-        "''=1",
-        "  =1",
-        "@x",
-        "-cmd",
-        "'-cmd'",
-        "'quoted'",
-        "'",
-        "''",
-        "- one",
-        "+49 30",
+        "=1+1", "'=1+1", "''=1", "  =1", "@x", "-cmd", "'-cmd'", "'quoted'", "'", "''", "- one", "+49 30",
         "plain",
-    ]
+    ]  # fmt: skip
     path = tmp_path / f"a{ending}"
     write_frame(path, pl.DataFrame({"=name": texts, "n": range(len(texts))}))
     assert [row.cells["=name"] for row in read_table(path).rows] == texts
@@ -213,17 +202,9 @@ def test_a_judged_table_needs_no_options_again(judgecal: Run, workspace_dir: Pat
     assert judgecal("score", "--judge", "correctness_v3@embedded", "--name", "first").code == 0
     assert judgecal("select", "first", "--allow-below-floor", "--allow-unconfirmed").code == 0
     options = (
-        "--lock",
-        "judge.lock.json",
-        "--col",
-        "question=q",
-        "--col",
-        "answer=a",
-        "--col",
-        "reference=r",
-        "-o",
+        "--lock", "judge.lock.json", "--col", "question=q", "--col", "answer=a", "--col", "reference=r", "-o",
         "out.csv",
-    )
+    )  # fmt: skip
     judged = judgecal("judge", "answers.csv", *options, "--json")
     assert json.loads(judged.out)["headline"]["next"] == "judgecal rate out.csv --lock judge.lock.json"
     rated = json.loads(judgecal("rate", "out.csv", "--lock", "judge.lock.json", "--json").out)

@@ -248,18 +248,8 @@ def test_a_damaged_workbook_is_refused_or_read(tmp_path: Path) -> None:
 
 def test_what_is_written_is_read_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     texts = [
-        "=1+1",
-        "@x",
-        "007",
-        "TRUE",
-        "#N/A",
-        " two\nlines ",
-        "a\r\nb\rc",
-        "\x01_x0001_",
-        "'tis",
-        "1/2",
-        "",
-    ]
+        "=1+1", "@x", "007", "TRUE", "#N/A", " two\nlines ", "a\r\nb\rc", "\x01_x0001_", "'tis", "1/2", "",
+    ]  # fmt: skip
     path = tmp_path / "t.jsonl"
     path.write_text("".join(json.dumps({"q": text, "n": 0.5, "l": [1], "b": True}) + "\n" for text in texts))
     source, out = open_table(path), tmp_path / "o.xlsx"
