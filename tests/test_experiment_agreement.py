@@ -22,8 +22,6 @@ from judgecal.stats import alt_test
 from judgecal.workspace import Workspace
 from tests.support.gold import made_gold, made_items
 
-PASS_75 = Scale.parse("percentage", pass_at=75)
-
 
 def test_no_map_is_fitted_for_a_constant(gold: GoldSet, monkeypatch: pytest.MonkeyPatch) -> None:
     table = AgreementTable(gold, gold.select("open"))

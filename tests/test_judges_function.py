@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import os
 import signal
 import threading
@@ -20,7 +19,6 @@ from judgecal.experiment import RunOptions, plan_calls, run_trials
 from judgecal.judges import JudgeName, item_inputs, judge_named, local_judges, units_of
 from judgecal.records import Context, Item, Judgement, Turn
 from judgecal.workspace import Workspace, find_workspace
-from tests.support.command import Ran
 from tests.support.hostile_code import CLASSES, WHATS
 
 QUIET = RunOptions(quiet=True)
@@ -320,15 +318,3 @@ def overlap(answer: str, reference_answer: str) -> float:
     return 100.0 * len(ours & theirs) / len(ours | theirs)
 '''
 LOCAL, PYTHON = "exact_match@local", "checks.py:overlap@python"
-
-
-@pytest.fixture
-def own_checks(workspace_dir: Path) -> Path:
-    (workspace_dir / "checks.py").write_text(OVERLAP, encoding="utf-8")
-    return workspace_dir
-
-
-def the_json(ran: Ran) -> dict[str, Any]:
-    assert ran.code == 0, ran.err
-    found: dict[str, Any] = json.loads(ran.out)
-    return found
