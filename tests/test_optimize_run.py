@@ -238,8 +238,6 @@ def test_a_larger_limit_is_another_look(judgecal: Run, gold: GoldSet, workspace:
     assert large["test"]["difference"]["level"] == pytest.approx(0.99240091)
 
 
-
-
 # --- other scales
 
 
