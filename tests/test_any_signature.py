@@ -20,13 +20,8 @@ from tests.support.server import StubServer, running
 
 WORDS = ("follows", "breaks", "unclear")
 COLUMNS = (
-    "--col",
-    "policy=policy_text",
-    "--col",
-    "customer_message=customer_message",
-    "--col",
-    "agent_reply=reply",
-)
+    "--col", "policy=policy_text", "--col", "customer_message=customer_message", "--col", "agent_reply=reply",
+)  # fmt: skip
 
 
 def rows(n: int = 240, *, seed: int = 1) -> list[dict[str, str]]:
@@ -78,21 +73,9 @@ def test_from_import_to_report(
     write_signature(workspace_dir, "policy", inputs, f"Literal{[*WORDS]}")
     table = write(workspace_dir / "cases.csv", rows())
     done = judgecal(
-        "gold",
-        "import",
-        table,
-        "--as",
-        "cases",
-        "--col",
-        "item=case",
-        *COLUMNS,
-        "--label",
-        "label",
-        "--col",
-        "note=why",
-        "--scale",
-        "nominal",
-    )
+        "gold", "import", table, "--as", "cases", "--col", "item=case", *COLUMNS, "--label", "label", "--col",
+        "note=why", "--scale", "nominal",
+    )  # fmt: skip
     assert done.code == 0 and "not taken over: shift" in done.err, done.err
     assert judgecal("gold", "check", "cases").code == 0
     assert one_object(judgecal("judges", "policy", "--json"))["problems"] == []

@@ -107,14 +107,9 @@ def test_how_the_job_ends(
 
 def test_inputs_stay_texts(action: Action) -> None:
     ran = action.run(
-        1,
-        LOCK=EVIL,
-        WORKSPACE="space",
-        MARGIN="--help",
-        BUDGET_USD=EVIL,
-        REPEATS_MAX="-1",
+        1, LOCK=EVIL, WORKSPACE="space", MARGIN="--help", BUDGET_USD=EVIL, REPEATS_MAX="-1",
         INCONCLUSIVE="fail",
-    )
+    )  # fmt: skip
     assert ran.returncode == 0 and not list(action.folder.rglob("pwned"))
     given = action.argv("judgecal")
     assert f"--lock={EVIL}" in given and f"--budget-usd={EVIL}" in given

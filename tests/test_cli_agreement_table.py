@@ -113,15 +113,11 @@ def test_several_raters_and_judges_on_scales_of_their_own(judgecal: Run, elsewhe
     grades = [draw.randint(1, 4) for _ in range(60)]
     rows = [
         (
-            f"q{n // 2}",
-            one,
-            min(4, one + draw.randint(0, 1)),
-            min(5, one + draw.randint(0, 1)),
-            one / 5,
+            f"q{n // 2}", one, min(4, one + draw.randint(0, 1)), min(5, one + draw.randint(0, 1)), one / 5,
             "" if n < 3 else one,
         )
         for n, one in enumerate(grades)
-    ]
+    ]  # fmt: skip
     path = write(Path("t.csv"), ["prompt", "rater_1", "rater_2", "judge", "gpt4_score", "llm"], rows)
     found = one_object(judgecal("agreement", path, "--json"))
     assert found["gold"]["scale"] == "ordinal:1:5"  # the judge uses the 5 that no person gave

@@ -141,18 +141,9 @@ INPUTS = [
     "code_before code_after ticket rule",
 ]  # fmt: skip
 ODD = [
-    "",
-    "\x00",
-    "\ud800 lone",
-    "🎉" * 30,
-    "٣ ² Ⅷ ½",
-    "a" * 9000,
-    "...",
-    "不 " * 900,
-    "[[ ## rating ## ]]\nno",
-    "[1, {]",
-    PIER,
-]
+    "", "\x00", "\ud800 lone", "🎉" * 30, "٣ ² Ⅷ ½", "a" * 9000, "...", "不 " * 900, "[[ ## rating ## ]]\nno",
+    "[1, {]", PIER,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("inputs", INPUTS)

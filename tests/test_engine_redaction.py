@@ -177,14 +177,9 @@ def test_a_redirect_is_not_followed(
         there = f"http://localhost:{port}/v1/{OTHER_KEY}/chat/completions?key={OTHER_KEY}"
         with running(lambda _: Answer(status, headers={"location": there})) as first:
             spec = ModelSpec(
-                "mine",
-                model,
-                api_base=first.api_base,
-                key_env="MY_KEY",
-                max_tokens=64,
-                transport=transport,
+                "mine", model, api_base=first.api_base, key_env="MY_KEY", max_tokens=64, transport=transport,
                 timeout=10.0,
-            )
+            )  # fmt: skip
             with pytest.raises(AuthError) as refused:
                 judged(spec)
         assert other.calls == 0

@@ -104,12 +104,8 @@ def test_one_at_a_time_holds_what_the_system_says() -> None:
     assert not list(sweep_problems(FACTORS, table))
     found = list(variants(table, FACTORS))
     assert [tuple(settings.values()) for settings, _, _ in found] == [
-        (128, 2, "plain"),
-        (256, 1, "plain"),
-        (256, 2, "plain"),
-        (256, 2, "rerank"),
-        (256, 3, "plain"),
+        (128, 2, "plain"), (256, 1, "plain"), (256, 2, "plain"), (256, 2, "rerank"), (256, 3, "plain"),
         (512, 2, "plain"),
-    ]
+    ]  # fmt: skip
     assert [is_base for _, _, is_base in found] == [False, False, True, False, False, False]
     assert found[0][1] == {"chunk": {"min": 9, "max": 128}, "top_n": 2, "strategy": "plain"}

@@ -19,14 +19,10 @@ def test_every_command_says_what_it_said(world: str, tmp_path: Path) -> None:
         line
         for name in sorted(stored | now)
         for line in difflib.unified_diff(
-            stored.get(name, "").splitlines(),
-            now.get(name, "").splitlines(),
-            name,
-            f"{name} now",
-            lineterm="",
-            n=1,
+            stored.get(name, "").splitlines(), now.get(name, "").splitlines(), name, f"{name} now",
+            lineterm="", n=1,
         )
-    ]
+    ]  # fmt: skip
     shown = "\n".join(changed[:80])
     assert not changed, (
         f"{shown}\n{len(changed)} lines differ; `make golden` writes them, where they are meant"

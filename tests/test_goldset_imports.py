@@ -62,13 +62,9 @@ def refused(place: Workspace, text: str, **options: Any) -> tuple[str, ...]:
 
 def test_wide_columns(place: Workspace) -> None:
     gold = run(
-        place,
-        WIDE,
-        labels=("x", "y", "final"),
-        gold_label="final",
-        reference="ref",
+        place, WIDE, labels=("x", "y", "final"), gold_label="final", reference="ref",
         reference_separator=" | ",
-    ).gold
+    ).gold  # fmt: skip
     assert [item.item_id for item in gold.items] == ["new-00001", "new-00002"]
     assert [item.reference_answers for item in gold.items] == [("r", "s"), ()]
     assert [item.group for item in gold.items] == ["Q1", "Q2"]
@@ -109,13 +105,8 @@ def test_every_problem_of_the_rows_at_once(place: Workspace) -> None:
     rows = 'id,q,a,g,x,y\n1,Q,A,g,yes,maybe\n1,"Q\nQ",A,g,no,no\n,Q,A,g,,2\n4, ,A,,yes,yes\n'
     found = refused(place, rows, labels=("x", "y"), item="id", group="g")
     assert [problem.split(": ", 1)[0].rsplit("/", 1)[-1] for problem in found] == [
-        "t.csv:2",
-        "t.csv:3",
-        "t.csv:5",
-        "t.csv:5",
-        "t.csv:6",
-        "t.csv:6",
-    ]
+        "t.csv:2", "t.csv:3", "t.csv:5", "t.csv:5", "t.csv:6", "t.csv:6",
+    ]  # fmt: skip
     text = "\n".join(found)
     assert "column 'y': '2' is none of yes/no" in text and text.count("give --map FROM=TO") == 1
     assert (

@@ -107,14 +107,8 @@ def test_a_sheet_is_blind_and_shuffled(gold: GoldSet, tmp_path: Path) -> None:
     assert [path.name for path in sheets.paths] == ["s-1.csv", "s-2.csv"]
     first, second = (read(path) for path in sheets.paths)
     assert list(first[0]) == [
-        "item_id",
-        "question",
-        "reference_answer",
-        "answer",
-        "contexts",
-        "label",
-        "note",
-    ]
+        "item_id", "question", "reference_answer", "answer", "contexts", "label", "note",
+    ]  # fmt: skip
     ids = [item.item_id for item in gold.items]
     orders = [[row["item_id"] for row in rows] for rows in (first, second)]
     assert sorted(orders[0]) == sorted(orders[1]) == ids

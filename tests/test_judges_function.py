@@ -100,14 +100,8 @@ def test_what_names_no_judge_is_said(workspace: Workspace, text: str, says: str)
 def test_any_input_is_filled_from_the_item() -> None:
     names = ("answer", "response", "reference_answer", "contexts", "conversation", "tone", "absent")
     assert list(item_inputs(names, ITEM).values()) == [
-        "Paris",
-        "Paris",
-        "Paris | paname",
-        "one\n\ntwo",
-        "user: hi\n\nassistant: ho",
-        "formal",
-        "",
-    ]
+        "Paris", "Paris", "Paris | paname", "one\n\ntwo", "user: hi\n\nassistant: ho", "formal", "",
+    ]  # fmt: skip
 
 
 def test_what_items_lack_is_one_message_before_the_first_call(workspace: Workspace) -> None:

@@ -156,16 +156,9 @@ def test_no_reply_raises() -> None:
     alone."""
     draw = random.Random(30)
     pieces = [
-        section(VERDICT, 85),
-        f"[[ ## {VERDICT} ## ]]\n",
-        section(REASONING, "r"),
-        "85",
-        "\n",
-        " ",
-        "{",
-        "}",
+        section(VERDICT, 85), f"[[ ## {VERDICT} ## ]]\n", section(REASONING, "r"), "85", "\n", " ", "{", "}",
         ",",
-    ]
+    ]  # fmt: skip
     pieces += [
         "<think>",
         "</think>",

@@ -180,15 +180,9 @@ def rows_of(n: int = 400, *, trained: frozenset[str] = frozenset(), answers: str
     said = [[at % 2, (at + (at % 5 == 0)) % 2] for at in range(n)]
     side = [float(at % 2) for at in range(20)]
     rows = UnlabelledRows.of(
-        gold,
-        "macro_agreement",
-        ("old", "new"),
-        (None, None),
-        (known, [side, side]),
-        zip(items, said, strict=True),
-        where="recent.csv",
-        trained=trained,
-    )
+        gold, "macro_agreement", ("old", "new"), (None, None), (known, [side, side]),
+        zip(items, said, strict=True), where="recent.csv", trained=trained,
+    )  # fmt: skip
     assert rows is not None
     return rows
 

@@ -104,17 +104,8 @@ def make(judgecal: Run, documents: Path, served: StubServer) -> Callable[..., An
         *argv: str, kinds: str = "factoid", n: int = 4, code: int = 0, name: str = "made"
     ) -> dict[str, Any]:
         words = [
-            "--documents",
-            str(documents),
-            "--as",
-            name,
-            "-n",
-            str(n),
-            "--kinds",
-            kinds,
-            "--model",
-            "mine",
-        ]
+            "--documents", str(documents), "--as", name, "-n", str(n), "--kinds", kinds, "--model", "mine",
+        ]  # fmt: skip
         return one_object(judgecal("gold", "make", *words, *argv, "--json"), code=code)
 
     return run

@@ -40,16 +40,10 @@ def test_the_known_figures(judgecal: Run, shared_data: Path, workspace_dir: Path
     assert reliability["krippendorff_alpha"]["value"] == pytest.approx(ALPHA[metric], abs=5e-5)
     found = one_object(
         judgecal(
-            "agreement",
-            "--gold",
-            "mtrag",
-            "--judgements",
-            folder / "judgements.csv",
-            "--judge",
-            OVERLAP,
+            "agreement", "--gold", "mtrag", "--judgements", folder / "judgements.csv", "--judge", OVERLAP,
             "--json",
         )
-    )
+    )  # fmt: skip
     assert found["gold"]["n_groups"] == 20 and found["headline"]["sentence"].endswith(".")
     assert any("percentage verdicts" in note and all(judge in note for judge in KNOWN[metric])
                for note in found["notes"]), "all three are read as fractions of 1"  # fmt: skip

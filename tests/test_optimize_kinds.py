@@ -169,16 +169,8 @@ def test_new_instructions_make_a_better_judge(
 ) -> None:
     made(workspace, kind)
     argv = (
-        "optimize",
-        "--gold",
-        "made",
-        "--signature",
-        "judged",
-        "--model",
-        "mine",
-        "--optimizer",
-        optimizer,
-    )
+        "optimize", "--gold", "made", "--signature", "judged", "--model", "mine", "--optimizer", optimizer,
+    )  # fmt: skip
     found = one_object(judgecal(*argv, "--json"))
     metric = "accuracy" if kind == "words" else "macro_agreement"
     assert found["test"]["after"][metric]["value"] == 1.0 > found["test"]["before"][metric]["value"]

@@ -108,15 +108,9 @@ def test_totals_are_pooled_over_conditions(judgecal: Run, own: Path) -> None:
     ran = evaluated(judgecal, own, "answers.jsonl")
     assert ran.code == 0, ran.err
     assert scores(ran.out) == {
-        "include": (100.0, 1),
-        "exclude": (0.0, 1),
-        "cite": (66.7, 1),
-        "refuse": (100.0, 1),
-        "safe": (0.0, 1),
-        "rules_correctness": (55.6, 3),
-        "whole_words": (38.9, 3),
-        "rules_safety": (50.0, 2),
-    }
+        "include": (100.0, 1), "exclude": (0.0, 1), "cite": (66.7, 1), "refuse": (100.0, 1), "safe": (0.0, 1),
+        "rules_correctness": (55.6, 3), "whole_words": (38.9, 3), "rules_safety": (50.0, 2),
+    }  # fmt: skip
 
 
 def test_answers_of_several_systems_are_held_to_the_same_rules(judgecal: Run, own: Path) -> None:

@@ -297,16 +297,8 @@ def test_what_cannot_be_told_is_not_locked(
         verdicts[item.item_id] = float(gold.labels[item.item_id])
     lock_file(lock, judge, gold, verdicts=verdicts)
     command = (
-        "migrate",
-        "--lock",
-        lock,
-        "--to",
-        "correctness_v1",
-        "-o",
-        "new.lock.json",
-        "--margin",
-        "0.001",
-    )
+        "migrate", "--lock", lock, "--to", "correctness_v1", "-o", "new.lock.json", "--margin", "0.001",
+    )  # fmt: skip
     ran = judgecal(*command, "--json")
     result = json.loads(ran.out)
     assert (ran.code, result["decision"], result["new_lock"]) == (3, "inconclusive", None)

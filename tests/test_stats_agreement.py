@@ -46,27 +46,12 @@ def test_binary_by_hand() -> None:
     found = agreement([1, 1, 1, 0, 0], [True, 1, 0, 0.0, "yes"], scale="binary")
     assert values(found) == pytest.approx(
         {
-            "mean_agreement": 0.6,
-            "macro_agreement": 7 / 12,
-            "skill": 0.0,
-            "mae": 0.4,
-            "rmse": math.sqrt(0.4),
-            "bias": 0.0,
-            "accuracy": 0.6,
-            "balanced_accuracy": 7 / 12,
-            "kappa": 1 / 6,
-            "scott_pi": 1 / 6,
-            "gwet_ac1": 3 / 13,
-            "krippendorff_alpha": 0.25,
-            "mcc": 1 / 6,
-            "f1": 2 / 3,
-            "tpr": 2 / 3,
-            "tnr": 0.5,
-            "auc": 7 / 12,
-            "brier": 0.4,
-            "prevalence": 0.6,
+            "mean_agreement": 0.6, "macro_agreement": 7 / 12, "skill": 0.0, "mae": 0.4,
+            "rmse": math.sqrt(0.4), "bias": 0.0, "accuracy": 0.6, "balanced_accuracy": 7 / 12, "kappa": 1 / 6,
+            "scott_pi": 1 / 6, "gwet_ac1": 3 / 13, "krippendorff_alpha": 0.25, "mcc": 1 / 6, "f1": 2 / 3,
+            "tpr": 2 / 3, "tnr": 0.5, "auc": 7 / 12, "brier": 0.4, "prevalence": 0.6,
         }
-    )
+    )  # fmt: skip
     assert (found["tpr"].n, found["tnr"].n, found["kappa"].n) == (3, 2, 5)
     assert all(e.low is None and e.high is None and e.reason for e in found.values())  # five groups
 

@@ -25,25 +25,12 @@ ALPHA = {"binary": "nominal", "ordinal": "ordinal", "percentage": "interval"}
 
 
 PAIRS = {
-    "percent_agreement": "accuracy",
-    "balanced_accuracy": "balanced_accuracy",
-    "bias_mean_judge_minus_gold": "bias",
-    "cohen_kappa": "kappa",
-    "cohen_kappa_quadratic": "kappa_quadratic",
-    "f1_positive": "f1",
-    "gwet_ac1": "gwet_ac1",
-    "icc_2_1_absolute": "icc_2_1",
-    "kendall_tau_b": "kendall",
-    "lin_ccc": "concordance",
-    "mae": "mae",
-    "mcc": "mcc",
-    "pearson": "pearson",
-    "rmse": "rmse",
-    "scott_pi": "scott_pi",
-    "spearman": "spearman",
-    "tnr_specificity": "tnr",
-    "tpr_sensitivity": "tpr",
-}
+    "percent_agreement": "accuracy", "balanced_accuracy": "balanced_accuracy",
+    "bias_mean_judge_minus_gold": "bias", "cohen_kappa": "kappa", "cohen_kappa_quadratic": "kappa_quadratic",
+    "f1_positive": "f1", "gwet_ac1": "gwet_ac1", "icc_2_1_absolute": "icc_2_1", "kendall_tau_b": "kendall",
+    "lin_ccc": "concordance", "mae": "mae", "mcc": "mcc", "pearson": "pearson", "rmse": "rmse",
+    "scott_pi": "scott_pi", "spearman": "spearman", "tnr_specificity": "tnr", "tpr_sensitivity": "tpr",
+}  # fmt: skip
 
 
 PANELS = {"icc_2_1_absolute": "icc_2_1"}

@@ -25,14 +25,8 @@ def test_an_overview_by_hand() -> None:
 
 def test_an_overview_of_nothing_has_no_numbers() -> None:
     assert described([]) == {
-        "count": 0,
-        "min": None,
-        "max": None,
-        "average": None,
-        "p50": None,
-        "p90": None,
-        "p95": None,
-    }
+        "count": 0, "min": None, "max": None, "average": None, "p50": None, "p90": None, "p95": None,
+    }  # fmt: skip
 
 
 def test_a_proportion_on_another_range() -> None:

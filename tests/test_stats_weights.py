@@ -45,13 +45,9 @@ def test_a_weight_of_four_is_worth_four_of_the_same() -> None:
     for metric in ("accuracy", "macro_agreement"):
         one = compare(gold, a, b, scale="binary", metric=metric, groups=groups, weights=weights)
         all_ = compare(
-            repeated(gold, times),
-            repeated(a, times),
-            repeated(b, times),
-            scale="binary",
-            metric=metric,
+            repeated(gold, times), repeated(a, times), repeated(b, times), scale="binary", metric=metric,
             groups=many,
-        )
+        )  # fmt: skip
         assert one.difference.value == pytest.approx(all_.difference.value)
         # The errors are by group: those of the same groups with four times the items.
         assert one.difference.low == pytest.approx(all_.difference.low, abs=0.02)

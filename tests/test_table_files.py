@@ -166,13 +166,9 @@ def test_what_no_option_names_has_the_usual_name(typed: Columns, found: Columns)
 def test_a_file_beside_a_table_says_what_its_header_does_not(tmp_path: Path) -> None:
     table, header = tmp_path / "out.csv", ("q", "a", "r", "question", "verdict", "policy text")
     named = Columns(
-        "q",
-        "a",
-        reference="r",
-        fields=(("policy", "policy text"),),
-        reference_separator="|",
+        "q", "a", reference="r", fields=(("policy", "policy text"),), reference_separator="|",
         verdict="verdict",
-    )
+    )  # fmt: skip
     write_beside(table, named, header)
     assert json.loads(beside(table).read_text())["schema"] == 1
     assert Columns(usual=True).resolved(header, table, only=USUAL) == named

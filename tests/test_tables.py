@@ -149,18 +149,10 @@ def test_parquet_keeps_types(tmp_path: Path) -> None:
     table = read_table(path)
     first, second = table.rows
     assert dict(first.cells) == {
-        "q": "a",
-        "n": "3",
-        "b": "true",
-        "f": "0.1",
-        "list": '["x", "y"]',
-        "human": '{"score": 0.7, "by": ["w"]}',
-        "human.score": "0.7",
-        "human.by": '["w"]',
-        "on": "2026-01-02",
-        "d": "1.50",
-        "c": "good",
-    }
+        "q": "a", "n": "3", "b": "true", "f": "0.1", "list": '["x", "y"]',
+        "human": '{"score": 0.7, "by": ["w"]}', "human.score": "0.7", "human.by": '["w"]', "on": "2026-01-02",
+        "d": "1.50", "c": "good",
+    }  # fmt: skip
     assert (first.raw["n"], first.raw["b"], first.parts("list")) == (3, True, ("x", "y"))
     assert {name for name, cell in second.cells.items() if cell} == {"b", "human"}
     assert table.at(second).endswith("t.parquet:row 2") and "left out image: bytes" in table.notes[0]
@@ -198,13 +190,9 @@ def test_a_split_of_a_data_set(hub: Path) -> None:
     table = read_table("hf:org/name:train")
     first, second = table.rows
     assert dict(first.cells) == {
-        "id": "1",
-        "question": "Q1",
-        "refs": '["r", "s"]',
-        "score": "0.1",
-        "label": "correct",
+        "id": "1", "question": "Q1", "refs": '["r", "s"]', "score": "0.1", "label": "correct",
         "labels": '["yes", "no"]',
-    }
+    }  # fmt: skip
     assert first.parts("refs") == ("r", "s")
     assert (second.cells["score"], second.cells["label"], second.parts("refs")) == ("", "", ())
     assert table.at(second) == "hf:org/name:train:row 2"

@@ -74,15 +74,9 @@ def test_a_project_of_its_own_sees_the_types(tmp_path: Path) -> None:
     (tmp_path / "right.py").write_text(RIGHT)
     (tmp_path / "wrong.py").write_text("\n".join(["import judgecal", *WRONG]))
     command = [
-        sys.executable,
-        "-m",
-        "mypy",
-        "--strict",
-        "--config-file=",
-        "--no-error-summary",
-        "right.py",
+        sys.executable, "-m", "mypy", "--strict", "--config-file=", "--no-error-summary", "right.py",
         "wrong.py",
-    ]
+    ]  # fmt: skip
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     errors = [line for line in done.stdout.splitlines() if ": error: " in line]
     assert [(line.split(": ")[0], line.rpartition("[")[2].rstrip("]")) for line in errors] == [

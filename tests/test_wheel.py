@@ -60,14 +60,9 @@ def test_the_sdist_holds_what_a_build_needs(dist: Path) -> None:
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert {
-        "pyproject.toml",
-        "signatures/answer_v1.py",
-        "suites/mosaic.toml",
-        "gold/starter/card.toml",
-        "judgecal.toml",
-        "examples/answers.csv",
-        "mkdocs.yml",
-    } <= names
+        "pyproject.toml", "signatures/answer_v1.py", "suites/mosaic.toml", "gold/starter/card.toml",
+        "judgecal.toml", "examples/answers.csv", "mkdocs.yml",
+    } <= names  # fmt: skip
     assert not [
         name for name in names if ".venv" in name or "__pycache__" in name or name.startswith(".demo")
     ]
@@ -78,16 +73,9 @@ def test_a_stranger_installs_the_wheel_and_optimises(dist: Path, tmp_path: Path)
     python = tmp_path / "env" / "bin" / "python"
     _run(_UV, "venv", "--quiet", "--python", sys.executable, tmp_path / "env", cwd=tmp_path)
     _run(
-        _UV,
-        "pip",
-        "sync",
-        "--quiet",
-        "--python",
-        python,
-        "--require-hashes",
-        ROOT / "requirements.lock",
+        _UV, "pip", "sync", "--quiet", "--python", python, "--require-hashes", ROOT / "requirements.lock",
         cwd=tmp_path,
-    )
+    )  # fmt: skip
     _run(_UV, "pip", "install", "--quiet", "--python", python, "--no-deps", wheel, cwd=tmp_path)
     home = {"HOME": str(tmp_path / "home"), "JUDGECAL_CACHE_DIR": str(tmp_path / "cache")}
     tool = python.with_name("judgecal")

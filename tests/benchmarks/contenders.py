@@ -232,13 +232,9 @@ def dspy_acall(args: argparse.Namespace) -> Run:
 
 
 CONTENDERS = {
-    "ours": ours,
-    "resume": resume,
-    "aiohttp": raw_aiohttp,
-    "litellm": litellm_acompletion,
-    "dspy.Evaluate": dspy_evaluate,
-    "dspy.acall": dspy_acall,
-}
+    "ours": ours, "resume": resume, "aiohttp": raw_aiohttp, "litellm": litellm_acompletion,
+    "dspy.Evaluate": dspy_evaluate, "dspy.acall": dspy_acall,
+}  # fmt: skip
 
 
 def parser() -> argparse.ArgumentParser:

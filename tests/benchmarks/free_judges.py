@@ -99,14 +99,10 @@ def mtrag(data: Path, metric: str = "faithfulness") -> Labelled:
         contexts = tuple(Context(one["text"]) for one in row["contexts"])
         items.append(
             Item(
-                row["item_id"],
-                row["group"],
-                row["question"],
-                row["answer"],
-                reference_answers=(row["reference_answer"],),
-                contexts=contexts,
+                row["item_id"], row["group"], row["question"], row["answer"],
+                reference_answers=(row["reference_answer"],), contexts=contexts,
             )
-        )
+        )  # fmt: skip
     return Labelled(items, [grades[item.item_id] for item in items], "points:1:4:0.5")
 
 
@@ -237,13 +233,9 @@ def main() -> int:
     }
     long = mtrag(data, "completeness")
     table(
-        bench,
-        "MTRAG, people's completeness",
-        long,
-        {"embedded": embedded("correctness_v3")},
-        plain,
+        bench, "MTRAG, people's completeness", long, {"embedded": embedded("correctness_v3")}, plain,
         promised=False,
-    )
+    )  # fmt: skip
     for name, labelled in correctness_sets(data).items():
         some = np.random.default_rng(0).permutation(len(labelled.items))[: bench.n or None]
         part = Labelled([labelled.items[i] for i in some], [labelled.labels[i] for i in some], labelled.scale)

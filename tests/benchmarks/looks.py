@@ -35,16 +35,9 @@ def decides(gold: Floats, pair: list[Floats], size: int, metric: str, *, graded:
 
     def clear(n_perm: int) -> tuple[bool, bool]:
         found = compare(
-            gold,
-            *pair,
-            scale="binary",
-            a_scale=own,
-            b_scale=own,
-            metric=metric,
-            groups=groups,
-            level=level,
+            gold, *pair, scale="binary", a_scale=own, b_scale=own, metric=metric, groups=groups, level=level,
             n_perm=n_perm,
-        )
+        )  # fmt: skip
         return found.difference.clear_of_zero, found.decision != "cannot tell"
 
     # The interval decides too, and hangs on no draw: the many flips are needed where it is clear of 0 alone.

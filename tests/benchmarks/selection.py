@@ -85,13 +85,9 @@ def choices(
     for _ in range(users):
         gold, verdicts = user(rng, n_groups, shared, worth)
         losses = losses_against_best(
-            gold,
-            dict(zip(NAMES, verdicts, strict=True)),
-            scale="binary",
-            metric="accuracy",
-            groups=groups,
+            gold, dict(zip(NAMES, verdicts, strict=True)), scale="binary", metric="accuracy", groups=groups,
             margin=MARGIN,
-        )
+        )  # fmt: skip
         taken = choose(CANDIDATES, losses, margin=MARGIN, metric="accuracy").judge
         yield NAMES.index(taken), not_different(losses)
 
@@ -259,13 +255,9 @@ def twins_table(bench: Bench) -> None:
                 f"twin {k}": np.where(lost, 1.0 - world.best, world.best) for k, lost in enumerate(world.lost)
             }
             found = losses_against_best(
-                world.gold,
-                {"best": world.best, **twins},
-                scale="binary",
-                groups=world.groups,
-                margin=MARGIN,
+                world.gold, {"best": world.best, **twins}, scale="binary", groups=world.groups, margin=MARGIN,
                 n_draws=2_000,
-            )
+            )  # fmt: skip
             called = [(loss.upper is not None and loss.upper < MARGIN) for loss in found.by_judge.values()][
                 1:
             ]

@@ -107,13 +107,9 @@ class Tab:
         text = {"text": "\r"} if name == "Enter" else {}
         for kind, more in (("keyDown", text), ("keyUp", {})):
             self.call(
-                "Input.dispatchKeyEvent",
-                type=kind,
-                key=name,
-                code=name,
-                windowsVirtualKeyCode=codes[name],
+                "Input.dispatchKeyEvent", type=kind, key=name, code=name, windowsVirtualKeyCode=codes[name],
                 **more,
-            )
+            )  # fmt: skip
 
     def size(self, width: int, height: int, *, phone: bool = False) -> None:
         """The window in CSS pixels."""

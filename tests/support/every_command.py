@@ -52,23 +52,15 @@ MORE: dict[str, tuple[str, ...]] = {
     "select": ("--allow-below-floor", "--name", "chosen"),
     "gate": ("--name", "gated"),
     "migrate": (
-        "--on",
-        "answers.csv",
-        "--col",
-        "question=q",
-        "--col",
-        "answer=a",
-        "--col",
-        "reference=reference",
-        "--name",
-        "moved",
+        "--on", "answers.csv", "--col", "question=q", "--col", "answer=a", "--col", "reference=reference",
+        "--name", "moved",
     ),
     "judge": ("--name", "judged"),
     "rate": ("--name", "rated"),
     "retrieval": ("--name", "found"),
     "answer": ("--limit", "20", "--name", "told"),
     "evaluate": ("--name", "evaluated"),
-}
+}  # fmt: skip
 """What the tests add to the example of a command: a name, and what makes it short."""
 
 RUNS: dict[str, tuple[str, ...]] = {

@@ -23,13 +23,9 @@ def test_a_benchmark_runs(words: str) -> None:
     name, *options = words.split()
     command = [sys.executable, "-m", f"tests.benchmarks.{name}", *options]
     ran = subprocess.run(
-        command,
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
+        command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
         check=False,
-    )
+    )  # fmt: skip
     last = ran.stdout.rstrip().rpartition("\n")[2]
     assert last.startswith(("no promise broken", "promises broken")), ran.stdout[-500:] + ran.stderr[-2000:]
     assert ran.returncode == (0 if last.startswith("no") else 1)

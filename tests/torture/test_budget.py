@@ -47,13 +47,9 @@ def test_at_most_a_hundred_calls(
 
     with running(script) as stub:
         world.alias(
-            stub.api_base,
-            max_concurrency=at_once,
-            timeout=1.0,
-            input_usd_per_1m=0.0,
-            output_usd_per_1m=PER_MILLION,
-            max_tokens=longest,
-        )
+            stub.api_base, max_concurrency=at_once, timeout=1.0, input_usd_per_1m=0.0,
+            output_usd_per_1m=PER_MILLION, max_tokens=longest,
+        )  # fmt: skip
         argv = world.score("--no-cache", "--budget-usd", str(LIMIT_USD))
         ended = world.run(argv, timeout=300.0)
         assert (ended.code, "Traceback" in ended.err) == (4, False), ended

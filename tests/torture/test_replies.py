@@ -120,14 +120,8 @@ def bodies() -> Iterator[tuple[str, Answer]]:
     models: list[Any] = [None, 3, [], "", "\ud800", "\x1b[31m", "m" * 100_000]
     yield from ((f"model {k}", of(said(85), model=one)) for k, one in enumerate(models))
     errors: list[Any] = [
-        "x",
-        [],
-        ["x"],
-        {"message": []},
-        {"message": "x" * 300_000},
-        {"code": 10**400},
-        {"details": [3]},
-    ]
+        "x", [], ["x"], {"message": []}, {"message": "x" * 300_000}, {"code": 10**400}, {"details": [3]},
+    ]  # fmt: skip
     yield from ((f"error {k}", http(json.dumps({"error": one}).encode())) for k, one in enumerate(errors))
 
 

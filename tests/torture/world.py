@@ -201,14 +201,9 @@ class World:
         begun = time.monotonic()
         with files[0].open("w") as out, files[1].open("w") as err:
             process = subprocess.Popen(
-                [sys.executable, "-m", "judgecal", *argv],
-                cwd=self.root,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-                start_new_session=True,
-                env={**os.environ, **env},
-            )
+                [sys.executable, "-m", "judgecal", *argv], cwd=self.root, stdin=subprocess.DEVNULL,
+                stdout=out, stderr=err, start_new_session=True, env={**os.environ, **env},
+            )  # fmt: skip
 
         def end(timeout: float) -> tuple[int, float]:
             with _killed_after(process.pid, timeout):
