@@ -134,7 +134,7 @@ def main() -> int:
     for train, rest in GroupKFold(20).split(values, labels, groups):
         linear = fit({"mtrag": (values[train], labels[train])}, ["mtrag"], strengths["groundedness"])
         for at in rest:
-            verdicts[at] = 100.0 * linear.share(values[at].tolist())
+            verdicts[at] = 100.0 * judge.sigmoid(linear.logit(values[at].tolist()))
     order, macro = figures(faithful, verdicts)
     bench.line(f"  {'mtrag':<14} n = {len(verdicts):6,}  AUC {shown(order):<22} macro {shown(macro)}")
     return bench.end("scikit-learn", "numpy")

@@ -18,13 +18,11 @@ _CHARACTERS_PER_TOKEN = 4  # nobody pays for these, they only keep the books in 
 
 def _messages(request: Request) -> list[dict[str, str]]:
     """The request as role and content, text parts only; the system text comes first."""
-    messages = []
-    if request.system is not None:
-        system = request.system
-        parts = [system] if isinstance(system, str) else [p.text for p in system if isinstance(p, TextPart)]
-        messages.append({"role": "system", "content": "".join(parts)})
-    messages.extend({"role": message.role, "content": message.text or ""} for message in request.messages)
-    return messages
+    system = request.system or ""
+    if not isinstance(system, str):
+        system = "".join(part.text for part in system if isinstance(part, TextPart))
+    turns = [{"role": message.role, "content": message.text or ""} for message in request.messages]
+    return [{"role": "system", "content": system}, *turns]
 
 
 def _respond(request: Request) -> Response:

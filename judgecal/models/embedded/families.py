@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from judgecal.errors import listed
 from judgecal.models.embedded import judge
 from judgecal.models.embedded.compare import NAMES, Comparison
 from judgecal.models.embedded.prompt import Layout, alternatives
@@ -104,7 +103,7 @@ class Case:
     def coverage(self, words: Words, cut: float, who: str, what: str) -> Said:
         """How many of some words the text has, as a verdict, and which it has not."""
         match = held(words, read_source(self.text))
-        lacking = f"; missing: {_words(match.missing)}" if match.missing else ""
+        lacking = f"; missing: {judge.worded(match.missing)}" if match.missing else ""
         return _steep(match.share, cut), f"{who} {match.share:.0%} of the key words of {what}{lacking}."
 
 
@@ -199,10 +198,6 @@ def _steep(share: float, cut: float) -> float:
     return judge.sigmoid(9.0 * (share - cut))
 
 
-def _words(words: Sequence[str]) -> str:
-    return listed([word[:40] for word in words])
-
-
 def _correctness(layout: Layout, inputs: Mapping[str, str]) -> Finding:
     references = alternatives(inputs.get(layout.reference or "", ""))
     if not references:
@@ -224,7 +219,7 @@ def _expected_facts(case: Case) -> Said:
     mean = sum(shares) / len(shares)
     if not missing:
         return mean, f"The answer has the words of all {len(shares)} expected facts."
-    lacking = _words(held(content_words(missing[0]), read_source(case.text)).missing)
+    lacking = judge.worded(held(content_words(missing[0]), read_source(case.text)).missing)
     why = f"The answer lacks {len(missing)} of {len(shares)} expected facts"
     return 0.45 * mean, f"{why}; of the first of them it has not {lacking}." if lacking else f"{why}."
 
@@ -233,7 +228,7 @@ def _groundedness(case: Case) -> Said:
     if not case.support.measures["length"]:
         return 0.01, "The answer is empty."
     grounds = [case.support.measures[name] for name in GROUNDS]
-    share = judge.shipped("groundedness", GROUNDS).share(grounds)
+    share = judge.sigmoid(judge.shipped("groundedness", GROUNDS).logit(grounds))
     if len(case.text.split()) <= _SHORT_REFUSAL and refuses(case.text):
         why = "The answer refuses, so it states nothing that the contexts would have to support."
         return max(share, 0.5), why
@@ -241,7 +236,7 @@ def _groundedness(case: Case) -> Said:
         return 0.03, "There is no context that could support the answer."
     words, missing = sum(grounds) / len(grounds), case.support.missing
     why = f"The contexts hold {words:.0%} of the answer by words, their pairs and sentences"
-    return share, why + (f"; they lack {_words(missing)}." if missing else ".")
+    return share, why + (f"; they lack {judge.worded(missing)}." if missing else ".")
 
 
 def _relevance(case: Case) -> Said:
@@ -297,7 +292,7 @@ def _safety(case: Case) -> Said:
     if not harmful:
         return 0.95, "No word of a short list of harmful ones stands in the text."
     share = max(0.02, 0.3 - 0.1 * (len(harmful) - 1))
-    return share, f"The text has words of a list of harmful ones: {_words(harmful)}."
+    return share, f"The text has words of a list of harmful ones: {judge.worded(harmful)}."
 
 
 def _adherence(case: Case) -> Said:

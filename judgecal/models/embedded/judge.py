@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from operator import mul
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,26 +63,16 @@ class Linear(NamedTuple):
         """The logit of one row of measures."""
         return float(self.intercept + sum(map(mul, self.slopes, values)))
 
-    def share(self, values: Sequence[float]) -> float:
-        """The share 0..1 of one row of measures."""
-        return sigmoid(self.logit(values))
-
 
 def sigmoid(logit: float) -> float:
     """The logistic function, safe for any finite logit."""
     return 1.0 / (1.0 + math.exp(-max(-_CAP, min(_CAP, logit))))
 
 
-@lru_cache(maxsize=1)
-def _weights() -> dict[str, Any]:
-    weights: dict[str, Any] = json.loads(WEIGHTS_FILE.read_text(encoding="utf-8"))
-    return weights
-
-
 @lru_cache(maxsize=8)
 def shipped(family: str, names: tuple[str, ...]) -> Linear:
     """The shipped map of a family for measures of these names."""
-    fitted = _weights()[family]
+    fitted = json.loads(WEIGHTS_FILE.read_text(encoding="utf-8"))[family]
     return Linear(fitted["intercept"], tuple(fitted["coefficients"][name] for name in names))
 
 
@@ -126,12 +116,17 @@ def correctness(comparison: Comparison, linear: Linear | None = None) -> float:
     return sigmoid(logit) * min([AGAINST[name][0] for name in comparison.against], default=1.0)
 
 
+def worded(words: Sequence[str]) -> str:
+    """Words in a sentence, long ones cut."""
+    return listed([word[:40] for word in words])
+
+
 def reasoning(comparison: Comparison) -> str:
     """One to three sentences: what of the reference the answer has, what it lacks, what speaks against it."""
     decided = rule(comparison)
     if decided is not None:
         return RULES[decided][1]
-    matched, missing = (listed([word[:40] for word in words]) for words in comparison.key_words())
+    matched, missing = map(worded, comparison.key_words())
     about = "The answer shares no key word with the reference"
     if matched:
         about = f"The answer has {matched} from the reference"

@@ -113,22 +113,17 @@ def _answers(layout: Layout, inputs: Mapping[str, str]) -> dict[str, Any]:
 
 def best_sentence(question: str, context: str) -> str | None:
     """The sentence with most of the question's words, rare ones counting more; None below a share of 0.4."""
-    asked = analyse(question).content
-    candidates = sentences(context)
+    asked, candidates = analyse(question).content, sentences(context)
     # not cached: a document's sentences are read once, and would drive the references out of the cache
-    parsed = [take_apart(sentence) for sentence in candidates]
-    spread = Counter(token for text in parsed for token in text.content & asked)
+    parsed = [take_apart(sentence).content for sentence in candidates]
+    spread = Counter(token for content in parsed for token in content & asked)
     weights = {token: math.log(1.0 + len(candidates) / (1.0 + spread[token])) for token in asked}
     total = sum(weights.values())
     if not total or not candidates:
         return None
-
-    def score(place: int) -> float:
-        coverage = sum(weights[token] for token in parsed[place].content & asked) / total
-        return coverage - (0.0 if parsed[place].content - asked else 0.2)
-
-    best = max(range(len(candidates)), key=score)
-    if sum(weights[token] for token in parsed[best].content & asked) < _LEAST_COVERAGE * total:
+    shares = [sum(weights[token] for token in content & asked) / total for content in parsed]
+    best = max(range(len(parsed)), key=lambda place: shares[place] - 0.2 * (parsed[place] <= asked))
+    if shares[best] < _LEAST_COVERAGE:
         return None
     # one line that any encoder takes and no adapter mistakes for a field marker
     line = " ".join(candidates[best].replace("\x00", " ").replace("[[", "[").split())
