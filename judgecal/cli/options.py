@@ -15,7 +15,7 @@ from judgecal.cli.output import print_json, print_prose, print_result
 from judgecal.errors import notice
 
 if TYPE_CHECKING:
-    from judgecal.experiment import AgreementResult, CostEstimate, Look, RunOptions, StoredExperiment
+    from judgecal.experiment import AgreementResult, CostEstimate, RunOptions, StoredExperiment
     from judgecal.tables import Columns
     from judgecal.workspace import Workspace
 
@@ -125,14 +125,8 @@ def names(text: str | None) -> list[str]:
     return list(dict.fromkeys(part for part in parts if part))
 
 
-def show_plan(plan: CostEstimate, *, json: bool, look: str | None = None) -> None:
-    """Print what `--dry-run` found out.
-
-    Args:
-        plan: the calls and their cost.
-        json: as one JSON object.
-        look: what a run would take from the test labels.
-    """
+def show_plan(plan: CostEstimate, *, json: bool) -> None:
+    """Print what `--dry-run` found out: the calls and their cost."""
     if json:
         values: dict[str, Any] = {
             "calls": plan.calls,
@@ -141,30 +135,12 @@ def show_plan(plan: CostEstimate, *, json: bool, look: str | None = None) -> Non
         }
         values |= {"usd_likely": plan.usd_likely, "usd_at_most": plan.usd_at_most}
         values |= {"unbounded": plan.unbounded}
-        print_json({**values, **({"test_look": look} if look else {})})
+        print_json(values)
         return
     print_prose(
         f"{plan.cost_in_words} {plan.calls} calls to make, {plan.stored} judgements stored already, "
         f"about {plan.prompt_tokens:,} prompt tokens"
     )
-    if look is not None:
-        print_prose(look)
-
-
-def would_look(look: Look | None, gold: str, *, level: float = 0.95, where: str = "") -> str | None:
-    """What a run would take from the test labels of a set, in a sentence; None where it takes nothing."""
-    if look is None:
-        return None
-    again = "" if look.new else " (taken before)"
-    return f"A run would spend a look at test{where}: {look.sentence(gold, level)}{again}."
-
-
-def show_look(look: str | None, *, json: bool) -> None:
-    """Print what the `--dry-run` of a command that calls no model found out."""
-    if json:
-        print_json({"test_look": look})
-    else:
-        print_prose(look or "A run would spend no look at test: it has no test item.")
 
 
 def finish(n_unscored: int, *why: str, journal: Path | None = None) -> None:

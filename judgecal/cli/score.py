@@ -167,9 +167,7 @@ def optimize(
         probes=probes,
     )
     if call.dry_run:
-        cost = run.preview()
-        look = shared.would_look(run.foresee(), run.gold.name, where=", if something changes on dev")
-        shared.show_plan(cost, json=call.json, look=look)
+        shared.show_plan(run.preview(), json=call.json)
         if run.optimizer == "auto" and not call.json:
             print_prose(run.plan_in_words)
         return
@@ -189,7 +187,6 @@ def compare(
     ] = None,
     metric: shared.Metric = None,
     level: Annotated[float, option("Level of the intervals; 1 - level is the false alarm rate.")] = 0.95,
-    dry_run: Annotated[bool, option("Say whether it takes a look at test; take none.")] = False,
     seed: shared.Seed = 0,
     name: shared.Name = None,
     full: shared.Full = False,
@@ -212,9 +209,5 @@ def compare(
         seed=seed,
         out=name,
     )
-    if dry_run:
-        look = shared.would_look(run.foresee(), run.stored.gold.name, level=level)
-        shared.show_look(look, json=json)
-        return
     result = run.run()
     print_result(result, json=json, full=full)

@@ -95,8 +95,7 @@ def select(
         out=call.name,
     )
     if call.dry_run:
-        look = shared.would_look(run.foresee(), stored.gold.name)
-        shared.show_plan(run.preview(), json=call.json, look=look)
+        shared.show_plan(run.preview(), json=call.json)
         return
     result = run.run()
     print_result(result, json=call.json, full=call.full)
@@ -213,8 +212,7 @@ def migrate(
         labels=None if labels is None else load_gold(labels, workspace=workspace),
     )
     if call.dry_run:
-        plan, look = run.preview(), shared.would_look(run.foresee(), run.gold.name)
-        shared.show_plan(plan, json=call.json, look=look)
+        shared.show_plan(run.preview(), json=call.json)
         return
     result = run.run()
     print_result(result, json=call.json, full=call.full)

@@ -15,7 +15,7 @@ from judgecal.errors import InputError, listed
 from judgecal.experiment.agreement import StoredExperiment, verdict_notes
 from judgecal.experiment.agreement_table import Verdicts
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment
-from judgecal.experiment.looks import Look, foresee_look, look_at_test, looks_so_far, seen_judges
+from judgecal.experiment.looks import look_at_test, looks_so_far, seen_judges
 from judgecal.experiment.result import GoldSummary
 from judgecal.experiment.stored import Unread, unread_of
 from judgecal.experiment.summary import gold_config, run_line, summary_of_gold
@@ -182,11 +182,6 @@ class CompareRun:
     def _repeats(self, column: Verdicts) -> int:
         """As many as were asked for; of recorded judgements, as many as a judge gave."""
         return max(self.stored.table.repeats, column.repeats)
-
-    def foresee(self) -> Look | None:
-        """Which decision on test labels a run would take; None where it sees no test item."""
-        self.check()
-        return foresee_look(**self._seen()) if self.stored.holds_test else None
 
     def _seen(self) -> dict[str, Any]:
         """What makes a look: the same judges by the same metric are the same one."""

@@ -23,12 +23,8 @@ from judgecal.signatures import (
     field_lines,
     list_signatures,
     load_signature,
-    only_signature,
     outline_signature,
-    read_source,
-    scale_of_field,
     source_file,
-    verdict_fields,
 )
 from judgecal.workspace import Workspace, shown
 
@@ -193,8 +189,7 @@ def _shown_prompt(signature: str, judge: str | None, workspace: Workspace) -> Sh
     try:
         loaded = load_signature(signature, workspace=workspace)
     except InputError as error:
-        further = () if signature.endswith(".md") else _verdict_problems(path)
-        problems = tuple({*(_placed(path, text) for text in error.problems), *further})
+        problems = tuple(_placed(path, text) for text in error.problems)
         return ShownJudge(signature, "prompt", problems=problems)
     lines, problems_found = field_lines(loaded.text), [*_inputs(loaded)]
     if loaded.prompt is None:
@@ -221,20 +216,6 @@ def _placed(path: Path, text: str) -> FileProblem:
     match = re.match(rf"{re.escape(str(path))}(?::(\d+))?: ", text)
     line = match[1] if match and match[1] else "1"
     return FileProblem(f"{shown(path)}:{line}", text[match.end() :] if match else text)
-
-
-def _verdict_problems(path: Path) -> Iterator[FileProblem]:
-    """Of a file that does not load, what is wrong with every verdict, not with the first one alone."""
-    try:
-        source = read_source(path)
-        cls, lines = only_signature(path, source), field_lines(source)
-    except InputError:
-        return
-    for name in verdict_fields(cls):
-        try:
-            scale_of_field(cls.output_fields[name], f"{path}:{lines.get(name, 1)}: {name}")
-        except InputError as error:
-            yield from (_placed(path, text) for text in error.problems)
 
 
 def _shape(loaded: LoadedSignature) -> Found:

@@ -15,11 +15,9 @@ from judgecal.experiment import (
     AgreementTable,
     CostEstimate,
     Experiment,
-    Look,
     RunOptions,
     asked_items,
     check_judge,
-    foresee_look,
     gold_config,
     judge_config,
     plan_calls,
@@ -242,10 +240,6 @@ class OptimizeSetup:
         if isinstance(self.judge, ModuleJudge):
             return self.judge.compiled(candidate.program, self._taken, candidate.trained_on)
         return PromptJudge(self._taken, workspace=self.workspace, program=candidate.program)
-
-    def foresee(self) -> Look | None:
-        """Which decision on test a run would take where something changes on dev; None where it is sealed."""
-        return foresee_look(**self._seen({})) if self.final else None
 
     def _seen(self, judges: Mapping[str, str]) -> dict[str, Any]:
         """What makes the look: the same verdicts of the two judges by the same metric are the same look."""

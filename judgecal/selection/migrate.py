@@ -465,10 +465,6 @@ class MigrateRun:
         judged.write(self.experiment.folder)
         return judged.decide(margin=self.margin, **judged.at_level(self.experiment, self.labels))
 
-    def foresee(self) -> Look:
-        """Which decision on test labels a run would take, of verdicts that are not known yet."""
-        return foresee_look(**self._seen())
-
     def _seen(self) -> dict[str, Any]:
         """What makes the look: the same verdicts of two by one metric on the same items are the same one."""
         return {

@@ -18,12 +18,9 @@ from judgecal.errors import InputError, refuse, working
 from judgecal.experiment import (
     AgreementTable,
     CostEstimate,
-    Look,
     RunOptions,
     Verdicts,
     asked_items,
-    foresee_look,
-    judged_by,
     look_at_test,
     models_of,
     open_experiment,
@@ -37,7 +34,6 @@ from judgecal.experiment import (
     stored_rows,
     together,
     verdicts_sha,
-    whole_items,
 )
 from judgecal.judges import Judge, judge_named, single_calls
 from judgecal.records import Item, Judgement
@@ -141,18 +137,6 @@ class SelectRun(SelectRequest):
         if self.recorded:
             return chosen.column.rows[0].judge_fingerprint
         return reply_fingerprint(judge_named(chosen.judge, workspace=self.workspace))
-
-    def foresee(self) -> Look | None:
-        """Which decision on test labels a run would take; None where nobody is chosen."""
-        decided = self.decide()
-        if decided.choice is None:
-            return None
-        chosen, stored = decided.chosen, decided.chosen.column.rows
-        if not self.recorded:  # what it said of test so far, which may be nothing
-            judge, rows = self._judge(chosen), self._journal(chosen).latest.values()
-            calls = judged_by(judge.name, judge.fingerprint, rows, self.options.repeats)
-            stored = whole_items(calls, judge.scale)
-        return foresee_look(**self._seen({self._fingerprint(chosen): self._verdicts_sha(stored)}))
 
     def _confirm(self, chosen: MeasuredJudge, column: Verdicts, repeats: int) -> Confirmed:
         """Hold the chosen judge on test, and write down the look. Where calls were lost nothing is decided
