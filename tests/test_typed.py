@@ -24,7 +24,7 @@ from judgecal.selection.gate import GateResult
 from judgecal.selection.migrate import MigrateResult
 from judgecal.selection.select_result import SelectResult
 from judgecal.signatures import LoadedSignature
-from judgecal.stats import Agreement, AltTest, Comparison, Estimates
+from judgecal.stats import Agreement, AltTest, PairComparison, Estimates
 
 
 def exact(answer: str, reference_answer: str) -> bool:
@@ -44,7 +44,7 @@ assert_type(judgecal.load_signature("correctness_v3"), LoadedSignature)
 results: list[Result] = [
     rows,
     found,
-    assert_type(judgecal.compare(gold, rows, rows), Comparison),
+    assert_type(judgecal.compare(gold, rows, rows), PairComparison),
     assert_type(judgecal.reliability({"ann": [1, 0]}, scale=judgecal.Scale.parse("binary")), Estimates),
     assert_type(judgecal.alt_test({}, {}, scale="binary", epsilon=0.2), AltTest),
     assert_type(judgecal.optimize("correctness_v3@embedded"), OptimizeResult),

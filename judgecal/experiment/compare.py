@@ -23,7 +23,7 @@ from judgecal.records import Result, as_plain
 from judgecal.stats import (
     PLANNED_DISCORDANCE,
     POWER,
-    Comparison,
+    PairComparison,
     compare_all,
     leading_metric,
     metric_facts,
@@ -52,7 +52,7 @@ class CompareResult(Result):
     compared_from: str  # that of the experiment which holds the judges
     metric: str
     # every two of the judges, by name; in the JSON of two judges, the one pair's keys stand at the top
-    pairs: Annotated[Mapping[tuple[str, str], Comparison], BeforeValidator(_pairs_by_name)] = field(
+    pairs: Annotated[Mapping[tuple[str, str], PairComparison], BeforeValidator(_pairs_by_name)] = field(
         metadata={"json": False}
     )
     level: float  # nominal coverage, after the looks at test are paid for
@@ -170,7 +170,7 @@ class CompareRun:
         experiment.write_summary(result.as_stored())
         return result
 
-    def _compared(self, level: float, *, n_perm: int) -> dict[tuple[str, str], Comparison]:
+    def _compared(self, level: float, *, n_perm: int) -> dict[tuple[str, str], PairComparison]:
         table = dataclasses.replace(self.stored.table, seed=self.seed, level=level)
         judges = {column.judge: column for column in self.columns}
         facts, scales = metric_facts(self._metric), {name: column.scale for name, column in judges.items()}

@@ -21,7 +21,7 @@ from judgecal.goldset import GoldSet
 from judgecal.judges import GivenFunction, Judge, judge_named
 from judgecal.records import PAIR_UNIT, Judgement, Result
 from judgecal.scale import Label, Scale
-from judgecal.stats import Agreement, Comparison, cross_fit, leading_metric, metric_facts
+from judgecal.stats import Agreement, PairComparison, cross_fit, leading_metric, metric_facts
 from judgecal.stats import agreement as agreement_of_arrays
 from judgecal.stats import compare as compare_arrays
 from judgecal.stats.sample import Floats, Unscored, as_scale, as_sequence
@@ -152,7 +152,7 @@ def compare(
     seed: int = 0,
     n_perm: int = N_PERM,
     calibrate: bool = True,
-) -> Comparison:
+) -> PairComparison:
     """Compare two judges, paired on the same items: `judgecal.compare`, of a gold set or of plain arrays.
 
     >>> found = judgecal.compare([1, 0, 1, 0], [1, 0, 1, 1], [1, 1, 1, 0], scale="binary")

@@ -19,7 +19,7 @@ from judgecal.report.document import Document, Grid, Paragraph, Picture, section
 from judgecal.report.judges_headline import naming_unread, raters_in_words, unread_headline
 from judgecal.report.numbers import DASH, count, p_value, percent, points
 from judgecal.report.wording import OWN_LABELS, fitting, in_a_row, sentence, sentences
-from judgecal.stats import PLANNED_DISCORDANCE, POWER, Comparison
+from judgecal.stats import PLANNED_DISCORDANCE, POWER, PairComparison
 from judgecal.stats.metrics import amount_of, metric_facts
 from judgecal.stats.significance import MARGIN
 from judgecal.stats.strata import driven_in_words
@@ -114,7 +114,7 @@ def _first(clauses: list[str]) -> str:
     return "; ".join(clauses[:_NAMED]) + more
 
 
-def _once(pair: Comparison) -> str:
+def _once(pair: PairComparison) -> str:
     return " once calibrated" if pair.raw is not None else ""
 
 
@@ -127,7 +127,7 @@ class _End(NamedTuple):
     difference: Estimate
 
 
-def _ends(pair: Comparison) -> list[_End]:
+def _ends(pair: PairComparison) -> list[_End]:
     """Where nothing is unscored all ways are one."""
     unscored = pair.difference.n_unscored
     ends = [_End("unscored as wrong" if unscored else "nothing unscored", pair.a, pair.b, pair.difference)]

@@ -27,7 +27,7 @@ from judgecal.report.html import Report, index_page, rendered
 from judgecal.report.numbers import difference, estimate
 from judgecal.report.terminal import terminal
 from judgecal.report.wording import sentence
-from judgecal.stats import Agreement, AltTest, Comparison, Estimates, metric_facts
+from judgecal.stats import Agreement, AltTest, Estimates, PairComparison, metric_facts
 from judgecal.stats.significance import MARGIN
 from judgecal.workspace import Workspace, find_workspace, write_text
 
@@ -217,7 +217,7 @@ def _headline(result: Result) -> Headline | None:
         case Estimates():
             name, first = next(iter(result.items()))
             return Headline("raters", f"{name} is {estimate(first)}.", (first.reason or "",))
-        case Comparison(decision=decision):
+        case PairComparison(decision=decision):
             what = "We cannot tell which judge agrees better."
             what = what if decision == "cannot tell" else f"{decision} agrees better with the labels."
             change = f"A - B in {result.metric}: {difference(result.difference)}."

@@ -19,7 +19,7 @@ import numpy as np
 from judgecal.errors import refuse
 from judgecal.records import Estimate
 from judgecal.scale import Label, Scale
-from judgecal.stats import Comparison, compare, compare_paired, metric_named
+from judgecal.stats import PairComparison, compare, compare_paired, metric_named
 from judgecal.stats.agreement import prepare
 from judgecal.stats.confirmation import STANDARD_ERRORS
 from judgecal.stats.drift import (
@@ -96,7 +96,7 @@ class GateState:
 
     decision: GateDecision
     why: str
-    comparison: Comparison  # now against then, an unscored verdict as wrong; single-call values averaged
+    comparison: PairComparison  # now against then, an unscored verdict as wrong; single-call values averaged
     loss_below: float | None  # the loss stays below, one-sided at the level; None: nothing can be decided
     persistent: Estimate | None  # the same difference with the verdicts that changed in every pass alike
     raw: Estimate | None  # the difference of the verdicts as they are, where calibrated ones decide
@@ -143,7 +143,7 @@ class GateRule:
             scales = {"scale": people, "a_scale": judge, "b_scale": judge}
             return {**scales, "metric": self.metric, "groups": groups, "level": level, "n_perm": 1}
 
-        def compared(times: LockedAndCurrent) -> Comparison:
+        def compared(times: LockedAndCurrent) -> PairComparison:
             return compare(two.labels, times.now, times.then, calibrate=False, **shared(times.judge))
 
         comparison, bound, persistent = compared(decided), None, None
@@ -290,7 +290,7 @@ class MigrationItems:
     new: Sequence[Any]
     scales: tuple[Scale, Scale]  # of the old judge's verdicts, and of the new one's
 
-    def compared(self, *, people: Scale, metric: str, level: float, seed: int = 0) -> Comparison:
+    def compared(self, *, people: Scale, metric: str, level: float, seed: int = 0) -> PairComparison:
         """New less old; the decision needs no p value."""
         b_scale, a_scale = self.scales
         shared: dict[str, Any] = {"groups": self.groups, "level": level, "seed": seed, "calibrate": False}
@@ -320,8 +320,8 @@ class MigrationDecision:
     # "pass": shown to stay under the margin; "fail": shown to exceed it; else "inconclusive"
     decision: GateDecision
     why: str
-    test: Comparison  # new less old on test, and on all items that may pass the new judge
-    whole: Comparison
+    test: PairComparison  # new less old on test, and on all items that may pass the new judge
+    whole: PairComparison
     loss_below: float | None  # of these: the loss stays below, one-sided at the level; None: no bound
     # about how many more questions would tell, were the loss what it looks; None where it is told already, or
     # where no number can be named
@@ -394,14 +394,14 @@ def unlooked(on_open: MigrationItems | None, *, metric: str, **options: Any) -> 
     """What the open items say where test was not looked at: nothing is decided, nothing known of test."""
     reason = "the rows decide, so we did not look at test"
     none = PairedDifference(Estimate(None, reason=reason), None)
-    test = Comparison(
+    test = PairComparison(
         metric, none.difference, None, None, "cannot tell", reason, None, "", None, None, none, none
     )
     whole = test if on_open is None else on_open.compared(metric=metric, **options)
     return MigrationDecision("inconclusive", reason, test, whole, None)
 
 
-def error_of(compared: Comparison) -> float | None:
+def error_of(compared: PairComparison) -> float | None:
     """Standard error of a difference, by the degrees of freedom of its interval; None without one."""
     low, high, planned = compared.difference.low, compared.difference.high, compared.planned
     if low is None or high is None or planned is None:
@@ -409,7 +409,7 @@ def error_of(compared: Comparison) -> float | None:
     return (high - low) / (2.0 * t_quantile(compared.difference.level, planned.df))
 
 
-def _fell(test: Comparison, others: Comparison, metric: str) -> str | None:
+def _fell(test: PairComparison, others: PairComparison, metric: str) -> str | None:
     """Why test does not bear out the other items; None where it does, or where those have no interval."""
     before, after, errors = others.difference.value, test.difference.value, (error_of(test), error_of(others))
     if before is None or after is None or errors[0] is None or errors[1] is None:

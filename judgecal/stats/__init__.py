@@ -9,7 +9,7 @@ from judgecal.stats.calibration import (
     cross_fitted_probabilities,
     fit_calibration,
 )
-from judgecal.stats.compare import Comparison, compare, compare_all
+from judgecal.stats.compare import PairComparison, compare, compare_all
 from judgecal.stats.means import best_constant
 from judgecal.stats.metrics import (
     METRICS,
@@ -28,10 +28,34 @@ from judgecal.stats.significance import PLANNED_DISCORDANCE, POWER
 from judgecal.stats.stand_in import AltTest, alt_test, winning_rates
 
 __all__ = [
-    "METRICS", "PLANNED_DISCORDANCE", "POWER", "Agreement", "AltTest", "Calibration", "Comparison",
-    "Estimates", "Metric", "PairedDifference", "PairedLabels", "agreement", "alt_test",
-    "best_constant", "calibrated_difference", "columns_of", "compare", "compare_all",
-    "compare_paired", "cross_fit", "cross_fitted_probabilities",
-    "digits_of", "fit_calibration", "leading_metric", "metric_facts",
-    "metric_named", "metrics_of", "reliability", "rows_of", "winning_rates",
+    "METRICS",
+    "PLANNED_DISCORDANCE",
+    "POWER",
+    "Agreement",
+    "AltTest",
+    "Calibration",
+    "Estimates",
+    "Metric",
+    "PairComparison",
+    "PairedDifference",
+    "PairedLabels",
+    "agreement",
+    "alt_test",
+    "best_constant",
+    "calibrated_difference",
+    "columns_of",
+    "compare",
+    "compare_all",
+    "compare_paired",
+    "cross_fit",
+    "cross_fitted_probabilities",
+    "digits_of",
+    "fit_calibration",
+    "leading_metric",
+    "metric_facts",
+    "metric_named",
+    "metrics_of",
+    "reliability",
+    "rows_of",
+    "winning_rates",
 ]  # fmt: skip

@@ -27,7 +27,7 @@ from judgecal.stats.intervals import (
     score_interval,
     too_few,
 )
-from judgecal.stats.means import UNEQUAL, Linear, Means, linearise
+from judgecal.stats.means import UNEQUAL, LinearMean, Means, linearise
 from judgecal.stats.metrics import Metric, Terms, metric_named, metrics_of
 from judgecal.stats.sample import Bools, Floats, Sample, Unscored, as_scale, build, codes_of, read_both
 
@@ -216,7 +216,7 @@ def no_interval(metric: Metric, sample: Sample, n_groups: int, *, of_spread: boo
     return None
 
 
-def _interval_of_mean(linear: Linear, level: float) -> Interval:
+def _interval_of_mean(linear: LinearMean, level: float) -> Interval:
     """Rates and means of rates by Wilson on the effective n, all other means linearised."""
     bounded = math.isfinite(linear.means.low)
     if bounded and not linear.means.root and (linear.two_valued or linear.means.fewest > 1):
@@ -272,7 +272,7 @@ def pseudo_values(value: float, without: Floats) -> Floats:
     return parts
 
 
-def parts_of_mean(linear: Linear) -> Floats:
+def parts_of_mean(linear: LinearMean) -> Floats:
     """G parts that sum to a linearised mean."""
     parts: Floats = (linear.influence + linear.ratios * linear.share) @ linear.weights
     return parts

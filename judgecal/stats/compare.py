@@ -69,7 +69,7 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison(Result):
+class PairComparison(Result):
     """What the data say of two judges on the same items, by a metric."""
 
     metric: str
@@ -106,7 +106,7 @@ def compare(
     n_perm: int = N_PERM,
     calibrate: bool = True,
     weights: Floats | None = None,
-) -> Comparison:
+) -> PairComparison:
     """Compare two judges, paired on the same items.
 
     By macro_agreement, which is the default, verdicts are compared once calibrated
@@ -161,7 +161,7 @@ def compare_all(
     calibrate: bool = True,
     weights: Floats | None = None,
     deciding: DecidingVerdicts[str] | None = None,
-) -> dict[tuple[str, str], Comparison]:
+) -> dict[tuple[str, str], PairComparison]:
     """Compare several judges, every pair of them; p values after Holm decide.
 
     `judges` are name -> verdicts, `scales` name -> that judge's scale where it is not the people's; the
@@ -215,10 +215,10 @@ def _read(
 
 def _comparison(
     metric: str, main: PairedDifference, complete: PairedDifference, *, p: float | None, of: int
-) -> Comparison:
+) -> PairComparison:
     decision, why = _decide(metric, main, complete, p=p, of=of)
     planned = _planned(main, level=1.0 - (1.0 - main.difference.level) / of)
-    return Comparison(
+    return PairComparison(
         metric=metric,
         difference=main.difference,
         p_value=main.p_value,

@@ -13,7 +13,7 @@ from scipy.special import ndtr, ndtri, stdtrit
 from judgecal.scale import Scale
 from judgecal.stats.agreement import jackknifed, parts_of_mean, prepare, terms_of
 from judgecal.stats.intervals import MIN_GROUPS, jackknife_error, linear_error
-from judgecal.stats.means import Linear, Means, linearise
+from judgecal.stats.means import LinearMean, Means, linearise
 from judgecal.stats.metrics import metric_named
 from judgecal.stats.sample import Floats, Labels, Sample
 
@@ -143,7 +143,7 @@ class Gains:
         return float(np.quantile(draws.max(axis=1) / tails, LUCK))
 
 
-def _linear(part: Held, people: Scale, metric: str) -> Linear | None:
+def _linear(part: Held, people: Scale, metric: str) -> LinearMean | None:
     chosen, at_mark = metric_named(metric, people)
     sample = _sample(part, people)
     terms = terms_of(chosen, sample, at_mark)

@@ -26,7 +26,7 @@ from scipy.special import ndtri, stdtrit
 from judgecal.records import Estimate
 from judgecal.scale import Scale
 from judgecal.stats.intervals import MIN_GROUPS, mean_estimate, score_interval, t_quantile, too_few
-from judgecal.stats.means import Linear, Means
+from judgecal.stats.means import LinearMean, Means
 from judgecal.stats.prediction_powered import PSEUDO, unseen
 from judgecal.stats.sample import Bools, Floats, Ints
 from judgecal.stats.significance import POWER
@@ -341,7 +341,7 @@ def _unseen(judges: VerdictPairs, cells: Ints, parts: Floats, kinds: Sequence[fl
 
 def _linear(
     judges: VerdictPairs, drawn: DrawnLabels, cells: Ints, wide: Floats, place: Floats
-) -> tuple[Linear, float, Floats]:
+) -> tuple[LinearMean, float, Floats]:
     """The mean place of the losses, linearised by question within each side on which they differ; what all
     rows can lose and win together, a row; and N, the mean place of each row's side."""
     at, codes = drawn.at, np.unique(cells[cells >= 0])
@@ -364,7 +364,7 @@ def _linear(
         expected[cells == code] = rates[number]
     used = np.ones((1, 1), dtype=np.bool_)
     blank = np.zeros((1, 1, 1))
-    linear = Linear(
+    linear = LinearMean(
         weights=sizes / sizes.sum(),
         ratios=rates,
         influence=influence,

@@ -19,7 +19,7 @@ from scipy.special import expit, logit, stdtrit
 from judgecal.errors import InputError
 from judgecal.records import Estimate
 from judgecal.scale import Scale
-from judgecal.stats.means import Linear, Means, linearise
+from judgecal.stats.means import LinearMean, Means, linearise
 from judgecal.stats.sample import Bools, Floats, Ints, Sample, codes_of, renumbered
 
 MIN_GROUPS = 10
@@ -75,7 +75,7 @@ def wilson(rate: float, n: float, quantile: float) -> tuple[float, float]:
     return max(0.0, min(centre - half, rate)), min(1.0, max(centre + half, rate))
 
 
-def linear_error(linear: Linear) -> tuple[float, float]:
+def linear_error(linear: LinearMean) -> tuple[float, float]:
     """Standard error of a linearised mean of ratios, and its degrees of freedom.
 
     With u_gs the influence of group g on stratum s and G_s the groups there:
@@ -112,7 +112,7 @@ class Made:
     n_groups: int
 
 
-def linear_interval(linear: Linear, *, level: float) -> Interval:
+def linear_interval(linear: LinearMean, *, level: float) -> Interval:
     """Interval of a linearised mean from its groups' influences; see `smooth_interval`."""
     means, influence = linear.means, linear.influence @ linear.weights
     if means.root:
@@ -121,7 +121,7 @@ def linear_interval(linear: Linear, *, level: float) -> Interval:
     return smooth_interval(linear.value, influence, made, level=level)
 
 
-def _root_interval(linear: Linear, influence: Floats, *, level: float) -> Interval:
+def _root_interval(linear: LinearMean, influence: Floats, *, level: float) -> Interval:
     """Interval of a root mean square: the jackknife of its logarithm.
 
     Few groups hold most of the squares. What the mean would be without such a group says more of that than a
@@ -194,7 +194,7 @@ def _spread(value: float, half: float, low: float, high: float) -> tuple[float, 
     return min(lower, value), max(upper, value), ", logit"
 
 
-def score_interval(linear: Linear, *, level: float) -> Interval:
+def score_interval(linear: LinearMean, *, level: float) -> Interval:
     """Interval of a mean of rates, from Wilson's interval of each rate on its effective n.
 
     A rate r (of a range taken to 0..1) with clustered variance V over n items has the design effect
@@ -232,7 +232,7 @@ def _score_method(strata: int, df: Floats) -> str:
     return f"Wilson, effective n, {t}" if strata == 1 else f"Wilson by stratum, effective n, MOVER, {t}"
 
 
-def _design_effects(linear: Linear, influence: Floats, rates: Floats) -> tuple[Floats, Floats]:
+def _design_effects(linear: LinearMean, influence: Floats, rates: Floats) -> tuple[Floats, Floats]:
     """Design effect of each rate, NaN where none is known, and the degrees of freedom that it rests on."""
     used = linear.weights > 0.0
     spread, spare = rates * (1.0 - rates), linear.groups[used] - 1.0
@@ -303,7 +303,7 @@ def mean_estimate(
 
 def _linear(
     numbers: Floats, group_of: np.typing.NDArray[np.int64], *, low: float, high: float, weights: Floats | None
-) -> Linear:
+) -> LinearMean:
     """The mean of defined numbers, linearised; a weighted one rests on Kish's n of its groups."""
     order = np.argsort(group_of, kind="stable")
     column = numbers[order][:, None]

@@ -38,7 +38,7 @@ class Means:
 
 
 @dataclass(frozen=True)
-class Linear:
+class LinearMean:
     """A mean of ratios, linearised by group: value = weights @ ratios."""
 
     weights: Floats  # S; the repeats are averaged
@@ -57,7 +57,7 @@ class Linear:
         return float(self.weights @ self.ratios)
 
 
-def linearise(means: Means, sample: Sample) -> Linear | None:
+def linearise(means: Means, sample: Sample) -> LinearMean | None:
     """Value and group influences of a mean of ratios; None where no repeat defines it.
 
     The influence of group g on a ratio A/N is (A_g - r N_g) / N (Taylor linearisation with groups as primary
@@ -82,7 +82,7 @@ def linearise(means: Means, sample: Sample) -> Linear | None:
     per_stratum = weights.sum(axis=0)
     part = weights / np.where(per_stratum > 0.0, per_stratum, 1.0)
     present = _present(means, filled)
-    return Linear(
+    return LinearMean(
         weights=per_stratum,
         ratios=(part * ratios).sum(axis=0),
         influence=(part * influence).sum(axis=1),

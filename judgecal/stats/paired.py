@@ -36,7 +36,7 @@ from judgecal.stats.intervals import (
     t_quantile,
     too_few,
 )
-from judgecal.stats.means import Linear, Means, linearise
+from judgecal.stats.means import LinearMean, Means, linearise
 from judgecal.stats.metrics import Metric, metric_named
 from judgecal.stats.sample import (
     Bools,
@@ -268,7 +268,7 @@ def _of_means(
     return _with_p(paired, p, method, of_interval=_t_p(paired, se, df), n_perm=flips[0])
 
 
-def difference_of(first: Linear, second: Linear) -> tuple[Linear, Linear]:
+def difference_of(first: LinearMean, second: LinearMean) -> tuple[LinearMean, LinearMean]:
     """The difference of two linearised means, and its spread, itself where the two are alike throughout."""
     difference = replace(
         first, ratios=first.ratios - second.ratios, influence=first.influence - second.influence
@@ -279,7 +279,7 @@ def difference_of(first: Linear, second: Linear) -> tuple[Linear, Linear]:
     return difference, _with_least_spread(difference, terms * difference.items)
 
 
-def _with_least_spread(difference: Linear, net: Floats) -> Linear:
+def _with_least_spread(difference: LinearMean, net: Floats) -> LinearMean:
     """The linearised difference with what a stratum lacks of the spread of `LEAST_DIFFERING` groups that
     differ.
 
@@ -294,7 +294,11 @@ def _with_least_spread(difference: Linear, net: Floats) -> Linear:
 
 
 def _swapped_p(
-    parts: Floats, linears: tuple[Linear, Linear], sides: tuple[Sample, Sample], *, flips: tuple[int, int]
+    parts: Floats,
+    linears: tuple[LinearMean, LinearMean],
+    sides: tuple[Sample, Sample],
+    *,
+    flips: tuple[int, int],
 ) -> tuple[float, str]:
     """P of the groups' parts of a difference when the judges could have changed places in any group."""
     shares = sides[0].weights is None and all(

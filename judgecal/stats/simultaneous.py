@@ -21,7 +21,7 @@ from judgecal.scale import Scale
 from judgecal.stats.agreement import jackknifed, prepare, pseudo_values, terms_of
 from judgecal.stats.calibration import DecidingVerdicts, calibrated
 from judgecal.stats.intervals import MIN_GROUPS, check_level, linear_error, too_few
-from judgecal.stats.means import Linear, Means, linearise
+from judgecal.stats.means import LinearMean, Means, linearise
 from judgecal.stats.metrics import Metric, leading_metric, metric_named
 from judgecal.stats.paired import difference_of
 from judgecal.stats.sample import Bools, Floats, Sample, as_scale, as_sequence
@@ -244,7 +244,7 @@ class _Worth:
 
     value: float
     sign: float  # -1 where less is better
-    linear: Linear | None  # the linearised mean, or None for a coefficient
+    linear: LinearMean | None  # the linearised mean, or None for a coefficient
     sample: Sample  # what it is read from
     parts: Floats  # G x S, what each group adds to the value in each filled stratum
     whole: Floats  # S, what a group would add that differs by the whole range: that of an item of the stratum

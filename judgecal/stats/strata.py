@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from judgecal.stats.means import Linear
+from judgecal.stats.means import LinearMean
 from judgecal.stats.sample import Sample
 
 MIN_STRATUM = 10
@@ -65,7 +65,7 @@ class Stratum:
         return f"label {self.more} more of them {brings}"
 
 
-def strata_of(linear: Linear, sample: Sample) -> tuple[Stratum, ...]:
+def strata_of(linear: LinearMean, sample: Sample) -> tuple[Stratum, ...]:
     """The filled strata of a linearised macro metric (or difference); none for a metric without strata."""
     if linear.means.fewest < 2:
         return ()
@@ -131,7 +131,7 @@ def driven_in_words(pairs: Iterable[tuple[str, str, Sequence[Stratum]]]) -> list
     return sentences
 
 
-def _name(place: int, sample: Sample, linear: Linear) -> str:
+def _name(place: int, sample: Sample, linear: LinearMean) -> str:
     if sample.binary_gold or len(linear.items) == 2:
         return "pass" if place else "fail"
     return _THIRDS[place]
