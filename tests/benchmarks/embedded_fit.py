@@ -28,7 +28,7 @@ from sklearn.model_selection import GroupKFold
 from judgecal.models.embedded import judge
 from judgecal.models.embedded.compare import NAMES, Comparison
 from judgecal.models.embedded.families import GROUNDS
-from judgecal.models.embedded.support import support
+from judgecal.models.embedded.support import Support
 from tests.benchmarks.driver import Bench
 from tests.benchmarks.free_judges import Labelled, correctness_sets, figures, mtrag, shown
 
@@ -58,11 +58,10 @@ def features(labelled: Labelled) -> tuple[judge.Vector, judge.Vector]:
 
 def grounds(labelled: Labelled) -> tuple[judge.Vector, judge.Vector]:
     """The measures of support of MTRAG's answers, and their grades as shares."""
-    measures = [
-        support(item.question, item.answer, "\n\n".join(one.text for one in item.contexts)).measures
+    rows = [
+        Support(item.question, item.answer, "\n\n".join(each.text for each in item.contexts)).grounds
         for item in labelled.items
     ]
-    rows = [[each[name] for name in GROUNDS] for each in measures]
     return np.array(rows), (np.array(labelled.labels) - 1.0) / 3.0
 
 

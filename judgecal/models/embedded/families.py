@@ -19,7 +19,7 @@ from typing import NamedTuple
 from judgecal.models.embedded import judge
 from judgecal.models.embedded.compare import NAMES, Comparison
 from judgecal.models.embedded.prompt import Layout, alternatives
-from judgecal.models.embedded.support import Support, Words, content_words, held, read_source, support
+from judgecal.models.embedded.support import Support, Words, content_words, held, read_source
 from judgecal.models.embedded.text import NEGATIONS, analyse, refuses, sentences
 
 POINTS = re.compile(
@@ -94,11 +94,11 @@ class Case:
     @cached_property
     def support(self) -> Support:
         """How far the source holds the text."""
-        return support(self.question, self.text, self.source)
+        return Support(self.question, self.text, self.source)
 
     def measures(self) -> Sequence[float]:
         """What demos can teach about."""
-        return tuple(self.support.measures.values())
+        return self.support.measures()
 
     def coverage(self, words: Words, cut: float, who: str, what: str) -> Said:
         """How many of some words the text has, as a verdict, and which it has not."""
@@ -225,9 +225,9 @@ def _expected_facts(case: Case) -> Said:
 
 
 def _groundedness(case: Case) -> Said:
-    if not case.support.measures["length"]:
+    if not case.support.words:
         return 0.01, "The answer is empty."
-    grounds = [case.support.measures[name] for name in GROUNDS]
+    grounds = case.support.grounds
     share = judge.sigmoid(judge.shipped("groundedness", GROUNDS).logit(grounds))
     if len(case.text.split()) <= _SHORT_REFUSAL and refuses(case.text):
         why = "The answer refuses, so it states nothing that the contexts would have to support."
@@ -252,12 +252,13 @@ def _relevance(case: Case) -> Said:
         answer.numbers - asked.numbers and _WANTS_NUMBER.search(case.asked),
         answer.names - asked.names and _WANTS_NAME.search(case.asked),
     )
-    measures = case.support.measures
-    share = 0.3 + 0.65 * measures["asked"] + 0.3 * any(fits)
-    why = f"The answer takes up {measures['asked']:.0%} of the key words of the question."
+    taken_up = case.support.taken_up
+    share = 0.3 + 0.65 * taken_up + 0.3 * any(fits)
+    why = f"The answer takes up {taken_up:.0%} of the key words of the question."
     if case.source.strip():
-        share = min(share, 0.2 + measures["asked_source"])
-        why += f" The contexts hold {measures['asked_source']:.0%} of them."
+        there = case.support.asked_source
+        share = min(share, 0.2 + there)
+        why += f" The contexts hold {there:.0%} of them."
     return share, why
 
 
@@ -328,11 +329,11 @@ def _kept(rule: str, case: Case) -> Said:
 
 def _resemblance(case: Case) -> Said:
     """The last input against the others."""
-    if not case.support.measures["length"]:
+    if not case.support.words:
         return 0.05, "The text that is judged is empty."
     if not case.source.strip():
         return 0.5, "There is nothing to hold the text against."
-    share = (case.support.measures["words"] + case.support.measures["together"]) / 2.0
+    share = sum(case.support.grounds[:2]) / 2.0
     return _steep(share, 0.4), f"The other inputs hold {share:.0%} of the key words of the text."
 
 

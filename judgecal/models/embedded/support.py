@@ -11,7 +11,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -135,48 +135,71 @@ def content_words(text: str) -> Words:
     return words
 
 
-class Support(NamedTuple):
-    """The measures of a text by name, each 0..1, and its words that the source lacks."""
+class Support:
+    """How far a source holds a text, given the question; any strings are accepted."""
 
-    measures: Mapping[str, float]
-    missing: tuple[str, ...]
+    def __init__(self, question: str, text: str, source: str) -> None:
+        """Read all three; what is measured waits until it is asked for."""
+        self.text, self.asked, self.source = text, content_words(question), read_source(source)
+        content, self.pairs = _read(text[:MAX_CHARS])
+        self.sentences, self.words = [dict[str, str]()], dict[str, str]()
+        for token, word in content:
+            if token is END:
+                self.sentences.append({})
+            else:
+                self.sentences[-1].setdefault(token, word)
+                self.words.setdefault(token, word)
 
+    @cached_property
+    def backed(self) -> Sequence[tuple[Coverage, Words]]:
+        """Of each sentence what the question does not say, and how far the source holds it."""
+        asked = self.asked
+        parts = [{token: word for token, word in s.items() if token not in asked} for s in self.sentences]
+        return [(held(part, self.source), part) for part in parts if part]
 
-def support(question: str, text: str, source: str) -> Support:
-    """Hold a text against its source, given the question; any strings are accepted."""
-    asked, backing = content_words(question), read_source(source)
-    content, pairs = _read(text[:MAX_CHARS])
-    sentences, whole = [dict[str, str]()], dict[str, str]()
-    for token, word in content:
-        if token is END:
-            sentences.append({})
-        else:
-            sentences[-1].setdefault(token, word)
-            whole.setdefault(token, word)
-    new = [{token: word for token, word in part.items() if token not in asked} for part in sentences]
-    backed = [(held(part, backing), len(part)) for part in new if part]
-    size = sum(n for _, n in backed)
-    words = sum(match.anywhere * n for match, n in backed) / size if size else 1.0
-    together = sum(match.together * n for match, n in backed) / size if size else 1.0
-    middle = (words + together) / 2.0
-    facts = {token: word for part in new for token, word in part.items()}
+    @cached_property
+    def grounds(self) -> tuple[float, float, float]:
+        """The shares of the words, of the words in one sentence of the source, and of pairs side by side."""
+        size = sum(len(part) for _, part in self.backed)
+        words = sum(match.anywhere * len(part) for match, part in self.backed) / size if size else 1.0
+        together = sum(match.together * len(part) for match, part in self.backed) / size if size else 1.0
+        pairs = self.pairs
+        return words, together, len(pairs & self.source.pairs) / len(pairs) if pairs else together
 
-    def backed_share(tokens: Sequence[str]) -> float:
-        return sum(backing.near(token)[0] for token in tokens) / len(tokens) if tokens else middle
+    @property
+    def missing(self) -> Sequence[str]:
+        """The words, as written, that the source lacks."""
+        return list(dict.fromkeys(word for match, _ in self.backed for word in match.missing))
 
-    worth = {token: weight(token, word[0].isupper()) for token, word in asked.items()}
-    measures = {
-        "words": words,
-        "together": together,  # in one sentence of the source
-        "beside": len(pairs & backing.pairs) / len(pairs) if pairs else together,
-        "least": min((match.share for match, n in backed if n >= _LEAST_WORDS), default=middle),
-        "numbers": backed_share([token for token in facts if token[0] == "#"]),
-        "names": backed_share([token for token, word in facts.items() if word[0].isupper()]),
-        "covered": len(whole.keys() & backing.places.keys()) / (len(backing.places) or 1),
-        "asked": sum(worth[token] for token in asked if token in whole) / (sum(worth.values()) or 1.0),
-        "asked_source": held(asked, backing).share if asked else 0.0,
-        "refuses": float(refuses(text)),
-        "length": min(1.0, math.log1p(len(whole)) / math.log1p(_LONG_TEXT)),
-        "news": len(facts) / (len(whole) or 1),  # what the question did not say
-    }
-    return Support(measures, tuple(dict.fromkeys(word for match, _ in backed for word in match.missing)))
+    @property
+    def taken_up(self) -> float:
+        """The share of the question's words in the text."""
+        worth = {token: weight(token, word[0].isupper()) for token, word in self.asked.items()}
+        return sum(worth[token] for token in worth if token in self.words) / (sum(worth.values()) or 1.0)
+
+    @property
+    def asked_source(self) -> float:
+        """The share of the question's words in the source."""
+        return held(self.asked, self.source).share if self.asked else 0.0
+
+    def measures(self) -> Sequence[float]:
+        """What demos can teach about, each 0..1."""
+        middle, places = (self.grounds[0] + self.grounds[1]) / 2.0, self.source.places
+        facts = {token: word for _, part in self.backed for token, word in part.items()}
+
+        def backed_share(tokens: Sequence[str]) -> float:
+            return sum(self.source.near(token)[0] for token in tokens) / len(tokens) if tokens else middle
+
+        least = [match.share for match, part in self.backed if len(part) >= _LEAST_WORDS]
+        return (
+            *self.grounds,
+            min(least, default=middle),
+            backed_share([token for token in facts if token[0] == "#"]),
+            backed_share([token for token, word in facts.items() if word[0].isupper()]),
+            len(self.words.keys() & places.keys()) / (len(places) or 1),
+            self.taken_up,
+            self.asked_source,
+            float(refuses(self.text)),
+            min(1.0, math.log1p(len(self.words)) / math.log1p(_LONG_TEXT)),
+            len(facts) / (len(self.words) or 1),  # what the question did not say
+        )
