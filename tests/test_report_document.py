@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree
@@ -11,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from rich.cells import cell_len
 
-from judgecal.records import Estimate, Headline, as_plain
+from judgecal.records import Estimate, Headline
 from judgecal.report import document as doc
 from judgecal.report import numbers
 from judgecal.report.charts import Axis, hundred, interval_picture
@@ -22,16 +20,6 @@ from judgecal.report.terminal import terminal
 EVIL = "</script><script>alert(1)</script><b>x</b> `a` | *b* @you \x1b[2J\u202eold"
 
 # --- numbers
-
-
-def test_json_holds_estimates_and_no_nan() -> None:
-    value = {"a": Estimate(0.5, n=3), "b": (1, math.nan), "c": "é", "d": math.inf}
-    text = json.dumps(as_plain(value), ensure_ascii=False, allow_nan=False)
-    plain = json.loads(text)
-    assert plain["a"]["value"] == 0.5 and plain["a"]["n"] == 3 and "é" in text
-    assert (plain["b"], plain["c"], plain["d"]) == ([1, None], "é", None)
-    with pytest.raises(TypeError, match="set has no JSON form"):
-        as_plain({"a": {1}})
 
 
 # --- blocks in every form

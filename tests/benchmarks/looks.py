@@ -12,12 +12,13 @@ import math
 import sys
 
 import numpy as np
+from scipy.special import ndtri
 
 from judgecal.experiment import Look
 from judgecal.stats import compare
 from tests.benchmarks.coverage import verdicts
-from tests.benchmarks.driver import Bench, Floats, slack
-from tests.benchmarks.false_alarms import gold_labels, two_scores
+from tests.benchmarks.driver import Bench, Floats, latent, slack
+from tests.benchmarks.false_alarms import two_scores
 
 LOOKS, PROMISE = 20, 0.05
 SETTINGS = (
@@ -26,6 +27,11 @@ SETTINGS = (
     (50, 2, "accuracy", False),
     (110, 2, "kappa", True),
 )
+
+
+def gold_labels(rng: np.random.Generator, n_groups: int, size: int) -> Floats:
+    """Labels of which 65% pass."""
+    return (latent(rng, n_groups, size) < ndtri(0.65)).astype(np.float64)
 
 
 def decides(gold: Floats, pair: list[Floats], size: int, metric: str, *, graded: bool, level: float) -> bool:
