@@ -95,9 +95,6 @@ def judge_named(
         signature: the workspace's signature that it is of; recognised by its fields where not given.
         trained_on: the gold set whose train split a compiled program has seen, or the groups; () for none.
         workspace: the current one where not given.
-
-    Raises:
-        InputError: the string names something that is not there or cannot judge.
     """
     workspace = workspace or find_workspace()
     scale = Scale.parse(scale) if isinstance(scale, str) else scale

@@ -329,11 +329,7 @@ def locks_as_suite(paths: Sequence[Path]) -> Suite:
 def load_columns(
     suite: Suite, workspace: Workspace, *, model: str, trust_lock: bool = False
 ) -> tuple[SuiteColumn, ...]:
-    """The judges of a suite, loaded, by the columns that they fill, in the order of the file.
-
-    Raises:
-        InputError: a judge or a lock cannot be used; or judges that share a column do not go together.
-    """
+    """The judges of a suite, loaded, by the columns that they fill, in the order of the file."""
     judges_of: dict[str, list[tuple[SuiteJudge, LoadedJudge]]] = {}
     problems: list[str] = []
     for entry in suite.judges:

@@ -104,9 +104,6 @@ def agreement(
     Returns:
         Metric name to Estimate; n counts the pairs that the value rests on, n_expected labelled items times
         R.
-
-    Raises:
-        InputError: lengths differ, a label is none of its scale, an unknown metric, or one that does not fit.
     """
     check_level(level)
     people = as_scale(scale)

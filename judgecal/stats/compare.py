@@ -129,9 +129,6 @@ def compare(
         level: nominal coverage of the intervals; 1 - level is the false alarm rate.
         calibrate: False where verdicts are to be compared as they are by macro_agreement too.
         seed, n_perm: of the Monte Carlo sign flips; the others as in `agreement`.
-
-    Raises:
-        InputError: as `agreement`; or mae, rmse, bias of judges whose verdicts are in different units.
     """
     labels = {"a": a_labels, "b": b_labels}
     judge_scales = {name: given for name, given in (("a", a_scale), ("b", b_scale)) if given is not None}

@@ -109,9 +109,6 @@ def reliability(
         `krippendorff_alpha@75`), over the items with two ratings or more; `icc_2_1` of a graded scale, over
         the items that all raters rated. n counts items, n_expected those with any rating, n_unscored those of
         them that the value does not rest on.
-
-    Raises:
-        InputError: rows differ in length, a label is none of the scale, an item has no group.
     """
     check_level(level)
     people = as_scale(scale)

@@ -286,9 +286,6 @@ def alt_test(
         epsilon: 0..1.
         groups: the question of each item. Where given, the t-test's error is by group with t(G-1), and a
             human with fewer than ten groups is left out.
-
-    Raises:
-        InputError: a label is none of the scale, epsilon lies outside 0..1, an item has no group.
     """
     rates = winning_rates(human_ratings, judge_labels, scale=scale, epsilons=(epsilon,), groups=groups)
     return rates[epsilon]

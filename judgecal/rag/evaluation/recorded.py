@@ -115,12 +115,7 @@ class RecordedSystem(System):
         return answers
 
     def _read(self, questions: Sequence[Question]) -> tuple[dict[str, SystemAnswer], list[str]]:
-        """The answers of this system by the group of their question, and what rows name that is no question.
-
-        Raises:
-            InputError: each row that cannot be read or comes twice; no row of the file, or none of this
-                system, answers one of the questions.
-        """
+        """The answers of this system by the group of their question, and rows that name no question."""
         table, path = self._rows, Path(self.table.answers)
         columns = self._columns
         wordings = Counter(question.question.strip() for question in questions)
