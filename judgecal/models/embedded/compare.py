@@ -86,9 +86,8 @@ class Comparison:
         """Compare; `alternatives` must hold at least one text."""
         asked, given = analyse(question), _answer(answer)
         references = [analyse(text) for text in alternatives[:_MAX_ALTERNATIVES]]
-        reference = references[0]
-        if len(references) > 1:
-            reference = max(references, key=lambda text: _quick(text, given, asked))
+        several = len(references) > 1
+        reference = max(references, key=lambda text: _quick(text, given, asked)) if several else references[0]
         self.asked, self.answer, self.references, self.reference = asked, given, references, reference
         backed = asked.content | reference.content
         foreign = [token for token in given.in_order if token not in backed]

@@ -203,8 +203,8 @@ def _correctness(layout: Layout, inputs: Mapping[str, str]) -> Finding:
     if not references:
         why = "there is no reference answer to compare the answer with."
         return Finding(0.5, why, lambda: [0.0] * len(NAMES), decided=True, unable=True)
-    asked, answer = inputs.get(layout.question or "", ""), inputs.get(layout.answer or "", "")
-    comparison = Comparison(asked, references, answer)
+    question, answer = (inputs.get(name or "", "") for name in (layout.question, layout.answer))
+    comparison = Comparison(question, references, answer)
     decided = judge.rule(comparison) is not None or bool(comparison.against)
     share, why = judge.correctness(comparison), judge.reasoning(comparison)
     return Finding(share, why, lambda: comparison.values, decided)

@@ -83,14 +83,11 @@ class PromptScale:
         Of an unordered scale, the label's place in `words`.
         """
         label = text.strip().strip("\"'").lower()
-        if self.kind in ("binary", "nominal"):
-            known = [word.lower() for word in self.words]
-            return float(known.index(label)) if label in known else None
-        try:
-            value = float(label)
-        except ValueError:
-            return None
-        return min(1.0, max(0.0, (value - self.low) / (self.high - self.low)))
+        with contextlib.suppress(ValueError):
+            if self.kind in ("binary", "nominal"):
+                return float([word.lower() for word in self.words].index(label))
+            return min(1.0, max(0.0, (float(label) - self.low) / (self.high - self.low)))
+        return None
 
     def write(self, share: float) -> str | float | int | bool:
         """A share 0..1 as the verdict that the field's type takes; a binary's cut is one half.
@@ -258,8 +255,7 @@ def read_layout(system: str) -> Layout:
 
 def _sections(text: str, names: Iterable[str]) -> dict[str, str]:
     """The values under `[[ ## name ## ]]` lines, the first of each name; unknown markers are plain text."""
-    known = set(names)
-    known.add("completed")
+    known = {*names, "completed"}
     marks = [
         mark
         for mark in _HEADER.finditer(text)

@@ -93,10 +93,7 @@ def _answers(layout: Layout, inputs: Mapping[str, str]) -> dict[str, Any]:
     An optimiser that asks for a new instruction gets the old one back: this model writes none.
     """
     sentence = best_sentence(inputs.get(layout.question or "", ""), inputs.get(layout.context or "", ""))
-    text, why = (
-        sentence or NOT_FOUND,
-        "This sentence of the document shares the most words with the question.",
-    )
+    why = "This sentence of the document shares the most words with the question."
     if sentence is None:
         why = "No sentence of the document shares enough words with the question."
     given = (value for name, value in inputs.items() if "instruction" in name.lower())
@@ -105,7 +102,9 @@ def _answers(layout: Layout, inputs: Mapping[str, str]) -> dict[str, Any]:
     for field in layout.outputs:
         name = field.name.lower()
         reasoned = len(layout.outputs) > 1 and "reason" in name
-        values[field.name] = (why if reasoned else text) if field.kind == "str" else _blank(field)
+        values[field.name] = (
+            (why if reasoned else sentence or NOT_FOUND) if field.kind == "str" else _blank(field)
+        )
         if "instruction" in name:
             values[field.name] = instruction
     return values

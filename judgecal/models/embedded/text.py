@@ -271,9 +271,7 @@ def _word_token(word: str) -> str:
 
 
 def _plain_token(word: str) -> str:
-    lower = word.replace(".", "").lower()
-    if word in ("US", "U.S."):  # not the pronoun
-        lower = "usa"
+    lower = "usa" if word in ("US", "U.S.") else word.replace(".", "").lower()  # not the pronoun
     return lower if lower in STOPWORDS else stem(lower)
 
 
@@ -329,9 +327,8 @@ def take_apart(text: str) -> Text:
     """Take a text apart, its first 6,000 characters and 500 tokens; any string is accepted."""
     text = text[:MAX_CHARS]
     tokens, words = read_tokens(text, MAX_TOKENS)
-    if END in tokens:
-        words = [word for token, word in zip(tokens, words, strict=True) if token is not END]
-        tokens = [token for token in tokens if token is not END]
+    words = [word for token, word in zip(tokens, words, strict=True) if token is not END]
+    tokens = [token for token in tokens if token is not END]
     content = frozenset(tokens) - NO_CONTENT
     first = words[0].lower() if words else ""
     return Text(
