@@ -69,7 +69,7 @@ def test_the_instruction_that_people_imply_is_written_chosen_and_shown(
     assert f"+ {PHRASE}" in whole
 
 
-@pytest.mark.parametrize("at", [30, 100, 180])
+@pytest.mark.parametrize("at", [100, 180])
 def test_a_cut_run_pays_nothing_twice(
     judgecal: Run, workspace: Workspace, gold: GoldSet, served: StubServer, at: int
 ) -> None:

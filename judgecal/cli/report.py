@@ -35,7 +35,10 @@ def report(
     ctx: typer.Context,
     experiment: Annotated[
         str | None,
-        argument("Slug or path of an experiment; a lock, for its card.", metavar="EXPERIMENT|LOCK"),
+        argument(
+            "Slug or path of an experiment; a lock, or a suite of locks, for its card.",
+            metavar="EXPERIMENT|LOCK",
+        ),
     ] = None,
     form: Annotated[
         PageFormat,

@@ -10,16 +10,18 @@ from __future__ import annotations
 import dataclasses
 import shlex
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from judgecal.artefacts import read_json
+from judgecal.errors import InputError
 from judgecal.experiment import Experiment
 from judgecal.experiment.folder import kept_judges, read_config
 from judgecal.experiment.result import AgreementResult, JudgeEntry
+from judgecal.judges.suite import load_suite
 from judgecal.records import Estimate, Headline, Result, as_plain
 from judgecal.report import charts
 from judgecal.report.document import (
@@ -33,7 +35,7 @@ from judgecal.report.document import (
     section,
     table,
 )
-from judgecal.report.html import rendered
+from judgecal.report.html import Report, rendered
 from judgecal.report.judges_headline import use
 from judgecal.report.numbers import DASH, between, count, money, percent, seconds
 from judgecal.report.select import select_document
@@ -316,6 +318,40 @@ def _gate_section(card: LockCard) -> Section:
     picture = charts.interval_picture(drawn, axis, title="Agreement at each gate", numbers=newest)
     what = "The judge called again: has it drifted?"
     return section("gates", "Gates since then", what, picture if len(drawn) > 1 else newest)
+
+
+def _suite_document(cards: Mapping[str, LockCard], name: str) -> Document:
+    """The cards of a suite's locks, a column a judge."""
+    rows: dict[str, Any] = {
+        "judge": lambda card: card.lock.judge,
+        "may be used for": lambda card: card.headline.chip,
+        "agreement on test": lambda card: card.written(card.agreement),
+        "answers": lambda card: count(card.agreement.n),
+        "of a hundred": lambda card: card.hundred.says.partition(": ")[2] if card.hundred else DASH,
+        "last gate": lambda card: card.gates[-1].decision if card.gates else DASH,
+        "unmeasured": lambda card: count(len(card.unmeasured)),
+    }
+    columns: dict[str, Any] = {"": lambda row: row[0]}
+    columns |= {column: lambda row, card=card: row[1](card) for column, card in cards.items()}
+    able = sum(card.headline.chip in ("use", "triage only") for card in cards.values())
+    because = tuple(card.headline.sentence for card in cards.values())
+    what = f"{able} of the {len(cards):,} locked judges of {name} may be used."
+    headline = Headline("card", what, because, next=next(iter(cards.values())).headline.next)
+    grid = section("judges", "Judges", "A column a judge.", table(rows.items(), columns, short=True))
+    result = {"suite": name, "judges": {column: card.as_json() for column, card in cards.items()}}
+    return Document(f"Judge cards: {name}", f"suite {name}", headline, [grid], foot=_FOOT, data=result)
+
+
+def card_report(path: Path, workspace: Workspace) -> Report:
+    """The card of a lock, or of a suite of locks (`.toml`), in every form; `svg` is its badge."""
+    if path.suffix != ".toml":
+        card = card_of(path, workspace)
+        return Report(card_document(card), card.lock.locked_at[:10])
+    suite = load_suite(str(path), workspace=workspace)
+    cards = {judge.name: card_of(judge.lock, workspace) for judge in suite.judges if judge.lock is not None}
+    if not cards:
+        raise InputError(f"{path}: no judge of this suite is a lock: judgecal select writes one")
+    return Report(_suite_document(cards, suite.name))
 
 
 def badge(card: LockCard) -> str:

@@ -45,16 +45,15 @@ _ROWS = 20  # of a table in a notebook
 
 @working("Reading the experiment")
 def report_of(workspace: Workspace, name: str, *, margin: float = MARGIN) -> Report:
-    """The report of one experiment, rebuilt from what it stored, or the card of a lock; no model is
-    called.
+    """The report of one experiment, rebuilt from what it stored, or the card of a lock or of a suite of
+    locks; no model is called.
     """
     if not margin > 0.0:
         raise InputError(f"--margin must be above 0, found {margin:g}")
-    if name.endswith(".json") and Path(name).is_file():
-        from judgecal.report.card import card_document, card_of
+    if name.endswith((".json", ".toml")) and Path(name).is_file():
+        from judgecal.report.card import card_report
 
-        card = card_of(Path(name), workspace)
-        return Report(card_document(card), card.lock.locked_at[:10])
+        return card_report(Path(name), workspace)
     experiment = find_experiment(workspace, name)
     command = str(experiment.config.get("command"))
     if command not in REPORTS:
