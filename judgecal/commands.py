@@ -118,7 +118,7 @@ TABLE = {
         Command("judge", "cli.judge:judge", "Judge a table of answers with locked judges or a suite.",
                 "answers.csv --lock judge.lock.json -o judged.csv --col question=q --col answer=a",
                 documents={"JudgeResult": "report.judge:judge_document"},
-                report="report.judge:judge_report"),
+                report="production.results:JudgeResult"),
         Command("rate", "cli.judge:rate", "Say what share is right, corrected for the judge's error.",
                 "judged.csv --lock judge.lock.json --col question=q --col answer=a",
                 documents={"RateResult": "report.rate:rate_document"},
