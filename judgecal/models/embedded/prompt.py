@@ -167,8 +167,8 @@ def _parts(fields: Iterable[Field]) -> dict[str, str | None]:
 def _goodness(word: str) -> float | None:
     """Whether a label says something good (1), bad (0) or in between; None where it is no such word.
 
-    >>> [_goodness(word) for word in ("supported", "not_supported", "irrelevant", "partly supported",
-    "billing")] [1.0, 0.0, 0.0, 0.5, None]
+    >>> [_goodness(word) for word in ("supported", "not_supported", "partly supported", "billing")]
+    [1.0, 0.0, 0.5, None]
     """
     parts = re.findall(r"[^\W\d_]+|\d+", word.lower())
     if any(part in _PARTLY for part in parts):

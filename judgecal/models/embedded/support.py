@@ -126,7 +126,7 @@ def content_words(text: str) -> Words:
     """A text's content tokens; its first 500.
 
     >>> content_words("The ferry to Holm runs twice.")
-    {'ferry': 'ferry', 'holm': 'Holm', 'run': 'runs', 'twic': 'twice'}
+    {'ferr': 'ferry', 'holm': 'Holm', 'run': 'runs', 'twic': 'twice'}
     """
     taken, words = analyse(text), dict[str, str]()
     for token, word in zip(taken.tokens, taken.words, strict=True):
