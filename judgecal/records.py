@@ -161,33 +161,6 @@ def _named(names: Mapping[str, str], columns: Mapping[str, Any]) -> dict[str, An
     return {**names, **{f"{name}_value" if name in names else name: value for name, value in columns.items()}}
 
 
-_NAMES = ("judge", "system", "rater", "set", "value", "name")
-"""What a part of a result is known by, the first that it has; a pair by `a` and `b`, a slice by its trait."""
-
-
-def _name_of(part: Mapping[str, Any]) -> tuple[str, ...]:
-    if isinstance(part.get("a"), str) and isinstance(part.get("b"), str):
-        return (f"{part['a']} - {part['b']}",)
-    if isinstance(part.get("trait"), str):
-        return (f"{part['judge']}, {part['trait']}: {part['value']}",)
-    return tuple(part[name] for name in _NAMES if isinstance(part.get(name), str))[:1]
-
-
-def _numbers(
-    value: Any, part: tuple[str, ...], names: tuple[str, ...], number: tuple[str, ...]
-) -> Iterator[dict[str, Any]]:
-    """Every estimate of a JSON value, with the keys that lead to the list it stands in, and those within."""
-    if isinstance(value, dict) and value.keys() == ESTIMATE_FIELDS.keys():
-        yield {"part": ".".join(part), "name": " / ".join(names), "number": ".".join(number), **value}
-    elif isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _numbers(inner, part, names, (*number, key))
-    elif isinstance(value, list):
-        for row in value:
-            if isinstance(row, dict):
-                yield from _numbers(row, (*part, *number), (*(names if part else ()), *_name_of(row)), ())
-
-
 def frame_of(content: Any) -> Any:
     """`Result.frame` of a result, or of its JSON object."""
     import polars
@@ -200,16 +173,6 @@ def frame_of(content: Any) -> Any:
     else:
         lines = [_columns("", one) for one in parts]
     return polars.DataFrame(lines, infer_schema_length=None)
-
-
-def numbers_of(plain: Mapping[str, Any]) -> Any:
-    """`Result.numbers` of a JSON object."""
-    import polars
-
-    kinds = {str: polars.String, float: polars.Float64, int: polars.Int64}
-    columns = {"part": str, "name": str, "number": str, **ESTIMATE_FIELDS}
-    schema = {name: kinds[kind] for name, kind in columns.items()}
-    return polars.DataFrame(list(_numbers(plain, (), _name_of(plain), ())), schema=schema, orient="row")
 
 
 class Result:
@@ -234,17 +197,9 @@ class Result:
         """A `polars.DataFrame`: a row a judge, system, pair or part of the result, or one row of it all.
 
         Columns are named as the JSON keys, a dot between two levels; an estimate is its value, with `_low`,
-        `_high`, `_n`, `_n_expected` and `_n_unscored` beside it; `numbers` has all of it in a row each.
+        `_high`, `_n`, `_n_expected` and `_n_unscored` beside it.
         """
         return frame_of(self)
-
-    def numbers(self) -> Any:
-        """A `polars.DataFrame` of every estimate of the JSON object, a row each.
-
-        `part` is the list that it stands in (`judges`, `floor`, `raters`, `by` ...; empty at the top), `name`
-        whose it is, `number` which one (`calibrated.kappa`); then the fields of `Estimate`.
-        """
-        return numbers_of(self.as_json())
 
     def __repr__(self) -> str:
         """The headline, what bears it out, and the next command; of a part of a result its fields."""

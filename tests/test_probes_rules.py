@@ -179,32 +179,7 @@ def test_a_negation_that_may_deny_another_thing_is_not_made(answer: str) -> None
     why_not("negation", item("What of it is to be said in the end?", answer, "The gate is open."))
 
 
-def test_the_key_sentence_is_cut_where_nothing_else_says_it() -> None:
-    of = item(
-        "Who built the mill?", "The mill was built by Ann Rowe. Visitors like the cakes there.", "Ann Rowe"
-    )
-    assert probe("key_sentence_cut", of) == "Visitors like the cakes there."
-    filmed = item("Where was it filmed?", "It was filmed in Utah. Parts of it are the red canyon.", "Utah")
-    assert "several sentences may say it" in why_not("key_sentence_cut", filmed)
-    for answer in ("?\n\nIt is of gold.", "Ann Rowe did. Also Bo Lund helped.", "Ann Rowe. They built it."):
-        of = item("Who built the mill?", answer, "Ann Rowe", "🜚")
-        assert why_not("key_sentence_cut", of) == "no sentence alone holds what the reference says"
-    one = item("Who built it?", "Dr. Ann Rowe", "Ann Rowe")
-    assert why_not("key_sentence_cut", one) == "the answer is one sentence"
-
-
 # --- answers that must not move, or not rise
-
-
-def test_sentences_change_places_only_where_none_hangs_on_another() -> None:
-    of = item("What is the colour of the things?", "The mill is red. The gate is blue.", "red and blue")
-    assert probe("sentence_order", of) == "The gate is blue. The mill is red."
-    tied = item("What is the colour of the things?", "The mill is red. It is old.", "red")
-    assert why_not("sentence_order", tied) == "the sentences may hang on each other"
-    after = item("Wie ist das und was wird es?", "Ich zeige den Brief. Im Anschluss fahre ich fort.", "Brief")
-    assert why_not("sentence_order", after) == "the sentences may hang on each other"
-    steps = item("In which order is it to be done?", "The mill is red. The gate is blue.", "red")
-    assert why_not("sentence_order", steps) == "the question may ask for an order"
 
 
 @pytest.mark.parametrize(

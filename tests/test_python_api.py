@@ -209,8 +209,7 @@ def test_every_result_shows_itself(name: str) -> None:
     assert json.loads(json.dumps(result.as_json())) == result.as_json()
     assert says in repr(result) and str(result) == repr(result) and len(repr(result).splitlines()) < 10
     assert says in result._repr_html_() and "<table" in result._repr_html_()
-    assert result.frame().height > 0 and result.numbers().columns[:4] == ["part", "name", "number", "value"]
-    assert result.numbers().height > 0 or name == "alt_test"
+    assert result.frame().height > 0
 
 
 ROWS = {
@@ -340,14 +339,13 @@ def test_commands_are_functions_too(workspace_dir: Path) -> None:
     with pytest.raises(InputError, match="is there already: add --replace"):
         package.judge("in.jsonl", lock="judge.lock.json", output="mine.csv", columns=columns)
     rated = package.rate("out.parquet", lock="judge.lock.json", columns=package.Columns("q", "a"))
-    assert {"raw", "corrected"} <= set(rated.numbers()["number"])
     moved = package.migrate("judge.lock.json", "correctness_v2@embedded", limit=30)
     report = package.load_report("one")
-    assert report.frame()["judge"].to_list() == [NAME] and "judges" in set(report.numbers()["part"])
+    assert report.frame()["judge"].to_list() == [NAME]
     results = (chosen, judged, rated, package.gate("judge.lock.json"), moved, report)
     for result in results:
         assert "\nnext: judgecal " in repr(result) and repr(result).count("\n") < 12, repr(result)
-        assert json.dumps(result.as_json()) and result.frame().height and result.numbers().height
+        assert json.dumps(result.as_json()) and result.frame().height
         assert result._repr_html_()
     with pytest.raises(InputError, match="is there already"):
         package.select("one", caps=Caps(allow_below_floor=True), output="judge.lock.json")

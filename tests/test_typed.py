@@ -58,7 +58,7 @@ results: list[Result] = [
     assert_type(judgecal.load_report("first"), Report),
 ]
 for result in results:
-    result.as_json(), result.frame(), result.numbers(), result._repr_html_(), repr(result)
+    result.as_json(), result.frame(), result._repr_html_(), repr(result)
 """
 WRONG = {
     "judgecal.score(3, judgecal.load_gold('starter'))": "arg-type",

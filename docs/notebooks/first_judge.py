@@ -122,7 +122,7 @@ rate = judgecal.rate("judged.csv", lock="judge.lock.json", name="rated")
 rate  # a result displays its headline and its table; load_report its page, with the pictures
 
 # %%
-rate.numbers()
+rate.frame()
 
 # %%
 judgecal.load_report("rated")

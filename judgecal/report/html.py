@@ -19,7 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from judgecal.errors import visible, working
-from judgecal.records import Result, as_plain, frame_of, numbers_of
+from judgecal.records import Result, as_plain, frame_of
 from judgecal.report.document import Block, Document
 from judgecal.report.markdown import markdown
 from judgecal.report.terminal import terminal
@@ -142,10 +142,6 @@ class Report(Result):
     def frame(self) -> Any:
         """As `Result.frame`, of the result that it is of."""
         return frame_of(self.document.data.get("result", self.document.data))
-
-    def numbers(self) -> Any:
-        """As `Result.numbers`, of the result that it is of."""
-        return numbers_of(as_plain(self.document.data.get("result", self.document.data)))
 
     def write(self, path: Path, *, stamp: str = "") -> dict[str, str]:
         """Write the page in one step, so that a reader never meets half of it; gives what it says of itself.

@@ -40,7 +40,10 @@ class Estimates(dict[str, Estimate], Result):
 
     def frame(self) -> Any:
         """A `polars.DataFrame`, a row an estimate."""
-        return self.numbers().drop("part", "name")
+        import polars
+
+        rows = [{"number": name, **value.as_json()} for name, value in self.items()]
+        return polars.DataFrame(rows, infer_schema_length=None)
 
 
 class Agreement(Estimates):

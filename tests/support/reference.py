@@ -51,8 +51,8 @@ def name_pages() -> str:
     head = _MADE.format(where="the docstrings") + "# Python\n\n"
     head += (
         "The names of `import judgecal`; each is loaded when it is first used. Commands and functions give "
-        "the same results:\n`as_json()` is the command's JSON object, `frame()` a polars table, `numbers()` "
-        "every estimate as a row, and in a notebook\na result displays itself. [From Python](../python.md) "
+        "the same results:\n`as_json()` is the command's JSON object, `frame()` a polars table, and "
+        "in a notebook\na result displays itself. [From Python](../python.md) "
         "puts them to use,\nand `help(judgecal.NAME)` says what each argument is.\n"
     )
     names = [name for name in judgecal.__all__ if not name.startswith("__")]
