@@ -17,7 +17,7 @@ from judgecal.desk.server import choices_of
 from judgecal.errors import InputError
 from judgecal.goldset import import_sheets, load_gold, write_sheets
 from judgecal.goldset.check import check_gold
-from judgecal.goldset.pairs import left_of, pairs_told
+from judgecal.goldset.labels import left_of, pairs_told
 from judgecal.records import Item, Pair
 from judgecal.scale import Scale
 from judgecal.tables import Columns

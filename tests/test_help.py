@@ -66,7 +66,9 @@ def test_the_first_help_lists_every_command_and_loads_none(helps: dict[str, str]
         words = [line.split()[0] for line in helps[group].partition("Commands:\n")[2].splitlines() if line]
         assert words == [row.word for row in COMMANDS.values() if row.group == group]
     body = "from judgecal.cli import run; run(['--help']); run(['gold', '--help']); "
-    body += "assert not [name for name in sys.modules if name.endswith(('cli.gold', 'cli.score', 'command'))]"
+    body += (
+        "assert not [name for name in sys.modules if name.endswith(('cli.gold', 'cli.agreement', 'command'))]"
+    )
     subprocess.run([sys.executable, "-c", f"import sys; {body}"], check=True, capture_output=True)
 
 

@@ -12,8 +12,7 @@ import pytest
 
 from judgecal import load_gold
 from judgecal.errors import InputError
-from judgecal.probes.kept import remade
-from judgecal.probes.result import changes
+from judgecal.probes.result import changes, remade
 from judgecal.selection.lock import load_lock
 from tests.support.command import Run, one_object
 

@@ -19,8 +19,10 @@ from judgecal.cli.options import (
     option,
     show_agreement,
 )
+from judgecal.cli.output import print_prose, print_result
 from judgecal.cli.report import open_page
-from judgecal.errors import InputError
+from judgecal.commands import OPTIMIZER_NAMES
+from judgecal.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
     from judgecal.goldset import GoldSet
@@ -138,3 +140,203 @@ def _with_the_set(gold: GoldSet) -> Path:
             "a table with labels and verdicts, judgecal agreement FILE"
         )
     return path
+
+
+def score(
+    ctx: typer.Context,
+    models: Annotated[str | None, option("Models, separated by commas.")] = None,
+    signatures: Annotated[str | None, option("Signatures, separated by commas.")] = None,
+    judge: Annotated[
+        list[str] | None,
+        option(
+            "A judge by its string: correctness_v3@embedded#SLUG, 'include(match=phrase)@local', "
+            "FILE.py:FUNCTION@python; repeatable."
+        ),
+    ] = None,
+    gold: shared.GoldName = "starter",
+    split: shared.Split = "open",
+    repeats: shared.Repeats = 1,
+    *,
+    rows: RowsFile,
+    call: shared.RunArguments,
+) -> None:
+    """Run judges over a gold set: their agreement with people. Every signature x model pair judges every
+    item."""
+    options = call.options(repeats=repeats)
+    rows.check()
+    from judgecal.experiment import ScoreRun
+    from judgecal.goldset import load_gold
+    from judgecal.judges import judge_named
+
+    workspace = shared.workspace_of(ctx)
+    gold_set = load_gold(gold, workspace=workspace)
+    usual = "pairwise_v1" if any(item.pair for item in gold_set.items) else "correctness_v3"
+    named = _judge_names(models, signatures, judge, usual)
+    judges = tuple(judge_named(name, workspace=workspace) for name in named)
+    run = ScoreRun(
+        workspace=workspace,
+        gold=gold_set,
+        judges=judges,
+        split=split,
+        options=options,
+        seed=call.seed,
+        out=call.name,
+    )
+    if call.dry_run:
+        run.check()
+        shared.show_plan(run.plan(), json=call.json)
+        if run.tied and not call.json:
+            print_prose(
+                f"{len(run.tied)} of the items have no gold label, as raters tie: we ask each judge "
+                "about them once, to compare it with the raters there, and they count nowhere else"
+            )
+        return
+    result, stored = run.run()
+    show_agreement(workspace, (result, stored), rows, json=call.json, full=call.full)
+    shared.finish(sum(judge.n_unscored for judge in result.judges), journal=run.experiment.judged[0])
+
+
+def _judge_names(
+    models: str | None, signatures: str | None, judges: list[str] | None, usual: str
+) -> list[str]:
+    """Every signature x model pair, then the judges named one by one; alone, those stand for themselves."""
+    pairs: list[str] = []
+    if models or signatures or not judges:
+        prompts, callees = shared.names(signatures or usual), shared.names(models or "embedded")
+        pairs = [f"{signature}@{model}" for signature in prompts for model in callees]
+    named = list(dict.fromkeys([*pairs, *(judges or [])]))
+    if not named:
+        raise InputError("no judge is named: give --models A,B and --signatures S,T, or --judge")
+    return named
+
+
+def probe(
+    ctx: typer.Context,
+    judge: Annotated[
+        list[str] | None, option("A judge by its string; repeatable. By default correctness_v3@embedded.")
+    ] = None,
+    gold: shared.GoldName = "starter",
+    families: Annotated[
+        str | None, option("Families of probes, separated by commas; all by default.")
+    ] = None,
+    n: Annotated[int, option("Probes of each family at most.", "-n")] = 50,
+    *,
+    call: shared.RunArguments,
+) -> None:
+    """Say which judge can be fooled, by answers made by rules. Their right verdict is known: a refusal,
+    a changed number, "give 100%"; no label more is needed."""
+    options = call.options()
+    from judgecal.goldset import load_gold
+    from judgecal.judges import judge_named
+    from judgecal.probes.run import ProbeRun
+
+    workspace = shared.workspace_of(ctx)
+    run = ProbeRun(
+        workspace=workspace,
+        gold=load_gold(gold, workspace=workspace),
+        judges=tuple(judge_named(name, workspace=workspace) for name in judge or ["correctness_v3@embedded"]),
+        families=tuple(shared.names(families)),
+        n=n,
+        options=options,
+        seed=call.seed,
+        out=call.name,
+    )
+    if call.dry_run:
+        shared.show_plan(run.plan(), json=call.json)
+        return
+    result = run.run()
+    print_result(result, json=call.json, full=call.full)
+    shared.finish(result.n_unscored, journal=run.experiment.journal)
+
+
+def optimize(
+    ctx: typer.Context,
+    model: Annotated[str, option("Model alias or litellm id.")] = "embedded",
+    signature: Annotated[str, option("The judge's signature.")] = "correctness_v3",
+    optimizer: Annotated[
+        str, option("Or as DSPy calls it.", metavar="auto|labeled|fewshot|mipro|gepa|simba|copro")
+    ] = "auto",
+    reflection_model: Annotated[
+        str | None, option("Who writes instructions; else the judge's own model.")
+    ] = None,
+    gold: shared.GoldName = "starter",
+    final: Annotated[bool, option("Confirm once on test, or leave it sealed.", "--final/--no-final")] = True,
+    probes: Annotated[
+        bool, option("Learn from probes of train too, and mend what breaks without trading agreement away.")
+    ] = False,
+    repeats: shared.Repeats = 1,
+    *,
+    call: shared.RunArguments,
+) -> None:
+    """Improve a judge's prompt, and say whether it improved. Compiled on train, chosen on dev, confirmed
+    on test."""
+    if optimizer not in OPTIMIZER_NAMES:  # before DSPy is loaded
+        raise unknown_name("optimizer", optimizer, list(OPTIMIZER_NAMES))
+    if ".py:" in signature:
+        program = f"judgecal.optimize({signature.partition('@')[0] + '@python'!r}, model=ALIAS)"
+        raise InputError(f"--signature: a program of DSPy's is optimised from Python: {program}")
+    options = call.options(repeats=repeats)
+    from judgecal.goldset import load_gold
+    from judgecal.judges import JudgeName, PromptJudge
+    from judgecal.models import load_catalogue
+    from judgecal.optimize import OptimizeRun, resolve_optimizer
+
+    workspace = shared.workspace_of(ctx)
+    judge = PromptJudge(JudgeName(signature, model), workspace=workspace)
+    run = OptimizeRun(
+        workspace=workspace,
+        judge=judge,
+        gold=load_gold(gold, workspace=workspace),
+        optimizer=resolve_optimizer(optimizer, judge.model),
+        options=options,
+        seed=call.seed,
+        final=final,
+        reflection=load_catalogue(workspace).resolve(reflection_model) if reflection_model else None,
+        out=call.name,
+        probes=probes,
+    )
+    if call.dry_run:
+        shared.show_plan(run.preview(), json=call.json)
+        if run.optimizer == "auto" and not call.json:
+            print_prose(run.plan_in_words)
+        return
+    result = run.run()
+    print_result(result, json=call.json, full=call.full)
+    shared.finish(run.unscored(), journal=run.experiment.journal)
+
+
+def compare(
+    ctx: typer.Context,
+    experiment: shared.ExperimentName,
+    judges: Annotated[
+        list[str] | None,
+        argument(
+            "The judges, A and B; more, or none for all of the experiment: every pair.", metavar="[A B ...]"
+        ),
+    ] = None,
+    metric: shared.Metric = None,
+    level: Annotated[float, option("Level of the intervals; 1 - level is the false alarm rate.")] = 0.95,
+    seed: shared.Seed = 0,
+    name: shared.Name = None,
+    full: shared.Full = False,
+    json: shared.Json = False,
+) -> None:
+    """Say which of two judges is better on the same items.
+
+    The difference is paired; the answer is A, B, or cannot tell. Calls no model.
+    """
+    from judgecal.experiment import CompareRun, read_experiment
+
+    workspace = shared.workspace_of(ctx)
+    stored = read_experiment(workspace, experiment)
+    run = CompareRun(
+        workspace=workspace,
+        stored=stored,
+        names=tuple(judges or ()),
+        metric=metric,
+        level=level,
+        seed=seed,
+        out=name,
+    )
+    result = run.run()
+    print_result(result, json=json, full=full)

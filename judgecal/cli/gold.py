@@ -237,7 +237,7 @@ def _tied(labelled: LabelSource, items: Sequence[Item]) -> tuple[tuple[Item, ...
 
 def _instructions(gold: GoldSet, sheet: Path) -> Iterable[str]:
     """What the raters must be told; a spreadsheet would lose or sort away a comment in the sheet."""
-    from judgecal.goldset.pairs import by_side, left_of
+    from judgecal.goldset.labels import by_side, left_of
 
     scale = gold.scale
     ends = f" from {scale.low:g} to {scale.high:g}" if scale.graded else ""

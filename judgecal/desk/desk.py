@@ -18,8 +18,7 @@ from judgecal.engine.log import now
 from judgecal.errors import JudgecalError, visible
 from judgecal.goldset import GoldSet
 from judgecal.goldset.card import plain_label
-from judgecal.goldset.labels import read_label
-from judgecal.goldset.pairs import by_side, left_of
+from judgecal.goldset.labels import by_side, left_of, read_label
 from judgecal.goldset.write import RatingKey, RatingsFile
 from judgecal.records import CANNOT_TELL, Item, Rating, well_formed
 

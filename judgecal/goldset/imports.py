@@ -17,9 +17,16 @@ from typing import Any, TypeVar
 from judgecal.errors import InputError, listed, notice, refuse
 from judgecal.goldset.card import CARD_KEPT, UNKNOWN_LICENCE, Card, Splits, read_card
 from judgecal.goldset.gold_set import CARD, GoldSet, SplitCounts, split_counts
-from judgecal.goldset.labels import LabelMap, beside_verdicts, percent, says_nothing, scale_told, typed
+from judgecal.goldset.labels import (
+    LabelMap,
+    beside_verdicts,
+    pairs_told,
+    percent,
+    says_nothing,
+    scale_told,
+    typed,
+)
 from judgecal.goldset.load import load_gold
-from judgecal.goldset.pairs import pairs_told
 from judgecal.goldset.reading import TableItems
 from judgecal.goldset.write import name_problems, unwritten, write_gold
 from judgecal.records import Result

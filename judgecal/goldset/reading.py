@@ -12,6 +12,7 @@ from typing import Any
 from judgecal.goldset.card import UNKNOWN_LICENCE, Card, RaterCard, Splits
 from judgecal.goldset.labels import (
     NARROW,
+    PAIR_LABELS,
     LabelMap,
     map_for,
     missing_notes,
@@ -23,7 +24,6 @@ from judgecal.goldset.labels import (
     typed,
 )
 from judgecal.goldset.load import read_item
-from judgecal.goldset.pairs import PAIR_LABELS
 from judgecal.goldset.write import item_row
 from judgecal.records import Item, Rating
 from judgecal.scale import Label, Scale

@@ -21,9 +21,17 @@ from judgecal.errors import InputError, refuse, unknown_name
 from judgecal.goldset.card import UNKNOWN_LICENCE, Card, RaterCard
 from judgecal.goldset.gold_set import GoldSet
 from judgecal.goldset.imports import LISTED, Imported
-from judgecal.goldset.labels import LabelMap, map_for, missing_notes, read_label, says_nothing
+from judgecal.goldset.labels import (
+    PAIR_LABELS,
+    LabelMap,
+    by_side,
+    left_of,
+    map_for,
+    missing_notes,
+    read_label,
+    says_nothing,
+)
 from judgecal.goldset.load import load_gold
-from judgecal.goldset.pairs import PAIR_LABELS, by_side, left_of
 from judgecal.goldset.write import add_ratings, name_problems, write_gold
 from judgecal.records import CANNOT_TELL, Context, Item, Pair, Rating, Result
 from judgecal.scale import Scale

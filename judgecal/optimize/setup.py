@@ -27,7 +27,7 @@ from judgecal.experiment import (
     together,
 )
 from judgecal.experiment.judgements import refuse_unfit
-from judgecal.experiment.slices import traits_of
+from judgecal.experiment.losses import traits_of
 from judgecal.experiment.trials import likely_usd
 from judgecal.goldset import GoldSet, require_splits
 from judgecal.judges import JudgeName, PromptJudge, units_of

@@ -19,7 +19,7 @@ from judgecal.experiment.folder import code_sha, read_config
 from judgecal.experiment.in_python import Judgements
 from judgecal.experiment.result import AgreementResult
 from judgecal.experiment.stored import find_experiment
-from judgecal.probes.kept import probe_summaries
+from judgecal.probes.result import probe_summaries
 from judgecal.records import Headline, Result
 from judgecal.report.charts import in_percent
 from judgecal.report.document import Document, Grid, Picture

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from judgecal.experiment import Experiment, GoldSummary
-from judgecal.experiment.rows import sheet_command
+from judgecal.experiment.rows import OnRows, sheet_command
 from judgecal.goldset import GoldSet, unchanged_gold
 from judgecal.records import Estimate, Headline
 from judgecal.report.charts import (
@@ -23,8 +23,7 @@ from judgecal.report.charts import (
 from judgecal.report.document import Document, Fact, Grid, Paragraph, Section, section, stored_document, table
 from judgecal.report.explorer import Explorer, ExplorerRow, Said, row_of, shown
 from judgecal.report.judges_headline import raters_in_words, unread_headline
-from judgecal.report.numbers import count, count_of, money, p_value, percent
-from judgecal.report.rows import rows_section
+from judgecal.report.numbers import DASH, count, count_of, money, p_value, percent
 from judgecal.report.wording import OWN_LABELS, failures_in_words, fitting, sentence, sentences
 from judgecal.scale import Label
 from judgecal.selection.gate import FlippedItem, GateResult
@@ -363,4 +362,40 @@ def _difference(result: MigrateResult) -> Section:
         values,
         bool(known) and change_picture(known, metric, unit=scale, margin=result.margin),
         (Paragraph(line, short=True) for line in lines),
+    )
+
+
+def rows_section(on: OnRows | None, metric: str, scale: str) -> Section | None:
+    """How far judges differ, what that bounds, what labels say, and how many it takes; None without rows."""
+    if on is None:
+        return None
+    worst = on.differ.worst_loss
+
+    def number(n: int | None) -> str:
+        return DASH if n is None else count(n)
+
+    values = table(
+        [on],
+        {
+            "judges": lambda on: f"{on.reference}, {on.candidate}",
+            "rows": lambda on: count(on.differ.n),
+            "differ": lambda on: in_percent(on.differ.share),
+            "loses at most": lambda _: (
+                DASH if worst is None or worst.high is None else amount_of(worst.high, metric, scale)
+            ),
+            "labels": lambda on: count(on.n_labels),
+            "first - second": lambda on: DASH if on.loss is None else change_of(on.loss, metric, scale),
+            "needed": lambda on: number(on.labels_needed),
+            "at random": lambda on: number(on.labels_at_random),
+        },
+        short=True,
+    )
+    return section(
+        "rows",
+        "Where they differ",
+        "Where two judges say the same, neither loses to the other, whatever people say. So labels are best "
+        "spent where they differ. Loses at most: the second judge, whatever the labels. Needed: labels for a "
+        "decision in four draws of five, drawn mostly where they differ, and drawn at random.",
+        values,
+        [Paragraph(sentence(on.look), short=True)] if on.look else False,
     )

@@ -9,8 +9,14 @@ from itertools import chain
 
 from judgecal.judges import JudgeName
 from judgecal.probes.family import Kind, families
-from judgecal.probes.kept import KeptProbes
-from judgecal.probes.result import FamilyResult, ProbedAnswer, ProbedJudge, ProbeResult, SaidOfProbe
+from judgecal.probes.result import (
+    FamilyResult,
+    KeptProbes,
+    ProbedAnswer,
+    ProbedJudge,
+    ProbeResult,
+    SaidOfProbe,
+)
 from judgecal.records import Headline
 from judgecal.report.charts import Axis, in_percent, interval_picture, share_row
 from judgecal.report.document import Block, Document, Section, section, stored_document, table

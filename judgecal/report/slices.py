@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from judgecal.experiment.losses import SliceTable
 from judgecal.experiment.result import SliceEntry
-from judgecal.experiment.slices import SliceTable
 from judgecal.records import Estimate
 from judgecal.report.charts import Axis, in_percent, in_points, interval_picture
 from judgecal.report.document import Fact, Rung, Section, table

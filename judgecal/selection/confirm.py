@@ -24,8 +24,7 @@ from judgecal.experiment.agreement import constant_entry
 from judgecal.experiment.agreement_table import as_lists
 from judgecal.experiment.people import tied_items
 from judgecal.judges import Judge
-from judgecal.probes.kept import locked_probes, stored_probes
-from judgecal.probes.result import Footing
+from judgecal.probes.result import Footing, locked_probes, stored_probes
 from judgecal.records import RETRIED_ON_RESUME, Estimate, Judgement
 from judgecal.scale import Label
 from judgecal.selection.decision import Caps, MeasuredJudge, in_words

@@ -17,9 +17,16 @@ from typing import Any, Literal
 
 from judgecal.errors import refuse, working
 from judgecal.experiment import AgreementResult, AgreementTable, Entry, StoredExperiment, Verdicts, entry
-from judgecal.experiment.losses import FloorLoss, JudgeLoss, LossPicture, floor_loss, judge_losses
+from judgecal.experiment.losses import (
+    FloorLoss,
+    JudgeLoss,
+    LossPicture,
+    SliceTable,
+    floor_loss,
+    judge_losses,
+    judge_slices,
+)
 from judgecal.experiment.parquet_files import values_of
-from judgecal.experiment.slices import SliceTable, judge_slices
 from judgecal.experiment.stored import Unread, stored_prompts, unread_of
 from judgecal.experiment.summary import stored_result
 from judgecal.experiment.verdicts import PartedItem, VerdictShape, judge_shape, parted_items
@@ -27,7 +34,7 @@ from judgecal.goldset import JUDGEMENTS
 from judgecal.judges import JudgeName
 from judgecal.models import EMBEDDED, ModelSpec
 from judgecal.probes.family import families_named
-from judgecal.probes.kept import KeptProbes, stored_probes
+from judgecal.probes.result import KeptProbes, stored_probes
 from judgecal.records import Estimate, Item
 from judgecal.stats import leading_metric
 from judgecal.stats.metrics import amount_of, metric_facts

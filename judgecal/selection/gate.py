@@ -47,8 +47,7 @@ from judgecal.experiment.trials import MOST_REPEATS
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import Judge
 from judgecal.probes.family import Probe
-from judgecal.probes.kept import ProbesNow, probes_now, remade
-from judgecal.probes.result import Footing, ProbeVerdicts
+from judgecal.probes.result import Footing, ProbesNow, ProbeVerdicts, probes_now, remade
 from judgecal.records import RETRIED_ON_RESUME, Estimate, Item, Judgement, Result
 from judgecal.scale import Label
 from judgecal.selection.lock import Lock, load_lock, model_ids

@@ -33,7 +33,7 @@ from judgecal.errors import InputError, notice
 from judgecal.goldset import GoldSet
 from judgecal.judges import Judge, JudgeName, PromptJudge, PythonJudge, judge_named, program_of
 from judgecal.models import ModelSpec, load_catalogue
-from judgecal.probes.kept import LockedProbes
+from judgecal.probes.result import LockedProbes
 from judgecal.records import Estimate, Judgement, as_plain, digest
 from judgecal.scale import Label, Scale
 from judgecal.signatures import read_source, source_file
