@@ -313,9 +313,7 @@ class Transport:
 
     async def send(self, messages, *, repeat, schema):
         global answered
-        reply = asyncio.get_running_loop().create_future()
-        asyncio.get_running_loop().call_later(0.01, reply.set_result, None)
-        await reply
+        await asyncio.sleep(0.01)
         answered += 1
         if answered == 500:
             os.kill(os.getpid(), signal.SIGINT)
