@@ -46,7 +46,7 @@ def harm_bytes(path: Path, rng: random.Random) -> str:
         f"no UTF-8 at byte {at}": lambda: path.write_bytes(data[:at] + b"\xff\xfe" + data[at:]),
         f"a zeroed block at byte {at}": lambda: path.write_bytes(data[:at] + b"\0" * 512 + data[at + 512 :]),
         "a byte order mark": lambda: path.write_bytes(b"\xef\xbb\xbf" + data),
-        "UTF-16": lambda: path.write_bytes(data.decode().encode("utf-16")),
+        "UTF-16": lambda: path.write_bytes(data.decode("latin-1").encode("utf-16")),
         "CRLF": lambda: path.write_bytes(data.replace(b"\n", b"\r\n")),
         "twice": lambda: path.write_bytes(data + data),
         "empty": lambda: path.write_bytes(b""),
