@@ -369,6 +369,10 @@ class OptimizedOn:
     n_items: dict[str, int]
     n_groups: dict[str, int]
 
+    def __post_init__(self) -> None:
+        if self.n_groups.keys() != self.n_items.keys():
+            raise ValueError("n_items and n_groups must name the same splits")
+
     @property
     def in_words(self) -> str:
         """The whole of it, without a full stop."""
