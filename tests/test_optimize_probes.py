@@ -252,7 +252,11 @@ def test_fewer_broken_probes_on_test_are_a_reason_to_take_it_unless_agreement_fa
     gone = estimate(0.0)
     test = replace(result.test, **same, difference=gone, difference_recalibrated=gone)
     broken = OptimizedProbes(estimate(0.3), estimate(0.1), estimate(-0.2), {})
-    gold = replace(result.gold, n_groups={**result.gold.n_groups, "test": 40})
+    gold = replace(
+        result.gold,
+        n_items={**result.gold.n_items, "test": 200},
+        n_groups={**result.gold.n_groups, "test": 40},
+    )
     mended = replace(result, gold=gold, test=test, chosen="before", probes=ProbesOf(broken, broken))
     headline = optimize_document(mended).headline
     assert headline.sentence == "Take the optimised judge: fewer probes break it."
