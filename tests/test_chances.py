@@ -15,7 +15,7 @@ from judgecal.engine import ParsedReply, cache_folder
 from judgecal.engine.transport.chances import tokens_in
 from judgecal.errors import InputError
 from judgecal.judges import PromptJudge
-from judgecal.judges.chances import NO_MASS, NO_TOKEN, NO_TOKENS
+from judgecal.judges.prompt import NO_MASS, NO_TOKEN, NO_TOKENS
 from judgecal.models import ModelSpec, load_catalogue
 from judgecal.models.embedded import weighed_reply
 from judgecal.records import Item

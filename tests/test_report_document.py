@@ -11,10 +11,9 @@ from rich.cells import cell_len
 
 from judgecal.records import Estimate, Headline
 from judgecal.report import document as doc
-from judgecal.report import numbers
+from judgecal.report import wording
 from judgecal.report.charts import Axis, hundred, interval_picture
-from judgecal.report.html import html
-from judgecal.report.markdown import markdown
+from judgecal.report.html import html, markdown
 from judgecal.report.terminal import terminal
 
 EVIL = "</script><script>alert(1)</script><b>x</b> `a` | *b* @you \x1b[2J\u202eold"
@@ -148,7 +147,7 @@ ODD = [*map(chr, ODD_CODES)]
 
 
 def test_no_character_of_a_name_breaks_a_picture() -> None:
-    names = [numbers.shortened(f"judge {odd} of {n}", 20) for n, odd in enumerate(ODD)]
+    names = [wording.shortened(f"judge {odd} of {n}", 20) for n, odd in enumerate(ODD)]
     assert len(set(names)) == len(ODD)
     rows = [doc.Rung(name, Estimate(0.1 * n), name) for n, name in enumerate(names)]
     ElementTree.fromstring(interval_picture(rows, Axis("".join(ODD))).draw())

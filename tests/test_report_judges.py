@@ -14,8 +14,7 @@ from judgecal.experiment.verdicts import Confusion, Cut
 from judgecal.report import html as html_module
 from judgecal.report.experiments import Listed
 from judgecal.report.explorer import MOST_PACKED, Explorer, ExplorerRow
-from judgecal.report.html import index_page
-from judgecal.report.markdown import escaped
+from judgecal.report.html import escaped, index_page
 from judgecal.scale import Scale
 from tests.support.command import Run
 from tests.support.pages import (

@@ -11,7 +11,7 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.scale import Scale
-from judgecal.stats.retest import repeatability
+from judgecal.stats.reliability import repeatability
 
 GOLDEN = Path(__file__).parent / "golden" / "statistics.json"
 

@@ -24,7 +24,7 @@ from openpyxl.utils.datetime import CALENDAR_MAC_1904
 from judgecal.errors import InputError
 from judgecal.goldset import Columns, import_gold
 from judgecal.tables import Output, Table, check_output, open_table, read_table, writing
-from judgecal.tables.cells import runs
+from judgecal.tables.text import runs
 from judgecal.workspace import Workspace
 
 FOLDER = Path(__file__).parent / "fixtures" / "spreadsheets"

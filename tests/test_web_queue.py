@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from judgecal.desk.label_queue import LabelQueue
+from judgecal.desk.label_journal import LabelQueue
 
 ITEMS = [f"i{n:03d}" for n in range(200)]
 

@@ -30,8 +30,7 @@ from judgecal.experiment import (
     together,
 )
 from judgecal.production.judge import JudgeRun, since_gate
-from judgecal.production.judge_counts import RowCounts
-from judgecal.production.results import JudgeResult
+from judgecal.production.results import JudgeResult, RowCounts
 from judgecal.production.suite import SuiteColumn
 from judgecal.tables import Columns, NoRowsError
 from judgecal.tables.columns import beside

@@ -19,7 +19,7 @@ from typing import Any
 from judgecal.bulk.files import FileTask
 from judgecal.engine import Budget
 from judgecal.errors import BusyError, InputError, JudgecalError, described, not_installed, notice
-from judgecal.production.judge_counts import RowCounts
+from judgecal.production.results import RowCounts
 from judgecal.production.suite import SuiteColumn
 
 _TRIES = 3  # of a file whose worker is lost

@@ -20,7 +20,7 @@ from judgecal.errors import InputError, notice, visible
 
 if TYPE_CHECKING:
     from judgecal.desk.desk import Labelling
-    from judgecal.desk.label_queue import LabelQueue
+    from judgecal.desk.label_journal import LabelQueue
     from judgecal.desk.progress import LabelProgress
     from judgecal.desk.server import DeskServer
     from judgecal.experiment.label_source import LabelSample

@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from judgecal.desk.label_journal import LabelEntry, LabelJournal
-from judgecal.desk.label_queue import LabelQueue
+from judgecal.desk.label_journal import LabelEntry, LabelJournal, LabelQueue
 from judgecal.engine.log import now
 from judgecal.errors import JudgecalError, visible
 from judgecal.goldset import GoldSet

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from judgecal.desk.desk import Labelling
-from judgecal.desk.label_queue import LabelQueue
+from judgecal.desk.label_journal import LabelQueue
 from judgecal.goldset import GOLD, GoldSet
 from judgecal.goldset.gold_set import differ
 from judgecal.goldset.wording import grouped
 from judgecal.records import Headline, Item, Rating, Result
 from judgecal.report.document import Document, Grid, Section
-from judgecal.report.numbers import count, count_of
+from judgecal.report.wording import count, count_of
 
 
 @dataclass(frozen=True, slots=True)

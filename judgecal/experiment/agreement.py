@@ -25,7 +25,7 @@ from judgecal.records import ORDERS, PAIR_UNIT, PREFERS_A, TIE, Estimate, Item, 
 from judgecal.scale import Scale, common_scale
 from judgecal.stats import best_constant
 from judgecal.stats.intervals import mean_estimate
-from judgecal.stats.retest import repeatability
+from judgecal.stats.reliability import repeatability
 from judgecal.stats.sample import Floats, Labels
 
 

@@ -1,8 +1,7 @@
 """Gold sets: load, audit, split, import, blind sheets."""
 
 from judgecal.goldset.card import Card, RaterCard, Splits
-from judgecal.goldset.check import GoldCheck, GoldList, Problem, check_gold, check_set, list_sets
-from judgecal.goldset.check_texts import split_notes
+from judgecal.goldset.check import GoldCheck, GoldList, Problem, check_gold, check_set, list_sets, split_notes
 from judgecal.goldset.gold_set import JUDGEMENTS, GoldDocument, GoldSet, require_splits, split_counts
 from judgecal.goldset.imports import Imported, import_gold, read_mapping
 from judgecal.goldset.load import load_gold, read_items, unchanged_gold

@@ -4,17 +4,22 @@ but would mislead whoever relies on it.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import ast
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
-from judgecal.errors import InputError
-from judgecal.goldset import check_labels, check_texts
-from judgecal.goldset.gold_set import CARD, RATINGS, Findings, GoldSet, SplitCounts, split_counts
-from judgecal.goldset.labels import NARROW
+from judgecal.artefacts import read_json
+from judgecal.errors import InputError, listed
+from judgecal.goldset.card import SPLITS
+from judgecal.goldset.gold_set import CARD, DOCUMENTS, RATINGS, Findings, GoldSet, SplitCounts, split_counts
+from judgecal.goldset.labels import NARROW, label_text, narrow_labels
 from judgecal.goldset.load import load_gold
-from judgecal.records import Result
-from judgecal.workspace import Workspace
+from judgecal.goldset.wording import grouped, normal_text, plain_text, shingles, words
+from judgecal.records import Item, Result
+from judgecal.tables.columns import GOLD
+from judgecal.workspace import Workspace, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,19 +115,6 @@ def _card_gaps(gold: GoldSet) -> Findings:
             yield CARD, f"[raters.{rater}] has no rating in {RATINGS}"
 
 
-_CHECKS: Mapping[str, Callable[[GoldSet], Findings]] = {
-    "card": _card_gaps,
-    "unlabelled": check_labels.unlabelled,
-    "unlike_labels": check_texts.unlike_labels,
-    "duplicate": check_texts.duplicates,
-    "question_in_two_groups": check_texts.question_in_groups,
-    "thin_split": check_labels.thin_splits,
-    "thin_stratum": check_labels.thin_strata,
-    "near_constant": check_labels.near_constant,
-    NARROW: check_labels.narrow,
-    "off_step": check_labels.off_step,
-    "no_documents": check_texts.no_documents,
-}
 """kind -> from a set to its findings of that kind, in the order in which they are told."""
 
 
@@ -140,5 +132,263 @@ def check_gold(gold: GoldSet, *, workspace: Workspace | None = None) -> list[Pro
 
     faults = [problem for kind, check in _CHECKS.items() for problem in problems(kind, check(gold))]
     if workspace is not None:
-        faults += problems("leak", check_texts.leaks(gold, workspace))
+        faults += problems("leak", leaks(gold, workspace))
     return faults
+
+
+_HIGH_SHARE = 0.8
+_LEAST_GROUPS = 10  # below this there is no interval at all
+_LEAST_STRATUM = 10  # below this a class or a third of the scale has no interval of its own
+_THIRDS = ("low third", "middle third", "high third")
+
+
+def unlabelled(gold: GoldSet) -> Findings:
+    rated = {rating.item_id for rating in gold.ratings if rating.label is not None}
+    unclear = {rating.item_id for rating in gold.ratings} - rated
+    for item in gold.items:
+        if item.item_id not in gold.labels:
+            why = "nobody rated it"
+            if item.item_id in rated:
+                why = f"the raters tie: add a rating by {GOLD!r} or by one more rater"
+            elif item.item_id in unclear:
+                why = "nobody who rated it could tell"
+            yield [item], f"item {item.item_id!r} has no gold label: {why}"
+
+
+def thin_splits(gold: GoldSet) -> Findings:
+    for split in SPLITS:
+        groups = gold.n_groups(gold.select(split))
+        if groups < _LEAST_GROUPS:
+            yield (
+                split,
+                f"{groups} questions in {split}: below {_LEAST_GROUPS} there is no interval, so we can "
+                "decide nothing there",
+            )
+
+
+def _strata(gold: GoldSet, split: str) -> list[tuple[str, int]]:
+    labels = [gold.labels[item.item_id] for item in gold.select(split) if item.item_id in gold.labels]
+    scale = gold.scale
+    if scale.kind == "nominal":
+        words = Counter(labels)
+        return [(word, words[word]) for word in scale.categories]
+    counts = Counter(scale.stratum(float(label)) for label in labels)
+    if scale.kind == "binary":
+        return [("0", counts[0]), ("1", counts[2])]
+    return [(f"in the {third}", counts[stratum]) for stratum, third in enumerate(_THIRDS)]
+
+
+def thin_strata(gold: GoldSet) -> Findings:
+    for stratum, count in _strata(gold, "test"):
+        if count < _LEAST_STRATUM:
+            yield (
+                "test",
+                f"{count} items labelled {stratum} in test: below {_LEAST_STRATUM} its rate has no interval",
+            )
+
+
+def near_constant(gold: GoldSet) -> Findings:
+    labels = list(gold.labels.values())
+    label, n = Counter(labels).most_common(1)[0] if labels else ("", 0)
+    if n > _HIGH_SHARE * len(labels):
+        yield (
+            RATINGS,
+            f"{n} of {len(labels)} labels are {label_text(label)} (reported above {_HIGH_SHARE:.0%}): rank "
+            "by macro_agreement, and add items of the other kind",
+        )
+
+
+def narrow(gold: GoldSet) -> Findings:
+    """A set that does not explain it does not load; here it is told as explained."""
+    labels = [rating.label for rating in gold.ratings if rating.label is not None]
+    if why := narrow_labels([float(label) for label in labels if gold.scale.graded], gold.scale):
+        yield RATINGS, why
+
+
+def off_step(gold: GoldSet) -> Findings:
+    scale = gold.scale
+    off = [
+        rating
+        for rating in gold.ratings
+        if scale.step is not None and scale.numeric and rating.label is not None
+        if not scale.on_step(float(rating.label))
+    ]
+    for rater, ratings in sorted(grouped(off, lambda rating: rating.rater).items()):
+        yield (
+            ratings,
+            f"{rater!r} gave {len(ratings)} labels between the card's steps of {scale.step:g}, such as "
+            f"{label_text(ratings[0].label)} for item {ratings[0].item_id!r}",
+        )
+
+
+_RUN = 3  # words
+_LEAST_LEAKED = 0.8  # of a question's runs
+_LEAST_WORDS = 4  # fewer words are no wording of one's own
+
+
+def _task(item: Item) -> Hashable:
+    contexts, fields = tuple(part.text for part in item.contexts), tuple(sorted(item.fields.items()))
+    return (plain_text(item.question), item.reference_answers, contexts, fields, _either_way(item))
+
+
+def _either_way(item: Item) -> str:
+    """The answers of a pair, which is the same whichever of them is A."""
+    return "\n\n".join(sorted((item.pair.answer_a, item.pair.answer_b))) if item.pair else ""
+
+
+def unlike_labels(gold: GoldSet) -> Findings:
+    labelled = [item for item in gold.items if item.item_id in gold.labels]
+    for items in grouped(labelled, lambda item: (_task(item), item.pair, plain_text(item.answer))).values():
+        labels = [gold.labels[item.item_id] for item in items]
+        if len(set(labels)) > 1:
+            given = listed([*map(label_text, labels)])
+            yield items, f"the same answer to the same question has the labels {given}: settle it"
+
+
+def duplicates(gold: GoldSet) -> Findings:
+    same = grouped(gold.items, lambda item: (_task(item), normal_text(item.answer or _either_way(item))))
+    for items in same.values():
+        labels = list(dict.fromkeys(gold.labels.get(item.item_id) for item in items))
+        unlike = len({label for label in labels if label is not None}) > 1
+        if len(items) == 1 or (unlike and len({(plain_text(item.answer), item.pair) for item in items}) == 1):
+            continue  # alone, or told as unlike_labels
+        systems = list(dict.fromkeys(item.system for item in items if item.system))
+        by = f", given by {listed(systems)}" if systems else ""
+        yield (
+            items,
+            f"{len(items)} items have the same answer to one question, but for case, accents, punctuation "
+            f"and articles{by}, labelled {listed([*dict.fromkeys(map(label_text, labels))])}: they count as "
+            f"{len(items)} but show one thing; keep one, or make them differ",
+        )
+
+
+def _splits(gold: GoldSet, items: list[Item]) -> list[str]:
+    return sorted({gold.split_of(item.group) for item in items}, key=SPLITS.index)
+
+
+def question_in_groups(gold: GoldSet) -> Findings:
+    questioned = [item for item in gold.items if item.question]  # else it has fields in its place
+    texts = {question: normal_text(question) for question in {item.question for item in questioned}}
+    for items in grouped(questioned, lambda item: texts[item.question]).values():
+        firsts = [same[0] for same in grouped(items, lambda item: item.group).values()]
+        if len(firsts) > 1:
+            splits = _splits(gold, firsts)
+            leak = (
+                f"and in {' and '.join(splits)}" if len(splits) > 1 else f"all of them in {splits[0]} so far"
+            )
+            groups = listed([item.group for item in firsts])
+            yield (firsts, f"one question is in {len(firsts)} groups ({groups}), {leak}: give it one group")
+
+
+def split_notes(gold: GoldSet) -> list[str]:
+    """What whoever decides on a split must know: questions in two splits that no card explains."""
+    shares = asdict(gold.card.splits)
+    if "question_in_two_groups" in gold.card.explained or 1.0 in map(shares.get, SPLITS):
+        return []
+    n = sum(
+        len({gold.split_of(item.group) for item in items if isinstance(item, Item)}) > 1
+        for items, _ in question_in_groups(gold)
+    )
+    questions, them = ("question stands", "it") if n == 1 else ("questions stand", "them")
+    note = (
+        f"{n:,} {questions} in two splits: what was learnt or chosen on one "
+        f"split is known on the other, so that numbers flatter (judgecal gold check {gold.name} --full "
+        f"names {them})"
+    )
+    return [note] * bool(n)
+
+
+def leaks(gold: GoldSet, workspace: Workspace) -> Findings:
+    """Questions of dev and test whose words stand in a signature or in the demos of a compiled program."""
+    sealed = [item for split in ("dev", "test") for item in gold.select(split)]
+    questions = {
+        text: items
+        for text, items in grouped(sealed, lambda item: plain_text(item.question)).items()
+        if len(words(text)) >= _LEAST_WORDS
+    }
+    runs = {question: shingles(question, _RUN, ends=False) for question in questions}
+    holding: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
+    for question, own_runs in runs.items():
+        for run in own_runs:
+            holding[run].add(question)
+    for where, what, texts in _prompts(workspace):
+        shares: dict[str, float] = {}
+        for text in texts:
+            there = shingles(text, _RUN, ends=False)
+            for question in {question for run in there for question in holding.get(run, ())}:
+                share = len(runs[question] & there) / len(runs[question])
+                shares[question] = max(shares.get(question, 0.0), share)
+        leaked = [question for question in questions if shares.get(question, 0.0) >= _LEAST_LEAKED]
+        items = [item for question in leaked for item in questions[question]]
+        if items:
+            splits = " and ".join(sorted({gold.split_of(item.group) for item in items}))
+            least = min(shares[question] for question in leaked)
+            yield (
+                f"{where}, {gold.place(items)}",
+                f"{what} hold the questions of {len(items)} items of {splits} ({least:.0%} or more of "
+                f"their runs of {_RUN} words, reported from {_LEAST_LEAKED:.0%}): they cannot test a "
+                "judge that saw them; take other examples",
+            )
+
+
+def _prompts(workspace: Workspace) -> Iterator[tuple[str, str, list[str]]]:
+    """The texts of the workspace that go into prompts, where each of them stands, and what they are."""
+    for path in sorted(workspace.signatures.glob("*.py")):
+        try:
+            tree = ast.parse(path.read_text(encoding="utf-8-sig"))
+        except (SyntaxError, ValueError, RecursionError, OSError):  # whoever uses it is told
+            continue
+        strings = [
+            (node.lineno, node.value)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        ]
+        if strings:
+            line, _ = max(strings, key=lambda string: len(string[1]))
+            yield f"{shown(path)}:{line}", "the signature's texts", [text for _, text in strings]
+    for path in sorted(workspace.experiments.glob("*/program.json")):
+        try:
+            texts = list(_texts(read_json(path, absent="gone since it was listed")))
+        except (InputError, OSError):  # no judge can be made of it: whoever names it is told
+            continue
+        if texts:
+            yield shown(path), "the program's examples and instructions", texts
+
+
+def _texts(state: Any, *, inside: bool = False) -> Iterator[str]:
+    """The texts under `demos` and `instructions`, wherever a program of several steps has them."""
+    if isinstance(state, str) and inside:
+        yield state
+    elif isinstance(state, dict):
+        for key, value in state.items():
+            yield from _texts(value, inside=inside or key in ("demos", "instructions"))
+    elif isinstance(state, list):
+        for value in state:
+            yield from _texts(value, inside=inside)
+
+
+def no_documents(gold: GoldSet) -> Findings:
+    """Where there is a documents.jsonl, a set that names what it lacks does not load."""
+    naming = [item for item in gold.items if item.reference_documents]
+    if naming and not gold.documents:
+        names = {name for item in naming for name in item.reference_documents}
+        yield (
+            naming,
+            f"{len(naming)} items name {len(names)} reference documents ({listed(sorted(names))}) and the "
+            f"set has no {DOCUMENTS}: the retriever test and the answerer test need them",
+        )
+
+
+_CHECKS: Mapping[str, Callable[[GoldSet], Findings]] = {
+    "card": _card_gaps,
+    "unlabelled": unlabelled,
+    "unlike_labels": unlike_labels,
+    "duplicate": duplicates,
+    "question_in_two_groups": question_in_groups,
+    "thin_split": thin_splits,
+    "thin_stratum": thin_strata,
+    "near_constant": near_constant,
+    NARROW: narrow,
+    "off_step": off_step,
+    "no_documents": no_documents,
+}

@@ -28,8 +28,8 @@ from judgecal.goldset.write import item_row
 from judgecal.records import Item, Rating
 from judgecal.scale import Label, Scale
 from judgecal.tables import Row, Table
-from judgecal.tables.cells import is_error
 from judgecal.tables.columns import ERROR_SIGNS, GOLD, Columns
+from judgecal.tables.text import is_error
 
 _NAMED = 3  # rows of many
 _COMPARED = (

@@ -34,8 +34,7 @@ from judgecal.experiment import (
     require_keys,
     stored_rows,
 )
-from judgecal.production.judge_counts import RowCounts
-from judgecal.production.results import JudgeResult, SuiteMember
+from judgecal.production.results import JudgeResult, RowCounts, SuiteMember
 from judgecal.production.suite import INPUT, LeftOut, LoadedJudge, Naming, RowReply, SuiteColumn, survey
 from judgecal.selection.lock import Lock
 from judgecal.tables import Columns, Table, Write, check_output, open_table, write_beside, writing

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from array import array
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from judgecal.production.judge_counts import ColumnRate
-from judgecal.production.suite import LeftOut, LoadedJudge
-from judgecal.records import Estimate, Result
+import numpy as np
+
+from judgecal.experiment import StoredVerdicts
+from judgecal.production.suite import LeftOut, LoadedJudge, RowReply, SuiteColumn
+from judgecal.records import ITEM_UNIT, Estimate, Item, Judgement, Result
 from judgecal.selection.lock import LockedGold
-from judgecal.selection.pass_rates import chance
+from judgecal.selection.pass_rates import chance, group_number, word_shares
+from judgecal.stats.intervals import mean_estimate
+from judgecal.stats.sample import Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,3 +83,220 @@ class JudgeResult(Result):
     def unlocked(self) -> tuple[SuiteMember, ...]:
         """The judges that were never held against people; a rule that calls nobody is what it says."""
         return tuple(judge for judge in self.judges if judge.lock is None and judge.kind != "local")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnRate:
+    """What the verdicts of one column come to, of all rows or of one system's."""
+
+    column: str
+    aggregate: str
+    scale: str
+    raw: Estimate  # by the judge's own verdicts, 0..1: the share that passes, the mean precision or share
+    calibrated: Estimate  # the same through the maps of locks; without a value where a judge has none
+    # the mean verdict on the judge's own scale, or as `raw` where that is no share of verdicts
+    average: Estimate
+    n: int  # rows with a verdict (of a judge of chunks: on one chunk at least), all, and others
+    n_expected: int
+    n_unscored: int
+    n_chunks: int  # of a judge of chunks; else 0
+    n_chunks_unscored: int
+    words: Mapping[str, int]  # word -> verdicts, on a nominal scale
+    shares: Mapping[str, Estimate]  # word -> share of the rows with a verdict, the most frequent first
+    unscored: Mapping[str, int]  # kind of failure -> verdicts that could not be had
+    judged_by: Mapping[str, int]  # judge -> rows
+
+    @property
+    def shown(self) -> Estimate:
+        """The rate of a headline: the calibrated one where there is one."""
+        return self.raw if self.calibrated.value is None else self.calibrated
+
+
+class CallCosts:
+    """What a judge's calls cost and as which models they were answered; None where some cost is not known."""
+
+    def __init__(self, price: Callable[[int | None, int | None], float | None] | None = None) -> None:
+        self._price = price
+        self.usd: float | None = 0.0
+        self.usd_anew: float | None = 0.0  # what they would cost without stored replies
+        self.model_ids: set[str] = set()
+        self.stored = StoredVerdicts()
+        self._yesterday = (datetime.now(UTC) - timedelta(days=1)).isoformat()
+        self._n_old, self._oldest = 0, ""
+
+    def add(self, row: Judgement) -> None:
+        self.stored.add(row)
+        if row.model_id:
+            self.model_ids.add(row.model_id)
+        if row.verdict is not None and row.replied_at is None and row.at < self._yesterday:
+            self._n_old, self._oldest = self._n_old + 1, min(row.at, self._oldest or row.at)
+        anew = row.cost_usd
+        if row.cached and self._price is not None:
+            anew = self._price(row.prompt_tokens, row.completion_tokens)
+        self.usd, self.usd_anew = _sum(self.usd, row.cost_usd), _sum(self.usd_anew, anew)
+
+    def extend(self, other: CallCosts) -> None:
+        self.stored.extend(other.stored)
+        self.model_ids |= other.model_ids
+        if other._n_old:
+            self._n_old += other._n_old
+            self._oldest = min(other._oldest, self._oldest or other._oldest)
+        self.usd, self.usd_anew = _sum(self.usd, other.usd), _sum(self.usd_anew, other.usd_anew)
+
+    def notes(self) -> list[str]:
+        """How many verdicts are of stored replies or earlier runs of the command, and how old they are."""
+        if not self._n_old:
+            return self.stored.notes()
+        rows = f"{self._n_old:,} verdict{'s are' if self._n_old > 1 else ' is'}"
+        earlier = f"{rows} of an earlier run of this command, the oldest of {self._oldest[:10]}"
+        return [*self.stored.notes(), f"{earlier}: after a judgecal gate we ask for them again"]
+
+
+def _sum(a: float | None, b: float | None) -> float | None:
+    return None if a is None or b is None else a + b
+
+
+class RowCounts:
+    """What the rows of a table come to; parts of a table may be added up."""
+
+    def __init__(self, columns: Sequence[SuiteColumn]) -> None:
+        self.tallies = [ColumnTally(column) for column in columns]
+        self.costs = {
+            judge.name: CallCosts(None if judge.judge.model is None else judge.judge.model.cost_usd)
+            for column in columns
+            for judge in column.judges
+        }
+        # rows; with something unscored; that somebody was asked about
+        self.n = self.n_unscored = self.n_asked = 0
+
+    def add(self, item: Item, judged: Sequence[tuple[SuiteColumn, LoadedJudge, Sequence[RowReply]]]) -> None:
+        """Count a row: of each column the judge and what it replied."""
+        for tally, (column, judge, replies) in zip(self.tallies, judged, strict=True):
+            for reply in replies:
+                if reply.row is not None:
+                    self.costs[judge.name].add(reply.row)
+            tally.add(column, judge, item.group, replies)
+        given = [reply for _, _, replies in judged for reply in replies]
+        self.n += 1
+        self.n_unscored += any(reply.verdict is None for reply in given)
+        self.n_asked += any(reply.row is not None for reply in given)
+
+    def extend(self, other: RowCounts) -> None:
+        """Add the rows of another part of the table, behind those that are here."""
+        for tally, more in zip(self.tallies, other.tallies, strict=True):
+            tally.extend(more)
+        for name, costs in other.costs.items():
+            self.costs[name].extend(costs)
+        self.n += other.n
+        self.n_unscored += other.n_unscored
+        self.n_asked += other.n_asked
+
+    @property
+    def usd_per_1k(self) -> float | None:
+        """What a thousand rows cost that somebody was asked about; None where that is not known."""
+        anew = self.total.usd_anew
+        return None if anew is None or not self.n_asked else 1000.0 * anew / self.n_asked
+
+    @property
+    def total(self) -> CallCosts:
+        total = CallCosts()
+        for costs in self.costs.values():
+            total.extend(costs)
+        return total
+
+
+class ColumnTally:
+    """The rows of one column; without its judges, so that it goes from one process to another."""
+
+    def __init__(self, column: SuiteColumn) -> None:
+        judge, rule = column.judges[0].judge, column.judges[0].rule
+        self._scale, self._aggregate, self._column = judge.scale, column.aggregate, column.column
+        self._calibrates = column.calibrates
+        self._of_items = column.alone or judge.unit == ITEM_UNIT
+        self._no_share = rule.reason or ""
+        if column.judges[0].lock is None:
+            words = "its verdicts are words, and nobody has said which of them pass"
+            none = "nobody has set a mark from which its verdicts pass: a lock has one"
+            self._no_share = none if judge.scale.numeric else words
+        self._groups = array("q")
+        # five of each row, NaN where there is none: the share that passes through maps and without, the
+        # verdict, its label, its word's code
+        self._numbers = array("d")
+        self._code_of = {word: code for code, word in enumerate(judge.scale.categories)}
+        self._n = 0
+        self._chunks: Counter[bool] = Counter()
+        self._words, self._unscored, self._judged_by = (Counter[str]() for _ in range(3))
+
+    def add(self, column: SuiteColumn, judge: LoadedJudge, group: str, replies: Sequence[RowReply]) -> None:
+        verdicts = [reply.verdict for reply in replies if reply.verdict is not None]
+        words = [verdict for verdict in verdicts if isinstance(verdict, str)]
+        graded = (
+            [float(value) for value in values if not (value is None or isinstance(value, str))]
+            for values in (verdicts, map(judge.label, verdicts))
+        )
+        codes = [self._code_of.setdefault(word, len(self._code_of)) for word in words]
+        shares = ([column.share(judge, replies, raw=raw)] for raw in (False, True))
+        columns: Sequence[Sequence[float | None]] = (*shares, *graded, codes)
+        for values in columns:
+            value = values[0] if len(values) == 1 else None
+            self._numbers.append(math.nan if value is None else value)
+        self._groups.append(group_number(group))
+        self._n += bool(verdicts)
+        self._words.update(words)
+        self._unscored.update(reply.error_kind for reply in replies if reply.verdict is None)
+        self._judged_by[judge.judge.name] += bool(verdicts)
+        if self._aggregate == "precision":
+            self._chunks.update(reply.verdict is not None for reply in replies)
+
+    def extend(self, other: ColumnTally) -> None:
+        """Add the rows of another part of the table, whose words may have other codes."""
+        codes = {
+            float(code): self._code_of.setdefault(word, len(self._code_of))
+            for word, code in other._code_of.items()
+        }
+        numbers = array("d", other._numbers)
+        for at in range(4, len(numbers), 5):
+            numbers[at] = codes.get(numbers[at], numbers[at])
+        self._numbers += numbers
+        self._groups += other._groups
+        self._n += other._n
+        for name in ("_chunks", "_words", "_unscored", "_judged_by"):
+            getattr(self, name).update(getattr(other, name))
+
+    @property
+    def _columns(self) -> Any:
+        return np.frombuffer(self._numbers, dtype=np.float64).reshape(-1, 5).T
+
+    def rate(self) -> ColumnRate:
+        scale = self._scale
+        shares, raw_shares, verdicts, _, codes = self._columns
+        raw, calibrated = (self._mean(values, 0.0, 1.0, self._no_share) for values in (raw_shares, shares))
+        if not self._calibrates:
+            calibrated = calibrated.without_value("no lock has a map for these verdicts")
+        average = raw
+        if self._aggregate == "rating":
+            no_mean = "its verdicts are words, which have no mean"
+            average = self._mean(verdicts, scale.low, scale.high, no_mean)
+        return ColumnRate(
+            column=self._column,
+            aggregate=self._aggregate,
+            scale=str(scale),
+            raw=raw,
+            calibrated=calibrated,
+            average=average,
+            n=self._n,
+            n_expected=len(self._groups),
+            n_unscored=len(self._groups) - self._n,
+            n_chunks=self._chunks.total(),
+            n_chunks_unscored=self._chunks[False],
+            words=dict(self._words),
+            shares=word_shares(codes, self._groups, self._code_of) if self._of_items else {},
+            unscored=dict(self._unscored),
+            judged_by=dict(self._judged_by),
+        )
+
+    def _mean(self, values: Floats, low: float, high: float, undefined: str) -> Estimate:
+        """The mean of the rows that have a value, by question; `undefined`: why scored ones have none."""
+        mean = mean_estimate(values, self._groups, low=low, high=high)
+        reason = undefined if mean.value is None and self._n else mean.reason
+        return replace(mean, n_unscored=len(self._groups) - self._n, reason=reason)

@@ -37,10 +37,9 @@ from judgecal.report.document import (
 )
 from judgecal.report.html import Report, rendered
 from judgecal.report.judges_headline import use
-from judgecal.report.numbers import DASH, between, count, money, percent, seconds
+from judgecal.report.judges_sections import slice_name
 from judgecal.report.select import select_document
-from judgecal.report.slices import slice_name
-from judgecal.report.wording import sentence
+from judgecal.report.wording import DASH, between, count, money, percent, seconds, sentence
 from judgecal.selection.lock import Lock, load_lock
 from judgecal.selection.select_result import SelectResult
 from judgecal.stats.metrics import metric_facts

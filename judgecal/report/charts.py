@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from judgecal.records import Estimate
 from judgecal.report.document import Grid, Hundred, Ladder, Outcome, Picture, Rung
 from judgecal.report.html import plot
-from judgecal.report.numbers import DASH, count, count_of, difference, estimate, interval, percent, shortened
+from judgecal.report.wording import DASH, count, count_of, difference, estimate, interval, percent, shortened
 from judgecal.scale import Scale
 from judgecal.stats.metrics import digits_of, metric_facts
 from judgecal.stats.sample import as_scale

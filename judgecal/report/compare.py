@@ -17,8 +17,18 @@ from judgecal.report.charts import (
 )
 from judgecal.report.document import Document, Grid, Paragraph, Picture, section, stored_document, table
 from judgecal.report.judges_headline import naming_unread, raters_in_words, unread_headline
-from judgecal.report.numbers import DASH, count, p_value, percent, points
-from judgecal.report.wording import OWN_LABELS, fitting, in_a_row, sentence, sentences
+from judgecal.report.wording import (
+    DASH,
+    OWN_LABELS,
+    count,
+    fitting,
+    in_a_row,
+    p_value,
+    percent,
+    points,
+    sentence,
+    sentences,
+)
 from judgecal.stats import PLANNED_DISCORDANCE, POWER, PairComparison
 from judgecal.stats.metrics import amount_of, metric_facts
 from judgecal.stats.significance import MARGIN

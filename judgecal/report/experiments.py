@@ -24,9 +24,8 @@ from judgecal.records import Headline, Result
 from judgecal.report.charts import in_percent
 from judgecal.report.document import Document, Grid, Picture
 from judgecal.report.html import Report, index_page, rendered
-from judgecal.report.numbers import difference, estimate
 from judgecal.report.terminal import terminal
-from judgecal.report.wording import sentence
+from judgecal.report.wording import difference, estimate, sentence
 from judgecal.stats import Agreement, AltTest, Estimates, PairComparison, metric_facts
 from judgecal.stats.significance import MARGIN
 from judgecal.workspace import Workspace, find_workspace, write_text

@@ -21,7 +21,7 @@ from judgecal.experiment.verdicts import ItemVerdicts, PartedItem
 from judgecal.goldset import GOLD
 from judgecal.records import Item, Rating
 from judgecal.report.document import Block
-from judgecal.report.numbers import count, count_of
+from judgecal.report.wording import count, count_of
 from judgecal.scale import Label
 
 MOST_PACKED = 2_000_000

@@ -23,8 +23,19 @@ from judgecal.report.charts import (
 from judgecal.report.document import Document, Fact, Grid, Paragraph, Section, section, stored_document, table
 from judgecal.report.explorer import Explorer, ExplorerRow, Said, row_of, shown
 from judgecal.report.judges_headline import raters_in_words, unread_headline
-from judgecal.report.numbers import DASH, count, count_of, money, p_value, percent
-from judgecal.report.wording import OWN_LABELS, failures_in_words, fitting, sentence, sentences
+from judgecal.report.wording import (
+    DASH,
+    OWN_LABELS,
+    count,
+    count_of,
+    failures_in_words,
+    fitting,
+    money,
+    p_value,
+    percent,
+    sentence,
+    sentences,
+)
 from judgecal.scale import Label
 from judgecal.selection.gate import FlippedItem, GateResult
 from judgecal.selection.migrate import MigrateResult, OldAndNew

@@ -13,8 +13,15 @@ from judgecal.goldset.gold_set import SplitCounts
 from judgecal.goldset.wording import grouped
 from judgecal.records import Headline
 from judgecal.report.document import Bullets, Document, Grid, Paragraph, Section, section
-from judgecal.report.numbers import between, count, count_of, estimate
-from judgecal.report.wording import columns_in_words, path_from_here, sentences
+from judgecal.report.wording import (
+    between,
+    columns_in_words,
+    count,
+    count_of,
+    estimate,
+    path_from_here,
+    sentences,
+)
 
 if TYPE_CHECKING:
     from judgecal.experiment.people import CheckedSet, RaterAmongOthers

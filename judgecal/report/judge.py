@@ -5,13 +5,22 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from judgecal.production.judge_counts import ColumnRate
-from judgecal.production.results import JudgeResult, SuiteMember
+from judgecal.production.results import ColumnRate, JudgeResult, SuiteMember
 from judgecal.records import Headline
 from judgecal.report.charts import Axis, in_percent, interval_picture, said_in_words, share_row
 from judgecal.report.document import Document, Section, section, stored_document, table
-from judgecal.report.numbers import DASH, count, count_of, estimate, money
-from judgecal.report.wording import failures_in_words, fitting, in_a_row, sentence, sentences
+from judgecal.report.wording import (
+    DASH,
+    count,
+    count_of,
+    estimate,
+    failures_in_words,
+    fitting,
+    in_a_row,
+    money,
+    sentence,
+    sentences,
+)
 
 _SHARE_OF = {"rating": "rows", "precision": "chunks", "share": "its scale"}
 _PASSES = {"rating": "of the answers pass", "precision": "of a row's chunks pass", "share": "on average"}

@@ -29,11 +29,29 @@ from judgecal.report.document import (
 )
 from judgecal.report.explorer import Explorer, judged_explorer
 from judgecal.report.judges_headline import always, deciding, entry_of, judges_headline, raters_in_words
-from judgecal.report.judges_sections import ceiling_notes, diagnostics, errors_section, people_section
-from judgecal.report.numbers import DASH, count, estimate, interval, money, percent, plain, points
+from judgecal.report.judges_sections import (
+    ceiling_notes,
+    diagnostics,
+    errors_section,
+    people_section,
+    slice_facts,
+    slices_section,
+)
 from judgecal.report.probe import probes_section
-from judgecal.report.slices import slice_facts, slices_section
-from judgecal.report.wording import columns_in_words, failures_in_words, sentence, sentences
+from judgecal.report.wording import (
+    DASH,
+    columns_in_words,
+    count,
+    estimate,
+    failures_in_words,
+    interval,
+    money,
+    percent,
+    plain,
+    points,
+    sentence,
+    sentences,
+)
 from judgecal.selection.decision import Evidence, decide_on_judges
 from judgecal.stats.metrics import digits_of, metric_facts
 from judgecal.stats.sample import as_scale

@@ -15,8 +15,19 @@ from judgecal.experiment.stored import Unread, UnreadReplies
 from judgecal.judges.protocol import JudgeName
 from judgecal.records import Estimate, Headline
 from judgecal.report.charts import one_less, points_of
-from judgecal.report.numbers import between, count, count_of, percent, plain, points
-from judgecal.report.wording import OWN_LABELS, fitting, in_a_row, sentence, sentences
+from judgecal.report.wording import (
+    OWN_LABELS,
+    between,
+    count,
+    count_of,
+    fitting,
+    in_a_row,
+    percent,
+    plain,
+    points,
+    sentence,
+    sentences,
+)
 from judgecal.selection.decision import Evidence, Recommendation
 from judgecal.stats.significance import OUT_OF_REACH
 from judgecal.stats.stand_in import MIN_SHARED, StandIn

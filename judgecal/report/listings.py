@@ -20,8 +20,7 @@ from judgecal.report.document import (
     section,
     table,
 )
-from judgecal.report.numbers import DASH, count_of
-from judgecal.report.wording import sentences
+from judgecal.report.wording import DASH, count_of, sentences
 
 _LINES = 12  # of a prompt, in the short form
 _WIDTH = 79  # of its lines; JSON has them as they are

@@ -47,8 +47,7 @@ from judgecal.report.document import (
 )
 from judgecal.report.explorer import Explorer, judged_explorer
 from judgecal.report.judges_headline import raters_in_words, unread_headline
-from judgecal.report.numbers import DASH, money, percent, signed
-from judgecal.report.wording import OWN_LABELS, fitting, sentence, sentences
+from judgecal.report.wording import DASH, OWN_LABELS, fitting, money, percent, sentence, sentences, signed
 from judgecal.workspace import Workspace
 
 

@@ -21,8 +21,7 @@ from judgecal.records import Headline
 from judgecal.report.charts import Axis, in_percent, interval_picture, share_row
 from judgecal.report.document import Block, Document, Section, section, stored_document, table
 from judgecal.report.explorer import Explorer, ExplorerRow, Said, shown
-from judgecal.report.numbers import DASH, count, count_of, points
-from judgecal.report.wording import fitting, sentence, sentences
+from judgecal.report.wording import DASH, count, count_of, fitting, points, sentence, sentences
 
 _WHOLE = 10  # probes that hold, of a family, that the explorer has beside those that break
 _WORDS: dict[Kind, tuple[str, str]] = {

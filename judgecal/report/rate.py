@@ -17,8 +17,19 @@ from judgecal.report.document import (
     stored_document,
     table,
 )
-from judgecal.report.numbers import DASH, count, count_of, estimate, p_value, percent, plain, points
-from judgecal.report.wording import fitting, sentence, sentences
+from judgecal.report.wording import (
+    DASH,
+    count,
+    count_of,
+    estimate,
+    fitting,
+    p_value,
+    percent,
+    plain,
+    points,
+    sentence,
+    sentences,
+)
 
 
 def rate_document(result: RateResult) -> Document:

@@ -20,8 +20,17 @@ from judgecal.report.judges_headline import (
     unread_headline,
     use,
 )
-from judgecal.report.numbers import DASH, between, count, money, seconds
-from judgecal.report.wording import OWN_LABELS, fitting, sentence, sentences
+from judgecal.report.wording import (
+    DASH,
+    OWN_LABELS,
+    between,
+    count,
+    fitting,
+    money,
+    seconds,
+    sentence,
+    sentences,
+)
 from judgecal.selection.select_result import SelectResult
 from judgecal.stats.metrics import amount_of, metric_facts
 

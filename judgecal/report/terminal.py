@@ -28,8 +28,7 @@ from judgecal.report.document import (
     Paragraph,
     Picture,
 )
-from judgecal.report.numbers import shortened
-from judgecal.report.wording import CHIPS, sentences
+from judgecal.report.wording import CHIPS, sentences, shortened
 
 _LINES = 27  # of the short form, headline and next command among them
 _ROWS = 10  # of a table in the short form

@@ -31,7 +31,7 @@ from judgecal.selection.decision import Caps, MeasuredJudge, in_words
 from judgecal.selection.lock import Lock, LockedGold, LockedJudge, Noise, model_ids, versions
 from judgecal.stats import Calibration, leading_metric, metric_facts
 from judgecal.stats.confirmation import Held, fall_between
-from judgecal.stats.retest import repeatability
+from judgecal.stats.reliability import repeatability
 from judgecal.stats.sample import Floats
 from judgecal.workspace import Workspace
 

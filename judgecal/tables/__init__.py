@@ -1,13 +1,12 @@
 """Tables that come in and go out: CSV, JSON, Parquet and data sets of the Hub; one module a family of
 formats."""
 
-from judgecal.tables.cells import CELL_LIMIT, defuse, same_text, undo
 from judgecal.tables.columns import GOLD, OF_IMPORTS, OF_ITEMS, PAIR, Columns, read_columns, write_beside
 from judgecal.tables.formats import Output, Write, check_output, open_table, read_table, writing
 from judgecal.tables.json_files import json_line, json_lines, json_value, read_json, write_json_lines
 from judgecal.tables.separated import read_separated
 from judgecal.tables.table import NoRowsError, Row, Table
-from judgecal.tables.text import decode, read_bytes
+from judgecal.tables.text import CELL_LIMIT, decode, defuse, read_bytes, same_text, undo
 from judgecal.tables.xlsx import Form, write_form
 
 __all__ = [

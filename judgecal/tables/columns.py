@@ -25,8 +25,8 @@ from judgecal.artefacts import SCHEMA, check_keys, read_json, read_toml, validat
 from judgecal.errors import InputError, refuse, unknown_name
 from judgecal.records import Context, Item, Pair, Turn
 from judgecal.signatures import ITEM_INPUTS
-from judgecal.tables.cells import is_error
 from judgecal.tables.table import Row
+from judgecal.tables.text import is_error
 from judgecal.workspace import CONFIG_TABLES, Workspace, write_text
 
 _PLAIN_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")

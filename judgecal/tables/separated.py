@@ -17,10 +17,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from judgecal.errors import InputError, listed, notice, refuse
-from judgecal.tables.cells import runs
 from judgecal.tables.formats import Format, Output, Write
 from judgecal.tables.table import Piece, Table
-from judgecal.tables.text import UTF_8, encoding_of, ending_of, read_bytes, utf8_problems, windows_1252_line
+from judgecal.tables.text import (
+    UTF_8,
+    encoding_of,
+    ending_of,
+    read_bytes,
+    runs,
+    utf8_problems,
+    windows_1252_line,
+)
 from judgecal.workspace import shown
 
 if TYPE_CHECKING:

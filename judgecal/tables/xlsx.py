@@ -21,11 +21,10 @@ from typing import IO, Any
 from xml.etree import ElementTree as ET
 
 from judgecal.errors import InputError, listed, notice, refuse
-from judgecal.tables.cells import CELL_LIMIT
 from judgecal.tables.formats import Format, Output, Write
 from judgecal.tables.separated import TOP, column_names, header_problems, named_twice
 from judgecal.tables.table import Piece, Table
-from judgecal.tables.text import unpacks_to_much
+from judgecal.tables.text import CELL_LIMIT, unpacks_to_much
 from judgecal.workspace import shown
 
 Rows = dict[int, list[Any]]

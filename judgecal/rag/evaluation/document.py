@@ -19,7 +19,7 @@ from judgecal.rag.evaluation.run import answered_items
 from judgecal.rag.evaluation.summary import OutcomeKind, SystemSummary, outcome_of
 from judgecal.rag.questions import sealed_names
 from judgecal.records import Estimate, Headline, Item, Judgement
-from judgecal.report import numbers
+from judgecal.report import wording
 from judgecal.report.charts import Axis, interval_picture
 from judgecal.report.document import (
     Block,
@@ -58,7 +58,7 @@ def evaluate_document(result: EvaluateResult) -> Document:
     swept = f", one factor at a time from {in_a_row(held)}" if held else ""
     made = {"llm": ", made by a model", "people": ", made by people", "project": ", made by the project"}
     files = [Path(path).name for path in (states.questions, states.answers, states.measured, states.summary)]
-    sealed = numbers.count_of(questions.n_sealed, "question")
+    sealed = wording.count_of(questions.n_sealed, "question")
     notes = sentences(
         questions.made_by == "llm" and sentence(_MADE_BY_MODEL),
         questions.n_sealed > 0 and f"{sealed} of test count in every number here, and we show none of them.",
@@ -69,9 +69,9 @@ def evaluate_document(result: EvaluateResult) -> Document:
     return stored_document(
         result,
         f"{result.experiment}: {_noun(result)} compared",
-        f"{result.experiment} · {n} {_noun(result, n)}{swept} · {numbers.count_of(questions.n, 'question')} "
+        f"{result.experiment} · {n} {_noun(result, n)}{swept} · {wording.count_of(questions.n, 'question')} "
         f"of {questions.source}{made.get(questions.made_by or '', '')}, "
-        f"{numbers.count(questions.n_answerable)} with an answer",
+        f"{wording.count(questions.n_answerable)} with an answer",
         _headline(result),
         _outcomes(result),
         _systems(result),
@@ -139,7 +139,7 @@ def _explorer(
         if row is None:
             return None
         given, share = shown(row.verdict, binary=False), state.get(f"{column}_share")
-        verdict, raw = (given, "") if share is None else (numbers.percent(share), given)
+        verdict, raw = (given, "") if share is None else (wording.percent(share), given)
         error = f"unscored: {row.error.kind if row.error else 'parse'}" * (row.verdict is None)
         return Said(verdict, raw, error, row.reasoning, row.raw_reply or "")
 
@@ -158,7 +158,7 @@ def _explorer(
 
     there = sorted((item for item in items if item.group not in sealed), key=height)
     return Explorer(
-        f"{numbers.count(len(there))} open answers, the lowest first",
+        f"{wording.count(len(there))} open answers, the lowest first",
         list(map(shown_row, there)),
         list(judges),
         {
@@ -263,8 +263,8 @@ def _unmeasured(result: EvaluateResult) -> bool:
 def _decided(result: EvaluateResult) -> tuple[str, ...]:
     """The kind, what it comes to, and what that rests on."""
     n, best = len(result.systems), result.best
-    questions = numbers.count_of(best.n_questions, "question")
-    total = f"a total of {numbers.estimate(_highest(result).total, 2)}"
+    questions = wording.count_of(best.n_questions, "question")
+    total = f"a total of {wording.estimate(_highest(result).total, 2)}"
     these = f"the {n} {_noun(result)}"
     if _unmeasured(result):
         kind = "unread" if result.failed_verdicts and not result.failures else "none"
@@ -298,29 +298,29 @@ def _because(result: EvaluateResult, kind: str) -> Iterator[str]:
     n_expected = sum(system.n_expected for system in result.systems)
     if failures:  # of a test question the message is not there
         what = "verdicts" if kind == "unread" else "answers"
-        n_lost, first = numbers.count(sum(failed.n for failed in failures)), failures[0]
+        n_lost, first = wording.count(sum(failed.n for failed in failures)), failures[0]
         message = textwrap.shorten(first.message or "of a test question", 80, placeholder=" ...")
-        never = f"{n_lost} of {numbers.count(n_expected)} {what} never came"
+        never = f"{n_lost} of {wording.count(n_expected)} {what} never came"
         yield f"{never} ({first.name}, {first.kind}: {message})."
     judges = [judge for judge in result.judges if judge.column == "correctness"]
     if any(judge.lock is None for judge in judges) and kind not in ("none", "unread"):
         yield "Nobody knows whether the judge of correctness agrees with people: it has no lock."
     if kind == "tied":
         if len(result.not_told_apart_from_best) < len(result.systems):
-            total = numbers.estimate(_highest(result).total, 2)
+            total = wording.estimate(_highest(result).total, 2)
             yield f"The highest total is {total}, of {best.highest}."
         if (cheap := _cheapest(result)) is not None:
-            price = f"USD {numbers.money(cheap.usd_per_1k)} per 1k"
+            price = f"USD {wording.money(cheap.usd_per_1k)} per 1k"
             yield f"Of those that may be the best {cheap.system} is the cheapest ({price})."
     if kind in ("tied", "cannot tell") and best.questions_needed is not None:
-        needed, n = numbers.count(best.questions_needed), numbers.count(best.n_questions)
+        needed, n = wording.count(best.questions_needed), wording.count(best.n_questions)
         yield f"About {needed} questions like these {n} would tell the highest from {best.runner_up}."
     for judge in judges:
         if judge.agreement is not None:
-            agreement = numbers.estimate(judge.agreement, 2)
+            agreement = wording.estimate(judge.agreement, 2)
             yield f"The judge of correctness agrees with people by {agreement}."
     if n_unscored := sum(system.n_unscored for system in result.systems):
-        counts = f"{numbers.count(n_unscored)} of {numbers.count(n_expected)} answers"
+        counts = f"{wording.count(n_unscored)} of {wording.count(n_expected)} answers"
         yield f"{counts} {'is' if n_unscored == 1 else 'are'} unscored and count as 0."
 
 
@@ -342,9 +342,9 @@ def _calibrate(result: EvaluateResult, judge: MeasuredBy) -> str:
 def _outcomes(result: EvaluateResult) -> Section:
     def share(system: SystemSummary, kind: OutcomeKind) -> Cell:
         share: Estimate = getattr(system.outcomes, kind).share
-        text = numbers.percent(share.value)
+        text = wording.percent(share.value)
         if share.low is not None and share.high is not None:
-            text += f" [{numbers.points(share.low, 0)}, {numbers.points(share.high, 0)}]"
+            text += f" [{wording.points(share.low, 0)}, {wording.points(share.high, 0)}]"
         return Cell(text, show=f"outcome:{kind}\nsystem:{system.system}")
 
     level, right_at = result.systems[0].total.level, result.systems[0].outcomes.right_at
@@ -377,7 +377,7 @@ def _totals(result: EvaluateResult, behind: Grid) -> Picture:
         Rung(
             system.system,
             system.total,
-            numbers.estimate(system.total, 2),
+            wording.estimate(system.total, 2),
             strong=some and system.system in tied,
         )
         for system in _ranked(result)
@@ -396,23 +396,23 @@ def _systems(result: EvaluateResult) -> Section:
     def measure(name: str, system: SystemSummary) -> str:
         estimate = system.measures.get(name)
         if estimate is None or not estimate.n:  # what rests on contexts is not there where none are shown
-            return "no contexts" if system.system in blind else numbers.DASH
+            return "no contexts" if system.system in blind else wording.DASH
         n = "" if estimate.n == estimate.n_expected else f" ({estimate.n:,}/{estimate.n_expected:,})"
-        return f"{numbers.estimate(estimate, 2)}{n}"
+        return f"{wording.estimate(estimate, 2)}{n}"
 
     overview = table(
         ranked,
         {
             "system": lambda system: system.system,
-            "total": lambda system: numbers.estimate(system.total, 2),
-            "may lose": (lambda system: numbers.plain(losses.get(system.system), 2)) if several else None,
-            "USD/1k": lambda system: numbers.money(system.usd_per_1k),
-            "p50": lambda system: numbers.seconds(system.latency_s.p50),
-            "answered": lambda system: numbers.estimate(system.answered, 2),
-            "answer_correctness": lambda system: numbers.estimate(system.answer_correctness, 2),
-            "total of the scored": lambda system: numbers.plain(system.total_complete_case.value, 3),
+            "total": lambda system: wording.estimate(system.total, 2),
+            "may lose": (lambda system: wording.plain(losses.get(system.system), 2)) if several else None,
+            "USD/1k": lambda system: wording.money(system.usd_per_1k),
+            "p50": lambda system: wording.seconds(system.latency_s.p50),
+            "answered": lambda system: wording.estimate(system.answered, 2),
+            "answer_correctness": lambda system: wording.estimate(system.answer_correctness, 2),
+            "total of the scored": lambda system: wording.plain(system.total_complete_case.value, 3),
             "n": lambda system: f"{system.n:,}/{system.n_expected:,}",
-            "unscored": lambda system: numbers.count(system.n_unscored),
+            "unscored": lambda system: wording.count(system.n_unscored),
         },
         chosen=best.best,
         short=True,
@@ -421,14 +421,14 @@ def _systems(result: EvaluateResult) -> Section:
         ranked,
         {
             "system": lambda system: system.system,
-            "mean": lambda system: numbers.seconds(system.latency_s.mean),
-            "p50": lambda system: numbers.seconds(system.latency_s.p50),
-            "p95": lambda system: numbers.seconds(system.latency_s.p95),
-            "complex": lambda system: numbers.seconds(system.latency_s.complex),
-            "first token p50": lambda system: numbers.seconds(system.ttft_s.p50),
-            "first token p95": lambda system: numbers.seconds(system.ttft_s.p95),
-            "queries/min": lambda system: numbers.plain(system.queries_per_minute, 1),
-            "n": lambda system: numbers.count(system.latency_s.n),
+            "mean": lambda system: wording.seconds(system.latency_s.mean),
+            "p50": lambda system: wording.seconds(system.latency_s.p50),
+            "p95": lambda system: wording.seconds(system.latency_s.p95),
+            "complex": lambda system: wording.seconds(system.latency_s.complex),
+            "first token p50": lambda system: wording.seconds(system.ttft_s.p50),
+            "first token p95": lambda system: wording.seconds(system.ttft_s.p95),
+            "queries/min": lambda system: wording.plain(system.queries_per_minute, 1),
+            "n": lambda system: wording.count(system.latency_s.n),
         },
         title="Latency",
     )
@@ -468,18 +468,18 @@ def _contexts(result: EvaluateResult) -> Section | None:
     kinds = {name: systems for name, systems in kinds.items() if len(systems) > 1}
     if not kinds:
         return None
-    totals = {system.system: numbers.estimate(system.total, 2) for system in result.systems}
+    totals = {system.system: wording.estimate(system.total, 2) for system in result.systems}
     pairs = {(pair.a, pair.b): pair.difference for pair in result.comparisons}
 
     def costs(systems: dict[str, str]) -> str:
         """The controlled total less the retrieved one, paired by question."""
         a, b = systems.get("controlled", ""), systems.get("topk", "")
         difference = pairs.get((a, b)) or (_turned(pairs[b, a]) if (b, a) in pairs else None)
-        return numbers.DASH if difference is None else numbers.difference(difference, 2)
+        return wording.DASH if difference is None else wording.difference(difference, 2)
 
     there = [kind for kind in _KINDS if any(kind in systems for systems in kinds.values())]
     rows = [
-        [name, *(totals.get(systems.get(kind, ""), numbers.DASH) for kind in there), costs(systems)]
+        [name, *(totals.get(systems.get(kind, ""), wording.DASH) for kind in there), costs(systems)]
         for name, systems in kinds.items()
     ]
     caption = (
@@ -511,8 +511,8 @@ def _curves(result: EvaluateResult) -> Section | None:
         rows.append([title])
         rungs = []
         for level in curve.levels:
-            name, total = str(level.level), numbers.estimate(level.value, 2)
-            counts = map(numbers.count, (level.value.n, level.value.n_unscored))
+            name, total = str(level.level), wording.estimate(level.value, 2)
+            counts = map(wording.count, (level.value.n, level.value.n_unscored))
             rows.append([name, total, "yes" if name in tied else "no", *counts])
             rungs.append(Rung(name, level.value, total, strong=name in tied))
         pictures.append(interval_picture(rungs, Axis("total, 0 to 1"), title=title))
@@ -531,7 +531,7 @@ def _comparisons(result: EvaluateResult) -> Section | None:
         return None
     best, n_pairs = result.best.best, len(result.comparisons)
     open_pairs = [pair for pair in result.comparisons if not pair.apart]
-    text = f"{n_pairs - len(open_pairs):,} of {numbers.count_of(n_pairs, 'pair')} differ, after Holm."
+    text = f"{n_pairs - len(open_pairs):,} of {wording.count_of(n_pairs, 'pair')} differ, after Holm."
     if best is not None and any(best in (pair.a, pair.b) for pair in open_pairs):
         text += (
             f" Whether {best} is the best is one question about the highest alone and needs no "
@@ -543,12 +543,12 @@ def _comparisons(result: EvaluateResult) -> Section | None:
         {
             "a": lambda pair: pair.a,
             "b": lambda pair: pair.b,
-            f"a - b ({100 * pairs[0].difference.level:.4g}% interval)": lambda pair: numbers.difference(
+            f"a - b ({100 * pairs[0].difference.level:.4g}% interval)": lambda pair: wording.difference(
                 pair.difference, 3
             ),
-            "p (Holm)": lambda pair: numbers.plain(pair.p_adjusted),
+            "p (Holm)": lambda pair: wording.plain(pair.p_adjusted),
             "higher": lambda pair: {"A": "a", "B": "b"}.get(pair.decision, pair.decision),
-            "detectable": lambda pair: numbers.plain(pair.smallest_detectable),
+            "detectable": lambda pair: wording.plain(pair.smallest_detectable),
             "n": lambda pair: f"{pair.complete_case.n:,}/{pair.difference.n_expected:,}",
         },
         left=2,
@@ -571,7 +571,7 @@ def _documents(result: EvaluateResult) -> Section | None:
     rows = [
         [
             f"{document} ({totals[document, systems[0]].n_expected:,})",
-            *(numbers.estimate(totals[document, system], 2) for system in systems),
+            *(wording.estimate(totals[document, system], 2) for system in systems),
         ]
         for document in documents
     ]
@@ -586,8 +586,8 @@ def _documents(result: EvaluateResult) -> Section | None:
                     "document": lambda pair: str(pair.document),
                     "higher": lambda pair: pair.a if pair.decision == "A" else pair.b,
                     "lower": lambda pair: pair.b if pair.decision == "A" else pair.a,
-                    "by": lambda pair: numbers.plain(abs(pair.difference.value or 0.0)),
-                    "p (Holm)": lambda pair: numbers.plain(pair.p_adjusted),
+                    "by": lambda pair: wording.plain(abs(pair.difference.value or 0.0)),
+                    "p (Holm)": lambda pair: wording.plain(pair.p_adjusted),
                 },
                 left=3,
                 title="Differences within a document",
@@ -615,7 +615,7 @@ def _failures(result: EvaluateResult) -> Section | None:
                 "the first said": lambda row: textwrap.shorten(
                     row.message or hidden, _MESSAGE, placeholder=" ..."
                 ),
-                what: lambda row: numbers.count(row.n),
+                what: lambda row: wording.count(row.n),
             },
             left=3,
             title=title,
@@ -646,7 +646,7 @@ def _judges(result: EvaluateResult) -> Section:
             "judge": lambda judge: judge.judge,
             "lock": lambda judge: judge.lock or "none",
             "agreement with people": lambda judge: (
-                "nobody knows" if judge.lock is None else numbers.estimate(judge.agreement, 2)
+                "nobody knows" if judge.lock is None else wording.estimate(judge.agreement, 2)
             ),
         },
         left=3,

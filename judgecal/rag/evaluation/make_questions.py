@@ -55,8 +55,7 @@ from judgecal.records import (
     canonical_json,
 )
 from judgecal.report.document import Document, Paragraph, section, stored_document, table
-from judgecal.report.numbers import count, count_of, money
-from judgecal.report.wording import sentence, sentences
+from judgecal.report.wording import count, count_of, money, sentence, sentences
 from judgecal.scale import Scale
 from judgecal.workspace import Workspace
 

@@ -6,8 +6,17 @@ from judgecal.rag.retrieval.result import RetrievalResult
 from judgecal.records import Estimate, Headline
 from judgecal.report.charts import Axis, interval_picture, share_row
 from judgecal.report.document import Document, Section, section, stored_document, table
-from judgecal.report.numbers import count, count_of, estimate, interval, percent, plain, points
-from judgecal.report.wording import sentence, sentences
+from judgecal.report.wording import (
+    count,
+    count_of,
+    estimate,
+    interval,
+    percent,
+    plain,
+    points,
+    sentence,
+    sentences,
+)
 
 _ENOUGH = 0.9  # of the questions: a retriever passes that is shown to find a reference for as many
 
