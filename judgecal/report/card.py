@@ -143,8 +143,8 @@ class LockCard(Result):
         model = self.lock.model
         code = "another version of its code"
         made = code if model is None else f"another model than {model.model_id or model.id}, another prompt"
-        of = f"questions, answers or systems unlike those of {self.lock.gold.set}"
-        return made, of, "a gate that fails or finds another judge"
+        unlike = f"questions, answers or systems unlike those of {self.lock.gold.set}"
+        return made, unlike, "a gate that fails or finds another judge"
 
     @property
     def unmeasured(self) -> tuple[str, ...]:
@@ -198,8 +198,8 @@ def card_of(path: Path, workspace: Workspace) -> LockCard:
             selected = experiment.read_summary(SelectResult)
     if selected is not None and (workspace.experiments / selected.chosen_from / "summary.json").is_file():
         chosen_from = Experiment(workspace.experiments / selected.chosen_from, {})
-        kept = kept_judges(chosen_from)
-        prompt = kept[lock.judge].messages if lock.judge in kept else None
+        judges = kept_judges(chosen_from)
+        prompt = judges[lock.judge].messages if lock.judge in judges else None
         scored = chosen_from.read_summary(AgreementResult)
     gates = list[GateSince]()
     for experiment in _experiments(workspace, "gate"):
@@ -224,18 +224,18 @@ def _experiments(workspace: Workspace, command: str) -> Iterator[Experiment]:
 
 def card_document(card: LockCard) -> Document:
     """The card of one judge."""
-    lock, of, on = card.lock, card.agreement, card.selected.confirmed_on if card.selected else None
+    lock, value, on = card.lock, card.agreement, card.selected.confirmed_on if card.selected else None
     metric, scale = lock.metric, lock.gold.scale
     who = {"project": ", labelled by the project itself", "people": ", labelled by people"}
     about = (
         f"Locked {lock.locked_at[:10]}; test of {lock.gold.set}@{lock.gold.sha256[:12]}: "
-        f"{count(of.n_expected)} {on.noun if on else 'answers'} to {count(of.n_groups)} questions, "
-        f"{count(of.n_unscored)} unscored{who.get(on.labels_by, '') if on else ''}"
+        f"{count(value.n_expected)} {on.noun if on else 'answers'} to {count(value.n_groups)} questions, "
+        f"{count(value.n_unscored)} unscored{who.get(on.labels_by, '') if on else ''}"
     )
     floor = charts.metric_row("the best constant", card.floor, metric, scale) if card.floor else None
-    rung = charts.metric_row(lock.judge, of, metric, scale, strong=True)
+    rung = charts.metric_row(lock.judge, value, metric, scale, strong=True)
     ladder = Ladder(charts.axis_of(metric), [rung], floor, foot=floor.value.value if floor else None)
-    note = f"Line: {of.level:.0%} interval, on test."
+    note = f"Line: {value.level:.0%} interval, on test."
     return Document(
         f"Judge card: {lock.judge}",
         about,

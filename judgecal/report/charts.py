@@ -222,8 +222,8 @@ def _drawn(rows: Sequence[Rung], axis: Axis) -> str:
         axis.high,
         *(end for zone in zones for end in (zone.value, zone.low, zone.high)),
     ]
-    known = [end for end in ends if end is not None]
-    low, high = min(known, default=0.0), max(known, default=1.0)
+    marks = [end for end in ends if end is not None]
+    low, high = min(marks, default=0.0), max(marks, default=1.0)
     room = _ROOM * (high - low) or 1.0
     low, high = low - room * (low != axis.low), high + room * (high != axis.high)
     texts = [len(row.text) * (_BOLD if row.strong else 1.0) for row in rows]

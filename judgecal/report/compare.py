@@ -222,7 +222,7 @@ def _notes(result: CompareResult) -> tuple[str, ...]:
         and f"These items could only reveal a difference of {_amount(least, result)} or more, {assumed}.",
         bool(strata) and f"{result.metric} is the mean over groups of labels: {counts}.",
         (f"{why}." for why in driven_in_words((*two, pair.strata) for two, pair in result.pairs.items())),
-        (f"Paired on the same items: {how}." for how in made),
+        (f"Paired on the same items: {method}." for method in made),
         map(sentence, result.notes),
         f"Decisions taken on the test labels of {result.gold.set} so far: {result.test_looks}.",
     )

@@ -288,9 +288,9 @@ class Document:
         for at, part in enumerate(self.sections if self.picture is None else ()):
             for block in part.blocks:
                 if isinstance(block, Picture):
-                    rest = [other for other in part.blocks if other is not block]
-                    note = block.note or part.caption * (not rest)
-                    left = [replace(part, blocks=rest)] * bool(rest)
+                    others = [other for other in part.blocks if other is not block]
+                    note = block.note or part.caption * (not others)
+                    left = [replace(part, blocks=others)] * bool(others)
                     sections = [*self.sections[:at], *left, *self.sections[at + 1 :]]
                     return block.title or part.title, replace(block, title="", note=note), sections
         picture = self.picture and replace(self.picture, title="")

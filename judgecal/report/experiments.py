@@ -127,11 +127,11 @@ def _listed(workspace: Workspace, folder: Path, margin: float) -> Listed:
     finished, gold, at = (folder / "summary.json").exists(), "", ""
     try:
         config = read_config(folder)
-        command, of = str(config.get("command")), config.get("gold")
-        gold = str(of.get("set", "")) if isinstance(of, dict) else ""
-        found = find_experiment(workspace, slug)  # journals tell time to the second, files better
-        last = found.summary if finished else folder / "experiment.toml"
-        at = f"{found.last_written:%F %T} {last.stat().st_mtime_ns:020}"
+        command, gold_config = str(config.get("command")), config.get("gold")
+        gold = str(gold_config.get("set", "")) if isinstance(gold_config, dict) else ""
+        experiment = find_experiment(workspace, slug)  # journals tell time to the second, files better
+        last = experiment.summary if finished else folder / "experiment.toml"
+        at = f"{experiment.last_written:%F %T} {last.stat().st_mtime_ns:020}"
         if command not in REPORTS:
             raise InputError("there is no report of this kind")
         about = dict[str, Any]()
@@ -209,9 +209,9 @@ def _headline(result: Result) -> Headline | None:
         case Agreement(metric=metric, decides=decides):
             on = "" if metric_facts(metric).unit == "share" else f" by {metric}"
             what = f"It reaches {in_percent(decides)} agreement with the labels{on}."
-            how = "calibrated" if result.calibrated else "verdicts as they are"
+            footing = "calibrated" if result.calibrated else "verdicts as they are"
             counts = f"{decides.n - decides.n_unscored:,} of {decides.n_expected:,} have a verdict"
-            return Headline("agreement", what, (f"{metric}, {how}; {counts}.", decides.reason or ""))
+            return Headline("agreement", what, (f"{metric}, {footing}; {counts}.", decides.reason or ""))
         case Estimates():
             name, first = next(iter(result.items()))
             return Headline("raters", f"{name} is {estimate(first)}.", (first.reason or "",))

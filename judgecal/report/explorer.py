@@ -160,8 +160,9 @@ def _carried(row: ExplorerRow) -> dict[str, Any]:
         "note": visible(row.note),
         "raters": [[visible(name), visible(label), cut(note)] for name, label, note in row.raters],
         "said": [
-            said and {name: text for name, text in zip(Said._fields, map(cut, said), strict=True) if text}
-            for said in row.said
+            verdict
+            and {name: text for name, text in zip(Said._fields, map(cut, verdict), strict=True) if text}
+            for verdict in row.said
         ],
         "marks": list(map(visible, row.marks)),
     }
@@ -196,7 +197,7 @@ def judged_explorer(
         **{f"case:{case}": f"{whose}{case}" for case in _CASES},
     }
     rows = [_judged_row(item, judges, subject, traits.get(item.item.item_id, ())) for item in parted]
-    noun = "pairs" if any(one.item.pair for one in parted) else "answers"
+    noun = "pairs" if any(item.item.pair for item in parted) else "answers"
     title = f"{count(n_parted)} of {count(n_open)} open {noun} where a judge and people part"
     further = {"title": title, "n_quiet": len(parted) - n_parted, "n_agreed": n_open - n_parted, **further}
     return Explorer(rows=rows, judges=judges, chips={**chips, **usual}, **further)
@@ -213,7 +214,7 @@ def _judged_row(
             label = shown(rating.label, binary=parted.binary)
         return rating.rater, label, rating.note or ""
 
-    def said(judge: ItemVerdicts) -> Said:
+    def verdicts_of(judge: ItemVerdicts) -> Said:
         return Said(
             ", ".join(shown(label, binary=judge.binary) for label in judge.verdicts),
             ", ".join(shown(label, binary=False) for label in judge.raw),
@@ -234,7 +235,7 @@ def _judged_row(
         item,
         label=shown(parted.label, binary=parted.binary),
         raters=[rater(rating) for rating in parted.ratings if rating.rater != GOLD],
-        said=[said(by_judge[judge]) if judge in by_judge else None for judge in judges],
+        said=[verdicts_of(by_judge[judge]) if judge in by_judge else None for judge in judges],
         marks=[*marks, *traits],
     )
 

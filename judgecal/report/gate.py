@@ -250,8 +250,8 @@ def _flipped(result: GateResult) -> str:
     """How many items have another verdict than at lock time, and to which sides."""
 
     def mean(verdicts: Sequence[Label | None]) -> float:
-        known = [verdict for verdict in verdicts if isinstance(verdict, int | float)]
-        return sum(known) / len(known) if known else math.nan
+        numbers = [verdict for verdict in verdicts if isinstance(verdict, int | float)]
+        return sum(numbers) / len(numbers) if numbers else math.nan
 
     moved = [mean(item.now) - mean(item.locked) for item in result.flipped]
     up, down = sum(by > 0 for by in moved), sum(by < 0 for by in moved)
@@ -337,9 +337,13 @@ def _difference(result: MigrateResult) -> Section:
         "all: can pass it": whole,
     }
 
-    def change(of: Estimate) -> str:
+    def change(difference: Estimate) -> str:
         """Without its interval where no item differs, which would show nothing of what others may do."""
-        return "no item differs" if of.low == of.high == 0.0 else change_of(of, metric, scale)
+        return (
+            "no item differs"
+            if difference.low == difference.high == 0.0
+            else change_of(difference, metric, scale)
+        )
 
     values = table(
         sides.items(),
@@ -354,7 +358,7 @@ def _difference(result: MigrateResult) -> Section:
         },
         short=True,
     )
-    known = [
+    measured = [
         (name, side.difference, side is not whole)
         for name, side in sides.items()
         if side.difference.value is not None
@@ -371,7 +375,7 @@ def _difference(result: MigrateResult) -> Section:
         f"{amount_of(result.margin, metric, scale)} on all items that neither trained nor chose it. Train "
         "and dev chose the old judge, which only makes it harder to pass; only test can fail the new one.",
         values,
-        bool(known) and change_picture(known, metric, unit=scale, margin=result.margin),
+        bool(measured) and change_picture(measured, metric, unit=scale, margin=result.margin),
         (Paragraph(line, short=True) for line in lines),
     )
 

@@ -202,8 +202,8 @@ def _without(unscored: int) -> str:
 
 
 def _guessed(tool: str | None) -> str:
-    how = "recognised by its content (--from overrides)"
-    return "" if tool is None else f"Read as an export of {tool}, {how}."
+    recognised = "recognised by its content (--from overrides)"
+    return "" if tool is None else f"Read as an export of {tool}, {recognised}."
 
 
 # --- agreement of the raters
@@ -277,5 +277,5 @@ def _people_agree(result: CheckedSet) -> tuple[str, ...]:
     reach = between([rater.agreement[leading].value for rater in many])
     who = "The project's raters" if raters.labels_by == "project" else "People"
     n = len(raters.raters) - len(raters.tie_breakers)
-    how = f"{metric_facts(leading).name} of {n} raters; Krippendorff's alpha {estimate(alpha)}"
-    return (f"{who} reach {reach} agreement with each other on {result.check.set_} ({how}).", *ties)
+    measure = f"{metric_facts(leading).name} of {n} raters; Krippendorff's alpha {estimate(alpha)}"
+    return (f"{who} reach {reach} agreement with each other on {result.check.set_} ({measure}).", *ties)

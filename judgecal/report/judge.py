@@ -80,20 +80,20 @@ def judge_document(result: JudgeResult) -> Document:
 def _headline(result: JudgeResult) -> Headline:
     """What passes, and where to look first; and that the rates are the judges' own and not the people's."""
     rates = result.rates
-    known = {name: rate.shown for name, rate in rates.items() if rate.shown.value is not None}
+    shares_passed = {name: rate.shown for name, rate in rates.items() if rate.shown.value is not None}
     worded = {name: rate.shares for name, rate in rates.items() if rate.shares}
     kind, what = "no rate", "No rate to read."
     beside = " ".join(sentence(reason) for rate in rates.values() if (reason := rate.shown.reason))
-    if known:
-        lowest = min(known, key=lambda name: known[name].value or 0.0)
-        own = "raw" if rates[lowest].calibrated.value is None else "calibrated"
-        passes = f"{in_percent(known[lowest])} {_PASSES[rates[lowest].aggregate]}"
+    if shares_passed:
+        lowest = min(shares_passed, key=lambda name: shares_passed[name].value or 0.0)
+        footing = "raw" if rates[lowest].calibrated.value is None else "calibrated"
+        passes = f"{in_percent(shares_passed[lowest])} {_PASSES[rates[lowest].aggregate]}"
         judge = "the judge" if len(rates) == 1 else lowest
-        kind, what = f"{own} rate", f"{passes} by {judge}'s {own} verdicts."
+        kind, what = f"{footing} rate", f"{passes} by {judge}'s {footing} verdicts."
         beside = "That is not the share that people would pass."
-        if len(known) > 1:
-            what = f"Look at {lowest} first, the lowest of {len(known)} judges."
-            beside = f"By its {own} verdicts {passes}. {beside}"
+        if len(shares_passed) > 1:
+            what = f"Look at {lowest} first, the lowest of {len(shares_passed)} judges."
+            beside = f"By its {footing} verdicts {passes}. {beside}"
     elif worded:
         name, shares = next(iter(worded.items()))
         kind, what = "raw rate", f"{said_in_words(shares)}, says {name}."
@@ -102,7 +102,7 @@ def _headline(result: JudgeResult) -> Headline:
     if warned is not None:
         what, beside = f"Do not use {warned.name}.", sentence(str(warned.warning))
     first = next((shares[word] for shares in worded.values() for word in shares), None)
-    uncertain = next((rate.reason for rate in (*known.values(), first) if rate and rate.reason), None)
+    uncertain = next((rate.reason for rate in (*shares_passed.values(), first) if rate and rate.reason), None)
     n_groups = max(rate.average.n_groups for rate in rates.values()) if first is None else first.n_groups
     left_out = f"; left out: {in_a_row([judge.name for judge in result.left_out])}" if result.left_out else ""
     scope = f"{count(result.n_unscored)} of {count(result.n)} unscored; {count_of(n_groups, 'question')}"
@@ -118,7 +118,7 @@ def _headline(result: JudgeResult) -> Headline:
     who = in_a_row([judge.name for judge in result.unlocked])
     unheld = f"Nobody knows whether {who} would agree with people: no lock says so." if who else ""
     because, more = fitting(beside, unheld, f"{scope}{left_out}.")
-    return Headline(kind, what, because, unknown, _after(result, corrects=bool(known)), more=more)
+    return Headline(kind, what, because, unknown, _after(result, corrects=bool(shares_passed)), more=more)
 
 
 def _after(result: JudgeResult, *, corrects: bool) -> str:

@@ -215,13 +215,13 @@ def agreement_ladder(decision: Evidence) -> Ladder | None:
     """
     result, metric, subject = decision.result, decision.metric, _subject(decision).judge
 
-    def known(entry: Entry) -> bool:
+    def has_value(entry: Entry) -> bool:
         return entry.decided_by(metric).value is not None
 
-    judges = [judge for judge in _best_first(decision) if known(judge)]
+    judges = [judge for judge in _best_first(decision) if has_value(judge)]
     if not judges:
         return None
-    raters = [rater for rater in result.raters if rater.enough and known(rater)]
+    raters = [rater for rater in result.raters if rater.enough and has_value(rater)]
     rungs, free = [], None
     for judge in judges[:_DRAWN]:
         value = in_points(judge.decided_by(metric))
@@ -233,7 +233,7 @@ def agreement_ladder(decision: Evidence) -> Ladder | None:
     floor, losses, pick = _floor(decision), decision.losses, decision.pick
     strongest = pick.free.judge if pick and pick.free else None
     every: list[Entry] = [entry for entry in (*result.judges, *floor) if entry.judge == strongest]
-    if every := [entry for entry in (*every, *floor[:1]) if known(entry)]:
+    if every := [entry for entry in (*every, *floor[:1]) if has_value(entry)]:
         name, value = every[0].judge, in_points(every[0].decided_by(metric))
         if losses and floor and name == floor[0].judge:
             name = always(losses.floor[0].judge, result.gold.scale)

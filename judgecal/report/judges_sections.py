@@ -229,13 +229,13 @@ def alt_test_note(test: AltTestEntry) -> str:
     if test.reason is not None:
         return f"takes no alternative annotator test: {test.reason}{f' ({left_out})' if left_out else ''}."
     granted = [100.0 * float(epsilon) for epsilon, passed in test.passed.items() if passed]
-    how = f"passes the alternative annotator test at an allowance of {min(granted, default=0.0):g} points"
+    outcome = f"passes the alternative annotator test at an allowance of {min(granted, default=0.0):g} points"
     if not granted:
         most = max(100.0 * float(epsilon) for epsilon in test.passed)
-        how = f"does not pass the alternative annotator test at any allowance up to {most:g} points"
+        outcome = f"does not pass the alternative annotator test at any allowance up to {most:g} points"
     few = "" if len(test.nearer) > _FEW_RATERS else "; three raters or more are advised"
     lost = f" Left out: {left_out}." if left_out else ""
-    return f"{how} ({count_of(len(test.nearer), 'rater')}{few}).{lost}"
+    return f"{outcome} ({count_of(len(test.nearer), 'rater')}{few}).{lost}"
 
 
 def ceiling_notes(result: AgreementResult) -> Iterator[str]:
@@ -370,8 +370,8 @@ def slice_facts(slices: SliceTable | None, scale: Scale) -> Iterator[Fact]:
     for entry in standing_out(slices, scale)[:1] if slices else ():
         if scale.graded:
             digits = digits_of("mae", scale)
-            rest = f"{signed(entry.rest, digits)} elsewhere"
-            what = f"verdict less label on {slice_name(entry)}; {rest}"
+            elsewhere = f"{signed(entry.rest, digits)} elsewhere"
+            what = f"verdict less label on {slice_name(entry)}; {elsewhere}"
             yield Fact(signed(entry.error.value, digits), what)
         else:
             what = f"wrong on {slice_name(entry)}; {percent(entry.rest)} elsewhere"
@@ -397,7 +397,7 @@ def slices_section(slices: SliceTable | None, scale: Scale) -> Section | None:
         return Rung(name, value, wrong(error), strong, hollow=not show, show=show)
 
     shown = sorted(entries, key=lambda entry: (not entry.stands_out, entry.p_value))[:_DRAWN]
-    judge, found = entries[0].judge, standing_out(slices, scale)
+    judge, outliers = entries[0].judge, standing_out(slices, scale)
     rows = [
         drawn(line(entry), entry.error, strong=entry.stands_out, show=f"{entry.mark}\nwrong:{judge}")
         for entry in shown
@@ -414,7 +414,7 @@ def slices_section(slices: SliceTable | None, scale: Scale) -> Section | None:
             "others": lambda entry: signed(entry.rest, digits) if scale.graded else percent(entry.rest, 1),
             "n (questions)": lambda entry: f"{count(entry.n)} ({count(entry.n_groups)})",
             "p": lambda entry: p_value(entry.p_value),
-            "stands out": (lambda entry: "yes" if entry.stands_out else "") if found else None,
+            "stands out": (lambda entry: "yes" if entry.stands_out else "") if outliers else None,
         },
     )
     overall = slices.whole.value or 0.0
@@ -422,7 +422,7 @@ def slices_section(slices: SliceTable | None, scale: Scale) -> Section | None:
     if not scale.graded:
         axis = Axis("wrong verdicts, % of the answers", dashed=100.0 * overall, low=0.0)
     few = f" The {_DRAWN} of {len(entries):,} that differ most." * (len(entries) > _DRAWN)
-    differ = "In bold: differs from all others (Holm)." if found else "No line is shown to differ."
+    differ = "In bold: differs from all others (Holm)." if outliers else "No line is shown to differ."
     note = f"{judge} on the open answers; line: 95% interval by question; dashed: all. {differ}{few}"
     picture = interval_picture(rows, axis, numbers=numbers, note=note)
     return Section("slices", "Where does it fail?", "", [picture], card=True)

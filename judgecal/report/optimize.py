@@ -63,30 +63,32 @@ def _explorer(workspace: Workspace, experiment: Experiment, result: OptimizeResu
     or its set has since.
     """
     prints = {tried.name: tried.judge_fingerprint for tried in result.dev.candidates}
-    kept, n = kept_judges(experiment).get(result.judge_before), Counter[str]()
+    judge, n = kept_judges(experiment).get(result.judge_before), Counter[str]()
     gold = unchanged_gold(result.gold.set, result.gold.sha256, workspace=workspace)
-    if result.chosen == "before" or kept is None or gold is None:
+    if result.chosen == "before" or judge is None or gold is None:
         return None
-    rows, columns, scale = list(stored_rows(experiment.journal).latest.values()), [], kept.verdicts()
+    rows, columns, scale = list(stored_rows(experiment.journal).latest.values()), [], judge.verdicts()
     for name, tried in (("before", "before"), ("after", result.chosen)):
         of_judge = [row for row in rows if row.judge_fingerprint == prints[tried]]
         columns.append(Verdicts(name, scale, whole_items(of_judge, scale), kind="prompt"))
     judged = {row.item_id for row in columns[1].rows}
-    items = tuple(one for one in gold.select("dev") if one.item_id in judged and one.item_id in gold.labels)
+    items = tuple(
+        item for item in gold.select("dev") if item.item_id in judged and item.item_id in gold.labels
+    )
     table = AgreementTable(gold, items, 1 + max((row.repeat for row in columns[1].rows), default=0))
-    how = {(True, False): "better", (False, True): "worse"}
+    changes = {(True, False): "better", (False, True): "worse"}
     parted = [
-        (one, how.get((one.said[0].parts, one.said[1].parts), "unchanged"))
-        for one in parted_items(table, columns, items)
+        (item, changes.get((item.said[0].parts, item.said[1].parts), "unchanged"))
+        for item in parted_items(table, columns, items)
     ]
     n.update(change for _, change in parted)
     parted.sort(key=lambda pair: pair[1] == "unchanged")
     return judged_explorer(
-        [one for one, _ in parted],
+        [item for item, _ in parted],
         ["before", "after"],
         "after",
         n_open=len(items),
-        traits={one.item.item_id: [f"change:{change}"] for one, change in parted},
+        traits={item.item.item_id: [f"change:{change}"] for item, change in parted},
         chips={f"change:{change}": f"got {change}" for change in ("better", "worse")},
         title=f"{n['better']:,} of {len(items):,} dev items got better, {n['worse']:,} worse",
         n_quiet=n["unchanged"],
@@ -166,7 +168,7 @@ def _headline(result: OptimizeResult) -> Headline:
             )
         elif probed and result.decision != WORSE:
             act = act if result.decision == BETTER else "Take the optimised judge: fewer probes break it"
-            share = (percent(one.value, 1) for one in (probed.before, probed.after))
+            share = (percent(broken.value, 1) for broken in (probed.before, probed.after))
             words = "{} of the probes of test broke it, {} do now, of kinds that broke it on train"
             reasons.insert(0, words.format(*share))
     after = (test.after or result.dev.after)[result.metric]
@@ -299,12 +301,12 @@ def _summary(result: OptimizeResult) -> str:
     if result.changes is None:
         return ""
     signs = Counter(sign for sign, text in Diff(result.prompts.before, result.prompts.after).lines() if text)
-    told = "no sentence is new"
+    sentences_changed = "no sentence is new"
     if result.instructions_changed:
-        told = f"{signs['+']:,} sentences are new, {signs['-']:,} gone"
+        sentences_changed = f"{signs['+']:,} sentences are new, {signs['-']:,} gone"
     better, worse = result.changes.n_better, result.changes.n_worse
     sides = f"On dev {better:,} answers changed sides for the better, {worse:,} for the worse."
-    return f"In its prompt {told}; it has {result.n_demos:,} examples. {sides}"
+    return f"In its prompt {sentences_changed}; it has {result.n_demos:,} examples. {sides}"
 
 
 def _probes(result: OptimizeResult) -> Section | None:
@@ -313,12 +315,17 @@ def _probes(result: OptimizeResult) -> Section | None:
         return None
     splits = [("dev", result.probes.dev), *([("test", result.probes.test)] if result.probes.test else [])]
     whole = [
-        [name, *map(in_percent, (of.before, of.after)), change_in_points(of.difference), f"{of.after.n:,}"]
-        for name, of in splits
+        [
+            name,
+            *map(in_percent, (broken.before, broken.after)),
+            change_in_points(broken.difference),
+            f"{broken.after.n:,}",
+        ]
+        for name, broken in splits
     ]
-    names = dict.fromkeys(name for _, of in splits for name in of.families)
+    names = dict.fromkeys(name for _, broken in splits for name in broken.families)
     families = [
-        [name, *(percent(share) for _, of in splits for share in of.families.get(name, (None, None)))]
+        [name, *(percent(share) for _, broken in splits for share in broken.families.get(name, (None, None)))]
         for name in names
     ]
     heads = [f"{split}, {when}" for split, _ in splits for when in ("before", "after")]

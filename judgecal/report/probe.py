@@ -36,7 +36,7 @@ _WORDS: dict[Kind, tuple[str, str]] = {
 
 def _worst(result: ProbeResult) -> ProbedJudge:
     """The judge that the headline names: of those asked for, the one that most families break."""
-    return max((one for one in result.judges if not one.beside), key=lambda one: len(one.broken))
+    return max((judge for judge in result.judges if not judge.beside), key=lambda judge: len(judge.broken))
 
 
 def probe_document(result: ProbeResult) -> Document:
@@ -62,19 +62,21 @@ def probe_document(result: ProbeResult) -> Document:
 
 def _explorer(result: ProbeResult, worst: ProbedJudge) -> Explorer:
     """Every probe that breaks a judge, and some that hold."""
-    order = dict.fromkeys([*(one.family for one in worst.families), *(one.family for one in result.made)])
+    order = dict.fromkeys(
+        [*(family.family for family in worst.families), *(family.family for family in result.made)]
+    )
     loud, quiet = (
         [
             [
-                one
-                for one in result.answers
-                if one.family == name and any(s.broken for s in one.said) == broken
+                answer
+                for answer in result.answers
+                if answer.family == name and any(verdict.broken for verdict in answer.said) == broken
             ]
             for name in order
         ]
         for broken in (True, False)
     )
-    few = [one for of in quiet for one in of[:_WHOLE]]
+    few = [answer for answers in quiet for answer in answers[:_WHOLE]]
     judges, binary = [judge.judge for judge in result.judges], result.gold.scale == "binary"
     return Explorer(
         f"{count(sum(map(len, loud)))} of {count(len(result.answers))} probes that break a judge",
@@ -89,12 +91,12 @@ def _explorer(result: ProbeResult, worst: ProbedJudge) -> Explorer:
 
 
 def _row(answer: ProbedAnswer, judges: list[str], *, binary: bool) -> ExplorerRow:
-    def said(one: SaidOfProbe) -> Said:
-        before, after = (shown(label, binary=binary) for label in (one.before, one.after))
-        raw = " → ".join(shown(label, binary=False) for label in one.raw)
-        return Said(f"{before} → {after}", raw, "broken" if one.broken else "", one.why)
+    def before_and_after(verdict: SaidOfProbe) -> Said:
+        before, after = (shown(label, binary=binary) for label in (verdict.before, verdict.after))
+        raw = " → ".join(shown(label, binary=False) for label in verdict.raw)
+        return Said(f"{before} → {after}", raw, "broken" if verdict.broken else "", verdict.why)
 
-    by_judge = {one.judge: said(one) for one in answer.said}
+    by_judge = {verdict.judge: before_and_after(verdict) for verdict in answer.said}
     return ExplorerRow(
         answer.item_id,
         answer.question,
@@ -103,7 +105,10 @@ def _row(answer: ProbedAnswer, judges: list[str], *, binary: bool) -> ExplorerRo
         [("Made of the answer", answer.original)],
         label=_WORDS[answer.kind][1],
         said=[by_judge.get(judge) for judge in judges],
-        marks=[f"family:{answer.family}", *(f"wrong:{one.judge}" for one in answer.said if one.broken)],
+        marks=[
+            f"family:{answer.family}",
+            *(f"wrong:{verdict.judge}" for verdict in answer.said if verdict.broken),
+        ],
     )
 
 
@@ -112,55 +117,59 @@ def probed_blocks(judge: ProbedJudge, *, short: bool = True) -> Iterator[Block]:
     numbers = table(
         judge.families,
         {
-            "family": lambda one: one.family,
-            "must": lambda one: _WORDS[one.kind][1],
-            "broken (95%)": lambda one: in_percent(one.broken),
-            "noise": lambda one: in_percent(one.noise) if one.noise.value else "0" if one.n else DASH,
-            "n": lambda one: count(one.n),
-            "unscored": lambda one: count(one.n_unscored),
-            "shown": lambda one: "yes" if one.shown else "",
+            "family": lambda family: family.family,
+            "must": lambda family: _WORDS[family.kind][1],
+            "broken (95%)": lambda family: in_percent(family.broken),
+            "noise": lambda family: (
+                in_percent(family.noise) if family.noise.value else "0" if family.n else DASH
+            ),
+            "n": lambda family: count(family.n),
+            "unscored": lambda family: count(family.n_unscored),
+            "shown": lambda family: "yes" if family.shown else "",
         },
         left=2,
         short=short,
     )
     rungs = [
         replace(
-            share_row(one.family, one.broken, strong=one.shown),
-            show=f"family:{one.family}\nwrong:{judge.judge}" * short,
+            share_row(family.family, family.broken, strong=family.shown),
+            show=f"family:{family.family}\nwrong:{judge.judge}" * short,
         )
-        for one in judge.families
-        if one.n
+        for family in judge.families
+        if family.n
     ]
     note = "In bold: shown to lie above the noise, all families together." + " Click one to read it." * short
     axis = Axis("broken probes, %", low=0.0, high=100.0)
     yield interval_picture(rungs, axis, title=judge.judge, numbers=numbers, note=note, short=short)
 
 
-def probes_section(kept: KeptProbes | None) -> Section | None:
+def probes_section(probed: KeptProbes | None) -> Section | None:
     """A judge's probes on its own page; None where nobody probed it on this set."""
-    if kept is None:
+    if probed is None:
         return None
-    slugs = [*dict.fromkeys(result.experiment for result in kept.by_family.values())]
+    slugs = [*dict.fromkeys(result.experiment for result in probed.by_family.values())]
     caption = f"Probes of {', '.join(slugs)}, worst first; judgecal report {slugs[0]} --open shows each."
-    return section("probes", "Can it be fooled?", caption, *probed_blocks(kept.judge, short=False))
+    return section("probes", "Can it be fooled?", caption, *probed_blocks(probed.judge, short=False))
 
 
-def in_words(one: FamilyResult) -> str:
+def in_words(family: FamilyResult) -> str:
     """What a family shows of a judge: `rises on 11 of 50 pleas for 100%, 22% [14, 33]`."""
-    n, ends = round((one.broken.value or 0.0) * one.n), (one.broken.value, one.broken.low, one.broken.high)
+    n, ends = (
+        round((family.broken.value or 0.0) * family.n),
+        (family.broken.value, family.broken.low, family.broken.high),
+    )
     whole, low, high = (points(end, 0) for end in ends)
-    there = f", {whole}%" + f" [{low}, {high}]" * (one.broken.low is not None)
-    known = families().get(one.family)  # an old result may have a family that is gone
-    return f"{_WORDS[one.kind][0]} {count(n)} of {count(one.n)} {known.what if known else one.family}{there}"
+    there = f", {whole}%" + f" [{low}, {high}]" * (family.broken.low is not None)
+    return f"{_WORDS[family.kind][0]} {count(n)} of {count(family.n)} {families()[family.family].what}{there}"
 
 
 def _headline(result: ProbeResult) -> Headline:
     """What breaks the worst judge most; below it what else does, and what breaks the others."""
-    worst, asked = _worst(result), [judge for judge in result.judges if not judge.beside]
+    worst, judges = _worst(result), [judge for judge in result.judges if not judge.beside]
     name = JudgeName.read(worst.judge)
     following = f"judgecal score --judge {shlex.quote(worst.judge)} --gold {result.gold.set}"
     unknown = sentences("Whether every probe is what it claims: about 2 in 100 are not.")
-    if not any(one.excess.low is not None for judge in asked for one in judge.families):
+    if not any(family.excess.low is not None for judge in judges for family in judge.families):
         few = f"Too few questions to tell whether {worst.judge} breaks."
         return Headline("too few", few, (), unknown, following)
     others = (
@@ -171,12 +180,14 @@ def _headline(result: ProbeResult) -> Headline:
     )
     if not worst.broken:
         what = f"No kind of probe is shown to break {worst.judge}."
-        most = [one for one in worst.families if one.broken.value][:1]
-        because, more = fitting(*(f"Not shown: it {in_words(one)}." for one in most), *others)
+        most = [family for family in worst.families if family.broken.value][:1]
+        because, more = fitting(*(f"Not shown: it {in_words(family)}." for family in most), *others)
         return Headline("holds", what, because, unknown, following, more=more)
     first, *also = worst.broken
-    rest = "Everything else holds." if len(also) < 2 else f"Probes of {len(also) - 1} more kinds break it."
-    because, more = fitting(*(f"It {in_words(one)}." for one in also[:1]), rest, *others)
+    others_hold = (
+        "Everything else holds." if len(also) < 2 else f"Probes of {len(also) - 1} more kinds break it."
+    )
+    because, more = fitting(*(f"It {in_words(family)}." for family in also[:1]), others_hold, *others)
     if name is not None and name.kind == "prompt" and "#" not in worst.judge:
         command = f"judgecal optimize --signature {name.signature} --model {name.model} --probes"
         following = f"{command} --gold {result.gold.set}"

@@ -202,8 +202,8 @@ def _rates(result: RateResult) -> Section:
         },
         short=True,
     )
-    known = [(name, rate) for name, rate in rows if rate.value is not None]
-    lines = [share_row(name, rate, strong=name == "corrected") for name, rate in known]
+    measured = [(name, rate) for name, rate in rows if rate.value is not None]
+    lines = [share_row(name, rate, strong=name == "corrected") for name, rate in measured]
     return section(
         "rates",
         "Rates",

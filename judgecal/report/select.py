@@ -89,8 +89,8 @@ def _headline(result: SelectResult) -> Headline:
     among, rated = "", list(result.stand_in.raters.values()) if result.stand_in else []
     if rated and _leads(result):  # on the items of the experiment that raters share
         people, judge = between([rater.person for rater in rated]), between([rater.judge for rater in rated])
-        of = "train and dev" if gold.split == "open" else "all splits together"
-        among = f"On {of}, {raters} reach {people} with each other, {judge} with it."
+        items = "train and dev" if gold.split == "open" else "all splits together"
+        among = f"On {items}, {raters} reach {people} with each other, {judge} with it."
     chooses = pick.kind in ("use", "tied")
     beaten = chooses and pick.free and not pick.free.shown
     because, more = fitting(

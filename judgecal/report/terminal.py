@@ -62,13 +62,13 @@ class _Screen:
             text = re.sub(f"({sign}+)", rf"{tone}\1{_RESET}", text)
         return text
 
-    def prose(self, text: str, *, first: str = "", rest: str = "") -> str:
+    def prose(self, text: str, *, first: str = "", indent: str = "") -> str:
         """A paragraph, wrapped; a long word keeps its letters together."""
         return textwrap.fill(
             " ".join(visible(text).split()),
             width=min(self.width, _WIDEST_PROSE),
             initial_indent=first,
-            subsequent_indent=rest,
+            subsequent_indent=indent,
             break_long_words=False,
             break_on_hyphens=False,
         )
@@ -151,7 +151,7 @@ def _first(document: Document, screen: _Screen) -> Iterator[str]:
     if document.ladder:
         yield _ladder(document.ladder, screen)
     if document.ladder or screen.full:
-        yield "\n".join(screen.prose(f"{fact.value}  {fact.says}", rest="  ") for fact in document.facts)
+        yield "\n".join(screen.prose(f"{fact.value}  {fact.says}", indent="  ") for fact in document.facts)
 
 
 def _all(document: Document, screen: _Screen) -> Iterator[str]:
@@ -165,13 +165,13 @@ def _all(document: Document, screen: _Screen) -> Iterator[str]:
             yield visible_line(title)
         yield from inner
     if document.headline.unknown:
-        unknown = (screen.prose(what, first="- ", rest="  ") for what in document.headline.unknown)
+        unknown = (screen.prose(what, first="- ", indent="  ") for what in document.headline.unknown)
         yield "\n".join(["Not known:", *unknown])
 
 
 def _blocks(blocks: Iterable[Block], screen: _Screen) -> list[str]:
-    shown = (one for one in blocks if screen.full or (one.short and not getattr(one, "drawn", False)))
-    return [drawn for block in shown if (drawn := _block(block, screen))]
+    shown = (block for block in blocks if screen.full or (block.short and not getattr(block, "drawn", False)))
+    return [text for block in shown if (text := _block(block, screen))]
 
 
 def _block(block: Block, screen: _Screen) -> str:
@@ -227,8 +227,8 @@ def _ladder(ladder: Ladder, screen: _Screen) -> str:
         for x in range(at(rung.value.low, dot), at(rung.value.high, dot) + 1):
             drawn[x] = "●" if x == dot else "─"
         mark = screen.strong if rung.strong else str
-        told = mark(f"{name}{' ' * (left - cell_len(name))}"), "".join(drawn), mark(rung.text.rjust(right))
-        lines.append((" " * _GAP).join(told))
+        columns = mark(f"{name}{' ' * (left - cell_len(name))}"), "".join(drawn), mark(rung.text.rjust(right))
+        lines.append((" " * _GAP).join(columns))
     step = next(step for step in (1, 2, 5, 10, 20, 50, 100) if span / step <= wide / 6)
     axis = ""
     for tick in range(math.ceil(low / step) * step, math.floor(high) + 1, step):
