@@ -163,11 +163,11 @@ def lost(y: Floats, v: Floats, n: int, *, reps: int, rng: np.random.Generator) -
     return {name: float(np.mean(own)) for name, own in found.items()}
 
 
-def regrets(reps: int) -> None:
-    rng = np.random.default_rng(0)
-    drawn = list(judges(rng))
+def regrets(bench: Bench) -> None:
+    rng, reps = np.random.default_rng(0), max(min(5, bench.n), bench.n // 20)
+    drawn = bench.some(judges(rng))
     print(f"lost of the best map's macro_agreement: mean, worst of {len(drawn)} judges, {reps} samples each")
-    for n in SIZES:
+    for n in bench.some(SIZES):
         own = [lost(y, v, n, reps=reps, rng=rng) for y, v in drawn]
         cells = [
             f"{name} {np.mean([o[name] for o in own]):.4f}, {max(o[name] for o in own):.3f}" for name in FITS
@@ -226,13 +226,13 @@ def _none(*_: object) -> tuple[float, float]:
 def main() -> int:
     bench = Bench(__doc__, n=400, of="samples a setting")
     reps = bench.n
-    regrets(max(5, reps // 20))
+    regrets(bench)
     share = ignorant(reps)
     what = (
         f"judges that know nothing shown to beat the best constant: {share:.4f} of the sets of three judges"
     )
     bench.line(what, kept=share <= 0.005)
-    for n_groups, kind in itertools.product((33, 60, 110), ("graded", "binary")):
+    for n_groups, kind in bench.some(itertools.product((33, 60, 110), ("graded", "binary"))):
         found = decided(n_groups, kind, reps=reps)
         bare = decided(n_groups, kind, reps=reps // 2, with_fit=False)
         bench.line(

@@ -239,7 +239,9 @@ def _holds(share: float, reps: int) -> bool:
 
 
 def carried_table(bench: Bench) -> None:
-    for (true, rates, size), (share, width, made) in bench.each(partial(carried, reps=bench.n), RATES):
+    for (true, rates, size), (share, width, made) in bench.each(
+        partial(carried, reps=bench.n), bench.some(RATES)
+    ):
         bench.line(
             f"Rogan-Gladen   right {true:.2f}   tpr, tnr {rates}   gold {size:>3}   holds {share:.3f}   "
             f"width {width:.3f}   made in {made:.3f}",
@@ -252,7 +254,7 @@ def warnings_table(bench: Bench) -> None:
     bys = ((0.0, 0.0), (SHIFT, 0.0), (SHIFT, SHIFT))
     every = product(((0.95, 0.9), (0.7, 0.6)), (50, 300), bys, (0.5, 0.9), ("rows", "strata", "questions"))
     shifts = [task for task in every if task[2] == (0.0, 0.0) or task[3:] == (0.5, "rows")]
-    found = bench.each(partial(shifted, reps=bench.n), shifts)
+    found = bench.each(partial(shifted, reps=bench.n), bench.some(shifts))
     for (rates, size, by, true, design), (share, odd) in found:
         kept = odd <= 0.01 + slack(0.01, bench.n)
         if by == (0.0, 0.0):
@@ -267,7 +269,7 @@ def warnings_table(bench: Bench) -> None:
 
 
 def ends_table(bench: Bench) -> None:
-    for (true, rates, n), found in bench.each(partial(near_ends, reps=bench.n), ENDS):
+    for (true, rates, n), found in bench.each(partial(near_ends, reps=bench.n), bench.some(ENDS)):
         share, alone, width, missing = found
         bench.line(
             f"near the ends   right {true:.2f}   tpr, tnr {rates}   {n:>3} labels   holds {share:.3f} (labels "
@@ -278,7 +280,7 @@ def ends_table(bench: Bench) -> None:
 
 def draws_table(bench: Bench, data: Path) -> None:
     tasks = product(worlds(data), SIZES, DESIGNS)
-    for (name, n, design), found in bench.each(partial(covered, data=data, reps=bench.n), tasks):
+    for (name, n, design), found in bench.each(partial(covered, data=data, reps=bench.n), bench.some(tasks)):
         made, share, alone, width, plain = found
         world = worlds(data)[name]
         n_rows = len(world.label)

@@ -230,7 +230,7 @@ def main() -> int:
         __doc__, n=125, of="samples a cell, up to sixteen times that where it is low", metric=[], kind=""
     )
     settings = [one for one in grid() if bench.options.kind in ("", one.kind)]
-    found = list(bench.each(partial(measured, reps=bench.n, only=bench.options.metric), settings))
+    found = list(bench.each(partial(measured, reps=bench.n, only=bench.options.metric), bench.some(settings)))
     bench.head(*table(found))
     bench.head(f"worst certified cell of each metric, of {len(settings)} settings")
     for name, (held, where) in sorted(worst_cells(found).items(), key=lambda cell: cell[1]):

@@ -6,8 +6,9 @@ import argparse
 import math
 import os
 import platform
+import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from importlib.metadata import version
 from multiprocessing import get_context
@@ -42,13 +43,18 @@ def slack(share: float, n: int) -> float:
 class Bench:
     """One benchmark: its options, its lines as they come, and how many of its promises are broken.
 
+    `--quick` takes seconds, shows that a benchmark still runs, and promises nothing.
+
     Args:
         doc: the module's docstring, shown by `--help`.
         n: how much is drawn by default, `-n` at the command line; `of` says what is drawn.
+        quick: the defaults of a quick run, of which n is 2 where it is not named.
         flags: further options with their defaults: True or False is a switch, a list may be repeated.
     """
 
-    def __init__(self, doc: str | None, *, n: int, of: str, **flags: Any) -> None:
+    def __init__(
+        self, doc: str | None, *, n: int, of: str, quick: Mapping[str, Any] | None = None, **flags: Any
+    ) -> None:
         parser = argparse.ArgumentParser(
             description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
         )
@@ -61,6 +67,10 @@ class Bench:
                 parser.add_argument(option, action="append", default=default)
             else:
                 parser.add_argument(option, type=type(default), default=default)
+        parser.add_argument("--quick", action="store_true", help="a few seconds that only show that it runs")
+        self.quick = "--quick" in sys.argv
+        if self.quick:
+            parser.set_defaults(**{"n": 2, **(quick or {})})
         self.options = parser.parse_args()
         self.n: int = self.options.n
         self.of = of
@@ -70,9 +80,17 @@ class Bench:
     def each(self, task: Callable[[Task], Found], settings: Iterable[Task]) -> Iterator[tuple[Task, Found]]:
         """A task over settings, on all cores, each with what it came to, in their order."""
         settings = list(settings)
+        if self.quick:
+            yield from ((setting, task(setting)) for setting in settings)
+            return
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read by the processes that are started
         with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
             yield from zip(settings, pool.map(task, settings), strict=True)
+
+    def some(self, settings: Iterable[Task]) -> list[Task]:
+        """All settings; of a quick run the first and the last."""
+        every = list(settings)
+        return [every[0], every[-1]] if self.quick and len(every) > 2 else every
 
     def head(self, *texts: str) -> None:
         """What the next lines are about."""
@@ -80,8 +98,9 @@ class Bench:
 
     def line(self, text: str, *, kept: bool = True) -> None:
         """One line; a promise that is not kept is marked and counted."""
-        self.broken += not kept
-        print(text + ("" if kept else "   BROKEN"), flush=True)
+        broken = not kept and not self.quick
+        self.broken += broken
+        print(text + "   BROKEN" * broken, flush=True)
 
     def target(
         self, what: str, value: float, *, least: float | None = None, most: float | None = None
@@ -94,6 +113,7 @@ class Bench:
     def end(self, *packages: str) -> int:
         """What was run, and the exit code: 1 where a promise is broken."""
         promises = "no promise broken" if not self.broken else f"promises broken: {self.broken}"
+        promises = "nothing is promised of a quick run" if self.quick else promises
         versions = "".join(f"{name} {version(name)}, " for name in packages)
         machine = f"{versions}Python {platform.python_version()}, {os.cpu_count()} cores"
         seconds = time.perf_counter() - self._start

@@ -120,7 +120,7 @@ def _wrong(setting: Setting, reps: int) -> tuple[float, float]:
 
 def wrong_table(bench: Bench) -> None:
     """Print the worst cells of each pair; a setting above what is promised is a broken promise."""
-    cells = list(bench.each(partial(_wrong, reps=bench.n), SETTINGS))
+    cells = list(bench.each(partial(_wrong, reps=bench.n), bench.some(SETTINGS)))
     held = [(setting, found, refused) for setting, (found, refused) in cells if refused <= PASSED_OVER]
     bench.head(
         f"wrong decisions of compare between judges of equal worth; {len(held)} of {len(cells)} settings are",
@@ -160,17 +160,19 @@ def power(n_groups: int, size: int, *, accuracy: float, reps: int, seed: int) ->
         found = compare(gold, a, b, scale="binary", metric="accuracy", groups=groups)
         return found.smallest_detectable or float("nan"), found.decision == "A"
 
-    stated = float(np.mean([compared((accuracy, accuracy))[0] for _ in range(max(50, reps // 10))]))
+    stated = float(
+        np.mean([compared((accuracy, accuracy))[0] for _ in range(max(min(50, 10 * reps), reps // 10))])
+    )
     return stated, float(np.mean([compared((accuracy, accuracy - stated))[1] for _ in range(reps)]))
 
 
 def main() -> int:
-    bench = Bench(__doc__, n=3000, of="samples")
+    bench = Bench(__doc__, n=3000, of="samples", quick={"n": 6})
     wrong_table(bench)
     bench.head(f"power at the stated smallest detectable difference in accuracy, {bench.n // 3} samples")
     for accuracy in (0.70, 0.90, 0.95):
         cells = []
-        for n_groups, size in ((33, 1), (110, 1), (330, 1), (33, 3), *SHAPES):
+        for n_groups, size in bench.some([(33, 1), (110, 1), (330, 1), (33, 3), *SHAPES]):
             stated, found = power(n_groups, size, accuracy=accuracy, reps=bench.n // 3, seed=n_groups * size)
             cells.append(f"{n_groups} x {size}: {stated:.3f} found in {found:.3f}")
         bench.line(f"  accuracy {accuracy:.2f}   " + "   ".join(cells))

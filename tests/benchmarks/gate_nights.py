@@ -211,7 +211,7 @@ def without_change(bench: Bench) -> None:
     bench.line(
         "| questions | scale | nights fail | nights changed | users with an alarm |\n" + "| --- " * 5 + "|"
     )
-    for questions, (name, scale) in itertools.product(SIZES, SCALES.items()):
+    for questions, (name, scale) in bench.some(itertools.product(SIZES, SCALES.items())):
         rng = np.random.default_rng(questions)
         each = [alarms(rng, questions, scale) for _ in range(bench.n)]
         total, alarmed = sum(each, Counter[str]()), sum(bool(night) for night in each)
@@ -241,7 +241,7 @@ def with_change(bench: Bench, users: int) -> None:
     """The second table."""
     heads = "questions | scale | the judge | pass | fail | changed | inconclusive | passes | in 3 nights | promise"
     bench.head(f"{users} users a row\n", f"| {heads} |", "| --- " * 10 + "|")
-    for questions, scale, (seed, kind) in itertools.product(SIZES, SCALES, enumerate(KINDS)):
+    for questions, scale, (seed, kind) in bench.some(itertools.product(SIZES, SCALES, enumerate(KINDS))):
         first, passes, found = simulate(kind, questions=questions, scale=scale, users=users, seed=seed)
         least = kind.least.get(questions)
         shares = [f"{first[one] / users:.1%}" for one in ("pass", "fail", "changed", "inconclusive")]

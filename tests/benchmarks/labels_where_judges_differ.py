@@ -196,7 +196,7 @@ def measured(world: World, *, reps: int) -> Found | None:
     rng, level = np.random.default_rng(0), Look(1, new=True).level
     found = Found(true[1], [], [], [], [], [])
     strata = []
-    for _ in range(max(20, reps // 10)):
+    for _ in range(max(min(20, reps), reps // 10)):
         _, rows = judged(rng, world, true[0])
         first = rows.decide(margin=MARGIN, level=level)
         found.planned.append((first.labels_at_random, first.labels_needed))
@@ -273,7 +273,7 @@ def main() -> int:
     bench = Bench(__doc__, n=400, of="draws of each world", growing=False, public="", only="")
     if bench.options.public:
         return public(bench, Path(bench.options.public))
-    worlds = [world for world in WORLDS if bench.options.only in str(world)]
+    worlds = [world for world in WORLDS if bench.options.only in str(world)][: 1 if bench.quick else None]
     if bench.options.growing:
         bench.head("five decisions on one growing draw, 60 labels each: a judge that loses the margin passes")
         for world in worlds:

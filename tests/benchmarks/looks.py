@@ -82,7 +82,7 @@ def main() -> int:
     bench = Bench(__doc__, n=300, of="users a setting")
     most = PROMISE + slack(PROMISE, bench.n)
     bench.head(f"{LOOKS} looks at equal judges: share of the users with any false decision")
-    for n_groups, size, metric, graded in SETTINGS:
+    for n_groups, size, metric, graded in bench.some(SETTINGS):
         spent, harmonic = any_false_decision(n_groups, size, metric, graded=graded, users=bench.n)
         bench.line(
             f"{n_groups:4} questions x {size}  {'graded' if graded else 'binary':6}  {metric:16}"

@@ -65,7 +65,7 @@ def main() -> int:
     bench = Bench(__doc__, n=500, of="sets of each world", questions=300)
     most = 0.05 + slack(0.05, bench.n)
     for number in (1, 2):
-        for kind, fails, differ in WORLDS:
+        for kind, fails, differ in bench.some(WORLDS):
             rng = np.random.default_rng(0)
             decisions = [
                 decided(rng, bench.options.questions, kind, fails=fails, differ=differ, number=number)

@@ -1,39 +1,45 @@
-"""How many small mistakes in the deciding code the tests would see: `python -m tests.benchmarks.mutations [N] [SEED]`.
+"""How many small mistakes in the deciding code the tests would see: `python -m tests.benchmarks.mutations -n 300 --seed 7`.
 
-In place of N the output of an earlier run: then the mistakes that survived there are tried again.
+With `--again` the output of an earlier run: then the mistakes that survived there are tried again.
 
-N places (300) are drawn at random from the statistics and from what decides in `selection`: a comparison turned, an
-operator swapped, a constant moved by one, a condition negated, `min` for `max`. Each mistake is made alone in a copy of
-the checkout, and those tests run that reach its line, the module's own first and then the quickest, of the files that
-name the module, directly or through the module that it is part of. A test that fails without any mistake counts for
-nothing. A mistake that no test sees is listed. One process a CPU; an hour or two.
+Places are drawn at random from the statistics, the selection, and what decides in `experiment` and `production`: a
+comparison turned, an operator swapped, a constant moved by one, a condition negated, `min` for `max`. Each mistake is
+made alone in a copy of the checkout, in a process that is forked from one with every library loaded. Those tests run
+that reach its line, of the module's own files first and then the quickest, until one fails. A test that fails without
+any mistake counts for nothing. The test that sees a mistake is printed; a mistake that no test sees is listed.
 """
 
 from __future__ import annotations
 
 import ast
+import contextlib
+import importlib
 import itertools
 import os
 import random
 import re
+import resource
 import shutil
-import subprocess
+import signal
 import sys
 import tempfile
+import time
 import xml.etree.ElementTree as ET
 from collections import defaultdict
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from queue import SimpleQueue
+from typing import Any
 
 from coverage import CoverageData
 
+from tests.benchmarks.driver import Bench
+
 ROOT = Path(__file__).resolve().parents[2]
 DECIDING = (
-    "stats/*.py", "selection/decision.py", "selection/rules.py", "selection/confirm.py",
-    "selection/pass_rates.py",
+    "stats/*.py", "selection/*.py", "production/judge_counts.py", "production/judged.py", "production/rate.py",
+    "experiment/agreement.py", "experiment/agreement_table.py", "experiment/compare.py", "experiment/looks.py",
+    "experiment/losses.py", "experiment/people.py", "experiment/verdicts.py",
 )  # fmt: skip
 _SWAPS: dict[type[ast.AST], str] = {
     ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==", ast.Add: "-", ast.Sub: "+",
@@ -41,8 +47,13 @@ _SWAPS: dict[type[ast.AST], str] = {
     ast.NotIn: "in",
 }  # fmt: skip
 _NAMES = {"min": "max", "max": "min", "any": "all", "all": "any"}
-_PATIENCE_S = 900
-_TESTS_S = 240  # of tests for one mistake, as long as they took when lines were traced
+_LIBRARIES = (
+    "numpy", "scipy.stats", "scipy.optimize", "scipy.sparse", "sklearn.linear_model", "sklearn.isotonic", "polars",
+    "pyarrow.parquet", "pydantic", "jinja2", "typer", "hypothesis", "pytest", "openpyxl", "aiohttp", "rapidfuzz",
+    "litellm", "dspy", "datasets",
+)  # fmt: skip
+_COMMANDS = r"\b(?:agreement|compare|score|select|gate|migrate|rate|judge|reliability|labels|alt_test)\b"
+_OTHERS = r"test_(?:layers|optimize_[akmor]|bulk|web|table|evaluation|help|mtrag|mlflow|any_signature)"  # slow, or of no use
 
 
 @dataclass(frozen=True)
@@ -58,8 +69,13 @@ class Mutant:
     @property
     def survived(self) -> str:
         """What is printed of one that no test sees."""
+        return f"survives: {self.place}"
+
+    @property
+    def place(self) -> str:
+        """Where it is, and what is changed."""
         source, place = self.path.read_text(encoding="utf-8"), self.path.relative_to(ROOT)
-        return f"survives: {place}:{self.lines[1]} `{source[self.start : self.end]}` -> `{self.text}`"
+        return f"{place}:{self.lines[1]} `{source[self.start : self.end]}` -> `{self.text}`"
 
 
 def mutants(path: Path) -> Iterator[Mutant]:
@@ -109,39 +125,86 @@ def mutants(path: Path) -> Iterator[Mutant]:
 
 
 def tests_of(path: Path) -> list[str]:
-    """The test files that name a module."""
+    """The test files that name a module, or what it is part of."""
     name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-    named = rf"{re.escape(name)}\b|from {re.escape(name.rpartition('.')[0])} import"
-    files = (test for test in (ROOT / "tests").glob("test_*.py") if re.search(named, test.read_text()))
-    return sorted(
-        f"tests/{test.name}" for test in files if test.name not in ("test_golden.py", "test_layers.py")
-    )
+    return _files(rf"{re.escape(name)}\b|from {re.escape(name.rpartition('.')[0])} import")
 
 
-def pytest(copy: Path, *args: str, timeout_s: float | None = None) -> int:
-    """The exit code of pytest in a copy of the checkout; 1 where it does not end in time."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *args]
-    environment = {**os.environ, "PYTHONPATH": str(copy), "COVERAGE_FILE": str(copy / ".reached")}
-    try:
-        return subprocess.run(
-            command, cwd=copy, env=environment, capture_output=True, timeout=timeout_s, check=False
-        ).returncode
-    except subprocess.TimeoutExpired:
-        return 1
+def deciding_tests(paths: list[Path]) -> list[str]:
+    """The test files that name one of the modules, or run a command that decides."""
+    commands = _files(rf"judgecal\(\s*\"{_COMMANDS}|import judgecal$|import .*{_COMMANDS}")
+    return sorted({"tests/test_golden.py", *commands, *(test for path in paths for test in tests_of(path))})
+
+
+def _files(pattern: str) -> list[str]:
+    files = (ROOT / "tests").glob("test_*.py")
+    able = [test for test in files if re.search(pattern, test.read_text(encoding="utf-8"), re.MULTILINE)]
+    return sorted(f"tests/{test.name}" for test in able if not re.match(_OTHERS, test.name))
+
+
+class _First:
+    """A plugin of pytest that writes down the first test that fails."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def pytest_runtest_logreport(self, report: object) -> None:
+        if getattr(report, "failed", False) and not self.path.exists():
+            self.path.write_text(str(getattr(report, "nodeid", "")), encoding="utf-8")
+
+    def pytest_collectreport(self, report: object) -> None:
+        self.pytest_runtest_logreport(report)
+
+
+def run_pytest(copy: Path, *args: str, cpu_s: float) -> str | None:
+    """Run pytest in a fork, in a copy of the checkout; give the first test that fails, None where all pass."""
+    first = copy / ".first"
+    first.unlink(missing_ok=True)
+    child = os.fork()
+    if child == 0:
+        code = 70
+        try:
+            os.setsid()
+            os.chdir(copy)
+            resource.setrlimit(resource.RLIMIT_CPU, (int(cpu_s), int(cpu_s) + 5))
+            output = os.open(copy / ".output", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            os.dup2(output, 1)
+            os.dup2(output, 2)
+            os.environ.update(PYTHONPATH=str(copy), COVERAGE_FILE=str(copy / ".reached"))
+            sys.path[:] = [str(copy), *(path for path in sys.path if path not in ("", str(ROOT)))]
+            for name in [name for name in sys.modules if name.partition(".")[0] in ("judgecal", "tests")]:
+                del sys.modules[name]
+            import pytest
+
+            code = int(
+                pytest.main(["-q", "-p", "no:cacheprovider", "-n", "0", *args], plugins=[_First(first)])
+            )
+        finally:
+            os._exit(code)
+    patience = time.monotonic() + 20 * cpu_s
+    while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0):
+        if time.monotonic() > patience:
+            os.killpg(child, signal.SIGKILL)
+        time.sleep(0.02)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)  # what a test has left behind
+    code = os.waitstatus_to_exitcode(ended[1])
+    if code == 0:
+        return None
+    return first.read_text(encoding="utf-8") if first.exists() else f"ended with {code}"
 
 
 class Reached:
     """Which test functions reach which lines, and how long each takes: measured once, in a copy of the checkout."""
 
-    def __init__(self, copy: Path, files: list[Path]) -> None:
+    def __init__(self, copy: Path, files: list[Path], tests: list[str]) -> None:
         places = [str(path.relative_to(ROOT)) for path in files]
         config, times = copy / ".mutations.ini", copy / ".times.xml"
         config.write_text(
             "[run]\nrelative_files = true\ninclude =\n" + "".join(f"    {place}\n" for place in places)
         )
         traced = ["--cov", f"--cov-config={config}", "--cov-context=test", "--cov-report="]
-        tests = sorted({test for path in files for test in tests_of(path)})
-        pytest(copy, "-n", "auto", "--dist", "loadgroup", *traced, f"--junitxml={times}", *tests)
+        run_pytest(copy, *traced, f"--junitxml={times}", *tests, cpu_s=7200)
         self.seconds: dict[str, float] = defaultdict(float)
         failing = set()
         for case in ET.parse(times).iter("testcase"):
@@ -152,29 +215,30 @@ class Reached:
         for name in failing:
             del self.seconds[name]
         print(
-            f"{len(self.seconds):,} tests; fail without a mistake: {', '.join(sorted(failing)) or 'none'}",
+            f"{len(self.seconds):,} tests, {sum(self.seconds.values()):.0f} s; "
+            f"fail without a mistake: {', '.join(sorted(failing)) or 'none'}",
             flush=True,
         )
         data = CoverageData(str(copy / ".reached"))
         data.read()
         self.contexts = {place: data.contexts_by_lineno(place) for place in places}
 
-    def tests(self, mutant: Mutant) -> list[str]:
+    def tests(self, mutant: Mutant, most_s: float) -> list[str]:
         """What to run for a mistake: those named as the module is, then the quickest first; whole files where the
         line runs as its module is imported, or never."""
-        place, own = str(mutant.path.relative_to(ROOT)), tests_of(mutant.path)
         lines = range(mutant.lines[0], mutant.lines[1] + 1)
-        names = {name for line in lines for name in self.contexts[place].get(line, ())}
+        contexts = self.contexts[str(mutant.path.relative_to(ROOT))]
+        names = {name for line in lines for name in contexts.get(line, ())}
         if names <= {""}:
-            reaching = set(self.seconds)
+            own = tests_of(mutant.path)
+            able = [name for name in self.seconds if _file(name) in own]
         else:
             fixtures = {_file(name) for name in names if name.endswith("|setup")}
             called = {_function(name.rpartition("|")[0]) for name in names if name}
-            reaching = {name for name in self.seconds if name in called or _file(name) in fixtures}
-        able = [name for name in reaching if _file(name) in own]
+            able = [name for name in self.seconds if name in called or _file(name) in fixtures]
         able.sort(key=lambda name: (not near(mutant, name), self.seconds[name], name))
         spent = itertools.accumulate(self.seconds[name] for name in able)
-        return [name for name, total in zip(able, spent, strict=True) if total <= _TESTS_S]
+        return [name for name, total in zip(able, spent, strict=True) if total <= most_s]
 
 
 def near(mutant: Mutant, test: str) -> bool:
@@ -190,59 +254,62 @@ def _function(name: str) -> str:
     return name.partition("[")[0]
 
 
-def survives(mutant: Mutant, copy: Path, tests: list[str]) -> bool:
-    """Whether the tests pass with the mistake in a copy of the checkout; the near ones run alone first."""
+def seen_by(mutant: Mutant, copy: Path, tests: list[str], number: int) -> str | None:
+    """The test that fails with the mistake in a copy of the checkout; the near ones run alone first."""
     place, listed = copy / mutant.path.relative_to(ROOT), copy / ".tests.txt"
-    source = mutant.path.read_text(encoding="utf-8")
+    source, before = mutant.path.read_text(encoding="utf-8"), place.stat().st_mtime
     first = [test for test in tests if near(mutant, test)]
     place.write_text(source[: mutant.start] + mutant.text + source[mutant.end :], encoding="utf-8")
+    os.utime(
+        place, (before + number, before + number)
+    )  # compiled anew, however quickly mistakes follow each other
     try:
         for part in filter(None, (first, tests[len(first) :])):
             listed.write_text("\n".join(part))
-            if pytest(copy, "-x", "-n", "0", f"@{listed}", timeout_s=_PATIENCE_S) != 0:
-                return False
-        return True
+            if (test := run_pytest(copy, "-x", f"@{listed}", cpu_s=600)) is not None:
+                return test
+        return None
     finally:
         place.write_text(source, encoding="utf-8")
+        os.utime(place, (before, before))
 
 
-def main(argv: list[str]) -> None:
+def main() -> int:
     """Draw, run and list."""
-    n, seed = argv[0] if argv else "300", int(argv[1]) if len(argv) > 1 else 0
+    quick = {"n": 1, "only": "stats/strata.py", "tests": ["tests/test_stats_strata.py"]}
+    flags: dict[str, Any] = {"seed": 0, "again": "", "seconds": 120, "only": "", "tests": []}
+    bench = Bench(__doc__, n=300, of="mistakes", quick=quick, **flags)
+    options = bench.options
     files = sorted({path for pattern in DECIDING for path in (ROOT / "judgecal").glob(pattern)})
+    files = [path for path in files if options.only in path.as_posix()]
     every = [mutant for path in files for mutant in mutants(path)]
-    if n.isdigit():
-        drawn = random.Random(seed).sample(every, min(int(n), len(every)))
-        print(f"{len(every):,} places in {len(files)} files, {len(drawn)} drawn with seed {seed}", flush=True)
-    else:
-        survived = set(Path(n).read_text(encoding="utf-8").splitlines())
+    if options.again:
+        survived = set(Path(options.again).read_text(encoding="utf-8").splitlines())
         drawn = [mutant for mutant in every if mutant.survived in survived]
-    copies: SimpleQueue[Path] = SimpleQueue()
+    else:
+        drawn = random.Random(options.seed).sample(every, min(bench.n, len(every)))
+    print(f"{len(every):,} places in {len(files)} files, {len(drawn)} tried, seed {options.seed}", flush=True)
+    os.environ.update(OPENBLAS_NUM_THREADS="1", LITELLM_LOCAL_MODEL_COST_MAP="True")
+    for name in _LIBRARIES[: -3 if bench.quick else None]:
+        importlib.import_module(name)
+    alive = 0
     with tempfile.TemporaryDirectory() as folder:
-        for number in range(os.cpu_count() or 1):
-            copy = Path(folder) / str(number)
-            shutil.copytree(
-                ROOT, copy, ignore=shutil.ignore_patterns(".git", ".venv*", ".*_cache", "__pycache__", "site")
-            )
-            copies.put(copy)
-        reached = Reached(copy, sorted({mutant.path for mutant in drawn}))
-
-        def tried(mutant: Mutant) -> bool:
-            copy = copies.get()
-            try:
-                return survives(mutant, copy, reached.tests(mutant))
-            finally:
-                copies.put(copy)
-
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            alive = []
-            for mutant, lives in zip(drawn, pool.map(tried, drawn), strict=True):
-                if lives:
-                    alive.append(mutant)
-                    print(mutant.survived, flush=True)
-    share = 1 - len(alive) / len(drawn)
-    print(f"{len(drawn) - len(alive)} of {len(drawn)} seen by a test: {share:.1%}")
+        copy = Path(folder) / "checkout"
+        shutil.copytree(
+            ROOT, copy, ignore=shutil.ignore_patterns(".git", ".venv*", ".*_cache", "__pycache__", "site")
+        )
+        paths = sorted({mutant.path for mutant in drawn})
+        reached = Reached(copy, paths, options.tests or deciding_tests(paths))
+        for number, mutant in enumerate(drawn, 1):
+            test = seen_by(mutant, copy, reached.tests(mutant, options.seconds), number)
+            alive += test is None
+            print(f"{mutant.survived}" if test is None else f"seen: {mutant.place} by {test}", flush=True)
+            if number % 50 == 0:
+                print(f"{number - alive} of {number} seen by a test", flush=True)
+    share = 1 - alive / len(drawn)
+    print(f"{len(drawn) - alive} of {len(drawn)} seen by a test: {share:.1%}")
+    return bench.end()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main())

@@ -312,7 +312,7 @@ def main() -> int:
     columns = (BETTER, "perhaps only in scale", "rescaled only", WORSE, "cannot tell", "not taken")
     bench.head(f"test questions of two items\n{'':<58}{'  '.join(columns)}")
     settings = [line for line in lines() if line.title.startswith(bench.options.only)]
-    for line, found in bench.each(partial(measured, reps=bench.n), settings):
+    for line, found in bench.each(partial(measured, reps=bench.n), bench.some(settings)):
         cells = "  ".join(f"{found.get(name, 0.0):>{len(name)}.3f}" for name in columns)
         kept = line.of_false(found) <= MOST and line.opened(found) <= line.opens_at_most
         bench.line(f"{line.title:<58}{cells}", kept=kept)

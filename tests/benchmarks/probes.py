@@ -14,6 +14,7 @@ runs test shows fewer, and the same of a judge that no prompt mends, of which te
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
@@ -30,13 +31,13 @@ from judgecal.probes.result import Footing, ProbeVerdicts, family_result
 from judgecal.records import Item
 from judgecal.scale import Scale
 from judgecal.stats.intervals import mean_estimate
-from tests.benchmarks.driver import Bench
+from tests.benchmarks.driver import Bench, slack
 from tests.support.command import fresh_workspace
 from tests.support.gold import made_gold, made_items, rated
 from tests.support.instructed import serving
 from tests.support.obeying import ASKING, obeying
 
-_N, _FAMILIES = 50, 22
+_N, _FAMILIES, MOST = 50, 22, 0.05
 _SCALES = {"percentage": Scale.parse("percentage", pass_at=70.0), "binary": Scale.parse("binary")}
 _HEIGHTS: dict[Kind, tuple[float, float]] = {
     "full": (0.5, 0.95), "none": (0.5, 0.05), "falls": (0.95, 0.3), "still": (0.5, 0.5), "no_rise": (0.15, 0.15)
@@ -143,42 +144,35 @@ def mending(optimizer: str, runs: int, *, deaf: bool) -> None:
             print(f"    {split}, {name}: {100 * (share.value or 0.0):.1f}% {ends} ({len(values)} runs)")
 
 
-def main(runs: int) -> None:
-    """Print one line a case."""
+def main() -> int:
+    """Print a line a case."""
+    bench = Bench(__doc__, n=400, of="runs", mend=False, optimizer=list[str]())
+    if bench.options.mend:
+        for optimizer in bench.options.optimizer or ["fewshot", "gepa", "simba"]:
+            mending(optimizer, bench.n, deaf=False)
+            mending(optimizer, bench.n, deaf=True)
+        return bench.end()
     rng = np.random.default_rng(35)
-    print("judge, kind, answers a question: true share broken, noise, covered (95%), said to break, n")
-    for scale, noise, random in (
-        ("percentage", 0.05, 0.02),
-        ("percentage", 0.15, 0.05),
-        ("binary", 0.05, 0.10),
+    bench.head("judge, kind, answers a question: true share broken, noise, covered (95%), said to break, n")
+    judges = (("percentage", 0.05, 0.02), ("percentage", 0.15, 0.05), ("binary", 0.05, 0.10))
+    for (scale, noise, random), kind, per_group in bench.some(
+        itertools.product(judges, FAMILIES_BY_KIND, (1, 2))
     ):
-        for kind in FAMILIES_BY_KIND:
-            for per_group in (1, 2):
-                case: dict[str, Any] = {
-                    "scale": scale,
-                    "per_group": per_group,
-                    "noise": noise,
-                    "random": random,
-                }
-                line = simulated(kind, rng, runs, **case)
-                print(f"fair {scale} {noise:.2f} {random:.2f}, {kind}, {per_group}:", _line(line))
-    for scale in _SCALES:
-        for per_group in (1, 2):
-            case = {"scale": scale, "per_group": per_group, "noise": 0.05, "random": 0.02, "obeys": 0.3}
-            print(
-                f"obeys 30%, {scale}, no_rise, {per_group}:", _line(simulated("no_rise", rng, runs, **case))
-            )
+        case = {"scale": scale, "per_group": per_group, "noise": noise, "random": random}
+        found = simulated(kind, rng, bench.n, **case)
+        text = f"fair {scale} {noise:.2f} {random:.2f}, {kind}, {per_group}: {_line(found)}"
+        bench.line(text, kept=found["shown"] <= MOST + slack(MOST, bench.n))
+    for scale, per_group in bench.some(itertools.product(_SCALES, (1, 2))):
+        case = {"scale": scale, "per_group": per_group, "noise": 0.05, "random": 0.02, "obeys": 0.3}
+        found = simulated("no_rise", rng, bench.n, **case)
+        bench.line(f"obeys 30%, {scale}, no_rise, {per_group}: {_line(found)}")
+    return bench.end()
 
 
-def _line(of: dict[str, float]) -> str:
-    shares = ", ".join(f"{100 * of[name]:.1f}%" for name in ("true", "noise", "covered", "shown"))
-    return f"{shares}, {of['n']:.0f}"
+def _line(found: dict[str, float]) -> str:
+    shares = ", ".join(f"{100 * found[name]:.1f}%" for name in ("true", "noise", "covered", "shown"))
+    return f"{shares}, {found['n']:.0f}"
 
 
 if __name__ == "__main__":
-    bench = Bench(__doc__, n=400, of="runs", mend=False, optimizer=list[str]())
-    if not bench.options.mend:
-        main(bench.n)
-    for optimizer in (bench.options.optimizer or ["fewshot", "gepa", "simba"]) * bench.options.mend:
-        mending(optimizer, bench.n, deaf=False)
-        mending(optimizer, bench.n, deaf=True)
+    sys.exit(main())

@@ -113,7 +113,7 @@ def rules_table(bench: Bench) -> None:
     """A Markdown table of both rules, a row for each number of questions."""
     sides = [f"{rule}, loses > {points}" for rule in ("`select`", "not different") for points in (3, 5)]
     bench.head(f"| questions | {' | '.join(sides)} | mean losses |", "| --- " * 6 + "|")
-    for n_groups in SIZES:
+    for n_groups in bench.some(SIZES):
         found = simulate(
             n_groups, users=bench.n, seed=bench.options.seed, shared=bench.options.shared
         ).values()
@@ -176,7 +176,7 @@ def claims_table(bench: Bench) -> None:
     """A Markdown table of the settings: wrong claims in 5% at most."""
     heads = "setting | questions | wrong claims | twin found | best taken, loses > 3"
     bench.head(f"| {heads} |", "| --- " * 5 + "|")
-    for setting, n_groups in itertools.product(SETTINGS, SIZES):
+    for setting, n_groups in bench.some(itertools.product(SETTINGS, SIZES)):
         made = claims(setting, n_groups, users=bench.n, seed=bench.options.seed)
         cells = " | ".join(f"{share:.1%}" for share in (made.wrong, made.found, made.fallback_over))
         bench.line(f"| {setting} | {n_groups} | {cells} |", kept=made.wrong <= 0.05)
@@ -247,7 +247,7 @@ def twins_table(bench: Bench) -> None:
     """A Markdown table: in how many sets a judge with the best one's verdicts, or nearly, is said to be as good."""
     heads = "a twin 3.1 points worse | is called within the margin | on the same verdicts"
     bench.head(f"| {heads} |", "| --- " * 3 + "|")
-    for name, drawn in TWINS.items():
+    for name, drawn in bench.some(TWINS.items()):
         rng, wrong = np.random.default_rng(bench.options.seed), np.zeros((bench.n, 2))
         for place in range(bench.n):
             world = drawn(rng)
@@ -324,9 +324,8 @@ def confirmed_table(bench: Bench) -> None:
     )
     bench.head(f"| {heads} |", "| --- " * 6 + "|")
     honest = [(worth, worth, rate) for worth, rate in ((0.97, 0.65), (0.88, 0.65), (0.76, 0.65), (0.88, 0.9))]
-    for (before, after, rate), k, n_groups in itertools.product(
-        [*honest, (0.97, 0.75, PASS_RATE)], (1, 4, 12), (60, 110, 300)
-    ):
+    worlds = itertools.product([*honest, (0.97, 0.75, PASS_RATE)], (1, 4, 12), (60, 110, 300))
+    for (before, after, rate), k, n_groups in bench.some(worlds):
         worths = {"before": before, "after": after, "pass_rate": rate}
         found = confirmations(n_groups, k, users=bench.n, seed=bench.options.seed, **worths)
         title = f"{before:g} honest, {rate:.0%} pass" if before == after else f"{before:g} -> {after:g}"

@@ -86,7 +86,7 @@ def main() -> int:
     settings: list[Setting] = [*itertools.product(["binary"], QUESTIONS, ANSWERS, RATES, CORRELATIONS[:2])]
     settings += itertools.product(["binary"], QUESTIONS, ANSWERS, [RATE], CORRELATIONS[2:])
     settings += itertools.product(["graded"], QUESTIONS, ANSWERS, [RATE], CORRELATIONS[:1])
-    for setting, share in bench.each(partial(stood_out, sets=bench.n), settings):
+    for setting, share in bench.each(partial(stood_out, sets=bench.n), bench.some(settings)):
         kind, n, answers, rate, correlation = setting
         text = f"{kind} {n:4} questions x {answers:3}  {rate:4.0%} wrong, correlation {correlation:4}  {share:6.1%}"
         bench.line(f"{text} of {bench.n}", kept=share <= MOST + slack(MOST, bench.n))
@@ -96,7 +96,7 @@ def main() -> int:
     planted = [
         ("binary", n, answers, RATE, c) for n in QUESTIONS for answers in ANSWERS for c in CORRELATIONS[:2]
     ]
-    for setting, share in bench.each(partial(stood_out, sets=bench.n, planted=True), planted):
+    for setting, share in bench.each(partial(stood_out, sets=bench.n, planted=True), bench.some(planted)):
         _, n, answers, _, correlation = setting
         promised = answers == "5" and correlation == "0.3"
         text = f"{n:4} questions x {answers:3}  correlation {correlation}  {share:6.1%} of {bench.n}"

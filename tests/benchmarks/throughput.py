@@ -1,6 +1,6 @@
 """How fast, how large, how lasting: judgecal beside raw aiohttp, litellm and dspy on one stub server.
 
-    python -m tests.benchmarks.throughput [--quick] [--only speed]
+    python -m tests.benchmarks.throughput [--only speed]
 
 Absolute numbers are those of the machine; the ratios are what counts. Every contender has a process of its
 own, is warmed up before its clock starts and is run in turn with the others; the fastest of `-n`
@@ -31,13 +31,8 @@ def line(bench: Bench, who: str, found: Found, count: int, note: str = "") -> No
     bench.line(f"  {who:<16} {found['wall_s']:8.2f} s {rate:8.0f}/s {cpu:7.2f} ms CPU {peak}  {note}")
 
 
-def size(bench: Bench, count: int) -> int:
-    """A tenth of what is measured with `--quick`."""
-    return max(count // (10 if bench.options.quick else 1), 64)
-
-
 def main() -> int:
-    bench = Bench(__doc__, n=2, of="rounds, the fastest counts", quick=False, only="")
+    bench = Bench(__doc__, n=2, of="rounds, the fastest counts", quick={"n": 1, "only": "speed"}, only="")
     for part in (speed, cpu, memory, embedded):
         if bench.options.only in ("", part.__name__):
             part(bench)
@@ -51,7 +46,7 @@ def _compare(bench: Bench, latency_ms: float, count: int, concurrency: int) -> d
     bench.head(f"{latency_ms:g} ms, {at_once}" + (f" (floor {floor:.1f} s)" if floor else ""))
     best: dict[str, Found] = {}
     for _ in range(bench.n):
-        for name in CONTENDERS:
+        for name in CONTENDERS[: 2 if bench.quick else None]:
             with stub(latency_ms) as api_base:
                 sizes = ("--n", str(count), "--concurrency", str(concurrency))
                 found = contender(name, "--api-base", api_base, *sizes)
@@ -66,17 +61,19 @@ def _compare(bench: Bench, latency_ms: float, count: int, concurrency: int) -> d
 
 def speed(bench: Bench) -> None:
     """The three settings of the table."""
-    count = size(bench, 2000)
+    count = 64 if bench.quick else 2000
     rate = _compare(bench, 500.0, count, 256)
     over = count / rate["ours"] / (0.5 * -(-count // 256)) if "ours" in rate else float("inf")
     bench.target("ours, in floors", over, most=1.1)
-    rate = _compare(bench, 50.0, size(bench, 4000), 256)
+    if bench.quick:
+        return
+    rate = _compare(bench, 50.0, 4000, 256)
     ours = rate.get("ours", 0.0)
     raw = ours / rate.get("aiohttp", 1e-9)
     bench.target("ours over raw aiohttp", raw, least=0.65)
     times = ours / max(rate.get("litellm", 0.0), rate.get("dspy.Evaluate", 0.0), rate.get("dspy.acall", 0.0))
     bench.target("ours over the better of litellm and dspy", times, least=7.0)
-    rate = _compare(bench, 0.0, size(bench, 2000), 64)
+    rate = _compare(bench, 0.0, 2000, 64)
     ours = rate.get("ours", 0.0)
     evaluate, raw = ours / rate.get("dspy.Evaluate", 1e-9), ours / rate.get("aiohttp", 1e-9)
     bench.target("ours over dspy.Evaluate", evaluate, least=5.0)
@@ -87,7 +84,7 @@ def cpu(bench: Bench) -> None:
     """CPU a judgement as a run grows: what is quadratic shows here."""
     bench.head("CPU a judgement at 0 ms, 64 at once: ours")
     each = {}
-    for count in (500, size(bench, 50_000)):
+    for count in (500, 50_000):
         spent = []
         for _ in range(bench.n):
             with stub(0.0) as api_base:
@@ -102,7 +99,7 @@ def cpu(bench: Bench) -> None:
 
 def memory(bench: Bench) -> None:
     """100,000 judgements in one run, and the same run resumed with a few items more."""
-    count = size(bench, 100_000)
+    count = 100_000
     bench.head(f"{count} judgements at 0 ms, 64 at once, then resumed with 8 more")
     with tempfile.TemporaryDirectory() as folder, stub(0.0) as api_base:
         options = ("--api-base", api_base, "--folder", folder)
@@ -124,7 +121,7 @@ def memory(bench: Bench) -> None:
 
 def embedded(bench: Bench) -> None:
     """The offline model, start-up excluded: what 20,000 more items take."""
-    base, more = size(bench, 2000), size(bench, 20_000)
+    base, more = 2000, 20_000
     bench.head(f"embedded, {more} items")
     options = ("--model", "embedded", "--n", str(base + more), "--less", str(base))
     found = contender("ours", *options, timeout=600.0)
