@@ -14,13 +14,13 @@ import pytest
 from tests.support.command import ROOT
 
 BENCHMARKS = ROOT / "tests" / "benchmarks"
+OF_THEIR_OWN = ("mutations",)  # it forks
+LONG = ("embedded_fit", "free_judges", "optimize_auto")  # have no short run yet
 NAMES = [
     path.stem
     for path in sorted(BENCHMARKS.glob("*.py"))
     if path.stem not in LONG and re.search(r"Bench\(\s*__doc__", path.read_text(encoding="utf-8"))
 ]
-OF_THEIR_OWN = ("mutations",)  # it forks
-LONG = ("embedded_fit", "free_judges", "optimize_auto")  # have no short run yet
 
 
 @pytest.mark.parametrize("name", NAMES)
