@@ -107,13 +107,12 @@ def test_how_the_job_ends(
 
 def test_inputs_stay_texts(action: Action) -> None:
     ran = action.run(
-        1, LOCK=EVIL, WORKSPACE="space", MARGIN="--help", BUDGET_USD=EVIL, REPEATS_MAX="-1",
-        INCONCLUSIVE="fail",
+        1, LOCK=EVIL, WORKSPACE="space", MARGIN="--help", BUDGET_USD=EVIL, INCONCLUSIVE="fail",
     )  # fmt: skip
     assert ran.returncode == 0 and not list(action.folder.rglob("pwned"))
     given = action.argv("judgecal")
     assert f"--lock={EVIL}" in given and f"--budget-usd={EVIL}" in given
-    assert "--margin=--help" in given and "--repeats-max=-1" in given
+    assert "--margin=--help" in given
     odd = action.run(1, LOCK="a", WORKSPACE="space", INCONCLUSIVE="never")
     assert odd.returncode == 2 and "inconclusive is fail or warn" in odd.stdout
 

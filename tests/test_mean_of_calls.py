@@ -101,7 +101,7 @@ def test_nine_calls_are_a_judge_everywhere(judgecal: Run, workspace_dir: Path, n
     assert set(lock["verdicts"].values()) <= {k / 9 for k in range(10)}
 
     before = noisy.calls
-    gate = one_object(judgecal("gate", "--lock", "judge.lock.json", "--repeats-max", "1", "--json"))
+    gate = one_object(judgecal("gate", "--lock", "judge.lock.json", "--json"))
     assert noisy.calls - before == 9 * gate["flip_rate"]["n"] and gate["decision"] == "pass"
     items = load_gold("fair", workspace=home).items[:4]
     lines = (f'{item.question},"{item.answer}","{item.reference_answer}"\n' for item in items)

@@ -24,7 +24,7 @@ from judgecal.records import Failure, Item, Judgement
 from judgecal.scale import Scale
 from judgecal.selection.gate import Passes, plan_gate
 from judgecal.selection.lock import load_lock, write_lock
-from judgecal.selection.rules import GateRule, LockedAndCurrent, persistent_change
+from judgecal.selection.rules import GateRule, LockedAndCurrent
 from judgecal.stats import Calibration, compare_paired
 from tests.benchmarks.gate_nights import KINDS, simulate
 from tests.support.command import Run, check_estimate, one_object, tree
@@ -79,7 +79,6 @@ def test_a_clear_loss_is_confirmed_by_a_second_pass() -> None:
     assert rule.state(one, last=True).decision == "fail"
     again = rule.state(two_times(labels, labels, [row * 2 for row in now]), last=False)
     assert again.decision == "fail" and again.comparison.difference.value == pytest.approx(-0.25)
-    assert again.persistent is not None and again.persistent.value == pytest.approx(-0.25)
 
 
 def turned_over_once(n: int) -> tuple[list[float], list[list[float]]]:
@@ -99,17 +98,13 @@ def test_noise_that_costs_more_than_the_margin_fails_over_two_passes() -> None:
     assert difference.value == pytest.approx(-0.25) and difference.high is not None
     assert difference.high < -0.03
     assert state.decision == "fail" and "the whole of its interval" in state.why
-    assert state.persistent is not None and state.persistent.value == 0.0  # and nothing has changed for good
 
 
 def test_a_loss_beyond_the_margin_is_never_called_noise() -> None:
     labels, now = turned_over_once(4)
     state = GateRule("macro_agreement", 0.08).state(two_times(labels, labels, now), last=False)
-    assert (state.decision, state.persistent and state.persistent.value) == ("inconclusive", 0.0)
+    assert state.decision == "inconclusive"
     assert "its interval includes the margin" in state.why and "noise" not in state.why
-    now[39] = [0.0, 0.0]  # one of 20 passes is turned over in either pass: a fortieth of the metric
-    state = GateRule("macro_agreement", 0.08).state(two_times(labels, labels, now), last=False)
-    assert "in every pass make 2.5 points of it" in state.why
 
 
 def test_a_gain_passes_and_few_questions_tell_nothing() -> None:
@@ -237,9 +232,8 @@ def test_the_map_of_the_lock_decides_and_the_raw_verdicts_stand_beside_it() -> N
     )
     rule = GateRule("macro_agreement", 0.03)
     plain, through = rule.state(two, last=True), rule.state(mapped, last=True)
-    assert (plain.decision, plain.raw) == ("fail", None)
+    assert plain.decision == "fail"
     assert through.comparison.difference.value == 0.0 and through.loss_below == 0.0
-    assert through.raw is not None and through.raw.value == pytest.approx(-0.20)
     assert through.decision == "changed"
 
 
@@ -261,25 +255,6 @@ def test_an_unscored_verdict_counts_as_wrong() -> None:
     state = GateRule("macro_agreement", 0.03).state(two_times(labels, labels, now), last=False)
     assert state.decision == "fail" and state.comparison.difference.n_unscored == 10
     assert state.comparison.complete_case.difference.value == 0.0
-
-
-@pytest.mark.parametrize(
-    ("passes", "then", "left"),
-    [
-        ((20.0, 20.0), 90.0, 20.0),
-        ((20.0, 60.0), 90.0, 60.0),
-        ((95.0, 92.0), 90.0, 92.0),
-        ((20.0, 95.0), 90.0, 90.0),
-        ((20.0, 90.0), 90.0, 90.0),
-        ((None, 20.0), 90.0, 90.0),
-        ((None, None), 90.0, None),
-        ((20.0, 30.0), None, None),
-        (("good", "good"), "bad", "good"),
-        (("good", "fair"), "bad", "bad"),
-    ],
-)
-def test_what_is_left_of_a_change(passes: tuple[Any, ...], then: Any, left: Any) -> None:
-    assert persistent_change(passes, then) == left
 
 
 @pytest.mark.parametrize(
@@ -388,7 +363,7 @@ def test_the_same_verdicts_pass_and_are_called_afresh_each_night(judgecal: Run, 
         found = gated(judgecal, served)
         assert (found["decision"], served.stub.calls) == ("pass", 220 * night)
         assert found["usd"] == pytest.approx(220 * USD_A_CALL)
-        assert found["flipped"] == [] and found["model_id"] == {"locked": MODEL_ID, "now": [MODEL_ID]}
+        assert found["model_id"] == {"locked": MODEL_ID, "now": [MODEL_ID]}
     looks = (served.workspace.experiments / "test_looks.jsonl").read_text().splitlines()
     assert [json.loads(line)["kind"] for line in looks] == ["gate", "gate"] and found["test_looks"] == 0
 
@@ -412,14 +387,14 @@ def test_other_answers_than_at_lock_time_fail(judgecal: Run, served: Served) -> 
     found = one_object(ran, code=1)
     assert (found["decision"], found["repeats"], served.stub.calls) == ("fail", 2, 440)
     assert found["difference"]["high"] < 0.0 and found["difference"]["value"] < -0.03
-    assert {one["item_id"] for one in found["flipped"]} <= set(served.script.verdicts)
     # Over the mark of 75 then and not now, or the other way round: v >= 75 or 100 - v >= 75.
-    assert len(found["flipped"]) == sum(v >= 75 or v <= 25 for v in served.script.verdicts.values())
+    assert found["flip_rate"]["value"] == pytest.approx(
+        sum(v >= 75 or v <= 25 for v in served.script.verdicts.values()) / 220
+    )
     text = judgecal("report", found["experiment"], "--format", "md").out
     assert text.startswith("**✕ fail · Stop using this judge.** ") and "correctness\\_v3\\@mine" in text
-    assert f"{len(found['flipped'])} items flipped (" in text and found["headline"]["next"] == (
-        "judgecal score --judge correctness_v3@mine --gold starter --no-cache"
-    )
+    again = "judgecal score --judge correctness_v3@mine --gold starter --no-cache"
+    assert found["headline"]["next"] == again
 
 
 def noisy_lock(served: Served, change: Callable[[Item, int, float], float]) -> None:
@@ -452,7 +427,6 @@ def test_the_map_of_the_lock_decides(judgecal: Run, served: Served) -> None:
     ran = judgecal("gate", "--lock", served.path, "--json")
     found = one_object(ran, code=3)
     assert found["decision"] == "changed" and found["difference"]["value"] == 0.0
-    assert abs(found["raw_difference"]["value"]) > 0.01
     then, now = (found[f"{when}_calibrated"]["macro_agreement"]["value"] for when in ("locked", "now"))
     assert then == pytest.approx(now)
     assert found["flip_rate"]["value"] == 0.0 < found["changed"]["value"]  # none crosses the lock's cut
@@ -464,7 +438,7 @@ def test_a_map_with_one_label_decides_nothing(served: Served) -> None:
     write_lock(served.path, dataclasses.replace(served.lock, calibration=constant))
     served.script.change = other_way
     found = plan_gate(served.workspace, load_lock(served.path), served.path).run()
-    assert (found.decision, found.raw_difference, found.now_calibrated) == ("fail", None, {})
+    assert (found.decision, found.now_calibrated) == ("fail", {})
 
 
 def test_an_outage_is_no_failure_of_the_judge(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -513,12 +487,8 @@ def unsure(item: Item, n: int, verdict: float) -> float:
 def test_it_spends_repeats_before_it_cannot_tell(judgecal: Run, served: Served) -> None:
     noisy_lock(served, unsure)
     found = gated(judgecal, served, "--level", "0.9999999", code=3)
-    assert (found["repeats"], found["repeats_max"], served.stub.calls) == (3, 3, 660)
-    assert "3 passes were made, as many as --repeats-max allows" in found["why"]
+    assert (found["repeats"], served.stub.calls) == (3, 660)
     assert found["now"]["macro_agreement"]["n_expected"] == 660
-    served.script.change = other_way
-    one = gated(judgecal, served, "--repeats-max", "1", code=1)
-    assert (one["repeats"], one["decision"]) == (1, "fail")
 
 
 def test_repeats_stop_where_the_budget_does(judgecal: Run, served: Served) -> None:
@@ -557,7 +527,7 @@ def test_unscored_items_are_counted_with_reasons(judgecal: Run, served: Served) 
 
 def test_a_dry_run_calls_nothing(judgecal: Run, served: Served) -> None:
     ran = judgecal("gate", "--lock", served.path, "--dry-run")
-    assert ran.code == 0 and "220 calls to make" in ran.out and "up to 2 more" in ran.out
+    assert ran.code == 0 and "220 calls to make" in ran.out and "up to two more" in ran.out
     assert gated(judgecal, served, "--dry-run")["calls"] == 220
     assert served.stub.calls == 0 and not served.workspace.experiments.exists()
 
@@ -575,9 +545,9 @@ def test_everything_that_is_not_as_locked_is_one_message(judgecal: Run, served: 
         card.write("\n")
     toml = served.workspace.config_file
     toml.write_text(toml.read_text() + "temperature = 0.5\n")
-    ran = judgecal("gate", "--lock", served.path, "--repeats-max", "0", "--margin", "-1")
+    ran = judgecal("gate", "--lock", served.path, "--margin", "-1")
     assert ran.code == 2
-    for part in ("sha256", "temperature is 0.5", "--repeats-max", "--margin"):
+    for part in ("sha256", "temperature is 0.5", "--margin"):
         assert part in ran.err
     assert served.stub.calls == 0
 
@@ -595,7 +565,6 @@ def test_items_without_a_locked_verdict_are_left_out_and_said(served: Served) ->
     lock = dataclasses.replace(served.lock, verdicts=some)
     found = plan_gate(served.workspace, lock, served.path).run()
     assert found.difference.n == 100 == served.stub.calls
-    assert found.items.endswith("left out: 120 that the lock has no verdict on")
     strange = dataclasses.replace(served.lock, verdicts={**some, "no-such-item": 1.0})
     with pytest.raises(InputError, match="no-such-item"):
         plan_gate(served.workspace, strange, served.path).run()
@@ -612,9 +581,7 @@ def test_a_first_pass_without_one_reply_is_one_message(
         return [Judgement(one.item_id, one.sha, "j", "f", 0, None, error=down) for one in items]
 
     monkeypatch.setattr("judgecal.selection.gate.run_trials", run_trials)
-    passes = Passes(
-        served.script.judge, served.script.gold.items, Journal(None), RunOptions(), Budget(None), 3
-    )
+    passes = Passes(served.script.judge, served.script.gold.items, Journal(None), RunOptions(), Budget(None))
     with pytest.raises(JudgecalError, match="no call came through: server 220; the first said: 503 for now"):
         passes.another()
     assert asked == [1, 1]  # an outage may have passed, so they were tried once more

@@ -153,7 +153,6 @@ def test_a_pass_that_test_does_not_bear_out_is_none() -> None:
 def test_how_many_more_questions_would_tell() -> None:
     """A judge alike is shown to be with 0.97^n <= 0.03: 116 questions, not one more than there are."""
     found = decision(both(60))
-    assert found.more_questions == 116 - 60
     assert "about 56 more questions would show that it loses less" in found.why
     assert "may be as large as 5.7 points" in found.why
     # 0.94^57 is the first power below 0.03.
@@ -162,7 +161,7 @@ def test_how_many_more_questions_would_tell() -> None:
 
 def test_where_no_number_of_questions_can_be_named() -> None:
     on_it = decision(both(60, range(6)), margin=0.1)
-    assert (on_it.decision, on_it.more_questions) == ("inconclusive", None)
+    assert on_it.decision == "inconclusive"
     assert "more questions will hardly show that it loses less" in on_it.why
     few = decision(both(8), both(200))
     assert few.decision == "inconclusive" and "below 10 we decide nothing by macro_agreement" in few.why
@@ -212,7 +211,7 @@ def test_an_equal_judge_may_take_the_place_and_is_locked(
     """correctness_v1 on `embedded` gives the verdicts of correctness_v3: the difference is 0 everywhere."""
     table = production(workspace_dir)
     command = (
-        *("migrate", "--lock", lock, "--to", "correctness_v1", "--on", table, *COLUMNS),
+        *("migrate", "--lock", lock, "--to", "correctness_v1@embedded", "--on", table, *COLUMNS),
         *("--col", "system=system", "--margin", "0.25", "-o", "new.lock.json", "--json"),
     )
     plan = json.loads(judgecal(*command[:-1], "--dry-run", "--json").out)
@@ -221,7 +220,7 @@ def test_an_equal_judge_may_take_the_place_and_is_locked(
     ran = judgecal(*command)
     assert ran.code == 0
     result = json.loads(ran.out)
-    assert (result["decision"], result["more_questions"]) == ("pass", None)
+    assert result["decision"] == "pass"
     assert [result["difference"][name] for name in ("value", "low", "high")] == [0.0, 0.0, 0.0]
     assert 0.0 < result["loss_below"] < 0.25  # the same verdicts on so many questions show that much, not 0
     loss = f"{100 * result['loss_below']:.1f} points"
@@ -253,12 +252,22 @@ def test_a_judge_that_tells_nothing_apart_is_not_locked(
     judgecal: Run, workspace_dir: Path, lock: Path, served: StubServer
 ) -> None:
     """A constant 0, however wide the margin: 220 calls of it, none of the old judge."""
-    command = ("migrate", "--lock", lock, "--to", "mine", "-o", "new.lock.json", "--margin", "0.9")
+    command = (
+        "migrate",
+        "--lock",
+        lock,
+        "--to",
+        "correctness_v3@mine",
+        "-o",
+        "new.lock.json",
+        "--margin",
+        "0.9",
+    )
     ran = judgecal(*command, "--json")
     result = json.loads(ran.out)
     assert (ran.code, result["decision"], result["new"]) == (1, "fail", "correctness_v3@mine")
     assert result["why"].startswith("it tells right from wrong no better than a coin: sensitivity")
-    assert (served.calls, result["n_called_again"], result["differ"]) == (220, 0, None)
+    assert (served.calls, result["differ"]) == (220, None)
     assert result["new_lock"] is None and "no lock is written" in result["new_lock_reason"]
     assert not (workspace_dir / "new.lock.json").exists()
 
@@ -268,22 +277,19 @@ def test_a_judge_that_loses_is_not_locked(
 ) -> None:
     """The locked verdicts are the people's labels, and the new judge reads next to nothing."""
     lock_file(lock, judge, gold, verdicts={item: float(label) for item, label in gold.labels.items()})
-    ran = judgecal("migrate", "--lock", lock, "--to", "correctness_v1", "-o", "new.lock.json", "--json")
+    ran = judgecal(
+        "migrate", "--lock", lock, "--to", "correctness_v1@embedded", "-o", "new.lock.json", "--json"
+    )
     result = json.loads(ran.out)
     assert (ran.code, result["decision"], result["new_lock"]) == (1, "fail", None)
     assert result["difference"]["high"] < -0.03 < 0.0 < result["flip_rate"]["low"]
-    workspace = find_workspace(workspace_dir)
-    test, flips = gold.test_ids, result["flipped"]
-    n_test = sum(flip["item_id"] in test for flip in flips)
-    assert n_test == round(result["flip_rate"]["value"] * result["flip_rate"]["n"]) < len(flips)
-    report = migrate_report(workspace, find_experiment(workspace, result["experiment"]), 0.03)
-    assert isinstance(report.explorer, Explorer) and len(report.explorer.rows) == len(flips) - n_test
-    assert not test & {row.name for row in report.explorer.rows} and report.explorer.n_sealed == n_test
     assert result["why"].startswith("on test it loses ")
     assert result["why"].endswith("points at least, more than the margin of 3 points")
     # With a margin that is wide enough the same numbers say otherwise: one interval serves every margin.
     wide = json.loads(
-        judgecal("migrate", "--lock", lock, "--to", "correctness_v1", "--margin", "0.9", "--json").out
+        judgecal(
+            "migrate", "--lock", lock, "--to", "correctness_v1@embedded", "--margin", "0.9", "--json"
+        ).out
     )
     assert (wide["decision"], wide["difference"]) == ("pass", result["difference"])
 
@@ -297,7 +303,7 @@ def test_what_cannot_be_told_is_not_locked(
         verdicts[item.item_id] = float(gold.labels[item.item_id])
     lock_file(lock, judge, gold, verdicts=verdicts)
     command = (
-        "migrate", "--lock", lock, "--to", "correctness_v1", "-o", "new.lock.json", "--margin", "0.001",
+        "migrate", "--lock", lock, "--to", "correctness_v1@embedded", "-o", "new.lock.json", "--margin", "0.001",
     )  # fmt: skip
     ran = judgecal(*command, "--json")
     result = json.loads(ran.out)
@@ -307,22 +313,18 @@ def test_what_cannot_be_told_is_not_locked(
     )
 
 
-def test_the_old_judge_is_called_only_for_what_the_lock_lacks(
+def test_items_without_a_locked_verdict_are_left_out(
     judgecal: Run, workspace_dir: Path, judge: PromptJudge, gold: GoldSet, lock: Path
 ) -> None:
     verdicts = dict(load_lock(lock).verdicts)
-    whole = dict(verdicts)
     first, second, *_ = [item.item_id for item in gold.select("test")]
     del verdicts[first]
     verdicts[second] = None  # it was unscored at lock time, and stays so
     lock_file(lock, judge, gold, verdicts=verdicts)
-    ran = judgecal("migrate", "--lock", lock, "--to", "correctness_v1", "--json")
+    ran = judgecal("migrate", "--lock", lock, "--to", "correctness_v1@embedded", "--json")
     result = json.loads(ran.out)
-    assert (result["n_called_again"], result["difference"]["n_unscored"]) == (1, 1)
-    (path,) = workspace_dir.glob("experiments/migrate-*/judgements.jsonl")
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
-    again = [row for row in rows if row["judge"] == "correctness_v3@embedded"]
-    assert [(row["item_id"], row["verdict"]) for row in again] == [(first, whole[first])]
+    n_test = sum(item.item_id in gold.labels for item in gold.select("test"))
+    assert (result["difference"]["n_expected"], result["difference"]["n_unscored"]) == (n_test - 1, 1)
     assert result["difference"]["value"] > 0.0  # the unscored one counts as the farthest verdict
 
 
@@ -330,7 +332,17 @@ def test_calls_that_were_lost_decide_nothing(
     judgecal: Run, workspace_dir: Path, lock: Path, served: StubServer
 ) -> None:
     """A judge whose budget ends would lose on every item that it never saw."""
-    command = ("migrate", "--lock", lock, "--to", "mine", "-o", "new.lock.json", "--no-cache", "--json")
+    command = (
+        "migrate",
+        "--lock",
+        lock,
+        "--to",
+        "correctness_v3@mine",
+        "-o",
+        "new.lock.json",
+        "--no-cache",
+        "--json",
+    )
     ran = judgecal(*command, "--budget-usd", "0.05")
     assert ran.code == 3
     result = json.loads(ran.out)
@@ -346,41 +358,52 @@ def test_a_changed_prompt_of_the_same_name_is_another_judge(
     judgecal: Run, workspace_dir: Path, lock: Path
 ) -> None:
     signature = workspace_dir / "signatures" / "correctness_v3.py"
-    refused = judgecal("migrate", "--lock", lock, "--to", "correctness_v3")
+    refused = judgecal("migrate", "--lock", lock, "--to", "correctness_v3@embedded")
     assert (refused.code, "is the locked judge itself" in refused.err) == (2, True)
     signature.write_text(signature.read_text().replace("reference answer", "true answer", 1))
     # The old one is in the lock alone now, and a lock runs no code unasked.
-    refused = judgecal("migrate", "--lock", lock, "--to", "correctness_v3", "--json")
+    refused = judgecal("migrate", "--lock", lock, "--to", "correctness_v3@embedded", "--json")
     assert (refused.code, "is not the text that was locked" in refused.err) == (2, True)
     trusting = ("migrate", "--lock", lock, "--trust-lock", "--json", "--to")
-    result = json.loads(judgecal(*trusting, "correctness_v3").out)
+    result = json.loads(judgecal(*trusting, "correctness_v3@embedded").out)
     assert result["old"] == result["new"] == "correctness_v3@embedded"
-    # Another model alone is to be tried with the locked prompt.
-    refused = judgecal(*trusting, "gpt-4o")
-    assert (refused.code, "has changed since it was locked" in refused.err) == (2, True)
 
 
 def test_what_cannot_be_done_is_refused(judgecal: Run, workspace_dir: Path, lock: Path) -> None:
     for options, message in (
-        (("--to", "nobody"), "--to nobody: unknown signature"),
-        (("--to", "answer_v1"), "cannot judge"),
-        (("--to", "correctness_v1", "--margin", "0"), "--margin must be above 0"),
-        (("--to", "correctness_v1", "--col", "question=q"), "--col question=q without --on"),
-        (("--to", "correctness_v1", "--on", nameless(workspace_dir)), "name the column with --col question="),
-        (("--to", "correctness_v1", "-o", "no/new.lock.json"), "name a file in a folder that is there"),
+        (("--to", "nobody"), "'nobody' is not a judge"),
+        (("--to", "answer_v1@embedded"), "cannot judge"),
+        (("--to", "correctness_v1@embedded", "--margin", "0"), "--margin must be above 0"),
+        (("--to", "correctness_v1@embedded", "--col", "question=q"), "--col question=q without --on"),
+        (
+            ("--to", "correctness_v1@embedded", "--on", nameless(workspace_dir)),
+            "name the column with --col question=",
+        ),
+        (
+            ("--to", "correctness_v1@embedded", "-o", "no/new.lock.json"),
+            "name a file in a folder that is there",
+        ),
     ):
         ran = judgecal("migrate", "--lock", lock, *options)
         assert (ran.code, ran.out, message in ran.err) == (2, "", True), ran.err
     items = workspace_dir / "gold" / "starter" / "items.jsonl"
     items.write_text(items.read_text(encoding="utf-8") + "\n", encoding="utf-8")
-    ran = judgecal("migrate", "--lock", lock, "--to", "correctness_v1")
+    ran = judgecal("migrate", "--lock", lock, "--to", "correctness_v1@embedded")
     assert (ran.code, "was locked on starter" in ran.err) == (2, True)
     assert not (workspace_dir / "experiments").exists()
 
 
 def test_rows_that_decide_cost_no_look_at_test(judgecal: Run, workspace_dir: Path, lock: Path) -> None:
     """Without a label: as neither verdict differs, none can lose the margin; test stays sealed."""
-    command = ("migrate", "--lock", lock, "--to", "correctness_v1", "--on", production(workspace_dir))
+    command = (
+        "migrate",
+        "--lock",
+        lock,
+        "--to",
+        "correctness_v1@embedded",
+        "--on",
+        production(workspace_dir),
+    )
     ran = judgecal(*command, *COLUMNS, "--margin", "0.25", "--json")
     result = json.loads(ran.out)
     assert (ran.code, result["decision"], result["decided_by"]) == (0, "pass", "rows")
@@ -394,7 +417,7 @@ def test_rows_that_decide_cost_no_look_at_test(judgecal: Run, workspace_dir: Pat
 
 
 def test_where_nothing_is_decided_labels_come_next(lock: Path, judgecal: Run) -> None:
-    command = ("migrate", "--lock", lock, "--to", "correctness_v1", "--margin", "0.0001", "--json")
+    command = ("migrate", "--lock", lock, "--to", "correctness_v1@embedded", "--margin", "0.0001", "--json")
     first = json.loads(judgecal(*command).out)
     assert first["decision"] == "inconclusive"
     assert first["headline"]["next"] == "judgecal gold sheet starter -o sheet.csv"

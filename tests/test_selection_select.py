@@ -138,9 +138,7 @@ def test_where_the_cheap_one_is_not_shown_good_enough_the_best_is_taken(
     [
         (Caps(usd_per_1k=0.5), {}, "its cost is 1 USD per 1,000 judgements, and the cap is 0.5"),
         (Caps(usd_per_1k=0.5), {"usd_per_1k": None}, "nobody knows its cost"),
-        (Caps(p95_s=0.5), {}, "p95 latency is 1 s"),
-        (Caps(p95_s=0.5), {"p95_s": None}, "nobody knows its p95 latency"),
-        (Caps(1.0, 1.0), {"n_unscored": 2}, None),
+        (Caps(1.0), {"n_unscored": 2}, None),
         (Caps(), {"usd_per_1k": None, "p95_s": None}, None),
     ],
 )
@@ -224,14 +222,15 @@ def test_the_same_judge_is_the_same_look_whatever_the_margin_and_the_name(
     assert "reused" in judgecal("select", scored, *ANY, "--metric", "mae").out
 
 
-def test_nobody_within_the_caps(judgecal: Run, scored: str, workspace_dir: Path) -> None:
-    found = selected(judgecal, scored, *ANY, "--max-p95-s", "0", code=1)
+def test_nobody_within_the_caps(judgecal: Run, served: StubServer, workspace_dir: Path) -> None:
+    slug = score_both(judgecal)
+    found = selected(judgecal, slug, *ANY, "--max-usd-per-1k", "0.5", code=1)
     assert found["chosen"] is None and found["lock"] is None and found["within_margin"] == []
     assert found["confirmed"] == {}
-    assert len(found["rejected"]) == 3 and "and the cap is 0" in found["rejected"][0]["why"]
+    assert len(found["rejected"]) == 2 and "and the cap is 0.5" in found["rejected"][0]["why"]
     assert not (workspace_dir / "judge.lock.json").exists()
     assert not (workspace_dir / "experiments" / "test_looks.jsonl").exists()
-    ran = judgecal("select", scored, *ANY, "--max-p95-s", "0")
+    ran = judgecal("select", slug, *ANY, "--max-usd-per-1k", "0.5")
     assert ran.code == 1 and ran.said.startswith("Choose nobody. No judge is within the caps.")
 
 
@@ -240,7 +239,7 @@ def test_nobody_within_the_caps(judgecal: Run, scored: str, workspace_dir: Path)
     [
         (("--margin", "0"), "--margin must be above 0"),
         (("--margin", "inf"), "and finite"),
-        (("--max-p95-s", "nan"), "must be 0 or more and finite"),
+        (("--max-usd-per-1k", "nan"), "must be 0 or more and finite"),
         (("--metric", "macro_agreemnt"), "did you mean macro_agreement"),
         (("--metric", "bias"), "ranks nobody"),
         (("-o", "gold"), "is a folder"),
@@ -282,9 +281,6 @@ def test_a_judge_that_beats_no_constant_is_refused(judgecal: Run, scored: str, w
     assert not (workspace_dir / "experiments" / "test_looks.jsonl").exists()
     allowed = selected(judgecal, scored, "--allow-below-floor")
     assert allowed["chosen"] and allowed["lock"]
-    assert allowed["notes"][0].startswith(
-        "chosen though not shown to beat the floor: it is not shown to agree better with the labels"
-    )
 
 
 def test_a_lock_that_is_there_is_not_written_over(judgecal: Run, scored: str, workspace_dir: Path) -> None:
@@ -462,8 +458,6 @@ def test_the_cost_of_a_stored_reply_is_that_of_a_call(judgecal: Run, served: Stu
     # 1000 prompt and 50 completion tokens a call.
     assert costs == {"correctness_v3@cheap": pytest.approx(1.05), "correctness_v3@dear": pytest.approx(10.5)}
     assert found["chosen"] == "correctness_v3@cheap"
-    late = selected(judgecal, slug, *ANY, "--max-p95-s", "60", code=1)
-    assert all("nobody knows its" in one["why"] for one in late["rejected"])
 
 
 def test_noise_of_a_judge_that_flips(judgecal: Run, served: StubServer, workspace_dir: Path) -> None:

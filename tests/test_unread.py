@@ -116,7 +116,7 @@ def test_systems_that_nobody_could_rate(judgecal: Run, dead: StubServer, workspa
 
 def test_a_gate_that_reads_nothing_says_so(judgecal: Run, served: Served) -> None:
     served.script.change = lambda item, n, verdict: None
-    argv = ("gate", "--lock", served.path, "--repeats-max", "1", "--name", "g", "--json")
+    argv = ("gate", "--lock", served.path, "--name", "g", "--json")
     found = headline(judgecal(*argv), 1)
     assert found["kind"] == "unread" and "So the gate says fail." in found["because"]
     assert "'no number' is not a number" in " ".join(found["because"])

@@ -27,7 +27,6 @@ class CapArguments:
     """What a judge may be at most, and at least."""
 
     max_usd_per_1k: Annotated[float | None, option("Cost of 1,000 judgements at most.")] = None
-    max_p95_s: Annotated[float | None, option("Seconds within which 95% of the calls come back.")] = None
     max_broken: Annotated[
         list[str] | None,
         option(
@@ -46,7 +45,6 @@ class CapArguments:
         """As the selection takes them."""
         from judgecal.selection.decision import Caps
 
-        most = (self.max_usd_per_1k, self.max_p95_s)
         broken = dict[str, float]()
         for given in self.max_broken or ():
             family, _, percent = given.partition("=")
@@ -56,7 +54,7 @@ class CapArguments:
                 broken[family] = -1.0
             if not 0.0 <= broken[family] <= 1.0:
                 raise InputError(f"--max-broken {given!r}: write FAMILY=PERCENT, as in give_100=5")
-        return Caps(*most, self.allow_below_floor, self.allow_unconfirmed, broken)
+        return Caps(self.max_usd_per_1k, self.allow_below_floor, self.allow_unconfirmed, broken)
 
 
 def select(
@@ -107,12 +105,6 @@ def select(
 def gate(
     ctx: typer.Context,
     margin: Annotated[float | None, option("The loss that you allow; by default the lock's.")] = None,
-    repeats_max: Annotated[
-        int,
-        option(
-            "Passes over the items at most, the first included; further ones only where it cannot tell yet."
-        ),
-    ] = 3,
     level: Annotated[float, option("Level of the interval and of the bound on the loss.")] = 0.95,
     probes: Annotated[
         bool, option("Repeat the lock's probes: a judge that has become easier to fool fails.")
@@ -139,7 +131,6 @@ def gate(
         margin=margin,
         level=level,
         budget_usd=call.budget_usd,
-        repeats_max=repeats_max,
         seed=call.seed,
         out=call.name,
         trust_lock=lock.trust_lock,
@@ -147,9 +138,8 @@ def gate(
     )
     if call.dry_run:
         shared.show_plan(planned.preview(), json=call.json)
-        more = planned.repeats_max - 1
-        if more and not call.json:
-            print_prose(f"That is one pass; where it cannot tell, up to {more} more take as much each.")
+        if not call.json:
+            print_prose("That is one pass; where it cannot tell, up to two more take as much each.")
         return
     planned.check()
     slug = planned.experiment.slug
@@ -161,9 +151,7 @@ def gate(
 
 def migrate(
     ctx: typer.Context,
-    to: Annotated[
-        str, option("A model, a signature, or both: correctness_v3@gemini-flash.", metavar="JUDGE")
-    ],
+    to: Annotated[str, option("The other judge, such as correctness_v3@gemini-flash.", metavar="JUDGE")],
     on: Annotated[
         Path | None,
         option("Recent answers without labels: what changes on them, and what that decides.", metavar="FILE"),
@@ -188,13 +176,14 @@ def migrate(
     """
     options = call.options()
     from judgecal.goldset import load_gold
+    from judgecal.judges import judge_named
     from judgecal.selection.lock import load_lock
-    from judgecal.selection.migrate import MigrateRun, judge_to
+    from judgecal.selection.migrate import MigrateRun
 
     workspace = shared.workspace_of(ctx)
     locked = load_lock(lock.lock)
     old = locked.runnable(workspace, trust_lock=lock.trust_lock)
-    new = judge_to(to, locked, workspace)
+    new = judge_named(to, workspace=workspace)
     run = MigrateRun(
         workspace,
         locked,

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from judgecal.experiment import Experiment, GoldSummary
 from judgecal.experiment.rows import OnRows, sheet_command
-from judgecal.goldset import GoldSet, unchanged_gold
 from judgecal.records import Estimate, Headline
 from judgecal.report.charts import (
     change_in_points,
@@ -21,13 +19,11 @@ from judgecal.report.charts import (
     points_of,
 )
 from judgecal.report.document import Document, Fact, Grid, Paragraph, Section, section, stored_document, table
-from judgecal.report.explorer import Explorer, ExplorerRow, Said, row_of, shown
 from judgecal.report.judges_headline import raters_in_words, unread_headline
 from judgecal.report.wording import (
     DASH,
     OWN_LABELS,
     count,
-    count_of,
     failures_in_words,
     fitting,
     money,
@@ -36,9 +32,9 @@ from judgecal.report.wording import (
     sentence,
     sentences,
 )
-from judgecal.scale import Label
-from judgecal.selection.gate import FlippedItem, GateResult
+from judgecal.selection.gate import MOST_PASSES, GateResult
 from judgecal.selection.migrate import MigrateResult, OldAndNew
+from judgecal.selection.rules import UNSCORED_TOLERANCE
 from judgecal.stats.metrics import amount_of, metric_facts, rows_of
 from judgecal.workspace import Workspace
 
@@ -48,59 +44,26 @@ _ACTS = {
     "inconclusive": "We cannot tell whether this judge has drifted.",
     "changed": "Another judge answers under this name.",
 }
-_CHIPS = 8  # verdicts at most that have a filter each
 
 
-def gate_report(workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
-    """The document of `gate` with the flipped items."""
-    result = experiment.read_summary(GateResult)
-    gold = unchanged_gold(result.gold.set, result.gold.sha256, workspace=workspace)
-    return replace(gate_document(result), explorer=_flips(result, gold))
+def gate_report(_workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
+    """The document of `gate`, from its summary."""
+    return gate_document(experiment.read_summary(GateResult))
 
 
-def migrate_report(workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
-    """The document of `migrate` with the items on which the judges fall on different sides."""
-    result = experiment.read_summary(MigrateResult)
-    gold = unchanged_gold(result.gold.set, result.gold.sha256, workspace=workspace)
-    return replace(migrate_document(result), explorer=_flips(result, gold))
-
-
-def _flips(result: GateResult | MigrateResult, gold: GoldSet | None) -> Explorer | None:
-    """The flipped open items with the verdict then and now; None where there is none, or the set is gone."""
-    items = {item.item_id: item for item in (gold.select("open") if gold else ())}
-
-    def said(verdicts: Sequence[Label | None], passed: Sequence[bool | None]) -> Said:
-        raw = ", ".join(shown(verdict, binary=False) for verdict in verdicts)
-        sides = dict.fromkeys(shown(side, binary=True) for side in passed)
-        return Said(", ".join(sides), raw) if sides else Said(raw)
-
-    def row(flip: FlippedItem, gold: GoldSet) -> ExplorerRow:
-        label = shown(gold.labels.get(flip.item_id), binary=gold.scale.kind == "binary")
-        now = said(flip.now, flip.now_passed)
-        verdicts = [said(flip.locked, flip.locked_passed), now]
-        return row_of(items[flip.item_id], label=label, said=verdicts, marks=[f"now:{now.verdict}"])
-
-    rows = [row(flip, gold) for flip in result.flipped if gold is not None and flip.item_id in items]
-    if not rows:
-        return None
-    marks = dict.fromkeys(row.marks[0] for row in rows)
-    return Explorer(
-        f"{count_of(len(rows), 'open answer')} with another verdict now",
-        rows,
-        ["locked", "now"],
-        {mark: mark.replace(":", " ") for mark in marks if len(marks) <= _CHIPS},
-        n_sealed=len(result.flipped) - len(rows),
-    )
+def migrate_report(_workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
+    """The document of `migrate`, from its summary."""
+    return migrate_document(experiment.read_summary(MigrateResult))
 
 
 def gate_document(result: GateResult) -> Document:
     """What a gate found."""
-    model, passes = result.model_id, f"{result.repeats} of at most {result.repeats_max} passes"
+    model = result.model_id
     return stored_document(
         result,
         f"{result.experiment}: a locked judge, asked again",
-        f"{result.experiment} · {result.judge} against its lock of {result.locked_at} ({result.lock}), on "
-        f"{result.items}; {result.gold.in_words}",
+        f"{result.experiment} · {result.judge} against its lock of {result.locked_at} ({result.lock}); "
+        f"{result.gold.in_words}",
         _gate_headline(result),
         _loss(result),
         bool(result.probes)
@@ -123,7 +86,8 @@ def gate_document(result: GateResult) -> Document:
         ),
         facts=[*_gate_facts(result)],
         notes=(
-            f"This gate spent {money(result.usd)} USD, in {passes}.",
+            f"This gate spent {money(result.usd)} USD, in {count(result.repeats)} of at most "
+            f"{MOST_PASSES} passes.",
             f"Model: locked {model.locked or 'unknown'}, now {', '.join(model.now) or 'unknown'}.",
             *map(sentence, result.notes),
         ),
@@ -143,10 +107,9 @@ def _gate_headline(result: GateResult) -> Headline:
     following = {
         "pass": shlex.join(["judgecal", "judge", "answers.csv", "--lock", result.lock, "-o", "judged.csv"]),
         "fail": again,
-        # without a bound, or where all calls say the same, no further pass helps
         "inconclusive": _more_labels(result.gold)
-        if result.loss_below is None or (result.odd_one_out and not result.odd_one_out.n_differ)
-        else f"judgecal gate --lock {result.lock} --repeats-max {2 * result.repeats_max}",
+        if result.loss_below is None or result.repeats > 1
+        else f"judgecal gate --lock {result.lock}",
         "changed": again,
     }
     changed = f"The model changed: the provider now answers as {', '.join(model.now)}, not {model.locked}."
@@ -154,8 +117,8 @@ def _gate_headline(result: GateResult) -> Headline:
     amount = "" if smallest is None else amount_of(smallest, result.metric, result.gold.scale)
     unknown = sentences(  # what weighs most comes first
         decision == "inconclusive"
-        and result.repeats < result.repeats_max
-        and "What further passes would show: the budget ended before they were made.",
+        and result.repeats < 2
+        and "What further passes would show: they could not be made.",
         bool(amount)
         and f"Whether there is a drift below {amount} of {result.metric}: these items reveal one of "
         "that size in four runs of five, a smaller one less often.",
@@ -178,7 +141,7 @@ def _more_labels(gold: GoldSummary) -> str:
 def _gate_facts(result: GateResult) -> Iterator[Fact]:
     """The loss; how far the calls of now lie from those of the lock; flips against the noise at lock time."""
     metric, scale, odd = result.metric, result.gold.scale, result.odd_one_out
-    through = " through the lock's calibration map" * (result.raw_difference is not None)
+    through = " through the lock's calibration map" * bool(result.now_calibrated)
     bound = ""
     if result.loss_below is not None:
         below = amount_of(max(result.loss_below, 0.0), metric, scale)
@@ -199,15 +162,14 @@ def _gate_facts(result: GateResult) -> Iterator[Fact]:
     def share_or_why(share: Estimate) -> str:
         return f"none ({share.reason})" if share.value is None else in_percent(share)
 
-    calls, marked = result.noise_calls, result.flip_rate.value is not None
+    marked = result.flip_rate.value is not None
     rate, noise = (
         (result.flip_rate, result.noise) if marked else (result.changed, one_less(result.noise_unchanged))
     )
     yield Fact(
         share_or_why(rate),
         f"{'flip rate' if marked else 'changed verdicts'} of {count(rate.n)} items compared with the locked "
-        f"verdicts, noise {share_or_why(noise)} ({count(calls.n_items)} items called "
-        f"{count(calls.n_calls)} times at lock time).",
+        f"verdicts, noise at lock time {share_or_why(noise)}.",
     )
 
 
@@ -216,19 +178,16 @@ def _loss(result: GateResult) -> Section:
     sides = [("now − locked", result.difference, True)]
     if result.unscored_kinds:
         sides.append(("without unscored items", result.complete_case, False))
-    if result.raw_difference is not None:
-        sides.append(("of the raw verdicts", result.raw_difference, False))
     losing = "right" if metric_facts(metric).direction == "less" else "left"
     n, expected = sum(result.unscored_kinds.values()), result.gold.n_items * max(1, result.repeats)
     unscored = sentences(
         bool(n or shares.locked)
         and f"No verdict: {percent(shares.locked, 1)} of the calls at lock time, {percent(shares.now, 1)} "
-        f"now; the gate fails once a rise above {percent(shares.tolerance)} is shown.",
+        f"now; the gate fails once a rise above {percent(UNSCORED_TOLERANCE)} is shown.",
         n > 0
         and f"{count(n)} of {count(expected)} judgements have no verdict "
         f"({failures_in_words(result.unscored_kinds)}) and count as {result.gold.unscored_counts_as}; "
         f"without their items the difference is {change_of(result.complete_case, metric, scale)}.",
-        _flipped(result),
     )
     return section(
         "loss",
@@ -244,20 +203,6 @@ def _loss(result: GateResult) -> Section:
         (Paragraph(text, short=True) for text in unscored),
         _metrics(result),
     )
-
-
-def _flipped(result: GateResult) -> str:
-    """How many items have another verdict than at lock time, and to which sides."""
-
-    def mean(verdicts: Sequence[Label | None]) -> float:
-        numbers = [verdict for verdict in verdicts if isinstance(verdict, int | float)]
-        return sum(numbers) / len(numbers) if numbers else math.nan
-
-    moved = [mean(item.now) - mean(item.locked) for item in result.flipped]
-    up, down = sum(by > 0 for by in moved), sum(by < 0 for by in moved)
-    sides = f" ({count(up)} went up, {count(down)} down)" if up or down else ""
-    n = len(moved)
-    return f"{count_of(n, 'item')} flipped{sides}: changes to one side look like drift." if n else ""
 
 
 def _metrics(result: GateResult) -> Grid:
@@ -312,7 +257,6 @@ def migrate_document(result: MigrateResult) -> Document:
     )
     about_as_well = f"It is shown to agree with {whom} about as well." * (result.decision == "pass")
     because, more = fitting(about_as_well, sentence(result.why))
-    items = f"{result.n_called_again:,} items: we called the old judge for them"
     return stored_document(
         result,
         f"{result.experiment}: replacing a locked judge",
@@ -321,7 +265,6 @@ def migrate_document(result: MigrateResult) -> Document:
         _difference(result),
         rows_section(result.on_rows, result.metric, result.gold.scale),
         notes=sentences(
-            bool(result.n_called_again) and f"The lock holds no verdict for {items}.",
             map(sentence, result.notes),
             f"new lock: {result.new_lock}"
             if result.new_lock

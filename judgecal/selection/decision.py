@@ -9,13 +9,12 @@ best judge is taken and said to be taken for want of questions: it was not shown
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
-from judgecal.errors import refuse, working
+from judgecal.errors import InputError, working
 from judgecal.experiment import AgreementResult, AgreementTable, Entry, StoredExperiment, Verdicts, entry
 from judgecal.experiment.losses import (
     FloorLoss,
@@ -82,24 +81,19 @@ class Caps:
     """What a judge may be at most, and at least; None and empty ask for nothing. The unknown keeps no cap."""
 
     usd_per_1k: float | None = None  # dollars for a thousand judgements
-    p95_s: float | None = None
     allow_below_floor: bool = False  # also a judge not shown to beat the best constant, or on test does not
     allow_unconfirmed: bool = False  # also one that on test falls further than chance and the choice explain
     broken: Mapping[str, float] = field(default_factory=dict)  # family of probes -> share broken, 0..1
 
     def check(self) -> None:
-        refuse(
-            [
-                f"{option} must be 0 or more and finite, found {value:g}"
-                for option, value in (("--max-usd-per-1k", self.usd_per_1k), ("--max-p95-s", self.p95_s))
-                if value is not None and not 0.0 <= value < math.inf
-            ]
-        )
+        families_named([*self.broken])
+        usd = self.usd_per_1k
+        if usd is not None and not 0.0 <= usd < math.inf:
+            raise InputError(f"--max-usd-per-1k must be 0 or more and finite, found {usd:g}")
 
     def config(self) -> dict[str, Any]:
         return {
             "max_usd_per_1k": self.usd_per_1k,
-            "max_p95_s": self.p95_s,
             "allow_below_floor": self.allow_below_floor,
             **({"allow_unconfirmed": True} if self.allow_unconfirmed else {}),
             **(
@@ -111,15 +105,11 @@ class Caps:
 
     def over(self, judge: MeasuredJudge) -> str | None:
         """Why a judge is left out, every cap in one sentence; None where it is within them."""
-        reasons, entry = [], judge.entry
-        for what, value, cap, unit in (
-            ("cost", judge.usd_per_1k, self.usd_per_1k, "USD per 1,000 judgements"),
-            ("p95 latency", entry.latency_s.p95, self.p95_s, "s"),
-        ):
-            if cap is not None and value is None:
-                reasons.append(f"nobody knows its {what}, and the cap is {cap:g} {unit}")
-            elif cap is not None and value is not None and value > cap:
-                reasons.append(f"its {what} is {value:.4g} {unit}, and the cap is {cap:g}")
+        reasons, usd, cap = [], judge.usd_per_1k, self.usd_per_1k
+        if cap is not None and usd is None:
+            reasons.append(f"nobody knows its cost, and the cap is {cap:g} USD per 1,000 judgements")
+        elif cap is not None and usd is not None and usd > cap:
+            reasons.append(f"its cost is {usd:.4g} USD per 1,000 judgements, and the cap is {cap:g}")
         for name, broken in self.probed(judge).items():
             if broken.low is not None and broken.low > self.broken[name]:
                 most = f"and the cap is {self.broken[name]:.1%}"
@@ -134,32 +124,16 @@ class Caps:
         return {name: probes.broken(name, level=level) for name in named if probes}
 
     def not_shown(self, judge: MeasuredJudge) -> list[str]:
-        """Caps on probes that a judge may exceed, and is not shown to."""
+        """Caps on probes that a judge may exceed: nobody probed it, or too few probes tell."""
         probed = self.probed(judge)
+        highest = {name: probed[name].high if name in probed else None for name in self.broken}
+        if self.over(judge) is not None:
+            return []
         return [
-            f"nothing is known of {judge.judge} on {name} probes: --max-broken says nothing of it"
-            for name in self.broken
-            if name not in probed
-        ] + [
-            f"{judge.judge} may break on more than {self.broken[family]:.1%} of its {family} probes "
-            f"({share.value or 0.0:.1%} of {share.n:,} are broken): it is not shown to"
-            for family, share in probed.items()
-            if (share.high is None or share.high > self.broken[family])
-            and (share.low is None or share.low <= self.broken[family])
+            f"{judge.judge} is not shown to break on at most {cap:.1%} of its {name} probes (judgecal probe)"
+            for name, cap in self.broken.items()
+            if (high := highest[name]) is None or high > cap
         ]
-
-    def require_probes(self, measured: Sequence[MeasuredJudge], gold: str) -> None:
-        """Refuse a cap on probes that no experiment made of any judge."""
-        families_named([*self.broken])
-        asked = next(
-            (shlex.quote(judge.judge) for judge in measured if judge.column.kind != "recorded"), "JUDGE"
-        )
-        refuse([
-            f"--max-broken {name}: nothing is known of these judges on such probes: run judgecal probe "
-            f"--judge {asked} --gold {gold} --families {name}"
-            for name in self.broken
-            if not any(name in self.probed(judge) for judge in measured)
-        ])  # fmt: skip
 
 
 def open_items(stored: StoredExperiment, *, limit: int | None = None) -> tuple[Item, ...]:

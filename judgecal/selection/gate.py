@@ -43,7 +43,6 @@ from judgecal.experiment import (
 )
 from judgecal.experiment.agreement_table import as_lists
 from judgecal.experiment.stored import Unread, unread_judge
-from judgecal.experiment.trials import MOST_REPEATS
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import Judge
 from judgecal.probes.family import Probe
@@ -52,37 +51,18 @@ from judgecal.records import RETRIED_ON_RESUME, Estimate, Item, Judgement, Resul
 from judgecal.scale import Label
 from judgecal.selection.lock import Lock, load_lock, model_ids
 from judgecal.selection.pass_rates import PassRule
-from judgecal.selection.rules import UNSCORED_TOLERANCE, GateDecision, GateRule, GateState, LockedAndCurrent
+from judgecal.selection.rules import GateDecision, GateRule, GateState, LockedAndCurrent
 from judgecal.stats import Calibration, metric_named
 from judgecal.stats.drift import DriftTest
 from judgecal.stats.intervals import mean_estimate
 from judgecal.workspace import Workspace, find_workspace, shown
 
-REPEATS_MAX = 3
-"""Passes over the items, the first one included, where not said otherwise."""
+MOST_PASSES = 3
+"""Passes over the items; a further one only where those before it cannot tell."""
 
 _MOST_LOST = 0.05  # share of a pass's calls
 _SPARE = 1.1  # replies vary in length: a pass is begun where so many times the dearest one before is left
 _Made = TypeVar("_Made")
-
-
-@dataclass(frozen=True, slots=True)
-class FlippedItem:
-    """An item on a side of the mark where no locked call had it (without a mark: with a verdict none had)."""
-
-    item_id: str
-    locked: tuple[Label | None, ...]
-    now: tuple[Label | None, ...]
-    locked_passed: tuple[bool | None, ...] = ()  # by the lock's cut, through its map; empty without a mark
-    now_passed: tuple[bool | None, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class NoiseCalls:
-    """What the noise of a lock was measured on: so many items, each called so often."""
-
-    n_items: int
-    n_calls: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +75,10 @@ class ModelIds:
 
 @dataclass(frozen=True, slots=True)
 class UnscoredShares:
-    """The share of judgements without a verdict in the lock, and now; 0..1."""
+    """The share of judgements without a verdict of the locked judge, and now or of the new one; 0..1."""
 
     locked: float
     now: float
-    rise: Estimate  # now - locked, paired by item
-    p_at_most: float  # the chance, if nothing had changed, of such a rise is this or less
-    tolerance: float  # a rise that is shown to exceed it fails
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,28 +101,23 @@ class GateResult(Result):
     odd_one_out: DriftTest | None  # whether another judge answers; None with fewer than three calls
     noise: Estimate  # flips and equal verdicts of two calls at lock time, and how measured
     noise_unchanged: Estimate
-    noise_calls: NoiseCalls
     locked: Mapping[str, Estimate]  # METRIC -> Estimate, an unscored item counted as wrong
     now: Mapping[str, Estimate]
     locked_calibrated: Mapping[str, Estimate]  # the same through the lock's map where it decides; else empty
     now_calibrated: Mapping[str, Estimate]
     # now - locked in the metric, through the lock's calibration map where it has one; the same without
-    # unscored items; the same of the verdicts as they are, None where these decide
+    # unscored items
     difference: Estimate
     complete_case: Estimate
-    raw_difference: Estimate | None
     loss_below: float | None  # the loss stays below, one-sided at the level; None: nothing can be decided
     smallest_detectable: float | None  # None where there is no interval
     model_changed: bool  # whether another model answered than the locked one, and which
     model_id: ModelIds
-    repeats: int  # passes that count, and that were allowed
-    repeats_max: int
+    repeats: int  # passes that count
     usd: float | None  # of all calls; None where some model has no price
-    flipped: tuple[FlippedItem, ...]  # the items that moved, in file order
     unscored: UnscoredShares
     unscored_kinds: Mapping[str, int]  # kind of failure -> judgements of now without a verdict
     gold: GoldSummary
-    items: str
     test_looks: int  # decisions taken on the set's test labels so far
     notes: tuple[str, ...]
     run_line: str
@@ -164,7 +136,6 @@ class Gate:
     judge: Judge
     rule: GateRule
     options: RunOptions  # how to call; the budget is for all passes
-    repeats_max: int  # passes that may be made
     seed: int
     experiment: Experiment
     probes: Mapping[str, Sequence[Probe]] = field(default_factory=dict)  # by family; empty unless asked for
@@ -227,7 +198,7 @@ class Gate:
         open_experiment(self.experiment)
         with open_experiment_journal(self.experiment, [self.judge], self.options) as journal:
             budget = Budget(self.options.budget_usd)
-            passes = Passes(self.judge, self.items, journal, self.options, budget, self.repeats_max)
+            passes = Passes(self.judge, self.items, journal, self.options, budget)
             state = self._decide(passes)
             probes, lost = self._probed(passes) if passes.n and self.probes else ((), 0)
         if easier := [probe.family for probe in probes if probe.easier]:
@@ -275,15 +246,13 @@ class Gate:
         )
 
     def _decide(self, passes: Passes) -> GateState:
-        """Pass after pass, until the rule decides or no further pass can be had or would tell more."""
+        """Decide pass after pass, until the rule does or no further pass can be had or would tell more."""
         while passes.another():
             two = self.both_times(passes)
-            state = self.rule.state(two, last=two.settled)
-            if state.decision != "inconclusive" or state.loss_below is None:
+            last = two.settled or passes.n == MOST_PASSES
+            state = self.rule.state(two, last=last)
+            if last or state.decision != "inconclusive" or state.loss_below is None:
                 return state  # where there is no bound, further passes give none
-            if two.settled:
-                why = f"all {two.passes} passes gave the same verdicts, so another pass would tell no more"
-                return replace(state, why=f"{state.why}; {why}")
         state = self.rule.state(self.both_times(passes), last=True)
         if not passes.n:
             why = f"there is no whole pass to decide by: {passes.stopped}"
@@ -301,7 +270,6 @@ def plan_gate(
     margin: float | None = None,
     level: float = 0.95,
     budget_usd: float | None = None,
-    repeats_max: int = REPEATS_MAX,
     seed: int = 0,
     out: str | None = None,
     trust_lock: bool = False,
@@ -314,9 +282,7 @@ def plan_gate(
     locked is refused at once, with every option out of range.
     """
     options = RunOptions(budget_usd=budget_usd, use_cache=False)
-    problems = []
-    if not 1 <= repeats_max <= MOST_REPEATS:
-        problems.append(f"--repeats-max must be from 1 to {MOST_REPEATS:,}, found {str(repeats_max)[:12]}")
+    problems = list[str]()
 
     def made(make: Callable[[], _Made]) -> _Made | None:
         """None where it cannot be, with the problems added to the others."""
@@ -351,7 +317,6 @@ def plan_gate(
         "metric": rule.metric,
         "margin": rule.margin,
         "level": rule.level,
-        "repeats_max": repeats_max,
         "seed": seed,
         **({"probes": True} if probes else {}),
     }
@@ -359,7 +324,7 @@ def plan_gate(
     started = f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03d}Z"
     slug = out or f"{plan_experiment(workspace, config, out=None).slug}-{started}"
     experiment = plan_experiment(workspace, config, out=slug)
-    return Gate(workspace, lock, path, gold, judge, rule, options, repeats_max, seed, experiment, again)
+    return Gate(workspace, lock, path, gold, judge, rule, options, seed, experiment, again)
 
 
 @dataclass
@@ -371,7 +336,6 @@ class Passes:
     journal: Journal
     options: RunOptions
     budget: Budget
-    most: int  # passes that may be made
     rows: Sequence[Judgement] = ()  # of all passes that were made
     n: int = 0  # passes that count
     stopped: str | None = None  # why no further pass was begun, or is not counted; None while one may be
@@ -383,10 +347,7 @@ class Passes:
         """
         limit = self.budget.limit_usd
         costs = [sum(row.cost_usd or 0.0 for row in self.rows if row.repeat == at) for at in range(self.n)]
-        if self.n >= self.most:
-            made = f"{self.n:,} passes were" if self.n > 1 else "one pass was"
-            self.stopped = f"{made} made, as many as --repeats-max allows"
-        elif costs and limit is not None and self.budget.spent_usd + _SPARE * max(costs) > limit:
+        if costs and limit is not None and self.budget.spent_usd + _SPARE * max(costs) > limit:
             self.stopped = f"another pass would not fit the budget of {limit:g} USD"
         else:
             self.rows = self._made()
@@ -428,7 +389,7 @@ class Passes:
             journal=self.journal,
             options=replace(self.options, repeats=self.n + 1, use_cache=False),
             budget=self.budget,
-            label=f"{self.judge.name}, pass {self.n + 1} of at most {self.most}",
+            label=f"{self.judge.name}, pass {self.n + 1} of at most {MOST_PASSES}",
         )
         return whole_items(rows, self.judge.scale)
 
@@ -447,7 +408,7 @@ def _result(gate: Gate, passes: Passes, state: GateState) -> GateResult:
     lock, rule, gold, items, judge = gate.lock, gate.rule, gate.gold, gate.items, gate.judge
     two, now = gate.both_times(passes), passes.counted
     n_looks = looks_so_far(gate.workspace.experiments, gold)
-    flip_rate, changed, flipped = _flips(two, items, PassRule.of_lock(lock, two.judge), level=rule.level)
+    flip_rate, changed = _flips(two, PassRule.of_lock(lock, two.judge), level=rule.level)
     notes = []
     if any(gold.split_of(item.group) == "test" for item in items):
         # not counted: a gate decides nothing on test labels
@@ -471,7 +432,7 @@ def _result(gate: Gate, passes: Passes, state: GateState) -> GateResult:
     locked_share, share_now = (
         sum(list(row).count(None) for row in rows) / sum(map(len, rows)) for rows in (two.then, two.now)
     )
-    models, rise = ModelIds(lock.model_id, tuple(model_ids(now))), state.unscored
+    models = ModelIds(lock.model_id, tuple(model_ids(now)))
     unread = unread_judge(judge.name, now, sealed=gold.test_ids)
     again = shlex.join(["judgecal", "gate", "--lock", str(gate.path)])  # it reads no stored reply
     extra = {"lock": lock.sha256[:12], "metric": rule.metric, "margin": f"{rule.margin:g}"}
@@ -490,28 +451,23 @@ def _result(gate: Gate, passes: Passes, state: GateState) -> GateResult:
         odd_one_out=state.same_judge,
         noise=lock.noise.flip_rate,
         noise_unchanged=lock.noise.exact_agreement,
-        noise_calls=NoiseCalls(lock.noise.n_items, lock.noise.n_calls),
         locked=before.agreements(then)["as_wrong"],
         now=table.agreements(column)["as_wrong"],
         locked_calibrated=before.through(gate.calibration, then),
         now_calibrated=table.through(gate.calibration, column),
         difference=state.comparison.difference,
         complete_case=state.comparison.complete_case.difference,
-        raw_difference=state.raw,
         loss_below=state.loss_below,
         smallest_detectable=state.comparison.smallest_detectable,
         model_changed=models.locked is not None and any(name != models.locked for name in models.now),
         model_id=models,
         repeats=passes.n,
-        repeats_max=gate.repeats_max,
         usd=passes.usd,
-        flipped=flipped,
-        unscored=UnscoredShares(locked_share, share_now, rise.difference, rise.p_at_most, UNSCORED_TOLERANCE),
+        unscored=UnscoredShares(locked_share, share_now),
         unscored_kinds=dict(
             Counter(row.error.kind if row.error else "parse" for row in now if row.verdict is None)
         ),
         gold=summary_of_gold(table, "all"),
-        items=_scope(gate),
         test_looks=n_looks,
         notes=(*verdict_notes(gold.scale, [column]), *notes),
         run_line=run_line(table, "all", [full_name(judge)], extra),
@@ -519,22 +475,8 @@ def _result(gate: Gate, passes: Passes, state: GateState) -> GateResult:
     )
 
 
-def _scope(gate: Gate) -> str:
-    judged, gold = {item.item_id for item in gate.items}, gate.gold
-    left = [item for item in gold.items if item.item_id in gold.labels and item.item_id not in judged]
-    which = f"{len(judged):,} labelled items of {gold.name}, on {gold.n_groups(gate.items):,} questions"
-    if not left:
-        return f"all {which}"
-    trained = sum(item.group in gate.judge.trained_on for item in left)
-    others = [f"{trained} that the judge was trained on"] if trained else []
-    others += [f"{len(left) - trained} that the lock has no verdict on"] if trained < len(left) else []
-    return f"{which}; left out: {' and '.join(others)}"
-
-
-def _flips(
-    two: LockedAndCurrent, items: Sequence[Item], rule: PassRule, *, level: float
-) -> tuple[Estimate, Estimate, tuple[FlippedItem, ...]]:
-    """How far the verdicts are no longer the locked ones: flip rate, share changed, and which items.
+def _flips(two: LockedAndCurrent, rule: PassRule, *, level: float) -> tuple[Estimate, Estimate]:
+    """How far the verdicts are no longer the locked ones: flip rate, and share changed.
 
     n counts items; one without a verdict then or now says nothing.
     """
@@ -559,13 +501,7 @@ def _flips(
     rate = share(passed) if marked else changed
     if not marked and rule.people.numeric:
         rate = rate.without_value(rule.reason)
-    flipped = tuple(
-        FlippedItem(item.item_id, tuple(then), tuple(now), *map(tuple, sides if marked else ()))
-        for item, (then, now), sides in zip(items, raw, passed, strict=True)
-        for before, after in [sides if marked else (then, now)]
-        if set(after) - {*before, None} and set(before) != {None}
-    )
-    return rate, changed, flipped
+    return rate, changed
 
 
 @working("Holding the judge against its lock")
@@ -574,7 +510,6 @@ def gate(
     *,
     margin: float | None = None,
     level: float = 0.95,
-    repeats_max: int = REPEATS_MAX,
     budget_usd: float | None = None,
     seed: int = 0,
     name: str | None = None,
@@ -588,7 +523,6 @@ def gate(
         lock: the judge.lock.json of select.
         margin: the loss that is allowed; the lock's where not given.
         level: of the interval and of the bound on the loss.
-        repeats_max: passes over the items at most.
         budget_usd: spend at most this much in all passes.
         name: slug of the experiment; of one that was interrupted, to go on with it.
         trust_lock: run the lock's own signature where the workspace has another.
@@ -606,7 +540,6 @@ def gate(
         margin=margin,
         level=level,
         budget_usd=budget_usd,
-        repeats_max=repeats_max,
         seed=seed,
         out=name,
         trust_lock=trust_lock,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.engine import Budget, Journal, require_prices
-from judgecal.errors import InputError, refuse, unknown_name, working
+from judgecal.errors import InputError, refuse, working
 from judgecal.experiment import (
     AgreementTable,
     CostEstimate,
@@ -53,38 +53,27 @@ from judgecal.experiment.agreement_table import as_lists
 from judgecal.experiment.rows import DecidedBy, OnRows, UnlabelledRows, judgements_of_rows, rows_due
 from judgecal.goldset import GoldSet, load_gold, split_notes
 from judgecal.judges import Judge, JudgeName, judge_named
-from judgecal.models import load_catalogue
 from judgecal.records import RETRIED_ON_RESUME, Estimate, Item, Judgement, Result, as_plain
 from judgecal.scale import Label, Scale
 from judgecal.selection.confirm import NOISE_CALLS, Confirmed, calibrate, lock_judge, shown_above_floor
-from judgecal.selection.gate import FlippedItem
+from judgecal.selection.gate import UnscoredShares
 from judgecal.selection.lock import (
     Lock,
     LockedJudge,
-    check_name,
     load_lock,
     lock_problems,
     model_ids,
     reply_fingerprint,
     write_lock,
 )
-from judgecal.selection.pass_rates import PassRule, chance, change, flip_rate
+from judgecal.selection.pass_rates import PassRule, chance, flip_rate
 from judgecal.selection.rules import GateDecision, MigrationDecision, MigrationItems, migration, unlooked
-from judgecal.signatures import list_signatures
 from judgecal.stats import Calibration
 from judgecal.stats.disagreement import by_rows
 from judgecal.stats.metrics import metric_facts
 from judgecal.workspace import Workspace, find_workspace
 
 _SEALED = "the rows decide: no look at test was taken"
-
-
-@dataclass(frozen=True, slots=True)
-class UnscoredSides:
-    """The share of items without a verdict of the locked judge, and of the new one; 0..1."""
-
-    locked: float
-    now: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +97,6 @@ class MigrateResult(Result):
     # fail where test shows that it loses more, or where it tells right from wrong no better than a coin
     decision: GateDecision
     why: str
-    more_questions: int | None  # about how many more would tell; None where it is told, or none would
     metric: str
     margin: float
     difference: Estimate  # new - old on test, an unscored item counted as wrong
@@ -117,9 +105,8 @@ class MigrateResult(Result):
     locked: Mapping[str, Estimate]  # METRIC -> Estimate on test, an unscored item counted as wrong
     now: Mapping[str, Estimate]
     flip_rate: Estimate  # share of test items that lie on different sides of the mark, or differ in words
-    flipped: tuple[FlippedItem, ...]  # which items do, of all
     noise: Estimate  # flips of two calls of the locked judge at lock time
-    unscored: UnscoredSides  # of the test items
+    unscored: UnscoredShares  # of the test items
     model_changed: bool  # whether another model answered than the locked one
     old_value: float | None
     new_value: float | None
@@ -133,7 +120,6 @@ class MigrateResult(Result):
     test_looks: int  # decisions so far, what this one is in words, and whether test had served before
     test_look: str
     reused: bool
-    n_called_again: int  # items that the lock holds no verdict of, for which the old judge was called
     notes: tuple[str, ...]
     run_line: str
     # what rows without labels say (--on, --labels); what decided, and their keys of the contract
@@ -147,40 +133,6 @@ class MigrateResult(Result):
         return {**Result.as_json(self), **{name: of_rows.get(name) for name in ("differ", "labels_needed")}}
 
 
-def judge_to(to: str, lock: Lock, workspace: Workspace) -> Judge:
-    """The judge that `--to` names, as the workspace has it now.
-
-    A model alone keeps the locked signature, which must be as it was, and its compiled program; a signature
-    alone keeps the model.
-    """
-    whole = JudgeName.read(to)
-    if whole is not None:
-        return judge_named(whole, workspace=workspace)
-    old, locked = JudgeName.parse(lock.judge), lock.signature
-    if locked is None:
-        raise InputError(
-            f"--to {to}: {lock.judge} has no prompt whose model could be another: name a whole judge"
-        )
-    signatures = list_signatures(workspace)
-    is_signature = to in signatures
-    try:
-        load_catalogue(workspace).resolve(to)
-    except InputError as error:
-        if is_signature:
-            return judge_named(JudgeName(to, old.model, calls=old.calls), workspace=workspace)
-        raise InputError(f"--to {to}: {unknown_name('signature', to, signatures)}; {error}") from None
-    if is_signature:
-        raise InputError(f"--to {to}: a signature and a model have this name: write signature@model")
-    check_name(locked.name, f"{lock.judge}: signature.name of its lock")
-    judge = judge_named(JudgeName(locked.name, to, old.program, calls=old.calls), workspace=workspace)
-    if judge.signature is None or judge.signature.fingerprint != locked.fingerprint:
-        raise InputError(
-            f"--to {to}: signature {locked.name} has changed since it was locked: restore it to try only "
-            f"another model, or write {locked.name}@{to} to try both"
-        )
-    return judge
-
-
 def _with_rows(
     decision: MigrationDecision, on_rows: OnRows | None, *, sealed: bool
 ) -> tuple[MigrationDecision, DecidedBy]:
@@ -189,22 +141,11 @@ def _with_rows(
         return decision, "gold"
     if sealed or on_rows.decision == "fail" or (on_rows.decision and decision.decision != "pass"):
         decided_as = on_rows.decision or "inconclusive"
-        decided = replace(decision, decision=decided_as, why=on_rows.why, more_questions=None)
+        decided = replace(decision, decision=decided_as, why=on_rows.why)
         return decided, on_rows.decided_by or "labels"
     if decision.decision == "inconclusive":
         return replace(decision, why=f"{on_rows.why}; on the gold set: {decision.why}"), "gold"
     return decision, "gold"
-
-
-def _flipped(
-    rules: Sequence[PassRule], rows: Iterable[tuple[Item, Sequence[Label | None]]]
-) -> Iterator[FlippedItem]:
-    """The rows that change sides; without a mark, those whose verdict is another one."""
-    for item, verdicts in rows:
-        then, now = verdicts
-        if change(rules, verdicts) or (rules[0].mark is None and None not in verdicts and then != now):
-            passed = [(rule.passes(verdict),) for rule, verdict in zip(rules, verdicts, strict=True)]
-            yield FlippedItem(item.item_id, (then,), (now,), *([] if rules[0].mark is None else passed))
 
 
 _RowsJudged = Sequence[tuple[Item, Sequence[Judgement] | None]]
@@ -285,9 +226,10 @@ class MigrateRun:
 
     @cached_property
     def items(self) -> tuple[Item, ...]:
-        """The labelled items that neither judge was trained on."""
-        trained = self.old.trained_on | self.new.trained_on
-        return asked_items(self.gold, "all", limit=self.options.limit, without_groups=trained)
+        """The labelled items with a locked verdict that the new judge was not trained on."""
+        limit, trained = self.options.limit, self.new.trained_on
+        labelled = asked_items(self.gold, "all", limit=limit, without_groups=trained)
+        return tuple(item for item in labelled if item.item_id in self.lock.verdicts)
 
     @cached_property
     def test_items(self) -> tuple[Item, ...]:
@@ -301,10 +243,6 @@ class MigrateRun:
         if name is not None and name.program is not None:
             return ()
         return tuple(item for item in self.items if self.gold.split_of(item.group) != "test")
-
-    @property
-    def missing(self) -> tuple[Item, ...]:
-        return tuple(item for item in self.items if item.item_id not in self.lock.verdicts)
 
     def check(self) -> None:
         """Refuse what cannot be done before anything is called or logged."""
@@ -327,7 +265,6 @@ class MigrateRun:
         check_judge(self.gold, self.new)
         require_prices(models_of([self.old, self.new]), self.options.budget_usd)
         self.new.check_items(self.items)
-        self.old.check_items(self.missing)
         if self.recent is not None:
             self.recent.reader.check(self.recent.source)
         if self.output is not None:
@@ -339,7 +276,7 @@ class MigrateRun:
 
     def _calls(self) -> list[tuple[Judge, Iterable[Item]]]:
         recent = ((judged.judge, judged) for judged in self._recent_items())
-        return [(self.old, self.missing), (self.new, self.items), *recent]
+        return [(self.new, self.items), *recent]
 
     def preview(self) -> CostEstimate:
         """What a run would call; nothing is written."""
@@ -360,10 +297,7 @@ class MigrateRun:
         open_experiment(self.experiment)
         budget = Budget(self.options.budget_usd)
         with open_journal(self.experiment.journal, self.options, long=True) as journal:
-            called, rows = (
-                run_trials([judge], items, journal=journal, options=self.options, budget=budget)
-                for judge, items in ((self.old, self.missing), (self.new, self.items))
-            )
+            rows = run_trials([self.new], self.items, journal=journal, options=self.options, budget=budget)
             # each judge's map: the lock's, and one fitted on train and dev
             maps = (
                 self.lock.calibration,
@@ -371,20 +305,27 @@ class MigrateRun:
             )
             recent = [] if self.recent is None else self._judge_recent(self.recent, journal, budget)
         of_recent = (row for _, judgements in recent for row in judgements or ())
-        errors = [row.error for row in (*called, *rows, *of_recent) if row.error is not None]
+        errors = [row.error for row in (*rows, *of_recent) if row.error is not None]
         lost = sum(error.kind in RETRIED_ON_RESUME for error in errors)
-        again, new = (
-            {row.item_id: row.verdict for row in whole_items(part, judge.scale)}
-            for part, judge in ((called, self.old), (rows, self.new))
+        new = {row.item_id: row.verdict for row in whole_items(rows, self.new.scale)}
+        sides = (
+            _Side(self.old, item_scale(self.old), self.lock.verdicts),
+            _Side(self.new, item_scale(self.new), new),
         )
-        old = {item.item_id: self.lock.verdicts.get(item.item_id) for item in self.items} | again
-        sides = _Side(self.old, item_scale(self.old), old), _Side(self.new, item_scale(self.new), new)
         test = self.test_items
         judges = {
             reply_fingerprint(side.judge): verdicts_sha(self.gold, test, side.column(test).rows)
             for side in sides
         }
-        on_rows, seen = None, {**self._seen(), "judges": judges}
+        # the same verdicts of two by one metric on the same items are the same look
+        seen: dict[str, Any] = {
+            "experiments": self.workspace.experiments,
+            "gold": self.gold,
+            "items": test,
+            "by": f"migrate by {self.lock.metric}",
+            "judges": judges,
+        }
+        on_rows = None
         if self.recent is not None and not lost:
             on_rows = self._on_rows(sides, maps, self.recent, recent)
         look = foresee_look(**seen)
@@ -395,14 +336,13 @@ class MigrateRun:
         if not sealed:
             kind: LookKind = "report" if lost else "decision"  # of lost calls nothing is decided yet
             look = look_at_test(**seen, experiment=self.experiment.slug, kind=kind)
-        result = self._result(sides, maps, called, rows, recent, look=look, on_rows=on_rows, sealed=sealed)
+        result = self._result(sides, maps, rows, recent, look=look, on_rows=on_rows, sealed=sealed)
         if lost:  # they count as wrong, and that is not the judge's doing
             why = f"{lost} calls were lost (connection or budget): the same command makes them again"
             result = replace(
                 result,
                 decision="inconclusive",
                 why=why,
-                more_questions=None,
                 new_lock_reason=why,
                 go_on=self._again(self.experiment.config["on"]),
                 test_look=(
@@ -465,15 +405,6 @@ class MigrateRun:
         judged.write(self.experiment.folder)
         return judged.decide(margin=self.margin, **judged.at_level(self.experiment, self.labels))
 
-    def _seen(self) -> dict[str, Any]:
-        """What makes the look: the same verdicts of two by one metric on the same items are the same one."""
-        return {
-            "experiments": self.workspace.experiments,
-            "gold": self.gold,
-            "items": self.test_items,
-            "by": f"migrate by {self.lock.metric}",
-        }
-
     def _both(self, items: Sequence[Item], sides: tuple[_Side, _Side]) -> MigrationItems:
         labels, groups = [self.gold.labels[item.item_id] for item in items], [item.group for item in items]
         old, new = sides
@@ -484,7 +415,6 @@ class MigrateRun:
         self,
         sides: tuple[_Side, _Side],
         maps: tuple[Calibration | None, Calibration | None],
-        called: Sequence[Judgement],
         rows: Sequence[Judgement],
         recent: _RowsJudged,
         *,
@@ -507,17 +437,13 @@ class MigrateRun:
             decision = migration(self._both(test_items, decided), on_open, margin=self.margin, **shared)
             blind = chance(people, table.agreements(mapped[1].column(test_items))["agreement"])
             if blind is not None:
-                decision = replace(decision, decision="fail", why=blind, more_questions=None)
+                decision = replace(decision, decision="fail", why=blind)
         decision, by = _with_rows(decision, on_rows, sealed=sealed)
         test, whole = decision.test, decision.whole
         locked, now = (
             {} if sealed else table.agreements(side.column(test_items))["as_wrong"] for side in sides
         )
-        rules = self._rules(maps)
-        of_all, of_test = (
-            [(item, [side.verdicts[item.item_id] for side in sides]) for item in items]
-            for items in (self.items, test_items)
-        )
+        of_test = [(item, [side.verdicts[item.item_id] for side in sides]) for item in test_items]
         extra = {"lock": lock.sha256[:12], "metric": metric, "margin": self.margin}
         return MigrateResult(
             experiment=self.experiment.slug,
@@ -526,7 +452,6 @@ class MigrateRun:
             new=self.new.name,
             decision=decision.decision,
             why=decision.why,
-            more_questions=decision.more_questions,
             metric=metric,
             margin=self.margin,
             difference=test.difference,
@@ -534,10 +459,9 @@ class MigrateRun:
             smallest_detectable=test.smallest_detectable,
             locked=locked,
             now=now,
-            flip_rate=flip_rate(rules, of_test, level=look.level),
-            flipped=tuple(_flipped(rules, of_all)),
+            flip_rate=flip_rate(self._rules(maps), of_test, level=look.level),
             noise=lock.noise.flip_rate,
-            unscored=UnscoredSides(*(side.on(test_items).count(None) / len(test_items) for side in sides)),
+            unscored=UnscoredShares(*(side.on(test_items).count(None) / len(test_items) for side in sides)),
             model_changed=lock.model_id is not None
             and any(name != lock.model_id for name in model_ids(rows)),
             old_value=test.b,
@@ -545,12 +469,11 @@ class MigrateRun:
             all_items=OldAndNew(whole.difference, whole.b, whole.a),
             new_lock=None,
             new_lock_reason=None,
-            n_unscored=sum(row.verdict is None for row in (*rows, *called)) + _without_verdict(recent),
+            n_unscored=sum(row.verdict is None for row in rows) + _without_verdict(recent),
             gold=summary_of_gold(table, "test"),
             test_looks=look.number - sealed,
             test_look=_SEALED if sealed else look.sentence(self.gold.name),
             reused=look.reused and not sealed,
-            n_called_again=len(self.missing),
             notes=(
                 *self._notes_on_rows(recent, on_rows),
                 *split_notes(self.gold),
@@ -625,7 +548,7 @@ def migrate(
 
     Args:
         lock: the judge.lock.json of select.
-        to: the other judge, or the model, signature or prompt in which it differs.
+        to: the other judge.
         margin: the loss that is allowed; the lock's where not given.
         output: where the new lock goes, if it may; `replace`: also over one that is there.
         limit: only the first so many items; the others as in `gate`.
@@ -640,7 +563,7 @@ def migrate(
         path,
         load_gold(locked.gold.set, workspace=where),
         locked.runnable(where, trust_lock=trust_lock),
-        judge_to(to, locked, where),
+        judge_named(to, workspace=where),
         margin=locked.margin if margin is None else margin,
         options=options,
         seed=seed,

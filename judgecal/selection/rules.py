@@ -19,7 +19,7 @@ import numpy as np
 from judgecal.errors import refuse
 from judgecal.records import Estimate
 from judgecal.scale import Label, Scale
-from judgecal.stats import PairComparison, compare, compare_paired, metric_named
+from judgecal.stats import PairComparison, compare, metric_named
 from judgecal.stats.agreement import prepare
 from judgecal.stats.confirmation import STANDARD_ERRORS
 from judgecal.stats.drift import (
@@ -98,8 +98,6 @@ class GateState:
     why: str
     comparison: PairComparison  # now against then, an unscored verdict as wrong; single-call values averaged
     loss_below: float | None  # the loss stays below, one-sided at the level; None: nothing can be decided
-    persistent: Estimate | None  # the same difference with the verdicts that changed in every pass alike
-    raw: Estimate | None  # the difference of the verdicts as they are, where calibrated ones decide
     same_judge: DriftTest | None  # None where there are fewer than three calls of an item
     unscored: UnscoredRise
 
@@ -108,11 +106,9 @@ class GateState:
 class GateRule:
     """How much a locked judge may lose.
 
-    Passes where the loss is shown to stay under the margin, with a one-sided bound at the level. Fails over
-    two passes where the whole interval of the difference lies beyond the margin; or where it lies on the
-    losing side of 0, the loss seen exceeds the margin, and the verdicts that changed alike in every pass have
-    their interval there too. Where no second pass can be had, the whole interval has to lie beyond the
-    margin. As the lock's calls are the same every night, ill luck in them would make a noisy judge fail night
+    Passes where the loss is shown to stay under the margin, with a one-sided bound at the level. Fails where
+    the whole interval of the difference lies beyond the margin, over two passes where a second can be had. As
+    the lock's calls are the same every night, ill luck in them would make a noisy judge fail night
     after night; so a fail takes calls of now that lie further from the lock's than chance does, too. Fails as
     well where the share of unscored items is shown to have risen by more than `UNSCORED_TOLERANCE`. By a
     macro metric with fewer than ten items in a class or stratum no loss is decided on.
@@ -138,15 +134,20 @@ class GateRule:
     def state(self, two: LockedAndCurrent, *, last: bool) -> GateState:
         """What can be said by now; `last` where no further pass can be had."""
         decided, people, groups, level = two.calibrated(), two.people, two.groups, self.level
-
-        def shared(judge: Scale) -> dict[str, Any]:
-            scales = {"scale": people, "a_scale": judge, "b_scale": judge}
-            return {**scales, "metric": self.metric, "groups": groups, "level": level, "n_perm": 1}
-
-        def compared(times: LockedAndCurrent) -> PairComparison:
-            return compare(two.labels, times.now, times.then, calibrate=False, **shared(times.judge))
-
-        comparison, bound, persistent = compared(decided), None, None
+        comparison = compare(
+            two.labels,
+            decided.now,
+            decided.then,
+            scale=people,
+            a_scale=decided.judge,
+            b_scale=decided.judge,
+            metric=self.metric,
+            groups=groups,
+            level=level,
+            n_perm=1,
+            calibrate=False,
+        )
+        bound = None
         thin = too_thin(comparison.strata, self.metric)
         if comparison.difference.low is not None and thin is None:
             metric, at_mark = metric_named(self.metric, people)
@@ -157,11 +158,6 @@ class GateRule:
             )
             sign = _as_loss(-1.0, self.metric)
             bound = loss_bound(metric, now, then, at_mark=at_mark, sign=sign, level=level)
-        if two.passes > 1:
-            rows = zip(decided.now, decided.then, strict=True)
-            changed = [[persistent_change(row, each) for each in then] for row, then in rows]
-            both_times = compare_paired(two.labels, changed, decided.then, **shared(decided.judge))
-            persistent = both_times.difference
         same_judge = same_judge_test(two.then, two.now, groups)
         missing_now, missing_then = (
             np.array([sum(verdict is None for verdict in row) / len(row) for row in rows])
@@ -172,7 +168,7 @@ class GateRule:
             mean_estimate(rise, groups, low=-1.0, high=1.0, level=level),
             rise_of_unscored(two.then, two.now, groups) if rise.any() else 1.0,
         )
-        decision, why = self._of_loss(comparison.difference, bound, persistent, last=last)
+        decision, why = self._of_loss(comparison.difference, bound, last=last or two.passes > 1)
         if thin is not None:  # without a bound nothing is decided
             why = f"{thin}. So this lock can never pass: label more of them and lock again"
         if unscored.too_high:
@@ -188,12 +184,10 @@ class GateRule:
             decision, why = _watched(decision, why, same_judge, last=last or bound is None)
         if decision == "pass" and not any(verdict is not None for row in two.now for verdict in row):
             decision, why = "inconclusive", "no call has a verdict, now or when it was locked"
-        raw = None if decided is two else compared(two).difference
-        return GateState(decision, why, comparison, bound, persistent, raw, same_judge, unscored)
+        return GateState(decision, why, comparison, bound, same_judge, unscored)
 
-    def _of_loss(
-        self, difference: Estimate, bound: float | None, persistent: Estimate | None, *, last: bool
-    ) -> tuple[GateDecision, str]:
+    def _of_loss(self, difference: Estimate, bound: float | None, *, last: bool) -> tuple[GateDecision, str]:
+        """The decision on the loss alone; `last`: over two passes, or where no second one can be had."""
         if bound is None or difference.value is None:
             return "inconclusive", difference.reason or "we cannot tell how sure the loss is"
         if difference.low == difference.high == 0.0:
@@ -212,22 +206,11 @@ class GateRule:
             unclear = f"it may be as large as {amount(bound)}, and we allow {amount(self.margin)}"
             return "inconclusive", f"we see {seen}, but {unclear}"
         least = _least_loss(difference, self.metric)
-        if least is None or least <= 0.0:
-            return "inconclusive", f"{exceeds}, but there may be no difference at all"
-        beyond = least > self.margin
-        if persistent is None and not (last and beyond):
-            wanted = "no further pass is possible" if last else "we have not made one yet"
-            return "inconclusive", f"{exceeds}, but only a further pass can tell it from noise, and {wanted}"
-        if beyond:
-            return "fail", f"{exceeds}, and so does the whole of its interval"
-        if persistent is not None and (_least_loss(persistent, self.metric) or 0.0) <= 0.0:
-            alike = amount(max(0.0, _as_loss(persistent.value or 0.0, self.metric)))
-            return "inconclusive", (
-                f"{exceeds}, but its interval includes the margin, and the verdicts that changed the "
-                f"same way in every pass make {alike} of it"
-            )
-        side = "above" if metric_facts(self.metric).direction == "less" else "below"
-        return "fail", f"the interval of the difference lies {side} 0 and {exceeds}"
+        if least is None or least <= self.margin:
+            return "inconclusive", f"{exceeds}, but its interval includes the margin"
+        if not last:
+            return "inconclusive", f"{exceeds}, but only a further pass can tell it from noise"
+        return "fail", f"{exceeds}, and so does the whole of its interval"
 
 
 def _watched(
@@ -248,23 +231,6 @@ def _watched(
     if same_judge.doubtful and decision == "pass" and not last:
         return "inconclusive", f"{why}; {same_judge.in_words}, which a further pass tells from chance"
     return decision, why
-
-
-def persistent_change(passes: Sequence[Verdict], then: Verdict) -> Verdict:
-    """What is left of a change once every pass has had its say: the verdict nearest to the locked one.
-
-    Where the passes lie on both sides of it, where one kept it, or where they do not agree on having a
-    verdict at all, that is the locked verdict itself. Words, and verdicts where there was none, have to be
-    equal.
-    """
-    if len(set(passes)) == 1:
-        return passes[0]
-    numbers = [verdict for verdict in passes if isinstance(verdict, float | int)]
-    if len(numbers) < len(passes) or not isinstance(then, float | int):
-        return then
-    if min(numbers) > then:
-        return min(numbers)
-    return max(numbers) if max(numbers) < then else then
 
 
 def _as_loss(value: float, metric: str) -> float:
@@ -323,9 +289,6 @@ class MigrationDecision:
     test: PairComparison  # new less old on test, and on all items that may pass the new judge
     whole: PairComparison
     loss_below: float | None  # of these: the loss stays below, one-sided at the level; None: no bound
-    # about how many more questions would tell, were the loss what it looks; None where it is told already, or
-    # where no number can be named
-    more_questions: int | None = None
 
 
 def migration(
@@ -355,8 +318,8 @@ def migration(
     losses = together.losses(margin=margin, **shared)
     bound, allowed = losses.by_judge["new"].upper, amount_of(margin, metric)
 
-    def decided(decision: GateDecision, why: str, more: int | None = None) -> MigrationDecision:
-        return MigrationDecision(decision, why, test, whole, bound, more)
+    def decided(decision: GateDecision, why: str) -> MigrationDecision:
+        return MigrationDecision(decision, why, test, whole, bound)
 
     least, reason = (
         _least_loss(test.difference, metric),
@@ -385,9 +348,7 @@ def migration(
     if more is None or more > OUT_OF_REACH:
         return decided("inconclusive", f"{why}; more questions will hardly show that it loses less")
     questions = f"about {more:,} more question{'s' * (more > 1)}"
-    return decided(
-        "inconclusive", f"{why}; {questions} would show that it loses less, if it is as it looks", more
-    )
+    return decided("inconclusive", f"{why}; {questions} would show that it loses less, if it is as it looks")
 
 
 def unlooked(on_open: MigrationItems | None, *, metric: str, **options: Any) -> MigrationDecision:

@@ -95,7 +95,6 @@ class SelectRun(SelectRequest):
         table = replace(self.stored.table, items=self.choosing_items, seed=self.seed)
         metrics = list({self.by: 0, leading_metric(self.stored.gold.scale): 0})
         measured = measure(self.stored, table, metrics=metrics)
-        self.caps.require_probes(measured, self.stored.gold.name)
         shared: dict[str, Any] = {"metric": self.by, "margin": self.margin, "caps": self.caps}
         return decide(self.stored, table, measured, **shared)
 

@@ -345,8 +345,6 @@ def _notes(
 ) -> tuple[str, ...]:
     """What else the reader must know; `chosen_by`: the model ids behind the verdicts of a lock."""
     stored, gold, notes = run.stored, run.stored.gold, []
-    if decided.choice and (why := decided.not_above(decided.choice.judge)):
-        notes.append(f"chosen though not shown to beat the floor: {why}")
     for judge in decided.measured:
         judged = judge.column.places
         absent = [item.item_id for item in decided.table.items if item.item_id not in judged]
@@ -354,10 +352,6 @@ def _notes(
             items = f"{len(absent):,} item{'s' * (len(absent) != 1)} ({listed(absent, sealed=gold.test_ids)})"
             notes.append(f"{judge.judge} has no judgement of {items}, which count as wrong here")
         notes += run.caps.not_shown(judge)
-    unknown = [judge.judge for judge in decided.measured if judge.usd_per_1k is None]
-    if unknown:
-        costs = f"cost{'s' * (len(unknown) == 1)} is not known: they rank as the dearest"
-        notes.append(f"what {', '.join(unknown)} {costs}")
     now = model_ids(noise_rows)
     if len({*chosen_by, *now}) > 1:
         notes.append(

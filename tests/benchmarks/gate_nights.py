@@ -34,7 +34,7 @@ import numpy.typing as npt
 from scipy.special import ndtr, ndtri
 
 from judgecal.scale import Scale
-from judgecal.selection.gate import REPEATS_MAX
+from judgecal.selection.gate import MOST_PASSES
 from judgecal.selection.rules import GateRule, LockedAndCurrent
 from tests.benchmarks.driver import Bench, Floats, latent
 
@@ -162,7 +162,7 @@ class User:
                 self.scale,
                 self.scale,
             )
-            last = two.settled or len(now) == REPEATS_MAX
+            last = two.settled or len(now) == MOST_PASSES
             decision = RULE.state(two, last=last).decision
             if decision != "inconclusive" or last:
                 return decision, len(now)
@@ -182,7 +182,7 @@ def suspicious(user: User, nights: Floats) -> npt.NDArray[np.bool_]:
         for pair in combinations(range(len(calls)), 2)
     }
     seen = np.zeros(nights.shape[1], dtype=np.bool_)
-    for m in range(1, REPEATS_MAX + 1):
+    for m in range(1, MOST_PASSES + 1):
         dealt = {pair: sums for pair, sums in apart.items() if max(pair) < CALLS + m}
         between = np.mean([sums for (a, b), sums in dealt.items() if a < CALLS <= b], axis=0)
         away = between - np.mean([*dealt.values()], axis=0)
@@ -199,7 +199,7 @@ def suspicious(user: User, nights: Floats) -> npt.NDArray[np.bool_]:
 def alarms(rng: np.random.Generator, questions: int, scale: Scale) -> Counter[str]:
     """The alarms of one user in nights without a change."""
     user = User(rng, questions, scale)
-    flip = rng.random((REPEATS_MAX, NIGHTS, questions * SIZE)) < user.own
+    flip = rng.random((MOST_PASSES, NIGHTS, questions * SIZE)) < user.own
     nights = np.where(flip, user.top - user.judged, user.judged)
     found = (user.night(lambda n, at=at: nights[n, at])[0] for at in np.flatnonzero(suspicious(user, nights)))
     return Counter(decision for decision in found if decision in ("fail", "changed"))
