@@ -245,14 +245,9 @@ def loaded_class(
     )
 
 
-RAN: dict[Path, None] = {}
-"""The user's files of code that this command line has run, in their order."""
-
-
 def run_source(path: Path, source: str) -> ModuleType:
     """Run a file as a module that is registered first: postponed annotations are looked up there by name."""
     name = f"judgecal_file_{path.stem}_{hashlib.sha256(source.encode()).hexdigest()[:12]}"
-    RAN[path] = None
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)

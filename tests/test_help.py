@@ -14,7 +14,6 @@ import pytest
 import judgecal as package
 from judgecal.cli.parser import loaded
 from judgecal.commands import COMMANDS, GROUPS, TABLE, load
-from tests.support.command import Run
 from tests.support.every_command import RUNS
 
 HEAVY = ("dspy", "litellm", "sklearn", "datasets", "polars", "numpy", "scipy", "asyncio", "rich")
@@ -98,38 +97,6 @@ def test_the_surface_is_22_commands_with_at_most_20_options_and_300_in_all() -> 
     assert len(COMMANDS) == 22
     assert {name: count for name, count in counts.items() if count > 20} == {}
     assert sum(counts.values()) <= 300
-
-
-@pytest.mark.parametrize(
-    ("typed", "meant"),
-    [
-        ("judge a.csv --question q", "write --col question=q"),
-        ("gold import a.csv --gold-label g", "write --col gold=g"),
-        ("retrieval --text-column 'a b'", "write --col text='a b'"),
-        ("rate --context=c", "write --col contexts=c"),
-        ("report three --html", "write --format html"),
-        ("score --dev", "write --split dev"),
-        ("optimize --gepa", "write --optimizer gepa"),
-        ("score --judges a", "write --judge"),
-        ("score --question q", "name columns where a table is read: judgecal gold import FILE --as NAME --col question=q"),
-        ("gold agreement starter", "type judgecal agreement"),
-        ("import a.csv", "type judgecal gold import"),
-        ("signature check a", "judgecal --help lists all"),
-        ("nonsense", "judgecal --help lists all"),
-    ],
-)  # fmt: skip
-def test_what_does_not_exist_is_answered_with_what_to_type(judgecal: Run, typed: str, meant: str) -> None:
-    ran = judgecal(*shlex.split(typed))
-    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1) and ran.err.endswith(f": {meant}\n"), (
-        ran.err
-    )
-
-
-def test_every_option_that_does_not_exist_is_named(judgecal: Run) -> None:
-    ran = judgecal("judge", "a.csv", "--question", "q", "-o", "b.csv", "--ray", "--answer=a")
-    assert ran.code == 2 and [line.rpartition(": ")[2] for line in ran.err.splitlines()] == [
-        "write --col question=q", "write --engine ray", "write --col answer=a",
-    ]  # fmt: skip
 
 
 def test_all_is_sorted_and_every_name_resolves() -> None:

@@ -23,7 +23,6 @@ from judgecal.cli.output import Decided, forget_experiment, internal_error, prin
 from judgecal.cli.parser import CommandGroup
 from judgecal.cli.streams import claim_descriptors, safe_streams
 from judgecal.errors import InputError, JudgecalError, notice
-from judgecal.workspace import shown
 
 __all__ = ["app", "main", "run"]
 
@@ -80,7 +79,6 @@ def run(argv: Sequence[str]) -> int:
     forget_experiment()
     with safe_streams() as (stdout, _):
         code, decided = _run(argv)
-        _say_what_ran(argv)
         stdout.flush()
         if stdout.lost is not None and not stdout.reader_gone:
             notice(
@@ -88,17 +86,6 @@ def run(argv: Sequence[str]) -> int:
             )
             code = code if decided else code or 2
     return code
-
-
-def _say_what_ran(argv: Sequence[str]) -> None:
-    """A dry run calls nobody, and runs the code that judges and systems are made of."""
-    signatures = sys.modules.get("judgecal.signatures")  # loaded by whoever runs one
-    files = [*signatures.RAN] if signatures else []
-    if signatures:
-        signatures.RAN.clear()
-    if files and "--dry-run" in argv:
-        ran = ", ".join(map(shown, files))
-        notice(f"judgecal: --dry-run ran {ran} to make the judges and systems, and called no model")
 
 
 def _run(argv: Sequence[str]) -> tuple[int, bool]:

@@ -151,27 +151,13 @@ def _traceback(error: BaseException) -> str:
 
 
 def _write(text: str) -> Path | None:
-    """The first folder that takes it: the experiment's, the user's cache, the temporary one."""
-    for folder in _folders():
-        with contextlib.suppress(OSError):
-            folder.mkdir(parents=True, exist_ok=True)
-            # A new file under a name that nobody can foresee, for its owner alone.
-            number, name = tempfile.mkstemp(prefix="traceback-", suffix=".txt", dir=folder)
-            with os.fdopen(number, "w", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(text)
-            return Path(name)
-    return None
-
-
-def _folders() -> list[Path]:
-    folders = [experiment_folder()]
-    with contextlib.suppress(Exception):  # what is broken may be just that
-        from judgecal.engine.cache import cache_folder
-
-        folders.append(cache_folder())
+    """Write a text to a new file of the temporary folder, for its owner alone; None where none takes it."""
     with contextlib.suppress(OSError):
-        folders.append(Path(tempfile.gettempdir()))
-    return [folder for folder in folders if folder is not None]
+        number, name = tempfile.mkstemp(prefix="judgecal-traceback-", suffix=".txt")
+        with os.fdopen(number, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+        return Path(name)
+    return None
 
 
 def _without_secrets(text: str) -> str:

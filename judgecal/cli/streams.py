@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any, TextIO
+from typing import TextIO
 
 from judgecal.errors import ERASE_LINE, WORKING, visible, visible_line
 
@@ -40,8 +40,7 @@ class SafeStream(io.TextIOBase):
     """A standard stream that is safe to write any text to.
 
     Attributes:
-        coloured: whether colours pass, as the parser's help has them on a terminal; never while a command
-            runs.
+        coloured: whether colours pass, as those of a document on a terminal do.
         lost: why the stream takes nothing any more; None as long as it does.
         written: when something was written last, by the monotonic clock.
         live: the line that is redrawn, as long as it stands; whatever else is written takes its place.
@@ -49,7 +48,7 @@ class SafeStream(io.TextIOBase):
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self.coloured = stream.isatty()
+        self.coloured = False
         self.lost: OSError | None = None
         self.written = time.monotonic()
         self.live = ""
@@ -180,21 +179,6 @@ def at_work(command: str = "judgecal") -> Iterator[None]:
     finally:
         ended.set()
         watcher.join()
-
-
-@contextlib.contextmanager
-def uncoloured() -> Iterator[None]:
-    """While a command runs no colour passes: the help is done, and what is printed now quotes other people's
-    texts."""
-    streams: list[Any] = [stream for stream in (sys.stdout, sys.stderr) if isinstance(stream, SafeStream)]
-    before = [stream.coloured for stream in streams]
-    for stream in streams:
-        stream.coloured = False
-    try:
-        yield
-    finally:
-        for stream, coloured in zip(streams, before, strict=True):
-            stream.coloured = coloured
 
 
 def claim_descriptors() -> None:
