@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +20,27 @@ from tests.support.server import Serve, running
 # Who is started in the background, by a shell without job control, inherits that Ctrl-C is ignored, and so
 # would every program that a test starts and then interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+MISSING = {
+    "Chromium": "apt-get install chromium",
+    "Ray": ".venv/bin/uv pip install ray",
+    **{f"Python 3.{minor}": f".venv/bin/uv python install 3.{minor}" for minor in range(11, 15)},
+}
+"""What tests are skipped without, as their reasons name it, and the command that installs it."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say in a line for each missing thing how many tests it skipped, and what installs it."""
+    skipped = Counter[tuple[str, str]]()
+    for report in terminalreporter.stats.get("skipped", []):
+        reason = str(report.longrepr[2]).removeprefix("Skipped: ")
+        thing = next((thing for thing in MISSING if thing in reason), None)
+        skipped[(f"no {thing}", f"to run them: {MISSING[thing]}") if thing else (reason, "")] += 1
+    for (thing, command), n in sorted(skipped.items()):
+        terminalreporter.write_line(
+            f"{thing}: {n} test{'s' * (n > 1)} skipped{'; ' * bool(command)}{command}"
+        )
 
 
 @pytest.hookimpl(wrapper=True)

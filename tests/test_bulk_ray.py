@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from tests.support.server import USD_A_CALL, StubServer
 from tests.support.several_files import OPTIONS, SECRET, asked, judged, read, served_judge, write_files
 from tests.support.workers import ray_workers
 
-pytest.importorskip("ray", reason="ray is not installed: pip install ray, for `judge --engine ray` alone")
+pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
 
 COMMAND = ("judge", "in/*.csv", *OPTIONS, "--json", "--no-cache")
 RAY = (*COMMAND, "-o", "out", "--engine", "ray")

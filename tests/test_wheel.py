@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -68,17 +70,44 @@ def test_the_sdist_holds_what_a_build_needs(dist: Path) -> None:
     ]
 
 
-def test_a_stranger_installs_the_wheel_and_optimises(dist: Path, tmp_path: Path) -> None:
+def installed(dist: Path, folder: Path, interpreter: str) -> Path:
+    """The command of the wheel and its pinned requirements in an empty environment of an interpreter."""
     (wheel,) = dist.glob("*.whl")
-    python = tmp_path / "env" / "bin" / "python"
-    _run(_UV, "venv", "--quiet", "--python", sys.executable, tmp_path / "env", cwd=tmp_path)
+    python = folder / "env" / "bin" / "python"
+    _run(_UV, "venv", "--quiet", "--python", interpreter, folder / "env", cwd=folder)
     _run(
         _UV, "pip", "sync", "--quiet", "--python", python, "--require-hashes", ROOT / "requirements.lock",
-        cwd=tmp_path,
+        cwd=folder,
     )  # fmt: skip
-    _run(_UV, "pip", "install", "--quiet", "--python", python, "--no-deps", wheel, cwd=tmp_path)
+    _run(_UV, "pip", "install", "--quiet", "--python", python, "--no-deps", wheel, cwd=folder)
+    return python.with_name("judgecal")
+
+
+def interpreter(version: str) -> str | None:
+    """An interpreter of a version that runs: of the path, or one that pyenv keeps."""
+    kept = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")).glob(f"versions/{version}.*/bin/python")
+    able = [path for path in (shutil.which(f"python{version}"), *map(str, sorted(kept))) if path]
+    return next(
+        (p for p in able if subprocess.run([p, "-c", ""], capture_output=True, check=False).returncode == 0),
+        None,
+    )
+
+
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14"])
+def test_the_wheel_measures_a_judge_on_each_python(version: str, dist: Path, tmp_path: Path) -> None:
+    if sys.version.startswith(f"{version}."):
+        return  # the next test
+    if (python := interpreter(version)) is None:
+        pytest.skip(f"no Python {version} on this machine")
+    tool, home = installed(dist, tmp_path, python), {"HOME": str(tmp_path)}
+    table, options = ROOT / "examples" / "judged.csv", ("--labels-by", "project", "--json")
+    found = json.loads(_run(tool, "agreement", table, *options, cwd=tmp_path, **home))
+    assert found["judges"][0]["agreement"]["macro_agreement"]["value"] == pytest.approx(0.5271849593)
+
+
+def test_a_stranger_installs_the_wheel_and_optimises(dist: Path, tmp_path: Path) -> None:
+    tool = installed(dist, tmp_path, sys.executable)
     home = {"HOME": str(tmp_path / "home"), "JUDGECAL_CACHE_DIR": str(tmp_path / "cache")}
-    tool = python.with_name("judgecal")
     _run(tool, "init", "demo", cwd=tmp_path, **home)
     out = _run(tool, "optimize", cwd=tmp_path / "demo", **home)
     assert "of macro_agreement once calibrated on dev" in " ".join(out.split())
@@ -86,7 +115,7 @@ def test_a_stranger_installs_the_wheel_and_optimises(dist: Path, tmp_path: Path)
     page = _run(tool, "report", "first", "--format", "html", cwd=tmp_path / "demo", **home).strip()
     assert "</html>" in Path(page).read_text(encoding="utf-8")  # its templates are in the wheel
     # Outside a workspace the starter inside the package is used, and nothing is written into it.
-    before = sorted(python.parent.parent.rglob("starter/**/*"))
+    before = sorted(tool.parent.parent.rglob("starter/**/*"))
     _run(
         tool,
         "score",
@@ -95,4 +124,4 @@ def test_a_stranger_installs_the_wheel_and_optimises(dist: Path, tmp_path: Path)
         cwd=tmp_path / "home" if (tmp_path / "home").is_dir() else tmp_path,
         **home,
     )
-    assert sorted(python.parent.parent.rglob("starter/**/*")) == before
+    assert sorted(tool.parent.parent.rglob("starter/**/*")) == before

@@ -23,9 +23,7 @@ PROGRAM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None
 )
 needs_browser = [
-    pytest.mark.skipif(
-        PROGRAM is None, reason="no Chromium on this machine (Debian: apt-get install chromium)"
-    ),
+    pytest.mark.skipif(PROGRAM is None, reason="no Chromium on this machine"),
     pytest.mark.xdist_group("browser"),
 ]
 _FLAGS = (
