@@ -34,7 +34,7 @@ _FEWSHOT: dict[str, Any] = {"bootstrapped": 4, "labeled": 12, "threshold": 0.9, 
 # Its candidates: instructions, the present ones among them, and sets of demos, none among them.
 _MIPRO: dict[str, Any] = {"candidates": 5, "trials": 10, "bootstrapped": 3, "labeled": 8, "threshold": 0.9}
 _GEPA: dict[str, Any] = {"full_passes": 6, "steps": 12, "minibatch": 5}
-_AUTO: dict[str, Any] = {"climbed_on": 16, "minibatch": 8}
+_AUTO: dict[str, Any] = {"climbed_on": 16, "minibatch": 12}
 _SIMBA: dict[str, Any] = {"steps": 4, "candidates": 4, "batch": 16, "demos": 3}
 _COPRO: dict[str, Any] = {"breadth": 4, "depth": 2}
 

@@ -52,7 +52,7 @@ _LEARNT_FROM = 10  # questions of train, for who writes instructions
 
 _CHARS_PER_TOKEN = 4
 _MARGIN = 1.25  # of the likely cost, which is a rule of thumb
-_EXAMPLES_SHOWN = 10  # judged answers in one prompt of the model that writes, at most
+_EXAMPLES_SHOWN = 12  # judged answers in one prompt of the model that writes, at most
 
 
 @dataclass(frozen=True, kw_only=True)
