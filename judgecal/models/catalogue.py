@@ -209,12 +209,12 @@ def for_task(spec: ModelSpec, task: Task) -> ModelSpec:
 _NO_MODELS = ("local", "python")  # in a model's place in the string of a judge that calls nobody
 ALIASES: tuple[ModelSpec, ...] = (
     ModelSpec(EMBEDDED, _EMBEDDED_ID, input_usd_per_1m=0.0, output_usd_per_1m=0.0, verdict="expected"),
-    ModelSpec("gemini-flash", "gemini/gemini-3.8-flash", temperature=0.0, max_tokens=4096),
-    ModelSpec("gemini-pro", "gemini/gemini-2.5-pro", temperature=0.0, max_tokens=8192),
+    ModelSpec("gemini-flash", "gemini/gemini-3.8-flash", temperature=0.0, max_tokens=2048),
+    ModelSpec("gemini-pro", "gemini/gemini-2.5-pro", temperature=0.0, max_tokens=4096),
     ModelSpec("gpt-4o", "openai/gpt-4o", temperature=0.0, max_tokens=1024),
     ModelSpec("gpt-4o-mini", "openai/gpt-4o-mini", temperature=0.0, max_tokens=1024),
-    ModelSpec("claude-haiku", "anthropic/claude-haiku-5-5", temperature=0.0, max_tokens=4096),
-    ModelSpec("claude-sonnet", "anthropic/claude-sonnet-5-5", temperature=0.0, max_tokens=4096),
+    ModelSpec("claude-haiku", "anthropic/claude-haiku-5-5", temperature=0.0, max_tokens=1024),
+    ModelSpec("claude-sonnet", "anthropic/claude-sonnet-5-5", temperature=0.0, max_tokens=1024),
     *(
         ModelSpec(name, f"ollama_chat/{name}", None, None, 0.0, 0.0, 8192, temperature=0.0, max_tokens=1024)
         for name in ("mistral", "llama3", "llama3.1", "gemma2")

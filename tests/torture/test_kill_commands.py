@@ -16,8 +16,9 @@ from dataclasses import dataclass
 import pytest
 
 from tests.benchmarks.stub import Answer, Served, completion, http, running
+from tests.support.instructed import PHRASE, instructed
 from tests.torture.conftest import LEVEL
-from tests.torture.world import SET, World
+from tests.torture.world import SET, World, item_of
 
 ITEMS, AT_ONCE = 120, 8
 KILLS = 6 if LEVEL == "full" else 1
@@ -35,6 +36,26 @@ class Judge:
         grade = (_GRADE.findall(body) or [b"50"])[-1].decode()
         text = f"[[ ## correctness_reasoning ## ]]\nok\n\n[[ ## correctness_percentage ## ]]\n{grade}\n\n"
         return Answer(http(completion(f"{text}[[ ## completed ## ]]")).data, self.rng.uniform(0.002, 0.03))
+
+
+@dataclass
+class Instructed:
+    """As `Judge`, wrong on every third answer until its instructions hold the phrase that its writer gives."""
+
+    rng: random.Random
+
+    def __call__(self, _head: bytes, body: bytes) -> Answer:
+        reply = instructed(PHRASE, "correctness_percentage", self.judged)(json.loads(body))
+        return Answer(http(completion(reply)).data, self.rng.uniform(0.002, 0.03))
+
+    @staticmethod
+    def judged(before: str, asked: str, _steady: bool) -> str:
+        grade = int(_GRADE.findall(asked.encode())[-1])
+        item = int(item_of(asked.encode()))
+        right = PHRASE in before or item % 4 != 0
+        return json.dumps(
+            {"correctness_reasoning": "ok", "correctness_percentage": grade if right else 100 - grade}
+        )
 
 
 def graded(world: World) -> None:
@@ -117,3 +138,31 @@ def test_the_same_command_goes_on(world: World, name: str) -> None:
         assert whole >= 30
         for number in range(KILLS):
             killed_and_resumed(world, stub, rng, fresh(f"cut{number}"), whole)
+
+
+def test_auto_goes_on_in_its_instructions_and_on_dev(world: World) -> None:
+    """A kill in GEPA, in the race, or on test: the same judge is taken, and no call of the log stands twice."""
+    rng = random.Random("auto")
+    graded(world)
+    with running(Instructed(rng)) as stub:
+        world.alias(stub.api_base, max_concurrency=AT_ONCE)
+
+        def fresh(run: str) -> list[str]:
+            world.env["JUDGECAL_CACHE_DIR"] = str(world.folder / f"cache-{run}")
+            return ["optimize", "--gold", SET, "--model", "mine", "--name", run]
+
+        def taken(run: str) -> list[object]:
+            folder = world.experiments / run
+            result = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+            lines = (folder / "optimizer_calls.jsonl").read_text(encoding="utf-8").splitlines()
+            keys = [call["key"] for call in map(json.loads, lines) if not call["error"]]
+            assert len(keys) == len(set(keys)) > 30
+            return [result[name] for name in ("chosen", "decision", "prompts")]
+
+        ended = world.run(fresh("whole"))
+        assert ended.code == 0, ended
+        whole = stub.calls
+        assert PHRASE in (world.experiments / "whole" / "program.json").read_text(encoding="utf-8")
+        for number in range(2 * KILLS):
+            killed_and_resumed(world, stub, rng, fresh(f"cut{number}"), whole)
+            assert taken(f"cut{number}") == taken("whole")
