@@ -35,6 +35,7 @@ _FEWSHOT: dict[str, Any] = {"bootstrapped": 4, "labeled": 12, "threshold": 0.9, 
 _MIPRO: dict[str, Any] = {"candidates": 5, "trials": 10, "bootstrapped": 3, "labeled": 8, "threshold": 0.9}
 _GEPA: dict[str, Any] = {"full_passes": 6, "steps": 12, "minibatch": 5}
 _AUTO: dict[str, Any] = {"climbed_on": 16, "minibatch": 12}
+_IDLE_ROUNDS = 8
 _SIMBA: dict[str, Any] = {"steps": 4, "candidates": 4, "batch": 16, "demos": 3}
 _COPRO: dict[str, Any] = {"breadth": 4, "depth": 2}
 
@@ -211,10 +212,12 @@ def _short_gepa(training: Training, room: Room, metric: AgreementMetric) -> Iter
     _, climb = training.halves(size=_AUTO["climbed_on"])
     batch = min(int(_AUTO["minibatch"]), len(learn))
     # a batch before and after, a reply of who writes, and a pass over the set that is climbed on
-    step = 2 * batch + 1 + len(climb)
+    step, rounds = 2 * batch + 1 + len(climb), list[int]()
 
     def stop(_state: Any) -> bool:
-        return room.calls.n_asked + step > training.plan.gepa_calls or not training.affords(step)
+        rounds.append(room.calls.n_asked)  # a batch without an error asks for nothing new
+        idle = rounds[-_IDLE_ROUNDS:].count(rounds[-1]) == _IDLE_ROUNDS
+        return idle or rounds[-1] + step > training.plan.gepa_calls or not training.affords(step)
 
     most = training.plan.gepa_calls * step  # of the metric, whose calls for one request are one call
     return _climbed(training, room, metric, learn, climb, max_metric_calls=most, batch=batch, stop=stop)
