@@ -217,34 +217,6 @@ def test_a_decision_on_test_items_is_a_look(judgecal: Run, workspace_dir: Path, 
         assert (again["test_looks"], again["level"]) == (1, first["level"])
 
 
-# --- experiments of score and optimize
-
-
-def test_before_and_after_on_test_alone(judgecal: Run, workspace_dir: Path) -> None:
-    harsh_gold(workspace_dir)
-    done = one_object(judgecal("optimize", "--gold", "harsh", "--name", "opt", "--json"))
-    n_test = done["gold"]["n_items"]["test"]
-    found = compared(judgecal, "opt")
-    assert (found["a"], found["b"]) == ("correctness_v3@embedded", "correctness_v3@embedded#opt")
-    assert (found["gold"]["split"], found["difference"]["n_expected"]) == ("test", n_test)
-    # optimize shows after minus before.
-    assert found["raw"]["difference"]["value"] == pytest.approx(-done["test"]["difference"]["value"])
-    assert found["test_looks"] == 2 and found["level"] == pytest.approx(0.99240091)
-    # Without its summary and its program the journal still says who was taken.
-    folder = workspace_dir / "experiments" / "opt"
-    (folder / "summary.json").unlink()
-    (folder / "program.json").unlink()
-    again = compared(judgecal, "opt")
-    assert again["difference"] == found["difference"]
-    assert "program.json cannot be read" in again["notes"][0]
-
-
-def test_dev_chose_so_dev_does_not_compare(judgecal: Run) -> None:
-    assert judgecal("optimize", "--name", "opt", "--no-final").code == 0
-    ran = judgecal("compare", "opt")
-    assert ran.code == 2 and "judged no test item" in ran.err
-
-
 def test_what_trained_a_judge_is_left_out(judgecal: Run, workspace_dir: Path) -> None:
     harsh_gold(workspace_dir)
     assert judgecal("optimize", "--gold", "harsh", "--optimizer", "fewshot", "--name", "opt").code == 0

@@ -188,7 +188,7 @@ def test_probes_never_become_gold_and_no_agreement_counts_them(judgecal: Run, wo
     assert {name for name in item_ids if "~" not in name} <= {item.item_id for item in gold.items}
     assert item_ids and not {name.partition("~")[0] for name in item_ids} & gold.test_ids
     refused = judgecal("select", "p")
-    assert refused.code == 2 and "only those of score, agreement, optimize hold judges" in refused.err
+    assert refused.code == 2 and "only those of score, agreement hold judges" in refused.err
 
 
 def test_a_judge_without_a_reference_is_told_which_families_are_not_for_it(judgecal: Run) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import operator
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, overload
@@ -103,10 +102,10 @@ class VerdictRows(Sequence[Judgement]):
         parts = self.frame.partition_by("judge_fingerprint", as_dict=True, maintain_order=True)
         return {str(fingerprint): VerdictRows(part) for (fingerprint,), part in parts.items()}
 
-    def of(self, judge: str, repeats: float = math.inf, on: Collection[str] | None = None) -> VerdictRows:
-        """The first repeats, on some items where they are named, under the name of a judge."""
-        rows = self.frame.filter(pl.col("repeat") < repeats).with_columns(pl.lit(judge).alias("judge"))
-        return VerdictRows(rows if on is None else rows.filter(pl.col("item_id").is_in(list(on))))
+    def of(self, judge: str, repeats: int) -> VerdictRows:
+        """The first repeats, under the name of a judge."""
+        rows = self.frame.filter(pl.col("repeat") < repeats)
+        return VerdictRows(rows.with_columns(pl.lit(judge).alias("judge")))
 
     def write(self, path: Path) -> None:
         """Write them in one step, so that no reader meets half of the file; not where it holds the same."""

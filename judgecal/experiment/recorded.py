@@ -19,13 +19,11 @@ from judgecal.goldset import GoldSet
 from judgecal.goldset.labels import judged_twice, read_verdict, verdict_scale
 from judgecal.goldset.write import json_texts
 from judgecal.judges import RecordedJudge
-from judgecal.records import ITEM_UNIT, ORDERS, PAIR_UNIT, ErrorKind
+from judgecal.records import ErrorKind
 from judgecal.scale import Scale
-from judgecal.signatures import CHUNK
 from judgecal.tables import Columns, Table, read_table
 
-_UNIT = rf"^(?:{ITEM_UNIT}|{CHUNK}:[0-9]+|{PAIR_UNIT} (?:{'|'.join(ORDERS)}))$"
-_TEXTS = ("repeat", "unit", "order", "reasoning", "error", "error.message", "error.kind")
+_TEXTS = ("repeat", "reasoning", "error", "error.message", "error.kind")
 _AMOUNTS = ("cost_usd", "latency_s")
 _LISTED = 50  # problems of a file
 
@@ -45,9 +43,8 @@ def read_recorded(
 ) -> Recorded:
     """Read recorded judgements and find each judge's scale.
 
-    A column `repeat` (from 0) tells several judgements of one item apart, and `unit` says of which context
-    one is (`chunk:<n>`, from 0; by default `item`), or with `order` that it is one of a pair. Where no judge
-    column is named it is `judge`, and without such a column the whole file is one judge, named after it.
+    A column `repeat` (from 0) tells several judgements of one item apart. Where no judge column is named it
+    is `judge`, and without such a column the whole file is one judge, named after it.
     Verdicts are read on `verdict_scale`; by default on the people's, or where more of a judge's verdicts can
     be read so as percentages or as fractions of 1. An empty or unreadable verdict is an unscored row; `error`
     may say why there is none.
@@ -61,8 +58,6 @@ def read_recorded(
     texts = [
         pl.col(name) if name in table.fields else pl.lit("").alias(name) for name in (*_TEXTS, *_AMOUNTS)
     ]
-    order = pl.col("order").str.strip_chars()
-    unit = pl.concat_str(pl.col("unit").str.strip_chars(), order, separator=" ").str.strip_chars()
     every = frame.select(
         pl.Series("line", table.numbers, dtype=pl.Int64),
         pl.col(item_column).alias("item_id"),
@@ -70,8 +65,7 @@ def read_recorded(
         pl.col(verdict_column).alias("cell"),
         *(text.str.strip_chars() if text.meta.output_name() != "reasoning" else text for text in texts),
     ).with_columns(
-        pl.when(pl.col("repeat") == "").then(pl.lit("0")).otherwise(pl.col("repeat")).alias("repeat"),
-        pl.when(unit == "").then(pl.lit(ITEM_UNIT)).otherwise(unit).alias("unit"),
+        pl.when(pl.col("repeat") == "").then(pl.lit("0")).otherwise(pl.col("repeat")).alias("repeat")
     )
     of_set = every.filter(pl.col("item_id").is_in([item.item_id for item in gold.items]))
     if not len(of_set):
@@ -127,8 +121,8 @@ def recorded_in_table(
                 *parts, pl.lit(', "verdict": '), json_texts(column_cells).fill_null("null"), pl.lit("}\n")
             )
         )
-        more = {name: pl.lit("") for name in (*_TEXTS, *_AMOUNTS)} | {"judge": pl.lit(judge)}
-        more |= {"repeat": pl.lit("0"), "unit": pl.lit(ITEM_UNIT)}
+        more = {name: pl.lit("") for name in (*_TEXTS, *_AMOUNTS)}
+        more |= {"judge": pl.lit(judge), "repeat": pl.lit("0")}
         rows = pl.DataFrame(
             [pl.Series("line", table.numbers, dtype=pl.Int64), ids, column_cells.fill_null("")]
         )
@@ -154,7 +148,7 @@ def _recorded(
     items = {item.item_id: item for item in gold.items}
     named, columns = None if scale is None else Scale.parse(scale), list[Verdicts]()
     for rows in of_judges:
-        judge, keys = rows["judge"][0], ["item_id", "repeat", "unit"]
+        judge, keys = rows["judge"][0], ["item_id", "repeat"]
         if not rows.select(keys).is_unique().all():
             first = rows.with_columns(pl.col("line").first().over(keys).alias("first"))
             twice = first.filter(pl.col("line") != pl.col("first"))
@@ -166,8 +160,8 @@ def _recorded(
                 most=_LISTED,
             )
         read_as, of_verdicts = _scales(judge, rows["cell"].to_list(), gold.scale, named, table.where)
-        fingerprint, unit = recorded_fingerprint(sha256, judge), rows["unit"][0].split(":")[0].split(" ")[0]
-        recorded = RecordedJudge(judge, of_verdicts, fingerprint, unit=unit)
+        fingerprint = recorded_fingerprint(sha256, judge)
+        recorded = RecordedJudge(judge, of_verdicts, fingerprint)
         item_ids = rows["item_id"].to_list()
         refuse_unfit(recorded, [items[item_id] for item_id in item_ids])
         cells = rows["cell"].unique().to_list()
@@ -200,8 +194,6 @@ def _recorded(
             error_kind=pl.when(stated).then(kind.otherwise(pl.lit("code"))).otherwise(pl.col("kind")),
             error_message=pl.when(stated).then(why).otherwise(pl.col("message")),
             **{name: pl.col(name).replace("", None).cast(pl.Float64) for name in _AMOUNTS},
-            unit=pl.col("unit").str.split(" ").list.first(),
-            order=pl.col("unit").str.split(" ").list.get(1, null_on_oob=True),
             at=pl.lit(now()),
         )
         columns.append(Verdicts.from_calls(recorded, VerdictRows.from_frame(frame)))
@@ -216,8 +208,8 @@ def recorded_fingerprint(sha256: str, judge: str) -> str:
 
 
 def _check_rows(table: Table, rows: pl.DataFrame) -> None:
-    """Refuse rows whose judge, amounts, unit or repeat cannot be read."""
-    judge, unit, repeat = pl.col("judge"), pl.col("unit"), pl.col("repeat")
+    """Refuse rows whose judge, amounts or repeat cannot be read."""
+    judge, repeat = pl.col("judge"), pl.col("repeat")
     judged, problems = rows.unique("judge", maintain_order=True), list[str]()
     for line in judged.filter(judge == "")["line"].to_list():
         problems.append(f"{table.place(line)}: the judge has no name: fill it in")
@@ -226,19 +218,6 @@ def _check_rows(table: Table, rows: pl.DataFrame) -> None:
         wrong = (pl.col(name) != "") & ~((amount >= 0.0) & amount.is_finite()).fill_null(value=False)
         for line, text in rows.filter(wrong).select("line", name).iter_rows():
             problems.append(f"{table.place(line)}: {name} must be a number from 0, or empty, found {text!r}")
-    for line, text in rows.filter(~unit.str.contains(_UNIT)).select("line", "unit").iter_rows():
-        problems.append(
-            f"{table.place(line)}: unit must be item, chunk:<n>, n from 0, or pair, its order ab or ba, "
-            f"found {text!r}"
-        )
-    mixed = rows.group_by("judge", maintain_order=True).agg(
-        pl.col("line").first(), n=(unit == ITEM_UNIT).n_unique()
-    )
-    for name, line in mixed.filter(pl.col("n") > 1).select("judge", "line").iter_rows():
-        problems.append(
-            f"{table.place(line)}: {name} judges both items and single contexts (unit): give these another "
-            "name"
-        )
     odd = rows.filter(~repeat.str.contains("^[0-9]{1,18}$"))
     for line, text in odd.select("line", "repeat").iter_rows():
         problems.append(f"{table.place(line)}: repeat must be a whole number from 0, found {text!r}")

@@ -17,7 +17,6 @@ from judgecal.artefacts import SCHEMA, read_json
 from judgecal.engine import Journal
 from judgecal.errors import InputError, listed, refuse
 from judgecal.experiment.folder import Experiment
-from judgecal.experiment.judgements import item_scale
 from judgecal.experiment.looks import DRAW, Look, look_at_test
 from judgecal.experiment.table_rows import JudgedItems, ReadRow, TableRows, judgement_of
 from judgecal.goldset import GoldSet
@@ -364,16 +363,8 @@ class UnlabelledRows:
         return f"{why}; about {more}" + (f" ({at_random:,} at random)" if at_random else "")
 
 
-def in_table(table: TableRows, judges: Iterable[str]) -> bool:
-    """Whether a table holds the verdicts of all judges, each in a column of its name: nobody is called."""
-    return set(judges) <= set(table.source.columns)
-
-
 def rows_due(table: TableRows, judges: Sequence[Judge]) -> list[JudgedItems]:
-    """The rows that hold what all judges ask for, as each is shown them; none where the table holds their
-    verdicts."""
-    if in_table(table, [judge.name for judge in judges]):
-        return []
+    """The rows that hold what all judges ask for, as each judge is shown them."""
 
     def takes(row: ReadRow) -> bool:
         return all(row.lacking(judge) is None for judge in judges)
@@ -385,23 +376,11 @@ def judgements_of_rows(
     table: TableRows, judges: Sequence[Judge], journal: Journal
 ) -> Iterator[tuple[Item, list[Judgement] | None]]:
     """Each row's item and its judgement by every judge; None where it lacks what a judge asks for."""
-    recorded = in_table(table, [judge.name for judge in judges])
-    for row in (row for piece in table.source.pieces(table.limit) for row in piece.rows):
-        read, judgements = table.reader.read(row), list[Judgement]()
-        if not recorded and any(read.lacking(judge) for judge in judges):
-            yield read.item, None
-            continue
-        for judge in judges:
-            if not recorded:
-                judgements.append(judgement_of(journal, judge, read.shown(judge)))
-                continue
-            cell = str(row.cells.get(judge.name, "")).strip()
-            try:
-                verdict = item_scale(judge).read(cell) if cell else None
-            except (ValueError, OverflowError) as error:
-                raise InputError(f"{table.source.where}:{row.line}: column {judge.name}: {error}") from None
-            judgements.append(Judgement(read.item.item_id, read.item.sha, judge.name, "table", 0, verdict))
-        yield read.item, judgements
+    for row in table:
+        if any(row.lacking(judge) for judge in judges):
+            yield row.item, None
+        else:
+            yield row.item, [judgement_of(journal, judge, row.shown(judge)) for judge in judges]
 
 
 def kept_rows(folder: Path) -> tuple[list[DrawStratum], str]:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import polars as pl
 
@@ -27,14 +28,14 @@ from judgecal.experiment.people import tied_items
 from judgecal.experiment.recorded import recorded_fingerprint
 from judgecal.experiment.score import asked_items
 from judgecal.experiment.summary import FLOOR_JUDGE, PAIR_FLOOR, prompt_signatures
-from judgecal.goldset import GoldSet, load_gold
+from judgecal.goldset import load_gold
 from judgecal.judges import JudgeKind, JudgeName, single_calls
 from judgecal.models import EMBEDDED
 from judgecal.records import Judgement, Result
 from judgecal.scale import Scale
 from judgecal.workspace import Workspace, shown
 
-_READ = ("score", "agreement", "optimize")
+_READ = ("score", "agreement")
 
 
 def find_experiment(workspace: Workspace, name: str) -> Experiment:
@@ -44,11 +45,10 @@ def find_experiment(workspace: Workspace, name: str) -> Experiment:
 
 
 def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
-    """Read an experiment of `score`, `agreement` or `optimize` back, with the gold set, unchanged since.
+    """Read an experiment of `score` or `agreement` back, with the gold set, unchanged since.
 
-    Items are those that a judge asked for has judged; of recorded judgements, all that were asked. Of an
-    optimisation they are the test items alone: the others trained the compiled judge or chose it. In the same
-    way the questions that a compiled judge was trained on are left out.
+    Items are those that a judge asked for has judged; of recorded judgements, all that were asked. The
+    questions that a compiled judge was trained on are left out.
     """
     experiment = find_experiment(workspace, name)
     config, where = experiment.config, experiment.folder / "experiment.toml"
@@ -72,16 +72,15 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
             latest = Journal.looked_at(experiment.journal).latest
             calls = VerdictRows.joined([VerdictRows.from_rows([*latest.values()]), calls])
         rows = calls.by_judge()
-    verdicts_of = _asked(experiment, rows, gold)
+    verdicts_of = _asked(config, rows)
     if not any(verdicts_of.values()):
         raise InputError(f"{experiment.folder}: it holds no judgement: run the same command again")
     called = {str(judge["judge"]) for judge in config.get("judges", ())}
     kinds: dict[str, JudgeKind] = {
-        judge: JudgeName.parse(judge).kind if judge in called or command == "optimize" else "recorded"
-        for judge in verdicts_of
+        judge: JudgeName.parse(judge).kind if judge in called else "recorded" for judge in verdicts_of
     }
     trained, notes = _trained_on([judge for judge in verdicts_of if kinds[judge] != "recorded"], workspace)
-    split = "test" if command == "optimize" else str(config.get("split", "all"))
+    split = str(config.get("split", "all"))
     if command == "agreement":
         items = asked_items(gold, split, limit=_limit(experiment))
     else:
@@ -103,7 +102,7 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
     }
     others = calls.frame.filter(~pl.col("judge_fingerprint").is_in(list(prints)))
     # the judges of the floor that the experiment may hold: `floor_judges` ran those that fit
-    signatures, floor = [] if command == "optimize" else prompt_signatures(verdicts_of), []
+    signatures, floor = prompt_signatures(verdicts_of), []
     for judge in dict.fromkeys([FLOOR_JUDGE, *PAIR_FLOOR, *(f"{name}@{EMBEDDED}" for name in signatures)]):
         below = VerdictRows(others.filter(pl.col("judge") == judge))
         floor += [read(judge, JudgeName.parse(judge).kind, below)] if below else []
@@ -137,43 +136,27 @@ def stored_prompts(stored: StoredExperiment) -> dict[str, str]:
     return {name: messages for name in names if (messages := descriptions[name].messages)}
 
 
-def _asked(
-    experiment: Experiment, rows: Mapping[str, VerdictRows], gold: GoldSet
-) -> dict[str, Sequence[Judgement]]:
+def _asked(config: Mapping[str, Any], rows: Mapping[str, VerdictRows]) -> dict[str, Sequence[Judgement]]:
     """The judges that were asked for, each with its rows; the floor is none of them.
 
     Two names of one prompt and model have one fingerprint: they are one judge and one call.
     """
-    config, verdicts_of = experiment.config, dict[str, Sequence[Judgement]]()
-    judges = {str(judge["judge"]): str(judge["fingerprint"]) for judge in config.get("judges", ())}
+    verdicts_of = dict[str, Sequence[Judgement]]()
     if config["command"] == "agreement":  # the judges of the file first
         sha256 = str(config["recorded"]["sha256"])
         for fingerprint, of_judge in rows.items():
             if fingerprint == recorded_fingerprint(sha256, judge := of_judge[0].judge):
                 verdicts_of[judge] = of_judge
-    if config["command"] != "optimize":
-        repeats = config.get("repeats", 1)
-        for judge, fingerprint in judges.items():
-            single, n_calls = single_calls(fingerprint)
-            calls = rows.get(single, VerdictRows.from_rows([]))
-            one = n_calls == 1
-            verdicts_of[judge] = (
-                calls.of(judge, repeats) if one else judged_by(judge, fingerprint, calls, repeats)
-            )
-        return verdicts_of
-    # Of the candidates only the one that was taken has judged test items. Where none was taken, the judge as
-    # it was stands under both names.
-    before, fingerprint = next(iter(judges.items()))
-    ours = rows.get(fingerprint, VerdictRows.from_rows([])).of(before, on=gold.test_ids)
-    if not ours:
-        raise InputError(
-            f"{experiment.folder}: the optimisation judged no test item, and the others trained the "
-            "compiled judge or chose it: run judgecal optimize to its end, without --no-final; where dev "
-            "promises nothing, test stays sealed and there is nothing to compare"
+    repeats = config.get("repeats", 1)
+    for asked in config.get("judges", ()):
+        judge, fingerprint = str(asked["judge"]), str(asked["fingerprint"])
+        single, n_calls = single_calls(fingerprint)
+        calls = rows.get(single, VerdictRows.from_rows([]))
+        one = n_calls == 1
+        verdicts_of[judge] = (
+            calls.of(judge, repeats) if one else judged_by(judge, fingerprint, calls, repeats)
         )
-    taken = f"{before}#{experiment.slug}"
-    compiled = [judged.of(taken, on=gold.test_ids) for judged in rows.values() if judged[0].judge == taken]
-    return {before: ours, taken: next((judged for judged in compiled if judged), ours)}
+    return verdicts_of
 
 
 def _limit(experiment: Experiment) -> int | None:
@@ -291,17 +274,14 @@ def _again(stored: StoredExperiment) -> str:
     if config["command"] == "agreement":
         return "judgecal agreement --help"
     judges = [column.judge for column in stored.judges]
-    if config["command"] == "optimize":
-        judges, where = judges[:1], ["--split", "dev"]
-    else:
-        given = (
-            ("--split", stored.split, "open"),
-            ("--repeats", config["repeats"], 1),
-            ("--seed", stored.seed, 0),
-        )
-        where = [word for name, value, usual in given if value != usual for word in (name, str(value))]
-        where += ["--name", stored.experiment.slug]
-        if len(stored.items) < len(asked_items(gold, stored.split)):
-            where += ["--limit", str(len(stored.items))]
+    given = (
+        ("--split", stored.split, "open"),
+        ("--repeats", config["repeats"], 1),
+        ("--seed", stored.seed, 0),
+    )
+    where = [word for name, value, usual in given if value != usual for word in (name, str(value))]
+    where += ["--name", stored.experiment.slug]
+    if len(stored.items) < len(asked_items(gold, stored.split)):
+        where += ["--limit", str(len(stored.items))]
     named = [word for judge in judges for word in ("--judge", judge)]
     return shlex.join(["judgecal", "score", "--gold", gold.name, *named, *where, "--retry-unscored"])
