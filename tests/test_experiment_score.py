@@ -28,8 +28,8 @@ from judgecal.experiment import (
     stored_rows,
     verdict_notes,
 )
+from judgecal.experiment.agreement import Latency, Tokens
 from judgecal.experiment.agreement_table import as_lists
-from judgecal.experiment.result import Latency, Tokens
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import PromptJudge
 from judgecal.records import Estimate, Failure, Judgement, Result

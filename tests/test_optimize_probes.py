@@ -12,7 +12,7 @@ import pytest
 
 from judgecal import load_gold
 from judgecal.experiment import AgreementTable, Experiment, Verdicts
-from judgecal.experiment.parquet_files import read_verdicts
+from judgecal.experiment.judgements import read_verdicts
 from judgecal.judges import PromptJudge
 from judgecal.judges.protocol import JudgeName
 from judgecal.optimize import probing

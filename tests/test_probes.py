@@ -12,7 +12,7 @@ import pytest
 from judgecal import load_gold
 from judgecal.errors import InputError
 from judgecal.experiment import RunOptions
-from judgecal.experiment.parquet_files import read_verdicts
+from judgecal.experiment.judgements import read_verdicts
 from judgecal.experiment.verdicts import Cut
 from judgecal.judges import judge_named
 from judgecal.probes.family import families_named, make_probes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from judgecal.stats.labels_needed import EscalationLabels, Spread, escalation
+from judgecal.stats.error_rates import EscalationLabels, Spread, escalation
 
 
 def world(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

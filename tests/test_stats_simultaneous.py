@@ -11,9 +11,9 @@ from scipy.stats import multivariate_t
 
 from judgecal.errors import InputError
 from judgecal.stats import agreement, compare
+from judgecal.stats.means import driven_in_words
 from judgecal.stats.sample import Floats
 from judgecal.stats.simultaneous import Losses, _heights, critical_values, losses_against_best
-from judgecal.stats.strata import driven_in_words
 from tests.benchmarks.driver import latent
 
 GOLD = [1] * 12 + [0] * 8

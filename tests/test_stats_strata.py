@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from judgecal.stats import compare_paired
-from judgecal.stats.strata import Stratum, driven_in_words, stratum_that_drives
+from judgecal.stats.means import Stratum, driven_in_words, stratum_that_drives
 
 
 def test_more_items_narrow_the_interval_by_a_quarter() -> None:

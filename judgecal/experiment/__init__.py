@@ -1,6 +1,14 @@
 """Experiments: configuration -> trials -> results."""
 
-from judgecal.experiment.agreement import StoredExperiment, entry, refuse_unequal, verdict_notes
+from judgecal.experiment.agreement import (
+    AgreementResult,
+    Entry,
+    GoldSummary,
+    StoredExperiment,
+    entry,
+    refuse_unequal,
+    verdict_notes,
+)
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts
 from judgecal.experiment.compare import CompareRun
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment, read_config
@@ -22,7 +30,6 @@ from judgecal.experiment.looks import (
     verdicts_sha,
 )
 from judgecal.experiment.recorded import read_recorded
-from judgecal.experiment.result import AgreementResult, Entry, GoldSummary
 from judgecal.experiment.score import ScoreRun, asked_items
 from judgecal.experiment.stored import read_experiment
 from judgecal.experiment.summary import (

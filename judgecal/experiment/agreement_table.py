@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from judgecal.errors import InputError
-from judgecal.experiment.judgements import item_scale, whole_items
-from judgecal.experiment.parquet_files import values_of
+from judgecal.experiment.judgements import item_scale, values_of, whole_items
 from judgecal.goldset import GoldSet
 from judgecal.judges import Judge, JudgeKind, JudgeName
 from judgecal.records import Estimate, Item, Judgement

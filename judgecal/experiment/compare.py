@@ -12,11 +12,10 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator
 
 from judgecal.errors import InputError, listed
-from judgecal.experiment.agreement import StoredExperiment, verdict_notes
+from judgecal.experiment.agreement import GoldSummary, StoredExperiment, verdict_notes
 from judgecal.experiment.agreement_table import Verdicts
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment
 from judgecal.experiment.looks import look_at_test, looks_so_far, seen_judges
-from judgecal.experiment.result import GoldSummary
 from judgecal.experiment.stored import Unread, unread_of
 from judgecal.experiment.summary import gold_config, run_line, summary_of_gold
 from judgecal.records import Result, as_plain

@@ -14,7 +14,7 @@ from typing import Any
 
 from judgecal.errors import InputError
 from judgecal.experiment.folder import open_experiment
-from judgecal.experiment.parquet_files import values_of, write_items
+from judgecal.experiment.judgements import values_of, write_items
 from judgecal.experiment.recorded import Recorded, recorded_in_table
 from judgecal.experiment.score import ScoreRun
 from judgecal.experiment.summary import check_judge

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from judgecal.experiment.agreement import constant_judge
+from judgecal.experiment.agreement import SliceEntry, constant_judge
 from judgecal.experiment.agreement_table import AgreementTable, Matrix, Verdicts
-from judgecal.experiment.result import SliceEntry
 from judgecal.experiment.verdicts import Cut, by_pair
 from judgecal.models.embedded.text import refuses
 from judgecal.records import Estimate, Item
@@ -22,12 +21,12 @@ from judgecal.scale import Label
 from judgecal.stats import compare_paired
 from judgecal.stats.calibration import CrossFit, DecidingVerdicts, cross_fit
 from judgecal.stats.intervals import MIN_GROUPS, mean_estimate
+from judgecal.stats.means import Stratum, too_thin
 from judgecal.stats.metrics import metric_facts
 from judgecal.stats.paired import PairedDifference
 from judgecal.stats.sample import Ints, Labels
 from judgecal.stats.simultaneous import Losses, losses_against_best
 from judgecal.stats.slices import slices
-from judgecal.stats.strata import Stratum, too_thin
 
 
 @dataclass(frozen=True, slots=True)

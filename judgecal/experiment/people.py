@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
-from judgecal.experiment.agreement import entry, entry_fields
+from judgecal.experiment.agreement import AltTestEntry, JudgeEntry, RaterEntry, entry, entry_fields
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts, as_lists
-from judgecal.experiment.parquet_files import values_of
-from judgecal.experiment.result import AltTestEntry, JudgeEntry, RaterEntry
+from judgecal.experiment.judgements import values_of
 from judgecal.experiment.verdicts import Cut
 from judgecal.goldset import GoldCheck, GoldSet, check_set
 from judgecal.records import Estimate, Item, Judgement, Result

@@ -13,8 +13,7 @@ import polars as pl
 from judgecal.engine.log import now
 from judgecal.errors import InputError, notice, refuse
 from judgecal.experiment.agreement_table import Verdicts
-from judgecal.experiment.judgements import refuse_unfit
-from judgecal.experiment.parquet_files import VerdictRows
+from judgecal.experiment.judgements import VerdictRows, refuse_unfit
 from judgecal.goldset import GoldSet
 from judgecal.goldset.labels import judged_twice, read_verdict, verdict_scale
 from judgecal.goldset.write import json_texts

@@ -10,14 +10,13 @@ from typing import Any
 
 from judgecal.engine import Budget, Journal, require_prices
 from judgecal.errors import InputError
-from judgecal.experiment.agreement import StoredExperiment
+from judgecal.experiment.agreement import AgreementResult, StoredExperiment
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts, free_items
 from judgecal.experiment.folder import Experiment, keep_judges, open_experiment, plan_experiment
+from judgecal.experiment.judgements import values_of
 from judgecal.experiment.looks import look_at_test, seen_judges
-from judgecal.experiment.parquet_files import values_of
 from judgecal.experiment.people import tied_items
 from judgecal.experiment.recorded import Recorded
-from judgecal.experiment.result import AgreementResult
 from judgecal.experiment.summary import check_judge, floor_columns, gold_config, judge_config, made_result
 from judgecal.experiment.trials import (
     CostEstimate,

@@ -22,8 +22,14 @@ from judgecal.errors import InputError, working
 from judgecal.experiment.agreement import StoredExperiment
 from judgecal.experiment.agreement_table import Verdicts
 from judgecal.experiment.folder import Experiment, kept_judges, read_config
-from judgecal.experiment.judgements import judged_by, whole_items
-from judgecal.experiment.parquet_files import VerdictRows, read_set, read_verdicts, values_of
+from judgecal.experiment.judgements import (
+    VerdictRows,
+    judged_by,
+    read_set,
+    read_verdicts,
+    values_of,
+    whole_items,
+)
 from judgecal.experiment.people import tied_items
 from judgecal.experiment.recorded import recorded_fingerprint
 from judgecal.experiment.score import asked_items

@@ -27,8 +27,7 @@ from judgecal.engine import (
 )
 from judgecal.errors import InputError, notice, refuse
 from judgecal.experiment.folder import VERDICTS, Experiment
-from judgecal.experiment.judgements import of_calls
-from judgecal.experiment.parquet_files import VerdictRows, read_verdicts
+from judgecal.experiment.judgements import VerdictRows, of_calls, read_verdicts
 from judgecal.judges import Caller, Respondent, calls_a_model, decides_itself, single_calls, units_of
 from judgecal.models import ModelSpec
 from judgecal.records import Item, Judgement, Key, old_objects_left_alone

@@ -14,7 +14,7 @@ from typing import Any
 import dspy
 
 from judgecal.experiment import AgreementTable, Verdicts
-from judgecal.experiment.result import labelled_by, unscored_counts_as
+from judgecal.experiment.agreement import labelled_by, unscored_counts_as
 from judgecal.experiment.stored import Unread
 from judgecal.experiment.verdicts import parted_items
 from judgecal.judges.module import instructions_of

@@ -25,9 +25,8 @@ from judgecal.records import Item, digest
 from judgecal.scale import PREFERENCE, Label, Scale
 from judgecal.selection.lock import Lock, load_lock
 from judgecal.selection.pass_rates import PassRule
-from judgecal.stats.error_rates import carried_rate
+from judgecal.stats.error_rates import Spread, carried_rate
 from judgecal.stats.intervals import mean_estimate
-from judgecal.stats.labels_needed import Spread
 from judgecal.stats.prediction_powered import LabelledRows
 from judgecal.stats.sample import Bools, Floats, Ints
 from judgecal.tables import Columns, Table, open_table

@@ -33,9 +33,8 @@ from judgecal.scale import Scale
 from judgecal.selection.lock import Lock, LockedGold, load_lock
 from judgecal.selection.pass_rates import PassRule, chance
 from judgecal.stats import agreement
-from judgecal.stats.error_rates import carried_rate, shift
+from judgecal.stats.error_rates import EscalationLabels, carried_rate, escalation, shift
 from judgecal.stats.intervals import check_level, mean_estimate
-from judgecal.stats.labels_needed import EscalationLabels, escalation
 from judgecal.stats.prediction_powered import DrawSeen, corrected_mean, drawn_otherwise
 from judgecal.stats.sample import Bools, Floats
 from judgecal.tables import Columns

@@ -30,9 +30,9 @@ from judgecal.report.wording import (
     sentences,
 )
 from judgecal.stats import PLANNED_DISCORDANCE, POWER, PairComparison
+from judgecal.stats.means import driven_in_words
 from judgecal.stats.metrics import amount_of, metric_facts
 from judgecal.stats.significance import MARGIN
-from judgecal.stats.strata import driven_in_words
 
 _NAMED = 3  # of pairs in the headline, and of cells of the grid
 _DRAWN = 12  # pairs in the picture; the table has all

@@ -15,9 +15,9 @@ from typing import Any
 from judgecal.commands import COMMANDS, document_of, load
 from judgecal.engine import Progress
 from judgecal.errors import InputError, working
+from judgecal.experiment.agreement import AgreementResult
 from judgecal.experiment.folder import code_sha, read_config
 from judgecal.experiment.in_python import Judgements
-from judgecal.experiment.result import AgreementResult
 from judgecal.experiment.stored import find_experiment
 from judgecal.probes.result import probe_summaries
 from judgecal.records import Headline, Result

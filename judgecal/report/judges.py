@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+from judgecal.experiment.agreement import Entry, JudgeEntry, RaterEntry
 from judgecal.experiment.folder import Experiment
-from judgecal.experiment.result import Entry, JudgeEntry, RaterEntry
 from judgecal.experiment.stored import read_experiment
 from judgecal.experiment.summary import summarised_result
 from judgecal.records import Estimate

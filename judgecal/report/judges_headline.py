@@ -9,8 +9,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from judgecal.experiment.agreement import Entry, GoldSummary, JudgeEntry, LabelledTable, RaterEntry, TableRate
 from judgecal.experiment.losses import LossPicture
-from judgecal.experiment.result import Entry, GoldSummary, JudgeEntry, LabelledTable, RaterEntry, TableRate
 from judgecal.experiment.stored import Unread, UnreadReplies
 from judgecal.judges.protocol import JudgeName
 from judgecal.records import Estimate, Headline

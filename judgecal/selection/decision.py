@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from judgecal.errors import InputError, working
 from judgecal.experiment import AgreementResult, AgreementTable, Entry, StoredExperiment, Verdicts, entry
+from judgecal.experiment.judgements import values_of
 from judgecal.experiment.losses import (
     FloorLoss,
     JudgeLoss,
@@ -25,7 +26,6 @@ from judgecal.experiment.losses import (
     judge_losses,
     judge_slices,
 )
-from judgecal.experiment.parquet_files import values_of
 from judgecal.experiment.stored import Unread, stored_prompts, unread_of
 from judgecal.experiment.summary import stored_result
 from judgecal.experiment.verdicts import PartedItem, VerdictShape, judge_shape, parted_items
@@ -36,10 +36,10 @@ from judgecal.probes.family import families_named
 from judgecal.probes.result import KeptProbes, stored_probes
 from judgecal.records import Estimate, Item
 from judgecal.stats import leading_metric
+from judgecal.stats.means import stratum_that_drives
 from judgecal.stats.metrics import amount_of, metric_facts
 from judgecal.stats.significance import OUT_OF_REACH
 from judgecal.stats.simultaneous import Losses
-from judgecal.stats.strata import stratum_that_drives
 from judgecal.workspace import Workspace
 
 MIN_QUESTIONS = 20

@@ -32,11 +32,11 @@ from judgecal.stats.drift import (
     same_judge_test,
 )
 from judgecal.stats.intervals import mean_estimate, t_quantile
+from judgecal.stats.means import too_thin
 from judgecal.stats.metrics import amount_of, metric_facts
 from judgecal.stats.paired import PairedDifference
 from judgecal.stats.significance import OUT_OF_REACH
 from judgecal.stats.simultaneous import Losses, losses_against_best
-from judgecal.stats.strata import too_thin
 
 GateDecision = Literal["pass", "fail", "inconclusive", "changed"]
 

@@ -29,11 +29,10 @@ from judgecal.errors import InputError
 from judgecal.records import Estimate
 from judgecal.scale import Label, Scale, common_scale
 from judgecal.stats.intervals import MIN_GROUPS, check_level, jackknife_error, too_few
-from judgecal.stats.means import linearise, macro_agreement
+from judgecal.stats.means import linearise, macro_agreement, too_thin
 from judgecal.stats.metrics import METRICS, Metric, metric_named
 from judgecal.stats.paired import paired_difference
 from judgecal.stats.sample import Bools, Floats, Ints, Labels, Sample, as_scale, build, codes_of, read_both
-from judgecal.stats.strata import too_thin
 
 FOLDS = 10
 """Parts of the questions; each part's verdicts are mapped by what the others say."""

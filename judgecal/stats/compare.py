@@ -15,11 +15,11 @@ from judgecal.records import Estimate, Result
 from judgecal.scale import Scale
 from judgecal.stats.calibration import DecidingVerdicts, calibrated
 from judgecal.stats.intervals import MIN_GROUPS, check_level
+from judgecal.stats.means import Stratum, too_thin
 from judgecal.stats.metrics import leading_metric, metric_facts, metric_named
 from judgecal.stats.paired import PairedDifference, PairedVerdicts, read_verdicts
 from judgecal.stats.sample import Floats, Labels, as_scale, as_sequence
 from judgecal.stats.significance import N_PERM, holm, planned_error, smallest_detectable
-from judgecal.stats.strata import Stratum, too_thin
 
 Decision = Literal["A", "B", "cannot tell"]
 

@@ -26,11 +26,10 @@ from scipy.special import ndtri, stdtrit
 from judgecal.records import Estimate
 from judgecal.scale import Scale
 from judgecal.stats.intervals import MIN_GROUPS, mean_estimate, score_interval, t_quantile, too_few
-from judgecal.stats.means import LinearMean, Means
+from judgecal.stats.means import MIN_STRATUM, LinearMean, Means
 from judgecal.stats.prediction_powered import PSEUDO, unseen
 from judgecal.stats.sample import Bools, Floats, Ints
 from judgecal.stats.significance import POWER
-from judgecal.stats.strata import MIN_STRATUM
 
 PLAIN = ("mean_agreement", "accuracy")
 MACRO = ("macro_agreement", "balanced_accuracy")

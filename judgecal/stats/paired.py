@@ -36,7 +36,7 @@ from judgecal.stats.intervals import (
     t_quantile,
     too_few,
 )
-from judgecal.stats.means import LinearMean, Means, linearise
+from judgecal.stats.means import LinearMean, Means, Stratum, linearise, strata_of
 from judgecal.stats.metrics import Metric, metric_named
 from judgecal.stats.sample import (
     Bools,
@@ -51,7 +51,6 @@ from judgecal.stats.sample import (
     read_both,
 )
 from judgecal.stats.significance import N_PERM, clustered_mcnemar_p, mcnemar_midp, sign_flip_p
-from judgecal.stats.strata import Stratum, strata_of
 
 LEAST_DIFFERING = 2.0
 """A stratum's error is at least that of so many groups that differ: fewer prove nothing."""

@@ -21,12 +21,11 @@ from judgecal.scale import Scale
 from judgecal.stats.agreement import jackknifed, prepare, pseudo_values, terms_of
 from judgecal.stats.calibration import DecidingVerdicts, calibrated
 from judgecal.stats.intervals import MIN_GROUPS, check_level, linear_error, too_few
-from judgecal.stats.means import LinearMean, Means, linearise
+from judgecal.stats.means import LinearMean, Means, Stratum, driven_in_words, linearise, strata_of, too_thin
 from judgecal.stats.metrics import Metric, leading_metric, metric_named
 from judgecal.stats.paired import difference_of
 from judgecal.stats.sample import Bools, Floats, Sample, as_scale, as_sequence
 from judgecal.stats.significance import POWER
-from judgecal.stats.strata import Stratum, driven_in_words, strata_of, too_thin
 
 N_DRAWS = 20_000
 """Draws of the joint distribution; a critical value is then good to about one in a hundred."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from judgecal.experiment.parquet_files import read_verdicts
+from judgecal.experiment.judgements import read_verdicts
 from judgecal.report.wording import CHIPS
 
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -27,7 +27,7 @@ import numpy as np
 
 from judgecal.cli import run
 from judgecal.experiment.folder import VERDICTS
-from judgecal.experiment.parquet_files import read_verdicts
+from judgecal.experiment.judgements import read_verdicts
 from judgecal.judges import function
 from judgecal.records import digest as digest_of
 from tests.support.command import ROOT, fresh_workspace

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import cast
 
 from judgecal.experiment import Entry, Verdicts
-from judgecal.experiment.result import Latency
+from judgecal.experiment.agreement import Latency
 from judgecal.scale import Scale
 from judgecal.selection.decision import MeasuredJudge
 
