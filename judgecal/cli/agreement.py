@@ -93,7 +93,7 @@ def agreement(
     """
     rows.check()
     from judgecal.experiment import RunOptions, ScoreRun, read_recorded
-    from judgecal.experiment.from_table import run_of_table
+    from judgecal.experiment.score import run_of_table
     from judgecal.goldset import load_gold, read_mapping
     from judgecal.judges import judge_named
     from judgecal.tables import read_columns

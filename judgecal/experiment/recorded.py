@@ -1,8 +1,11 @@
-"""Judgements recorded anywhere, read from a file as columns of the agreement table."""
+"""Judgements recorded anywhere, read from a file as columns of the agreement table; alone, or beside people's
+labels in one table."""
 
 from __future__ import annotations
 
 import hashlib
+import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,18 +16,21 @@ import polars as pl
 from judgecal.engine.log import now
 from judgecal.errors import InputError, notice, refuse
 from judgecal.experiment.agreement_table import Verdicts
-from judgecal.experiment.judgements import VerdictRows, refuse_unfit
-from judgecal.goldset import GoldSet
-from judgecal.goldset.labels import judged_twice, read_verdict, verdict_scale
-from judgecal.goldset.write import json_texts
+from judgecal.experiment.judgements import VerdictRows, refuse_unfit, values_of
+from judgecal.goldset import GoldSet, Imported, Splits, import_gold
+from judgecal.goldset.labels import judged_twice, label_text, read_verdict, verdict_scale
 from judgecal.judges import RecordedJudge
 from judgecal.records import ErrorKind
 from judgecal.scale import Scale
 from judgecal.tables import Columns, Table, read_table
+from judgecal.tables.guess import guessed
 
 _TEXTS = ("repeat", "reasoning", "error", "error.message", "error.kind")
 _AMOUNTS = ("cost_usd", "latency_s")
 _LISTED = 50  # problems of a file
+_OPEN = Splits(train=0.0, dev=1.0, test=0.0)
+_FORCE = ", or --force if the scale is right"
+_NO_NAME = re.compile(r"[^\w.-]+|^[.-]+|[.-]+$", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,51 +92,6 @@ def read_recorded(
     of_judges = of_set.partition_by("judge", maintain_order=True)
     config = {"judge_column": named.judge, "verdict": verdict_column, "item": item_column}
     return _recorded(gold, of_judges, table, path.name, sha256, config, verdict_scale, tuple(notes))
-
-
-def recorded_in_table(
-    gold: GoldSet,
-    item_ids: Sequence[str],
-    verdicts: Mapping[str, Sequence[str | None]],
-    table: Table,
-    file: str,
-    *,
-    scale: str | None,
-) -> Recorded:
-    """The judges whose verdicts stand in columns of a table that people's labels stand in too.
-
-    Args:
-        item_ids: the item of each row.
-        verdicts: column -> what the judge said in each row; None for nothing.
-        file: the table's name.
-        scale: of all verdicts; by default told by them (`read_recorded`).
-    """
-    lines, of_judges = [], []
-    ids = pl.Series("item_id", item_ids, dtype=pl.String)
-    for judge, cells in verdicts.items():
-        column_cells = pl.Series("cell", cells, dtype=pl.String)
-        parts = (
-            pl.lit('{"item_id": '),
-            json_texts(ids),
-            pl.lit(', "judge": '),
-            json_texts(pl.Series([judge])),
-        )
-        lines.append(
-            pl.concat_str(
-                *parts, pl.lit(', "verdict": '), json_texts(column_cells).fill_null("null"), pl.lit("}\n")
-            )
-        )
-        more = {name: pl.lit("") for name in (*_TEXTS, *_AMOUNTS)}
-        more |= {"judge": pl.lit(judge), "repeat": pl.lit("0")}
-        rows = pl.DataFrame(
-            [pl.Series("line", table.numbers, dtype=pl.Int64), ids, column_cells.fill_null("")]
-        )
-        of_judges.append(rows.with_columns(**more))
-    total = hashlib.sha256()
-    for text in pl.select(pl.concat_str(lines)).to_series() if len(ids) else ():
-        total.update(text.encode())
-    config = {"judge_column": None, "verdict": "verdict", "item": "item_id"}
-    return _recorded(gold, of_judges, table, file, total.hexdigest(), config, scale)
 
 
 def _recorded(
@@ -242,3 +203,71 @@ def _scales(
     if (read_as.kind, read_as.low, read_as.high) == (people.kind, people.low, people.high):
         return read_as, people  # but for its steps
     return read_as, read_as
+
+
+def read_labelled_table(
+    file: Path, columns: Columns, verdict_scale: str | None, **of_import: Any
+) -> tuple[GoldSet, Recorded | None, dict[str, Any]]:
+    """The set of a table, its judges, and what a configuration says of it; the table itself is let go."""
+    table = read_table(file, of_import["encoding"])
+    columns = guessed(columns, table)
+    if not (columns.verdicts or columns.answer or columns.pairs):
+        raise InputError(
+            f"{table.top}: no column holds a judge's verdicts (name one with --verdict COL), nor an answer "
+            "that a judge without a model could read (--col answer=COLUMN)"
+        )
+    name = _NO_NAME.sub("-", file.stem).strip("-_") or "table"
+    try:
+        made = import_gold(
+            table, name=name, columns=columns, workspace=None, splits=_OPEN, quiet=True, **of_import
+        )
+    except InputError as error:  # --force is an option of imports alone
+        without = (problem.replace(_FORCE, "") for problem in error.problems)
+        raise InputError(without) from None
+    gold = made.gold
+    if len(labels := {*gold.labels.values()}) == 1:
+        what, binary = label_text(labels.pop()), gold.scale.kind == "binary"
+        raise InputError(
+            f"{table.top}: all {len(gold.labels):,} labels are "
+            f"{ {'1': 'yes', '0': 'no'}[what] if binary else what }, so that whoever always says that is "
+            "right: add answers that people label otherwise"
+        )
+    recorded = _judges_of_table(made, file, table, verdict_scale) if columns.verdicts else None
+    typed = shlex.join(["judgecal", "gold", "import", file.name, "--as", name])
+    config = {
+        "file": str(file),
+        "columns": columns.taken(),
+        "left_out": list(made.left_out),
+        "notes": [note for note in made.notes if " have no gold label " not in note],
+        "options": gold.card.made_by.removeprefix(typed).strip(),
+    }
+    return gold, recorded, config
+
+
+def _judges_of_table(made: Imported, file: Path, table: Table, scale: str | None) -> Recorded:
+    """The judges whose verdicts stand in columns of the table; refused where one of these holds none."""
+    read, of_judges = made.read, list[pl.DataFrame]()
+    assert read is not None  # of a table
+    for judge, cells in read.verdicts.items():
+        columns = [
+            pl.Series("line", table.numbers, dtype=pl.Int64),
+            pl.Series("item_id", read.item_ids, dtype=pl.String),
+            pl.Series("cell", cells, dtype=pl.String).fill_null(""),
+        ]
+        more = {name: pl.lit("") for name in (*_TEXTS, *_AMOUNTS)}
+        more |= {"judge": pl.lit(judge), "repeat": pl.lit("0")}
+        of_judges.append(pl.DataFrame(columns).with_columns(**more))
+    content = repr([read.item_ids, *read.verdicts.items()]).encode()
+    config = {"judge_column": None, "verdict": "verdict", "item": "item_id"}
+    sha256 = hashlib.sha256(content).hexdigest()
+    recorded = _recorded(made.gold, of_judges, table, file.name, sha256, config, scale)
+    for column in recorded.columns:
+        if not any(verdict is not None for verdict in values_of(column.rows, "verdict")):
+            texts = sorted({row.cells[column.judge] for row in table.rows} - {""})
+            raise InputError(
+                f"{table.top}: column {column.judge!r} holds no verdict beside {made.gold.scale} labels "
+                f"({', '.join(texts[:3]) or 'it is empty'}): name the others with --verdict, or say by --map "
+                "what its words mean; where judges stand one below the other, import the labels and give the "
+                "verdicts as --judgements FILE"
+            )
+    return recorded

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from judgecal.engine import Budget, Journal, require_prices
@@ -13,10 +14,10 @@ from judgecal.errors import InputError
 from judgecal.experiment.agreement import AgreementResult, StoredExperiment
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts, free_items
 from judgecal.experiment.folder import Experiment, keep_judges, open_experiment, plan_experiment
-from judgecal.experiment.judgements import values_of
+from judgecal.experiment.judgements import values_of, write_items
 from judgecal.experiment.looks import look_at_test, seen_judges
 from judgecal.experiment.people import tied_items
-from judgecal.experiment.recorded import Recorded
+from judgecal.experiment.recorded import Recorded, read_labelled_table
 from judgecal.experiment.summary import check_judge, floor_columns, gold_config, judge_config, made_result
 from judgecal.experiment.trials import (
     CostEstimate,
@@ -29,8 +30,8 @@ from judgecal.experiment.trials import (
     stored_rows,
     together,
 )
-from judgecal.goldset import GoldSet
-from judgecal.judges import Judge, single_calls
+from judgecal.goldset import Columns, GoldSet
+from judgecal.judges import Judge, judge_named, single_calls
 from judgecal.records import Item, Judgement, old_objects_left_alone
 from judgecal.workspace import Workspace
 
@@ -192,3 +193,56 @@ class ScoreRun:
         result = made_result(self.workspace, stored, columns, floor, why)
         experiment.write_summary(result.as_json())
         return result, stored
+
+
+_FREE = (
+    "pairwise_v1@embedded", "longer_answer@local",
+    "correctness_v3@embedded", "token_f1@local", "faithfulness_overlap@local", "relevancy_overlap@local",
+)  # fmt: skip
+"""The judges that stand where the table has none, each where it finds what it reads."""
+
+
+@old_objects_left_alone()
+def run_of_table(
+    workspace: Workspace,
+    file: Path,
+    columns: Columns,
+    *,
+    scale: str | None = None,
+    mapping: Mapping[str, str] | None = None,
+    verdict_scale: str | None = None,
+    labels_by: str | None = None,
+    encoding: str | None = None,
+    judges: tuple[Judge, ...] = (),
+    **run: Any,
+) -> ScoreRun:
+    """The run that holds a table's judges, or where it has none the free ones, against its labels.
+
+    Its rows stay as Parquet in the experiment's folder, for its page; no split of it is sealed, as whoever
+    has such a table has seen all of it. What `columns` leaves open the names tell; `scale` and `mapping` are
+    those of `import_gold`, `judges` stand beside the table's own and call nobody, `run` as `ScoreRun`.
+    """
+    of_import: dict[str, Any] = {"scale": scale, "mapping": mapping, "labels_by": labels_by}
+    gold, recorded, config = read_labelled_table(file, columns, verdict_scale, encoding=encoding, **of_import)
+    if recorded is None:
+        judges = (*judges, *_free_judges(gold, workspace))
+    of_table: dict[str, Any] = {"recorded": recorded, "judges": judges, "split": "all", "table": config}
+    made_run = ScoreRun(workspace=workspace, gold=gold, **of_table, **run)
+    made_run.check()
+    open_experiment(made_run.experiment)
+    write_items(made_run.experiment.folder, gold)
+    return made_run
+
+
+def _free_judges(gold: GoldSet, workspace: Workspace) -> list[Judge]:
+    able, why = list[Judge](), ""
+    for judge in (judge_named(name, workspace=workspace) for name in _FREE):
+        try:
+            check_judge(gold, judge, gold.items)
+            judge.check_items(gold.items)
+            able.append(judge)
+        except InputError as error:
+            why = error.problems[0]
+    if not able:
+        raise InputError(f"no column holds a judge's verdicts, and no free judge can stand there: {why}")
+    return able
