@@ -33,6 +33,7 @@ LAST_NUMBER, LAST_WORD = "last number", "last word"
 _HEAD = re.compile(r"\+\+\+[ \t]*\r?\n(.*?)^\+\+\+[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
 _SECTION = re.compile(r"^# (system|user)[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
 _PLACE = re.compile(r"\{\{[ \t]*([^\W\d_]\w*)[ \t]*\}\}|\{([^\W\d_]\w*)\}")
+_ESCAPED = re.compile(r'^[ \t]*verdict[ \t]*=[ \t]*"(/[^"\n]*(?<!\\)\\(?![\\"])[^"\n]*)"', re.MULTILINE)
 _PATH = re.compile(r"\$(?:\.[^\W\d][\w-]*|\[\d+\])+")
 _NOT_FILLED = ("item", "expect", "verdict", "reasoning")  # what no text can be, and a reply's own fields
 
@@ -96,6 +97,9 @@ def read_prompt(path: Path, own_inputs: Collection[str]) -> TextPrompt:
     if match is None:
         example = '+++, scale = "binary", verdict = "last word", +++'
         raise InputError(f"{path}:1: a text prompt begins with its head, a line each: {example}")
+    if pattern := _ESCAPED.search(match[1]):
+        line = text.count("\n", 0, match.start(1) + pattern.start(1)) + 1
+        raise InputError(f"{path}:{line}: a pattern stands in single quotes: verdict = '{pattern[1]}'")
     try:
         head = validated(_Head, tomllib.loads(match[1].replace("\r\n", "\n")), "its head")
         scale = _scale(head)

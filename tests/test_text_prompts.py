@@ -156,6 +156,7 @@ WRONG = [
     ("+++\nscale = 'nominal'\nwords = ['so so', 'no']\nverdict = 'last word'\n+++\n", "{answer}", "never read 'so so'"),
     ("+++\nscale = 'binary'\nverdict = '/(a)(b)/'\n+++\n", "{answer}", "has 2 groups"),
     ("+++\nscale = 'binary'\nverdict = '/(a/'\n+++\n", "{answer}", "no pattern"),
+    ('+++\nscale = "binary"\nverdict = "/\\bSo: (a)/"\n+++\n', "{answer}", "mine.md:3: a pattern stands in single"),
     ("+++\nscale = 'binary'\nverdict = 'first word'\n+++\n", "{answer}", "'last word'"),
     ("+++\nscale = 'binary'\nverdict = 'last word'\nstructured = true\n+++\n", "{answer}", "JSON object"),
     ("+++\nscale = 'binary'\nverdict = 'last word'\n+++\n", "no field {score}", "write {{ answer }}"),
