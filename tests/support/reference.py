@@ -8,6 +8,7 @@ import inspect
 import io
 import os
 import re
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,16 +24,38 @@ _REFERENCE = ROOT / "docs" / "reference"
 _MADE = "<!-- Written by `python -m tests.support.handbook`; a change goes into {where}. -->\n\n"
 
 
+_OPTION = re.compile(r"^  -.*\n(?: {4,}.*\n)*", re.MULTILINE)
+_SEVERAL = 3  # commands from which an option stands among the shared ones
+
+
 def command_pages() -> str:
-    """`judgecal COMMAND --help` of every command, at 80 columns."""
+    """`judgecal COMMAND --help` of every command, at 80 columns; options that several share stand once."""
     head = _MADE.format(where="the command's own help") + "# The commands\n\n"
     head += (
-        "What `judgecal COMMAND --help` prints. Exit codes, defaults and JSON keys stand on "
+        "What `judgecal COMMAND --help` prints; what three commands or more say in the same words of an "
+        "option stands\n[at the end](#shared-options). Exit codes, defaults and JSON keys stand on "
         "[Scripts](../scripts.md).\n"
     )
-    return head + "".join(
-        f"\n## {name}\n\n```text\n{_help(name)}```\n" for name in ["judgecal", *sorted(COMMANDS)]
-    )
+    helps = {name: _help(name) for name in sorted(COMMANDS)}
+    options = {name: {text: _option(text) for text in _OPTION.findall(page)} for name, page in helps.items()}
+    n_commands = Counter(option for listed in options.values() for option in listed.values())
+    shared = {option for option, n in n_commands.items() if n >= _SEVERAL}
+    pages = [f"\n## judgecal\n\n```text\n{_help('judgecal')}```\n"]
+    for name, page in helps.items():
+        for text, option in options[name].items():
+            page = page.replace(text, "") if option in shared else page
+        names = [f"`{option[0].split()[0]}`" for option in options[name].values() if option in shared]
+        pages.append(f"\n## {name}\n\n```text\n{page}```\n\nAnd {', '.join(names)}.\n")
+    rows = [f"- `{declared}`: {meaning}\n" for declared, meaning in sorted(shared)]
+    return head + "".join(pages) + "\n## Shared options\n\n" + "".join(rows)
+
+
+def _option(text: str) -> tuple[str, str]:
+    """How an option is typed, and what it means."""
+    declared, _, meaning = text.strip().partition("  ")
+    if "\n" in declared:
+        declared, _, meaning = text.strip().partition("\n")
+    return " ".join(declared.split()), " ".join(meaning.split())
 
 
 def _help(name: str) -> str:
@@ -120,7 +143,7 @@ def package_page() -> str:
     )
     paths = [*(ROOT / "judgecal").glob("[!_]*.py"), *(ROOT / "judgecal").rglob("*/__init__.py")]
     rows = []
-    for path in sorted(paths, key=lambda one: one.relative_to(ROOT).as_posix().replace("__init__.py", "")):
+    for path in sorted(paths, key=lambda path: path.relative_to(ROOT).as_posix().replace("__init__.py", "")):
         doc = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
         name = path.relative_to(ROOT).as_posix().removesuffix("__init__.py")
         line = " ".join(doc.split("\n\n")[0].split())
@@ -131,12 +154,12 @@ def package_page() -> str:
 def _layers() -> list[str]:
     """As the test of the layers has them."""
     tree = ast.parse((ROOT / "tests" / "test_layers.py").read_text(encoding="utf-8"))
-    (found,) = (
-        one.value
-        for one in tree.body
-        if isinstance(one, ast.Assign) and ast.unparse(one.targets[0]) == "CORE"
+    (core,) = (
+        node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "CORE"
     )
-    layers: tuple[str, ...] = ast.literal_eval(found)
+    layers: tuple[str, ...] = ast.literal_eval(core)
     return list(layers)
 
 
