@@ -1,12 +1,13 @@
-"""What each room and each feature of the tree weighs: `tests/budget.toml` says what it may, a page of the handbook
-says what it does. `python -m tests.support.ledger` prints the rooms as they are, in the form of the budget."""
+"""What each room of the tree weighs: `tests/budget.toml` says what it may.
+
+`python -m tests.support.ledger` prints the rooms as they are, in the form of the budget.
+"""
 
 from __future__ import annotations
 
-import fnmatch
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,48 +45,6 @@ def rooms() -> dict[str, Weight]:
             files[name].append(path)
     files["tests"] = sorted(TESTS.rglob("*.py"))
     return {name: weight(paths) for name, paths in sorted(files.items())}
-
-
-def feature_of(path: Path, kind: str) -> str | None:
-    """The first feature of the budget with a pattern that a file meets: `code` below judgecal/, `tests` below tests/."""
-    name = path.relative_to(PACKAGE if kind == "code" else TESTS).as_posix()
-    features: Mapping[str, Mapping[str, list[str]]] = BUDGET["features"]
-    return next(
-        (
-            feature
-            for feature, patterns in features.items()
-            if any(fnmatch.fnmatch(name, pattern) for pattern in patterns[kind])
-        ),
-        None,
-    )
-
-
-def features() -> dict[str, tuple[Weight, Weight]]:
-    """Feature -> the weight of its code and of its tests."""
-    weights = {name: (Weight(), Weight()) for name in BUDGET["features"]}
-    for place, (kind, folder) in enumerate((("code", PACKAGE), ("tests", TESTS))):
-        for path in sorted(folder.rglob("*.py")):
-            name = feature_of(path, kind)
-            if name is not None:
-                pair = list(weights[name])
-                pair[place] += weight([path])
-                weights[name] = (pair[0], pair[1])
-    return weights
-
-
-def ledger_page() -> str:
-    """The page of the handbook, in hundreds of lines."""
-    rows = [
-        f"| {name} | {round(code.lines, -2):,} | {code.files} | {round(tests.lines, -2):,} |\n"
-        for name, (code, tests) in features().items()
-    ]
-    return (
-        "<!-- Written by `python -m tests.support.handbook`; a change goes into tests/budget.toml. -->\n\n"
-        "# What it weighs\n\nLines of code of each feature with its comments and docstrings, in hundreds, "
-        "and of its tests. What a room may hold\nstands in `tests/budget.toml`, and a test fails beyond "
-        "it.\n\n"
-        "| feature | lines | files | lines of tests |\n| --- | ---: | ---: | ---: |\n" + "".join(rows)
-    )
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ import judgecal
 from judgecal.cli import run
 from judgecal.commands import COMMANDS
 from tests.support.command import ROOT
-from tests.support.ledger import ledger_page
 from tests.support.schema import schema_page
 
 _REFERENCE = ROOT / "docs" / "reference"
@@ -95,31 +95,33 @@ def _name_page(name: str, value: Any) -> str:
 
 
 def _signed(name: str, value: Any) -> str:
-    """The call as it is typed, one parameter a line where it is long."""
+    """The call as it is typed, one parameter a line where it is long; of a long record the fields' names."""
     if inspect.isclass(value) and issubclass(value, Exception):
         return name
     call = f"{name}{_call(value)}"
     if len(call) <= 88:
         return call
-    found = inspect.signature(value)
+    signature = inspect.signature(value)
+    if is_dataclass(value):
+        return f"{name}({', '.join(signature.parameters)})"
     lines, starred = [], False
-    for parameter in found.parameters.values():
+    for parameter in signature.parameters.values():
         if parameter.kind is parameter.KEYWORD_ONLY and not starred:
             lines.append("    *,")
             starred = True
         lines.append(f"    {_plain(str(parameter))},")
-    return "\n".join([f"{name}(", *lines, ")" + _returned(found)])
+    return "\n".join([f"{name}(", *lines, ")" + _returned(signature)])
 
 
 def _call(value: Any) -> str:
     return _plain(str(inspect.signature(value)))
 
 
-def _returned(found: inspect.Signature) -> str:
-    if found.return_annotation is inspect.Signature.empty or found.return_annotation is None:
+def _returned(signature: inspect.Signature) -> str:
+    result = signature.return_annotation
+    if result is inspect.Signature.empty or result is None:
         return ""
-    shown = found.return_annotation
-    return f" -> {_plain(shown if isinstance(shown, str) else getattr(shown, '__name__', str(shown)))}"
+    return f" -> {_plain(result if isinstance(result, str) else getattr(result, '__name__', str(result)))}"
 
 
 def _plain(text: str) -> str:
@@ -166,7 +168,6 @@ def _layers() -> list[str]:
 GENERATED: dict[Path, Callable[[], str]] = {
     _REFERENCE / "commands.md": command_pages,
     _REFERENCE / "evaluate.md": lambda: schema_page(_MADE),
-    _REFERENCE / "ledger.md": ledger_page,
     _REFERENCE / "names.md": name_pages,
     _REFERENCE / "packages.md": package_page,
 }
