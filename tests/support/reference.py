@@ -18,6 +18,7 @@ import judgecal
 from judgecal.cli import run
 from judgecal.commands import COMMANDS
 from tests.support.command import ROOT
+from tests.support.house_picture import house_picture
 from tests.support.schema import schema_page
 
 _REFERENCE = ROOT / "docs" / "reference"
@@ -83,11 +84,10 @@ def name_pages() -> str:
 
 
 def _name_page(name: str, value: Any) -> str:
-    parts = [
-        f"\n## {name}\n",
-        f"\n```py\n{_signed(name, value)}\n```\n",
-        "\n" + (inspect.getdoc(value) or "").split("\n\n")[0] + "\n",
-    ]
+    shown = f"```py\n{_signed(name, value)}\n```"
+    if is_dataclass(value):
+        shown = f"Its fields: {', '.join(f'`{field}`' for field in inspect.signature(value).parameters)}."
+    parts = [f"\n## {name}\n\n{shown}\n", "\n" + (inspect.getdoc(value) or "").split("\n\n")[0] + "\n"]
     if inspect.isclass(value) and not issubclass(value, Exception):
         members = [key for key, member in vars(value).items() if not key.startswith("_") and _doc(member)]
         parts += ["\nIt has " + ", ".join(f"`{key}`" for key in members) + ".\n"] * bool(members)
@@ -95,15 +95,13 @@ def _name_page(name: str, value: Any) -> str:
 
 
 def _signed(name: str, value: Any) -> str:
-    """The call as it is typed, one parameter a line where it is long; of a long record the fields' names."""
+    """The call as it is typed, one parameter a line where it is long."""
     if inspect.isclass(value) and issubclass(value, Exception):
         return name
     call = f"{name}{_call(value)}"
     if len(call) <= 88:
         return call
     signature = inspect.signature(value)
-    if is_dataclass(value):
-        return f"{name}({', '.join(signature.parameters)})"
     lines, starred = [], False
     for parameter in signature.parameters.values():
         if parameter.kind is parameter.KEYWORD_ONLY and not starred:
@@ -170,5 +168,6 @@ GENERATED: dict[Path, Callable[[], str]] = {
     _REFERENCE / "evaluate.md": lambda: schema_page(_MADE),
     _REFERENCE / "names.md": name_pages,
     _REFERENCE / "packages.md": package_page,
+    _REFERENCE.parent / "img" / "house.svg": house_picture,
 }
 """Each generated page and what writes it."""
