@@ -12,12 +12,9 @@ import pytest
 
 from judgecal.experiment import AgreementTable, Verdicts
 from judgecal.experiment.in_python import score
-from judgecal.experiment.stored import find_experiment
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import PromptJudge
 from judgecal.records import Item
-from judgecal.report.explorer import Explorer
-from judgecal.report.gate import migrate_report
 from judgecal.scale import Label, Scale
 from judgecal.selection.confirm import calibrate
 from judgecal.selection.lock import LockedGold, load_lock

@@ -1,7 +1,7 @@
 """The picture of the house, `docs/img/house.svg`: the rooms, and the way of data up through them.
 
 An arrow goes up from each room that another one imports, and that it reaches by no other way, as
-`tests/test_layers.py` reads the imports.
+`tests/support/layers.py` reads the imports.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from itertools import groupby
 
-from tests.test_layers import CORE, MODULES, WINGS, imported, room_of
+from tests.support.layers import CORE, MODULES, WINGS, imported, room_of
 
 _GROUND = (*CORE[: CORE.index("models")], "prompts", "signatures")
 _HANDS_UP = {

@@ -19,6 +19,7 @@ from judgecal.cli import run
 from judgecal.commands import COMMANDS
 from tests.support.command import ROOT
 from tests.support.house_picture import house_picture
+from tests.support.layers import CORE
 from tests.support.schema import schema_page
 
 _REFERENCE = ROOT / "docs" / "reference"
@@ -139,7 +140,7 @@ def package_page() -> str:
     head = _MADE.format(where="the docstrings of the packages") + "# The tree of the code\n\n"
     head += (
         "A module imports only from its own package or from those above it in this order, and a test holds "
-        "that:\n" + ", ".join(_layers()) + ".\n\n| package | what it holds |\n| --- | --- |\n"
+        "that:\n" + ", ".join(CORE) + ".\n\n| package | what it holds |\n| --- | --- |\n"
     )
     paths = [*(ROOT / "judgecal").glob("[!_]*.py"), *(ROOT / "judgecal").rglob("*/__init__.py")]
     rows = []
@@ -149,18 +150,6 @@ def package_page() -> str:
         line = " ".join(doc.split("\n\n")[0].split())
         rows.append(f"| `{name}` | {line} |\n")
     return head + "".join(rows)
-
-
-def _layers() -> list[str]:
-    """As the test of the layers has them."""
-    tree = ast.parse((ROOT / "tests" / "test_layers.py").read_text(encoding="utf-8"))
-    (core,) = (
-        node.value
-        for node in tree.body
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "CORE"
-    )
-    layers: tuple[str, ...] = ast.literal_eval(core)
-    return list(layers)
 
 
 GENERATED: dict[Path, Callable[[], str]] = {
