@@ -18,7 +18,6 @@ from typing import Annotated
 
 import typer
 
-from judgecal.cli.options import State
 from judgecal.cli.output import Decided, forget_experiment, internal_error, print_text, what_is_kept
 from judgecal.cli.parser import CommandGroup
 from judgecal.cli.streams import claim_descriptors, safe_streams
@@ -64,7 +63,7 @@ def _root(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    ctx.obj = State(workspace)
+    ctx.obj = workspace
 
 
 def main() -> None:
@@ -137,19 +136,11 @@ def _interrupted() -> int:
 
 def _workspace_first(argv: Sequence[str]) -> list[str]:
     """Put `--workspace DIR` in front, so that it may stand behind the command as well."""
-    front: list[str] = []
-    behind: list[str] = []
-    words = iter(argv)
-    for word in words:
-        if word == "--":
-            behind += [word, *words]
-        elif word == "--workspace":
-            value = next(words, None)
-            if value is None:
-                return [word]  # alone, so that the parser says what is missing and takes no command for it
-            front += [word, value]
-        elif word.startswith("--workspace="):
-            front.append(word)
-        else:
-            behind.append(word)
-    return [*front, *behind]
+    words = [*argv]
+    for at, word in enumerate(words[: words.index("--")] if "--" in words else words):
+        if word == "--workspace" or word.startswith("--workspace="):
+            n = 2 if word == "--workspace" else 1
+            if at + n > len(words):
+                return [word]  # alone, so that the parser says what is missing
+            return [*words[at : at + n], *words[:at], *words[at + n :]]
+    return words

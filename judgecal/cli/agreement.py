@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from judgecal.cli import options as shared
-from judgecal.cli.options import (
-    ColumnArguments,
-    LabelsBy,
-    Mapped,
-    RowsFile,
-    argument,
-    column,
-    option,
-    show_agreement,
-)
+from judgecal.cli.options import LabelledTableArguments, RowsFile, argument, option, show_agreement
 from judgecal.cli.output import print_prose, print_result
 from judgecal.cli.report import open_page
 from judgecal.commands import OPTIMIZER_NAMES
@@ -26,33 +16,6 @@ from judgecal.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
     from judgecal.goldset import GoldSet
-    from judgecal.tables import Columns
-    from judgecal.workspace import Workspace
-
-
-@dataclass(frozen=True)
-class LabelledTableArguments(ColumnArguments):
-    """Which column of FILE is what, where its names do not tell it, and how verdicts are read."""
-
-    label: Annotated[
-        list[str] | None, column("A person's labels; by default told by the names; repeatable.")
-    ] = None
-    verdict: Annotated[
-        list[str] | None, column("A judge's verdicts; by default told by the names; repeatable.")
-    ] = None
-    scale: Annotated[
-        str | None, option("Of the labels, as gold import takes it; by default told by them.")
-    ] = None
-    mapping: Mapped = None
-    labels_by: LabelsBy = None
-    encoding: Annotated[str | None, option("Of separated text; by default told by the file.")] = None
-
-    def columns(self, workspace: Workspace, **more: Any) -> Columns:
-        """The columns, with those of labels and verdicts."""
-        from judgecal.tables import OF_IMPORTS
-
-        named = {"labels": tuple(self.label or ()), "verdicts": tuple(self.verdict or ()), **more}
-        return super().columns(workspace, takes=OF_IMPORTS, **named)
 
 
 def agreement(
@@ -185,11 +148,6 @@ def score(
     if call.dry_run:
         run.check()
         shared.show_plan(run.plan(), json=call.json)
-        if run.tied and not call.json:
-            print_prose(
-                f"{len(run.tied)} of the items have no gold label, as raters tie: we ask each judge "
-                "about them once, to compare it with the raters there, and they count nowhere else"
-            )
         return
     result, stored = run.run()
     show_agreement(workspace, (result, stored), rows, json=call.json, full=call.full)
@@ -200,14 +158,11 @@ def _judge_names(
     models: str | None, signatures: str | None, judges: list[str] | None, usual: str
 ) -> list[str]:
     """Every signature x model pair, then the judges named one by one; alone, those stand for themselves."""
-    pairs: list[str] = []
-    if models or signatures or not judges:
-        prompts, callees = shared.names(signatures or usual), shared.names(models or "embedded")
-        pairs = [f"{signature}@{model}" for signature in prompts for model in callees]
-    named = list(dict.fromkeys([*pairs, *(judges or [])]))
-    if not named:
+    prompts, callees = shared.names(signatures or usual), shared.names(models or "embedded")
+    pairs = [f"{signature}@{model}" for signature in prompts for model in callees]
+    if not (named := [*(pairs if models or signatures or not judges else ()), *(judges or ())]):
         raise InputError("no judge is named: give --models A,B and --signatures S,T, or --judge")
-    return named
+    return list(dict.fromkeys(named))
 
 
 def probe(
@@ -272,9 +227,6 @@ def optimize(
     on test."""
     if optimizer not in OPTIMIZER_NAMES:  # before DSPy is loaded
         raise unknown_name("optimizer", optimizer, list(OPTIMIZER_NAMES))
-    if ".py:" in signature:
-        program = f"judgecal.optimize({signature.partition('@')[0] + '@python'!r}, model=ALIAS)"
-        raise InputError(f"--signature: a program of DSPy's is optimised from Python: {program}")
     options = call.options(repeats=repeats)
     from judgecal.goldset import load_gold
     from judgecal.judges import JudgeName, PromptJudge

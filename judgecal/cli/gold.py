@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,7 +18,7 @@ from judgecal.errors import InputError, refuse
 
 if TYPE_CHECKING:
     from judgecal.experiment.label_source import LabelSample, LabelSource
-    from judgecal.goldset import GoldSet, Sheets
+    from judgecal.goldset import GoldSet
     from judgecal.records import Item
     from judgecal.workspace import Workspace
 
@@ -139,9 +139,15 @@ def sheet_command(
 
     Their rows are shuffled; `gold import --sheet` reads them back.
     """
+    from judgecal.experiment.label_source import draw_of, find_source
+    from judgecal.goldset import write_sheets
     from judgecal.report.gold import sheets_document
 
-    workspace = workspace_of(ctx)
+    workspace, name, drawn = workspace_of(ctx), sheet.output.stem, None
+    given = [option for option in table.given() if option != "--labels" or sheet.strata is None]
+    items: Sequence[Item] = ()
+    notes: Sequence[str] = ()
+    last: list[str] = []
     if sheet.ties and sheet.strata is not None:
         raise InputError(
             "--ties are all the items on which raters tie, --strata draws others: give one of the two"
@@ -149,69 +155,40 @@ def sheet_command(
     if is_table(source, workspace.gold_sets):
         if sheet.ties:
             raise InputError(f"--ties: raters tie on items of a gold set, and {source!r} is a file")
-        result, to = _table_sheet(source, sheet, table, workspace)
-    elif odd := [name for name in table.given() if name != "--labels" or sheet.strata is None]:
-        raise InputError(f"{', '.join(odd)}: only a table in a file takes it, and {source!r} is none")
+        drawn = table.drawing(
+            Path(source), workspace, strata=sheet.strata, n=sheet.limit, name=name, seed=sheet.seed
+        )
+        if table.lock:
+            last = [f"with the labels imported: {table.after(source, drawn.card.name, workspace)}"]
+    elif given:
+        raise InputError(f"{', '.join(given)}: only a table in a file takes it, and {source!r} is none")
     else:
-        result, to = _set_sheet(source, sheet, workspace, table.labels)
+        labelled = find_source(source, workspace, rows=sheet.strata is not None)
+        gold, to, items = labelled.gold, labelled.to, labelled.items
+        to = to if to == gold.name else f"{to} --scale {gold.scale}"
+        if sheet.split != "all":
+            wanted = {item.group for item in gold.select(sheet.split)}
+            items = tuple(item for item in items if item.group in wanted)
+        if sheet.ties:
+            items, notes = _tied(labelled, items)
+        if sheet.strata not in (None, "disagreement"):
+            raise InputError(f"--strata is disagreement, found {sheet.strata!r}")
+        if sheet.strata is not None:
+            draw: dict[str, Any] = {"n": sheet.limit, "seed": sheet.seed, "labels": table.labels}
+            drawn = draw_of(source, gold, items, workspace, name=name, **draw)
+        limit, name = sheet.limit, gold.name
+    if drawn is not None:
+        items, notes, limit, name, to = drawn.items, drawn.notes, None, drawn.card.name, drawn.card.name
+    scale = gold.scale if drawn is None else drawn.card.scale
+    result = write_sheets(
+        items, sheet.output, name=name, limit=limit, raters=sheet.raters, seed=sheet.seed, scale=scale
+    )
+    gold = gold if drawn is None else drawn.write(workspace)
+    result = dataclasses.replace(
+        result, notes=(*result.notes, *notes, *last, *_instructions(gold, sheet.output))
+    )
     following = f"judgecal gold import {' '.join(result.sheets)} --sheet --as {to}"
     print_result(result, sheets_document(result, following), json=sheet.json, full=sheet.full)
-
-
-def _table_sheet(
-    source: str, sheet: SheetArguments, table: TableArguments, workspace: Workspace
-) -> tuple[Sheets, str]:
-    """The sheets of a table's rows, and the set that their labels go into."""
-    from judgecal.goldset import write_sheets
-
-    name = sheet.output.stem
-    drawing = table.drawing(
-        Path(source), workspace, strata=sheet.strata, n=sheet.limit, name=name, seed=sheet.seed
-    )
-    scale = drawing.card.scale
-    name = drawing.card.name
-    result = write_sheets(
-        drawing.items, sheet.output, name=name, scale=scale, raters=sheet.raters, seed=sheet.seed
-    )
-    last = [f"with the labels imported: {table.after(source, name, workspace)}"] if table.lock else []
-    gold = drawing.write(workspace)
-    notes = (*result.notes, *drawing.notes, *last, *_instructions(gold, sheet.output))
-    return dataclasses.replace(result, notes=notes), name
-
-
-def _set_sheet(
-    source: str, sheet: SheetArguments, workspace: Workspace, labels: str | None
-) -> tuple[Sheets, str]:
-    """The sheets of a set's or an experiment's items, and what the import of their labels names."""
-    from judgecal.experiment.label_source import draw_of, find_source
-    from judgecal.goldset import write_sheets
-
-    labelled = find_source(source, workspace, rows=sheet.strata is not None)
-    gold, to = (
-        labelled.gold,
-        labelled.to if labelled.to == labelled.gold.name else f"{labelled.to} --scale {labelled.gold.scale}",
-    )
-    items = labelled.items
-    if sheet.split != "all":
-        wanted = {item.group for item in gold.select(sheet.split)}
-        items = tuple(item for item in items if item.group in wanted)
-    notes: Sequence[str] = ()
-    if sheet.ties:
-        items, notes = _tied(labelled, items)
-    drawn, limit, name = None, sheet.limit, gold.name
-    if sheet.strata is not None:
-        if sheet.strata != "disagreement":
-            raise InputError(f"--strata is disagreement, found {sheet.strata!r}")
-        name = sheet.output.stem
-        drawn = draw_of(source, gold, items, workspace, n=limit, name=name, seed=sheet.seed, labels=labels)
-        items, notes, limit, name, to = drawn.items, drawn.notes, None, drawn.card.name, drawn.card.name
-    result = write_sheets(
-        items, sheet.output, name=name, limit=limit, raters=sheet.raters, seed=sheet.seed, scale=gold.scale
-    )
-    if drawn is not None:
-        drawn.write(workspace)
-    notes = (*result.notes, *notes, *_instructions(gold, sheet.output))
-    return dataclasses.replace(result, notes=notes), to
 
 
 def _tied(labelled: LabelSource, items: Sequence[Item]) -> tuple[tuple[Item, ...], tuple[str, ...]]:

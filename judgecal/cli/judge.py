@@ -13,12 +13,11 @@ from judgecal.cli import options as shared
 from judgecal.cli.options import argument, column, option, output
 from judgecal.cli.output import print_result
 from judgecal.commands import wing
-from judgecal.errors import InputError, listed, notice
+from judgecal.errors import InputError, listed, notice, refuse
 
 if TYPE_CHECKING:
-    from judgecal.experiment import Reader, RunOptions
+    from judgecal.experiment import Reader
     from judgecal.production.judge import JudgeRun
-    from judgecal.production.results import JudgeResult
     from judgecal.production.suite import SuiteColumn
     from judgecal.tables import Table
     from judgecal.workspace import Workspace
@@ -48,32 +47,20 @@ class Judges:
     ] = None
     trust_lock: shared.TrustLock = False
 
-    def problems(self) -> list[str]:
-        """Options that contradict each other."""
+    def problems(self, engine: str, *, several: bool) -> Iterator[str]:
+        """Options that contradict each other, and what `engine` and several files do not take."""
         from judgecal.production.suite import NAMINGS
 
-        problems = []
         if bool(self.lock) == (self.suite is not None):
-            problems.append(
-                "say who judges: give --lock LOCK (several where several judge), or --suite SUITE"
-            )
+            yield "say who judges: give --lock LOCK (several where several judge), or --suite SUITE"
         if self.model is not None and self.suite is None:
-            problems.append(
-                f"--model {self.model}: a lock names its own model: leave this out, or give --suite"
-            )
+            yield f"--model {self.model}: a lock names its own model: leave this out, or give --suite"
         if self.columns not in NAMINGS:
-            problems.append(f"--columns is one of {', '.join(NAMINGS)}, found {self.columns!r}")
-        return problems
-
-
-@dataclass(frozen=True)
-class _Given:
-    workspace: Workspace
-    files: list[str]
-    to: str
-    options: RunOptions
-    replace: bool
-    name: str | None
+            yield f"--columns is one of {', '.join(NAMINGS)}, found {self.columns!r}"
+        if engine not in (LOCAL, RAY):
+            yield f"--engine is {LOCAL} or {RAY}, found {engine!r}"
+        if several and (self.suite or len(self.lock or ()) > 1 or self.columns != "plain"):
+            yield "several files, addresses and a folder as --output take one --lock, with --columns plain"
 
 
 def judge(
@@ -111,61 +98,52 @@ def judge(
     only with --replace. Where OUT is a folder (DIR/), as of several files, addresses and --engine ray, the
     rows of each file go to a file of its name there, and a file that is done is left alone.
     """
-    from judgecal.errors import refuse
+    from judgecal.production.suite import SuiteColumn
 
-    options = call.options()
+    workspace, locks, trusted = shared.workspace_of(ctx), judges.lock or [], judges.trust_lock
+    given: dict[str, Any] = {"workspace": workspace, "options": call.options(), "out": call.name}
+    given["replace"] = replace
     to_folder = output.endswith("/") or Path(output).is_dir()
     several = to_folder or engine != LOCAL or len(files) > 1 or "://" in files[0] or "*" in files[0]
-    refuse([*judges.problems(), *_misfits(engine, judges, several=several)])
-    given = _Given(shared.workspace_of(ctx), files, output, options, replace, call.name)
-    run = _of_files(given, judges, table, engine) if several else _here(given, judges, table)
+    refuse([*judges.problems(engine, several=several)])
+    if engine == RAY:
+        wing("needs ray")()
+    if several:
+        run = wing("files")(
+            lock_path=locks[0],
+            trust_lock=trusted,
+            column=SuiteColumn.of_lock(locks[0], workspace, trust_lock=trusted),
+            columns=table.columns(workspace),
+            files=files,
+            output=output,
+            engine=wing("ray") if engine == RAY else None,
+            **given,
+        )
+    else:
+        run = _here(files[0], Path(output), judges, table, given)
     if call.dry_run:
         shared.show_plan(run.preview(), json=call.json)
         return
     result = run.run()
     print_result(result, json=call.json, full=call.full)
-    shared.finish(result.n_unscored, _unscored(result))
+    unread = [result.columns_of[name]["error"] for name, rate in result.rates.items() if rate.unscored]
+    lack = "have no verdict" if result.lock else "lack some verdict"
+    why = f"{result.n_unscored:,} rows {lack}; {result.output}, column {listed(unread)} says why"
+    shared.finish(result.n_unscored, why)
 
 
-def _misfits(engine: str, judges: Judges, *, several: bool) -> Iterator[str]:
-    """What the engine does not do."""
-    if engine not in (LOCAL, RAY):
-        yield f"--engine is {LOCAL} or {RAY}, found {engine!r}"
-    if several and (judges.suite or len(judges.lock or ()) > 1 or judges.columns != "plain"):
-        yield "several files, addresses and a folder as --output take one --lock, with --columns plain"
-
-
-def _of_files(given: _Given, judges: Judges, table: shared.ColumnArguments, engine: str) -> Any:
-    """The run of several files."""
-    from judgecal.production.suite import SuiteColumn
-
-    if engine == RAY:
-        wing("needs ray")()
-    lock = (judges.lock or [])[0]
-    return wing("files")(
-        workspace=given.workspace,
-        lock_path=lock,
-        trust_lock=judges.trust_lock,
-        column=SuiteColumn.of_lock(lock, given.workspace, trust_lock=judges.trust_lock),
-        columns=table.columns(given.workspace),
-        files=given.files,
-        output=given.to,
-        options=given.options,
-        engine=wing("ray") if engine == RAY else None,
-        out=given.name,
-        replace=given.replace,
-    )
-
-
-def _here(given: _Given, judges: Judges, table: shared.ColumnArguments) -> JudgeRun:
-    """The run in this process; how the table was read is said, where another reading was thinkable."""
+def _here(
+    file: str, output: Path, judges: Judges, table: shared.ColumnArguments, given: dict[str, Any]
+) -> JudgeRun:
+    """The run of one table in this process; how the table was read is said, where another reading was
+    thinkable."""
     from judgecal.judges.suite import load_suite
     from judgecal.models import EMBEDDED
     from judgecal.production.judge import JudgeRun
     from judgecal.production.suite import NAMINGS, SuiteColumn, load_columns, locks_as_suite
     from judgecal.tables import open_table
 
-    workspace, locks, trusted = given.workspace, judges.lock or [], judges.trust_lock
+    workspace, locks, trusted = given["workspace"], judges.lock or [], judges.trust_lock
     suite, columns = None, tuple[SuiteColumn, ...]()
     if len(locks) == 1 and judges.columns == "plain":
         columns = (SuiteColumn.of_lock(locks[0], workspace, trust_lock=trusted),)
@@ -173,19 +151,16 @@ def _here(given: _Given, judges: Judges, table: shared.ColumnArguments) -> Judge
         named = load_suite(judges.suite, workspace=workspace) if judges.suite else locks_as_suite(locks)
         suite = named.name
         columns = load_columns(named, workspace, model=judges.model or EMBEDDED, trust_lock=trusted)
-    source = open_table(Path(given.files[0]))
+    source = open_table(Path(file))
     notice(*(f"judgecal: {note}" for note in source.notes))
     return JudgeRun(
-        workspace=workspace,
         suite=suite,
         columns=columns,
         source=source,
         reader=_reader(workspace, judges.columns, table, source, columns),
         naming=next(name for name in NAMINGS if name == judges.columns),
-        output=Path(given.to),
-        options=given.options,
-        out=given.name,
-        replace=given.replace,
+        output=output,
+        **given,
     )
 
 
@@ -215,63 +190,48 @@ def _reader(
     return reader
 
 
-def _unscored(result: JudgeResult) -> str:
-    """How many rows have no verdict, and where it is said why."""
-    columns = [result.columns_of[name]["error"] for name, rate in result.rates.items() if rate.unscored]
-    lack = "have no verdict" if result.lock else "lack some verdict"
-    return f"{result.n_unscored:,} rows {lack}; {result.output}, column {listed(columns)} says why"
-
-
-@dataclass(frozen=True)
-class RateArguments:
-    """The options of `rate` beside its columns."""
-
-    by: Annotated[str | None, column("Compare the rows by this, such as system or a tag.")] = None
-    labels: Annotated[
-        str | None, option("Gold set with people's labels of rows drawn from this table.", metavar="SET")
-    ] = None
-    escalate: Annotated[
-        float | None,
-        option("Say which rows a person must read so that judge and people agree on the rest.", metavar="X"),
-    ] = None
-    output: Annotated[
-        Path | None, output("Of --escalate: write the rows that a person must read, as a sheet.")
-    ] = None
-    systems: Annotated[
-        str | None, option("Of judged pairs: the share that prefers X over Y, ties half.", metavar="X,Y")
-    ] = None
-    level: Annotated[float, option("Level of the intervals.")] = 0.95
-    seed: shared.Seed = 0
-    name: shared.Name = None
-    full: shared.Full = False
-    json: shared.Json = False
-
-
 def rate(
     ctx: typer.Context,
     file: Annotated[Path, argument("The table that judge wrote.", metavar="JUDGED")],
+    by: Annotated[str | None, column("Compare the rows by this, such as system or a tag.")] = None,
+    labels: Annotated[
+        str | None, option("Gold set with people's labels of rows drawn from this table.", metavar="SET")
+    ] = None,
+    escalate: Annotated[
+        float | None,
+        option("Say which rows a person must read so that judge and people agree on the rest.", metavar="X"),
+    ] = None,
+    output: Annotated[
+        Path | None, output("Of --escalate: write the rows that a person must read, as a sheet.")
+    ] = None,
+    systems: Annotated[
+        str | None, option("Of judged pairs: the share that prefers X over Y, ties half.", metavar="X,Y")
+    ] = None,
+    level: Annotated[float, option("Level of the intervals.")] = 0.95,
+    seed: shared.Seed = 0,
+    name: shared.Name = None,
+    full: shared.Full = False,
+    json: shared.Json = False,
     *,
     lock: shared.LockArguments,
     table: shared.JudgedArguments,
-    given: RateArguments,
 ) -> None:
     """Say what share is right, corrected for the judge's error.
 
     Calls no model. With labels drawn from the same rows the number rests on them; without, on the error rates
     of the lock. It plans, too: how many more labels would halve the interval.
     """
-    from judgecal.errors import InputError
     from judgecal.goldset import load_gold
     from judgecal.production.rate import RateRun
     from judgecal.selection.lock import load_lock
 
-    if given.output is not None and given.escalate is None:
+    if output is not None and escalate is None:
         raise InputError("--output without --escalate: it takes the rows that a person must read")
-    if given.output is not None and given.output.exists():
-        raise InputError(f"{given.output}: is there already, and may be filled in: name another file")
-    x, comma, y = map(str.strip, (given.systems or "").partition(","))
-    if given.systems is not None and not (x and comma and y and x != y):
-        raise InputError(f"--systems {given.systems}: name two systems, as X,Y")
+    if output is not None and output.exists():
+        raise InputError(f"{output}: is there already, and may be filled in: name another file")
+    x, comma, y = map(str.strip, (systems or "").partition(","))
+    if systems is not None and not (x and comma and y and x != y):
+        raise InputError(f"--systems {systems}: name two systems, as X,Y")
     workspace = shared.workspace_of(ctx)
     locked = load_lock(lock.lock)
     run = RateRun(
@@ -281,14 +241,14 @@ def rate(
         judge=locked.runnable(workspace, trust_lock=lock.trust_lock).scale,
         path=file,
         columns=table.columns(workspace),
-        by=given.by,
-        gold=None if given.labels is None else load_gold(given.labels, workspace=workspace),
-        escalate=given.escalate,
-        systems=(x, y) if given.systems else None,
-        sheet=given.output,
-        level=given.level,
-        seed=given.seed,
-        out=given.name,
+        by=by,
+        gold=None if labels is None else load_gold(labels, workspace=workspace),
+        escalate=escalate,
+        systems=(x, y) if systems else None,
+        sheet=output,
+        level=level,
+        seed=seed,
+        out=name,
     )
     result = run.run()
-    print_result(result, json=given.json, full=given.full)
+    print_result(result, json=json, full=full)

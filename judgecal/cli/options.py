@@ -90,23 +90,16 @@ class RunArguments(ResumeArguments):
     limit: Annotated[int | None, option("Only the first N items; a larger N extends the run.")] = None
 
 
-class State:
-    """What the options before the command say; `ctx.obj` of every command."""
-
-    def __init__(self, workspace: Path | None = None) -> None:
-        self.workspace = workspace
-
-
 def workspace_of(ctx: typer.Context) -> Workspace:
-    """The workspace of a command."""
+    """The workspace of a command; `ctx.obj` is the folder that `--workspace` names."""
     from judgecal.workspace import find_workspace
 
-    return find_workspace(ctx.obj.workspace)
+    return find_workspace(ctx.obj)
 
 
 def typed_command(ctx: typer.Context, command: str, *, without: Sequence[str] = ()) -> str:
     """The command as it was typed, but for some parameters, by their names in Python."""
-    words = ["judgecal", *(["--workspace", str(ctx.obj.workspace)] if ctx.obj.workspace is not None else [])]
+    words = ["judgecal", *(["--workspace", str(ctx.obj)] if ctx.obj is not None else [])]
     words += command.split()
     for parameter in ctx.command.params:
         source = ctx.get_parameter_source(str(parameter.name))
@@ -128,14 +121,8 @@ def names(text: str | None) -> list[str]:
 def show_plan(plan: CostEstimate, *, json: bool) -> None:
     """Print what `--dry-run` found out: the calls and their cost."""
     if json:
-        values: dict[str, Any] = {
-            "calls": plan.calls,
-            "stored": plan.stored,
-            "prompt_tokens": plan.prompt_tokens,
-        }
-        values |= {"usd_likely": plan.usd_likely, "usd_at_most": plan.usd_at_most}
-        values |= {"unbounded": plan.unbounded}
-        print_json(values)
+        names = ("calls", "stored", "prompt_tokens", "usd_likely", "usd_at_most", "unbounded")
+        print_json({name: getattr(plan, name) for name in names})
         return
     print_prose(
         f"{plan.cost_in_words} {plan.calls} calls to make, {plan.stored} judgements stored already, "
@@ -236,6 +223,36 @@ class JudgedArguments(ColumnArguments):
     def columns(self, workspace: Workspace, **more: Any) -> Columns:
         """The columns, with that of the verdict."""
         return super().columns(workspace, verdict=self.verdict, **more)
+
+
+@dataclass(frozen=True)
+class LabelledTableArguments(ColumnArguments):
+    """Which column of a table of people's labels is what, and how labels and verdicts are read."""
+
+    label: Annotated[
+        list[str] | None,
+        column("A rater's labels; repeatable. Of a tool's export the name of people's scores."),
+    ] = None
+    verdict: Annotated[
+        list[str] | None, column("A judge's verdicts; by default told by the names; repeatable.")
+    ] = None
+    scale: Annotated[
+        str | None,
+        option(
+            "Of the labels: percentage (0..100), ordinal:MIN:MAX, points:MIN:MAX[:STEP], fraction (0..1), "
+            "binary or nominal; by default told by the labels."
+        ),
+    ] = None
+    mapping: Mapped = None
+    labels_by: LabelsBy = None
+    encoding: Annotated[str | None, option("Of separated text; by default told by the file.")] = None
+
+    def columns(self, workspace: Workspace, **more: Any) -> Columns:
+        """The columns, with those of labels and verdicts."""
+        from judgecal.tables import OF_IMPORTS
+
+        named = {"labels": tuple(self.label or ()), "verdicts": tuple(self.verdict or ()), **more}
+        return super().columns(workspace, takes=OF_IMPORTS, **named)
 
 
 def output(what: str) -> Any:

@@ -3,7 +3,6 @@ holds."""
 
 from __future__ import annotations
 
-import enum
 import shlex
 import webbrowser
 from pathlib import Path
@@ -17,18 +16,11 @@ from judgecal.cli.output import print_document, print_json, print_line, print_re
 from judgecal.errors import InputError, notice, refuse
 
 if TYPE_CHECKING:
-    from judgecal.report.document import Document
     from judgecal.report.html import Report
     from judgecal.workspace import Workspace
 
 
-class PageFormat(enum.StrEnum):
-    """What a report is written as."""
-
-    TEXT = "text"
-    MD = "md"
-    HTML = "html"
-    SVG = "svg"
+FORMATS = ("text", "md", "html", "svg")
 
 
 def report(
@@ -41,14 +33,14 @@ def report(
         ),
     ] = None,
     form: Annotated[
-        PageFormat,
+        str,
         option(
             "text: the terminal's table; md: short, for a pull request; html: one self-contained file; svg: "
             "the badge of a lock.",
             "--format",
-            metavar="text|md|html|svg",
+            metavar="|".join(FORMATS),
         ),
-    ] = PageFormat.TEXT,
+    ] = FORMATS[0],
     every: Annotated[
         bool,
         option(
@@ -71,37 +63,47 @@ def report(
     """
     if every == (experiment is not None):
         raise InputError("name one EXPERIMENT, or give --all for the index of all of them")
+    if form not in FORMATS:
+        raise InputError(f"--format is one of {', '.join(FORMATS)}, found {form!r}")
     from judgecal.report.experiments import report_of, write_index
 
     workspace = shared.workspace_of(ctx)
-    if form is PageFormat.SVG:
+    if experiment is None:
+        path = write_index(workspace, margin=margin)
+        if look:
+            _open(path)
+        if json:
+            print_json({"path": str(path)})
+        else:
+            print_line(str(path))
+        return
+    if form == "svg":
         from judgecal.report.card import badge, card_of
 
-        if experiment is None or not experiment.endswith(".json"):
+        if not experiment.endswith(".json"):
             raise InputError("--format svg is the badge of a lock: name a judge.lock.json")
         print_text(badge(card_of(Path(experiment), workspace)))
         return
-    if experiment is not None:
-        made = report_of(workspace, experiment, margin=margin)
-        if look:
-            open_page(workspace, experiment, made)
-        _print(workspace, experiment, made, PageFormat.HTML if look else form, full=full, json=json)
-        return
-    path = write_index(workspace, margin=margin)
+    made = report_of(workspace, experiment, margin=margin)
     if look:
-        _open(path)
+        open_page(workspace, experiment, made)
     if json:
-        print_json({"path": str(path)})
+        print_json(made.as_json())
+    elif look or form == "html":
+        print_line(str(_page(workspace, experiment, made)))
+    elif form == "md":
+        print_text(made.markdown)
     else:
-        print_line(str(path))
+        print_document(made.document, full=full)
 
 
 def _page(workspace: Workspace, experiment: str, report: Report) -> Path:
+    """Write the page of an experiment into its folder, or that of a lock beside it."""
     from judgecal.experiment.stored import find_experiment
     from judgecal.report.experiments import PAGE
 
     path = Path(experiment)
-    if path.is_file():  # the card of a lock, beside it
+    if path.is_file():
         path = path.with_name(f"{path.name.removesuffix(path.suffix)}.card.html")
     else:
         path = find_experiment(workspace, experiment).folder / PAGE
@@ -121,19 +123,6 @@ def _open(path: Path) -> None:
         notice(f"judgecal: we could not start a browser here; open {path} yourself")
 
 
-def _print(
-    workspace: Workspace, experiment: str, report: Report, form: PageFormat, *, full: bool, json: bool
-) -> None:
-    if json:
-        print_json(report.as_json())
-    elif form is PageFormat.HTML:
-        print_line(str(_page(workspace, experiment, report)))
-    elif form is PageFormat.MD:
-        print_text(report.markdown)
-    else:
-        print_document(report.document, full=full)
-
-
 def init(
     directory: Annotated[Path, argument("A new or empty folder.", metavar="DIR")],
     full: shared.Full = False,
@@ -143,10 +132,19 @@ def init(
 
     It holds signatures, suites, the starter gold set and judgecal.toml; all of it is yours to change.
     """
+    from judgecal.records import Headline
+    from judgecal.report.document import Document
     from judgecal.workspace import init_workspace
 
     made = init_workspace(directory)
-    document = _made_document(made)
+    root = shlex.quote(str(made.root))
+    headline = Headline(
+        "workspace",
+        f"{made.root} is your workspace: signatures/, suites/, gold/starter/, experiments/, judgecal.toml.",
+        (f"Go on there: cd {root}",),
+        next=f"judgecal --workspace {root} optimize",
+    )
+    document = Document("Workspace", "", headline, [])
     if json:
         print_json({"headline": document.headline, "run_line": "", "workspace": made.root.as_posix()})
         return
@@ -185,17 +183,3 @@ def judges(
     judge = show_judge(name, workspace)
     print_result(judge, json=json, full=full)
     refuse([f"{problem.where}: {problem.message}" for problem in judge.problems])
-
-
-def _made_document(made: Workspace) -> Document:
-    from judgecal.records import Headline
-    from judgecal.report.document import Document
-
-    root = shlex.quote(str(made.root))
-    headline = Headline(
-        "workspace",
-        f"{made.root} is your workspace: signatures/, suites/, gold/starter/, experiments/, judgecal.toml.",
-        (f"Go on there: cd {root}",),
-        next=f"judgecal --workspace {root} optimize",
-    )
-    return Document("Workspace", "", headline, [])

@@ -28,12 +28,7 @@ _TURN = threading.RLock()
 """Who writes on a stream; the line that is redrawn has a thread of its own."""
 
 _COLOURS = re.compile(r"(\x1b\[[0-9;]*m)")
-_READER_GONE = (
-    errno.EPIPE,
-    errno.ECONNRESET,
-    errno.ESHUTDOWN,
-    errno.EINVAL if sys.platform == "win32" else errno.EPIPE,
-)
+_READER_GONE = (errno.EPIPE, errno.ECONNRESET, errno.ESHUTDOWN)
 
 
 class SafeStream(io.TextIOBase):
