@@ -109,8 +109,8 @@ def test_all_problems_come_in_one_message(tmp_path: Path) -> None:
         ITEMS[0],
         {"item_id": "u", "question": "?", "anser": "x"},
     ]
-    ratings = [*RATINGS, {"item_id": "nowhere", "rater": "ann", "label": 5}]
-    ratings += [
+    ratings = [
+        *RATINGS,
         {"item_id": "a", "rater": "ann", "label": 101},
         {"item_id": "broken", "rater": "ann", "label": 1},
     ]
@@ -120,11 +120,13 @@ def test_all_problems_come_in_one_message(tmp_path: Path) -> None:
     assert "items.jsonl:18: item_id 'a' is in line 1 already" in found
     assert "items.jsonl:19: unknown key 'anser': did you mean answer" in found
     assert "items.jsonl:19: no answer: add it" in found
+    assert "ratings.jsonl:3: label outside the scale percentage: 101 lies outside 0..100" in found
+    assert "ratings.jsonl:3: rater 'ann' rated item 'a' in line 1 already" in found
+    assert "'broken'" not in found, "its item may stand in the broken line"
+    assert found.count("\n") == 6
+    ratings = [*RATINGS, {"item_id": "nowhere", "rater": "ann", "label": 5}]
+    (found,) = problems_of(make(tmp_path / "again", ratings=ratings))
     assert "ratings.jsonl:3: no item 'nowhere' in items.jsonl" in found
-    assert "ratings.jsonl:4: label outside the scale percentage: 101 lies outside 0..100" in found
-    assert "ratings.jsonl:4: rater 'ann' rated item 'a' in line 1 already" in found
-    assert "'broken'" not in found, "the id can be read in the broken line: its ratings are not to blame"
-    assert found.count("\n") == 7
 
 
 @pytest.mark.parametrize(
@@ -181,7 +183,6 @@ def test_a_bad_field_of_a_rating(tmp_path: Path, change: dict[str, Any], message
     [
         ("[1]", "found a JSON list; each line must be one JSON object"),
         ('{"item_id": "a", "item_id": "c"}', "the key 'item_id' is there twice in one object"),
-        ('{"item_id": NaN}', "NaN is not a JSON number"),
         ("[" * 100_000, "broken JSON (nested too deeply)"),
     ],
 )

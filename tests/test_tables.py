@@ -49,8 +49,7 @@ def test_how_a_file_was_read_stands_in_the_notes(tmp_path: Path) -> None:
     assert rows_of(table) == [(3, {"q": "Wie groß?", "a": "3 €", "l (0-5)": "3,5"})]
     assert [note.split("t.csv")[1] for note in table.notes] == [
         ": a semicolon separates the cells",
-        ": read as Windows-1252, since it is not UTF-8: it says 'Wie groß?;3 €;3,5'; "
-        "if that is garbled, save it as UTF-8, or give --encoding",
+        ": read as Windows-1252, since it is not UTF-8: if texts are garbled, give --encoding",
     ]
     late = "q,a\n" + "x,y\n" * 50_000 + "x,café\n"
     assert read_table(write(tmp_path, late.encode("cp1252"))).rows[-1].cells["a"] == "café"
@@ -83,18 +82,6 @@ def test_a_missing_column_names_the_nearest(tmp_path: Path) -> None:
         "unknown column 'qestion': did you mean question?",
         "unknown column 'zzz': known: question, answer",
     ]
-
-
-def test_a_tsv_without_quoting(tmp_path: Path) -> None:
-    """Each line has the header's tab, and line 3 begins a cell with a quote that does not end it."""
-    table = read_table(write(tmp_path, 'q\ta\n1\t"whole"\n2\t"Song" by X\r\n\n3\tsay "so"\n', "t.tsv"))
-    assert rows_of(table) == [
-        (2, {"q": "1", "a": '"whole"'}),
-        (3, {"q": "2", "a": '"Song" by X'}),
-        (5, {"q": "3", "a": 'say "so"'}),
-    ]
-    (note,) = table.notes
-    assert "the cells are not quoted (see line 3)" in note
 
 
 def test_a_tsv_with_quoting_stays_quoted(tmp_path: Path) -> None:
@@ -144,7 +131,7 @@ def test_parquet_keeps_types(tmp_path: Path) -> None:
             "c": pl.Series(["good", None], dtype=pl.Categorical),
             "image": [b"x", None],
         },
-        schema_overrides={"human": pl.Struct({"score": pl.Float32, "by": pl.List(pl.String)})},
+        schema_overrides={"human": pl.Struct({"score": pl.Float64, "by": pl.List(pl.String)})},
     ).write_parquet(path)
     table = read_table(path)
     first, second = table.rows
@@ -196,9 +183,8 @@ def test_a_split_of_a_data_set(hub: Path) -> None:
     assert first.parts("refs") == ("r", "s")
     assert (second.cells["score"], second.cells["label"], second.parts("refs")) == ("", "", ())
     assert table.at(second) == "hf:org/name:train:row 2"
-    assert table.licence == "cc-by-4.0" and table.name == "hf:org/name:train"
-    start = "hf:org/name:train (a local folder, config default, split train, 2 rows, fingerprint "
-    assert table.source.startswith(start) and table.source.endswith(", licence cc-by-4.0)")
+    assert table.name == "hf:org/name:train"
+    assert table.source.startswith("hf:org/name:train (a local folder, 2 rows, fingerprint ")
 
 
 @pytest.mark.parametrize(
@@ -218,8 +204,7 @@ def test_addresses(hub: Path, address: str, ids: str) -> None:
 def test_a_folder_from_the_root_is_named_without_its_way(hub: Path) -> None:
     table = read_table(f"hf:{hub}/org/one")
     assert rows_of(table) == [(1, {"q": "Q", "n": "1"})]
-    assert table.name == "hf:one" and str(hub) not in table.source and "licence not stated" in table.source
-    assert table.licence == ""
+    assert table.name == "hf:one" and str(hub) not in table.source
 
 
 @pytest.mark.parametrize(
@@ -228,7 +213,7 @@ def test_a_folder_from_the_root_is_named_without_its_way(hub: Path) -> None:
         ("hf:org/name", "hf:org/name: has 2 splits, train (2 rows), test (1 rows): name one, as in hf:org/name:train"),
         ("hf:org/name:tst", "Unknown split \"tst\". Should be one of ['train', 'test'] (the form is hf:org/name[/"),
         ("hf:org/name/oter:x", "BuilderConfig 'oter' not found. Available: ['default', 'other']"),
-        ("hf:org/gone:train", "the Hub cannot be reached (Couldn't reach 'org/gone' on the Hub"),
+        ("hf:org/gone:train", "cannot be loaded: Couldn't reach 'org/gone' on the Hub (OfflineModeIsEnabled) (connect, or"),
         ("hf:./gone", "hf:./gone: there is no folder ./gone"),
         ("hf:a/b/c/d", "cannot be read as hf:org/name[/config][:split]; write ./ before a folder"),
         ("hf:", "cannot be read as hf:org/name"),
@@ -243,7 +228,7 @@ def test_data_sets_that_cannot_be_had(hub: Path, address: str, message: str) -> 
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (datasets.exceptions.DatasetNotFoundError("gone"), "no such data set, or it is private or gated"),
+        (datasets.exceptions.DatasetNotFoundError("gone"), "cannot be loaded: gone (check the name; of a private set log in"),
         (RuntimeError("Dataset scripts are no longer supported, but found x.py"), "fetch its Parquet copy"),
         (datasets.exceptions.DatasetGenerationError("An error occurred"), "cannot be loaded: An error occurred ("),
         (ValueError(""), "cannot be loaded: ValueError ("),

@@ -104,10 +104,9 @@ def records_of(path: Path) -> Iterator[Placed]:
         return
     source = open_table(path)
     typed = path.suffix.lower() in (".jsonl", ".ndjson", ".parquet")
-    for piece in source.pieces():
-        for line in piece.rows:
-            cells = dict(line.raw) if typed else {name: nested(cell) for name, cell in line.raw.items()}
-            yield source.at(line), cells
+    for line in source.each():
+        cells = dict(line.raw) if typed else {name: nested(cell) for name, cell in line.raw.items()}
+        yield source.at(line), cells
 
 
 # --- lists and objects that a cell holds as text

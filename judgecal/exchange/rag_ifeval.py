@@ -92,7 +92,7 @@ def import_rules(
         name=name,
         scale=Scale.parse("percentage"),
         version="1",
-        licence=table.licence or UNKNOWN_LICENCE,
+        licence=UNKNOWN_LICENCE,
         source=table.source,
         made_by=shlex.join([*command, *(["--answers", Path(answers).name] if answers else [])]),
     )

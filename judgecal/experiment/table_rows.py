@@ -180,8 +180,7 @@ class TableRows:
 
     def numbered(self) -> Iterator[tuple[int, ReadRow]]:
         """Each with the line of the table that it stands on."""
-        for piece in self.source.pieces(self.limit):
-            yield from ((row.line, self.reader.read(row)) for row in piece.rows)
+        return ((row.line, self.reader.read(row)) for row in self.source.each(self.limit))
 
 
 @dataclass(frozen=True, slots=True)

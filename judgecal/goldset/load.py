@@ -287,40 +287,36 @@ def unchanged_gold(name: str, sha256: str, *, workspace: Workspace) -> GoldSet |
     return gold if gold.sha256 == sha256 else None
 
 
-def _read_lines(
-    path: Path, problems: list[str], lost: list[str | None]
-) -> Iterator[tuple[int, dict[str, Any]]]:
+def _read_lines(path: Path, problems: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
     """The rows of one file, each with its line; none where nothing can be said of them."""
     try:
         text, wrong = decode(read_bytes(path), shown(path))
     except InputError as error:
         text, wrong = "", list(error.problems)
     problems.extend(wrong)
-    if wrong and not text:
-        lost.append(None)
-    return json_lines(text, shown(path), problems, lost)
+    return json_lines(text, shown(path), problems)
 
 
 def _load_items(path: Path, problems: list[str]) -> tuple[dict[int, Item], set[str] | None]:
-    """The items by line, and the ids that others may refer to; None where not all of these are known."""
-    where, items, seen, lost = shown(path), dict[int, Item](), dict[str, int](), list[str | None]()
-    for line, row in _read_lines(path, problems, lost):
+    """The items by line, and the ids that others may refer to; None where not all rows could be read."""
+    where, items, seen, unread = shown(path), dict[int, Item](), dict[str, int](), list[str]()
+    for line, row in _read_lines(path, unread):
         items[line] = item = read_item(row, f"{where}:{line}", problems)
         if (first := seen.setdefault(item.item_id, line)) != line and item.item_id:
             problems.append(
                 f"{where}:{line}: item_id {item.item_id!r} is in line {first} already: ids must differ"
             )
-    if not items and not lost:
+    if not items and not unread:
         problems.append(f"{where}:1: the set is empty: a gold set needs at least one item")
-    lost_ids = {item_id for item_id in lost if item_id is not None}
-    return items, None if None in lost else {*seen, *lost_ids}
+    problems += unread
+    return items, None if unread else set(seen)
 
 
 def _load_ratings(
     path: Path, scale: Scale | None, ids: set[str] | None, problems: list[str]
 ) -> dict[int, Rating]:
     where, ratings, seen = shown(path), dict[int, Rating](), dict[tuple[str, str], int]()
-    for line, row in _read_lines(path, problems, []):
+    for line, row in _read_lines(path, problems):
         item_id, rater = row.get("item_id"), row.get("rater")
         rating = read_rating(row, f"{where}:{line}", scale=scale, problems=problems)
         if not isinstance(item_id, str) or not isinstance(rater, str):
@@ -340,16 +336,17 @@ def _load_ratings(
 def _load_documents(folder: Path, items: Mapping[int, Item], problems: list[str]) -> dict[int, GoldDocument]:
     if not (folder / DOCUMENTS).exists():
         return {}
-    where, lost = shown(folder / DOCUMENTS), list[str | None]()
+    where, unread = shown(folder / DOCUMENTS), list[str]()
     documents: dict[int, GoldDocument] = {}
     seen: dict[str, int] = {}
-    for line, values in _read_lines(folder / DOCUMENTS, problems, lost):
+    for line, values in _read_lines(folder / DOCUMENTS, unread):
         row = _Row(values, f"{where}:{line}", _DOCUMENT_KEYS, problems)
         name, title = row.required("document_id"), row.optional("title")
         documents[line] = GoldDocument(name, title, row.required("text", may_be_empty=True))
         if (first := seen.setdefault(name, line)) != line and name:
             row.fail(f"document_id {name!r} is in line {first} already: ids must differ")
-    if not lost:
+    problems += unread
+    if not unread:
         problems.extend(
             f"{shown(folder / ITEMS)}:{line}: reference document {name!r} is not in {DOCUMENTS}: fix the id "
             "or add the document"

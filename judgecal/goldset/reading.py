@@ -28,8 +28,7 @@ from judgecal.goldset.write import item_row
 from judgecal.records import Item, Rating
 from judgecal.scale import Label, Scale
 from judgecal.tables import Row, Table
-from judgecal.tables.columns import ERROR_SIGNS, GOLD, Columns
-from judgecal.tables.text import is_error
+from judgecal.tables.columns import GOLD, Columns
 
 _NAMED = 3  # rows of many
 _COMPARED = (
@@ -57,7 +56,7 @@ class TableItems:
         if (at_once := self._items_at_once()) is not None:
             self.items, self.item_ids = at_once, [item.item_id for item in at_once]
         else:
-            self.item_ids = [self._read_item(row) for piece in table.pieces() for row in piece.rows]
+            self.item_ids = [self._read_item(row) for row in table.each()]
             self.items = tuple(item for item, _ in self._items.values())
         self.notes: list[str] = []  # what the set's owner should know; whole once labels are read
 
@@ -78,12 +77,8 @@ class TableItems:
         if any(more) or columns.contexts or columns.fields or columns.tags or not is_plain:
             return None
         filled = [name for name in (columns.question, columns.answer, columns.group, columns.item) if name]
-        texts = [name for name in (columns.question, columns.answer, columns.reference) if name]
         blank = [pl.col(name).str.strip_chars() == "" for name in filled]
         if blank and frame.select(pl.any_horizontal(blank).any()).item():
-            return None
-        signed = (frame[name].filter(frame[name].str.head(1).is_in([*ERROR_SIGNS])) for name in texts)
-        if any(is_error(cell) for cells in signed for cell in cells):
             return None
         n = frame.height
         ids = [f"{self.name}-{at:05d}" for at in range(1, n + 1)]
@@ -316,7 +311,7 @@ class TableItems:
             name=self.name,
             scale=replace(scale, from_fraction=False),
             version="1",
-            licence=table.licence or UNKNOWN_LICENCE,
+            licence=UNKNOWN_LICENCE,
             source=table.source,
             made_by=command,
             labels_by="people" if raters else "unknown",

@@ -22,7 +22,6 @@ from judgecal.goldset.card import UNKNOWN_LICENCE, Card, RaterCard
 from judgecal.goldset.gold_set import GoldSet
 from judgecal.goldset.imports import LISTED, Imported
 from judgecal.goldset.labels import (
-    PAIR_LABELS,
     LabelMap,
     by_side,
     left_of,
@@ -55,7 +54,6 @@ _FIELD = "field "
 """What stands before the name of an item's field in the name of its column."""
 _WIDTHS = {_ITEM: 16, _ANSWER: 60, _LEFT: 60, _RIGHT: 60, _CONTEXTS: 60, _LABEL: 14, _NOTE: 30}
 """Characters of a workbook's columns."""
-_MOST_CHOICES = 20
 _BETWEEN = "\n\n--- next context ---\n\n"
 
 
@@ -89,8 +87,7 @@ def write_sheets(
     scale: Scale | None = None,
 ) -> Sheets:
     """Write blind sheets of items, by the path's ending as .csv (UTF-8 with a byte order mark, commas, every
-    row a CRLF, as spreadsheets expect) or .xlsx, whose label cells offer the labels of the `scale` where
-    these are few.
+    row a CRLF, as spreadsheets expect) or .xlsx. The `scale` tells whether labels are of the sides of pairs.
 
     With several raters `-1`, `-2` ... goes before the ending, and each sheet has the same items in another
     order. `seed` is of the draw (of `limit` items; None takes all) and of the orders. InputError: nothing is
@@ -136,18 +133,18 @@ def write_sheets(
         fields = dict.fromkeys(name for cells in order for name in cells if name.startswith(_FIELD))
         header = [*columns, *fields, _LABEL, _NOTE]
         sheet.parent.mkdir(parents=True, exist_ok=True)
-        _write(sheet, header, [[cells.get(column, "") for column in header] for cells in order], scale)
+        _write(sheet, header, [[cells.get(column, "") for column in header] for cells in order])
     return Sheets(name, tuple(map(str, paths)), len(chosen), coded, tuple(_notes(chosen, coded=coded)))
 
 
-def _write(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]], scale: Scale | None) -> None:
+def _write(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     # "x": a sheet that turned up in between may be somebody's work
     if path.suffix.lower() == ".xlsx":
         # no cell of it is run or rewritten: a text that begins with a mark of its own gets another
         marked = [[defuse(text) if undo(text) != text else text for text in row] for row in rows]
         widths = tuple(_WIDTHS.get(column, 40) for column in header)
         with path.open("xb") as book:
-            write_form(book, Form(header, marked, widths, (_LABEL, _choices(scale, pairs=_LEFT in header))))
+            write_form(book, Form(header, marked, widths))
         return
     with path.open("x", encoding="utf-8-sig", errors="replace", newline="") as file:
         writer = csv.writer(file, lineterminator="\r\n")
@@ -172,17 +169,6 @@ def _texts(item: Item, left: str | None = None) -> dict[str, str]:
         _CONTEXTS: _BETWEEN.join(context.text for context in item.contexts),
         **{f"{_FIELD}{name}": text for name, text in item.fields.items()},
     }
-
-
-def _choices(scale: Scale | None, *, pairs: bool) -> tuple[str, ...]:
-    """The labels that a list can offer, with the word of who cannot tell; none where there are many."""
-    if scale is None or (scale.graded and (scale.step is None or scale.span / scale.step > _MOST_CHOICES)):
-        return ()
-    labels: tuple[str, ...] = scale.categories if scale.kind == "nominal" else ("yes", "no")
-    labels = tuple(by_side(label, "A") for label in labels or PAIR_LABELS) if pairs else labels
-    if scale.graded and scale.step is not None:
-        labels = tuple(f"{scale.low + n * scale.step:g}" for n in range(round(scale.span / scale.step) + 1))
-    return tuple(dict.fromkeys((*labels, CANNOT_TELL))) if labels else ()
 
 
 def _notes(items: Sequence[Item], *, coded: bool) -> Iterator[str]:

@@ -37,7 +37,7 @@ from judgecal.experiment import (
 from judgecal.production.results import JudgeResult, RowCounts, SuiteMember
 from judgecal.production.suite import INPUT, LeftOut, LoadedJudge, Naming, RowReply, SuiteColumn, survey
 from judgecal.selection.lock import Lock
-from judgecal.tables import Columns, Table, Write, check_output, open_table, write_beside, writing
+from judgecal.tables import Columns, Row, Table, check_output, open_table, write_beside, write_table
 from judgecal.tables.formats import Output
 from judgecal.workspace import Workspace, find_workspace
 
@@ -137,7 +137,7 @@ class JudgeRun:
             for column in self.running
             for part, name in column.columns(self.naming).items()
         ]
-        return Output.of(self.source, self.output, parts)
+        return Output.of(self.source, parts)
 
     def trials(self, journal: Journal) -> list[Due]:
         """What each judge is asked, beside what a journal holds."""
@@ -248,17 +248,22 @@ class JudgeRun:
         label = self.judges[0].judge.name if self.suite is None else f"suite {self.suite}"
         with open_journal(self.experiment.journal, self.options, long=True) as journal:
             judge_to_journal(self.trials(journal), budget=budget, label=label)
-            with writing(self.output, self.layout, before=self._mark_output) as write:
-                return self.count_rows(journal, write)
+            counts = RowCounts(self.running)
+            rows = self.judged_rows(journal, counts)
+            write_table(self.output, self.layout, rows, before=self._mark_output)
+            return counts
 
-    def count_rows(self, journal: Journal, write: Write | None = None) -> RowCounts:
-        """What the rows come to whose judgements a journal holds; `write` takes them with what is added."""
+    def count_rows(self, journal: Journal) -> RowCounts:
+        """Count the rows whose judgements a journal holds."""
         counts = RowCounts(self.running)
-        for piece in self.source.pieces(self.options.limit):
-            added = [self._judged(self.reader.read(row), journal, counts) for row in piece.rows]
-            if write is not None:
-                write(piece, added)
+        for _ in self.judged_rows(journal, counts):
+            pass
         return counts
+
+    def judged_rows(self, journal: Journal, counts: RowCounts) -> Iterator[tuple[Row, list[Any]]]:
+        """Yield the rows with what is added, of the judgements that a journal holds, and count them."""
+        for row in self.source.each(self.options.limit):
+            yield row, self._judged(self.reader.read(row), journal, counts)
 
     def _judged(self, row: ReadRow, journal: Journal, counts: RowCounts) -> list[Any]:
         judged: list[tuple[SuiteColumn, LoadedJudge, Sequence[RowReply]]] = []

@@ -345,7 +345,7 @@ def items_at(path: Path, columns: Columns, places: Iterable[int]) -> dict[int, I
     items: dict[int, Item] = {}
     sha_of: dict[str, str] = {}
     twice: list[str] = []
-    for number, row in enumerate(row for piece in source.pieces() for row in piece.rows):
+    for number, row in enumerate(source.each()):
         if number not in wanted:
             continue
         item = columns.read_row(row)

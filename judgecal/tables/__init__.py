@@ -2,7 +2,7 @@
 formats."""
 
 from judgecal.tables.columns import GOLD, OF_IMPORTS, OF_ITEMS, PAIR, Columns, read_columns, write_beside
-from judgecal.tables.formats import Output, Write, check_output, open_table, read_table, writing
+from judgecal.tables.formats import Output, check_output, open_table, read_table, write_table
 from judgecal.tables.json_files import json_line, json_lines, json_value, read_json, write_json_lines
 from judgecal.tables.separated import read_separated
 from judgecal.tables.table import NoRowsError, Row, Table
@@ -11,7 +11,7 @@ from judgecal.tables.xlsx import Form, write_form
 
 __all__ = [
     "CELL_LIMIT", "GOLD", "OF_IMPORTS", "OF_ITEMS", "PAIR", "Columns", "Form", "NoRowsError", "Output", "Row",
-    "Table", "Write", "check_output", "decode", "defuse", "json_line", "json_lines", "json_value",
+    "Table", "check_output", "decode", "defuse", "json_line", "json_lines", "json_value",
     "open_table", "read_bytes", "read_columns", "read_json", "read_separated", "read_table", "same_text",
-    "undo", "write_beside", "write_form", "write_json_lines", "writing",
+    "undo", "write_beside", "write_form", "write_json_lines", "write_table",
 ]  # fmt: skip

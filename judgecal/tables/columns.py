@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import difflib
-import functools
 import json
 import math
 import re
@@ -26,7 +25,6 @@ from judgecal.errors import InputError, refuse, unknown_name
 from judgecal.records import Context, Item, Pair, Turn
 from judgecal.signatures import ITEM_INPUTS
 from judgecal.tables.table import Row
-from judgecal.tables.text import is_error
 from judgecal.workspace import CONFIG_TABLES, Workspace, write_text
 
 _PLAIN_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
@@ -140,7 +138,6 @@ _TYPED = (
     "gold_label", "notes", "verdicts", "item", "group", "system", "verdict", "rater", "reference_separator",
 )  # fmt: skip
 """The fields of `Columns` in the order in which their options are printed."""
-ERROR_SIGNS = frozenset("#E")  # what a spreadsheet's error begins with
 _NEAR = 0.8  # how alike a name and a part are that is taken for misspelt
 
 
@@ -221,13 +218,6 @@ def workspace_columns(workspace: Workspace) -> dict[str, str]:
     ]
     refuse(problems)
     return table
-
-
-_SUMS = frozenset({
-    "total", "sum", "mean", "average", "median", "gesamt", "summe", "mittel", "mittelwert", "durchschnitt",
-    "somme", "moyenne", "médiane", "suma", "media", "promedio", "totale", "somma",
-})  # fmt: skip
-"""What the first cell of a row says that sums up the rows of a spreadsheet."""
 
 
 @dataclass(frozen=True)
@@ -334,11 +324,6 @@ class Columns:
         single = ("question", "answer", *PAIR, "reference", "item", "group", "system", "conversation")
         return self._columns(*single, "contexts", "fields", "tags")
 
-    @functools.cached_property
-    def _shown(self) -> tuple[str, ...]:
-        """The columns whose cells are shown to judges and people."""
-        return tuple(dict.fromkeys(self._columns("question", "answer", *PAIR[:2], "reference", "contexts")))
-
     @property
     def label_names(self) -> tuple[str, ...]:
         """The columns that make ratings."""
@@ -424,14 +409,6 @@ class Columns:
                 f"{where}: column {self.group!r}: the group is empty: fill it in; without such a column "
                 "(leave --col group= out, rename a column called group) each question is its own group"
             )
-        if self.answer is not None and not answer.strip() and question.strip(" :").casefold() in _SUMS:
-            problems.append(
-                f"{where}: {question.strip()!r} and no answer: a row that sums up others? Take it out"
-            )
-        for column in self._shown:
-            if cells[column][:1] in ERROR_SIGNS and is_error(cells[column]):
-                error = f"the spreadsheet's error {cells[column].strip()}"
-                problems.append(f"{where}: column {column!r}: holds {error}: fix the cell, or empty it")
         fields = {name: cells[column] for name, column in self.fields if cells[column].strip()}
         if self.question is None and self.fields and not fields:
             problems.append(f"{where}: every field is empty: fill one in, or remove the row")
@@ -531,18 +508,11 @@ def _named_beside(path: Path, header: Collection[str]) -> Mapping[str, Any]:
 
 
 def left_out(columns: Sequence[str], *used: str) -> list[str]:
-    """The columns that nothing is taken from, in order; of an object in part used its other fields."""
-    taken, present = set(used), set(columns)
-    partly = {above for name in taken for above in _above(name)}
-    unused = []
-    for column in columns:
-        above = [name for name in _above(column) if name in present]
-        if taken.isdisjoint((column, *above)) and column not in partly and (not above or above[-1] in partly):
-            unused.append(column)
-    return unused
+    """The columns that nothing is taken from, in order: neither they, nor the object that they are a field
+    of, nor a field of theirs.
+    """
 
+    def is_used(column: str) -> bool:
+        return any(f"{name}.".startswith(f"{column}.") or column.startswith(f"{name}.") for name in used)
 
-def _above(column: str) -> list[str]:
-    """The objects that a column with dots in its name may be a field of, the outermost first."""
-    parts = column.split(".")
-    return [".".join(parts[:end]) for end in range(1, len(parts))]
+    return [column for column in columns if not is_used(column)]

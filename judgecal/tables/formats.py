@@ -9,17 +9,17 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import itertools
 import pkgutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from judgecal.errors import InputError, described, refuse, working
-from judgecal.tables.table import NoRowsError, Piece, Row, Table
+from judgecal.tables.table import NoRowsError, Row, Table
 from judgecal.tables.text import ending_of, unreadable
 from judgecal.workspace import replacing, shown
 
@@ -27,45 +27,41 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-_PIECE = 4096  # rows written at a time
 _OTHER_SHEETS = (".ods", ".xls", ".xlsb", ".numbers", ".fods", ".gsheet")
 Kind = Literal["text", "number", "count", "flag", "texts", "numbers"]
 """What the values of an added column are: a `count` is a whole number; `texts` and `numbers` are lists, in a
 separated file JSON."""
-Write = Callable[[Piece, Sequence[Sequence[Any]]], None]
-"""Takes some rows, and for each of them the values of the added columns."""
+OutputRows = Iterable[tuple[Row, Sequence[Any]]]
+"""The rows of a table, and with each of them the values of the added columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A table with columns added to its own: `own` are those of the source that are written; `added` says
-    what values are; `notes` what is unusual.
+    """A table with columns added to its own, `added`, each with what its values are; `notes`: those that had
+    to be called otherwise.
     """
 
     source: Table | None
-    own: tuple[str, ...]
     added: Mapping[str, Kind]
     notes: tuple[str, ...] = ()
 
+    @property
+    def own(self) -> tuple[str, ...]:
+        """The columns of the source."""
+        return () if self.source is None else self.source.columns
+
     @classmethod
-    def of(cls, source: Table, path: Path, wanted: Iterable[tuple[str, Kind]]) -> Output:
-        """A name that the table has already gets the next free number behind it; a file that cannot hold
-        bytes loses them.
-        """
-        holds_bytes = not source.bytes_columns or _format_of(path, writing=True).holds_bytes
-        lost = {} if holds_bytes else dict.fromkeys(source.bytes_columns)
+    def of(cls, source: Table, wanted: Iterable[tuple[str, Kind]]) -> Output:
+        """A name that the table has already gets the next free number behind it."""
         taken, kinds, notes = set(source.columns), dict[str, Kind](), list[str]()
         for name, kind in wanted:
-            free, number = name, 2
-            while free in taken:
-                free, number = f"{name}_{number}", number + 1
+            numbered = (f"{name}_{number}" for number in itertools.count(2))
+            free = next(each for each in itertools.chain([name], numbered) if each not in taken)
             taken.add(free)
             kinds[free] = kind
             if free != name:
                 notes.append(f"the table has a column {name} already: what is added is called {free}")
-        if lost:
-            notes.append(f"left out {', '.join(lost)}: bytes, which only .parquet can hold")
-        return cls(source, tuple(name for name in source.columns if name not in lost), kinds, tuple(notes))
+        return cls(source, kinds, tuple(notes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +69,15 @@ class Format:
     """A format of tables, by the endings of files' names (lower case, with the dot) or by what an address
     begins with.
 
-    `open` reads a path and `write` writes there, as a context; None where it cannot be done. `address`: its
-    beginning, and what reads it. `holds_bytes`: whether a column of bytes (pictures, sound) can be written.
+    `open` reads a path and `write` writes there; None where it cannot be done. `address`: its beginning, and
+    what reads it.
     """
 
     name: str
     endings: tuple[str, ...] = ()
     open: Callable[..., Table] | None = None
-    write: Callable[[Path, Output], AbstractContextManager[Write]] | None = None
+    write: Callable[[Path, Output, OutputRows], None] | None = None
     address: tuple[str, Callable[[str], Table]] | None = None
-    holds_bytes: bool = False
     most_rows: int | None = None
     """How many rows a file can hold, its header among them; None where there is no end."""
 
@@ -177,17 +172,17 @@ def check_output(path: Path, source: Path | None = None, n_rows: int = 0, *, rep
     refuse(problems)
 
 
-@contextlib.contextmanager
-def writing(path: Path, output: Output, *, before: Callable[[], None] | None = None) -> Iterator[Write]:
-    """Open a file for rows; it appears under its name, whole, when the block ends without an exception.
+def write_table(
+    path: Path, output: Output, rows: OutputRows, *, before: Callable[[], None] | None = None
+) -> None:
+    """Write rows to a file, which appears under its name, whole, when all of them are written.
 
     `before` is called when every row is written, and the file not yet under its name.
     """
     writer = _format_of(path, writing=True).write
     assert writer is not None
     with replacing(path) as draft:
-        with writer(draft, output) as write:
-            yield write
+        writer(draft, output, rows)
         if before is not None:
             before()
 
@@ -199,10 +194,7 @@ def write_frame(path: Path, frame: pl.DataFrame) -> None:
     for name, dtype in frame.schema.items():
         number: Kind = "number" if dtype.is_float() else "flag" if str(dtype) == "Boolean" else "text"
         kinds[name] = "count" if dtype.is_integer() else number
-    with writing(path, Output(None, (), kinds)) as write:
-        for first in range(0, frame.height, _PIECE):
-            values = frame.slice(first, _PIECE).rows()
-            write(Piece([Row(first + n, {}, {}) for n in range(len(values))], first), values)
+    write_table(path, Output(None, kinds), ((Row(0, {}, {}), values) for values in frame.iter_rows()))
 
 
 @contextlib.contextmanager

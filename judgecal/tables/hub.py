@@ -40,19 +40,12 @@ def _read(text: str) -> Table:
         data = next(iter(data.values()))
     if not data.num_rows:
         raise NoRowsError(f"{text}: the split holds no rows")
-    licence, name = _licence(path), text
+    name = text
     if Path(path).is_absolute():  # without the way to a folder
         name = f"{_HUB}{Path(path).name}" + (f":{split}" if split else "")
-    facts = [
-        "a local folder" if Path(path).is_dir() else "Hugging Face Hub",
-        f"config {data.info.config_name}",
-        f"split {data.split}",
-        f"{data.num_rows:,} rows",
-        f"fingerprint {data._fingerprint}",
-        f"licence {licence or 'not stated'}",
-    ]
-    source = f"{name} ({', '.join(facts)})"
-    return Table.of_frame(text, _named_classes(data), name=name, source=source, licence=licence)
+    where = "a local folder" if Path(path).is_dir() else "Hugging Face Hub"
+    source = f"{name} ({where}, {data.num_rows:,} rows, fingerprint {data._fingerprint})"
+    return Table.of_frame(text, _named_classes(data), name=name, source=source)
 
 
 def _parse(text: str) -> tuple[str, str | None, str | None]:
@@ -74,31 +67,18 @@ def _load(text: str, path: str, config: str | None, split: str | None) -> Any:
     import datasets
     import yaml
 
+    failures = (datasets.exceptions.DatasetsError, OSError, ValueError, RuntimeError, yaml.YAMLError)
     try:
         return datasets.load_dataset(path, name=config, split=split)
-    except ConnectionError as error:
-        what = f"the Hub cannot be reached ({_first(error)}): {_OFFLINE}"
-    except datasets.exceptions.DatasetNotFoundError:
-        what = (
-            "the Hub has no such data set, or it is private or gated: check the name, or "
-            "log in with `hf auth login` and accept its terms on its page"
-        )
-    except (datasets.exceptions.DatasetsError, OSError, ValueError, RuntimeError, yaml.YAMLError) as error:
-        advice = "see the data set's own files and card"
-        if "script" in str(error):
+    except failures as error:
+        advice = f"the form is {_FORM}; see the data set's own page and card"
+        if isinstance(error, ConnectionError):
+            advice = "connect, or fetch the split's Parquet file where there is a network and import that"
+        elif isinstance(error, datasets.exceptions.DatasetNotFoundError):
+            advice = "check the name; of a private set log in with `hf auth login` and accept its terms"
+        elif "script" in str(error):
             advice = "code of a data set is not run: fetch its Parquet copy"
-        elif (
-            type(error) is ValueError
-        ):  # how `datasets` refuses a config or a split, with those that it knows
-            advice = f"the form is {_FORM}"
-        what = f"cannot be loaded: {_first(error)} ({advice})"
-    raise InputError(f"{text}: {what}")
-
-
-_OFFLINE = (
-    "connect and run the command again, without HF_HUB_OFFLINE in the environment; or fetch the split's "
-    "Parquet file where there is a network and import that file"
-)
+        raise InputError(f"{text}: cannot be loaded: {_first(error)} ({advice})") from None
 
 
 def _first(error: BaseException) -> str:
@@ -125,23 +105,6 @@ def _named_classes(data: Any) -> pl.DataFrame:
         elif isinstance(inner, datasets.ClassLabel):
             frame = frame.with_columns(pl.col(column).list.eval(named(pl.element(), inner)))
     return frame
-
-
-def _licence(path: str) -> str:
-    """Return the licence that the card of the data set states; "" where there is none."""
-    import datasets
-    import yaml
-
-    try:
-        readme: str | Path = Path(path) / "README.md"
-        if not Path(path).is_dir():
-            readme = datasets.DownloadManager().download(f"hf://datasets/{path}/README.md")
-        header = re.match(r"---\n(.*?)\n---", Path(readme).read_text(encoding="utf-8"), re.DOTALL)
-        facts = yaml.safe_load(header[1]) if header else None
-    except (OSError, ValueError, yaml.YAMLError):  # the set's own card then says that its licence is unknown
-        return ""
-    licence = facts.get("license") if isinstance(facts, dict) else None
-    return ", ".join(map(str, licence)) if isinstance(licence, list) else str(licence or "")
 
 
 FORMATS = (Format("a data set of the Hub, hf:org/name", address=(_HUB, _read)),)

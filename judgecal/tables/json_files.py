@@ -2,63 +2,42 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import json
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from judgecal.errors import InputError, refuse
-from judgecal.tables.formats import Format, Output, Write
-from judgecal.tables.table import Piece, Table
+from judgecal.tables.formats import Format, Output, OutputRows
+from judgecal.tables.table import Table
 from judgecal.tables.text import read_text
 from judgecal.workspace import replacing, shown
 
-_ITEM_ID = re.compile(r'"item_id"\s*:\s*("(?:[^"\\]|\\.)*")')
 _SHOWN_KEYS = 8
 
 
-def json_lines(
-    text: str, where: str, problems: list[str], lost: list[str | None] | None = None
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Read one JSON object a line, each with its line from 1; blank lines are passed over, NaN is refused.
-    Only a line feed ends a line: U+2028 is text.
-
-    Args:
-        problems: takes in what is wrong with the lines that cannot be read, as they are passed.
-        lost: takes in the item id of each of them, None where it cannot be told, so that no second message
-            blames the rows which refer to it.
+def json_lines(text: str, where: str, problems: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Read one JSON object a line, each with its line from 1; blank lines are passed over, NaN is None. Only
+    a line feed ends a line: U+2028 is text. `problems` takes in what is wrong with lines that cannot be read.
     """
     start = number = 0
     while start < len(text):  # and no list of all lines, which are as many bytes again
         end = text.find("\n", start)
         end = len(text) if end < 0 else end
         source, start, number = text[start:end], end + 1, number + 1
-        if source.strip():
-            try:
-                value = _object(source, _STRICT)
-            except ValueError as error:
-                problems.append(f"{where}:{number}: {error}")
-                if lost is not None:
-                    match = _ITEM_ID.search(source)
-                    lost.append(None)
-                    with contextlib.suppress(ValueError):  # where the id itself is what is broken
-                        lost[-1] = json.loads(match[1]) if match else None
-                continue
+        if not source.strip():
+            continue
+        try:
+            value = _DECODER.decode(source)
+        except (ValueError, RecursionError) as error:
+            problems.append(f"{where}:{number}: broken JSON {_fault(error)}: fix the line or remove it")
+            continue
+        if isinstance(value, dict):
             yield number, value
-
-
-def _object(source: str, decoder: json.JSONDecoder) -> dict[str, Any]:
-    """The object of one line; ValueError says why it is none and what to do."""
-    try:
-        value = decoder.decode(source)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"broken JSON {_fault(error)}: fix the line or remove it") from None
-    if not isinstance(value, dict):
-        raise ValueError(f"found a JSON {type(value).__name__}; each line must be one JSON object")
-    return value
+        else:
+            what = f"found a JSON {type(value).__name__}"
+            problems.append(f"{where}:{number}: {what}; each line must be one JSON object")
 
 
 def _fault(error: Exception) -> str:
@@ -76,28 +55,18 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return table
 
 
-def _refuse_constant(word: str) -> Any:
-    raise ValueError(f"{word} is not a JSON number; write null or leave the field out")
-
-
-def _nan_is_missing(word: str) -> float | None:
+def _constant(word: str) -> float | None:
     """pandas writes NaN where a value is missing."""
     return None if word == "NaN" else float(word)
 
 
-_STRICT = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
-_LENIENT = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_nan_is_missing)
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_constant)
 
 
 def _read_lines(path: Path) -> Table:
     """A JSON object a line; blank lines are passed over."""
-    where, records, problems = shown(path), list[tuple[int, dict[str, Any]]](), list[str]()
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
-        if line.strip():
-            try:
-                records.append((number, _object(line, _LENIENT)))
-            except ValueError as error:
-                problems.append(f"{where}:{number}: {error}")
+    where, problems = shown(path), list[str]()
+    records = list(json_lines(read_text(path), where, problems))
     refuse(problems, most=50)
     return Table.of_records(where, records, path=path, name=path.name, source=path.name)
 
@@ -152,20 +121,16 @@ def one_array(value: Any, where: str) -> tuple[str, list[dict[str, Any]]]:
 
 
 def of_frame(value: Any) -> list[dict[str, Any]]:
-    """The rows of a frame as pandas writes it, by columns, by rows, split into columns and data, or as a
-    table; none where the value is no frame. Its index is the column `index`.
+    """The rows of a frame as pandas writes it, by columns, or split into columns and data; none where the
+    value is no frame. Its index is the column `index`.
     """
     if not isinstance(value, dict) or not value:
         return []
-    if isinstance(value.get("schema"), dict) and isinstance(data := value.get("data"), list):
-        return [row for row in data if isinstance(row, dict)]
     if isinstance(columns := value.get("columns"), list) and isinstance(data := value.get("data"), list):
         index = index if isinstance(index := value.get("index"), list) else []
         rows = [dict(zip(map(str, columns), row, strict=False)) for row in data if isinstance(row, list)]
         return [{"index": name, **row} for name, row in zip(index or range(len(rows)), rows, strict=False)]
     first = next(iter(value.values()))
-    if all(name.isdigit() and isinstance(row, dict) for name, row in value.items()):
-        return [{"index": name, **row} for name, row in value.items()]
     if len(value) > 1 and all(
         isinstance(column, dict) and column.keys() == first.keys() for column in value.values()
     ):
@@ -181,7 +146,7 @@ def read_json(path: Path) -> Any:
 def json_value(text: str, where: str) -> Any:
     """The value of a JSON text; NaN is None. InputError says where it is broken."""
     try:
-        return _LENIENT.decode(text)
+        return _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         line, what = getattr(error, "lineno", 1), f"broken JSON {_fault(error)}: fix the file"
         begin = text[: getattr(error, "pos", 0)].lstrip()
@@ -204,7 +169,6 @@ def _kind(value: Any) -> str:
     return names.get(type(value), "number")
 
 
-_encode = json.encoder.encode_basestring
 # Made once: `json.dumps` makes an encoder for every call that is not all defaults.
 _LINES = {nan: json.JSONEncoder(ensure_ascii=False, allow_nan=nan).encode for nan in (False, True)}
 
@@ -213,18 +177,9 @@ def json_line(record: Mapping[str, Any], *, allow_nan: bool = False) -> str:
     """An object as one line without its end, in UTF-8 whatever the texts hold; ValueError for a NaN that is
     not allowed.
     """
-    encode = _LINES[allow_nan]
-    parts = [
-        f"{_encode(key)}: {_encode(value)}"
-        if type(value) is str
-        else f"{_encode(key)}: {value if type(value) is int else encode(value)}"
-        for key, value in record.items()
-    ]
-    text = f"{{{', '.join(parts)}}}"
-    if text.isascii():
-        return text
+    text = _LINES[allow_nan](record)
     try:
-        text.encode()
+        text.isascii() or text.encode()
     except UnicodeEncodeError:  # half a surrogate pair, as a cut-off reply may hold: only an escape writes it
         return json.dumps(record, allow_nan=allow_nan)
     return text
@@ -237,26 +192,19 @@ def write_json_lines(path: Path, records: Iterable[Mapping[str, Any]], *, after:
         file.writelines(f"{json_line(record)}\n" for record in records)
 
 
-@contextlib.contextmanager
-def _writer(draft: Path, output: Output, *, array: bool) -> Iterator[Write]:
-    before, between, after = ("[\n", ",\n", "\n]\n") if array else ("", "\n", "\n")
+def _write(draft: Path, output: Output, rows: OutputRows, *, array: bool) -> None:
+    lead, between, after = ("[\n", ",\n", "\n]\n") if array else ("", "\n", "\n")
     source_columns = set(output.own)
     with draft.open("w", encoding="utf-8", newline="\n") as file:
-        lead = before
-
-        def write(piece: Piece, added: Sequence[Sequence[Any]]) -> None:
-            nonlocal lead
-            for row, values in zip(piece.rows, added, strict=True):
-                record = {name: value for name, value in row.raw.items() if name in source_columns}
-                record |= dict(zip(output.added, values, strict=True))
-                file.write(lead + json_line(record, allow_nan=True))  # what came in goes out
-                lead = between
-
-        yield write
+        for row, values in rows:
+            record = {name: value for name, value in row.raw.items() if name in source_columns}
+            record |= dict(zip(output.added, values, strict=True))
+            file.write(lead + json_line(record, allow_nan=True))  # what came in goes out
+            lead = between
         file.write(after)
 
 
 FORMATS = (
-    Format("JSON lines", (".jsonl", ".ndjson"), _read_lines, functools.partial(_writer, array=False)),
-    Format("JSON", (".json",), _read_array, functools.partial(_writer, array=True)),
+    Format("JSON lines", (".jsonl", ".ndjson"), _read_lines, functools.partial(_write, array=False)),
+    Format("JSON", (".json",), _read_array, functools.partial(_write, array=True)),
 )

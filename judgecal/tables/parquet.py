@@ -4,16 +4,14 @@ frames.
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from judgecal.errors import InputError
 from judgecal.records import is_missing
-from judgecal.tables.formats import Format, Output, Write
-from judgecal.tables.table import Piece, Table, escaped, plain
+from judgecal.tables.formats import Format, Output, OutputRows
+from judgecal.tables.table import Table, escaped, plain
 from judgecal.tables.text import unpacks_to_much
 from judgecal.workspace import shown
 
@@ -30,18 +28,17 @@ def _read(path: Path) -> Table:
             meta = file.metadata
             size = sum(meta.row_group(place).total_byte_size for place in range(meta.num_row_groups))
             if not (too_much := unpacks_to_much(size, path, most=math.inf)):
-                # polars holds a text that stands in many rows once, Arrow as often as it stands there
+                # what is packed may be one text in many rows
                 frame = pl.read_parquet(path, glob=False)
                 texts = frame.select(pl.col(pl.String).str.len_bytes().cast(pl.Float64).sum())
                 size = int(sum(texts.row(0))) if texts.width else 0
                 too_much = unpacks_to_much(size, path, most=math.inf)
             if too_much:
                 raise InputError(f"{where}: {too_much}: save the file again, or as CSV")
-            stored = file.read()
     except (pa.ArrowException, pl.exceptions.PolarsError, OSError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"{where}: cannot be read as Parquet ({reason}): save the file again") from None
-    return Table.of_frame(where, frame, stored, path=path, name=path.name, source=path.name)
+    return Table.of_frame(where, frame, path=path, name=path.name, source=path.name)
 
 
 def frame_table(frame: Any) -> Table:
@@ -74,30 +71,17 @@ def _unboxed(value: Any) -> Any:
     return unboxed if isinstance(unboxed, bool | int | float | None) else str(unboxed)
 
 
-@contextlib.contextmanager
-def _writer(draft: Path, output: Output) -> Iterator[Write]:
+def _write(draft: Path, output: Output, rows: OutputRows) -> None:
     """The rows of the source that are written, with what is added, as one table."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    import polars as pl
 
-    kinds = {"text": pa.string(), "number": pa.float64(), "count": pa.int64(), "flag": pa.bool_()}
-    kinds |= {"texts": pa.list_(pa.string()), "numbers": pa.list_(pa.float64())}
-    types = [kinds[kind] for kind in output.added.values()]
-    source_columns = None if output.source is None else output.source.typed(output.own)
-    added_fields = [pa.field(name, dtype) for name, dtype in zip(output.added, types, strict=True)]
-    schema = pa.schema([*(() if source_columns is None else source_columns.schema), *added_fields])
-    parts: list[Any] = []
-
-    def write(piece: Piece, added: Sequence[Sequence[Any]]) -> None:
-        fresh = [
-            pa.array(column, dtype)
-            for column, dtype in zip(zip(*map(_utf8, added), strict=True), types, strict=True)
-        ]
-        before = [] if source_columns is None else source_columns.slice(piece.first, len(added)).columns
-        parts.append(pa.Table.from_arrays([*before, *fresh], schema=schema))
-
-    yield write
-    pq.write_table(pa.concat_tables(parts) if parts else schema.empty_table(), draft)
+    kinds: dict[str, Any] = {"text": pl.String, "number": pl.Float64, "count": pl.Int64, "flag": pl.Boolean}
+    kinds |= {"texts": pl.List(pl.String), "numbers": pl.List(pl.Float64)}
+    schema = {name: kinds[kind] for name, kind in output.added.items()}
+    added = pl.DataFrame([_utf8(values) for _, values in rows], schema=schema, orient="row")
+    if output.source is not None:
+        added = pl.concat([output.source.typed(output.own).head(added.height), added], how="horizontal")
+    added.write_parquet(draft)
 
 
 def _utf8(value: Any) -> Any:
@@ -106,4 +90,4 @@ def _utf8(value: Any) -> Any:
     return escaped(value) if isinstance(value, str) else value
 
 
-FORMATS = (Format("Parquet", (".parquet",), _read, _writer, holds_bytes=True),)
+FORMATS = (Format("Parquet", (".parquet",), _read, _write),)

@@ -14,54 +14,40 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import dropwhile, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from judgecal.errors import InputError, listed, notice, refuse
-from judgecal.tables.formats import Format, Output, Write
-from judgecal.tables.table import Piece, Table
-from judgecal.tables.text import (
-    UTF_8,
-    encoding_of,
-    ending_of,
-    read_bytes,
-    runs,
-    utf8_problems,
-    windows_1252_line,
-)
+from judgecal.tables.formats import Format, Output, OutputRows
+from judgecal.tables.table import Table
+from judgecal.tables.text import UTF_8, encoding_of, ending_of, is_utf8, read_bytes, runs, utf8_problems
 from judgecal.workspace import shown
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
 """What may stand between cells, as messages call it."""
 _USUAL = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": "\t"}
 _SPACE = re.compile(r" *[\xa0\u2007\u202f\u200b\ufeff][ \xa0\u2007\u202f\u200b\ufeff]*")
-_COMMA_NUMBER = re.compile(r'(?:^|;)"?-?\d+,\d+"?(?=;|\r|\n|$)')
-_SAMPLE_LINES, _SAMPLE_CHARACTERS = 400, 500_000
-_EXAMPLE = 20  # characters on each side of one
-TOP = 10  # records that the header is held against
+_HEAD = 1_000_000  # bytes, in which the header ends
+_UNDEFINED = b"\x81\x8d\x8f\x90\x9d"  # in Windows-1252
 _LONGEST_CELL = 2**31 - 1
 _MARK = "'"
 _CHUNK = 20_000  # records that are Python lists at a time
 Record = tuple[int, list[str]]
 
 
-def header_problems(header: Sequence[str], below: Iterable[Sequence[str]], where: str) -> list[str]:
-    """What is wrong with the first row of a table, held against some of the rows below it."""
-    filled = [place for place, cell in enumerate(header) if cell.strip()]
-    if len(filled) != 1 or not any(any(map(str.strip, row[filled[0] + 1 :])) for row in below):
-        return []
-    return [
-        f"{where}: the first row has one cell and rows below it have more, so it is no header: begin the "
-        "table with one row that names each column, and give each answer one row below it; take out titles"
-    ]
-
-
 def column_names(cells: Iterable[str]) -> tuple[str, ...]:
     """The names of a header's cells: a no-break space is a space, an empty one has its place."""
     names = (_SPACE.sub(" ", cell).strip() for cell in cells)
     return tuple(name or f"column {place}" for place, name in enumerate(names, start=1))
+
+
+def refuse_title(cells: Sequence[str], where: str) -> None:
+    """Refuse a table whose first row has a single cell, and is a title."""
+    if len(cells) > 1 == sum(bool(cell.strip()) for cell in cells):
+        raise InputError(
+            f"{where}: the first row has one cell and rows below it have more, so it is no header: begin the "
+            "table with one row that names each column, and give each answer one row below it; take out "
+            "titles"
+        )
 
 
 def named_twice(names: Iterable[str], where: str) -> list[str]:
@@ -79,45 +65,24 @@ class Dialect:
     encoding: str
     separator: str
     notes: tuple[str, ...] = ()
-    marked: bool = False  # with a byte order mark, by which spreadsheets know UTF-8
-    decimal: str = "."  # a comma where its numbers have one
-    quoted: bool = True
-
-    def lines(self, data: bytes, errors: str = "strict") -> io.TextIOWrapper:
-        """The text, line by line as it stands; of cells that are not quoted only a line feed ends a line."""
-        newline = "" if self.quoted else "\n"
-        return io.TextIOWrapper(io.BytesIO(data), encoding=self.encoding, errors=errors, newline=newline)
 
 
 def dialect_of(data: bytes, path: Path, encoding: str | None = None) -> Dialect:
-    """How a file is to be read, as it is said, else by the lines that it begins with.
+    """How a file is to be read, as it is said, else by its first bytes and its header.
 
-    InputError: it is no text, what is said is none that is known, or two separators would each give a whole
-    table.
+    InputError: it is no text, what is said is none that is known, or two separators divide the header into as
+    many columns.
     """
     where, given = shown(path), encoding
     try:
         encoding = encoding_of(data) if encoding is None else _encoding(encoding)
     except ValueError as error:
         raise InputError(f"{where}: {error}") from None
-    marked, lines, left, whole = data.startswith(codecs.BOM_UTF8), list[str](), _SAMPLE_CHARACTERS, False
-    try:
-        with Dialect(encoding, "").lines(data, "replace") as file:
-            while left > 0 and len(lines) < _SAMPLE_LINES and not whole:
-                line = file.readline(left)
-                whole = not line
-                lines += [line] * (not whole)
-                left -= len(line)
-    except UnicodeError as error:  # UTF-16 without its mark, which no error handler passes over
-        raise InputError(
-            f"{where}: is not {encoding} ({error}): leave --encoding out, or name another"
-        ) from None
     notes = [] if encoding == UTF_8 or given else [f"{where}: read as {encoding.upper()}"]
     usual = _USUAL.get(ending_of(path), ",")
-    if (separator := _separator(lines, usual, where, whole=whole)) != usual:
+    if (separator := _separator(data[:_HEAD].decode(encoding, "replace"), usual, where)) != usual:
         notes.append(f"{where}: {_SEPARATORS[separator]} separates the cells")
-    commas = separator == ";" and any(map(_COMMA_NUMBER.search, lines))
-    return Dialect(encoding, separator, tuple(notes), marked, "," if commas else ".")
+    return Dialect(encoding, separator, tuple(notes))
 
 
 def _encoding(name: str) -> str:
@@ -130,40 +95,21 @@ def _encoding(name: str) -> str:
     return UTF_8 if codec == "utf-8" else codec
 
 
-def _separator(lines: Sequence[str], usual: str, where: str, *, whole: bool) -> str:
-    """The separator that divides the header, and where there are several that under which all rows are as
-    wide as the header.
-    """
-    widths = {separator: _widths(lines, separator, whole=whole) for separator in _SEPARATORS}
-    able = [separator for separator, cells in widths.items() if cells and cells[0] > 1]
-    even = [sign for sign in able if len(widths[sign]) > 1 and len(set(widths[sign])) == 1]
-    if len(even) > 1:
-        each = " or ".join(f"{_SEPARATORS[sign]} ({widths[sign][0]} columns)" for sign in even)
+def _separator(text: str, usual: str, where: str) -> str:
+    """The separator that divides the first row with anything in it into most cells."""
+    widths = dict.fromkeys(_SEPARATORS, 0)
+    for separator in _SEPARATORS:
+        with contextlib.suppress(csv.Error):  # broken quoting
+            records = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+            widths[separator] = next((len(cells) for cells in records if any(cells)), 0)
+    most = max(widths.values())
+    fitting = [separator for separator, width in widths.items() if width == most]
+    if most > 1 and len(fitting) > 1:
+        each = " or ".join(_SEPARATORS[separator] for separator in fitting)
         raise InputError(
-            f"{where}: the cells may be separated by {each}, and each makes a whole table: save the table "
-            "as .xlsx"
+            f"{where}: the cells may be separated by {each} ({most} columns): save the table as .xlsx"
         )
-    if even:
-        return even[0]
-    mostly = [sign for sign in able if 2 * widths[sign].count(widths[sign][0]) >= len(widths[sign])]
-    return usual if usual in able or not mostly else mostly[0]
-
-
-def _widths(lines: Sequence[str], separator: str, *, whole: bool) -> list[int]:
-    """How many cells each record of a sample has, empty ones behind the header's last not counted; 0 is
-    broken quoting.
-
-    The last record of a sample that is not the whole file may be cut off, and does not count.
-    """
-    widths: list[int] = []
-    try:
-        for cells in csv.reader(lines, delimiter=separator, strict=True):
-            if any(cells):
-                width = widths[0] if widths else len(cells)
-                widths.append(width if not any(cells[width:]) and len(cells) >= width else len(cells))
-    except csv.Error as error:
-        return widths + [0] * (whole or "unexpected end" not in str(error))
-    return widths if whole else widths[:-1]
+    return fitting[0] if most > 1 else usual
 
 
 def records_in(data: bytes, dialect: Dialect, where: str) -> Iterator[Record]:
@@ -173,14 +119,9 @@ def records_in(data: bytes, dialect: Dialect, where: str) -> Iterator[Record]:
     or its quoting is broken: nothing after that is sure.
     """
     limit, line = csv.field_size_limit(_LONGEST_CELL), 1
-    reader: Any = None
+    lines = io.TextIOWrapper(io.BytesIO(data), encoding=dialect.encoding, newline="")
+    reader: Any = csv.reader(lines, delimiter=dialect.separator, strict=True)
     try:
-        lines = dialect.lines(data)
-        if not dialect.quoted:
-            texts = ((number, text.rstrip("\r\n")) for number, text in enumerate(lines, start=line))
-            yield from ((number, text.split(dialect.separator)) for number, text in texts if text)
-            return
-        reader = csv.reader(lines, delimiter=dialect.separator, strict=True)
         for cells in reader:
             if cells:
                 yield line, cells
@@ -205,9 +146,8 @@ def read_separated(path: Path, encoding: str | None = None, *, pads: bool = Fals
     """Read separated cells with a header line; every cell is text.
 
     How the cells are written is told by the file (`Dialect`); what is not as its ending says stands in the
-    notes. Many files of tab-separated cells do not quote at all. So where one cannot be read as quoted, and
-    every line of it has the tabs of its header, each line is a row and every quote is text. Of two columns of
-    one name, as pandas writes an index that is a column too, one is read where they are the same.
+    notes. Of two columns of one name, as pandas writes an index that is a column too, one is read where they
+    are the same.
 
     `pads`: a row may end before its last cells, as one of an older Excel with nothing in them does. Whoever
     reads such a table takes its marks off (`cells.undo`), which are more than those of other tables.
@@ -217,84 +157,53 @@ def read_separated(path: Path, encoding: str | None = None, *, pads: bool = Fals
     data, where = read_bytes(path), shown(path)
     dialect = dialect_of(data, path, encoding)
     if dialect.encoding == UTF_8 and (problems := utf8_problems(data, where)):
-        line = None if dialect.marked or encoding is not None else windows_1252_line(data)
-        if line is None or "holds a NUL" in problems[0]:
+        two_encodings = any(map(is_utf8, filter(lambda line: not line.isascii(), data.split(b"\n"))))
+        undefined = not {*_UNDEFINED}.isdisjoint(data)
+        if encoding or two_encodings or undefined or "holds a NUL" in problems[0]:
             raise InputError(problems)
-        beyond = [at for at, char in enumerate(line) if char > "\x7f"]
-        place = next((at for at in beyond if line[at].isalpha()), beyond[0])
-        note = (
-            f"{where}: read as Windows-1252, since it is not UTF-8: it says "
-            f"{line[max(0, place - _EXAMPLE) : place + _EXAMPLE].strip()!r}; if that is garbled, save it as "
-            "UTF-8, or give --encoding"
-        )
+        note = f"{where}: read as Windows-1252, since it is not UTF-8: if texts are garbled, give --encoding"
         dialect = replace(dialect, encoding="cp1252", notes=(*dialect.notes, note))
-    frame, numbers, problems = _cells(data, dialect, where, pads=pads)
-    notes = dialect.notes
-    if problems and dialect.separator == "\t":
-        plain = replace(dialect, quoted=False)
-        unquoted, lines, further = _cells(data, plain, where, pads=pads)
-        if not further and unquoted.width > 1:
-            texts = enumerate(plain.lines(data), start=1)
-            first = next((number for number, text in texts if not _is_quoted(text.rstrip("\r\n"))), 1)
-            notes = (*notes, f'{where}: the cells are not quoted (see line {first}), so every " is text')
-            frame, numbers, problems = unquoted, lines, further
+    lines, problems, frames = list[int](), list[str](), list[pl.DataFrame]()
+    records = records_in(data, dialect, where)
+    records = dropwhile(lambda record: not any(map(str.strip, record[1])), records)
+    line, header = next(records, (1, [""]))
+    header = header if pads else list(map(_unmarked, header))
+    names, at = column_names(header), f"{where}:{line}"
+    refuse_title(header, at)
+    unique = [f"{name}\0{place}" if name in names[:place] else name for place, name in enumerate(names)]
+    while chunk := list(islice(records, _CHUNK)):
+        rows = list[list[str]]()
+        for line, cells in chunk:
+            if (len(cells) < len(names) and not pads) or any(cells[len(names) :]):
+                problems.append(
+                    f"{where}:{line}: {len(cells)} cells where the header names {len(names)} columns: put "
+                    f'"..." round cells that hold {_SEPARATORS[dialect.separator]} or a line end'
+                )
+            rows.append([*cells, *[""] * len(names)][: len(names)])
+            lines.append(line)
+        try:
+            frames.append(pl.DataFrame(rows, schema=dict.fromkeys(unique, pl.String), orient="row"))
+        except UnicodeEncodeError as error:  # as UTF-7 can write it
+            raise InputError(f"{where}: holds half of a surrogate pair ({error}): save it as UTF-8") from None
+    frame = pl.concat(frames or [pl.DataFrame(schema=dict.fromkeys(unique, pl.String))])
+    twins = [pair for pair in zip(unique, names, strict=True) if pair[0] != pair[1]]
+    if any(not frame[twin].equals(frame[name]) for twin, name in twins):
+        problems[:0] = named_twice(names, at)
     refuse(problems, most=50)
+    frame = frame.drop([twin for twin, _ in twins])
     if not pads:
         marked = [column for column in frame if column.str.starts_with(_MARK).any()]
         frame = frame.with_columns(column.map_elements(_unmarked, pl.String) for column in marked)
     return Table(
-        where, frame, numbers, tuple(frame.columns),
-        path=path, name=path.name, source=path.name, notes=notes, dialect=dialect,
-    )  # fmt: skip
-
-
-def _cells(
-    data: bytes, dialect: Dialect, where: str, *, pads: bool
-) -> tuple[pl.DataFrame, list[int], list[str]]:
-    """The cells as a frame, the line of each row, and what is wrong with them."""
-    import polars as pl
-
-    lines, problems, frames = list[int](), list[str](), [pl.DataFrame()]
-    try:
-        records = records_in(data, dialect, where)
-        records = dropwhile(lambda record: not any(map(str.strip, record[1])), records)
-        line, header = next(records, (1, [""]))
-        names, at = column_names(header if pads else map(_unmarked, header)), f"{where}:{line}"
-        top = list(islice(records, TOP))
-        problems += header_problems(header, (cells for _, cells in top), at)
-        unique = [f"{name}\0{place}" if name in names[:place] else name for place, name in enumerate(names)]
-        others = [what for sign, what in _SEPARATORS.items() if len(header) == 1 and sign in header[0]]
-        if others and not problems:
-            problems = [f"{at}: one column only, and {others[0]} in its name: quote it"]
-        while not problems or frames[1:]:
-            rows = list[list[str]]()
-            for line, cells in top:
-                if len(cells) != len(names):
-                    short = len(cells) < len(names)
-                    if not pads if short else any(cells[len(names) :]):
-                        problems.append(
-                            f"{where}:{line}: {len(cells)} cells where the header names {len(names)} "
-                            f'columns: put "..." round cells that hold {_SEPARATORS[dialect.separator]} or a '
-                            "line end"
-                        )
-                    cells = [*cells, *[""] * len(names)][: len(names)]
-                rows.append(cells)
-                lines.append(line)
-            columns = zip(*rows, strict=True) if rows else [()] * len(names)
-            series = zip(unique, columns, strict=True)
-            frames.append(pl.DataFrame([pl.Series(name, cells, dtype=pl.String) for name, cells in series]))
-            if not (top := list(islice(records, _CHUNK))):
-                break
-        frame = pl.concat(frames[1:] or frames)
-        twins = [(name, of_name) for name, of_name in zip(unique, names, strict=True) if name != of_name]
-        if any(frame.width and not frame[name].equals(frame[of_name]) for name, of_name in twins):
-            problems[:0] = named_twice(names, at)
-        return frame.drop([name for name, _ in twins], strict=False), lines, problems
-    except InputError as error:
-        problems[:0] = error.problems
-    except UnicodeEncodeError as error:  # as UTF-7 can write it
-        problems.append(f"{where}: holds half of a surrogate pair ({error}): save it as UTF-8")
-    return frames[0], lines, problems
+        where,
+        frame,
+        lines,
+        tuple(frame.columns),
+        path=path,
+        name=path.name,
+        source=path.name,
+        notes=dialect.notes,
+    )
 
 
 def _unmarked(cell: str) -> str:
@@ -302,16 +211,7 @@ def _unmarked(cell: str) -> str:
     return cell[1:] if cell[:1] == _MARK and runs(cell.lstrip(_MARK)) else cell
 
 
-def _is_quoted(line: str) -> bool:
-    """Whether a line of tab-separated cells can be one whose quotes are quoting."""
-    try:
-        return len(list(csv.reader([line], delimiter="\t", strict=True))) == 1
-    except csv.Error:
-        return False
-
-
-@contextlib.contextmanager
-def _writer(draft: Path, output: Output, *, delimiter: str) -> Iterator[Write]:
+def _write(draft: Path, output: Output, rows: OutputRows, *, delimiter: str) -> None:
     marked: Counter[str] = Counter()
 
     def safe(name: str, cell: str) -> str:
@@ -320,24 +220,14 @@ def _writer(draft: Path, output: Output, *, delimiter: str) -> Iterator[Write]:
         marked[name] += 1
         return _MARK + cell
 
-    encoding, decimal = "utf-8", "."
-    if output.source is not None and (dialect := output.source.dialect) is not None:
-        # as the input was, so that the same spreadsheet opens it
-        delimiter = dialect.separator if delimiter == "," else delimiter
-        encoding = UTF_8 if dialect.marked or dialect.encoding != UTF_8 else encoding
-        decimal = dialect.decimal if delimiter == ";" else decimal
     # An unpaired surrogate, which JSON can hold, has no UTF-8.
-    with draft.open("w", encoding=encoding, errors="backslashreplace", newline="") as file:
+    with draft.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
         out = csv.writer(file, delimiter=delimiter, lineterminator="\n")
         out.writerow([safe("the header", name) for name in (*output.own, *output.added)])
-
-        def write(piece: Piece, added: Sequence[Sequence[Any]]) -> None:
-            for row, values in zip(piece.rows, added, strict=True):
-                cells = [(name, row.cells.get(name, "")) for name in output.own]
-                cells += zip(output.added, (_cell(value, decimal) for value in values), strict=True)
-                out.writerow([safe(name, cell) for name, cell in cells])
-
-        yield write
+        for row, values in rows:
+            cells = [(name, row.cells.get(name, "")) for name in output.own]
+            cells += zip(output.added, map(_cell, values), strict=True)
+            out.writerow([safe(name, cell) for name, cell in cells])
     if marked:
         columns = listed([f"{name} {count:,}" for name, count in marked.most_common()])
         notice(
@@ -346,18 +236,18 @@ def _writer(draft: Path, output: Output, *, delimiter: str) -> Iterator[Write]:
         )
 
 
-def _cell(value: Any, decimal: str) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        return str(int(value)) if value.is_integer() else repr(value).replace(".", decimal)
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, list) else str(value)
+def _cell(value: Any) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    return (
+        str(int(value))
+        if isinstance(value, float) and value.is_integer()
+        else json.dumps(value, ensure_ascii=False)
+    )
 
 
 FORMATS = (
-    Format("CSV", (".csv",), read_separated, functools.partial(_writer, delimiter=",")),
-    Format("TSV", (".tsv", ".tab"), read_separated, functools.partial(_writer, delimiter="\t")),
+    Format("CSV", (".csv",), read_separated, functools.partial(_write, delimiter=",")),
+    Format("TSV", (".tsv", ".tab"), read_separated, functools.partial(_write, delimiter="\t")),
     Format("separated text", (".txt",), read_separated),
 )

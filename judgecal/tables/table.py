@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import decimal
+import itertools
 import json
 import math
 import os
@@ -24,7 +25,6 @@ Unit = Literal["line", "row"]
 """What the number of a row counts: the lines of a text file, or the rows of a format without lines."""
 _MOST_CELLS, _MANY_COLUMNS = 50_000_000, 1_000  # of JSON, most of them empty where there are so many keys
 _DEEPEST = 20  # objects within objects whose fields are columns
-_PIECE, _PIECE_BYTES = 4096, 4_000_000  # rows that become Python objects at a time, and their texts
 
 
 @dataclass(slots=True)
@@ -85,27 +85,17 @@ def plain(value: Any) -> Any:
     return str(value) if isinstance(value, datetime.timedelta | decimal.Decimal) else value
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Some rows in a row; `first` is the place of the first, counted from 0."""
-
-    rows: list[Row]
-    first: int = 0
-
-
 @dataclass(eq=False)
 class Table:
     """A table, held whole.
 
     `frame` has the cells as texts, a column a field; `numbers` the line or row of each. `records`: the JSON
-    values of the rows, with the fields of objects by their dotted names; `values`: those of a Parquet file,
-    `stored` the Arrow table with all its types; with neither of them the values are the texts.
+    values of the rows, with the fields of objects by their dotted names; `values`: the columns of a Parquet
+    file with their types; with neither of them the values are the texts.
 
-    `where`: where it came from, as messages name it; `name` is free of folders. `source`, `licence`: for the
-    card of a set, "" where nothing is known. `notes`: what its owner should know of how it was read.
-    `columns` are the top-level keys, `fields` those of objects too. `n_rows` were in the file, `n_empty` of
-    them had nothing and were left out. `bytes_columns`: bytes (pictures, sound), which only Parquet holds.
-    `dialect`: of separated text, how it was written.
+    `where`: where it came from, as messages name it; `name` is free of folders. `source`: for the card of a
+    set. `notes`: what its owner should know of how it was read. `columns` are the top-level keys, `fields`
+    those of objects too. `n_empty` rows of the file had nothing and were left out.
     """
 
     where: str
@@ -114,15 +104,11 @@ class Table:
     columns: tuple[str, ...]
     records: Sequence[Mapping[str, Any]] | None = None
     values: pl.DataFrame | None = None
-    stored: Any = None
     unit: Unit = "line"
     path: Path = Path(os.devnull)
     name: str = ""
     source: str = ""
-    licence: str = ""
     notes: tuple[str, ...] = ()
-    bytes_columns: tuple[str, ...] = ()
-    dialect: Any = None
     n_empty: int = 0
 
     @classmethod
@@ -163,31 +149,26 @@ class Table:
         return cls(where, frame, numbers, tuple(top), records, **more)
 
     @classmethod
-    def of_frame(cls, where: str, whole: pl.DataFrame, stored: Any = None, **more: Any) -> Table:
+    def of_frame(cls, where: str, whole: pl.DataFrame, **more: Any) -> Table:
         """The table of a frame of any types; lists and structs stay lists and objects, whole numbers whole;
         null and NaN are None. A 32-bit float is the shortest decimal that means it: 0.1, not
-        0.10000000149011612.
+        0.10000000149011612. Columns of bytes are left out.
         """
         import polars as pl
+        import polars.selectors as cs
 
-        left_out = tuple(name for name, dtype in whole.schema.items() if _holds_bytes(dtype))
-        readable = whole.drop(left_out)
-        narrow = {
-            name: dtype for name, dtype in readable.schema.items() if _with_floats(dtype, pl.String) != dtype
-        }
-        for floats in (pl.String, pl.Float64):  # its text is the shortest decimal
-            readable = readable.cast({name: _with_floats(dtype, floats) for name, dtype in narrow.items()})
-        names, series = set(whole.columns), dict[str, pl.Series]()
-        for column in readable:
-            series |= {
-                name: part for name, part in _fields(column) if name == column.name or name not in names
-            }
-        frame = pl.DataFrame([_texts(part).alias(name) for name, part in series.items()])
         numbers = range(1, whole.height + 1)
-        return cls(
-            where, frame, numbers, tuple(whole.columns),
-            values=readable, stored=stored, unit="row", bytes_columns=left_out, **more,
-        )  # fmt: skip
+        if lost := whole.select(cs.binary() | cs.object()).columns:
+            note = f"{where}: left out {', '.join(lost)}: bytes, not text"
+            whole, more = whole.drop(lost), {**more, "notes": (*more.get("notes", ()), note)}
+        # its text is the shortest decimal
+        whole = whole.with_columns(pl.col(pl.Float32).cast(pl.String).cast(pl.Float64))
+        whole = whole.with_columns(cs.float().fill_nan(None))
+        if whole.select(cs.nested()).width:
+            rows = zip(numbers, (plain(row) for row in whole.iter_rows(named=True)), strict=True)
+            return cls.of_records(where, rows, unit="row", values=whole, **more)
+        texts = whole.select(pl.all().cast(pl.String).fill_null(""))
+        return cls(where, texts, numbers, tuple(whole.columns), values=whole, unit="row", **more)
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -202,26 +183,19 @@ class Table:
     @cached_property
     def rows(self) -> list[Row]:
         """All rows as Python objects."""
-        return [row for piece in self.pieces() for row in piece.rows]
+        return list(self.each())
 
-    def pieces(self, limit: int | None = None) -> Iterator[Piece]:
-        """The rows, or the first so many, at most a few thousand at a time."""
-        names = self.frame.columns
-        n, n_bytes = self.frame.height, int(self.frame.estimated_size())
-        size = min(_PIECE, 1 + _PIECE_BYTES * n // max(1, n_bytes))
-        n = n if limit is None else min(limit, n)
-        for first in range(0, n, size):
-            height = min(size, n - first)
-            texts = self.frame.slice(first, height).iter_rows()
-            cells = [dict(zip(names, row, strict=True)) for row in texts]
-            values: Sequence[Mapping[str, Any]] = cells
-            if self.records is not None:
-                values = self.records[first : first + height]
-            elif self.values is not None:
-                part = self.values.slice(first, height).iter_rows(named=True)
-                values = [flat({name: plain(value) for name, value in row.items()}) for row in part]
-            numbers = self.numbers[first : first + height]
-            yield Piece([*map(Row, numbers, cells, values)], first)
+    def each(self, limit: int | None = None) -> Iterator[Row]:
+        """Yield the rows, or the first so many, each made when it is needed."""
+        raws: Iterable[Mapping[str, Any]] = itertools.repeat({})
+        if self.records is not None:
+            raws = self.records
+        elif self.values is not None:
+            raws = map(plain, self.values.iter_rows(named=True))
+        texts, is_text = self.frame.iter_rows(named=True), self.records is None and self.values is None
+        rows = zip(self.numbers, texts, raws, strict=False)
+        for number, cells, raw in itertools.islice(rows, limit):
+            yield Row(number, cells, cells if is_text else raw)
 
     def filled(self) -> Table:
         """The table without its rows that have no content; InputError: there is no other."""
@@ -230,14 +204,10 @@ class Table:
         some = self.frame.select(pl.any_horizontal(pl.all() != "")).to_series() if self.fields else None
         if some is None or not some.any():
             raise NoRowsError(f"{self.top}: the file holds no rows")
-        notes, n_empty = self.notes, int((~some).sum())
-        if self.bytes_columns:
-            notes = (*notes, f"{self.where}: left out {', '.join(self.bytes_columns)}: bytes, not text")
-        whole = dataclasses.replace(self, columns=self.fields, notes=notes, n_empty=n_empty)
-        if n_empty:
+        whole = dataclasses.replace(self, columns=self.fields, n_empty=int((~some).sum()))
+        if whole.n_empty:
             places = some.arg_true().to_list()
             whole.frame, whole.numbers = self.frame.filter(some), [self.numbers[place] for place in places]
-            whole.stored = None
             whole.values = None if self.values is None else self.values.filter(some)
             whole.records = self.records and [self.records[place] for place in places]
         return whole
@@ -274,29 +244,9 @@ class Table:
         if problems := self.missing(*names):
             raise InputError(problems)
 
-    def typed(self, names: Sequence[str]) -> Any:
-        """Some columns as an Arrow table: as a Parquet file stores them, of JSON values as what all of them
-        are, else as text.
-        """
-        import polars as pl
-        import pyarrow as pa
-
-        if self.stored is not None:
-            return self.stored.select(names)
-        if self.records is None:
-            return (self.frame if self.values is None else self.values).select(names).to_arrow()
-        columns = {}
-        for name in names:
-            values = [record.get(name) for record in self.records]
-            kinds = {type(value) for value in values} - {type(None)}
-            if kinds <= {int, float} and all(value is None or abs(value) < 2**63 for value in values):
-                dtype: Any = pl.Float64 if float in kinds else pl.Int64
-            else:
-                dtype = pl.Boolean if kinds == {bool} else pl.String
-            if dtype == pl.String or not kinds:  # what is no text is its JSON
-                values = [None if value is None else escaped(text_of(value)) for value in values]
-            columns[name] = pl.Series(name, values, dtype=dtype if kinds else pl.String, strict=False)
-        return pl.DataFrame(columns).to_arrow() if columns else pa.table({})
+    def typed(self, names: Sequence[str]) -> pl.DataFrame:
+        """Some columns as a Parquet file stores them; as texts, where the table was no such file."""
+        return (self.frame if self.values is None else self.values).select(names)
 
 
 def escaped(text: str) -> str:
@@ -306,42 +256,3 @@ def escaped(text: str) -> str:
 
 class NoRowsError(InputError):
     """A file that is a table without a row."""
-
-
-def _holds_bytes(dtype: Any) -> bool:
-    import polars as pl
-
-    if isinstance(dtype, pl.List | pl.Array):
-        return _holds_bytes(dtype.inner)
-    if isinstance(dtype, pl.Struct):
-        return any(_holds_bytes(field.dtype) for field in dtype.fields)
-    return dtype in (pl.Binary, pl.Object)
-
-
-def _with_floats(dtype: Any, floats: Any) -> Any:
-    """The type with another one in place of 32-bit floats, within lists and structs too."""
-    import polars as pl
-
-    if isinstance(dtype, pl.List):
-        return pl.List(_with_floats(dtype.inner, floats))
-    if isinstance(dtype, pl.Struct):
-        return pl.Struct({field.name: _with_floats(field.dtype, floats) for field in dtype.fields})
-    return floats if dtype == pl.Float32 else dtype
-
-
-def _fields(column: pl.Series) -> Iterator[tuple[str, pl.Series]]:
-    """A column by its name, and the fields of objects in it by their dotted names."""
-    import polars as pl
-
-    yield column.name, column
-    for inner in column.dtype.fields if isinstance(column.dtype, pl.Struct) else ():
-        for name, part in _fields(column.struct.field(inner.name).alias(inner.name)):
-            yield f"{column.name}.{name}", part
-
-
-def _texts(column: pl.Series) -> pl.Series:
-    import polars as pl
-
-    if column.dtype == pl.String or column.dtype.is_integer() or column.dtype == pl.Boolean:
-        return column.cast(pl.String).fill_null("")
-    return pl.Series(column.name, [text_of(plain(value)) for value in column.to_list()], dtype=pl.String)

@@ -118,7 +118,7 @@ def utf8_problems(data: bytes, where: str) -> list[str]:
         data.decode()
     except UnicodeDecodeError as error:
         begin, line = data.rfind(b"\n", 0, error.start) + 1, data.count(b"\n", 0, error.start) + 1
-        bad = sum(not _is_utf8(later) for later in data[begin:].split(b"\n"))
+        bad = sum(not is_utf8(later) for later in data[begin:].split(b"\n"))
         more = f" (and {bad - 1} more such lines)" if bad > 1 else ""
         return [
             f"{where}:{line}: not UTF-8: byte 0x{data[error.start]:02x} at byte {error.start - begin + 1} of "
@@ -130,29 +130,13 @@ def utf8_problems(data: bytes, where: str) -> list[str]:
     return [f"{where}:{line}: holds a NUL byte, so it may be UTF-16: save the file as UTF-8"]
 
 
-def _is_utf8(line: bytes) -> bool:
+def is_utf8(line: bytes) -> bool:
+    """Whether a line is UTF-8."""
     try:
         line.decode()
     except UnicodeDecodeError:
         return False
     return True
-
-
-def windows_1252_line(data: bytes) -> str | None:
-    """The first line with a letter that is no ASCII, or else with anything else, read in Windows-1252.
-
-    None where a line is UTF-8 beyond ASCII, as the file is then in two encodings, or cannot be read so.
-    """
-    texts: list[str] = []
-    for line in data.split(b"\n"):
-        if line.isascii():
-            continue
-        text = line.decode("cp1252", errors="replace")
-        if _is_utf8(line) or "\ufffd" in text:
-            return None
-        if len(texts) < 2 and (not texts or any(char > "\x7f" and char.isalpha() for char in text)):
-            texts.append(text)
-    return texts[-1] if texts else None
 
 
 CELL_LIMIT = 32_767
@@ -176,7 +160,6 @@ _MONTHS = (
 )  # fmt: skip
 _DATE_WORDS = frozenset({"am", "pm", "st", "nd", "rd", "th", "de", "of", "a", "p"})
 _LONGEST_DATE = 40
-_ERROR = re.compile(r"#(?:[¿¡]?[A-Z0-9/]{2,10}[!?]|N/A|N/D|NV)|Err:\d{3}")
 
 
 def defuse(text: str) -> str:
@@ -219,11 +202,6 @@ def _is_converted(text: str) -> bool:
     words = re.findall(r"[^\W\d_]+", text.casefold())
     dated = all(word in _DATE_WORDS or word.startswith(_MONTHS) for word in words)
     return _NUMBER_LIKE.fullmatch(text) is not None or (bool(words) and dated)
-
-
-def is_error(text: str) -> bool:
-    """Whether a text is what a spreadsheet writes where it could compute nothing, in any language."""
-    return _ERROR.fullmatch(text.strip()) is not None
 
 
 def same_text(cell: str, text: str) -> bool:

@@ -15,15 +15,14 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 from xml.etree import ElementTree as ET
 
 from judgecal.errors import InputError, listed, notice, refuse
-from judgecal.tables.formats import Format, Output, Write
-from judgecal.tables.separated import TOP, column_names, header_problems, named_twice
-from judgecal.tables.table import Piece, Table
+from judgecal.tables.formats import Format, Output, OutputRows
+from judgecal.tables.separated import column_names, named_twice, refuse_title
+from judgecal.tables.table import Table
 from judgecal.tables.text import CELL_LIMIT, unpacks_to_much
 from judgecal.workspace import shown
 
@@ -59,14 +58,13 @@ def _read(path: Path) -> Table:
         where = f"{where} (sheet {taken.title!r})"
     top = min(rows)
     header, at = rows.pop(top), f"{where}:row {top}"
-    below = (["" if value is None else "x" for value in values] for values in rows.values())
     texts = ["" if value is None else _LINE_END.sub(" ", str(value)) for value in header]
-    problems = header_problems(texts, islice(below, TOP), at)
     filled = {place for values in rows.values() for place, value in enumerate(values) if value is not None}
     texts += [""] * (max(filled, default=0) + 1 - len(texts))
     used = [bool(text.strip()) or place in filled for place, text in enumerate(texts)]
     names = [name if there else "" for name, there in zip(column_names(texts), used, strict=True)]
-    problems = problems or named_twice([name for name in names if name], at)
+    refuse_title([text for text, there in zip(texts, used, strict=True) if there], at)
+    problems = named_twice([name for name in names if name], at)
     if merged and not problems:
         problems.append(
             f"{where}: cells {listed(merged)} are merged: write one row that names each column, and a value "
@@ -203,7 +201,6 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\ufffe\uffff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MOST_ROWS = 1_048_576  # that a sheet holds, its header among them
 _LARGEST_WHOLE = 10**15  # a spreadsheet keeps 15 digits
-_LONGEST_LIST = 255  # characters of a list of choices
 _WIDTHS = (10, 60)  # characters of a column
 _NARROW = 24  # of a header that tells nothing of its cells
 
@@ -242,8 +239,7 @@ def _new_sheet(title: str, names: Sequence[str], widths: Sequence[int]) -> tuple
     return book, sheet
 
 
-@contextlib.contextmanager
-def _writer(draft: Path, output: Output) -> Iterator[Write]:
+def _write(draft: Path, output: Output, rows: OutputRows) -> None:
     """Write a table as the one sheet of a workbook; numbers and truth values are such, lists their JSON."""
     names = (*output.own, *output.added)
     book, sheet = _new_sheet("judged", names, [max(len(name) + 2, _NARROW) for name in names])
@@ -260,12 +256,9 @@ def _writer(draft: Path, output: Output) -> Iterator[Write]:
         cut[name] += len(text) > CELL_LIMIT
         return _text_cell(sheet, text)
 
-    def write(piece: Piece, added: Sequence[Sequence[Any]]) -> None:
-        for row, values in zip(piece.rows, added, strict=True):
-            whole = [*(row.raw.get(name) for name in output.own), *values]
-            sheet.append([cell(name, value) for name, value in zip(names, whole, strict=True)])
-
-    yield write
+    for row, values in rows:
+        whole = [*(row.raw.get(name) for name in output.own), *values]
+        sheet.append([cell(name, value) for name, value in zip(names, whole, strict=True)])
     book.save(draft)
     if cut.total():
         columns = listed([f"{name} {count:,}" for name, count in cut.most_common() if count])
@@ -277,24 +270,18 @@ def _writer(draft: Path, output: Output) -> Iterator[Write]:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A sheet for people to fill in: its columns, their rows and widths (characters), and for one column the
-    texts that a list offers (none: no list).
-    """
+    """A sheet for people to fill in: its columns, their rows and widths (characters)."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     widths: Sequence[int]
-    choices: tuple[str, Sequence[str]]
 
 
 def write_form(file: IO[bytes], form: Form) -> None:
     """Write a form as the one sheet of a workbook: its texts wrapped, and all cells texts, those to be filled
-    in too, so that what is typed into them stays as it is typed: no date is made of 8/10. The list of a
-    column's texts is shown beside each of its cells; others may be typed too.
+    in too, so that what is typed into them stays as it is typed: no date is made of 8/10.
     """
     from openpyxl.styles import Alignment
-    from openpyxl.utils import get_column_letter
-    from openpyxl.worksheet.datavalidation import DataValidation
 
     book, sheet = _new_sheet("labels", form.columns, form.widths)
     wrapped = Alignment(vertical="top", wrap_text=True)
@@ -303,22 +290,10 @@ def write_form(file: IO[bytes], form: Form) -> None:
         for cell in cells:
             cell.alignment, cell.number_format = wrapped, "@"
         sheet.append(cells)
-    name, choices = form.choices
-    offered = ",".join(choices)
-    fits = len(offered) <= _LONGEST_LIST and not any("," in choice for choice in choices)
-    if form.rows and choices and fits:
-        quoted = offered.replace('"', '""')
-        column = get_column_letter(form.columns.index(name) + 1)
-        offer = DataValidation(
-            "list", formula1=f'"{quoted}"', allow_blank=True, errorStyle="warning", showErrorMessage=True
-        )
-        offer.error, offer.errorTitle = f"Known are {', '.join(choices)}."[:225], "No label of the list"
-        offer.add(f"{column}2:{column}{len(form.rows) + 1}")
-        sheet.data_validations.append(offer)
     book.save(file)
 
 
 FORMATS = (
     Format("xlsx", (".xlsx", ".xlsm"), _read),
-    Format("xlsx", (".xlsx",), None, _writer, most_rows=_MOST_ROWS),
+    Format("xlsx", (".xlsx",), None, _write, most_rows=_MOST_ROWS),
 )

@@ -1,4 +1,4 @@
-"""Argilla: records of `to_datasets()` (JSON lines, Parquet) or `to_json()`; suggestions are a judge's.
+"""Argilla: records of `to_datasets()`, as JSON lines or Parquet; suggestions are a judge's.
 
 Responses count where they were submitted. `to_datasets()` numbers the labels of suggestions in the order in
 which they appear, while responses stay words: Parquet holds the words of the numbers, JSON lines do not, and
@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 from judgecal.errors import InputError
 from judgecal.exchange.exports import Export, ExportFormat, Score, id_of, judge_name, person
 from judgecal.exchange.files import Row, columns_of, nested, outline
-from judgecal.exchange.texts import named_item, number, object_in, object_of, objects, text_of, word, word_in
+from judgecal.exchange.texts import named_item, number, object_in, object_of, text_of, word, word_in
 from judgecal.records import Item
-from judgecal.tables import json_value, read_json, read_table
+from judgecal.tables import json_value, read_table
 from judgecal.tables.text import ending_of
 from judgecal.workspace import shown
 
@@ -43,11 +43,6 @@ class _Record(NamedTuple):
     suggestions: dict[str, tuple[Any, str]]
 
 
-def _is_nested(begun: Any) -> bool:
-    nested, records = ("fields", "responses", "suggestions"), objects(begun)
-    return bool(records) and all(isinstance(record.get(name), dict) for record in records for name in nested)
-
-
 def _questions(columns: Sequence[str] | set[str]) -> list[str]:
     answered = [name.removesuffix(".responses") for name in columns if f"{name}.users" in columns]
     suggested = [name.removesuffix(".suggestion") for name in columns if f"{name}.agent" in columns]
@@ -57,41 +52,15 @@ def _questions(columns: Sequence[str] | set[str]) -> list[str]:
 
 def _read(files: Sequence[Path], export: Export) -> None:
     for file in files:
-        begun = outline(file)
-        if _is_nested(begun) and file.suffix.lower() == ".json":
-            records = enumerate(export.objects(read_json(file), "record"), start=1)
-            _take([_nested_record(f"{shown(file)}: record {n}", row, export) for n, row in records], export)
-            export.notes.append(
-                f"{shown(file)}: to_json() tells no submitted response from a draft or a discarded one: all "
-                "were taken"
-            )
-        elif _questions(columns_of(begun)) and ending_of(file) not in (".csv", ".tsv", ".tab"):
-            _take(list(_flat_records(file, export)), export)
-        else:
+        if not _questions(columns_of(outline(file))) or ending_of(file) in (".csv", ".tsv", ".tab"):
             raise InputError(
-                f"{shown(file)}: no records of Argilla: hand over what to_json() wrote, or the data set of "
-                "to_datasets() as Parquet or JSON lines (.jsonl)"
+                f"{shown(file)}: no records of Argilla: hand over what to_datasets() gives, as Parquet or "
+                "JSON lines (.jsonl)"
             )
+        _take(list(_flat_records(file, export)), export)
 
 
 # --- records
-
-
-def _nested_record(where: str, record: Row, export: Export) -> _Record:
-    responses = {
-        name: [
-            _Response(given.get("value"), word_in(given, "user_id"), word_in(given, "status") or _SUBMITTED)
-            for given in export.objects(every, "response", holders=True)
-        ]
-        for name, every in object_in(record, "responses").items()
-    }
-    suggestions = {
-        name: (given.get("value"), word_in(given, "agent"))
-        for name, part in object_in(record, "suggestions").items()
-        for given in export.objects([] if part is None else [part], "suggestion", holders=True)
-    }
-    texts = {**object_in(record, "metadata"), **object_in(record, "fields")}
-    return _Record(where, _item(record, texts), responses, suggestions)
 
 
 def _item(record: Row, texts: Row) -> Item:
@@ -209,13 +178,13 @@ def _take(records: Sequence[_Record], export: Export) -> None:
     if n := export.skipped[_UNTOLD]:
         export.notes.append(
             f"{n:,} suggestions are numbers of labels, given in the order in which they appear: save the "
-            "data set with to_parquet(), or the records with to_json(), which hold the words"
+            "data set with to_parquet(), which holds the words"
         )
 
 
 FORMAT = ExportFormat(
     "argilla",
-    lambda begun: all(_is_nested(part) or _questions(columns_of(part)) for part in begun),
+    lambda begun: all(_questions(columns_of(part)) for part in begun),
     _read,
-    "what to_json() wrote, or the data set of to_datasets() as Parquet or JSON lines",
+    "the data set of to_datasets() as Parquet or JSON lines",
 )
