@@ -8,6 +8,7 @@ import inspect
 import io
 import os
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import is_dataclass
@@ -152,7 +153,29 @@ def package_page() -> str:
     return head + "".join(rows)
 
 
+def evidence_page() -> str:
+    """A row for each promise of the handbook, those that were missed marked."""
+    table = tomllib.loads((ROOT / "tests" / "benchmarks" / "promises.toml").read_text(encoding="utf-8"))
+    parts, missed, n_promised = list[str](), list[str](), 0
+    for section in table["section"]:
+        parts += [
+            f"\n## {section['title']}\n\n| what | promised | measured | command |\n",
+            "| --- " * 4 + "|\n",
+        ]
+        for row in section["promise"]:
+            n_promised += "promised" in row
+            missed += [row["what"]] * row.get("missed", False)
+            measured = "**Missed:** " * row.get("missed", False) + row["measured"]
+            cells = (row["what"], row.get("promised", "nothing"), measured, f"`{row['command']}`")
+            parts.append(f"| {' | '.join(cells)} |\n")
+        parts.append(f"\n{section['after']}" if section["after"] else "")
+    head = _MADE.format(where="tests/benchmarks/promises.toml") + table["head"]
+    count = f"\nOf {n_promised} promises {len(missed)} are missed; they are marked.\n"
+    return head + count + "".join(parts)
+
+
 GENERATED: dict[Path, Callable[[], str]] = {
+    ROOT / "docs" / "evidence.md": evidence_page,
     _REFERENCE / "commands.md": command_pages,
     _REFERENCE / "evaluate.md": lambda: schema_page(_MADE),
     _REFERENCE / "names.md": name_pages,
