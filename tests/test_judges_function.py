@@ -16,7 +16,7 @@ import pytest
 from judgecal.engine import Journal
 from judgecal.errors import InputError
 from judgecal.experiment import RunOptions, plan_calls, run_trials
-from judgecal.judges import JudgeName, item_inputs, judge_named, local_judges, units_of
+from judgecal.judges import JudgeName, item_inputs, judge_named, units_of
 from judgecal.records import Context, Item, Judgement, Turn
 from judgecal.workspace import Workspace, find_workspace
 from tests.support.hostile_code import CLASSES, WHATS
@@ -152,7 +152,6 @@ def test_a_judge_of_chunks_is_asked_once_a_context(workspace: Workspace) -> None
     ],
 )
 def test_exact_match_folds_both_sides(answer: str, verdict: float) -> None:
-    assert "exact_match" in local_judges()
     judge: Any = judge_named("exact_match@local")
     assert (judge.kind, str(judge.scale), judge.inputs) == (
         "local",

@@ -14,7 +14,8 @@ from judgecal.errors import InputError
 from judgecal.experiment import read_experiment
 from judgecal.experiment.summary import stored_result
 from judgecal.judges import judge_named
-from judgecal.judges.local._words import EDITION, NO_KEY_WORDS, key_words, supported, words
+from judgecal.judges.local._words import EDITION, NO_KEY_WORDS, key_words, words
+from judgecal.judges.local.overlaps import supported
 from judgecal.records import Context, Item, digest
 from judgecal.workspace import find_workspace
 from tests.support.command import Run, one_object

@@ -301,7 +301,6 @@ def test_a_frame_that_makes_no_set_is_refused_with_every_problem() -> None:
         (lambda: load_gold("startr"), "unknown gold set 'startr': did you mean starter"),
         (lambda: Judge("correctness_v3"), "is not a judge: write signature@model"),
         (lambda: score("correctness_v3@gpt-4o", load_gold("starter")), "set the variable OPENAI_API_KEY"),
-        (lambda: score(Path("nothing.json"), load_gold("starter")), "say model=ALIAS"),  # type: ignore[arg-type]
         (lambda: score([], load_gold("starter")), "no judge is given"),
         (lambda: package.optimize("token_f1@local"), "has no prompt: take"),
         (

@@ -28,10 +28,8 @@ COMMANDS = {
     "judge": ("judge", "rows.csv", "-o", "out.csv", *TABLE),
     "gate": ("gate",),
     "answer": ("answer", "--models", "embedded"),
-    "migrate to a model": ("migrate", "--to", "other"),
-    "migrate to a signature": ("migrate", "--to", "correctness_v1"),
-    "migrate to a judge": ("migrate", "--to", "correctness_v1@embedded"),
-    "migrate with a table": ("migrate", "--to", "correctness_v1", "--on", "rows.csv", *TABLE),
+    "migrate": ("migrate", "--to", "correctness_v1@embedded"),
+    "migrate with a table": ("migrate", "--to", "correctness_v1@embedded", "--on", "rows.csv", *TABLE),
 }
 
 
@@ -251,24 +249,11 @@ def test_a_name_that_leads_elsewhere_is_refused_before_anything_is_written(
     (workspace.root / "evil.py").write_text(hostile(judge.signature.text, marker), encoding="utf-8")
     lock = put(workspace, judge, name=name, text=hostile(judge.signature.text, marker))
     before = tree(workspace.root.parent)
-    for command in ("judge", "gate", "answer", "migrate to a model"):
+    for command in ("judge", "gate", "answer", "migrate"):
         ran = judgecal(*COMMANDS[command], "--lock", lock, *["--trust-lock"] * trust)
         assert (ran.code, marker.exists()) == (2, False), (command, ran.err)
         assert "is not the name of a workspace file" in ran.err
     assert tree(workspace.root.parent) == before
-
-
-def test_a_judge_s_string_that_names_a_file_elsewhere_loads_nothing_of_it(
-    judgecal: Run, workspace: Workspace, judge: PromptJudge, marker: Path
-) -> None:
-    """`migrate --to MODEL` looks the signature up: by the name that was checked, never by the judge's
-    string."""
-    evil = workspace.root.parent / "evil.py"
-    evil.write_text(hostile(judge.signature.text, marker), encoding="utf-8")
-    path = put(workspace, judge)
-    write_lock(path, dataclasses.replace(load_lock(path), judge=f"{evil}@embedded"))
-    ran = judgecal(*COMMANDS["migrate to a model"], "--lock", path, "--dry-run")
-    assert not marker.exists() and ran.code == 0, ran.err
 
 
 def test_the_workspace_s_file_is_used_whatever_the_line_ends(

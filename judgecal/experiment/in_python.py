@@ -132,9 +132,9 @@ def score(
     )
 
 
-def _on_scale_of(gold: GoldSet, judge: Judge | str | Path | Callable[..., Any]) -> Judge:
+def _on_scale_of(gold: GoldSet, judge: Judge | str | Callable[..., Any]) -> Judge:
     """A judge by whatever it is given as; a function that says no scale has the set's."""
-    made = judge_named(judge) if isinstance(judge, str | Path) or callable(judge) else judge
+    made = judge_named(judge) if isinstance(judge, str) or callable(judge) else judge
     return made.on(gold.scale) if isinstance(made, GivenFunction) else made
 
 

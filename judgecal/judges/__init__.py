@@ -7,18 +7,10 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from judgecal.errors import InputError
-from judgecal.judges.function import (
-    FunctionJudge,
-    GivenFunction,
-    LocalJudge,
-    PythonJudge,
-    is_program,
-    local_judges,
-)
+from judgecal.judges.function import FunctionJudge, GivenFunction, LocalJudge, PythonJudge, is_program
 from judgecal.judges.protocol import (
     Caller,
     Decider,
@@ -44,14 +36,13 @@ if TYPE_CHECKING:
     from judgecal.judges.chat import JudgeAdapter
     from judgecal.judges.prompt import ProgramFile, PromptJudge, load_program, program_of, save_program
 
-_LONGEST_PATH = 250  # characters: a system may refuse to look for a longer one
 _PROMPT = ("ProgramFile", "PromptJudge", "load_program", "program_of", "save_program")
 
 __all__ = [
     "ITEM_INPUTS", "Caller", "Decider", "FunctionJudge", "GivenFunction", "Judge", "JudgeAdapter",
     "JudgeKind", "JudgeName", "LocalJudge", "ProgramFile", "PromptJudge", "PythonJudge", "RecordedJudge",
     "Respondent", "calls_a_model", "decides_itself", "item_inputs", "judge_named",
-    "lacking_inputs", "load_program", "local_judges", "program_of", "read_reply", "reply_fields",
+    "lacking_inputs", "load_program", "program_of", "read_reply", "reply_fields",
     "save_program", "single_calls", "units_of",
 ]  # fmt: skip
 
@@ -65,7 +56,7 @@ def __getattr__(name: str) -> Any:
 
 
 def judge_named(
-    spec: str | Path | JudgeName | Callable[..., Any],
+    spec: str | JudgeName | Callable[..., Any],
     *,
     scale: Scale | str | None = None,
     model: str | None = None,
@@ -80,8 +71,8 @@ def judge_named(
 
     Any `dspy.Module` is scored as it stands, with the models that DSPy is set to: it takes what `forward`
     takes, its verdict is the field `verdict` or its only one, and what it pays is not known here. One prompt
-    that plain DSPy compiled (a `Predict` or `ChainOfThought`, or the `program.json` that it saved) is with
-    `model` a judge like any other: kept as `experiments/program-.../program.json`, for locks and commands.
+    that plain DSPy compiled (a `Predict` or `ChainOfThought`) is with `model` a judge like any other: kept as
+    `experiments/program-.../program.json`, for locks and commands.
 
     >>> judge = judgecal.Judge("token_f1@local")
     >>> judge.kind, str(judge.scale), judge.unit
@@ -98,31 +89,24 @@ def judge_named(
     """
     workspace = workspace or find_workspace()
     scale = Scale.parse(scale) if isinstance(scale, str) else scale
-    is_path = isinstance(spec, str) and "@" not in spec and len(spec) < _LONGEST_PATH
-    path = Path(str(spec)) if is_path else spec
-    saved = isinstance(path, Path) and (
-        path.suffix in (".json", ".pkl") or any(path.glob("program.*")) or (path / "metadata.json").is_file()
-    )
-    if is_program(spec) or saved:
+    if is_program(spec):
         from judgecal.judges.module import as_function, groups_seen, program_judge
 
-        if isinstance(path, Path) and (path / "program.json").is_file():
-            path = path / "program.json"
         if model is not None:
-            return program_judge(path, model, signature, trained_on, workspace)
-        call, own_scale = as_function(path)
+            return program_judge(spec, model, signature, trained_on, workspace)
+        call, own_scale = as_function(spec)
         judge = GivenFunction(call, scale=scale or own_scale, workspace=workspace)
-        judge.program = path
-        compiled = any(predictor.demos for predictor in path.predictors())  # type: ignore[union-attr]
+        judge.program = spec
+        compiled = any(predictor.demos for predictor in spec.predictors())
         judge.trained_on = groups_seen(judge.name, compiled, trained_on)
         return judge
     if model or signature or trained_on:
         raise InputError("model=, signature= and trained_on= are for a program of DSPy's: leave them out")
-    if not isinstance(spec, str | Path | JudgeName):
+    if not isinstance(spec, str | JudgeName):
         return GivenFunction(spec, scale=scale, workspace=workspace)
     if scale is not None:
         raise InputError(f"{spec} has a scale of its own: leave scale= out")
-    name = spec if isinstance(spec, JudgeName) else JudgeName.parse(str(spec))
+    name = spec if isinstance(spec, JudgeName) else JudgeName.parse(spec)
     if name.kind == "local":
         return LocalJudge(name, workspace=workspace)
     if name.kind == "python":

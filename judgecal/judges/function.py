@@ -1,12 +1,12 @@
 """Judges that are a function: a local judge is a rule of judgecal's own, a python judge the user's.
 
-Either is a file with one function that takes what it reads of an item by the names of its parameters and
-returns a verdict, or a verdict and the reason for it. No verdict is None: then the item is unscored, and the
-reason says why. Its scale is the file's `SCALE`, else what the return type says: `bool` is binary. Parameters
-are filled as the inputs of a signature are, and some as more than a text: `reference_answers`, `contexts`
-(lists of texts), `conversation` (turns), `expect` (rules by name) and `item` (all of it). One with a default
-may be lacking; a keyword-only one with a default is a setting (`settings.py`). A function may be `async`:
-then the engine awaits many at once.
+Either is a function that takes what it reads of an item by the names of its parameters and returns a verdict,
+or a verdict and the reason for it. No verdict is None: then the item is unscored, and the reason says why.
+Its scale is the file's `SCALE`, else what the return type says: `bool` is binary. Parameters are filled as
+the inputs of a signature are, and some as more than a text: `reference_answers`, `contexts` (lists of texts),
+`conversation` (turns), `expect` (rules by name) and `item` (all of it). One with a default may be lacking; a
+keyword-only one with a default is a setting (`settings.py`). A function may be `async`: then the engine
+awaits many at once.
 """
 
 from __future__ import annotations
@@ -15,9 +15,7 @@ import asyncio
 import copy
 import dataclasses
 import hashlib
-import importlib
 import inspect
-import pkgutil
 import secrets
 import sys
 import types
@@ -26,13 +24,14 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import ModuleType, NoneType, UnionType
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, TypeGuard
 
 from judgecal.artefacts import read_json
 from judgecal.engine import ParsedReply
 from judgecal.errors import InputError, Stopped, described, unknown_name
 from judgecal.judges import local
+from judgecal.judges.local import local_rules
 from judgecal.judges.protocol import JudgeKind, JudgeName, item_value, lacking_inputs, refuse_lacking
 from judgecal.judges.settings import Setting, packages_of, read_settings, settings_of
 from judgecal.records import Failure, Item, digest, well_formed
@@ -46,18 +45,18 @@ _REASON = 500  # ... and of a reason for none
 
 @dataclass(frozen=True, slots=True)
 class LoadedFunction:
-    """A function with what its file says of it."""
+    """A function with what is said of it."""
 
-    module: ModuleType
     call: Callable[..., Any]
     settings: tuple[Setting, ...]
     scale: Scale
     parameters: tuple[str, ...]  # those that are filled from an item, in its order
     inputs: tuple[str, ...]  # those of them that an item must have something for
-    about: str  # the first paragraph of the file's docstring; empty where it has none
-    source: str  # where the rule comes from, by the file's `SOURCE`; empty where it does not say
-    needs: str  # what it asks for in words, by the file's `NEEDS`, else the inputs
     program: Any = None  # the `dspy.Module` that is called, where it is one
+    # of a local judge: what its verdict is, where the rule comes from, what it asks for in words
+    about: str = ""
+    source: str = ""
+    needs: str = ""
 
     @property
     def unit(self) -> str:
@@ -66,11 +65,10 @@ class LoadedFunction:
 
 
 def load_function(
-    path: Path, name: str, *, text: str, files: bool = False, prompts: Mapping[str, Any] | None = None
+    path: Path, name: str, *, text: str, prompts: Mapping[str, Any] | None = None
 ) -> LoadedFunction:
-    """Run a file's text and take its function; `files`: whether files can be set; `prompts`: a program's."""
-    module = run_source(path, text)
-    content = vars(module)
+    """Run a file's text and take its function; `prompts`: of a program, what DSPy saved of it."""
+    content = vars(run_source(path, text))
     call, own_scale, program = content.get(name), None, None
     if is_program(call):
         from judgecal.judges.module import as_function
@@ -84,27 +82,16 @@ def load_function(
         functions = [key for key, value in content.items() if inspect.isfunction(value)]
         raise unknown_name(f"function in {path}", name, functions)
     where = f"{path}: {name}"
-    settings = settings_of(call, where, files=files)
+    settings = settings_of(call, where)
     scale = _told_scale(call, content, where) or own_scale
     if scale is None:
         what = 'let it return bool, or write SCALE = "percentage" in the file'
         raise InputError(f"{where} does not say its scale: {what}")
     parameters, inputs = _parameters(call, where, {setting.name for setting in settings})
-    return LoadedFunction(
-        module=module,
-        call=call,
-        settings=settings,
-        scale=scale,
-        parameters=parameters,
-        inputs=inputs,
-        about=" ".join(inspect.cleandoc(module.__doc__ or "").partition("\n\n")[0].split()),
-        source=str(content.get("SOURCE", "")),
-        needs=str(content.get("NEEDS", ", ".join(inputs))),
-        program=program,
-    )
+    return LoadedFunction(call, settings, scale, parameters, inputs, program)
 
 
-def is_program(value: object) -> bool:
+def is_program(value: object) -> TypeGuard[Any]:
     """Whether it is a `dspy.Module`; DSPy is not loaded for that."""
     dspy = sys.modules.get("dspy")
     return dspy is not None and isinstance(value, dspy.Module)
@@ -158,13 +145,11 @@ class FunctionJudge:
         name: its string, with the settings that are not the default ones.
         inputs: the parameters that an item must have something for.
         fingerprint: 16 hex digits over the file's text, the function's name and the settings, of a local
-            judge also over what its file takes from elsewhere: another text is another judge.
+            judge also over what its module shares: another text is another judge.
 
     Args:
-        path, function: the file, and the function in it.
-        locked: the fingerprint that it must have; with another one the file is not run.
+        parts: what the fingerprint is over beside the settings.
         folders: where files that it is set to are looked for; none where it takes no file.
-        prompts: of a program, the saved JSON with the instructions and demos that it is to have.
     """
 
     kind: JudgeKind
@@ -177,27 +162,9 @@ class FunctionJudge:
     rules: tuple[str, ...] = ()  # of a judge of rules, keys of `expect`, of which an item must have one
 
     def __init__(
-        self,
-        name: JudgeName,
-        path: Path,
-        function: str,
-        *,
-        locked: str | None = None,
-        folders: Sequence[Path] = (),
-        prompts: Mapping[str, Any] | None = None,
+        self, name: JudgeName, loaded: LoadedFunction, parts: Sequence[str], folders: Sequence[Path] = ()
     ) -> None:
-        text = read_source(path)
-        parts = [function, text] if prompts is None else [function, text, digest(prompts)]
-        now = _fingerprint(parts, dict(name.settings)) + name.mark
-        if locked not in (None, now):
-            raise InputError(
-                f"{name}: its code has changed since it was locked (fingerprint {now}, locked was "
-                f"{locked}): bring {path} back as it was, or run judgecal select again"
-            )
-        loaded = load_function(path, function, text=text, files=bool(folders), prompts=prompts)
         self.program = loaded.program
-        rules = loaded.needs.partition("expect.")[2].partition(",")[0]
-        self.rules = tuple(rules.split("/")) if rules else ()
         values, texts = read_settings(name, loaded.settings, folders)
         self.name = str(dataclasses.replace(name, settings=tuple(sorted(texts.items()))))
         files = [
@@ -205,7 +172,7 @@ class FunctionJudge:
             for value in values.values()
             if isinstance(value, Path)
         ]
-        self.fingerprint = _fingerprint([*parts, *files, *self._further(loaded, texts)], texts) + name.mark
+        self.fingerprint = _fingerprint([*parts, *files], texts) + name.mark
         self._of_call, self.scale = loaded.scale, name.scale_of(loaded.scale)
         function_set = partial(loaded.call, **values) if values else loaded.call
         self._take(function_set, loaded.parameters, loaded.inputs)
@@ -216,10 +183,6 @@ class FunctionJudge:
         self._function = call
         self._parameters = parameters
         self._is_async = inspect.iscoroutinefunction(call)
-
-    def _further(self, loaded: LoadedFunction, settings: Mapping[str, str]) -> list[str]:
-        """What the fingerprint is over beside the file and its settings."""
-        return []
 
     def check_items(self, items: Sequence[Item]) -> None:
         """Refuse items that lack what the function asks for, as `refuse_lacking` does."""
@@ -268,7 +231,7 @@ class FunctionJudge:
 
 
 class LocalJudge(FunctionJudge):
-    """A rule of judgecal's own, `NAME@local`: the function NAME of the file `judgecal/judges/local/NAME.py`.
+    """A rule of judgecal's own, `NAME@local`: a function of `judgecal/judges/local`.
 
     Its `inputs` are all that it reads; one with a default may be lacking in some items, and not in all.
     """
@@ -276,9 +239,22 @@ class LocalJudge(FunctionJudge):
     kind: JudgeKind = "local"
 
     def __init__(self, name: JudgeName, *, workspace: Workspace) -> None:
-        path = _local_file(name.signature)
-        name = dataclasses.replace(name, signature=path.stem)
-        super().__init__(name, path, path.stem, folders=(Path(), workspace.root))
+        loaded, folders = load_local(name.signature), (Path(), workspace.root)
+        function = loaded.call.__name__
+        name, rule = dataclasses.replace(name, signature=function), local_rules()[function]
+        _, texts = read_settings(name, loaded.settings, folders)
+        versions = packages_of(str(name), rule.packages, texts)
+        if rule.check is not None:
+            rule.check(texts)
+        module = sys.modules[loaded.call.__module__]
+        shared = {str(getattr(value, "__module__", "")) for value in vars(module).values()}
+        modules = [
+            module,
+            *(sys.modules[at] for at in sorted(shared) if at.startswith(f"{local.__name__}._")),
+        ]
+        super().__init__(name, loaded, [function, *map(inspect.getsource, modules), *versions], folders)
+        rules = loaded.needs.partition("expect.")[2].partition(",")[0]
+        self.rules = tuple(rules.split("/")) if rules else ()
         self._required = self.inputs
         self.inputs = self._parameters
 
@@ -294,16 +270,6 @@ class LocalJudge(FunctionJudge):
                 None, failure=Failure("refused", f"the item has no {' and no '.join(lacking)}")
             )
         return super().verdict(item)
-
-    def _further(self, loaded: LoadedFunction, settings: Mapping[str, str]) -> list[str]:
-        """The texts of the modules that it shares with other rules, and its packages with their versions."""
-        content = vars(loaded.module)
-        versions = packages_of(self.name, loaded.module, settings)
-        if check := content.get("CHECK"):
-            check(settings)
-        modules = {getattr(value, "__module__", None) or "" for value in content.values()}
-        shared = sorted(module for module in modules if module.startswith(f"{local.__name__}._"))
-        return [*(inspect.getsource(importlib.import_module(module)) for module in shared), *versions]
 
 
 class PythonJudge(FunctionJudge):
@@ -335,7 +301,15 @@ class PythonJudge(FunctionJudge):
                 where, absent="there is no compiled program here; judgecal.optimize writes one"
             )
             self.trained_on = frozenset(map(str, (prompts.get("judgecal") or {}).get("trained_on", ())))
-        super().__init__(name, path, function, locked=locked, prompts=prompts)
+        text = read_source(path)
+        parts = [function, text] if prompts is None else [function, text, digest(prompts)]
+        now = _fingerprint(parts, dict(name.settings)) + name.mark
+        if locked not in (None, now):
+            raise InputError(
+                f"{name}: its code has changed since it was locked (fingerprint {now}, locked was "
+                f"{locked}): bring {path} back as it was, or run judgecal select again"
+            )
+        super().__init__(name, load_function(path, function, text=text, prompts=prompts), parts)
 
 
 class GivenFunction(FunctionJudge):
@@ -396,26 +370,22 @@ def _file_of(call: Callable[..., Any], name: str, workspace: Workspace) -> tuple
     return None
 
 
-def local_judges() -> list[str]:
-    """Names of the local judges, sorted: one file each; a leading underscore hides what several share."""
-    return sorted(
-        module.name for module in pkgutil.iter_modules(local.__path__) if not module.name.startswith("_")
-    )
-
-
 def load_local(name: str) -> LoadedFunction:
-    """A local judge as its file has it, whatever it is set to."""
-    path = _local_file(name)
-    return load_function(path, name, text=read_source(path), files=True)
-
-
-def _local_file(name: str) -> Path:
-    """The file of a local judge; `hallucination` is short for `hallucination_overlap`."""
-    if f"{name}_overlap" in local_judges():
-        name = f"{name}_overlap"
-    if name not in local_judges():
-        raise unknown_name("local judge", name, local_judges())
-    return Path(local.__path__[0]) / f"{name}.py"
+    """A local judge, whatever it is set to; `hallucination` is short for `hallucination_overlap`."""
+    rules = local_rules()
+    name = f"{name}_overlap" if f"{name}_overlap" in rules else name
+    if name not in rules:
+        raise unknown_name("local judge", name, [*rules])
+    rule = rules[name]
+    settings = settings_of(rule.call, name, files=True)
+    scale = Scale.parse(rule.scale) if rule.scale else _told_scale(rule.call, {}, name)
+    assert scale is not None  # a return type says it
+    parameters, inputs = _parameters(rule.call, name, {setting.name for setting in settings})
+    about = " ".join(inspect.cleandoc(rule.call.__doc__ or "").partition("\n\n")[0].split())
+    needs = rule.needs or ", ".join(inputs)
+    return LoadedFunction(
+        rule.call, settings, scale, parameters, inputs, about=about, source=rule.source, needs=needs
+    )
 
 
 def _fingerprint(parts: Sequence[str], settings: Mapping[str, str]) -> str:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from judgecal.errors import InputError, unknown_name
-from judgecal.judges.function import LocalJudge, load_local, local_judges
+from judgecal.judges.function import LocalJudge, load_local
+from judgecal.judges.local import local_rules
 from judgecal.judges.prompt import PromptJudge, turns_text
 from judgecal.judges.protocol import JudgeName
 from judgecal.judges.suite import list_suites, load_suite
@@ -126,16 +127,15 @@ def judges_here(workspace: Workspace) -> Listing:
             suites.append(SuiteHere(name, tuple(judge.name for judge in judges)))
         except InputError as error:
             suites.append(SuiteHere(name, problem=error.problems[0]))
-    for name in local_judges():
+    for name in local_rules():
         judge, rule, problem = JudgeName(name, "local"), load_local(name), None
         try:
             LocalJudge(judge, workspace=workspace)
         except InputError as error:
             problem = error.problems[0]
-        about, settings = rule.about.removeprefix(f"`{judge}`: "), tuple(map(str, rule.settings))
-        scale = str(rule.scale)
+        settings, scale = tuple(map(str, rule.settings)), str(rule.scale)
         local.append(
-            LocalHere(str(judge), about, scale, rule.unit, rule.needs, settings, rule.source, problem)
+            LocalHere(str(judge), rule.about, scale, rule.unit, rule.needs, settings, rule.source, problem)
         )
     return Listing(str(workspace.root), signatures, prompts, tuple(suites), tuple(local), tuple(silent))
 
@@ -168,16 +168,16 @@ def show_judge(name: str, workspace: Workspace) -> ShownJudge:
             problems = tuple(_placed(path, problem) for problem in error.problems)
             return ShownJudge(name, "suite", problems=problems)
         return ShownJudge(name, "suite", judges=judges)
-    parsed = JudgeName(name, "local") if name in local_judges() else JudgeName.read(name)
+    parsed = JudgeName(name, "local") if name in local_rules() else JudgeName.read(name)
     if parsed is None or parsed.kind == "prompt":
-        rules = (f"{rule}@local" for rule in local_judges())
+        rules = (f"{rule}@local" for rule in local_rules())
         raise unknown_name("judge", name, [*signatures, *suites, *rules])
     from judgecal.judges import judge_named
 
     judge, about = judge_named(parsed, workspace=workspace), tuple[str, ...]()
     if parsed.kind == "local":
         rule = load_local(parsed.signature)
-        about = (rule.about.removeprefix(f"`{parsed.signature}@local`: "), f"It needs {rule.needs}.")
+        about = (rule.about, f"It needs {rule.needs}.")
         about += tuple(f"Setting: {setting}" for setting in rule.settings)
         about += (f"Source: {rule.source}",) if rule.source else ()
     scale = None if judge.scale is None else str(judge.scale)

@@ -6,17 +6,14 @@ import asyncio
 import contextlib
 import inspect
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import dspy
-from dspy.signatures.signature import infer_prefix
 
-from judgecal.artefacts import read_json, validated
 from judgecal.errors import InputError, listed
 from judgecal.goldset import GoldSet
 from judgecal.judges.chat import neutralised
-from judgecal.judges.prompt import PromptJudge, PromptState, program_of, save_program, with_prompts
+from judgecal.judges.prompt import PromptJudge, save_program, with_prompts
 from judgecal.judges.protocol import JudgeName
 from judgecal.records import digest
 from judgecal.scale import Scale
@@ -30,10 +27,6 @@ from judgecal.signatures import (
 from judgecal.workspace import Workspace
 
 OWN_FORWARDS = (dspy.Predict.forward, dspy.ChainOfThought.forward)
-_PICKLED = (
-    "a pickled program is code that runs when it is loaded: where you trust who made it, give "
-    "Judge(dspy.load(FOLDER, allow_pickle=True))"
-)
 _WITHOUT = "or leave model= out, and it is scored as it is, with the models that it calls itself"
 
 
@@ -46,15 +39,12 @@ def only_predictor(program: dspy.Module) -> dspy.Predict:
     return predictors[0]
 
 
-def as_function(program: Any) -> tuple[Callable[..., Awaitable[Any]], Scale | None]:
+def as_function(program: dspy.Module) -> tuple[Callable[..., Awaitable[Any]], Scale | None]:
     """A program as the function of a judge, and the scale that its one prompt says, if it has one.
 
     The function takes what `forward` takes, and returns verdict and reasoning. The program is called in a
     thread, as it stands, with the models that DSPy is set to there; what an item says can forge no field.
     """
-    if isinstance(program, Path):
-        what = "say model=ALIAS, on whom it is to run" if program.suffix == ".json" else _PICKLED
-        raise InputError(f"{program}: {what}")
     takes = _parameters_of(program)
     parameters = [take for take in takes if take.kind in (take.POSITIONAL_OR_KEYWORD, take.KEYWORD_ONLY)]
     scale, cls = None, own_signature(program)
@@ -108,7 +98,7 @@ def verdict_of(prediction: dspy.Prediction, declared: Sequence[str]) -> tuple[An
     """Verdict and reasoning: the verdict is `verdict`, the only field, or the only one that is no text.
 
     Args:
-        known: the verdicts of the program's signature, where there is one.
+        declared: the verdicts of the program's signature, where there is one.
     """
     fields = dict(prediction.items())
     names = ["verdict"] if "verdict" in fields else list(fields) if len(fields) == 1 else declared
@@ -120,34 +110,22 @@ def verdict_of(prediction: dspy.Prediction, declared: Sequence[str]) -> tuple[An
 
 
 def program_judge(
-    program: Any,
+    program: dspy.Module,
     model: str,
     signature: str | None,
     trained_on: GoldSet | Iterable[str] | None,
     workspace: Workspace,
 ) -> PromptJudge:
-    """The judge of a prompt that plain DSPy compiled, or of the file that it was saved to; see `Judge`."""
-    where = str(program) if isinstance(program, Path) else type(program).__name__
-    names: list[str] | None = None
-    if isinstance(program, Path):
-        if program.suffix != ".json":
-            raise InputError(f"{where}: {_PICKLED}")
-        table = read_json(program, absent="there is no program here")
-        state, ours = _only_state(table, where), table.get("judgecal") or {}  # where judgecal wrote it
-        if ours:  # compiled from another signature of that name, it is refused as anywhere
-            check = signature or str(ours.get("signature") if isinstance(ours, dict) else "")
-            program_of(table, load_signature(check, workspace=workspace), where)
-        signature = signature or ours.get("signature")
-        trained_on = ours.get("trained_on") if trained_on is None else trained_on
-    else:
-        if type(program).forward not in OWN_FORWARDS:
-            what = "has a forward of its own: give the model to judgecal.optimize(..., model=ALIAS),"
-            raise InputError(f"{where} {what} {_WITHOUT}")
-        predictor = only_predictor(program)
-        names, state = list(predictor.signature.fields), predictor.dump_state()
-    loaded = load_signature(signature or _recognised(state, names, where, workspace), workspace=workspace)
+    """The judge of a prompt that plain DSPy compiled; see `Judge`."""
+    where = type(program).__name__
+    if type(program).forward not in OWN_FORWARDS:
+        what = "has a forward of its own: give the model to judgecal.optimize(..., model=ALIAS),"
+        raise InputError(f"{where} {what} {_WITHOUT}")
+    predictor = only_predictor(program)
+    names, state = list(predictor.signature.fields), predictor.dump_state()
+    loaded = load_signature(signature or _recognised(predictor.signature, workspace), workspace=workspace)
     fields = list(loaded.cls.fields)
-    if _prefixes(state) != _prefixes({"signature": loaded.cls.dump_state()}) or names not in (None, fields):
+    if names != fields:
         raise InputError(f"{where}: its fields are not those of signature {loaded.name}: {', '.join(fields)}")
     demos = [{name: demo[name] for name in fields if name in demo} for demo in state["demos"]]
     compiled = bool(demos) or state["signature"]["instructions"] != loaded.cls.instructions
@@ -161,6 +139,25 @@ def program_judge(
     return PromptJudge(JudgeName(loaded.name, model, slug), workspace=workspace)
 
 
+def _recognised(cls: type[dspy.Signature], workspace: Workspace) -> str:
+    """The signature of the workspace that has the fields of a class, and of several its instructions."""
+    names = list(cls.fields)
+    alike, unchanged = [], []
+    for name in list_signatures(workspace):  # a text prompt has no outputs
+        try:
+            outline = outline_signature(name, workspace=workspace)
+        except InputError:  # it is named by whoever uses it
+            continue
+        same = [*outline.inputs, *outline.outputs] == names
+        alike += [name] * same
+        unchanged += [name] * (same and outline.instructions == cls.instructions)
+    for candidates in (alike, unchanged):
+        if len(candidates) == 1:
+            return candidates[0]
+    what = f"{listed(alike)} have" if alike else "no signature of the workspace has"
+    raise InputError(f"{what} its fields ({', '.join(names)}): name one, signature=NAME, {_WITHOUT}")
+
+
 def groups_seen(where: str, compiled: bool, trained_on: GoldSet | Iterable[str] | None) -> frozenset[str]:
     """The groups whose labels a program has seen; of a compiled one that must be said."""
     if compiled and trained_on is None:
@@ -171,39 +168,3 @@ def groups_seen(where: str, compiled: bool, trained_on: GoldSet | Iterable[str] 
     if isinstance(trained_on, GoldSet):
         return frozenset(item.group for item in trained_on.select("train"))
     return frozenset(trained_on or ())
-
-
-def _prefixes(state: Mapping[str, Any]) -> list[str]:
-    """What DSPy keeps of a state's fields, but of the last one, which COPRO writes anew, that it is there."""
-    return [*(field["prefix"] for field in state["signature"]["fields"][:-1]), ""]
-
-
-def _only_state(table: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-    parts = [table, *table.values()]
-    states = [part for part in parts if isinstance(part, dict) and {"signature", "demos"} <= part.keys()]
-    if len(states) != 1:
-        what = f"holds {len(states)} prompts, and a judge that we run has one"
-        raise InputError(f"{where}: {what}: load it with DSPy, {_WITHOUT}")
-    validated(PromptState, {name: states[0][name] for name in ("signature", "demos")}, where)
-    return states[0]
-
-
-def _recognised(state: Mapping[str, Any], names: list[str] | None, where: str, workspace: Workspace) -> str:
-    prefixes = _prefixes(state)
-    alike, unchanged = [], []
-    for name in list_signatures(workspace):  # a text prompt has no outputs
-        try:
-            outline = outline_signature(name, workspace=workspace)
-        except InputError:  # it is named by whoever uses it
-            continue
-        fields = [*outline.inputs, *outline.outputs]
-        shown = fields if names else [*(f"{infer_prefix(field)}:" for field in fields[:-1]), ""]
-        same = shown == (names or prefixes)
-        alike += [name] * same
-        unchanged += [name] * (same and outline.instructions == state["signature"]["instructions"])
-    for candidates in (alike, unchanged):
-        if len(candidates) == 1:
-            return candidates[0]
-    wanted = ", ".join(names or prefixes[:-1])
-    what = f"{listed(alike)} have" if alike else "no signature of the workspace has"
-    raise InputError(f"{where}: {what} its fields ({wanted}): name one, signature=NAME, {_WITHOUT}")

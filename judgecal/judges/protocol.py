@@ -15,11 +15,11 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, Protocol, TypeGuard
 
 from judgecal.engine import Message, ParsedReply, ReplySchema
 from judgecal.errors import InputError
+from judgecal.judges.local import local_rules
 from judgecal.models import EMBEDDED, ModelSpec
 from judgecal.records import ITEM_UNIT, ORDERS, PAIR_UNIT, Item
 from judgecal.scale import Scale
@@ -29,7 +29,6 @@ JudgeKind = Literal["prompt", "local", "python", "recorded"]
 _SHOWN = 3  # item ids named in one message
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _SETTING = re.compile(rf'\s*([^\W\d]\w*)\s*=\s*({_QUOTED}|[^,()"]*)\s*')
-_LOCAL = Path(__file__).parent / "local"
 _WITH_SETTINGS = re.compile(rf'([^@]+?)\(((?:{_QUOTED}|[^()"])*)\)@(local|python)')
 _CALLS = re.compile(r'(.+@.+?)(?:\*| +x(?=[\d.-]|$))([^@"()]*)', re.DOTALL)
 _MOST_CALLS = 100
@@ -94,7 +93,7 @@ class JudgeName:
         name = cls(signature, model, program or None)
         if signature and model and (program or not mark) and (name.kind != "local" or not program):
             return name
-        kind = "local" if len(text) < 100 and (_LOCAL / f"{text}.py").is_file() else "embedded"
+        kind = "local" if text in local_rules() else "embedded"
         meant = f" (did you mean {text}@{kind}?)" if re.fullmatch(r"[\w/.-]+", text) else ""
         raise InputError(
             f"{text!r} is not a judge: write signature@model, signature@model#experiment, NAME@local or "

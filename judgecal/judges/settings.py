@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from judgecal.errors import InputError, not_installed, refuse, unknown_name
@@ -130,15 +129,14 @@ def read_settings(
     return values, texts
 
 
-def packages_of(judge: str, module: ModuleType, texts: Mapping[str, str]) -> list[str]:
+def packages_of(judge: str, packages: Mapping[str, str], texts: Mapping[str, str]) -> list[str]:
     """The packages that a judge needs as it is set, each with its version.
 
-    A file names them in `PACKAGES`: package -> the setting that needs it, which is the name of judgecal's
-    extra too.
+    Args:
+        packages: package -> the setting that needs it, which is the name of judgecal's extra too.
     """
-    needed: Mapping[str, str] = vars(module).get("PACKAGES", {})
     versions = []
-    for package, extra in needed.items():
+    for package, extra in packages.items():
         if extra in texts:
             try:
                 versions.append(f"{package} {metadata.version(package)}")

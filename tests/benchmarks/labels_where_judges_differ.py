@@ -35,8 +35,7 @@ from judgecal.experiment import Look
 from judgecal.experiment.rows import UnlabelledRows
 from judgecal.goldset import Card, GoldSet
 from judgecal.goldset.draw import allocate, draw
-from judgecal.judges.local.rouge_l import rouge_l
-from judgecal.judges.local.token_f1 import token_f1
+from judgecal.judges.local.wording import rouge_l, token_f1
 from judgecal.records import Item, Rating
 from judgecal.scale import Scale
 from judgecal.stats.calibration import Calibration, fit_calibration

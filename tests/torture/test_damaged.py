@@ -50,7 +50,7 @@ READERS: dict[str, list[tuple[str, ...]]] = {
         ("gate", "--lock", "judge.lock.json"),
         ("gate", "--lock", "judge.lock.json", "--trust-lock", "--dry-run"),
         ("answer", "--lock", "judge.lock.json", "--dry-run"),
-        ("migrate", "--lock", "judge.lock.json", "--to", "correctness_v1", "--dry-run"),
+        ("migrate", "--lock", "judge.lock.json", "--to", "correctness_v1@embedded", "--dry-run"),
     ],
     "judgecal.toml": [("models",), ("score", "--limit", "5", "--models", "other", "--dry-run")],
     "gold/starter/card.toml": [("gold", "check", "starter"), ("score", "--limit", "5"), ("gold", "check")],

@@ -1,8 +1,55 @@
-"""The local judges: one file each, with one function of the file's name. A new one is a new file, and nothing
-else.
+"""The local judges: a function each, in the module of its kind. A new one is a function, and nothing else.
 
-The first paragraph of a file's docstring says what its verdict is; `SCALE` is its scale, `SOURCE` where the
-rule comes from, `PACKAGES` (package -> the setting that needs it) what is not always installed. Keyword-only
-parameters with a default are settings (`judges/settings.py`). What several rules share is in modules with a
-leading underscore, whose texts are part of the fingerprints too.
+The first paragraph of its docstring says what its verdict is; keyword-only parameters with a default are
+settings (`judges/settings.py`). What modules share is in those with a leading underscore. A fingerprint is
+over the text of a judge's module, and of what this one shares.
 """
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class LocalRule:
+    """A local judge as its module declares it."""
+
+    call: Callable[..., Any]
+    scale: str | None  # None for what the function's return type says
+    source: str  # where the rule comes from
+    needs: str  # of an item, in words; empty for the names of the parameters
+    check: Callable[[Mapping[str, str]], None] | None  # refuses settings that it cannot take
+    packages: Mapping[str, str]  # package that is not always installed -> the setting that needs it
+
+
+_RULES: dict[str, LocalRule] = {}
+
+
+def local_judge(
+    scale: str | None = None,
+    *,
+    source: str,
+    needs: str = "",
+    check: Callable[[Mapping[str, str]], None] | None = None,
+    packages: Mapping[str, str] | None = None,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Declare a function as the local judge of its name; the arguments are the fields of `LocalRule`."""
+
+    def declare(call: Callable[..., Any]) -> Callable[..., Any]:
+        _RULES[call.__name__] = LocalRule(call, scale, source, needs, check, packages or {})
+        return call
+
+    return declare
+
+
+@cache
+def local_rules() -> Mapping[str, LocalRule]:
+    """Every local judge by its name, sorted."""
+    for module in pkgutil.iter_modules(__path__):
+        importlib.import_module(f"{__name__}.{module.name}")
+    return dict(sorted(_RULES.items()))
