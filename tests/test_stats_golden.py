@@ -12,10 +12,12 @@ import pytest
 
 from judgecal.records import Estimate
 from judgecal.stats import agreement, alt_test, compare, reliability
-from judgecal.stats.intervals import wilson
+from judgecal.stats.error_rates import carried_rate
+from judgecal.stats.intervals import mean_estimate, wilson
 from judgecal.stats.significance import clustered_mcnemar_p, holm, mcnemar_midp, sign_flip_p
 
 GOLDEN = Path(__file__).parent / "golden" / "statistics.json"
+SHARED = Path(__file__).parents[2] / "shared" / "golden" / "statistics.json"
 
 
 CASES: list[dict[str, Any]] = json.loads(GOLDEN.read_text(encoding="utf-8"))["cases"]
@@ -217,3 +219,25 @@ def test_clustered(case: dict[str, Any]) -> None:
     clustered = expected["cluster_se_CR0"]["value"] * np.sqrt(22 / 21)
     assert half == pytest.approx(2.0796138447 * clustered, abs=1e-8)
     assert half > 1.5 * 1.96 * expected["naive_se"]["value"]
+
+
+@pytest.mark.parametrize("case", of_family("rogan_gladen"))
+def test_error_rates_that_are_carried_over(case: dict[str, Any]) -> None:
+    """The share by Rogan and Gladen, kept within 0..1; none where the judge is no better than chance."""
+    given, expected = case["input"], case["expected"]
+    gold, judge = np.array(given["gold"]), np.array(given["judge_on_gold"], dtype=float)
+    sides = {"raw_rate": given["judge_production"], "tpr": judge[gold == 1], "tnr": 1.0 - judge[gold == 0]}
+    rates = {
+        name: mean_estimate(np.array(rows, dtype=float), range(len(rows))) for name, rows in sides.items()
+    }
+    for name, rate in rates.items():
+        check(rate, expected[name], name)
+    found = carried_rate(*rates.values()).estimate
+    check(found, expected["rogan_gladen_point"], "rogan_gladen_point")
+    if "lee2025_ci95" in expected and 0.0 < (found.value or 0.0) < 1.0:
+        assert (found.low, found.high) == pytest.approx(expected["lee2025_ci95"]["value"], abs=0.02)
+
+
+@pytest.mark.skipif(not SHARED.is_file(), reason="no ../shared/golden/statistics.json beside this checkout")
+def test_the_cases_are_those_beside_the_checkout() -> None:
+    assert GOLDEN.read_bytes() == SHARED.read_bytes()
