@@ -1,6 +1,7 @@
 """How many small mistakes in the deciding code the tests would see: `python -m tests.benchmarks.mutations -n 300 --seed 7`.
 
-With `--again` the output of an earlier run: then the mistakes that survived there are tried again.
+With `--again` the output of an earlier run: then what was seen there is not tried again. `--trace` names a folder that
+keeps which test reaches which line, for a further run on the same code.
 
 Places are drawn at random from the statistics, the selection, and what decides in `experiment` and `production`: a
 comparison turned, an operator swapped, a constant moved by one, a condition negated, `min` for `max`. Each mistake is
@@ -197,14 +198,16 @@ def run_pytest(copy: Path, *args: str, cpu_s: float) -> str | None:
 class Reached:
     """Which test functions reach which lines, and how long each takes: measured once, in a copy of the checkout."""
 
-    def __init__(self, copy: Path, files: list[Path], tests: list[str]) -> None:
+    def __init__(self, copy: Path, trace: Path, files: list[Path], tests: list[str]) -> None:
         places = [str(path.relative_to(ROOT)) for path in files]
-        config, times = copy / ".mutations.ini", copy / ".times.xml"
+        config, times = copy / ".mutations.ini", trace / "times.xml"
         config.write_text(
             "[run]\nrelative_files = true\ninclude =\n" + "".join(f"    {place}\n" for place in places)
         )
         traced = ["--cov", f"--cov-config={config}", "--cov-context=test", "--cov-report="]
-        run_pytest(copy, *traced, f"--junitxml={times}", *tests, cpu_s=7200)
+        if not times.exists():
+            run_pytest(copy, *traced, f"--junitxml={times}", *tests, cpu_s=7200)
+            shutil.copy(copy / ".reached", trace / "reached")
         self.seconds: dict[str, float] = defaultdict(float)
         failing = set()
         for case in ET.parse(times).iter("testcase"):
@@ -219,7 +222,7 @@ class Reached:
             f"fail without a mistake: {', '.join(sorted(failing)) or 'none'}",
             flush=True,
         )
-        data = CoverageData(str(copy / ".reached"))
+        data = CoverageData(str(trace / "reached"))
         data.read()
         self.contexts = {place: data.contexts_by_lineno(place) for place in places}
 
@@ -277,17 +280,16 @@ def seen_by(mutant: Mutant, copy: Path, tests: list[str], number: int) -> str | 
 def main() -> int:
     """Draw, run and list."""
     quick = {"n": 1, "only": "stats/strata.py", "tests": ["tests/test_stats_strata.py"]}
-    flags: dict[str, Any] = {"seed": 0, "again": "", "seconds": 120, "only": "", "tests": []}
+    flags: dict[str, Any] = {"seed": 0, "again": "", "trace": "", "seconds": 120, "only": "", "tests": []}
     bench = Bench(__doc__, n=300, of="mistakes", quick=quick, **flags)
     options = bench.options
     files = sorted({path for pattern in DECIDING for path in (ROOT / "judgecal").glob(pattern)})
     files = [path for path in files if options.only in path.as_posix()]
     every = [mutant for path in files for mutant in mutants(path)]
-    if options.again:
-        survived = set(Path(options.again).read_text(encoding="utf-8").splitlines())
-        drawn = [mutant for mutant in every if mutant.survived in survived]
-    else:
-        drawn = random.Random(options.seed).sample(every, min(bench.n, len(every)))
+    drawn = random.Random(options.seed).sample(every, min(bench.n, len(every)))
+    before = Path(options.again).read_text(encoding="utf-8") if options.again else ""
+    n_before, drawn = len(drawn), [mutant for mutant in drawn if f"seen: {mutant.place} by " not in before]
+    n_before -= len(drawn)
     print(f"{len(every):,} places in {len(files)} files, {len(drawn)} tried, seed {options.seed}", flush=True)
     os.environ.update(OPENBLAS_NUM_THREADS="1", LITELLM_LOCAL_MODEL_COST_MAP="True")
     for name in _LIBRARIES[: -3 if bench.quick else None]:
@@ -299,15 +301,17 @@ def main() -> int:
             ROOT, copy, ignore=shutil.ignore_patterns(".git", ".venv*", ".*_cache", "__pycache__", "site")
         )
         paths = sorted({mutant.path for mutant in drawn})
-        reached = Reached(copy, paths, options.tests or deciding_tests(paths))
+        trace = Path(options.trace or folder)
+        trace.mkdir(exist_ok=True)
+        reached = Reached(copy, trace, paths, options.tests or deciding_tests(paths))
         for number, mutant in enumerate(drawn, 1):
             test = seen_by(mutant, copy, reached.tests(mutant, options.seconds), number)
             alive += test is None
             print(f"{mutant.survived}" if test is None else f"seen: {mutant.place} by {test}", flush=True)
             if number % 50 == 0:
                 print(f"{number - alive} of {number} seen by a test", flush=True)
-    share = 1 - alive / len(drawn)
-    print(f"{len(drawn) - alive} of {len(drawn)} seen by a test: {share:.1%}")
+    n = n_before + len(drawn)
+    print(f"{n - alive} of {n} seen by a test, {n_before} of them in the earlier run: {1 - alive / n:.1%}")
     return bench.end()
 
 
