@@ -14,6 +14,7 @@ import pytest
 import judgecal as package
 from judgecal.cli.parser import loaded
 from judgecal.commands import COMMANDS, GROUPS, TABLE, load
+from tests.support.command import Run
 from tests.support.every_command import RUNS
 
 HEAVY = ("dspy", "litellm", "sklearn", "datasets", "polars", "numpy", "scipy", "asyncio", "rich")
@@ -45,6 +46,17 @@ def after(body: str) -> dict[str, object]:
 @pytest.mark.parametrize("statement", ["import judgecal", "import judgecal.cli"])
 def test_import_loads_nothing_heavy(statement: str) -> None:
     assert after(statement)["loaded"] == []
+
+
+def test_what_is_not_there_is_refused_before_anything_heavy_is_loaded() -> None:
+    argvs = [
+        ["select", "nosuch"],
+        ["judge", "no.csv", "--lock", "no.json", "-o", "x.csv"],
+        ["gold", "sheet", "none.csv", "-o", "x"],
+        ["score", "--gold", "nosuch"],
+    ]
+    ran = after(f"from judgecal.cli import run\nout.write(str([run(argv) for argv in {argvs}]))")
+    assert (ran["loaded"], ran["out"]) == ([], "[2, 2, 2, 2]")
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +109,30 @@ def test_the_surface_is_22_commands_with_at_most_20_options_and_300_in_all() -> 
     assert len(COMMANDS) == 22
     assert {name: count for name, count in counts.items() if count > 20} == {}
     assert sum(counts.values()) <= 300
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("judge a.csv --question q", "write --col question=COLUMN"),
+        ("gold import a.csv --gold-label g", "write --col gold=COLUMN"),
+        ("retrieval --text-column 'a b'", "write --col text=COLUMN"),
+        ("rate --context=c", "write --col contexts=COLUMN"),
+        ("report three --html", "write --format html"),
+        ("score --dev", "write --split dev"),
+        ("optimize --gepa", "write --optimizer gepa"),
+        ("score --judges a", "write --judge"),
+        ("gold agreement starter", "type judgecal agreement"),
+        ("import a.csv", "type judgecal gold import"),
+        ("signature check a", "judgecal --help lists all"),
+        ("nonsense", "judgecal --help lists all"),
+    ],
+)  # fmt: skip
+def test_what_does_not_exist_is_answered_with_what_to_type(judgecal: Run, typed: str, meant: str) -> None:
+    ran = judgecal(*shlex.split(typed))
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1) and ran.err.endswith(f": {meant}\n"), (
+        ran.err
+    )
 
 
 def test_all_is_sorted_and_every_name_resolves() -> None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
+import difflib
 import functools
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, get_args, get_type_hints
@@ -22,9 +23,24 @@ from typer.models import OptionInfo, ParameterInfo
 
 from judgecal.cli.streams import at_work
 from judgecal.commands import COMMANDS, GROUPS, TABLE, Command, load
+from judgecal.errors import InputError, refuse
+from judgecal.workspace import find_workspace, no_such_file, no_such_lock
 
 _WIDTH = 72  # of an example's line
+_NEAR = 0.6  # how like two names are where one may be meant by the other
 _METAVARS = {int: "N", float: "X", str: "TEXT", Path: "FILE"}
+
+
+@contextlib.contextmanager
+def _options_explained(command: Any, path: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        if type(error).__name__ != "NoSuchOption":  # of the parser that typer carries within it
+            raise
+        name: str = getattr(error, "option_name", "")
+        meant = _meant(name, [param for param in command.params if param.param_type_name == "option"])
+        raise InputError(f"{path} has no option {name}: {meant or f'{path} --help lists them'}") from None
 
 
 class CommandGroup(TyperGroup):
@@ -38,6 +54,17 @@ class CommandGroup(TyperGroup):
         shape: dict[str, Any] = {"no_args_is_help": True, "rich_markup_mode": None, **more}
         super().__init__(name=name, **{**shape, "commands": commands})
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the words behind the program or the group."""
+        with _options_explained(self, ctx.command_path):
+            return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that is named."""
+        if args[0] not in self.commands and not args[0].startswith("-"):
+            raise _unknown_command("" if ctx.parent is None else str(self.name), args[0])
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
         """Write a section for each part of the table, or the one of a group."""
         parts: dict[str, Sequence[Command]] = dict(TABLE)
@@ -48,6 +75,15 @@ class CommandGroup(TyperGroup):
         for title, rows in parts.items():
             with formatter.section(title):
                 formatter.write_dl([(names[row].ljust(width), row.line) for row in rows])
+
+
+class CommandLine(TyperCommand):
+    """A command that answers an option which it does not have with what to type."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the words behind the command."""
+        with _options_explained(self, ctx.command_path):
+            return super().parse_args(ctx, args)
 
 
 class _NotLoaded(TyperCommand):
@@ -67,7 +103,7 @@ def loaded(name: str) -> Any:
     """The command of a name with its options."""
     made = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     command = COMMANDS[name]
-    made.command(command.word, epilog=_example(command))(grouped(load(command.function)))
+    made.command(command.word, cls=CommandLine, epilog=_example(command))(grouped(load(command.function)))
     return typer.main.get_command(made)
 
 
@@ -80,6 +116,37 @@ def _example(command: Command) -> str:
         elif words:
             lines[-1] += f" {words}"
     return "\b\nExample:\n  " + " \\\n  ".join(lines)
+
+
+_ADDRESS = re.compile(r"^\w[\w+.-]+:|[*?\[]")  # hf:org/name, s3://bucket, part-*.csv
+
+
+def refuse_absent(values: Mapping[str, Any]) -> None:
+    """Refuse an experiment, a gold set, a lock or a table that is not there, before anything is imported.
+
+    `values` are the parameters of a command by their names.
+    """
+    if values.get("ctx") is None:
+        return
+    workspace = find_workspace(values["ctx"].obj)
+    locks, tables = (_listed(values.get(name)) for name in ("lock", "files" if "files" in values else "file"))
+    absent = [no_such_lock(path) for path in map(Path, locks) if not path.exists()]
+    source = values.get("source")
+    if source is not None and Path(source).suffix and source not in workspace.gold_sets:
+        tables = [*tables, source] if not (workspace.experiments / source).exists() else tables
+    paths = [Path(table) for table in tables if not _ADDRESS.search(str(table))]
+    if not any(path.exists() for path in paths):  # else the command names all that is wrong with any of them
+        absent += map(no_such_file, paths)
+    refuse([problem for error in absent for problem in error.problems])
+    experiment, gold = values.get("experiment"), values.get("gold") or values.get("gold_set")
+    if experiment is not None and not Path(experiment).is_file():
+        workspace.find_experiment(experiment)
+    if gold is not None:
+        workspace.find_gold(gold)
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [] if value is None else [value]
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
@@ -97,6 +164,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def call(**values: Any) -> None:
+        refuse_absent(values)
         serves = "no_open" in values  # a page, and waits for people
         for name, group in groups.items():
             fields = [field.name for field in dataclasses.fields(group)]
@@ -144,3 +212,30 @@ def _innermost(kind: Any) -> Any:
     """`str` of `list[str] | None`."""
     inner = [part for part in get_args(kind) if part is not NoneType]
     return _innermost(inner[0]) if inner else kind
+
+
+def _meant(name: str, options: Sequence[Any]) -> str:
+    """What to type for an option that is not there: a column, one spelt alike, one with such a value."""
+    from judgecal.tables.columns import PARTS, part_of
+
+    word = name.lstrip("-").replace("-", "_")
+    longest = {max(param.opts, key=len): param for param in options}
+    part = {field: part for part, field in PARTS.items()}.get(word, part_of(word.removesuffix("_column")))
+    if part in PARTS and "--col" in longest:
+        return f"write --col {part}=COLUMN"
+    spelt = {option.lstrip("-"): option for option in longest}
+    if near := difflib.get_close_matches(name.lstrip("-"), spelt, n=1, cutoff=_NEAR):
+        return f"write {spelt[near[0]]}"
+    stating = (option for option, param in longest.items() if word in (param.metavar or "").split("|"))
+    return next((f"write {option} {word}" for option in stating), "")
+
+
+def _unknown_command(group: str, word: str) -> InputError:
+    """The error for a command that does not exist, with the one to type: the same word in another group, or
+    the command that is spelt most like it.
+    """
+    typed = f"{group} {word}".strip()
+    meant = [name for name, command in COMMANDS.items() if command.word == word]
+    meant += difflib.get_close_matches(typed, COMMANDS, n=1, cutoff=0.7)
+    hint = f"type judgecal {meant[0]}" if meant else "judgecal --help lists all"
+    return InputError(f"there is no command judgecal {typed}: {hint}")
