@@ -25,12 +25,12 @@ class Command:
 
     @property
     def group(self) -> str:
-        """Its first word, where it has two."""
+        """The first word of a name of two words, else empty."""
         return self.name.rpartition(" ")[0]
 
     @property
     def word(self) -> str:
-        """Its last word."""
+        """The last word of the name."""
         return self.name.rpartition(" ")[2]
 
 

@@ -60,7 +60,7 @@ class Key(NamedTuple):
     order: str | None = None  # of a pair: ORDERS
 
     def own(self, verdict: Any) -> Any:
-        """A verdict on a pair as it was shown, as one of the item's own A and B; any other is itself."""
+        """Turn a verdict on a pair as it was shown into one on the item's own A and B; any other stays."""
         return OTHER.get(verdict, verdict) if self.order == ORDERS[1] else verdict
 
 
@@ -109,7 +109,7 @@ def well_formed(text: str) -> str:
 
 
 def canonical_json(value: Any) -> str:
-    """One text for one value: sorted keys, no spaces, nothing escaped that need not be.
+    """Write a value as canonical JSON: sorted keys, no spaces, nothing escaped that need not be.
 
     Raises:
         ValueError: the value holds NaN or an infinity.
@@ -241,7 +241,7 @@ class Pair:
     system_b: str | None = None
 
     def swapped(self) -> Pair:
-        """The same two in the other order."""
+        """The pair in the other order."""
         return Pair(self.answer_b, self.answer_a, self.system_b, self.system_a)
 
 
@@ -406,7 +406,7 @@ class Judgement:
 
     @property
     def key(self) -> Key:
-        """For one key the last line of a journal wins."""
+        """The key of the judgement; in a journal the last line of a key wins."""
         return Key(self.item_id, self.item_sha, self.judge_fingerprint, self.repeat, self.unit, self.order)
 
     def as_json(self) -> dict[str, Any]:
@@ -460,7 +460,7 @@ class Estimate:
         return dataclasses.asdict(self)
 
     def without_value(self, reason: str | None) -> Estimate:
-        """The same counts where the number is undefined, and why."""
+        """The estimate without its value, and why it is undefined; counts stay."""
         return dataclasses.replace(self, value=None, low=None, high=None, method="", reason=reason)
 
     @property

@@ -62,7 +62,7 @@ class Scale:
 
     @classmethod
     def parse(cls, text: str, *, pass_at: float | None = None, step: float | None = None) -> Scale:
-        """Read a scale from its string."""
+        """Read a scale from its text, such as `0-100`, with pass mark and step."""
         scale = _parse_kind(text)
         if step is not None and not 0 < step <= scale.span:
             raise InputError(f"scale {text}: step {step:g} must be above 0 and at most {scale.span:g}")
@@ -110,7 +110,7 @@ class Scale:
         return abs(steps - round(steps)) <= _OFF_STEP
 
     def read(self, text: object) -> Label:
-        """Read one label, from text or a number.
+        """Read a label of the scale from text or a number.
 
         Raises:
             ValueError: it is no label of this scale; the message says what would be.

@@ -69,7 +69,7 @@ class LoadedSignature:
 
     @property
     def unit(self) -> str:
-        """What it judges, as `unit_of`."""
+        """The unit that the signature judges (`unit_of`)."""
         return unit_of(self.inputs)
 
 
@@ -116,7 +116,7 @@ def load_signature(name_or_path: str | Path, *, workspace: Workspace | None = No
 
 
 def source_file(name: str, workspace: Workspace) -> Path:
-    """Where a signature or a text prompt of this name is, or would be."""
+    """The path of a signature or a text prompt by its name, there or not."""
     return workspace.root / name if name.endswith(".md") else workspace.signatures / f"{name}.py"
 
 
@@ -163,7 +163,7 @@ class SignatureOutline:
 
     @property
     def unit(self) -> str:
-        """What it judges, as `unit_of`."""
+        """The unit that the signature judges (`unit_of`)."""
         return unit_of(self.inputs)
 
 

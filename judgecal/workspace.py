@@ -50,7 +50,7 @@ class Workspace:
 
     @property
     def suites(self) -> Path:
-        """The folder of the suites; it need not exist."""
+        """The folder of the suites, which need not exist."""
         return self.root / "suites"
 
     @property
@@ -85,7 +85,7 @@ class Workspace:
 
     @property
     def config_file(self) -> Path:
-        """`judgecal.toml`; it need not exist."""
+        """The path of `judgecal.toml`, which need not exist."""
         return self.root / "judgecal.toml"
 
     def require_writable(self, what: str) -> None:

@@ -115,7 +115,7 @@ class FilesRun:
 
     @functools.cached_property
     def experiment(self) -> Experiment:
-        """That of the folder of outputs: a further file in it is no other question."""
+        """The experiment of the folder of outputs; a further file in the folder belongs to it."""
         (judge,) = self.column.judges
         assert judge.lock is not None
         about = {"output": addresses_of(self.output)[0], "columns": self.columns.options()}

@@ -69,7 +69,7 @@ class ResumeArguments(CallArguments):
     retry_unscored: Annotated[bool, option("Also call again where a reply gave no usable verdict.")] = False
 
     def options(self, *, repeats: int = 1) -> RunOptions:
-        """As the engine takes them, checked."""
+        """The engine's `RunOptions` from what was typed, checked."""
         from judgecal.experiment import RunOptions
 
         options = RunOptions(
@@ -221,7 +221,7 @@ class JudgedArguments(ColumnArguments):
     verdict: Verdict = None
 
     def columns(self, workspace: Workspace, **more: Any) -> Columns:
-        """The columns, with that of the verdict."""
+        """The columns of a judged table, the one of the verdict among them."""
         return super().columns(workspace, verdict=self.verdict, **more)
 
 

@@ -43,7 +43,7 @@ def print_text(text: str) -> None:
 
 
 def print_line(text: str) -> None:
-    """One line on stdout, whatever the names in it hold."""
+    """Print a text as one line on stdout, whatever the names in it hold."""
     print_text(visible_line(text))
 
 
@@ -85,7 +85,7 @@ def print_document(document: Document, *, full: bool = False) -> None:
 
 
 def print_json(value: Any) -> None:
-    """One JSON object on stdout, indented; never NaN, and nothing in it that acts on a terminal.
+    """Print a value as one indented JSON object on stdout; never NaN, nothing in it that acts on a terminal.
 
     In UTF-8 where stdout takes it, else with escapes.
     """

@@ -100,7 +100,7 @@ class _NotLoaded(TyperCommand):
 
 @functools.cache
 def loaded(name: str) -> Any:
-    """The command of a name with its options."""
+    """Load the command of a name, with its options."""
     made = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     command = COMMANDS[name]
     made.command(command.word, cls=CommandLine, epilog=_example(command))(grouped(load(command.function)))

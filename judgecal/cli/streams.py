@@ -51,7 +51,7 @@ class SafeStream(io.TextIOBase):
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
-        """That of the stream below."""
+        """The encoding of the stream below."""
         return getattr(self._stream, "encoding", None) or "utf-8"
 
     def write(self, text: str) -> int:
@@ -94,15 +94,15 @@ class SafeStream(io.TextIOBase):
         return self.lost is not None and self.lost.errno in _READER_GONE
 
     def isatty(self) -> bool:
-        """Whether a terminal shows it."""
+        """Whether the stream below is a terminal."""
         return self._stream.isatty()
 
     def writable(self) -> bool:
-        """Always; what a lost stream is given is dropped."""
+        """True even for a lost stream, which drops what it is given."""
         return True
 
     def fileno(self) -> int:
-        """That of the stream below."""
+        """The file descriptor of the stream below."""
         return self._stream.fileno()
 
     def _harmless(self, text: str) -> str:
@@ -188,7 +188,7 @@ def claim_descriptors() -> None:
 
 @contextlib.contextmanager
 def in_colour(wanted: bool) -> Iterator[None]:
-    """Let the colours of a document pass to stdout, whose texts a renderer has made harmless itself."""
+    """Within the block, let a document's colours pass to stdout; a renderer has made its texts harmless."""
     stream = sys.stdout
     if not wanted or not isinstance(stream, SafeStream):
         yield

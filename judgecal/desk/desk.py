@@ -116,7 +116,7 @@ class Desk:
             self.journal.close()
 
     def seen(self) -> GoldSet:
-        """Return the set with its labels of now."""
+        """Return the set with the labels given so far."""
         return dataclasses.replace(self.gold, ratings=tuple(self.file.ratings.values()))
 
     # --- what a page asks for

@@ -119,7 +119,7 @@ class LabelJournal:
             self._log.open(lock=False)  # a torn last line is cut off: the power went in mid-write
 
     def close(self) -> None:
-        """Let others serve the set."""
+        """Unlock the journal, so that another process can serve the set."""
         self._log.close()
         self._lock.release()
 

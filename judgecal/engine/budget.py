@@ -101,7 +101,7 @@ class Budget:
         return self._within(worst_usd * self._bills[model].alone)
 
     def settle(self, model: str, worst_usd: float, bill: Bill | None, *, unseen: bool = False) -> None:
-        """Give back what was set aside, and book what the call cost.
+        """Release the money set aside for a call, and book the call's bill.
 
         Args:
             bill: of the reply; None where there is none.
@@ -181,7 +181,7 @@ class BudgetGate:
         return None
 
     def settle(self, model: str, worst_usd: float, bill: Bill | None, *, unseen: bool) -> None:
-        """As `Budget.settle`; then the next in the queue may try."""
+        """Settle a call in the budget (`Budget.settle`), and wake the calls that wait for money."""
         self.budget.settle(model, worst_usd, bill, unseen=unseen)
         if self.budget.limit_usd is not None:
             self._in_flight -= 1

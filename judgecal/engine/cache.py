@@ -61,7 +61,7 @@ class ModelsHere(Result):
     n_own: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        """Of a model what says whether it can be called, and at what price."""
+        """The JSON object: of each model whether it can be called, and at what price."""
         names = ("alias", "id", "input_usd_per_1m", "output_usd_per_1m", "context_window", "key_env")
         models = [
             {**{name: getattr(model, name) for name in names}, "key_present": model.key_present}

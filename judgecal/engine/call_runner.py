@@ -113,7 +113,7 @@ class CallRunner:
         usable: Callable[[Reply], bool],
         stored_as: Callable[[Reply], Reply] = lambda reply: reply,
     ) -> CallResult:
-        """One call. A server that refuses the `schema` is asked without it, which is an attempt more.
+        """Make a call and return its result; a server that refuses the `schema` is asked again without it.
 
         Args:
             usable: whether a reply says what is asked for; one that does not is given to this caller alone.

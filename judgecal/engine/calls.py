@@ -246,7 +246,7 @@ def shortened(text: str) -> str:
 
 
 def count(value: Any) -> int | None:
-    """A number of tokens, None where it is none."""
+    """Read a number of tokens; None where the value is none."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 

@@ -41,7 +41,7 @@ _decode = json.JSONDecoder().decode
 
 
 def now(timespec: str = "seconds") -> str:
-    """This moment, UTC, ISO 8601: the one clock of what is written down."""
+    """The time now in UTC as ISO 8601: the one clock of what is written down."""
     moment = time.time()
     if timespec == "seconds":
         return iso(int(moment))
@@ -156,7 +156,7 @@ class Log(Generic[T]):
 
     @property
     def is_open(self) -> bool:
-        """Whether it can be added to."""
+        """Whether rows can be appended to the log."""
         return self._file is not None
 
     @property
@@ -165,7 +165,7 @@ class Log(Generic[T]):
         return self.path.stat().st_size if self.path.exists() else 0
 
     def open(self, *, lock: bool = True) -> Self:
-        """Make the file ready to be added to, a torn last line cut off.
+        """Open the file for appending, after a torn last line is cut off.
 
         Args:
             lock: whether this log keeps other processes out, by `.STEM.lock`; else somebody else does.
@@ -271,7 +271,7 @@ class Log(Generic[T]):
 
 @contextlib.contextmanager
 def held(journal: Path) -> Iterator[None]:
-    """Hold an experiment whose processes write to other files than its journal.
+    """Within the block, lock the experiment of a journal whose processes write to other files.
 
     Raises:
         BusyError: another process holds it.

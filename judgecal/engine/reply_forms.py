@@ -59,7 +59,7 @@ class ReplyForms:
         self.off = not taken
 
     def release(self) -> None:
-        """Let the calls go that waited for the first one."""
+        """Let the calls go on that waited for the first call."""
         if self._first is not None and not self._first.done():
             self._first.set_result(None)
 
@@ -97,5 +97,5 @@ class SchemaAttempts:
         return False
 
     def end(self) -> None:
-        """The call is over, however it ended."""
+        """Note that the call is over, and let the calls go on that waited for it."""
         self._forms.release()

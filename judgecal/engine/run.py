@@ -122,7 +122,7 @@ def run_calls(
     total: int | None = None,
     processes: int = 1,
 ) -> None:
-    """Make every call and hand each judgement to `record` as it comes.
+    """Make calls of one model (`spec`), and hand each judgement to `record` as it comes.
 
     Args:
         calls: what is to be called; their order is the order of the start, not of the end. An iterator is
@@ -328,7 +328,7 @@ def _row(key: Key, judge: str, result: CallResult, parsed: ParsedReply) -> Judge
 def take_verdicts(
     due: Iterable[OwnVerdict], *, record: Callable[..., None], progress: Progress | None = None
 ) -> None:
-    """Take every verdict, and hand each judgement to `record` as it comes.
+    """Ask judges that need no call for the verdicts `due`; each judgement goes to `record` as it comes.
 
     From the first one that has to be awaited on, up to 32 are awaited at once, in one event loop.
     """

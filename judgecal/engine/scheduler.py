@@ -59,7 +59,7 @@ class Limiter:
 
     @property
     def at_once(self) -> int:
-        """Calls that may be in flight now."""
+        """The number of calls that may be in flight now."""
         return int(self.allowance)
 
     def begin(self) -> int:
@@ -93,7 +93,7 @@ class Limiter:
         self.allowance = max(1.0, self.allowance * factor)
 
     def pause(self, until: float) -> None:
-        """Let no call start before a time on the run's clock."""
+        """Let no call start before `until`, a time on the run's clock."""
         self.paused_until = max(self.paused_until, until)
 
 
@@ -142,7 +142,7 @@ class CallSlots:
 
     @contextlib.contextmanager
     def parked(self) -> Iterator[None]:
-        """While a task waits for something else than its own call; it holds no slot then."""
+        """Within the block, give the slot up: the task waits for something else than its own call."""
         yield
 
     def _free(self) -> bool:
@@ -224,7 +224,7 @@ class Scheduler(CallSlots):
 
     @contextlib.contextmanager
     def parked(self) -> Iterator[None]:
-        """While a task waits for something else than its own call, another one works."""
+        """Within the block, let another task work: this task waits for something else than its call."""
         self._parked += 1
         self._start_tasks()
         try:

@@ -52,7 +52,7 @@ class MosaicReader:
             )
 
     def options(self) -> str:
-        """What a configuration says of it."""
+        """The reader's options in one text, for a configuration."""
         return f"mosaic --col item={self.item or ''} --col group={self.group or ''}"
 
     def read(self, row: Row) -> ReadRow:
@@ -62,7 +62,7 @@ class MosaicReader:
         return read_record(row.raw, self.inputs, item_id=item_id, group=group)
 
     def sheet_columns(self) -> Mapping[str, str | None]:
-        """Those of Mosaic AI Agent Evaluation; MLflow's hold objects, which are no texts for a sheet."""
+        """Part -> column of Mosaic AI Agent Evaluation; the objects of MLflow's columns fit no sheet."""
         texts = {"question": "request", "answer": "response", "reference": "expected_response"}
         return {**texts, "item": self.item, "group": self.group}
 

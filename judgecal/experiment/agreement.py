@@ -61,7 +61,7 @@ class StoredExperiment:
 
     @property
     def holds_test(self) -> bool:
-        """Whether test items are among its items."""
+        """Whether the experiment has test items."""
         return any(item.group in self.gold.test_groups for item in self.items)
 
     @cached_property
@@ -347,7 +347,7 @@ class RaterEntry(Entry):
 
     @property
     def enough(self) -> bool:
-        """Whether it rests on enough items for a short table and the headline."""
+        """Whether the rater shares enough items for a short table and the headline."""
         return self.n >= MIN_SHARED
 
 
@@ -370,7 +370,7 @@ class GoldSummary(Result):
 
     @property
     def in_words(self) -> str:
-        """The whole of it, without a full stop."""
+        """Set, split, items, questions, scale and pass mark in words, without a full stop."""
         mark = f", pass at {self.pass_at:g}" if self.pass_at is not None else ""
         return (
             f"{self.set}@{self.sha256[:12]}, split {self.split}: {self.n_items:,} items on {self.n_groups:,} "
@@ -390,7 +390,7 @@ class GoldSummary(Result):
 
 
 def labelled_by(labels_by: str) -> str:
-    """Who gave the labels, to stand behind the word; empty where the card does not say."""
+    """The words behind `labels` that say who gave them (`people`, `project`); empty where nobody says."""
     return {"people": " by people", "project": " by the project itself, not by people"}.get(labels_by, "")
 
 
@@ -415,7 +415,7 @@ class SliceEntry(Result):
 
     @property
     def mark(self) -> str:
-        """What its items are found by in the explorer."""
+        """The key by which the explorer finds the slice's items."""
         return f"{self.trait}:{self.value}"
 
 

@@ -31,7 +31,7 @@ _Name = TypeVar("_Name", bound=Hashable)
 
 
 def is_absent(verdicts: Matrix) -> Bools:
-    """Where a matrix has no verdict."""
+    """Boolean mask of a matrix: where it has no verdict."""
     if verdicts.dtype.kind == "f":
         return cast(Bools, np.isnan(verdicts))
     return np.array([verdict is None for verdict in verdicts.flat], dtype=np.bool_).reshape(verdicts.shape)
@@ -72,12 +72,12 @@ class Verdicts:
 
     @property
     def stored(self) -> Sequence[Judgement]:
-        """The rows as the journal holds them."""
+        """The judgements as the journal holds them."""
         return self.calls or self.rows
 
     @property
     def cell(self) -> tuple[str, str] | None:
-        """Its place in the grid: the signature, and the model with its program; None without a prompt."""
+        """The signature, and the model with its program: a cell of their grid; None without a prompt."""
         if self.kind != "prompt":
             return None
         name = JudgeName.parse(self.judge)
@@ -128,7 +128,7 @@ class Verdicts:
 
     @property
     def repeats(self) -> int:
-        """As many as it gave of an item."""
+        """The number of repeats that the judge gave of an item."""
         return int(self.values.shape[1])
 
 
@@ -196,7 +196,7 @@ class AgreementTable:
 
     @property
     def groups(self) -> Ints:
-        """Question numbers 0..G-1, one an item."""
+        """The question number, 0..G-1, of each item."""
         return self.arrays.groups
 
     @property

@@ -76,7 +76,7 @@ class CompareResult(Result):
         return {**plain, "pairs": pairs} if len(pairs) > 1 else {**pairs[0], **plain}
 
     def as_stored(self) -> dict[str, Any]:
-        """All of it, as `summary.json` holds it and `Experiment.read_summary` reads it."""
+        """The whole result as JSON values, for `summary.json` and `Experiment.read_summary`."""
         pairs = [{"a": a, "b": b, "comparison": compared} for (a, b), compared in self.pairs.items()]
         return {**as_plain(self), "pairs": pairs}
 

@@ -62,7 +62,7 @@ class Experiment:
 
     @property
     def judged(self) -> list[Path]:
-        """The files that hold its judgements."""
+        """The files that hold the experiment's judgements."""
         return [path for path in (self.journal, self.verdicts) if path.is_file()]
 
     @property
@@ -175,7 +175,7 @@ def plan_experiment(workspace: Workspace, config: Mapping[str, Any], *, out: str
 
 
 def open_experiment(experiment: Experiment) -> None:
-    """Make the folder and write its configuration, unless they are there."""
+    """Create the experiment's folder with its configuration, unless they are there."""
     experiment.folder.mkdir(parents=True, exist_ok=True)
     OPENED.set(experiment.folder)
     path = experiment.folder / _CONFIG
@@ -239,7 +239,7 @@ class StoredDescription:
     messages: str | None = None  # what it is sent, with the names of the item's fields in their places
 
     def verdicts(self) -> Scale:
-        """The scale of its verdicts."""
+        """The scale of the judge's verdicts."""
         scale = Scale.parse(self.scale)
         return dataclasses.replace(scale, categories=self.categories) if self.categories else scale
 

@@ -60,7 +60,7 @@ class Judgements(Sequence[Judgement], Result):
 
     @property
     def unscored(self) -> Self:
-        """Those without a verdict; each has an `error`."""
+        """The judgements without a verdict; each has an `error`."""
         return self._with(row for row in self._rows if row.verdict is None)
 
     def of(self, judge: str) -> Self:

@@ -59,8 +59,7 @@ def whole_items(rows: Sequence[Judgement], scale: Scale | None = None) -> Sequen
 
 
 def whole_item(rows: Sequence[Judgement], scale: Scale | None = None) -> Judgement:
-    """One judgement of the rows of one item and repeat, a context or an order each; a row of a whole item is
-    itself."""
+    """Merge the rows of one item and repeat, a context or an order each, into one judgement."""
     first, verdicts = rows[0], {row.verdict for row in rows}
     if first.unit == ITEM_UNIT:
         return first
@@ -198,7 +197,7 @@ class StoredVerdicts:
             self.extend(StoredVerdicts(1, 1, row.replied_at, age))
 
     def extend(self, other: StoredVerdicts) -> None:
-        """Count all that another one counted."""
+        """Add the counts of another `StoredVerdicts`."""
         self.n += other.n
         self.n_called += other.n_called
         self.of_chances += other.of_chances
@@ -271,7 +270,7 @@ class VerdictRows(Sequence[Judgement]):
 
     @classmethod
     def from_rows(cls, rows: Sequence[Judgement]) -> VerdictRows:
-        """The same of judgements."""
+        """Rows made of judgements."""
         plain = zip(*map(_plain_values, rows), strict=True) if rows else [()] * len(_PLAIN)
         columns: dict[str, Any] = dict(zip(_PLAIN, plain, strict=True))
         words = [isinstance(row.verdict, str) for row in rows]

@@ -85,7 +85,7 @@ def look_at_test(
     by: str,
     judges: Mapping[str, str],
 ) -> Look:
-    """Write a look down and say which one it is.
+    """Log a look at test labels, and return which decision on them it is.
 
     The same verdicts by the same question on the same test items and labels are one look, however often made;
     more items under a larger `--limit` are another look, for the first one's answer was known when it was

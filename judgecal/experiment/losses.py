@@ -177,7 +177,7 @@ class SliceTable:
 
     @cached_property
     def marks(self) -> dict[str, list[str]]:
-        """Item -> the slices that it is in."""
+        """Item id -> the slices that hold the item."""
         marks: dict[str, list[str]] = {}
         for mark, places in self.places.items():
             for place in places.tolist():

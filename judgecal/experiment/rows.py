@@ -210,7 +210,7 @@ class UnlabelledRows:
         return draw_strata(self.pair, self.outlook[0].shares)
 
     def draws(self) -> list[DrawStratum]:
-        """The same, as `gold sheet` draws from them."""
+        """The strata with their spreads, as `gold sheet` draws from them."""
         (codes, spreads), differ, strata = self.strata, self.pair.differ, []
         for number, spread in enumerate(spreads.tolist()):
             at = np.flatnonzero(codes == number)

@@ -62,7 +62,7 @@ class ScoreRun:
 
     @cached_property
     def experiment(self) -> Experiment:
-        """Where it goes."""
+        """The experiment that the run writes to."""
         judges = [judge_config(judge) for judge in self.judges]
         config: dict[str, Any] = {"command": "score", "gold": gold_config(self.gold), "split": self.split}
         if self.recorded is None:
@@ -103,7 +103,7 @@ class ScoreRun:
         return together([plan_calls(self.judges, items, stored, options) for items, options in self._parts])
 
     def check(self) -> None:
-        """Hold the slug, and every judge against the set and its own needs, before anything is written."""
+        """Refuse an unusable slug or a judge that does not fit the set, before anything is written."""
         _, items = self.experiment, (*self.items, *self.tied)
         require_prices(models_of(self.judges), self.options.budget_usd)
         for judge in self.judges:
@@ -130,8 +130,8 @@ class ScoreRun:
 
     @old_objects_left_alone()
     def run(self) -> tuple[AgreementResult, StoredExperiment]:
-        """Make the calls that are due and hold all judges against people; the result, and the experiment that
-        it is of.
+        """Make the calls that are due and hold all judges against people; return the result and its
+        experiment.
 
         That test labels were looked at is written down, if they were.
         """

@@ -262,7 +262,7 @@ def unread_judge(
 
 
 def unread_of(stored: StoredExperiment) -> Unread:
-    """Of the judges that an experiment asked for, on its labelled items."""
+    """The judges of an experiment that have no verdict on its labelled items."""
     item_ids, sealed, unread = {item.item_id for item in stored.items}, stored.gold.test_ids, []
     for column in stored.judges:
         given = zip(values_of(column.stored, "item_id"), values_of(column.stored, "verdict"), strict=True)

@@ -259,12 +259,12 @@ def run_line(
 
 
 def gold_config(gold: GoldSet) -> dict[str, Any]:
-    """What a configuration says of its gold set."""
+    """A gold set as a configuration records it."""
     return {"set": gold.name, "sha256": gold.sha256}
 
 
 def judge_config(judge: Judge) -> dict[str, Any]:
-    """What a configuration says of a judge: enough to know that it is the same one."""
+    """A judge as a configuration records it: enough to recognise it later."""
     config = {"judge": judge.name, "fingerprint": judge.fingerprint}
     if judge.signature is None or judge.model is None:
         return {**config, "kind": judge.kind, "scale": str(judge.scale)}

@@ -122,7 +122,7 @@ class RowReader:
         return cls(dataclasses.replace(columns, fields=(*columns.fields, *more)), required, columns.names)
 
     def check(self, source: Table) -> None:
-        """Hold the options against the table and the judges; a column may be missing, or none be named."""
+        """Refuse a table that lacks a named column or leaves a judge without one."""
         columns = self.columns
         problems = [
             f"the judge asks for {name}: name the column with --col {_INPUTS[name][0]}=COLUMN"

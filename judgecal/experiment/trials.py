@@ -163,7 +163,7 @@ class Due:
         self.judge, self.items, self.journal, self.options = judge, items, journal, options
 
     def all_keys(self) -> Iterator[tuple[Item, Key]]:
-        """All that it is asked, what the journal holds too."""
+        """Every item with the key of its call, also those that the journal holds."""
         fingerprint, calls = single_calls(self.judge.fingerprint)
         return (
             (shown, Key(item.item_id, item.sha, fingerprint, repeat, unit, order))
@@ -173,7 +173,7 @@ class Due:
         )
 
     def judgements(self) -> Iterator[Judgement]:
-        """All that it is asked as the journal holds it, under this judge's name; several calls as one."""
+        """The journal's judgements of all items, under this judge's name; several calls as one."""
         keys = (key for _, key in self.all_keys())
         for key in keys:
             more = itertools.islice(keys, single_calls(self.judge.fingerprint)[1] - 1)

@@ -41,7 +41,7 @@ class Cut:
 
     @cached_property
     def mark(self) -> float | None:
-        """From where on a verdict passes, on the common scale; None where people did not say what passes."""
+        """The lowest verdict that passes, on the common scale; None where people set no pass mark."""
         if not self.people.numeric or (self.people.kind != "binary" and self.people.pass_at is None):
             return None
         common = self.common
@@ -49,7 +49,7 @@ class Cut:
 
     @cached_property
     def label_mark(self) -> float | None:
-        """From where on a label passes, on the common scale; None as `mark`."""
+        """The lowest label that passes, on the common scale; None where people set no pass mark."""
         return self.common.low + self.common.span / 2.0 if self.people.kind == "binary" else self.mark
 
     def label_at(self, label: Label) -> float:
@@ -138,7 +138,7 @@ class VerdictShape:
 
 
 def judge_shape(table: AgreementTable, column: Verdicts) -> VerdictShape:
-    """One judge's verdicts beside the labels of a table."""
+    """The verdicts of a judge beside the labels of a table, as a `VerdictShape`."""
     people, (verdicts, scale) = table.gold.scale, table.described(column)
     cut, rates = Cut(people, scale), _RATES if people.numeric else ("kappa",)
     metrics = [name for name, (metric, _) in metrics_of(people).items() if metric.name in rates]
@@ -189,7 +189,7 @@ class ItemVerdicts:
 
     @property
     def parts(self) -> bool:
-        """Whether it errs, or has no verdict: that counts as the verdict farthest from the label."""
+        """Whether the judge errs on the item, or has no verdict: the farthest verdict from the label."""
         return self.error is not None or self.unscored is not None
 
 
@@ -217,7 +217,7 @@ class PartedItem:
 
     @property
     def distance(self) -> float:
-        """Of the judge that is farthest off, 0..1."""
+        """How far the farthest judge's verdict lies from the label, 0..1."""
         return max((1.0 if judge.unscored else abs(judge.distance) for judge in self.said), default=0.0)
 
 

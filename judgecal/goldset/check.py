@@ -199,7 +199,7 @@ def near_constant(gold: GoldSet) -> Findings:
 
 
 def narrow(gold: GoldSet) -> Findings:
-    """A set that does not explain it does not load; here it is told as explained."""
+    """Find labels that use a narrow part of the scale, as the card explains; others do not load."""
     labels = [rating.label for rating in gold.ratings if rating.label is not None]
     if why := narrow_labels([float(label) for label in labels if gold.scale.graded], gold.scale):
         yield RATINGS, why
@@ -368,7 +368,7 @@ def _texts(state: Any, *, inside: bool = False) -> Iterator[str]:
 
 
 def no_documents(gold: GoldSet) -> Findings:
-    """Where there is a documents.jsonl, a set that names what it lacks does not load."""
+    """Find reference documents that items name in a set without documents."""
     naming = [item for item in gold.items if item.reference_documents]
     if naming and not gold.documents:
         names = {name for item in naming for name in item.reference_documents}

@@ -42,7 +42,7 @@ def narrow_labels(labels: Sequence[float], scale: Scale) -> str | None:
 
 
 def unexplained(labels: Sequence[float], scale: Scale, explained: Mapping[str, str]) -> str | None:
-    """The same, with what to do, where the card does not say why it may be so."""
+    """Why labels do not fit a scale (`narrow_labels`), and what to do, unless the card explains it."""
     why = None if NARROW in explained else narrow_labels(labels, scale)
     return why and f'{why}; write that in card.toml, or under [explained] why it may be so: {NARROW} = "..."'
 
@@ -201,8 +201,8 @@ def says_nothing(cell: str, scale: Scale) -> bool:
 
 
 def read_label(cell: str, scale: Scale) -> Label:
-    """One label; `8/10` is 80 on a scale of percentages and 8 on one that ends at 10, `3,5` is 3.5, `WAHR` is
-    true.
+    """Read a label from a cell: `8/10` is 80 on a scale of percentages and 8 on one that ends at 10, `3,5` is
+    3.5, `WAHR` is true.
 
     ValueError: it is not a label of the scale, or lies between two of its steps; the message says which are.
     """
@@ -378,6 +378,6 @@ def left_of(item: Item, scale: Scale | None, by: object) -> Literal["A", "B"] | 
 
 
 def by_side(label: str, left: str | None) -> str:
-    """Of A and B left and right, and of these A and B; any other label as it is."""
+    """A label A or B of a pair as `left` or `right`, and back; any other label as it is."""
     sides = {"A": ("left", "right"), "B": ("right", "left")}.get(left or "", ("A", "B"))
     return dict(zip((*sides, "A", "B"), ("A", "B", *sides), strict=True)).get(label, label)

@@ -133,7 +133,7 @@ def _quoted(value: Any) -> str:
 
 
 def read_item(values: Mapping[str, Any], where: str, problems: list[str]) -> Item:
-    """One row of items.jsonl; where `group` is missing the question is the group, and else the item.
+    """Read one row of items.jsonl; where `group` is missing the question is the group, and else the item.
 
     An item with fields of its own may do without a question and an answer; one with `answer_a` and `answer_b`
     is a pair.
@@ -202,7 +202,7 @@ def read_items(path: Path) -> tuple[Item, ...]:
 def read_rating(
     values: Mapping[str, Any], where: str, *, scale: Scale | None, problems: list[str]
 ) -> Rating | None:
-    """One row of ratings.jsonl, its label read by the scale; None where the row is no rating.
+    """Read one row of ratings.jsonl, its label by the scale; None where the row is no rating.
 
     Without a scale (the card is broken, and says so itself) labels are not held against anything.
     """

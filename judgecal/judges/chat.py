@@ -177,8 +177,8 @@ def _verdict_schema(signature: LoadedSignature, annotation: Any) -> dict[str, An
 
 
 def neutralised(values: Mapping[str, Any], *, keys: Collection[str] = ()) -> dict[str, Any]:
-    """The same values with every marker of a field and every template token made harmless, in lists and
-    mappings too.
+    """Copy values with every marker of a field and every template token made harmless, in lists and mappings
+    too.
 
     A marker gets a zero-width space, `<|im_start|>` becomes `< |im_start|>`: still to be read, and no token
     any more.

@@ -60,7 +60,7 @@ class LoadedFunction:
 
     @property
     def unit(self) -> str:
-        """What it judges: `item`, or `chunk`."""
+        """The unit that the function judges: `item` or `chunk`."""
         return unit_of(self.parameters)
 
 
@@ -92,7 +92,7 @@ def load_function(
 
 
 def is_program(value: object) -> TypeGuard[Any]:
-    """Whether it is a `dspy.Module`; DSPy is not loaded for that."""
+    """Whether a value is a `dspy.Module`, told without loading DSPy."""
     dspy = sys.modules.get("dspy")
     return dspy is not None and isinstance(value, dspy.Module)
 
@@ -348,7 +348,7 @@ class GivenFunction(FunctionJudge):
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     def on(self, people: Scale) -> GivenFunction:
-        """The same judge; on the people's scale where it says none."""
+        """The judge, on the people's scale where it has no scale of its own."""
         if "scale" in vars(self):
             return self
         judge = copy.copy(self)

@@ -31,7 +31,7 @@ _WITHOUT = "or leave model= out, and it is scored as it is, with the models that
 
 
 def only_predictor(program: dspy.Module) -> dspy.Predict:
-    """The one prompt of a program."""
+    """The one predictor of a DSPy program; InputError where it has none or several."""
     predictors = program.predictors()
     if len(predictors) != 1:
         what = f"has {len(predictors)} prompts that can be changed, and not one"
@@ -89,7 +89,7 @@ def instructions_of(program: dspy.Module) -> str:
 
 
 def joined_instructions(instructions: Mapping[str, str]) -> str:
-    """One text of the instructions of each prompt, by its name."""
+    """Join the instructions of several prompts, by their names, into one text."""
     several = len(instructions) > 1
     return "\n\n".join(f"[{name}]\n{text}" if several else text for name, text in instructions.items())
 

@@ -117,7 +117,7 @@ class PromptJudge:
 
     @cached_property
     def adapter(self) -> dspy.Adapter:
-        """What makes its messages."""
+        """The DSPy adapter that makes the judge's messages."""
         return TextAdapter(self.signature) if self.verbatim else JudgeAdapter(in_json=self.schema is not None)
 
     @property

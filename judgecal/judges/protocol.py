@@ -252,7 +252,7 @@ def calls_a_model(judge: Respondent) -> TypeGuard[Caller]:
 
 
 def decides_itself(judge: Respondent) -> TypeGuard[Decider]:
-    """Whether it gives its verdicts without a call."""
+    """Whether a judge gives its verdicts without a call (`Decider`)."""
     return judge.model is None
 
 
@@ -271,7 +271,7 @@ class RecordedJudge:
     signature: None = None
 
     def check_items(self, items: Sequence[Item]) -> None:
-        """Nothing is asked for."""
+        """Accept any items: a recorded judge asks for nothing."""
 
 
 def single_calls(fingerprint: str) -> tuple[str, int]:

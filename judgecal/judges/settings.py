@@ -65,7 +65,7 @@ class Setting:
 
 
 def written(value: Value) -> str:
-    """A value as a name carries it."""
+    """Write a setting's value as a judge's name carries it."""
     if isinstance(value, bool):
         return str(value).lower()
     return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)

@@ -61,7 +61,7 @@ class SuiteJudge:
 
     @property
     def lacks_model(self) -> bool:
-        """Whether it is a prompt judge that runs on whatever model is chosen."""
+        """Whether the judge is a prompt that runs on whatever model is chosen."""
         return self.judge is not None and "@" not in self.judge
 
     def judge_on(self, model: str) -> JudgeName:
@@ -75,7 +75,7 @@ class SuiteJudge:
         return self.column or f"{'retrieval' if unit == CHUNK else 'response'}/llm_judged/{self.name}"
 
     def aggregate_of(self, unit: str) -> Aggregate:
-        """What of its verdicts goes into the columns."""
+        """How the verdicts on a unit are aggregated for the columns."""
         return self.aggregate or ("precision" if unit == CHUNK else "rating")
 
 

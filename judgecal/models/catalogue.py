@@ -83,7 +83,7 @@ class ModelSpec:
 
     @property
     def address(self) -> str:
-        """Its endpoint, else its provider's; empty where neither is known."""
+        """The model's endpoint, else its provider's; empty where neither is known."""
         return self.api_base or self.known_provider.base or ""
 
     @property

@@ -136,7 +136,7 @@ class Room:
 
 @contextlib.contextmanager
 def compiling(training: Training, optimizer: str, *, calls_at_most: int | None) -> Iterator[Room]:
-    """Let one of DSPy's optimisers work; leave the room before the candidate is scored.
+    """Yield the `Room` in which one of DSPy's optimisers works; leave it before the candidate is scored.
 
     A program of several calls is scored in such a room too; then the caller shows how far it is, and
     `calls_at_most` is None.

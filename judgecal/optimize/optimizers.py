@@ -52,7 +52,7 @@ class Bounds:
 
     @property
     def calls(self) -> int:
-        """Calls that it makes itself, of both models."""
+        """The number of calls to both models that the optimiser makes itself."""
         return self.task + self.reflection
 
 

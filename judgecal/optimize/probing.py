@@ -44,7 +44,7 @@ class SplitProbes:
 
     @classmethod
     def of(cls, gold: GoldSet, items: Sequence[Item], judge: Optimised, seed: int) -> SplitProbes:
-        """Of the items of a split, which alone are borrowed from."""
+        """Make the probes of a split's items, borrowing from these items alone."""
         n = N_FREE if model_of(judge).embedded else N_PROBES
         every = make_probes(gold, items, families_named(()), n=n, seed=seed, sources=Sources.of(gold, items))
         return cls(tuple(probes for probes in every.values() if fits(judge, probes)))
@@ -56,7 +56,7 @@ class SplitProbes:
 
     @property
     def groups(self) -> list[str]:
-        """The question of each that is to be mended."""
+        """The question of each probe that is to be mended."""
         weak = self.weak or {made.family.name for made in self.made}
         return [probe.item.group for made in self.made if made.family.name in weak for probe in made.probes]
 
@@ -72,15 +72,15 @@ class SplitProbes:
         return np.concatenate([*(values for name, values in broken.items() if name in weak), np.zeros(0)])
 
     def share(self, broken: Broken, *, level: float = 0.95) -> Estimate:
-        """The share of those to be mended that break."""
+        """The share of the probes to be mended that break a judge."""
         return share_of(self._flat(broken), self.groups, level=level)
 
     def parts(self, before: Broken, after: Broken) -> Floats:
-        """What each question brings to how many fewer of them break."""
+        """Question by question, how many fewer of the probes to be mended break."""
         return by_group(changes(self._flat(after), self._flat(before)), self.groups)
 
     def held(self, before: Broken, after: Broken, *, level: float = 0.95) -> OptimizedProbes:
-        """Both judges, paired by probe."""
+        """Compare a judge before and after, paired by probe."""
         change = changes(self._flat(before), self._flat(after))
         return OptimizedProbes(
             self.share(before, level=level),
@@ -135,7 +135,7 @@ def choose_probed(
     probes: SplitProbes,
     stages: Sequence[Stage] = (),
 ) -> tuple[Choice, dict[str, Broken]]:
-    """Who is taken by the rule above, and which dev probes break each candidate, by its name."""
+    """Choose a candidate by the module's rule; also which dev probes break each candidate, by its name."""
     if not probes.made:
         return choose(scored, metric, dev, stages), {}
     broken = {

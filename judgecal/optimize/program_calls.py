@@ -80,7 +80,7 @@ _wanted: contextvars.ContextVar[Wanted] = contextvars.ContextVar("judgecal_wante
 
 @contextlib.contextmanager
 def replies_wanted(wanted: Wanted) -> Iterator[None]:
-    """Let the calls that are made within, in this thread, ask for such replies."""
+    """Within the block, hold the replies to calls of this thread to what is wanted."""
     before = _wanted.set(wanted)
     try:
         yield
@@ -124,7 +124,7 @@ class CallLog:
         return self._replies.get(key)
 
     def add(self, call: ProgramCall, result: CallResult) -> None:
-        """Keep one call."""
+        """Log a call with its result."""
         reply, failure = result.reply or Reply("", call.spec.id), result.failure
         self._log.append(
             {
@@ -186,7 +186,7 @@ def logged_usd(path: Path) -> float:
 
 
 def width(spec: ModelSpec) -> int:
-    """Calls of one model that an optimiser has in flight at most, and so the threads that it needs."""
+    """The number of threads of an optimiser: its calls of one model that are in flight at most."""
     return 1 if spec.embedded else spec.max_concurrency or _DEFAULT_CONCURRENCY
 
 
@@ -232,7 +232,7 @@ class ProgramCalls:
         self._loop.close()
 
     def ask(self, call: ProgramCall) -> Reply:
-        """One reply; waits for it in the calling thread.
+        """Make one call and return its reply; the calling thread waits.
 
         Raises:
             Stopped: the optimiser must end, now or since an earlier call; `error` says why.
@@ -255,7 +255,7 @@ class ProgramCalls:
         return len(self._tasks)
 
     def stop(self, error: Exception | None = None) -> None:
-        """Let no further call through; the first error is the one that counts.
+        """Stop all further calls, with an error; the first error counts.
 
         Calls in flight are dropped, unless it is the money that ended: those are paid for, so they are kept.
         """

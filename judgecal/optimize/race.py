@@ -46,7 +46,7 @@ class Finish:
 
     @property
     def everybody(self) -> list[ScoredCandidate]:
-        """All that were ever scored, each as far as it went, the judge as it was first."""
+        """All candidates ever scored, each as far as it went, behind the judge as it was."""
         runs = [*(stage.scored for stage in self.stages), self.scored]
         last = {candidate.name: candidate for scored in runs for candidate in scored[1:]}
         return [self.scored[0], *last.values()]

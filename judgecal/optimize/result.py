@@ -57,7 +57,7 @@ class ScoredCandidate:
     def on(
         cls, dev: AgreementTable, candidate: Candidate | None, judge: Optimised, column: Verdicts, metric: str
     ) -> ScoredCandidate:
-        """One candidate's judgements held against the people."""
+        """Score a candidate by its verdicts on dev against the people."""
         numbers = dev.agreements(column)
         return cls(candidate, judge, column, numbers["as_wrong"], numbers["calibrated"].get(metric))
 
@@ -68,11 +68,11 @@ class ScoredCandidate:
 
     @property
     def trained_on(self) -> frozenset[str]:
-        """The groups whose labels its judge carries."""
+        """The questions whose labels the candidate's judge carries."""
         return self.candidate.trained_on if self.candidate else frozenset()
 
     def tried(self, metric: str) -> Tried:
-        """What the result says of it."""
+        """The candidate's line in the result, by a metric."""
         return Tried(
             name=self.name,
             n_demos=len(self.judge.demos),
@@ -84,7 +84,7 @@ class ScoredCandidate:
         )
 
     def value(self, metric: str) -> float:
-        """What decides on dev: the metric, calibrated where it can be; below everything where undefined."""
+        """The candidate's value on dev in a metric, calibrated where that can be; -inf where undefined."""
         value = (self.calibrated or self.estimates[metric]).value
         return -math.inf if value is None else value
 
@@ -107,7 +107,7 @@ class Stage:
     scored: Sequence[ScoredCandidate]  # the first is the judge as it was
 
     def valued(self, metric: str, *, but: ScoredCandidate | None = None) -> list[ScoredCandidate]:
-        """Those with a value, but one of them: the judge as it was where none is given."""
+        """The candidates with a value in a metric, except `but` (the judge as it was where not given)."""
         first = but or self.scored[0]
         return [score for score in self.scored if score is not first and score.value(metric) > -math.inf]
 
@@ -147,8 +147,8 @@ class Stage:
 def choose(
     scored: Sequence[ScoredCandidate], metric: str, dev: AgreementTable, dropped: Sequence[Stage] = ()
 ) -> Choice:
-    """Take one; the first of `scored` is the judge as it was, and stays unless another gains more on dev than
-    luck.
+    """Choose a candidate on dev; the first of `scored` is the judge as it was, and stays unless another gains
+    more than luck.
 
     Luck is what the largest gain among as many equal candidates stays below in four of five samples, those
     that a stage dropped after a part of dev (`dropped`, all that ran in it) counted among them. Of equals
@@ -222,7 +222,7 @@ class Confirmation:
 def confirm(
     *, test: AgreementTable, fit: AgreementTable, before: Verdicts, after: Verdicts, metric: str
 ) -> Confirmation:
-    """Hold two judges against each other on test.
+    """Decide on test between the judge before and after, each through a map fitted on `fit`.
 
     Args:
         test: the test items, at the level that this look is shown at.
@@ -257,7 +257,7 @@ def confirm(
 
 
 def unconfirmed(before: ScoredCandidate, choice: Choice, metric: str) -> Confirmation:
-    """Nothing of test, and why it was not looked at; luck and lost calls are why there is no difference."""
+    """A confirmation without test, and why test was not looked at; luck and lost calls make no difference."""
     taken, on_dev = choice.taken, before.estimates[metric]
     if choice.sealed is not None:
         sealed = Estimate(None, reason=f"test stays sealed: {choice.sealed}")
@@ -308,7 +308,7 @@ class OptimizedProbes:
 
     @property
     def fewer(self) -> bool:
-        """Whether it is shown that fewer break it."""
+        """Whether it is shown that fewer probes break the new judge."""
         return self.difference.high is not None and self.difference.high < 0.0
 
 
@@ -330,7 +330,7 @@ class Prompts:
 
     @classmethod
     def of(cls, before: dspy.Module, after: dspy.Module) -> Prompts:
-        """Of the program as it was, and of the one that was taken."""
+        """The prompts of two programs: the judge as it was, and the chosen one."""
         demos = [
             {
                 name.replace("_", " "): f"{value:g}" if isinstance(value, float) else str(value)
@@ -352,7 +352,7 @@ class Changes:
 
     @classmethod
     def between(cls, dev: AgreementTable, before: Verdicts, after: Verdicts) -> Changes:
-        """Between the verdicts of two judges."""
+        """Count the dev answers on which two judges' verdicts change sides."""
         parted = parted_items(dev, [before, after], dev.items)
         sides = [old.parts for old, new in (item.said for item in parted) if old.parts != new.parts]
         return cls(sum(sides), len(sides) - sum(sides))
@@ -375,7 +375,7 @@ class OptimizedOn:
 
     @property
     def in_words(self) -> str:
-        """The whole of it, without a full stop."""
+        """The gold set and its splits in words, without a full stop."""
         parts = [
             f"{split} {n:,} items on {self.n_groups[split]:,} questions" for split, n in self.n_items.items()
         ]

@@ -73,7 +73,7 @@ class OptimizeSetup:
 
     @cached_property
     def experiment(self) -> Experiment:
-        """Where it goes."""
+        """The experiment that the run writes to."""
         optimizer, writer = OPTIMIZERS[self.optimizer], reflection_spec(self.reflection or self.model)
         config = {
             "command": "optimize",
@@ -137,12 +137,12 @@ class OptimizeSetup:
 
     @property
     def metric(self) -> str:
-        """What is climbed and decided on."""
+        """The metric that optimisers climb and that decides."""
         return leading_metric(self.gold.scale)
 
     @property
     def model(self) -> ModelSpec:
-        """Who is asked for the verdict."""
+        """The model that gives the verdict."""
         return model_of(self.judge)
 
     @cached_property
@@ -156,13 +156,13 @@ class OptimizeSetup:
 
     @property
     def reflection_alias(self) -> str | None:
-        """Who writes instructions; None where nobody does."""
+        """The alias of the model that writes instructions; None where none does."""
         reflects = OPTIMIZERS[self.optimizer].reflects
         return (self.reflection or self.model).alias if reflects else None
 
     @property
     def call_log(self) -> Path:
-        """Where the optimiser's own calls are kept."""
+        """The file of the optimiser's own calls."""
         return self.experiment.folder / CALL_LOG
 
     @property
@@ -186,13 +186,13 @@ class OptimizeSetup:
 
     @cached_property
     def dev(self) -> AgreementTable:
-        """The table of dev, in the order of a race's laps."""
+        """The agreement table of dev, in the order of a race's laps."""
         parts = laps(self.items("dev"), self.gold.labels, self.seed)
         items = tuple(item for part in parts for item in part)
         return AgreementTable(self.gold, items, self.options.repeats, self.seed)
 
     def table(self, split: str, *, level: float = 0.95) -> AgreementTable:
-        """The table of a split."""
+        """The agreement table of a split."""
         return AgreementTable(self.gold, self.items(split), self.options.repeats, self.seed, level)
 
     def training(
@@ -252,7 +252,7 @@ class OptimizeSetup:
         }
 
     def preview(self) -> CostEstimate:
-        """Calls, tokens and cost at most; nothing is written.
+        """The most that a run can take in calls, tokens and cost; nothing is written.
 
         The candidates of `labeled` need no calls, so theirs is the very prompt that would be sent. Those of
         another optimiser are not there yet: those of `labeled` with as many demos stand in, with room for as

@@ -255,7 +255,7 @@ def balanced_sample(
 def split_by_question(
     items: Sequence[Item], labels: Mapping[str, Label], scale: Scale, *, seed: int
 ) -> tuple[list[Item], list[Item]]:
-    """Two halves without a common question, the strata spread over both; one question alone is in both."""
+    """Halve items without a common question, strata spread over both; one question alone is in both."""
     by_group: dict[str, list[Item]] = {}
     for item in balanced_order(items, labels, scale, seed=seed):
         by_group.setdefault(item.group, []).append(item)
@@ -387,7 +387,7 @@ class Training:
 
     @property
     def everything(self) -> list[Item]:
-        """The items, and the probes made of them."""
+        """The training items, and the probes made of them."""
         return [*self.items, *(item for item, *_ in self.probes)]
 
     def examples_and_probes(self, draw: int) -> list[dspy.Example]:
@@ -404,7 +404,7 @@ class Training:
         return self._as_examples([item for pair in pairs for item in pair])
 
     def balanced(self, items: Sequence[Item], size: int = CLIMBED_ON) -> list[dspy.Example]:
-        """So many train examples at most, in which every stratum stands equally often."""
+        """At most `size` examples of these items, every stratum equally often."""
         sample = balanced_sample(items, self.labels, self.people, size=size, seed=self.seed)
         return self._as_examples(sample)
 

@@ -102,7 +102,7 @@ class Family:
     make: Rule
 
     def takes(self, label: Label, scale: Scale) -> bool:
-        """Whether it is made of answers with this label: right ones fall, wrong ones rise."""
+        """Whether answers with a label become probes of the family: right answers fall, wrong ones rise."""
         height = (float(label) - scale.low) / scale.span
         if self.kind == "falls":
             return height >= 1.0 - TENTH
@@ -111,7 +111,7 @@ class Family:
 
 @cache
 def families() -> Mapping[str, Family]:
-    """Every family by its name, by kind."""
+    """Every probe family by its name, ordered by kind."""
     from judgecal.probes import rules
 
     names = sorted(module.name for module in pkgutil.iter_modules(rules.__path__))

@@ -57,14 +57,14 @@ class Footing:
 
     @classmethod
     def of(cls, table: AgreementTable, column: Verdicts) -> Footing:
-        """By the map of a judge, fitted on the items of a table, where there is one."""
+        """The footing by a judge's map, fitted on the items of a table, where there is one."""
         mapped = table.calibrated(column) is not None
         calibration = table.calibration(column, fitted_on="the items judged") if mapped else None
         return cls.through(calibration, table.gold.scale, column.scale)
 
     @classmethod
     def through(cls, calibration: Calibration | None, people: Scale, judge: Scale) -> Footing:
-        """Through a map; as the verdicts are where there is none, or one of a single label."""
+        """The footing through a map; verdicts stay as they are without one, or with one of a single label."""
         usable = calibration if calibration is not None and not calibration.constant else None
         return cls(Cut(people, people if usable else judge), usable)
 
@@ -79,7 +79,7 @@ class Footing:
 
     @property
     def marks(self) -> tuple[float, float]:
-        """From where on full marks are reached, and below which none are given, as shares."""
+        """The share from which on marks are full, and the share below which there are none."""
         if self.cut.mark is None:
             return 2.0 / 3.0, 1.0 / 3.0 + 2 * _EPS
         return ((self.cut.mark - self.cut.common.low) / self.cut.common.span,) * 2
@@ -122,7 +122,7 @@ def share_of(broken: Floats, groups: Sequence[str], *, level: float = 0.95) -> E
 
 
 def changes(before: Floats, after: Floats) -> Floats:
-    """By probe, whether one that held breaks (1) or the other way round (-1).
+    """For each probe 1 where it held before and breaks after, -1 for the reverse, else 0.
 
     One that could not break at one time held then; NaN without a verdict, and where it could at neither time.
     """
@@ -163,7 +163,7 @@ class ProbedJudge(Result):
 
     @property
     def broken(self) -> list[FamilyResult]:
-        """The families that are shown to break it."""
+        """The families that are shown to break the judge."""
         return [family for family in self.families if family.shown]
 
 
@@ -218,7 +218,7 @@ class ProbeResult(Result):
         )
 
     def as_stored(self) -> dict[str, Any]:
-        """All of it, as `summary.json` holds it."""
+        """The whole result as JSON values, as `summary.json` holds it."""
         return {**as_plain(self), "answers": as_plain(self.answers)}
 
 
@@ -232,7 +232,7 @@ class ProbeVerdicts:
 
     @classmethod
     def of(cls, footing: Footing, column: Verdicts, *, certain: bool = True) -> ProbeVerdicts:
-        """From the rows of a judge, whose repeat 1 is of the items that were judged again."""
+        """The verdicts of a judge's rows; repeat 1 is of the items that were judged again."""
         first, second = (
             {row.item_id: row.verdict for row in column.rows if row.repeat == at} for at in (0, 1)
         )
@@ -242,7 +242,7 @@ class ProbeVerdicts:
         return np.array([self.footing.height(verdicts.get(item.item_id)) for item in items])
 
     def broken(self, probes: Sequence[Probe]) -> Floats:
-        """`breaks` of probes of one family."""
+        """Which probes of one family break the judge, as `breaks` says it."""
         before = self._heights(self.first, (probe.of for probe in probes))
         after = self._heights(self.first, (probe.item for probe in probes))
         return breaks(probes[0].family.kind, before, after, self.footing.marks)
@@ -258,7 +258,7 @@ class ProbeVerdicts:
 
 
 def family_result(made: MadeProbes, verdicts: ProbeVerdicts, *, of: int, level: float = 0.95) -> FamilyResult:
-    """One family on one judge; `of` so many families that are told of together."""
+    """The result of one family on one judge; `of`: the number of families told of together."""
     groups = [probe.item.group for probe in made.probes]
     outcomes, noise = verdicts.broken(made.probes), verdicts.noise(made.probes)
     could, broken = ~np.isinf(outcomes), share_of(outcomes, groups, level=level)

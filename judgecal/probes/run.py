@@ -84,7 +84,7 @@ class ProbeRun:
 
     @cached_property
     def experiment(self) -> Experiment:
-        """Where it goes."""
+        """The experiment that the run writes to."""
         config: dict[str, Any] = {"command": "probe", "gold": gold_config(self.gold)}
         config |= {"judges": [judge_config(judge) for judge in self.judges], "n": self.n, "seed": self.seed}
         config |= {"families": [family.name for family in families_named(self.families)]}
@@ -137,7 +137,7 @@ class ProbeRun:
         ])  # fmt: skip
 
     def run(self) -> ProbeResult:
-        """Make the calls that are due, and say what breaks."""
+        """Make the calls that are due, and return which families break each judge."""
         plan, experiment = self.plan(), self.experiment
         for judge in self.judges:
             for part, options in self._parts(judge):

@@ -76,7 +76,7 @@ class JudgeRun:
 
     @cached_property
     def experiment(self) -> Experiment:
-        """Where calls and result go; how the output names its columns is no part of what was asked."""
+        """The experiment of the calls and the result, the same for any naming of the output's columns."""
         judge = self.judges[0]
         config: dict[str, Any] = {"command": "judge"}
         if self.suite is None:
@@ -127,7 +127,7 @@ class JudgeRun:
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
-        """The other judges of a suite, and why."""
+        """The judges of a suite that have nothing to judge in the table, and why."""
         return self._survey[1]
 
     @cached_property
@@ -154,7 +154,7 @@ class JudgeRun:
         return plan_trials(self.trials(stored_rows(self.experiment.journal, long=True)))
 
     def run(self) -> JudgeResult:
-        """Make the calls that are due, write the output, whole, and say what the verdicts come to."""
+        """Make the calls that are due, write the whole output, and return what the verdicts come to."""
         self.prepare()
         result = self.result(self.judge_rows(Budget(self.options.budget_usd)))
         self.experiment.write_summary(result)
@@ -243,7 +243,7 @@ class JudgeRun:
         write_beside(self.output, columns, header)
 
     def judge_rows(self, budget: Budget) -> RowCounts:
-        """Make the calls that are due and write the output."""
+        """Make the calls that are due and write the output; return the counts of its rows."""
         open_experiment(self.experiment)
         label = self.judges[0].judge.name if self.suite is None else f"suite {self.suite}"
         with open_journal(self.experiment.journal, self.options, long=True) as journal:

@@ -59,13 +59,13 @@ class JudgedColumns:
 
     @property
     def named(self) -> dict[str, str]:
-        """What is read -> its column."""
+        """Part of a judged table -> its column."""
         named = {part: getattr(self.columns, part) for part in _PARTS} | {"by": self.by}
         return {part: column for part, column in named.items() if column is not None}
 
 
 def judged_columns(path: Path, columns: Columns) -> Columns:
-    """Those of a judged table, found by their usual names where `columns` leaves that to us."""
+    """The columns of a judged table, by their usual names where `columns` leaves them open."""
     resolved = columns
     if columns.usual:
         resolved = columns.resolved(open_table(path).columns, path, only=USUAL)
@@ -282,7 +282,7 @@ class RowLabels:
     n_waiting: int  # items of the set that have no label yet
 
     def rows(self, values: Floats) -> LabelledRows:
-        """With other values in the labels' place."""
+        """The labelled rows with other values in the place of labels."""
         return LabelledRows(self.at, values, self.chance)
 
 

@@ -53,7 +53,7 @@ class NextLabels:
 
     @classmethod
     def halving(cls, rate: Estimate, *, n: int, n_rows: int) -> NextLabels | None:
-        """Those that halve a rate's interval; None where it has none, or every row is labelled."""
+        """The labels that halve a rate's interval; None where it has none, or every row is labelled."""
         if rate.low is None or rate.high is None or n >= n_rows:
             return None
         total = 1.0 / ((1.0 / n - 1.0 / n_rows) / 4.0 + 1.0 / n_rows)
@@ -182,7 +182,7 @@ class RateRun:
 
     @cached_property
     def prefers(self) -> tuple[str, str] | None:
-        """Of judged pairs whose share it is, and over whom; None of verdicts on one answer."""
+        """The two systems of judged pairs, whose share is rated over the other's; None for single answers."""
         if not self.named.prefers(self.judge):
             return None
         return self.systems or systems_of(self.path, self.named) or ("A", "B")

@@ -318,7 +318,7 @@ class SuiteColumn:
 
 
 def locks_as_suite(paths: Sequence[Path]) -> Suite:
-    """Some locks as a suite, each named as its signature."""
+    """Read locks as a suite, each judge named as its signature."""
     names: list[str] = []
     for path in paths:
         name = JudgeName.parse(load_lock(path).judge).stem

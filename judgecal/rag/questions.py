@@ -83,7 +83,7 @@ class Question:
 
     @cached_property
     def answerable(self) -> bool:
-        """Whether it has an answer: as it is marked, else by the rule of `says_unanswerable`."""
+        """Whether the question has an answer: as it is marked, else by `says_unanswerable`."""
         return not says_unanswerable(self.reference_answers) if self.marked is None else self.marked
 
     @property
@@ -144,7 +144,7 @@ class Collection:
 
 
 def collection_of_gold(gold: GoldSet, split: str = "all") -> Collection:
-    """One question a group of a split, without rejected drafts; no label is read."""
+    """The questions of a split, one for each group, without rejected drafts; no label is read."""
     items = [item for item in gold.select(split) if item.group not in gold.turned_down]
     if not items:
         raise InputError(f"gold set {gold.name}: no question is left to ask")
@@ -175,7 +175,7 @@ def sealed_names(gold: GoldSet) -> frozenset[str]:
 
 
 def wording_notes(questions: Sequence[Question]) -> list[str]:
-    """That questions count as unanswerable by nothing but how their reference is worded."""
+    """Note that questions count as unanswerable only by how their reference is worded."""
     n = sum(question.marked is None and not question.answerable for question in questions)
     why = "by the wording of their reference alone: a column answerable, or a tag unanswerable, is surer"
     return [f"{n} of {len(questions)} questions count as having no answer, {why}"] if n else []
@@ -190,7 +190,7 @@ def _marked(item: Item) -> bool | None:
 
 
 def by_group(items: Iterable[Item]) -> tuple[Question, ...]:
-    """One question a group, in the order in which they first occur, in texts that every file can hold.
+    """Make one question of the items of each group, in the groups' order, in texts that every file can hold.
 
     Each further item of a group and system that has rules (`expect`) is a question of its own, named by its
     id: a benchmark may ask one thing twice. Where any is marked, those that are not have an answer; where

@@ -104,7 +104,7 @@ class LockCard(Result):
 
     @property
     def floor(self) -> Estimate | None:
-        """The best constant on the same test items."""
+        """The agreement of the best constant on the same test items."""
         return None if self.selected is None else self.selected.floor
 
     @property
@@ -139,7 +139,7 @@ class LockCard(Result):
 
     @property
     def voids(self) -> tuple[str, ...]:
-        """What takes the card's word from it."""
+        """What makes the card void, a sentence each."""
         model = self.lock.model
         code = "another version of its code"
         made = code if model is None else f"another model than {model.model_id or model.id}, another prompt"

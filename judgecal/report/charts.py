@@ -48,7 +48,7 @@ def in_units(value: Estimate, metric: str) -> Estimate:
 
 
 def axis_of(metric: str) -> str:
-    """What stands at an axis of a metric."""
+    """The title of a metric's axis."""
     return f"{metric}{', %' * (metric_facts(metric).unit == 'share')}"
 
 
@@ -147,18 +147,18 @@ class Axis:
 def metric_row(
     name: str, value: Estimate, metric: str, unit: Scale | str, *, strong: bool = False, hollow: bool = False
 ) -> Rung:
-    """The value of a metric in the units of `axis_of`, written as `of_metric`."""
+    """A picture's row for a metric's estimate, in the units of `axis_of`."""
     return Rung(name, in_units(value, metric), of_metric(value, metric, unit), strong, hollow)
 
 
 def change_row(name: str, change: Estimate, metric: str, unit: Scale | str, *, strong: bool) -> Rung:
-    """A change of a metric; one that decides nothing is hollow."""
+    """A picture's row for a change of a metric; hollow where it decides nothing."""
     text = change_of(change, metric, unit)
     return Rung(name, in_units(change, metric), text, strong, hollow=not strong)
 
 
 def share_row(name: str, share: Estimate, *, strong: bool = False) -> Rung:
-    """A share in percent."""
+    """A picture's row for a share, in percent."""
     return Rung(name, in_points(share), in_percent(share), strong)
 
 
@@ -182,7 +182,7 @@ def interval_picture(
     short: bool = False,
     note: str = "",
 ) -> Picture:
-    """The picture; `numbers` is the table behind it, which stands alone where short."""
+    """A picture of rows with intervals; `numbers` is the table behind it, alone where short."""
     zones = (_free(axis), _reached(axis.people))
     return Picture(
         draw=lambda: _drawn(rows, axis),

@@ -39,7 +39,7 @@ _DRAWN = 12  # pairs in the picture; the table has all
 
 
 def compare_document(result: CompareResult) -> Document:
-    """Two judges: the decision and the difference at each end. Several: every pair."""
+    """The page of a comparison: of two judges the difference at each end, of several every pair."""
     two = len(result.pairs) == 1
     apart = [pair.difference for pair in result.pairs.values() if pair.decision == "cannot tell"]
     clear = not two and any((change.low or 0.0) > 0.0 or (change.high or 0.0) < 0.0 for change in apart)

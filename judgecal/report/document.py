@@ -137,7 +137,7 @@ class Ladder:
 
     @property
     def below(self) -> float | None:
-        """Where its axis begins: a little below its foot."""
+        """The value at which the ladder's axis begins, a little below its foot."""
         reached = [rung.value.value or 0.0 for rung in (*self.rungs, self.people) if rung]
         return None if self.foot is None else self.foot - _BELOW * max(0.0, max(reached) - self.foot)
 
@@ -175,7 +175,7 @@ class Hundred(Block):
 
     @property
     def says(self) -> str:
-        """All of it in a line."""
+        """All outcomes of the hundred answers in one line."""
         return f"{self.title}: {'; '.join(f'{n} {outcome.says}' for outcome, n, _ in self.squares())}."
 
     @property
@@ -187,7 +187,7 @@ class Hundred(Block):
         return rejected[0].show * bool(rejected[1]), "good answers that it rejects"
 
     def squares(self) -> list[tuple[Outcome, int, list[tuple[int, int, int, int]]]]:
-        """Of each outcome how many, and where: columns and rows from and to; rounded so that all are 100."""
+        """Each outcome with its number of squares and where they lie: columns and rows, from and to."""
         shares = [100.0 * outcome.share for outcome in self.outcomes]
         counts = [int(share) for share in shares]
         order = sorted(range(len(shares)), key=lambda at: counts[at] - shares[at])
@@ -250,7 +250,7 @@ class Section:
 
     @property
     def short(self) -> bool:
-        """Whether it is worth paper: what stands in the terminal too."""
+        """Whether the section has a block for the terminal and for paper."""
         return any(block.short for block in self.blocks)
 
 
@@ -328,11 +328,11 @@ class StoredResult(Protocol):
 
     @property
     def run_line(self) -> str:
-        """What reproduces it."""
+        """The line that reproduces the result."""
         ...
 
     def as_json(self) -> dict[str, Any]:
-        """The object of its JSON."""
+        """The result's JSON object."""
         ...
 
 

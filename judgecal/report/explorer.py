@@ -91,7 +91,7 @@ class Explorer(Block):
 
     @property
     def quiet(self) -> str:
-        """What asks for the rows on which nobody errs; empty without any."""
+        """The words of the button that also shows rows on which nobody errs; empty without any."""
         drawn = f"{count(self.n_quiet)} of " * (self.n_quiet < self.n_agreed)
         return f"also show {self.others} ({drawn}{count(self.n_agreed)})" if self.n_quiet else ""
 
@@ -111,7 +111,7 @@ class Explorer(Block):
 
     @cached_property
     def packed(self) -> Packed:
-        """All of them, or as many as fit."""
+        """The rows as the page carries them, as many as fit, the worst first."""
         n = len(self.rows)
         text = self._packed(n)
         while len(text) > MOST_PACKED:
@@ -121,7 +121,7 @@ class Explorer(Block):
 
     @property
     def capped(self) -> str:
-        """What the page does not carry; empty where it carries all."""
+        """The sentence on rows that the page does not carry; empty where it carries all."""
         n, n_all = self.packed.n_rows, len(self.rows)
         return f"These are the worst {count(n)} of {count(n_all)}: a page carries at most 2 MB of items." * (
             n < n_all

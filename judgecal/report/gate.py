@@ -47,12 +47,12 @@ _ACTS = {
 
 
 def gate_report(_workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
-    """The document of `gate`, from its summary."""
+    """The page of a `gate` experiment, from its summary."""
     return gate_document(experiment.read_summary(GateResult))
 
 
 def migrate_report(_workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
-    """The document of `migrate`, from its summary."""
+    """The page of a `migrate` experiment, from its summary."""
     return migrate_document(experiment.read_summary(MigrateResult))
 
 

@@ -78,7 +78,7 @@ def _meaning(header: str) -> str:
 
 
 def source(name: str) -> Markup:
-    """A style sheet or a script of ours, as it is."""
+    """Read a style sheet or a script of judgecal's."""
     loader = _environment().loader
     assert loader is not None
     return Markup(loader.get_source(_environment(), name)[0])
@@ -131,7 +131,7 @@ class Report(Result):
 
     @cached_property
     def html(self) -> str:
-        """One self-contained page."""
+        """The report as one self-contained page."""
         return html(self.document, made=self.made)
 
     @cached_property
@@ -140,7 +140,7 @@ class Report(Result):
         return markdown(self.document)
 
     def text(self, *, width: int = 80, full: bool = False, colour: bool = False) -> str:
-        """For a terminal of so many columns, see `terminal`."""
+        """The report for a terminal of so many columns (see `terminal`)."""
         return terminal(self.document, width=width, full=full, colour=colour)
 
     def as_json(self) -> dict[str, Any]:
@@ -150,7 +150,7 @@ class Report(Result):
         return plain
 
     def frame(self) -> Any:
-        """As `Result.frame`, of the result that it is of."""
+        """The numbers of the report's result as `Result.frame` gives them."""
         return frame_of(self.document.data.get("result", self.document.data))
 
     def write(self, path: Path, *, stamp: str = "") -> dict[str, str]:

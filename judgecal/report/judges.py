@@ -260,7 +260,7 @@ def _people(raters: Sequence[RaterEntry], metric: str, labels_by: str) -> Rung |
 
 
 def agreement_plot(decision: Evidence) -> Picture | None:
-    """The ladder as the page draws it."""
+    """The agreement ladder as the page draws it; None where no judge has a value."""
     ladder, n = agreement_ladder(decision), len(decision.result.judges)
     if ladder is None:
         return None

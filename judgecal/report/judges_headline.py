@@ -42,7 +42,7 @@ _MANY_TIES = 0.1  # share of the items on which raters tie: from here on settlin
 
 
 def judges_headline(decision: Evidence) -> Headline:
-    """Whom to use and for what; where nothing could be read that alone; judges without any verdict by name.
+    """Which judge to use and for what; if nothing could be read that alone; unread judges by name.
 
     Where raters tie no judge's number counts the items; where they are many, to settle them is the next step.
     """
@@ -144,7 +144,7 @@ def _ranked(decision: Evidence) -> Headline:
 def nobody(
     pick: Recommendation, gold: GoldSummary, kind: str, constant: str, n_judges: int
 ) -> tuple[str, tuple[str, ...], str]:
-    """What to do where nobody may be chosen, why, and the command; `kind` is the best judge's."""
+    """Sentence, reasons and next command where no judge may be used; `kind` is the best judge's."""
     if pick.too_few:
         what, _, why = pick.too_few.partition(": ")
         return f"{what}.", (why,), f"judgecal gold sheet {gold.set} -o sheet.csv"
@@ -165,7 +165,7 @@ def nobody(
 
 
 def use(judge: str, stand_in: StandIn | None, margin: float, noun: str) -> tuple[str, str]:
-    """The chip and the sentence: for what a judge is good; in a person's place only where that is shown."""
+    """Chip and sentence on what a judge is good for; in a person's place only where that is shown."""
     may = None if stand_in is None else stand_in.shown(margin)
     if may:
         return "use", f"Use {judge}: it may stand in for a person."
@@ -178,7 +178,7 @@ def use(judge: str, stand_in: StandIn | None, margin: float, noun: str) -> tuple
 
 
 def unread_headline(unread: Unread | None) -> Headline | None:
-    """Nothing could be read, so nobody is ranked; None where some judge has a verdict."""
+    """The headline where nothing could be read; None where some judge has a verdict."""
     if unread is None or not unread.all:
         return None
     several, n = len(unread.judges) > 1, max(judge.n for judge in unread.judges)
@@ -257,7 +257,7 @@ def reach_in_words(
     beside: Sequence[float | None] = (),
     ties: str = "",
 ) -> tuple[str, ...]:
-    """What a judge reaches, and what stands beside that, a sentence each.
+    """A judge's agreement, and what stands beside it (people, free judges), a sentence each.
 
     Args:
         who: the judge, by its name or as a pronoun.
@@ -295,7 +295,7 @@ def reach_in_words(
 
 
 def deciding(entry: Entry, metric: str) -> Estimate:
-    """What a line is decided by; a person's number as it is, where that is better than once calibrated."""
+    """The estimate that decides on a judge or a rater; a rater's as it is, where mapping lowers it."""
     mapped = entry.decided_by(metric)
     if not isinstance(entry, RaterEntry):
         return mapped
@@ -303,12 +303,12 @@ def deciding(entry: Entry, metric: str) -> Estimate:
 
 
 def entry_of(decision: Evidence, judge: str) -> JudgeEntry:
-    """The numbers of a judge by its name."""
+    """Find a judge's entry by its name."""
     return next(entry for entry in decision.result.judges if entry.judge == judge)
 
 
 def raters_in_words(labels_by: str) -> tuple[str, str]:
-    """Whom a judge agrees with, and who agrees with each other: only people's labels are called theirs."""
+    """Words for whom a judge agrees with, and for the raters; only people's labels are theirs."""
     return ("the project's own labels", "its raters") if labels_by == "project" else ("people", "people")
 
 
@@ -320,7 +320,7 @@ def always(constant: str, scale: str) -> str:
 
 
 def on_train_and_dev(n_groups: int) -> str:
-    """On which questions a choice rests, where they are not all."""
+    """Words for the questions of train and dev, where a choice rests on them alone."""
     return f" on the {count(n_groups)} questions of train and dev"
 
 
@@ -328,7 +328,7 @@ def on_train_and_dev(n_groups: int) -> str:
 
 
 def beside_free(pick: Recommendation, where: str) -> tuple[str, ...]:
-    """By how much it beats the strongest free judge; `where`: on which questions, where not on all."""
+    """A sentence on a judge's lead over the strongest free judge; `where` says on which questions."""
     free = pick.free
     if free is None:
         return ()
@@ -342,7 +342,7 @@ def beside_free(pick: Recommendation, where: str) -> tuple[str, ...]:
 
 
 def not_told_apart(pick: Recommendation, where: str) -> tuple[str, ...]:
-    """Who cannot be told from the judge to use."""
+    """A sentence on the judges that do about as well as the chosen one."""
     others = [name for name in pick.tied if name not in (pick.judge, pick.free and pick.free.judge)]
     beside = "it" if pick.judge == pick.best or pick.judge not in pick.tied else f"it or {pick.best}"
     return sentences(

@@ -224,7 +224,7 @@ def _alt_tests(result: AgreementResult) -> list[Block]:
 
 
 def alt_test_note(test: AltTestEntry) -> str:
-    """What the test comes to for one judge."""
+    """The outcome of the alternative annotator test for one judge, in a sentence."""
     left_out = "; ".join(f"{rater}: {why}" for rater, why in test.left_out.items())
     if test.reason is not None:
         return f"takes no alternative annotator test: {test.reason}{f' ({left_out})' if left_out else ''}."
@@ -239,7 +239,7 @@ def alt_test_note(test: AltTestEntry) -> str:
 
 
 def ceiling_notes(result: AgreementResult) -> Iterator[str]:
-    """Who stands in no ceiling, and why; that there is none."""
+    """Notes on raters who are left out of the ceiling, and why; or that there is no ceiling."""
     few = [rater.judge for rater in result.raters if not rater.enough]
     if not result.raters:
         yield "We cannot say how far people agree: no item has labels from two raters."
@@ -253,7 +253,7 @@ def ceiling_notes(result: AgreementResult) -> Iterator[str]:
 
 
 def diagnostics(decision: Evidence) -> Section:
-    """Its parts in the order in which they are asked for."""
+    """The section on cost, noise and metrics, in the order in which readers ask."""
     judges = decision.result.judges
     cost = table(
         judges,
@@ -350,7 +350,7 @@ _NAMES = {
 
 
 def slice_name(entry: SliceEntry, *, short: bool = False) -> str:
-    """Its items, to stand behind `on`, or at a line."""
+    """The items of a slice in words, to stand behind `on`, or short at a line."""
     name = _NAMES[entry.trait][short].format(entry.value)
     return name.removesuffix("s") if (entry.trait, entry.value) == ("references", "1") else name
 
@@ -366,7 +366,7 @@ def standing_out(slices: SliceTable, scale: Scale) -> list[SliceEntry]:
 
 
 def slice_facts(slices: SliceTable | None, scale: Scale) -> Iterator[Fact]:
-    """The one that stands out most, if any does."""
+    """The fact of the slice that stands out most, if any does."""
     for entry in standing_out(slices, scale)[:1] if slices else ():
         if scale.graded:
             digits = digits_of("mae", scale)
@@ -379,7 +379,7 @@ def slice_facts(slices: SliceTable | None, scale: Scale) -> Iterator[Fact]:
 
 
 def slices_section(slices: SliceTable | None, scale: Scale) -> Section | None:
-    """One picture and its numbers; None without a slice."""
+    """The section on slices, a picture with its numbers; None without a slice."""
     if slices is None or not slices.entries:
         return None
     entries, digits = slices.entries, digits_of("mae", scale) if scale.graded else 0

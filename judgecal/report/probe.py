@@ -113,7 +113,7 @@ def _row(answer: ProbedAnswer, judges: list[str], *, binary: bool) -> ExplorerRo
 
 
 def probed_blocks(judge: ProbedJudge, *, short: bool = True) -> Iterator[Block]:
-    """A line a family, worst first, and the same as a picture."""
+    """The probe families of a judge as a table, worst first, and as a picture."""
     numbers = table(
         judge.families,
         {

@@ -157,7 +157,7 @@ def percent(value: float | None, digits: int = 0) -> str:
 
 
 def count(value: int | None) -> str:
-    """A whole number with its thousands apart."""
+    """Write a whole number with a comma at its thousands."""
     return DASH if value is None else f"{value:,}"
 
 

@@ -56,14 +56,14 @@ class Confirmed:
 
     @classmethod
     def on(cls, look: Look, table: AgreementTable, column: Verdicts) -> Confirmed:
-        """Hold a judge on the items of a table."""
+        """Confirm a judge on the items of a table: its agreement, calibrated and as it is."""
         calibration, agreements = calibrate(table, column), table.agreements(column)
         through = table.through(calibration, column)
         return cls(look, table, column, agreements["as_wrong"], agreements["agreement"], calibration, through)
 
     @property
     def n_lost(self) -> int:
-        """Calls that ended on the wire or at the budget: the same command makes them again."""
+        """The number of calls lost on the wire or at the budget, which the same command makes again."""
         return sum(map(is_lost, self.column.rows))
 
     def decided_by(self, metric: str) -> Estimate:
@@ -106,7 +106,7 @@ def upheld(
     n_judges: int,
     caps: Caps,
 ) -> Upheld:
-    """Hold the chosen one of so many judges on test against the best constant, and against what chose it."""
+    """Whether test upholds the choice among so many judges: against the best constant, and what chose it."""
     problems, test = [], confirmed.table
 
     def figure(value: float | None, by: str) -> str:

@@ -197,7 +197,7 @@ class CheapestWithin:
 
     @property
     def shown(self) -> bool:
-        """Whether it is shown to lose less than the margin; else it has the best value, and no more."""
+        """Whether the judge is shown to lose less than the margin; else it only has the best value."""
         return self.judge in self.within
 
 
@@ -298,7 +298,7 @@ class OpenChoice:
 
     @property
     def chosen(self) -> MeasuredJudge:
-        """The chosen judge; only where there is one."""
+        """The chosen judge; ask only where there is one."""
         assert self.choice is not None  # the caller has looked
         return self.measured_judge(self.choice.judge)
 

@@ -188,7 +188,7 @@ class Gate:
         return [*originals.values(), *(one.item for one in every)]
 
     def run(self) -> GateResult:
-        """Make the passes, decide, and log the look at test labels.
+        """Make the passes, decide, log the look at test labels, and return the result.
 
         Raises:
             JudgecalError: the provider cannot be reached, or refused the key.
@@ -341,7 +341,7 @@ class Passes:
     stopped: str | None = None  # why no further pass was begun, or is not counted; None while one may be
 
     def another(self) -> bool:
-        """Make a further pass; False where none can be had, and `stopped` says why.
+        """Make one more pass; False where none can be had, and `stopped` says why.
 
         Raises JudgecalError: not one call of the first pass came through.
         """

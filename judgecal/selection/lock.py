@@ -248,7 +248,7 @@ class Lock(LockedJudge):
 
     @property
     def sha256(self) -> str:
-        """Of everything else, in canonical JSON."""
+        """The sha256 of the lock's other fields, in canonical JSON."""
         return digest(self._content())
 
     def as_json(self) -> dict[str, Any]:
@@ -273,7 +273,7 @@ class Lock(LockedJudge):
         return f"lock:{self.sha256[:12]}|gold:{self.gold.set}@{self.gold.sha256[:12]}|split:{self.gold.split}"
 
     def calls_of(self, item_id: str) -> tuple[Label | None, ...]:
-        """What the judge said of a locked item: its calls afresh, else the one verdict."""
+        """The judge's verdicts on a locked item: those of its calls afresh, else the single one."""
         return self.calls.get(item_id) or (self.verdicts[item_id],)
 
     def require_gold(self, gold: GoldSet) -> None:
@@ -308,7 +308,7 @@ def model_ids(rows: Iterable[Judgement]) -> list[str]:
 
 
 def versions() -> dict[str, str]:
-    """Of judgecal, python and the libraries that make the prompt."""
+    """The versions of judgecal, python and the libraries that make the prompt, by name."""
     libraries = {name: importlib.metadata.version(name) for name in _LIBRARIES}
     return {"judgecal": __version__, "python": platform.python_version(), **libraries}
 

@@ -233,12 +233,12 @@ class MigrateRun:
 
     @cached_property
     def test_items(self) -> tuple[Item, ...]:
-        """Those of test: they alone can fail the new judge, for train and dev chose the locked one."""
+        """The test items: they alone can fail the new judge, for train and dev chose the locked one."""
         return tuple(item for item in self.items if self.gold.split_of(item.group) == "test")
 
     @cached_property
     def open_items(self) -> tuple[Item, ...]:
-        """The others that may pass it; none of a compiled judge, whose program train and dev chose."""
+        """The open items that may pass the new judge; none of a compiled judge, which they chose."""
         name = JudgeName.read(self.new.name)
         if name is not None and name.program is not None:
             return ()

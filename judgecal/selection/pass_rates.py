@@ -93,7 +93,7 @@ class PassRule:
         return self.label_passes(self.calibration.apply(verdict))
 
     def label_passes(self, label: float | None) -> bool | None:
-        """The same of a label on the people's scale."""
+        """Whether a label on the people's scale passes; None where that cannot be said."""
         return None if label is None or self.mark is None else label >= self._people_mark
 
     def calibrated(self, verdict: Label | None) -> float | None:
@@ -159,8 +159,8 @@ def word_shares(
 
 
 def change(rules: Sequence[PassRule], verdicts: Sequence[Label | None]) -> float | None:
-    """1 where a row comes to pass or has another word, -1 where it comes to fail, else 0; `rules` and `said`
-    are of the old judge and of the new one. None where that cannot be said.
+    """1 where a row comes to pass or has another word, -1 where it comes to fail, else 0; `rules` and
+    `verdicts` are of the old judge and of the new one. None where that cannot be said.
     """
     if None in verdicts:
         return None

@@ -69,7 +69,7 @@ class LockedAndCurrent:
         return self.passes > 1 and all(len(set(row)) == 1 for row in self.now)
 
     def calibrated(self) -> LockedAndCurrent:
-        """Both times through the lock's map, on the people's scale; as they are where there is none."""
+        """Both judgings through the lock's map, on the people's scale; as they are where there is no map."""
         if self.calibrate is None:
             return self
         then, now = ([[*map(self.calibrate, row)] for row in rows] for rows in (self.then, self.now))
@@ -352,7 +352,7 @@ def migration(
 
 
 def unlooked(on_open: MigrationItems | None, *, metric: str, **options: Any) -> MigrationDecision:
-    """What the open items say where test was not looked at: nothing is decided, nothing known of test."""
+    """The decision without a look at test, `inconclusive`: what open items say, and nothing of test."""
     reason = "the rows decide, so we did not look at test"
     none = PairedDifference(Estimate(None, reason=reason), None)
     test = PairComparison(

@@ -177,7 +177,7 @@ class SelectRequest:
 
     @property
     def asked_columns(self) -> Sequence[Verdicts]:
-        """Of the judges that the experiment asked for."""
+        """The verdicts of the judges that the experiment asked for."""
         return self.stored.judges
 
     # --- which items
@@ -214,7 +214,7 @@ def select_result(
     usd: float = 0.0,
     held: Upheld | None = None,
 ) -> SelectResult:
-    """All that was asked, decided on open items, confirmed on test and locked, as it is shown.
+    """The result of a selection, from what open items decided and test confirmed, and its lock.
 
     `noise_rows`: the calls at lock time; `held`: what test says of the choice, None where no item is left to
     say it, or calls lack.

@@ -39,12 +39,12 @@ def classes_of(sample: Sample) -> Classes:
 
 
 def codes_panel(classes: Classes) -> Floats:
-    """Labels and verdicts as category numbers: n x R x 2."""
+    """Labels and verdicts of a sample as two raters' category numbers: n x R x 2."""
     return _two_raters(classes.gold.astype(np.float64), classes.verdicts)
 
 
 def values_panel(sample: Sample) -> Floats:
-    """Labels and verdicts as they are: n x R x 2."""
+    """Labels and verdicts of a sample as two raters' values: n x R x 2."""
     return _two_raters(sample.gold, sample.verdicts)
 
 

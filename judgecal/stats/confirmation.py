@@ -80,7 +80,7 @@ class Gains:
     def over(
         cls, before: Held, candidates: Sequence[Held], *, people: Scale, metric: str, of_fit: Sequence[float]
     ) -> Gains | None:
-        """Of candidates over the judge before; None where no error can be known."""
+        """Gains of candidates over the judge before; None where no error can be known."""
         sides = [_linear(judged, people, metric) for judged in (before, *candidates)]
         if any(side is None for side in sides):
             return None
@@ -90,7 +90,7 @@ class Gains:
 
     @classmethod
     def of_parts(cls, values: Floats, parts: Floats, of_fit: Sequence[float] | None = None) -> Gains:
-        """From the k x G parts that questions have in each gain."""
+        """Gains from their k values and the k x G parts of questions in each gain."""
         n = parts.shape[1]
         centred = (parts - parts.mean(axis=1, keepdims=True)) * math.sqrt(n / (n - 1.0))
         fits = np.zeros(len(values)) if of_fit is None else np.asarray(of_fit)
@@ -108,8 +108,8 @@ class Gains:
         return shown
 
     def joined(self, part: Gains, places: Sequence[int], dropped: Sequence[int]) -> Gains:
-        """These, and those of `part` that were dropped after so many questions: their errors as they would be
-        on all questions, their correlations as they are on the part.
+        """These gains, with those of `part` that were dropped after so many questions: their errors as they
+        would be on all questions, their correlations as they are on the part.
 
         Args:
             places: of each of these in `part`.

@@ -74,12 +74,12 @@ class VerdictPairs:
 
     @property
     def unscored(self) -> Bools:
-        """N: where one of them gave no verdict."""
+        """N: whether one of the judges gave no verdict on the row."""
         return np.asarray(np.isnan(self.reference) | np.isnan(self.candidate), dtype=np.bool_)
 
     @cached_property
     def differ(self) -> Bools:
-        """N: where the two do not say the same."""
+        """N: whether the two verdicts on the row differ."""
         same = (self.reference == self.candidate) | (np.isnan(self.reference) & np.isnan(self.candidate))
         return np.asarray(~same, dtype=np.bool_)
 
@@ -424,7 +424,7 @@ class Outlook:
 
     @classmethod
     def of(cls, judges: VerdictPairs, labels: Floats) -> Outlook:
-        """From items that are all labelled."""
+        """Foresee the loss from the verdicts of two judges on items that are all labelled."""
         shares, every = None, np.arange(judges.n)
         if judges.macro:
             shares = np.bincount(judges.class_of(labels), minlength=_CLASSES) / judges.n

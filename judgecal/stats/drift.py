@@ -110,7 +110,7 @@ class DriftTest:
 
     @property
     def doubtful(self) -> bool:
-        """Whether that is worth another look."""
+        """Whether the drift is worth another look."""
         return self.p_at_most < DOUBTFUL_LEVEL
 
     @property

@@ -37,7 +37,7 @@ _PERCENTILES = (50, 90, 95)
 
 @dataclass(frozen=True)
 class Interval:
-    """Ends and how they were made, or the reason why there are none."""
+    """The ends of an interval and how they were made, or the reason why there are none."""
 
     low: float | None = None
     high: float | None = None
@@ -45,7 +45,7 @@ class Interval:
     reason: str | None = None
 
     def of(self, value: float, counts: Estimate) -> Estimate:
-        """A value with this interval and these counts."""
+        """An estimate of a value with this interval and some counts."""
         return replace(
             counts, value=value, low=self.low, high=self.high, method=self.method, reason=self.reason
         )
@@ -58,7 +58,7 @@ def check_level(level: float) -> None:
 
 
 def too_few(n_groups: int, *, gives: str = "interval") -> str:
-    """Why so few groups give none."""
+    """Why so few groups give no interval."""
     return f"{n_groups} group{'s' * (n_groups != 1)}: fewer than {MIN_GROUPS} give no {gives}"
 
 
@@ -104,7 +104,7 @@ def linear_error(linear: LinearMean) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Made:
-    """How a smooth statistic's influences were made, its range (an end may be infinite), its groups."""
+    """How an interval is made: range (an end may be infinite), groups, and the influences' method."""
 
     how: str
     low: float
@@ -350,11 +350,11 @@ class Statistic(Protocol):
 
     @property
     def used(self) -> Bools:
-        """n x R: the pairs that it rests on."""
+        """n x R: the pairs that the statistic rests on."""
 
     @property
     def undefined(self) -> str:
-        """Why it has no value, where it has none."""
+        """Why the statistic has no value, where it has none."""
 
     def at(self, weights: Floats) -> Floats:
         """Values under B x G weights of the groups: B x R, NaN where undefined."""
@@ -375,7 +375,7 @@ class Totals:
     def of(
         cls, rows: Floats, sample: Sample, combine: Callable[[Floats], Floats], *, undefined: str
     ) -> Totals:
-        """From n x R x K terms of the pairs; unscored pairs count nothing."""
+        """Totals by group of n x R x K terms of the pairs; unscored pairs count nothing."""
         scored = sample.scored
         values = rows if scored.all() else np.where(scored[..., None], rows, 0.0)
         return cls(sample.per_group(values), combine, scored, undefined)

@@ -58,7 +58,7 @@ class LinearMean:
 
 
 def linearise(means: Means, sample: Sample) -> LinearMean | None:
-    """Value and group influences of a mean of ratios; None where no repeat defines it.
+    """The value of a mean of ratios with each group's influence; None where no repeat defines it.
 
     The influence of group g on a ratio A/N is (A_g - r N_g) / N (Taylor linearisation with groups as primary
     units; Woodruff 1971). A repeat in which too few strata are filled is left out. Items that were not all as
@@ -339,7 +339,7 @@ class Stratum:
 
     @property
     def thin(self) -> bool:
-        """Whether it holds too few items for a decision."""
+        """Whether the stratum holds too few items for a decision."""
         return self.n < MIN_STRATUM
 
     @property
@@ -358,7 +358,7 @@ class Stratum:
 
     @property
     def in_words(self) -> str:
-        """What more items of it would bring."""
+        """How many more items of the stratum to label, and what they would bring."""
         if self.more is None:
             return "more of them would hardly help"
         brings = "so that we can decide" if self.thin else "to narrow the interval by a quarter"

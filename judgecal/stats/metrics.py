@@ -28,7 +28,7 @@ _ALL: tuple[Kind, ...] = (*_NUMERIC, "nominal")
 
 @dataclass(frozen=True)
 class Metric:
-    """One line of the table."""
+    """A metric of the table of metrics: its scales, direction and terms."""
 
     name: str  # as it is printed, without a pass mark
     kinds: tuple[Kind, ...]  # the people's scales that have it under its plain name
@@ -157,13 +157,13 @@ def metric_named(name: str, people: Scale) -> tuple[Metric, bool]:
 
 
 def columns_of(names: Iterable[str], people: Scale | str) -> list[str]:
-    """Of the metrics that a judge has, those of a short table of a line a judge, the leading one first."""
+    """Choose the metrics of a short table, a line for each judge: the leading metric first."""
     scale = as_scale(people)
     return _in_order(name for name in names if scale.kind in metric_facts(name).column_on)
 
 
 def rows_of(names: Iterable[str]) -> list[str]:
-    """Of the metrics that a judge has, those of a short table of a line a metric, the leading one first."""
+    """Choose the metrics of a short table, a line for each metric: the leading metric first."""
     return _in_order(name for name in names if metric_facts(name).row or metric_facts(name).column_on)
 
 
@@ -173,8 +173,8 @@ def _in_order(names: Iterable[str]) -> list[str]:
 
 
 def digits_of(name: str, unit: Scale | str) -> int:
-    """After the point; 3 of a share, and of a number in units of a scale as many as show a thousandth of its
-    span.
+    """Digits after the point in which a metric is printed: 3 of a share; on a scale, as show a thousandth of
+    its span.
 
     `unit` is the common scale of judge and people; the people's, where no other is known.
     """

@@ -71,7 +71,7 @@ class PairedVerdicts:
     weights: Floats | None = None  # n, as in `agreement`
 
     def sample(self, side: int, unscored: Unscored) -> Sample:
-        """One judge's sample; both have the same rows."""
+        """The sample of one judge, 0 or 1; both have the same rows."""
         gold, verdicts, words = self.sides[side]
         return build(
             np.where(self.incomplete, np.nan, gold) if unscored == "drop" else gold,

@@ -50,7 +50,7 @@ class LabelledRows:
     chance: Floats | None = None
 
     def among(self, rows: np.typing.NDArray[np.bool_]) -> LabelledRows:
-        """Those among some rows of the table, at their places among these."""
+        """The labelled rows among those of a mask of the table, with their places among these."""
         inside = rows[self.at]
         place = np.cumsum(rows) - 1
         chance = None if self.chance is None else self.chance[inside]
@@ -161,7 +161,7 @@ def drawn_otherwise(
     high: float = 1.0,
     seed: int = 0,
 ) -> DrawSeen:
-    """Hold the verdicts of labelled rows against those of the whole table."""
+    """Test whether the labelled rows' verdicts differ from the whole table's, as if drawn otherwise."""
     table = float(verdicts.mean())
     difference = corrected_mean(
         np.full(len(verdicts), low), groups, labelled, low=low, high=high, level=0.99, seed=seed
@@ -192,8 +192,7 @@ def tuned_weights(verdict: Floats, labelled: LabelledRows, group: Ints, *, seed:
 
 
 def slope(label: Floats, verdict: Floats, heavy: Floats | None = None, *, pseudo: float = 0.0) -> float:
-    """The least-squares slope of the label on the verdict, rows weighing by `heavy`; 0 where no verdict
-    differs.
+    """The weighted least-squares slope of the label on the verdict; 0 where no verdict differs.
 
     `pseudo` of a row of each kind is among them: right and wrong, at the lowest and at the highest verdict.
     """

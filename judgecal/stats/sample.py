@@ -236,7 +236,7 @@ class Sample:
 
     @cached_property
     def n_groups(self) -> int:
-        """Groups with at least one row."""
+        """The number of groups."""
         return len(self._starts)
 
     @cached_property
@@ -254,7 +254,7 @@ class Sample:
 
     @cached_property
     def at_mark(self) -> Sample:
-        """The same sample with pass and fail at the scale's mark as its classes."""
+        """The sample with pass and fail at the scale's mark as its classes."""
         return replace(self, classes=_cut(self))
 
     @property

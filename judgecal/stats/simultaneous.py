@@ -457,8 +457,8 @@ signs, then show nothing, and six, at p = 0.03, do."""
 
 
 def not_told_apart(losses: Losses) -> tuple[str, ...]:
-    """Those that cannot be told apart from the best, in the order asked for; all with a value where there are
-    no bounds.
+    """The judges not told apart from the best, in the order asked for; all with a value where there are no
+    bounds.
 
     `losses` are made without a margin. Two rules, either of which may narrow the set; d_ij is how much i lies
     above j, s_ij the error by group that the difference would have if there were none, s^2 + d^2 / G:

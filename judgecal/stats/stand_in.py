@@ -41,8 +41,8 @@ _T = TypeVar("_T")
 
 
 def beside(ratings: Mapping[str, Mapping[Hashable, _T]], rater: str) -> list[tuple[Hashable, _T]]:
-    """Each label that another rater gave to an item of this one, with the item: one that two others rated is
-    two pairs.
+    """The labels that other raters gave to the rater's items, with the item; two others' labels are two
+    pairs.
 
     Agreement over these pairs is agreement with another person; no item is lost where the others disagree.
     """
@@ -117,7 +117,7 @@ def stand_in(
     metric: str | None = None,
     n_judges: int = 1,
 ) -> StandIn:
-    """Hold a judge beside each person, both against the other people.
+    """Compare a judge with each person, both against the other people on the same items.
 
     Each bound is that of `losses_against_best` for two: by group, as in Wilson's interval with the variance
     at the bound, so that a judge that says the same as the person on every item seen is not taken for equal.
@@ -270,7 +270,7 @@ def alt_test(
     epsilon: float,
     groups: Mapping[Hashable, Hashable] | None = None,
 ) -> AltTest:
-    """The alternative annotator test.
+    """The alternative annotator test of a judge against human raters.
 
     For each human, over the items that the judge and another human have labelled: whose label is closer to
     those of the other humans? By accuracy on binary and nominal scales, by -RMSE on ordinal and percentage

@@ -463,7 +463,7 @@ class Columns:
         return [word for pair in dict.fromkeys(words) for word in pair]
 
     def options(self) -> str:
-        """The options as they are typed."""
+        """The options that name the columns, as they are typed."""
         return shlex.join(self.typed())
 
     def _named(self) -> Iterator[tuple[str, str, str]]:
@@ -479,12 +479,12 @@ class Columns:
 
 
 def beside(path: Path) -> Path:
-    """Where what a table's columns are stands that its header does not say."""
+    """The file beside a table that says what its columns are, where its header does not."""
     return path.with_name(f"{path.name}.columns.json")
 
 
 def write_beside(path: Path, columns: Columns, header: Collection[str]) -> None:
-    """Say beside a table that we write which of its columns is what; no file where its header says it."""
+    """Write the file that says what a table's columns are; none where the header says it."""
     usual = Columns(usual=True, defaults=columns.defaults).resolved(header, only=USUAL)
     named = {part: getattr(columns, part) for part in _BESIDE if getattr(columns, part)}
     if all(getattr(usual, part) == value for part, value in named.items()):

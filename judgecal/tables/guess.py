@@ -46,7 +46,7 @@ _LONGEST, _MOST_WORDS = 40, 20  # characters of a label, and different ones that
 
 
 def guessed(columns: Columns, table: Table) -> Columns:
-    """The columns with what their names tell of those that no option names.
+    """Guess from their names the columns that no option names: people's labels, verdicts, further ones.
 
     InputError: no column is people's by its name, or where none is a judge's, some may be; with the options
     that say it.

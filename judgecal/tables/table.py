@@ -182,7 +182,7 @@ class Table:
 
     @cached_property
     def rows(self) -> list[Row]:
-        """All rows as Python objects."""
+        """All rows of the table as Python objects."""
         return list(self.each())
 
     def each(self, limit: int | None = None) -> Iterator[Row]:
@@ -228,7 +228,7 @@ class Table:
         return self.place(row.line)
 
     def place(self, row: int) -> str:
-        """The same of a row by its number."""
+        """`file:line` of a row, or `file:row N`, by its number."""
         return f"{self.where}:{row}" if self.unit == "line" else f"{self.where}:row {row}"
 
     def missing(self, *names: str) -> list[str]:

@@ -163,15 +163,13 @@ _LONGEST_DATE = 40
 
 
 def defuse(text: str) -> str:
-    """The text as it goes into a cell."""
+    """Write a text so that no spreadsheet runs it as a formula."""
     risky = text.lstrip(" \u00a0")[:1] in _FORMULA or _is_converted(text.strip())
     return _MARK + text if risky or text.startswith(_MARK) else text
 
 
 def runs(text: str) -> bool:
-    """Whether a spreadsheet may run a cell of a CSV file: what begins with a formula character, but for
-    numbers and for the first point of a list, "- " before words.
-    """
+    """Whether a spreadsheet would run a CSV cell as a formula; numbers and a leading "- " are none."""
     begin = text.lstrip(" \u00a0")
     if begin[:1] not in _FORMULA or is_number(begin):
         return False
@@ -188,7 +186,7 @@ def is_number(text: str) -> bool:
 
 
 def undo(cell: str) -> str:
-    """The text of a cell that `defuse` made; a cell that somebody typed stays as it is."""
+    """The text that `defuse` wrote; a cell that somebody typed stays as it is."""
     unmarked = cell.removeprefix(_MARK)
     return unmarked if cell != unmarked and defuse(unmarked) == cell else cell
 

@@ -25,7 +25,7 @@ class Transport(Protocol):
     keeps_time: bool
 
     async def send(self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None) -> Reply:
-        """One attempt at one call, the reply held to a schema where one is given.
+        """Send messages once and return the reply, held to a schema where one is given.
 
         Raises:
             CallFailed: there is no reply.
@@ -34,7 +34,7 @@ class Transport(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of connections; called in the loop that `send` was awaited in."""
+        """Close the connections, in the loop that `send` was awaited in."""
         ...
 
 

@@ -73,7 +73,7 @@ def _follow_no_redirect_of_ours() -> None:
 
 @contextlib.contextmanager
 def following_no_redirect() -> Iterator[list[str]]:
-    """Within it, calls by httpx in this task follow no redirect; the list is where they should have led."""
+    """Within the block, httpx follows no redirect in this task; yields where redirects would have led."""
     _follow_no_redirect_of_ours()
     elsewhere: list[str] = []
     token = _redirects.set(elsewhere)
@@ -108,12 +108,12 @@ class DspyTransport:
         self._chances = TokenChances(spec)
 
     async def close(self) -> None:
-        """DSPy's client closes its own connections."""
+        """Do nothing: DSPy's client closes its own connections."""
 
     async def send(
         self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None = None
     ) -> Reply:
-        """One attempt at one call, another where chances are refused; the errors of `Transport.send`."""
+        """Send messages and return the reply, once more where chances are refused (`Transport.send`)."""
         return await self._chances.told(functools.partial(self._sent, messages, schema))
 
     async def _sent(self, messages: Sequence[Message], schema: ReplySchema | None, top: int) -> Reply:

@@ -18,12 +18,12 @@ class EmbeddedTransport:
     keeps_time = True
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no connection is open."""
 
     async def send(
         self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None = None
     ) -> Reply:
-        """One reply; it cannot fail."""
+        """Return the embedded model's reply to messages; it cannot fail."""
         start = time.perf_counter()
         text, chances = weighed_reply(messages)
         took = time.perf_counter() - start

@@ -58,12 +58,12 @@ class HttpTransport:
 
     @property
     def address(self) -> str:
-        """Where its calls go."""
+        """The URL that calls are sent to."""
         return str(self._url)
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """What another request to the same provider is sent with, the key among it."""
+        """The HTTP headers of other requests to the provider, the key among them."""
         return {"user-agent": _HEADERS["user-agent"], **self._wire.headers}
 
     async def close(self) -> None:
@@ -75,7 +75,7 @@ class HttpTransport:
     async def send(
         self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None = None
     ) -> Reply:
-        """One attempt at one call, another where chances are refused; the errors of `Transport.send`."""
+        """Send messages and return the reply, once more where chances are refused (`Transport.send`)."""
         if not self._spec.weighs:
             return await self._sent(messages, schema, 0)
         return await self._chances.told(partial(self._sent, messages, schema))

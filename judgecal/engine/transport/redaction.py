@@ -61,7 +61,7 @@ def redacted(text: str, secrets: Sequence[str]) -> str:
 
 
 def sent_secrets(spec: ModelSpec) -> tuple[str, ...]:
-    """Those that a server of the model is sent, and so can send back in any form."""
+    """The secrets that a server of the model receives, and so can send back in any form."""
     if spec.way != "http":
         return secrets_of(spec)  # other clients read the environment by themselves
     sent = [(os.environ.get(spec.key_env) or "").strip() if spec.key_env else "", *hidden_parts(spec.address)]

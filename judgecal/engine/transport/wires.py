@@ -273,7 +273,7 @@ class Embeddings(OpenAI):
         return {"model": self.model, "input": [message["content"] for message in messages]}
 
     def reply(self, data: Mapping[str, Any], messages: Sequence[Message]) -> Reply:
-        """The vectors, as this module writes them."""
+        """The vectors of an answer as a reply, which `vectors_in` reads."""
         return vectors_reply(data, len(messages), self.spec)
 
 
@@ -289,7 +289,7 @@ class Rerank(OpenAI):
         return {"model": self.model, "query": query, "documents": texts, "top_n": len(texts)}
 
     def reply(self, data: Mapping[str, Any], messages: Sequence[Message]) -> Reply:
-        """The scores, as this module writes them."""
+        """The relevance scores of an answer as a reply in JSON."""
         return scores_reply(data, len(messages) - 1, self.spec)
 
 

@@ -67,7 +67,7 @@ class Export:
             self.skipped[reason] += n
 
     def count_skipped(self, reason: str, n: int) -> None:
-        """Count records and skip them."""
+        """Count `n` records and skip them for a reason."""
         self.count(n)
         self.skip(reason, n)
 

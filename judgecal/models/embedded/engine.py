@@ -44,7 +44,7 @@ class EmbeddedEngine:
     """A synchronous DSPy engine. It holds no state and may be shared between threads and LMs."""
 
     def complete(self, request: Request) -> Response:
-        """Answer one request."""
+        """Answer one request by the embedded model."""
         return _respond(request)
 
     def stream(self, request: Request) -> Iterator[StreamEvent]:
@@ -68,7 +68,7 @@ class AsyncEmbeddedEngine(EmbeddedEngine):
     """The same for asynchronous calls; a reply takes less than a millisecond, so the event loop makes it."""
 
     async def complete(self, request: Request) -> Response:
-        """Answer one request."""
+        """Answer one request by the embedded model."""
         return _respond(request)
 
     async def stream(  # type: ignore[override]

@@ -149,7 +149,7 @@ class Learnt(NamedTuple):
     slopes: Vector
 
     def shares(self, share: float, measures: Sequence[float]) -> Vector:
-        """Of two classes the share of the upper one; else of each."""
+        """An item's learnt class shares, from its share and measures; of two classes the upper one's."""
         logits = self.intercepts + self.slopes @ np.array([_logit(share), *measures])
         if len(logits) == 1:
             return np.array([sigmoid(float(logits[0]))])

@@ -100,7 +100,7 @@ class Coverage(NamedTuple):
 
     @property
     def share(self) -> float:
-        """The mean of both."""
+        """The mean of the share held anywhere and the share held in one sentence."""
         return (self.anywhere + self.together) / 2.0
 
 
@@ -123,7 +123,7 @@ def held(words: Words, source: Source) -> Coverage:
 
 
 def content_words(text: str) -> Words:
-    """A text's content tokens; its first 500.
+    """The first 500 content tokens of a text.
 
     >>> content_words("The ferry to Holm runs twice.")
     {'ferr': 'ferry', 'holm': 'Holm', 'run': 'runs', 'twic': 'twice'}
@@ -152,7 +152,7 @@ class Support:
 
     @cached_property
     def backed(self) -> Sequence[tuple[Coverage, Words]]:
-        """Of each sentence what the question does not say, and how far the source holds it."""
+        """Each sentence's words that the question lacks, and how far the source holds them."""
         asked = self.asked
         parts = [{token: word for token, word in s.items() if token not in asked} for s in self.sentences]
         return [(held(part, self.source), part) for part in parts if part]

@@ -78,7 +78,7 @@ class Writer:
         """What an item lacks is empty in the prompt."""
 
     def fields(self, text: str, needed: str) -> dict[str, str] | Failure:
-        """The texts of a reply by their names, stripped; a failure where the needed one is not there.
+        """The texts of a reply by field name, stripped; a failure where the field `needed` is absent.
 
         A reply without any field is the output itself, where the signature has no other.
         """

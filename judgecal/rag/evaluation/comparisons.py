@@ -42,7 +42,7 @@ class SystemComparison:
 
     @property
     def apart(self) -> bool:
-        """Whether one is shown to be higher."""
+        """Whether one system is shown to be higher."""
         return self.decision in ("A", "B")
 
 
@@ -143,7 +143,7 @@ def compare_documents(measured: Sequence[Measured], *, seed: int = 0) -> tuple[S
 
 
 def best_of(values: Values, *, level: float = LEVEL, seed: int = 0) -> BestOf:
-    """Those that cannot be told apart from the best, by `stats.best`; a single one only where it is shown.
+    """The systems not told apart from the best by total (`stats.best`); one alone only where shown.
 
     The seed is of the sign flips and of the draws behind the bounds.
     """

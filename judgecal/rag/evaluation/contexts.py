@@ -40,7 +40,7 @@ class ContextConfig(BaseModel):
     shuffle: int | None = None  # the seed by which a question's own contexts are put into another order
 
     def problems(self) -> Iterator[str]:
-        """What makes no context, one message each."""
+        """Settings that make no context, one message each."""
         last, place = self.distractors + 1, self.position
         if place not in _PLACES and not (place.isdecimal() and 1 <= int(place) <= last):
             yield (
@@ -51,7 +51,7 @@ class ContextConfig(BaseModel):
             yield f"contexts.shuffle is for own contexts, found {self.kind}"
 
     def decides(self) -> dict[str, Any]:
-        """The options that this kind depends on."""
+        """The options that contexts of this kind depend on, with their values."""
         return {"kind": self.kind, **{name: getattr(self, name) for name in _DEPENDS_ON.get(self.kind, ())}}
 
 

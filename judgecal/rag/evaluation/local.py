@@ -149,7 +149,7 @@ def plan(respondent: Respondent, items: Sequence[Item], asking: Asking, file: st
 
 
 def added(*values: float | None) -> float | None:
-    """The sum; None where a part of it is not known."""
+    """Add up numbers; None where one of them is not known."""
     return None if None in values else sum(value for value in values if value is not None)
 
 
@@ -221,7 +221,7 @@ _built: OrderedDict[str, Searched] = OrderedDict()
 
 
 def shared(key: str, build: Callable[[], Searched]) -> Searched:
-    """What is searched under a key, built where this process does not hold it; the two used last are held."""
+    """The value under a key, built where this process does not hold it; the two used last are held."""
     searched = _built.pop(key, None) or build()
     _built[key] = searched
     while len(_built) > _HELD:
@@ -263,7 +263,7 @@ class Embedder(_TaskModel):
     _task = "embeddings"
 
     def read(self, text: str) -> ParsedReply:
-        """The text, where it holds vectors that can be used."""
+        """Parse a reply: its text, where that holds usable vectors, or the failure."""
         from judgecal.engine.transport.wires import vectors_in
 
         try:
@@ -288,7 +288,7 @@ def texts_to_embed(texts: Sequence[str]) -> list[Item]:
 
 
 def asked_each(questions: Sequence[Question]) -> list[Item]:
-    """Questions as items of one text each."""
+    """Make each question an item of one text."""
     return [texts_to_embed([question.question])[0] for question in questions]
 
 
@@ -319,7 +319,7 @@ class RerankModel(_TaskModel):
     _task = "rerank"
 
     def read(self, text: str) -> ParsedReply:
-        """The text, where all scores are finite numbers."""
+        """Parse a reply: its text, where all scores are finite numbers, or the failure."""
         if not all(math.isfinite(score) for score in json.loads(text)):
             return ParsedReply(None, failure=Failure("parse", f"a score is not a finite number: {text:.80}"))
         return ParsedReply(text)
@@ -423,17 +423,17 @@ class LocalSystem(System):
 
     @cached_property
     def reranker(self) -> Respondent | None:
-        """Who reranks, where the strategy has one."""
+        """The model or judge that reranks, where the strategy has one."""
         return reranker_named(self.table.reranker, workspace=self.workspace) if self.table.reranks else None
 
     @cached_property
     def embedder(self) -> Embedder | None:
-        """Who embeds, where the index is one of vectors."""
+        """The embedding model, where the index is one of vectors."""
         model = embedding_model(self.table.index)
         return None if model is None else Embedder(model, workspace=self.workspace)
 
     def models(self) -> Sequence[ModelSpec]:
-        """Those of who answers, reranks and embeds; InputError: there is no such model."""
+        """The models that answer, rerank and embed; InputError: there is no such model."""
         called = (self.answerer, self.reranker, self.embedder)
         return models_of(respondent for respondent in called if respondent is not None)
 

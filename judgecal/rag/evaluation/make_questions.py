@@ -100,7 +100,7 @@ class QuestionRequest:
     passage: Chunk
 
     def item(self) -> Item:
-        """As the signature of its kind is shown it."""
+        """The request as an item, as the signature of its kind is shown it."""
         texts = {"title": self.passage.title or "", "passage": self.passage.text.strip()}
         return Item(self.name, self.passage.document_id, "", "", fields=texts)
 
@@ -133,12 +133,12 @@ class Draft:
         return {(plain_text(self.question),), *([(self.answer, self.quote)] if self.quote else [])}
 
     def shown(self) -> Item:
-        """As critics are shown it."""
+        """The draft as an item, as critics are shown it."""
         name = self.request.name
         return Item(name, name, self.question, self.answer, contexts=self.contexts)
 
     def reject(self, why: str) -> Draft:
-        """The same, turned down."""
+        """The draft, turned down for a reason."""
         return dataclasses.replace(self, rejected=why)
 
 
@@ -252,7 +252,7 @@ Ask = Callable[[Respondent, Sequence[Item], str], Sequence[Judgement]]
 
 
 def criticise(drafts: Sequence[Draft], critics: Mapping[str, Judge], ask: Ask) -> list[Draft]:
-    """The same drafts, those turned down that a critic does not let pass; each critic sees what is left.
+    """Turn down drafts that a critic does not let pass; each critic sees what is left.
 
     `critics`: a judge for each of `CRITICS`, in the order in which they are asked.
     """
@@ -347,21 +347,21 @@ class MakeRun:
 
     @cached_property
     def makers(self) -> Mapping[str, Maker]:
-        """Who makes the questions of each kind."""
+        """Question kind -> the `Maker` of its questions."""
         return {
             kind: Maker(f"{_FOLDER}/{kind}@{self.model}", workspace=self.workspace) for kind in self.kinds
         }
 
     @cached_property
     def critics(self) -> Mapping[str, Judge]:
-        """Who judges them, in this order."""
+        """Name -> judge of the drafts, in the order in which critics judge."""
         return {
             name: judge_named(f"{_FOLDER}/{name}@{self.critic}", workspace=self.workspace) for name in CRITICS
         }
 
     @cached_property
     def experiment(self) -> Experiment:
-        """Where the journals go."""
+        """The experiment of the two journals."""
         config = {
             "command": "make",
             "gold": {"set": self.name},
@@ -435,7 +435,7 @@ class MakeRun:
         return dataclasses.replace(planned(1), usd_at_most=planned(DRAFTS_PER_QUESTION).usd_at_most)
 
     def run(self) -> MadeQuestions:
-        """Make the calls that are due, write the set, and give the result."""
+        """Make the calls that are due, write the set, and return the result."""
         self.check()
         open_experiment(self.experiment)
         budget, seen = Budget(self.options.budget_usd), set[tuple[str, ...]]()

@@ -145,15 +145,15 @@ class StateFiles:
         return States(*(str(self._folder / f"{name}.parquet") for name in NAMES))
 
     def write_questions(self) -> None:
-        """State 1."""
+        """Write state 1, the questions."""
         self._write(0, self._question_rows.values(), QUESTION_COLUMNS)
 
     def write_answers(self, answers: Iterable[SystemAnswer]) -> None:
-        """State 2."""
+        """Write state 2, the systems' answers."""
         self._write(1, map(self._answer, answers), ANSWER_COLUMNS)
 
     def write_measured(self, measured: Iterable[Measured], columns: Sequence[str]) -> None:
-        """State 3; `columns` are those of the suite."""
+        """Write state 3, the measured answers; `columns` are those of the suite."""
         kinds = {"share": float, "raw": float, "error": str}
         of_suite = {f"{column}_{part}": kind for column in columns for part, kind in kinds.items()}
         rows = []
@@ -175,7 +175,7 @@ class StateFiles:
         self._write(2, rows, {**ANSWER_COLUMNS, **VERDICT_COLUMNS, **of_suite})
 
     def write_summary(self, summaries: Iterable[SystemSummary], columns: Sequence[str]) -> None:
-        """State 4; `summaries` over all questions, and by document."""
+        """Write state 4, the summaries over all questions and by document."""
         rows = [
             _row(
                 SUMMARY_COLUMNS,

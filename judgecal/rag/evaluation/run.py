@@ -100,7 +100,7 @@ class Panel:
 
     @property
     def members(self) -> tuple[LoadedJudge, ...]:
-        """Every judge."""
+        """Every judge of the panel."""
         return tuple(judge for column in self.columns for judge in column.judges)
 
     @property
@@ -125,7 +125,7 @@ class Panel:
         ]
 
     def measured_by(self) -> tuple[MeasuredBy, ...]:
-        """Who fills which column."""
+        """List each judge with the column that it fills, and its lock (`MeasuredBy`)."""
         return tuple(
             MeasuredBy(
                 column.name,
@@ -153,7 +153,7 @@ class Panel:
         ]
 
     def trained_notes(self, questions: Sequence[Question]) -> list[str]:
-        """Of each judge that was trained on some of these questions, that it may be too good on them."""
+        """Warn of each judge that was trained on some of these questions: it may be too good on them."""
         n_seen = {
             judge.judge.name: sum(question.group in judge.judge.trained_on for question in questions)
             for judge in self.members
@@ -262,7 +262,7 @@ def read_panel(table: PanelTable, folder: Path, workspace: Workspace) -> Panel:
 
 
 def answered_items(folder: Path) -> tuple[Item, ...]:
-    """The items of an experiment: question, reference, answer, system and the documents handed over."""
+    """Read the answered items in an experiment's folder: question, reference, answer, system, documents."""
     path = folder / ITEMS_FILE
     if not path.is_file():
         raise InputError(
@@ -293,7 +293,7 @@ class EvaluateRun:
 
     @cached_property
     def questions(self) -> tuple[Question, ...]:
-        """Those that are asked, after the limit."""
+        """The questions to ask, after the limit."""
         return self.collection.questions[: self.options.limit or self.config.tables.questions.limit]
 
     @cached_property
@@ -306,14 +306,14 @@ class EvaluateRun:
 
     @cached_property
     def panel(self) -> Panel:
-        """Who judges."""
+        """The judges of the answers."""
         table = self.config.tables.judges
         wanted = table if self.repeats is None else table.model_copy(update={"repeats": self.repeats})
         return read_panel(wanted, self.config.folder, self.workspace)
 
     @cached_property
     def experiment(self) -> Experiment:
-        """Where answers, verdicts and result go; limit, repeats, costs and pass mark are no part of it."""
+        """The experiment of answers, verdicts and result, whatever limit, repeats, costs and pass mark."""
         collection, gold = self.collection, self.collection.gold
         config: dict[str, Any] = {
             "command": self.config.command,

@@ -67,7 +67,7 @@ class SystemAnswer:
 
     @property
     def item_id(self) -> str:
-        """Of the answer as an item: `<group>::<system>`."""
+        """The id of the answer's item, `<group>::<system>`."""
         return f"{self.question}::{self.system}"
 
     def item(self, question: Question) -> Item:
@@ -127,7 +127,7 @@ class System(Protocol):
         return CostEstimate(len(questions) - stored, stored, 0, 0.0)
 
     def answer(self, questions: Sequence[Question], asking: Asking) -> list[SystemAnswer]:
-        """One answer a question, in their order.
+        """Answer questions, one answer each, in their order.
 
         What the folder holds of an earlier run is not asked again, but for failures of the wire.
         """
@@ -240,7 +240,7 @@ def ask_all(
     *,
     concurrency: int,
 ) -> list[SystemAnswer]:
-    """One answer a question, in their order: what the journal holds, of the others what is asked now.
+    """Answer every question, in their order: from the journal where it holds the answer, else by asking now.
 
     `connected` opens what asks one question, so many of which are asked at once.
 

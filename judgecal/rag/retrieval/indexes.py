@@ -106,7 +106,7 @@ class Bm25:
 
 
 def standing(scores: Floats, documents: Ints) -> Ints:
-    """The rank of one document in each row of queries x documents scores.
+    """Rank one document in each row of scores (queries x documents).
 
     Ranks count from 1: strictly higher scores, and equal ones earlier in the corpus, stand before it.
     """
@@ -118,7 +118,7 @@ def standing(scores: Floats, documents: Ints) -> Ints:
 
 
 def top(scores: Floats, k: int) -> Ints:
-    """The best documents of each row, ties in the order of the corpus: queries x min(k, documents)."""
+    """The k best documents in each row of scores, ties in the corpus's order: queries x min(k, documents)."""
     k = min(k, scores.shape[1])
     best = np.argpartition(scores, scores.shape[1] - k, axis=1)[:, scores.shape[1] - k :]
     best.sort(axis=1)

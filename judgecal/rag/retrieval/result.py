@@ -82,7 +82,7 @@ class Ranking:
 
     @cached_property
     def n_references(self) -> Ints:
-        """Of each question, those that the corpus lacks included."""
+        """The number of reference documents of each question, also those that the corpus lacks."""
         return self._count(self.grade > 0)
 
     @cached_property
@@ -157,7 +157,7 @@ def _unranked(collection: Collection) -> Ranking:
 
 
 def by_bm25(index: Bm25, queries: Sequence[Sequence[str]], collection: Collection) -> Ranking:
-    """Rank all documents for each query, ties in the order of the corpus."""
+    """Rank all documents for each query by BM25, ties in the order of the corpus."""
     ranking = _unranked(collection)
 
     def rank_block(start: int, scores: Floats) -> None:  # blocks write to rows of their own
@@ -173,7 +173,7 @@ def by_bm25(index: Bm25, queries: Sequence[Sequence[str]], collection: Collectio
 
 
 def by_run(run: Run, collection: Collection) -> Ranking:
-    """The ranks in a run; a question that the run lacks has an empty ranking."""
+    """Rank documents as a run has them; a question that it lacks has an empty ranking."""
     ranking, first = _unranked(collection), 0
     for question in collection.questions:
         ranked = run.ranked.get(question.group, [])
