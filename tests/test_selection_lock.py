@@ -4,6 +4,7 @@ the workspace does not hold: over every command that reads one, `--dry-run` too.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import tempfile
 from collections.abc import Callable
@@ -233,7 +234,6 @@ def test_trusted_it_runs_from_a_folder_that_is_gone_afterwards(
     assert not list(scratch.iterdir()) and tree(workspace.signatures) == signatures
 
 
-@pytest.mark.parametrize("trust", [False, True])
 @pytest.mark.parametrize(
     "name",
     [
@@ -243,16 +243,21 @@ def test_trusted_it_runs_from_a_folder_that_is_gone_afterwards(
     ],
 )  # fmt: skip
 def test_a_name_that_leads_elsewhere_is_refused_before_anything_is_written(
-    judgecal: Run, workspace: Workspace, judge: PromptJudge, marker: Path, name: str, trust: bool
+    judgecal: Run, workspace: Workspace, judge: PromptJudge, marker: Path, name: str
 ) -> None:
+    """By every command for the first name, and where the lock is read for the others."""
     (workspace.root.parent / "evil.py").write_text(hostile(judge.signature.text, marker), encoding="utf-8")
     (workspace.root / "evil.py").write_text(hostile(judge.signature.text, marker), encoding="utf-8")
     lock = put(workspace, judge, name=name, text=hostile(judge.signature.text, marker))
     before = tree(workspace.root.parent)
-    for command in ("judge", "gate", "answer", "migrate"):
+    for trust, command in itertools.product((False, True), COMMANDS if name == "../evil" else ()):
         ran = judgecal(*COMMANDS[command], "--lock", lock, *["--trust-lock"] * trust)
         assert (ran.code, marker.exists()) == (2, False), (command, ran.err)
         assert "is not the name of a workspace file" in ran.err
+    for trust in (False, True):
+        with pytest.raises(InputError, match="is not the name of a workspace file"):
+            load_lock(lock).runnable(workspace, trust_lock=trust)
+        assert not marker.exists()
     assert tree(workspace.root.parent) == before
 
 

@@ -81,7 +81,7 @@ def test_a_shift_is_seen_and_none_is_not() -> None:
 
     def said(by: float) -> float:
         seen = 0
-        for _ in range(200):
+        for _ in range(60):
             then = [
                 mean_estimate((rng.random(150) < one).astype(np.float64), range(150)) for one in (0.9, 0.8)
             ]
@@ -95,7 +95,7 @@ def test_a_shift_is_seen_and_none_is_not() -> None:
             ]
             table = mean_estimate(passes.astype(np.float64), range(1000))
             seen += (shift(*then, passing=table, precision=given[0], missed=given[1]) or 0.0) < 0.05
-        return seen / 200
+        return seen / 60
 
     assert said(0.15) >= 0.8
     assert said(0.0) <= 0.1
