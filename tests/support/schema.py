@@ -13,13 +13,13 @@ from pydantic.fields import FieldInfo
 from judgecal.artefacts import toml_text
 from judgecal.rag.evaluation import config, http
 
-_HOLDS = {str: "text", int: "whole number", float: "number", bool: "true or false", Any: "any JSON"}
+_HOLDS = {str: "text", int: "integer", float: "number", bool: "flag", Any: "any JSON"}
 _READ_BY = {
     http._is_path: "path",
     http._is_address: "address",
     http._headers_hold_no_secret: "table of texts",
 }
-_BOUNDS = {"ge": "from", "gt": "above", "le": "up to"}
+_BOUNDS = {"ge": ">=", "gt": ">", "le": "<="}
 
 
 _HEAD = """# The file of evaluate
@@ -35,7 +35,7 @@ def schema_page(made: str) -> str:
     parts = [
         made.format(where="the models of judgecal/rag/evaluation"),
         _HEAD,
-        _rows(config.EvaluateConfig, "`schema` | whole number | `1` | the edition of this format"),
+        _rows(config.EvaluateConfig, "`schema` | integer | `1` | the edition of this format"),
     ]
     for name, field in config.EvaluateConfig.model_fields.items():
         if (table := _model(field.annotation)) is not None:
@@ -93,19 +93,23 @@ def _holds(kind: Any, field: FieldInfo | None = None) -> str:
         tables = _model(kind) is not None or get_origin(args[0]) is dict
         return "list of tables" if tables else f"list of {_HOLDS[args[0]]}s"
     if origin is dict:
-        return "table of tables" if get_origin(args[1]) is dict else f"table of {_holds(args[1])}s"
+        return (
+            "table of tables"
+            if get_origin(args[1]) is dict
+            else f"table of {_holds(args[1]).replace('list of', 'lists of').removesuffix('s')}s"
+        )
     if args:  # `X | None`
         return _holds(args[0])
     if _model(kind) is not None:
         return "table"
     found = [bound for part in metadata for bound in [part, *getattr(part, "metadata", ())]]
     ends = [
-        f"{word} {getattr(part, name):,}"
-        for name, word in _BOUNDS.items()
+        f"{sign}{getattr(part, name):,}"
+        for name, sign in _BOUNDS.items()
         for part in found
         if hasattr(part, name)
     ]
-    return " ".join([_HOLDS[kind], *ends])
+    return ", ".join([_HOLDS[kind], *ends])
 
 
 def comments_of(table: type[BaseModel]) -> dict[str, str]:
