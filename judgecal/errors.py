@@ -127,7 +127,6 @@ def refuse(problems: Sequence[str], most: int = 20) -> None:
 _OF_A_ROW = re.compile(r"(.*?):(row )?(\d+): (.*)", re.DOTALL)
 _QUOTED = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
 _VALUE = re.compile(rf"""(column {_QUOTED})|(?<!\w){_QUOTED}|(?<![\w'"])-?\d+(?:[.,]\d+)*""")
-_SHOWN = 3  # lines, and values, of those that say the same
 
 
 def by_cause(problems: Iterable[str]) -> list[str]:
@@ -135,51 +134,19 @@ def by_cause(problems: Iterable[str]) -> list[str]:
 
     Messages that begin with `file:line: ` (or `file:row N: `) are of one cause where they say the same but
     for what they quote and count; a column's name is no such value. The first is told whole, with the lines
-    of the next few, how many more there are, and what these hold where it differs.
+    of the next few, and how many more there are.
     """
-    causes: dict[object, _Cause] = {}
+    causes: dict[object, tuple[str, dict[str, None]]] = {}
     for problem in problems:
         row = _OF_A_ROW.fullmatch(problem)
         key = (row[1], row[2], _VALUE.sub(lambda value: value[1] or "", row[4])) if row else problem
-        cause = causes.setdefault(key, _Cause(problem, row))
+        _, lines = causes.setdefault(key, (problem, {}))
         if row:
-            cause.add(row)
-    return [str(cause) for cause in causes.values()]
-
-
-class _Cause:
-    """What is wrong with some rows: the first problem as it came, and where the others are."""
-
-    def __init__(self, first: str, row: re.Match[str] | None) -> None:
-        self.first, self.row = first, row
-        self.lines: dict[str, None] = {}
-        self.values: dict[str, None] = {}
-
-    def add(self, row: re.Match[str]) -> None:
-        """Count a problem of this cause, the first one too."""
-        assert self.row is not None
-        self.lines[row[3]] = None
-        if row[4] != self.row[4] and len(self.values) <= _SHOWN:
-            pairs = zip(_VALUE.finditer(self.row[4]), _VALUE.finditer(row[4]), strict=False)
-            self.values[next((other[0] for first, other in pairs if first[0] != other[0]), "")] = None
-
-    def __str__(self) -> str:
-        lines, values = list(self.lines), list(self.values)
-        if self.row is None or not (lines[1:] or values):
-            return self.first
-        unit = "rows" if self.row[2] else "lines"
-        if not values:
-            return f"{self.row[1]}: {unit} {_enumerated(lines)}: {self.row[4]}"
-        where = [f"{unit[: len(unit) - (len(lines) == 2)]} {_enumerated(lines[1:])}"] if lines[1:] else []
-        also = ", ".join(values[:_SHOWN]) + (" ..." if len(values) > _SHOWN else "")
-        return f"{self.first} (likewise {': '.join([*where, also])})"
-
-
-def _enumerated(lines: Sequence[str]) -> str:
-    """`3`, `3 and 7`, `3, 7 and 12`, `3, 7, 12 and 240 more`."""
-    more = [f"{len(lines) - _SHOWN:,} more"] if len(lines) > _SHOWN else []
-    parts = [*lines[:_SHOWN], *more]
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+            lines[f"{row[2] or 'line '}{row[3]}"] = None
+    return [
+        f"{first} (likewise {listed(list(lines)[1:], 3)})" if len(lines) > 1 else first
+        for first, lines in causes.values()
+    ]
 
 
 def visible(text: str) -> str:

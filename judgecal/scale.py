@@ -6,10 +6,9 @@ A scale prints and parses as one string: `percentage`, `ordinal:0:4`, `points:0:
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -152,14 +151,6 @@ class Scale:
         return self.high if label - self.low < self.high - label else self.low
 
 
-def _meant(text: str, fixed: Collection[str]) -> str:
-    """What somebody may have meant, as a question; empty where that is not clear."""
-    if ends := re.fullmatch(r"(?:ordinal\W*)?(\d+)\s*(?:-|\.\.|to|:|,)\s*(\d+)", text):
-        return f"; did you mean ordinal:{ends[1]}:{ends[2]}?"
-    near = difflib.get_close_matches(text, fixed, n=1)
-    return f"; did you mean {near[0]}?" if near else ""
-
-
 def _parse_kind(text: str) -> Scale:
     fixed = {
         "percentage": Scale("percentage", 0.0, 100.0),
@@ -172,7 +163,7 @@ def _parse_kind(text: str) -> Scale:
     ordinal, points = re.fullmatch(r"ordinal:(-?\d+):(-?\d+)", text), _POINTS.fullmatch(text)
     match = ordinal or points
     if match is None:
-        raise InputError(f"unknown scale {text!r}: use one of {_FORMS}{_meant(text, fixed)}")
+        raise InputError(f"unknown scale {text!r}: use one of {_FORMS}")
     low, high = float(match[1]), float(match[2])
     if low >= high:
         raise InputError(f"scale {text!r}: MIN must be below MAX")

@@ -156,7 +156,7 @@ NO_ITEM_COLUMN = "unknown column 'item_id': did you mean item?"
         (NAMED, [FULL, ("i000-full", "", "no")], (), ["r.csv:3: the judge has no name: fill it in"]),
         (
             *(COUNTED, [("i000-full", "first", "yes"), ("i000-half", "-1", "yes")], ()),
-            ["r.csv:2: repeat must be a whole number from 0, found 'first' (likewise line 3: '-1')"],
+            ["r.csv:2: repeat must be a whole number from 0, found 'first' (likewise line 3)"],
         ),
         (COUNTED, [("i000-full", n, "yes") for n in (1, 2)], (), [f"{REPEAT} 1 to 2"]),
         (COUNTED, [("i000-full", n, "yes") for n in (0, 10**9)], (), [f"{REPEAT} 0 to 1000000000"]),

@@ -28,18 +28,19 @@ def test_problems_of_one_cause_are_one_message() -> None:
     ragged = [f"t.csv:{line}: {n} cells where the header names 2 columns" for line, n in ((4, 1), (9, 3))]
     other = "t.csv:8: column 'score %': 'a' is not a number: fix it"
     assert by_cause([*bad, *same, "no file", other, *ragged, "no file"]) == [
-        "t.csv:2: column 'label': 'a' is not a number: fix it (likewise lines 3, 4, 5 and 3 more: 'b', 'c', "
-        "'d' ...)",
-        "t.csv: rows 3 and 7: column 'q': empty: fill it in",
+        "t.csv:2: column 'label': 'a' is not a number: fix it (likewise line 3, line 4, line 5 and 3 more)",
+        "t.csv:row 3: column 'q': empty: fill it in (likewise row 7)",
         "no file",
         other,
-        "t.csv:4: 1 cells where the header names 2 columns (likewise line 9: 3)",
+        "t.csv:4: 1 cells where the header names 2 columns (likewise line 9)",
     ]
     long = [f"t.csv:{line}: the question is empty" for line in (3, 7, *range(12, 253))]
-    with pytest.raises(InputError, match=r"^t\.csv: lines 3, 7, 12 and 240 more: the question is empty$"):
+    with pytest.raises(
+        InputError, match=r"^t\.csv:3: the question is empty \(likewise line 7, .* and 239 more\)$"
+    ):
         refuse(long)
     twice = [f"t.csv:3: column 'c': context {n} must be a text" for n in (1, 2)]
-    assert by_cause(twice) == ["t.csv:3: column 'c': context 1 must be a text (likewise 2)"]
+    assert by_cause(twice) == twice[:1]
     assert by_cause(by_cause([*bad, *same])) == by_cause([*bad, *same])
 
 

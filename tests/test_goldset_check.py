@@ -206,7 +206,7 @@ def test_lines_of_ratings(workspace_dir: Path) -> None:
     rows += ['{"item_id": "1", "rater": "gold", "label": 90}']
     (folder / "ratings.jsonl").write_text("\n".join(rows), encoding="utf-8")
     gold = load_gold("lined", workspace=Workspace(workspace_dir, workspace_dir / "experiments"))
-    assert found(gold, "off_step")[0].where == "ratings.jsonl:3"
+    assert gold.place(gold.ratings[1:2]) == "ratings.jsonl:3"
 
 
 def test_questions_in_two_splits_reach_the_notes_of_what_decides(judgecal: Run, workspace_dir: Path) -> None:

@@ -429,11 +429,9 @@ def test_each_audit_finding() -> None:
     assert found["unlabelled"].message == "item '3' has no gold label: nobody rated it"
 
 
-def test_near_constant_and_off_step() -> None:
+def test_near_constant() -> None:
     rated: dict[str, Label] = {str(n): 100.0 for n in range(50)}
     assert "near_constant" in kinds(build({"a": rated}, scale="percentage"))
-    assert "off_step" in kinds(build({"a": {"1": 37.0}}, scale="percentage", step=5))
-    assert "off_step" not in kinds(build({"a": {"1": 35.0}}, scale="percentage", step=5))
 
 
 def test_a_card_of_another_name_than_its_folder_is_refused(tmp_path: Path) -> None:

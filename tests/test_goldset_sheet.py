@@ -274,7 +274,7 @@ def test_a_sheet_as_a_workbook(place: Workspace, tmp_path: Path, scale: str) -> 
     known = dataclasses.replace(known, categories=("good", "bad")) if scale == "nominal" else known
     assert write_sheets(items, path, scale=known).paths == (path,)
     book = openpyxl.load_workbook(path)
-    sheet = book["labels"]
+    sheet = book["table"]
     columns = {cell.value: cell.column for cell in sheet[1]}
     assert sheet.freeze_panes == "A2" and all(
         isinstance(cell.value, str | None) for row in sheet for cell in row

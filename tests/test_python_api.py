@@ -256,7 +256,7 @@ def test_a_frame_is_saved_where_commands_find_it(
     how: dict[str, Any] = {"labels": ["ann"], "name": "mine", "save": True}
     gold = GoldSet.from_frame(polars.DataFrame(ROWS), **how)
     assert load_gold("mine") == gold and gold.path.samefile(workspace_dir / "gold" / "mine")
-    with pytest.raises(InputError, match="or add replace="):
+    with pytest.raises(InputError, match="or add --replace"):
         GoldSet.from_frame(polars.DataFrame(ROWS), **how)
     again = GoldSet.from_frame(polars.DataFrame(ROWS)[:2], replace=True, **how)
     assert load_gold("mine") == again and len(again.items) == 2
@@ -270,19 +270,18 @@ def test_a_frame_that_makes_no_set_is_refused_with_every_problem() -> None:
         "the frame:row 1",
         "the frame:row 2",
     ]
-    assert "likewise row 3: '7'" in str(refused.value)
+    assert "likewise row 3" in str(refused.value)
     frame_of_words = polars.DataFrame({"question": ["A", "B"], "answer": ["a", "b"], "x": ["yes", "gut"]})
-    with pytest.raises(InputError, match=r'give mapping=\{"gut": "yes"\}'):
+    with pytest.raises(InputError, match="give --map gut=yes"):
         GoldSet.from_frame(frame_of_words, labels="x", scale="binary")
-    assert 'mapping={"FROM": "TO"}' in str(refused.value) and "--" not in str(refused.value)
     asked = package.Columns("q")
     for call, message in (
-        (lambda: GoldSet.from_frame(frame, columns=asked, labels=["x"]), "show no scale .*: give scale="),
+        (lambda: GoldSet.from_frame(frame, columns=asked, labels=["x"]), "show no scale .*: give --scale"),
         (
             lambda: GoldSet.from_frame(frame, columns=package.Columns("quest"), labels=["x"]),
             "the frame: unknown column 'quest'",
         ),
-        (lambda: GoldSet.from_frame(frame), r"Columns\(question=\) is missing"),
+        (lambda: GoldSet.from_frame(frame), "--col question=COLUMN is missing"),
         (
             lambda: GoldSet.from_frame(frame, columns=package.Columns(verdicts=("x",))),
             r"give them to judgecal\.agreement",

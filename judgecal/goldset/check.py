@@ -205,22 +205,6 @@ def narrow(gold: GoldSet) -> Findings:
         yield RATINGS, why
 
 
-def off_step(gold: GoldSet) -> Findings:
-    scale = gold.scale
-    off = [
-        rating
-        for rating in gold.ratings
-        if scale.step is not None and scale.numeric and rating.label is not None
-        if not scale.on_step(float(rating.label))
-    ]
-    for rater, ratings in sorted(grouped(off, lambda rating: rating.rater).items()):
-        yield (
-            ratings,
-            f"{rater!r} gave {len(ratings)} labels between the card's steps of {scale.step:g}, such as "
-            f"{label_text(ratings[0].label)} for item {ratings[0].item_id!r}",
-        )
-
-
 _RUN = 3  # words
 _LEAST_LEAKED = 0.8  # of a question's runs
 _LEAST_WORDS = 4  # fewer words are no wording of one's own
@@ -389,6 +373,5 @@ _CHECKS: Mapping[str, Callable[[GoldSet], Findings]] = {
     "thin_stratum": thin_strata,
     "near_constant": near_constant,
     NARROW: narrow,
-    "off_step": off_step,
     "no_documents": no_documents,
 }

@@ -5,7 +5,6 @@ and every problem in one message.
 from __future__ import annotations
 
 import dataclasses
-import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,22 +16,14 @@ from typing import Any, TypeVar
 from judgecal.errors import InputError, listed, notice, refuse
 from judgecal.goldset.card import CARD_KEPT, UNKNOWN_LICENCE, Card, Splits, read_card
 from judgecal.goldset.gold_set import CARD, GoldSet, SplitCounts, split_counts
-from judgecal.goldset.labels import (
-    LabelMap,
-    beside_verdicts,
-    pairs_told,
-    percent,
-    says_nothing,
-    scale_told,
-    typed,
-)
+from judgecal.goldset.labels import LabelMap, pairs_told, percent, says_nothing, scale_told, typed
 from judgecal.goldset.load import load_gold
 from judgecal.goldset.reading import TableItems
 from judgecal.goldset.write import name_problems, unwritten, write_gold
 from judgecal.records import Result
 from judgecal.scale import Scale
 from judgecal.tables import Table, read_table
-from judgecal.tables.columns import GOLD, PARTS, Columns, left_out
+from judgecal.tables.columns import GOLD, Columns, left_out
 from judgecal.tables.parquet import frame_table
 from judgecal.workspace import Workspace, find_workspace
 
@@ -237,8 +228,6 @@ def _scale_of_labels(read: TableItems, mapping: LabelMap) -> tuple[str, LabelMap
         scale, words, why = pairs_told(cells, set().union(*verdicts.values()) - held)
     else:
         scale, words, why = scale_told([typed(cell) for cell in cells])
-    for texts in verdicts.values() if scale and scale.startswith("ordinal") else ():
-        scale = beside_verdicts(str(scale), texts)
     if scale is None:
         option = "--map, or the --scale of grades" if columns.pairs else "--scale"
         what = f"the labels show no scale ({why}): give {option}"
@@ -257,40 +246,20 @@ def gold_of_frame(frame: object, *, name: str, save: bool, **options: Any) -> Go
         raise InputError(
             "Columns(verdicts=): this set keeps none: give them to judgecal.agreement beside labels"
         )
-    try:
-        made = import_gold(
-            frame_table(frame).filled(),
-            name=name,
-            workspace=find_workspace() if save else None,
-            quiet=True,
-            command="judgecal.GoldSet.from_frame",
-            **options,
-        )
-    except InputError as error:
-        raise InputError(_in_python(problem) for problem in error.problems) from None
+    made = import_gold(
+        frame_table(frame).filled(),
+        name=name,
+        workspace=find_workspace() if save else None,
+        quiet=True,
+        command="judgecal.GoldSet.from_frame",
+        **options,
+    )
     unused = [f"not taken over: {listed(made.left_out, _NAMED)}"] * bool(made.left_out)
-    notice(*(f"judgecal: {_in_python(note)}" for note in (*made.notes, *unused)))
+    notice(*(f"judgecal: {note}" for note in (*made.notes, *unused)))
     return made.gold
 
 
 GoldSet.read_frame = staticmethod(gold_of_frame)
-
-_PARAMETERS = {
-    "map": "mapping", "label": "labels", "scale": "scale", "force": "force", "replace": "replace",
-    "pass-at": "pass_at",
-}  # fmt: skip
-
-
-def _in_python(message: str) -> str:
-    """A message with the options in it as what `from_frame` takes."""
-
-    def parameter(match: re.Match[str]) -> str:
-        if (option := match[1]) in _PARAMETERS:
-            return f"{_PARAMETERS[option]}="
-        return f"Columns({PARTS.get(match[2], 'fields') if option == 'col' else option.replace('-', '_')}=)"
-
-    message = re.sub(r"--map '?([^'=]+)=([^'\s]*)'?", r'mapping={"\1": "\2"}', message)
-    return re.sub(r"--([a-z][a-z-]*)(?: (\w+)=[^\s:,)]*)?", parameter, message)
 
 
 def read_mapping(entries: Iterable[str]) -> LabelMap:

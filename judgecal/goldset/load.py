@@ -6,7 +6,7 @@ import hashlib
 import re
 import sys
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -358,19 +358,11 @@ def _load_documents(folder: Path, items: Mapping[int, Item], problems: list[str]
 
 
 def content_sha(folder: Path) -> str:
-    """The sha256 of the files of a set in a folder."""
-    names = (name for name in (CARD, ITEMS, RATINGS, DOCUMENTS) if (folder / name).exists())
-    return sha_of((name, [read_bytes(folder / name)]) for name in names)
-
-
-def sha_of(files: Iterable[tuple[str, Sequence[bytes]]]) -> str:
-    """sha256 over the name, length and text of each of a set's files, whatever its line ends; a file may be
-    in pieces that end with a line.
-    """
+    """sha256 over the name, length and text of each file of a set in a folder, whatever its line ends."""
     total = hashlib.sha256()
-    for name, pieces in files:
-        texts = [piece.replace(b"\r\n", b"\n") for piece in pieces]
-        total.update(f"{name}:{sum(map(len, texts))}\n".encode())
-        for text in texts:
+    for name in (CARD, ITEMS, RATINGS, DOCUMENTS):
+        if (folder / name).exists():
+            text = read_bytes(folder / name).replace(b"\r\n", b"\n")
+            total.update(f"{name}:{len(text)}\n".encode())
             total.update(text)
     return total.hexdigest()

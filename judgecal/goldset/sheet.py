@@ -12,7 +12,7 @@ import hashlib
 import random
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Literal
@@ -35,25 +35,25 @@ from judgecal.goldset.write import add_ratings, name_problems, write_gold
 from judgecal.records import CANNOT_TELL, Context, Item, Pair, Rating, Result
 from judgecal.scale import Scale
 from judgecal.tables import (
-    CELL_LIMIT,
-    Form,
+    Output,
+    Row,
     Table,
     defuse,
     read_separated,
     read_table,
     same_text,
     undo,
-    write_form,
+    write_table,
 )
-from judgecal.workspace import Workspace, shown
+from judgecal.tables.formats import Kind
+from judgecal.workspace import Workspace, replacing, shown
 
 _ITEM, _QUESTION, _REFERENCE, _ANSWER = "item_id", "question", "reference_answer", "answer"
 _LEFT, _RIGHT = "answer_left", "answer_right"
 _CONTEXTS, _LABEL, _NOTE = "contexts", "label", "note"
 _FIELD = "field "
 """What stands before the name of an item's field in the name of its column."""
-_WIDTHS = {_ITEM: 16, _ANSWER: 60, _LEFT: 60, _RIGHT: 60, _CONTEXTS: 60, _LABEL: 14, _NOTE: 30}
-"""Characters of a workbook's columns."""
+_CODED = "the item ids name systems or tags, so codes stand in their place; `gold import --sheet` knows them"
 _BETWEEN = "\n\n--- next context ---\n\n"
 
 
@@ -134,23 +134,23 @@ def write_sheets(
         header = [*columns, *fields, _LABEL, _NOTE]
         sheet.parent.mkdir(parents=True, exist_ok=True)
         _write(sheet, header, [[cells.get(column, "") for column in header] for cells in order])
-    return Sheets(name, tuple(map(str, paths)), len(chosen), coded, tuple(_notes(chosen, coded=coded)))
+    return Sheets(name, tuple(map(str, paths)), len(chosen), coded, (_CODED,) * coded)
 
 
 def _write(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    # "x": a sheet that turned up in between may be somebody's work
     if path.suffix.lower() == ".xlsx":
         # no cell of it is run or rewritten: a text that begins with a mark of its own gets another
-        marked = [[defuse(text) if undo(text) != text else text for text in row] for row in rows]
-        widths = tuple(_WIDTHS.get(column, 40) for column in header)
-        with path.open("xb") as book:
-            write_form(book, Form(header, marked, widths))
+        marked = ([defuse(text) if undo(text) != text else text for text in row] for row in rows)
+        kinds: dict[str, Kind] = dict.fromkeys(header, "text")
+        write_table(path, Output(None, kinds), ((Row(0, {}, {}), row) for row in marked))
         return
-    with path.open("x", encoding="utf-8-sig", errors="replace", newline="") as file:
+    with (
+        replacing(path) as draft,
+        draft.open("w", encoding="utf-8-sig", errors="replace", newline="") as file,
+    ):
         writer = csv.writer(file, lineterminator="\r\n")
         writer.writerow(header)
-        for row in rows:
-            writer.writerow(map(defuse, row))
+        writer.writerows(map(defuse, row) for row in rows)
 
 
 def code_of(item: Item) -> str:
@@ -169,20 +169,6 @@ def _texts(item: Item, left: str | None = None) -> dict[str, str]:
         _CONTEXTS: _BETWEEN.join(context.text for context in item.contexts),
         **{f"{_FIELD}{name}": text for name, text in item.fields.items()},
     }
-
-
-def _notes(items: Sequence[Item], *, coded: bool) -> Iterator[str]:
-    if coded:
-        yield (
-            "the item ids name systems or tags, so codes stand in their place; `gold import --sheet` knows "
-            "them"
-        )
-    long = [item for item in items if max(map(len, _texts(item).values())) > CELL_LIMIT]
-    if long:
-        yield (
-            f"{len(long)} items have a text above {CELL_LIMIT} characters, which Excel cuts off (LibreOffice "
-            f"does not): the first is {long[0].item_id!r}"
-        )
 
 
 def import_sheets(

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import glob
-import json
+import hashlib
 import os
 import re
 import secrets
@@ -19,7 +19,7 @@ from dataclasses import replace as replace_fields
 from pathlib import Path
 from typing import Any
 
-import polars as pl
+import orjson
 from filelock import FileLock, Timeout
 
 from judgecal.errors import BusyError, InputError, notice, refuse
@@ -34,14 +34,12 @@ from judgecal.goldset.gold_set import (
     GoldDocument,
     GoldSet,
 )
-from judgecal.goldset.load import content_sha, load_gold, sha_of
+from judgecal.goldset.load import content_sha, load_gold
 from judgecal.records import Item, Rating
-from judgecal.scale import Label
 from judgecal.tables import json_line, write_json_lines
 from judgecal.workspace import Workspace, name_problem, shown
 
 _ABANDONED = 600.0  # seconds without a line, after which nobody is writing a draft any more
-_PIECE = 50_000  # rows that are text at a time
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -90,22 +88,6 @@ def rating_row(rating: Rating) -> dict[str, Any]:
     return row
 
 
-def json_texts(texts: pl.Series) -> pl.Series:
-    """Texts as JSON, as `json_line` writes them; null stays null."""
-    encoded = pl.struct(texts.alias("")).struct.json_encode().str.slice(4).str.head(-1)
-    return pl.select(pl.when(texts.is_not_null()).then(encoded)).to_series()
-
-
-def _lines(columns: Mapping[str, pl.Series]) -> list[str]:
-    """Columns of JSON as lines, a row a line; what is null is left out."""
-    begins = [
-        pl.lit(f'{", " * bool(n)}"{name}": ') + column for n, (name, column) in enumerate(columns.items())
-    ]
-    return (
-        pl.select(pl.concat_str(pl.lit("{"), *begins, pl.lit("}"), ignore_nulls=True)).to_series().to_list()
-    )
-
-
 def _has_texts_alone(item: Item) -> bool:
     more = (item.contexts, item.conversation, item.tags, item.reference_documents, item.pair, item.fields)
     return not (any(more) or item.expect or item.reference_answers[1:] or item.inclusion_probability)
@@ -120,34 +102,6 @@ def text_columns(items: Collection[Item]) -> dict[str, list[str | None]] | None:
     columns["reference_answer"] = [item.reference_answer for item in items]
     columns["system"] = [item.system or None for item in items]
     return {name: column for name, column in columns.items() if name in names or any(column)}
-
-
-def item_lines(items: Collection[Item]) -> list[str]:
-    """Items as the lines of items.jsonl, without their ends; made as columns where they have texts alone."""
-    with contextlib.suppress(UnicodeEncodeError):  # half of a surrogate pair, which polars cannot hold
-        if items and (columns := text_columns(items)) is not None:
-            texts = {name: pl.Series(values, dtype=pl.String) for name, values in columns.items()}
-            return _lines({name: json_texts(column) for name, column in texts.items()})
-    return [json_line(item_row(item)) for item in items]
-
-
-def rating_lines(ratings: Collection[Rating]) -> list[str]:
-    """Ratings as the lines of ratings.jsonl, without their ends."""
-    labels: dict[Label | None, str | None] = {
-        label: None if label is None else json.dumps(plain_label(label), ensure_ascii=False)
-        for label in {rating.label for rating in ratings}
-    }
-    with contextlib.suppress(UnicodeEncodeError):
-        columns = dict[str, pl.Series]()
-        for name in ("item_id", "rater", "label", "note", "reason", "shown_left"):
-            if name == "label":
-                columns[name] = pl.Series([labels[rating.label] for rating in ratings], dtype=pl.String)
-                continue
-            texts = [getattr(rating, name) for rating in ratings]
-            texts = texts if name in ("item_id", "rater") else [text or None for text in texts]
-            columns[name] = json_texts(pl.Series(texts, dtype=pl.String))
-        return _lines(columns)
-    return [json_line(rating_row(rating)) for rating in ratings]
 
 
 def _without_empty(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -196,8 +150,8 @@ def write_gold(
     refuse(name_problems(card.name, workspace=workspace, replace=replace))
     with _drafting(card.name, workspace=workspace) as folder:
         texts = [_without_empty(asdict(document)) for document in documents]
-        write_json_lines(folder / ITEMS, (), after=item_lines(items))
-        write_json_lines(folder / RATINGS, (), after=rating_lines(ratings))
+        write_json_lines(folder / ITEMS, map(item_row, items))
+        write_json_lines(folder / RATINGS, map(rating_row, ratings))
         for file, rows in ((DOCUMENTS, texts), (JUDGEMENTS, judgements)):
             if rows:
                 write_json_lines(folder / file, rows)
@@ -213,15 +167,12 @@ def write_gold(
 
 
 def unwritten(card: Card, items: Sequence[Item], ratings: Sequence[Rating]) -> GoldSet:
-    """A set that is in no file, with the sha that it would have there."""
-    pieces = range(0, max(len(items), len(ratings)), _PIECE)  # a large set is twice as large as text
-    files = (
-        (CARD, [card_text(card).encode("utf-8", "replace")]),
-        (ITEMS, ["\n".join([*item_lines(items[at : at + _PIECE]), ""]).encode() for at in pieces]),
-        (RATINGS, ["\n".join([*rating_lines(ratings[at : at + _PIECE]), ""]).encode() for at in pieces]),
-    )
+    """A set that is in no file; its sha is of the card and of every field of its rows."""
+    total = hashlib.sha256(card_text(card).encode("utf-8", "replace"))
+    for row in (*items, *ratings):
+        total.update(orjson.dumps(row))
     nowhere = Path(os.devnull) / card.name  # a place where no file can ever be
-    return GoldSet(card.name, nowhere, card, tuple(items), tuple(ratings), (), sha_of(files))
+    return GoldSet(card.name, nowhere, card, tuple(items), tuple(ratings), (), total.hexdigest())
 
 
 @contextlib.contextmanager

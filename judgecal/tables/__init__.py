@@ -6,12 +6,11 @@ from judgecal.tables.formats import Output, check_output, open_table, read_table
 from judgecal.tables.json_files import json_line, json_lines, json_value, read_json, write_json_lines
 from judgecal.tables.separated import read_separated
 from judgecal.tables.table import NoRowsError, Row, Table
-from judgecal.tables.text import CELL_LIMIT, decode, defuse, read_bytes, same_text, undo
-from judgecal.tables.xlsx import Form, write_form
+from judgecal.tables.text import decode, defuse, read_bytes, same_text, undo
 
 __all__ = [
-    "CELL_LIMIT", "GOLD", "OF_IMPORTS", "OF_ITEMS", "PAIR", "Columns", "Form", "NoRowsError", "Output", "Row",
+    "GOLD", "OF_IMPORTS", "OF_ITEMS", "PAIR", "Columns", "NoRowsError", "Output", "Row",
     "Table", "check_output", "decode", "defuse", "json_line", "json_lines", "json_value",
     "open_table", "read_bytes", "read_columns", "read_json", "read_separated", "read_table", "same_text",
-    "undo", "write_beside", "write_form", "write_json_lines", "write_table",
+    "undo", "write_beside", "write_json_lines", "write_table",
 ]  # fmt: skip

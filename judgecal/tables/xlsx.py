@@ -13,8 +13,7 @@ import warnings
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 from xml.etree import ElementTree as ET
@@ -201,49 +200,25 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\ufffe\uffff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MOST_ROWS = 1_048_576  # that a sheet holds, its header among them
 _LARGEST_WHOLE = 10**15  # a spreadsheet keeps 15 digits
-_WIDTHS = (10, 60)  # characters of a column
-_NARROW = 24  # of a header that tells nothing of its cells
-
-
-def _text_cell(sheet: Any, text: str) -> Any:
-    """A cell of a sheet that is being written, with a text: no formula runs, no number is made of it. Control
-    characters stand as `_x0001_`, as Excel writes them; it is at most `CELL_LIMIT` characters long.
-    """
-    from openpyxl.cell import WriteOnlyCell
-
-    cell = WriteOnlyCell(sheet)
-    if text:
-        text = _LIKE_ESCAPED.sub("_x005F_", text)
-        text = _CONTROL.sub(lambda match: f"_x{ord(match[0]):04X}_", text)
-        cell.value = _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)[:CELL_LIMIT]
-        cell.data_type = "s"
-    return cell
-
-
-def _new_sheet(title: str, names: Sequence[str], widths: Sequence[int]) -> tuple[Any, Any]:
-    """A book and its one sheet, with a header that stays in view."""
-    import openpyxl
-    from openpyxl.styles import Alignment, Font
-    from openpyxl.utils import get_column_letter
-
-    book = openpyxl.Workbook(write_only=True)
-    sheet = book.create_sheet(title)
-    sheet.freeze_panes = "A2"
-    cells = []
-    for place, (name, width) in enumerate(zip(names, widths, strict=True), start=1):
-        sheet.column_dimensions[get_column_letter(place)].width = min(max(width, _WIDTHS[0]), _WIDTHS[1])
-        cell = _text_cell(sheet, name)
-        cell.font, cell.alignment = Font(bold=True), Alignment(vertical="top", wrap_text=True)
-        cells.append(cell)
-    sheet.append(cells)
-    return book, sheet
+_NARROW, _WIDE = 24, 40  # characters of a column
 
 
 def _write(draft: Path, output: Output, rows: OutputRows) -> None:
-    """Write a table as the one sheet of a workbook; numbers and truth values are such, lists their JSON."""
-    names = (*output.own, *output.added)
-    book, sheet = _new_sheet("judged", names, [max(len(name) + 2, _NARROW) for name in names])
-    cut: Counter[str] = Counter()
+    """Write a table as the one sheet of a workbook; numbers and truth values are such, lists their JSON.
+
+    Texts are wrapped and stay as they are typed, those that somebody types into an empty one too: no formula
+    runs, no date is made of 8/10. Control characters stand as `_x0001_`, as Excel writes them.
+    """
+    import openpyxl
+    from openpyxl.cell import WriteOnlyCell
+    from openpyxl.styles import Alignment, Font
+    from openpyxl.utils import get_column_letter
+
+    names, cut = (*output.own, *output.added), Counter[str]()
+    wrapped = Alignment(vertical="top", wrap_text=True)
+    book = openpyxl.Workbook(write_only=True)
+    sheet = book.create_sheet("table")
+    sheet.freeze_panes = "A2"
 
     def cell(name: str, value: Any) -> Any:
         if isinstance(value, int | float) and not isinstance(value, bool):
@@ -254,8 +229,21 @@ def _write(draft: Path, output: Output, rows: OutputRows) -> None:
             return value
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         cut[name] += len(text) > CELL_LIMIT
-        return _text_cell(sheet, text)
+        text_cell = WriteOnlyCell(sheet)
+        text_cell.alignment, text_cell.number_format = wrapped, "@"
+        if text:
+            text = _LIKE_ESCAPED.sub("_x005F_", text)
+            text = _CONTROL.sub(lambda match: f"_x{ord(match[0]):04X}_", text)
+            text_cell.value = _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)[:CELL_LIMIT]
+            text_cell.data_type = "s"
+        return text_cell
 
+    header = [cell(name, name) for name in names]
+    for place, (name, name_cell) in enumerate(zip(names, header, strict=True), start=1):
+        name_cell.font = Font(bold=True)
+        width = _WIDE if output.added.get(name) == "text" else _NARROW
+        sheet.column_dimensions[get_column_letter(place)].width = width
+    sheet.append(header)
     for row, values in rows:
         whole = [*(row.raw.get(name) for name in output.own), *values]
         sheet.append([cell(name, value) for name, value in zip(names, whole, strict=True)])
@@ -266,31 +254,6 @@ def _write(draft: Path, output: Output, rows: OutputRows) -> None:
             f"judgecal: {cut.total():,} texts above the {CELL_LIMIT:,} characters of a workbook's cell are "
             f"cut off there ({columns}); .csv, .jsonl and .parquet hold them whole"
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """A sheet for people to fill in: its columns, their rows and widths (characters)."""
-
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    widths: Sequence[int]
-
-
-def write_form(file: IO[bytes], form: Form) -> None:
-    """Write a form as the one sheet of a workbook: its texts wrapped, and all cells texts, those to be filled
-    in too, so that what is typed into them stays as it is typed: no date is made of 8/10.
-    """
-    from openpyxl.styles import Alignment
-
-    book, sheet = _new_sheet("labels", form.columns, form.widths)
-    wrapped = Alignment(vertical="top", wrap_text=True)
-    for row in form.rows:
-        cells = [_text_cell(sheet, text) for text in row]
-        for cell in cells:
-            cell.alignment, cell.number_format = wrapped, "@"
-        sheet.append(cells)
-    book.save(file)
 
 
 FORMATS = (
