@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +37,50 @@ from judgecal.workspace import Workspace, find_workspace
 from tests.support.calls import stub_model
 from tests.support.http import Answer
 from tests.support.providers import anthropic, gemini
-from tests.support.server import Serve, completion, failing
-from tests.support.structured import enforcing, fitting, openai_schema, refusing, schemas_asked
+from tests.support.server import Script, Serve, completion, failing
+
+Asked = Callable[[dict[str, Any]], Mapping[str, Any] | None]
+"""The schema in the body of a request; None where there is none."""
+
+
+def openai_schema(body: dict[str, Any]) -> Mapping[str, Any] | None:
+    """The schema of a chat completion."""
+    asked = body.get("response_format")
+    schema: Mapping[str, Any] | None = asked and asked["json_schema"]["schema"]
+    return schema
+
+
+def fitting(schema: Mapping[str, Any], verdict: Any) -> str:
+    """An object of a schema: its texts say `because`, its verdict is the given one."""
+    fields = schema["properties"]
+    values = {
+        name: "because" if one["type"].lower() == "string" and "enum" not in one else verdict
+        for name, one in fields.items()
+    }
+    return json.dumps(values)
+
+
+def enforcing(
+    verdict: Any, *, prose: str = "It is fine, I should say.", asked: Asked = openai_schema
+) -> Script:
+    """Holds a reply to the schema; without one the model writes prose."""
+
+    def script(body: dict[str, Any]) -> str:
+        schema = asked(body)
+        return prose if schema is None else fitting(schema, verdict)
+
+    return script
+
+
+def refusing(refusal: Answer, text: str, *, key: str = "response_format") -> Script:
+    """Answers every request that holds a schema with a refusal, and any other with a text."""
+    return lambda body: refusal if key in body else text
+
+
+def schemas_asked(bodies: list[dict[str, Any]]) -> list[str | None]:
+    """The type of the response format of each request."""
+    return [body["response_format"]["type"] if "response_format" in body else None for body in bodies]
+
 
 QUICK = Policy(attempts=3, first_wait_s=0.01, longest_wait_s=0.05)
 HEAD = '''from typing import Literal
