@@ -25,7 +25,7 @@ At = Callable[[Sequence[str]], str]
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Read a TOML artefact and hold its `schema` against ours (absent counts as 1)."""
+    """Read a TOML file of judgecal's and check that its `schema` is no later one (absent counts as 1)."""
     try:
         table = tomllib.loads(path.read_bytes().decode("utf-8"))
     except FileNotFoundError:
@@ -42,7 +42,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def read_json(path: Path, *, absent: str) -> dict[str, Any]:
-    """Read a JSON artefact: one object; `absent` says who writes such a file."""
+    """Read a JSON file of judgecal's, one object; `absent` says in the error who writes such a file."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -51,7 +51,7 @@ def read_json(path: Path, *, absent: str) -> dict[str, Any]:
 
 
 def json_object(data: bytes, where: str) -> dict[str, Any]:
-    """A JSON object of texts that have a UTF-8 form and numbers that a double holds."""
+    """Read a JSON object from bytes: texts with a UTF-8 form, numbers that a double holds, no key twice."""
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
@@ -79,7 +79,7 @@ def check_keys(table: Mapping[str, Any], valid: Iterable[str], where: str) -> li
 
 
 def validated(model: type[_T], table: Mapping[str, Any], at: str | At) -> _T:
-    """An artefact's table as its schema has it; `schema` itself is held against ours and left out.
+    """Validate a TOML table by a pydantic model and return the model; `schema` is checked and left out.
 
     `model` is a pydantic model or a dataclass (`extra="forbid"`, and `strict=True` for TOML), `at` the file,
     or where in it the keys lead to.

@@ -60,7 +60,7 @@ class BusyError(InputError):
 
 
 def described(error: BaseException) -> str:
-    """What somebody's code has raised, on one line: its type, and what it says, which may raise as well."""
+    """Describe an exception of somebody's code on one line: its type and message, which may raise as well."""
     try:
         text = str.__getitem__(str(error), slice(_DESCRIBED))
     except KeyboardInterrupt:
@@ -93,7 +93,7 @@ _LISTED_BY = {
 
 
 def not_installed(what: str, package: str, extra: str, *, instead: str = "") -> InputError:
-    """An error for a missing package, with the line that installs it; `what` is such as "stemming needs".
+    """An error for a missing package, with the line that installs it or judgecal's extra.
 
     Args:
         what: who needs it, up to the package's name.

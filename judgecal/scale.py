@@ -140,7 +140,7 @@ class Scale:
         return value
 
     def stratum(self, label: float) -> int:
-        """Low, middle or high third of the scale: 0, 1 or 2 (a binary scale has 0 and 2 only).
+        """The third of the scale that a label lies in: 0, 1 or 2 (a binary scale has 0 and 2 only).
 
         `min(2, floor(3 (y - min) / (max - min)))`; the error of floating point never moves a label down.
         """

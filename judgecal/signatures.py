@@ -168,7 +168,7 @@ class SignatureOutline:
 
 
 def outline_signature(name: str, *, workspace: Workspace) -> SignatureOutline:
-    """Read a signature or a text prompt of a workspace, and run nothing of it."""
+    """Read a signature or a text prompt of a workspace by its name, and run nothing of it."""
     path = source_file(name, workspace)
     if name.endswith(".md"):
         prompt = read_prompt(path, ITEM_INPUTS)
@@ -203,7 +203,7 @@ _TEXTS = ("str", "list", "dict", "tuple")
 
 
 def read_source(path: Path) -> str:
-    """The text of a file of code. InputError where it is not UTF-8."""
+    """Read the text of a file of code; InputError where it is not UTF-8."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -218,7 +218,7 @@ def _load_file(path: Path, name: str) -> LoadedSignature:
 def loaded_class(
     cls: type[dspy.Signature], name: str, path: Path | str = "this signature", source: str = ""
 ) -> LoadedSignature:
-    """A signature's class with what it tells; without a source where it is of no file."""
+    """Load a signature's class, with what it tells; without a source where it is of no file."""
     verdicts, lines = verdict_fields(cls), field_lines(source)
     if len(verdicts) > 1:
         at = f"{path}:{lines.get(verdicts[1], 1)}"
@@ -290,7 +290,7 @@ def field_lines(source: str) -> dict[str, int]:
 
 
 def only_signature(path: Path, source: str) -> type[dspy.Signature]:
-    """The one class of a signature file, which is run."""
+    """Run a signature file and return its one class."""
     import dspy
 
     module = run_source(path, source)
@@ -311,7 +311,7 @@ def only_signature(path: Path, source: str) -> type[dspy.Signature]:
 
 
 def verdict_fields(cls: type[dspy.Signature]) -> list[str]:
-    """The outputs whose type is that of a verdict: a number, `bool` or `Literal`."""
+    """The names of a signature's outputs with a verdict's type: a number, `bool` or `Literal`."""
     return [
         name
         for name, field in cls.output_fields.items()
@@ -320,7 +320,7 @@ def verdict_fields(cls: type[dspy.Signature]) -> list[str]:
 
 
 def scale_of_type(annotation: Any, where: str) -> tuple[Scale, tuple[str, str] | None] | None:
-    """The scale that a type tells by itself, with its words for 1 and 0 (`bool`, `Literal`), if any."""
+    """The scale of a type annotation (`bool`, `Literal`) with its words for 1 and 0; None if none."""
     if annotation is bool:
         return Scale.parse("binary"), None
     return _literal_scale(get_args(annotation), where) if get_origin(annotation) is Literal else None

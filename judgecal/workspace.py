@@ -89,7 +89,7 @@ class Workspace:
         return self.root / "judgecal.toml"
 
     def require_writable(self, what: str) -> None:
-        """Refuse to write into the installed starter."""
+        """Refuse to write something (`what`) into the installed starter."""
         if self.is_starter:
             raise InputError(
                 f"{what} needs a workspace of your own, and the installed starter is read-only: "
@@ -117,7 +117,7 @@ def _is_workspace(folder: Path) -> bool:
 
 
 def starter_root() -> Path:
-    """The starter: inside the installed package, or, in an editable install, the folder above it.
+    """The folder of the starter: inside the installed package, or, in an editable install, above it.
 
     Raises:
         JudgecalError: neither is there; the installation is broken.
@@ -132,7 +132,7 @@ def starter_root() -> Path:
 
 
 def init_workspace(target: Path) -> Workspace:
-    """Write a copy of the starter into a new or empty folder."""
+    """Write a copy of the starter into a new or empty folder, and return its workspace."""
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise InputError(f"{target} is not empty: choose a new folder")
     source = starter_root()
@@ -192,7 +192,7 @@ def name_problem(name: str) -> str | None:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A draft beside a file; it takes the file's place, whole, when the block ends without an exception.
+    """Yield the path of a draft that takes the file's place, whole, when the block ends without an exception.
 
     Its name cannot be foreseen and it is made anew, so that no link put there before leads the writing
     elsewhere.

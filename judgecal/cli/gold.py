@@ -92,7 +92,7 @@ class TableArguments(JudgedArguments):
     scale: Annotated[str | None, option("The scale of the labels, of a table without a lock.")] = None
 
     def after(self, source: str, name: str, workspace: Workspace) -> str:
-        """What labels of the set are for, as a command: the rate of a judged table, else a score."""
+        """The command that labels of the set serve: the rate of a judged table, else a score."""
         if self.lock is None:
             return f"judgecal score --gold {shlex.quote(name)}"
         from judgecal.production.judged import judged_columns, typed_columns
@@ -104,7 +104,7 @@ class TableArguments(JudgedArguments):
     def drawing(
         self, path: Path, workspace: Workspace, *, strata: str | None, n: int | None, name: str, seed: int
     ) -> LabelSample:
-        """The rows of the table that a sheet takes, as the set `name`."""
+        """Draw `n` rows of a table, or all, as the sample of a sheet for the set `name`."""
         from judgecal.production.judged import draw_rows
 
         return draw_rows(
@@ -123,7 +123,7 @@ class TableArguments(JudgedArguments):
 
 
 def is_table(source: str, sets: list[str]) -> bool:
-    """Whether what is named is a table in a file and no set."""
+    """Whether a source names a table in a file and none of the sets."""
     path = Path(source)
     return source not in sets and path.suffix.lower() in _TABLES and not path.is_dir()
 

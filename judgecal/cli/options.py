@@ -113,13 +113,13 @@ def typed_command(ctx: typer.Context, command: str, *, without: Sequence[str] = 
 
 
 def names(text: str | None) -> list[str]:
-    """`A,B` as a list; empty parts are left out, and each name counts once."""
+    """Split a text of names at its commas; empty parts are left out, and each name counts once."""
     parts = (part.strip() for part in (text or "").split(","))
     return list(dict.fromkeys(part for part in parts if part))
 
 
 def show_plan(plan: CostEstimate, *, json: bool) -> None:
-    """Print what `--dry-run` found out: the calls and their cost."""
+    """Print what `--dry-run` found out, the calls and their cost, as text or as JSON."""
     if json:
         names = ("calls", "stored", "prompt_tokens", "usd_likely", "usd_at_most", "unbounded")
         print_json({name: getattr(plan, name) for name in names})
@@ -206,7 +206,7 @@ class ColumnArguments:
         inputs: Collection[str] | None = None,
         **more: Any,
     ) -> Columns:
-        """The columns, with the usual names for what is named nowhere; as `read_columns`."""
+        """The columns that the options name, usual names for the others (`read_columns`)."""
         from judgecal.tables import OF_ITEMS, read_columns
 
         parts = OF_ITEMS if takes is None else takes
@@ -248,7 +248,7 @@ class LabelledTableArguments(ColumnArguments):
     encoding: Annotated[str | None, option("Of separated text; by default told by the file.")] = None
 
     def columns(self, workspace: Workspace, **more: Any) -> Columns:
-        """The columns, with those of labels and verdicts."""
+        """The columns of a labelled table, those of labels and verdicts among them."""
         from judgecal.tables import OF_IMPORTS
 
         named = {"labels": tuple(self.label or ()), "verdicts": tuple(self.verdict or ()), **more}
@@ -300,7 +300,7 @@ def show_agreement(
     json: bool,
     full: bool,
 ) -> None:
-    """Print what `score` and `agreement` come to, and write what was asked for."""
+    """Print the result of `score` or `agreement` as text or JSON, and write its rows where asked for."""
     from judgecal.report.judges import judges_document
     from judgecal.selection.decision import decide_on_judges
     from judgecal.stats.significance import MARGIN

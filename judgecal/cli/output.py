@@ -48,7 +48,7 @@ def print_line(text: str) -> None:
 
 
 def print_prose(text: str) -> None:
-    """A sentence or two on stdout at the terminal's width; a path stays in one piece."""
+    """Print a sentence or two on stdout at the terminal's width; a path stays in one piece."""
     width = shutil.get_terminal_size((80, 24)).columns
     print_text(
         textwrap.fill(visible_line(text), max(width, 40), break_long_words=False, break_on_hyphens=False)
@@ -56,7 +56,7 @@ def print_prose(text: str) -> None:
 
 
 def print_result(result: Result, document: Document | None = None, *, json: bool, full: bool = False) -> None:
-    """Print what a command came to.
+    """Print a command's result as its document or as JSON.
 
     Args:
         result: whose fields are the JSON object; the headline and the run line are added to them.

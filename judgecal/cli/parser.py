@@ -60,7 +60,7 @@ class CommandGroup(TyperGroup):
             return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that is named."""
+        """The command that the words name."""
         if args[0] not in self.commands and not args[0].startswith("-"):
             raise _unknown_command("" if ctx.parent is None else str(self.name), args[0])
         return super().resolve_command(ctx, args)

@@ -122,7 +122,7 @@ class Desk:
     # --- what a page asks for
 
     async def act(self, rater: str, verb: str, sent: Mapping[str, Any]) -> dict[str, Any]:
-        """Do what a rater's page asks for, and return what it is to show.
+        """Do what a rater's page asks for by a verb, and return the JSON that the page shows.
 
         `next` shows the next item; `label` writes a label (or that the rater cannot tell) and shows the next
         item; `step` by -1 or 1 shows what the rater labelled before.

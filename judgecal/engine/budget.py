@@ -79,7 +79,7 @@ class Budget:
         self._lock = threading.Lock()
 
     def hold(self, model: str, worst_usd: float, *, alone: bool) -> bool:
-        """Set the money for a call of a model aside; False where the limit does not hold it.
+        """Set the worst cost of a model's call aside; False where the limit does not hold it.
 
         Args:
             worst_usd: its estimate, as `worst_cost_usd` gives it.
@@ -101,7 +101,7 @@ class Budget:
         return self._within(worst_usd * self._bills[model].alone)
 
     def settle(self, model: str, worst_usd: float, bill: Bill | None, *, unseen: bool = False) -> None:
-        """Release the money set aside for a call, and book the call's bill.
+        """Release the worst cost set aside for a model's call, and book the call's bill.
 
         Args:
             bill: of the reply; None where there is none.
@@ -125,7 +125,7 @@ class Budget:
                 of_model.report = f"{bill.tokens[0]:,} + {bill.tokens[1]:,} tokens, {cost:.4g} USD"
 
     def refuse(self, model: str, worst_usd: float) -> str:
-        """Count a call that is not made; why, for its row."""
+        """Count a model's call that its worst cost forbids; returns the reason for its row."""
         self.refused += 1
         next_usd = worst_usd * self._bills[model].alone
         return (
@@ -168,7 +168,7 @@ class BudgetGate:
         self._landed = asyncio.Event()
 
     async def take(self, model: str, worst_usd: float) -> str | None:
-        """Set money aside for a call; why not, where it could overrun the limit whatever the others cost."""
+        """Set the worst cost of a model's call aside; returns why not, where it could overrun the limit."""
         if self.budget.limit_usd is None:
             return None
         async with self._turn:
@@ -181,7 +181,7 @@ class BudgetGate:
         return None
 
     def settle(self, model: str, worst_usd: float, bill: Bill | None, *, unseen: bool) -> None:
-        """Settle a call in the budget (`Budget.settle`), and wake the calls that wait for money."""
+        """Settle a model's call by its bill (`Budget.settle`), and wake the calls that wait for money."""
         self.budget.settle(model, worst_usd, bill, unseen=unseen)
         if self.budget.limit_usd is not None:
             self._in_flight -= 1
@@ -197,14 +197,14 @@ def counted_remark(whose: str, replies: int) -> str:
 
 
 def worst_cost_usd(spec: ModelSpec, messages: Sequence[Message], schema: ReplySchema | None = None) -> float:
-    """An upper bound of one call's cost: a byte a token, and the longest reply that may come."""
+    """An upper bound of a call's cost from its messages: a byte a token, and the model's longest reply."""
     size = 0 if schema is None else schema.size
     size += sum(len(m["content"].encode("utf-8", "surrogatepass")) + _TOKENS_PER_MESSAGE for m in messages)
     return spec.cost_usd(size, spec.longest_reply or _UNBOUNDED_REPLY) or 0.0
 
 
 def billed(spec: ModelSpec, messages: Sequence[Message], reply: Reply) -> tuple[Reply, Bill]:
-    """A reply without counts of tokens that cannot be, and what it cost.
+    """A reply without counts of tokens that cannot be, and the bill of its call to a model.
 
     What a server reports is what its provider bills, so it is believed as long as a tokenizer could have
     given it. Where it is absent, 0 beside a text, or one token to more than twelve characters, the text is
@@ -240,7 +240,7 @@ def _counted(text: str) -> int:
 
 
 def require_prices(specs: Sequence[ModelSpec], limit_usd: float | None) -> None:
-    """Refuse a budget that cannot be held: a price is not known, or a reply has no longest length."""
+    """Refuse a limit in US dollars for models without a price or without a longest reply."""
     if limit_usd is None:
         return
     if limit_usd <= 0:

@@ -38,7 +38,7 @@ _SCHEMA = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, reply TEXT 
 
 
 def cache_folder() -> Path:
-    """Where replies are stored: JUDGECAL_CACHE_DIR, else `judgecal` in the user's cache folder."""
+    """The path of the stored replies: JUDGECAL_CACHE_DIR, else `judgecal` in the user's cache folder."""
     if named := os.environ.get("JUDGECAL_CACHE_DIR"):
         return Path(named)
     if sys.platform == "win32":
@@ -71,7 +71,7 @@ class ModelsHere(Result):
 
 
 def models_here(workspace: Workspace) -> ModelsHere:
-    """List the models by their aliases."""
+    """List the models of a workspace by their aliases."""
     catalogue, folder = load_catalogue(workspace), cache_folder()
     size = sum(path.stat().st_size for path in folder.glob(f"{_FILE}*"))
     return ModelsHere(tuple(catalogue.specs.values()), folder, size, catalogue.n_own)
@@ -191,7 +191,7 @@ class ReplyCache:
 def cache_key(
     spec: ModelSpec, messages: Sequence[Message], repeat: int, schema: ReplySchema | None = None
 ) -> str:
-    """The key of one request: everything that is sent, where it is sent, and which repeat it is.
+    """Hash one request for the cache: model, messages, address, schema and the number of the repeat.
 
     The schema counts as it was wanted, whether or not the server was then held to it.
     """

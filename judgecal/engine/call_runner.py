@@ -46,7 +46,7 @@ class Policy:
         return min(failed.retry_after or 0.0, self.longest_wait_s)
 
     def wait(self, attempts: int, failed: CallFailed, rng: random.Random) -> float | None:
-        """Seconds before the next try after `attempts`; None where there is none.
+        """Seconds to wait after so many failed attempts; None where no further attempt is made.
 
         Full jitter over an exponential bound; never sooner than the provider asked for.
         """

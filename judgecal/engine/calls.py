@@ -224,7 +224,7 @@ def _why_unreadable(error: Exception) -> str:
 
 
 def read_guarded(read: Callable[[str], ParsedReply], text: str) -> ParsedReply:
-    """What `read` makes of a reply; whatever it raises is a failure `parse`, for no reply may end a run.
+    """Parse a reply's text by `read`; whatever it raises is a failure `parse`, for no reply may end a run.
 
     Raises:
         MemoryError: there is no memory left, which says nothing of the reply.

@@ -61,7 +61,7 @@ class Journal:
 
     @classmethod
     def looked_at(cls, path: Path, *, long: bool = False) -> Journal:
-        """The rows of a file, read when they are first asked for; what is appended stays in memory."""
+        """A journal read from a file when first asked; what is appended stays in memory."""
         journal = cls(None, long=long)
         journal.source = path
         return journal
@@ -95,7 +95,7 @@ class Journal:
             self.latest.update((judgement.key, judgement) for judgement in judgements)
 
     def settled(self, key: Key, *, retry_unscored: bool) -> Judgement | None:
-        """The row that makes another call needless, or None where the call is due.
+        """The judgement under a key that makes another call needless; None where the call is due.
 
         A key with a verdict is never called again. Errors of the wire are tried again; a reply that gave no
         verdict only with `retry_unscored`.
@@ -157,7 +157,7 @@ def read_journal(path: Path) -> Iterator[Judgement]:
 
 
 def row_of(line: bytes) -> Judgement:
-    """Read a line; texts that many rows share are held once.
+    """Read a journal's line as a judgement; texts that many rows share are held once.
 
     Raises one of DAMAGED: the line is no judgement.
     """

@@ -56,7 +56,7 @@ def iso(second: int) -> str:
 
 @functools.cache
 def say_damaged(where: str, what: str, why: str) -> None:
-    """Name a line that cannot be read; once a run, for a file is read more often than that."""
+    """Report on stderr a line of a file that cannot be read, and why; once a run for each."""
     notice(
         f"judgecal: {where}: no {what} can be read from this line ({why[:200]}): we ignore the line and "
         "make its call again; fix or delete the line"
@@ -64,7 +64,7 @@ def say_damaged(where: str, what: str, why: str) -> None:
 
 
 def as_line(row: DataclassInstance) -> bytes:
-    """A dataclass as one line of JSON, without its newline."""
+    """Write a dataclass as one line of JSON in bytes, without its newline."""
     try:
         return orjson.dumps(row)
     except TypeError:
@@ -315,7 +315,7 @@ class FieldTypes:
         """The types of good rows, of which few combinations occur: where floats stand, and whole numbers."""
 
     def check(self, row: object) -> None:
-        """Raises: TypeError, ValueError: names the first field that holds something else."""
+        """Raise TypeError or ValueError for the first field of a row with a value of another type."""
         values = self._values(row)
         types = tuple(map(type, values))
         places = self._numbers.get(types)

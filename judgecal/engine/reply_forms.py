@@ -46,7 +46,7 @@ class ReplyForms:
         self._first: asyncio.Future[None] | None = None
 
     async def asking(self, schema: ReplySchema) -> SchemaAttempts:
-        """How one call is to ask; the first of a model that nothing is known of holds the others up."""
+        """How one call asks for a schema (`SchemaAttempts`); the first call to a server holds others up."""
         if self._known is None and self._first is None:
             self._first = asyncio.get_running_loop().create_future()
         elif self._first is not None and not self._first.done():
@@ -77,7 +77,7 @@ class SchemaAttempts:
         self._fell_back = False
 
     def again(self, reply: Reply | None, failure: Failure | None) -> bool:
-        """Take in what came of an attempt; whether the call is made again at once, without the schema."""
+        """Take in the reply or failure of an attempt; whether to call at once again without the schema."""
         forms = self._forms
         if reply is not None:
             if self.schema is not None:

@@ -55,7 +55,7 @@ class Progress:
         self._drawn = False
 
     def add(self, *, scored: bool, cost_usd: float | None) -> None:
-        """Count one judgement and show the state when it is time."""
+        """Count one judgement, scored or not, and its cost; show the state when it is time."""
         self.done += 1
         self.unscored += not scored
         self.cost_usd += cost_usd or 0.0
@@ -71,7 +71,7 @@ class Progress:
             self._write(bar if self._live else f"{self.label}: {state}\n")
 
     def state(self, elapsed_s: float) -> str:
-        """What is done, how fast, for how much money, and the time left."""
+        """The state in words: how much is done, how fast, for how much money, and the time left."""
         rate = self.done / elapsed_s if elapsed_s > 0 else 0.0
         a_second = f"{rate:,.{0 if rate >= 10 else 1}f} a second"
         parts = [f"{self.done:,} of {self.total:,} ({math.floor(100 * self._share)}%)"]
@@ -363,7 +363,7 @@ def take_verdicts(
 
 
 def run_to_end(make: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """`asyncio.run`, also from inside a notebook, whose own loop is already running in this thread."""
+    """Run a coroutine as `asyncio.run` does, also in a notebook, whose loop runs in this thread."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

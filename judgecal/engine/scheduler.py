@@ -72,7 +72,7 @@ class Limiter:
         self.in_flight -= 1
 
     def succeeded(self, latency_s: float) -> None:
-        """A reply came."""
+        """Note that a reply came, and after how long."""
         self._refused -= self._refused / max(_START, self.allowance)
         if self._timed < self._first_calls:
             self._timed += 1

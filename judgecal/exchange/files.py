@@ -31,7 +31,7 @@ _ROWS, _TEXT = 3, 500
 
 
 def outline(path: Path) -> Any:
-    """Return the beginning of a file as a JSON value, of a table its first rows; None for another file.
+    """Return the start of the file at a path as JSON, of a table its first rows; None for another file.
 
     Lists are cut to three elements, texts to 500 characters.
     """
@@ -76,13 +76,13 @@ def _pared(value: Any) -> Any:
 
 
 def columns_of(begun: Any) -> set[str]:
-    """Return the names of a table's columns, by its outline."""
+    """Return the names of a table's columns from its outline."""
     rows = begun if isinstance(begun, list) else []
     return {name for row in rows if isinstance(row, dict) for name in row}
 
 
 def fields_of(begun: Any) -> set[str]:
-    """Return the names of a file's columns, or the fields of its first records, by its outline."""
+    """Return the columns of a file, or the fields of its first records, from its outline."""
     if isinstance(begun, dict):
         return {*begun}.union(*(columns_of(nested(part)) for part in begun.values()))
     return columns_of(begun)
@@ -92,7 +92,7 @@ def fields_of(begun: Any) -> set[str]:
 
 
 def records_of(path: Path) -> Iterator[Placed]:
-    """Yield each record of a file.
+    """Yield each record of a file with its place.
 
     Rows of a table, or the objects of a JSON file: an array, the one array in an object, a data frame as
     pandas writes it (its index is the column `index`). Lists and objects in cells of text are parsed.
@@ -116,7 +116,7 @@ _IS_VALUE = re.compile(r"(.*\.)?(array|UUID|(float|int|uint|bool|str)\d*_?)")
 
 
 def nested(cell: Any) -> Any:
-    """Return the list or object that a text holds, in JSON or as Python prints it; anything else as it is.
+    """Read the list or object that a cell's text holds, in JSON or Python; anything else as it is.
 
     `array([1, 2])` is the list, `float64(0.5)` the number; other calls become text; nothing is run. A number,
     a word and a broken text stay text, and so does one of over 20,000,000 characters, or of over 300,000 that

@@ -47,7 +47,7 @@ def in_time(records: Iterable[Placed], *names: str) -> list[Placed]:
 
 
 def word(value: Any) -> str:
-    """Return an id or a name, which may be a number."""
+    """Return a value as an id or a name, also a number; else empty."""
     if isinstance(value, str):
         return well_formed(value.strip())
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else ""
@@ -59,20 +59,20 @@ def word_in(record: Mapping[str, Any], *names: str) -> str:
 
 
 def object_of(value: Any) -> Row:
-    """Return a value as an object, out of a cell's text too."""
+    """Return a value as a dict, out of a cell's text too."""
     value = nested(value)
     return value if isinstance(value, dict) else {}
 
 
 def object_in(record: Mapping[str, Any], *path: str) -> Row:
-    """Return the object under a name, or under the last of several, each in the object before."""
+    """Return the dict in a record under a name, or under a path of names."""
     for name in path:
         record = object_of(record.get(name))
     return dict(record)
 
 
 def objects(value: Any) -> list[Row]:
-    """Return the objects of a list, out of a cell's text too."""
+    """Return the dicts of a list, out of a cell's text too."""
     value = nested(value)
     return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
 
@@ -87,7 +87,7 @@ def scalar(value: Any) -> Value:
 
 
 def number(value: Any) -> float | None:
-    """Return a finite number, out of a cell's text too."""
+    """Return a value as a finite number, out of a cell's text too; else None."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -98,7 +98,7 @@ def number(value: Any) -> float | None:
 
 
 def moment_of(value: Any) -> float:
-    """Return a time, ISO text or a number, as seconds; 0 where it is neither."""
+    """Return a value (ISO text or number) as seconds since 1970; 0 where it is neither."""
     if isinstance(value, str):
         with contextlib.suppress(ValueError, OverflowError):
             moment = datetime.fromisoformat(value.strip())
@@ -125,7 +125,7 @@ def texts_of(values: Any) -> tuple[str, ...]:
 
 
 def contexts_of(value: Any) -> tuple[Context, ...]:
-    """Return passages: a list of texts, or of objects that hold one; a single text is one passage."""
+    """Return a value as passages: a list of texts, or of objects that hold one; a single text is one."""
     values = value if isinstance(value, list) else [] if value in (None, "") else [value]
     return tuple(map(_context, values))
 
@@ -144,7 +144,7 @@ def _context(value: Any) -> Context:
 
 
 def passages_of(value: Any) -> tuple[Context, ...]:
-    """Return the passages of a retriever: a list of texts or objects, or an object's list of them."""
+    """Return a retriever's output as passages: a list of texts or objects, or an object's list of them."""
     if isinstance(value, dict):
         value = next((value[name] for name in _PASSAGES if value.get(name)), None)
     return contexts_of(value)

@@ -98,7 +98,7 @@ def entry_fields(
     labels: Labels | None = None,
     metrics: Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """The fields of `entry`, for whatever is one with more."""
+    """The fields of a judge's `entry` on a table as a dict, for entries with more fields."""
     expected = len({item.item_id for item in table.items}) * table.repeats
     rows = _rows_of(table, column)
     verdicts, errors = values_of(rows, "verdict"), values_of(rows, "error")
@@ -144,7 +144,7 @@ def _rows_of(table: AgreementTable, column: Verdicts) -> Sequence[Judgement]:
 
 
 def constant_judge(table: AgreementTable, metric: str | None = None) -> Verdicts:
-    """The constant that is best by a metric, the leading one where not given, on the same items."""
+    """The best constant by a metric (the leading one by default) on a table, as a judge's verdicts."""
     scale = table.gold.scale
     label = best_constant(table.labels, scale=scale, metric=metric, weights=table.weights)
     name = f"constant {label:g}" if isinstance(label, float) else f"constant {label}"
@@ -152,7 +152,7 @@ def constant_judge(table: AgreementTable, metric: str | None = None) -> Verdicts
 
 
 def constant_entry(table: AgreementTable, metrics: Sequence[str] | None = None) -> Entry:
-    """What the best constant of each metric reaches; it costs nothing, and no map makes it another."""
+    """The entry of each metric's best constant on a table; it costs nothing, and no map changes it."""
     leading = constant_judge(table)
     best = table.agreement(table.verdicts(leading), metrics=metrics)
     for metric in best:
@@ -177,7 +177,7 @@ def constant_entry(table: AgreementTable, metrics: Sequence[str] | None = None) 
 
 
 def judge_entry(table: AgreementTable, column: Verdicts) -> JudgeEntry:
-    """A judge's entry with what explains it, all of the verdicts that describe it (`described`)."""
+    """A judge's entry on a table with what explains it, from the verdicts that describe it (`described`)."""
     verdicts, scale = table.described(column)
     fields = entry_fields(table, column) | {"kind": column.kind} | pair_fields(table, column)
     if table.weights is None and table.repeats > 1:
@@ -195,7 +195,7 @@ def judge_entry(table: AgreementTable, column: Verdicts) -> JudgeEntry:
 
 
 def pair_fields(table: AgreementTable, column: Verdicts) -> dict[str, Estimate]:
-    """`first_place` and `consistent` of a judge of pairs, by question; nothing of any other."""
+    """`first_place` and `consistent` (Estimates by question) of a judge of pairs; empty for other judges."""
     item_ids = (
         {item.item_id for item in table.items} if PAIR_UNIT in values_of(column.calls, "unit") else set()
     )
@@ -290,7 +290,7 @@ class Entry(Result):
     calibrated: dict[str, Estimate]
 
     def decided_by(self, metric: str) -> Estimate:
-        """The number that the judge is decided by: calibrated where a metric asks for that and it can be."""
+        """The estimate that decides on the judge in a metric, calibrated if it asks for that."""
         mapped = metric_facts(metric).calibrated and metric in self.calibrated
         return (self.calibrated if mapped else self.as_wrong)[metric]
 

@@ -358,7 +358,7 @@ class AgreementTable:
         return fit_calibration(self.labels, self.verdicts(judge), fitted_on=fitted_on, **self.scaled(judge))
 
     def through(self, calibration: Calibration | None, judge: Verdicts) -> dict[str, Estimate]:
-        """Agreement of a judge through a map that was fitted elsewhere, an unscored item counted as wrong."""
+        """METRIC -> Estimate of a judge through a map fitted elsewhere, an unscored item as wrong."""
         if calibration is None:
             return {}
         mapped = calibration.mapped(self.verdicts(judge))

@@ -82,7 +82,7 @@ class CompareResult(Result):
 
 
 def draws(level: float, n_judges: int) -> int:
-    """Sign flips that can show a p value below 1 - level after Holm: the lowest is one in so many draws."""
+    """The number of sign flips that can show a p value below 1 - level after Holm, for so many judges."""
     pairs = n_judges * (n_judges - 1) // 2
     return min(_MOST_DRAWS, max(N_PERM, math.ceil(_DRAWS_BELOW * pairs / (1.0 - level))))
 
@@ -100,7 +100,7 @@ class CompareRun:
     out: str | None = None  # the slug of the comparison's own experiment; None for the usual one
 
     def check(self) -> Experiment:
-        """Refuse what cannot be done before anything is written; gives where the result goes."""
+        """Refuse what cannot be compared before anything is written; returns the comparison's experiment."""
         self._compared(self.level, n_perm=1)
         config = {
             "command": "compare",

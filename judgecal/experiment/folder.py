@@ -88,7 +88,7 @@ class Experiment:
         return datetime.fromtimestamp(max(path.stat().st_mtime for path in files), UTC)
 
     def read_summary(self, kind: type[_R]) -> _R:
-        """The result that `write_summary` left, as the class that it was; refused where it is none."""
+        """Read the result that `write_summary` left, as its class; refused where it is of another."""
         ended = "the command did not finish; run it again, and it goes on where it stopped"
         try:
             summary = read_json(self.summary, absent=f"is not there: {ended}")
@@ -150,7 +150,7 @@ def code_sha() -> str:
 
 
 def plan_experiment(workspace: Workspace, config: Mapping[str, Any], *, out: str | None) -> Experiment:
-    """Name the experiment of a configuration and hold it against what is there; nothing is written.
+    """Name the experiment of a configuration (`out`, or by hash) and check what is there; nothing is written.
 
     `command` and `gold.set`, or `suite`, of the resolved configuration make the default slug; `out` is used
     instead. Refused where the slug is no folder name, or the folder was made by another configuration.
@@ -184,7 +184,7 @@ def open_experiment(experiment: Experiment) -> None:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """The configuration of an experiment on disk; refused where judgecal did not write it so."""
+    """Read the configuration in an experiment's folder; refused where judgecal did not write it so."""
     where, problems = str(folder / _CONFIG), []
     config = read_toml(folder / _CONFIG)
     check_schema(config, where)
@@ -245,7 +245,7 @@ class StoredDescription:
 
 
 def keep_judges(experiment: Experiment, judges: Iterable[Judge]) -> None:
-    """Write down what a report will show of the judges."""
+    """Write into an experiment what a report will show of its judges."""
     descriptions = {}
     for judge in judges:
         instructions = messages = None
@@ -265,7 +265,7 @@ def keep_judges(experiment: Experiment, judges: Iterable[Judge]) -> None:
 
 
 def kept_judges(experiment: Experiment) -> Mapping[str, StoredDescription]:
-    """The judges by name; empty where nothing was written down."""
+    """Name -> stored description of the judges of an experiment; empty where nothing was written."""
     path = experiment.folder / _JUDGES
     if not path.is_file():
         return {}

@@ -302,7 +302,7 @@ class VerdictRows(Sequence[Judgement]):
         return (_row(*values) for values in self.frame.iter_rows())
 
     def values(self, name: str) -> list[Any]:
-        """A field of all rows."""
+        """The values of one field in all rows."""
         if name == "error":
             kinds = self.frame.select("error_kind", "error_message").iter_rows()
             return [None if kind is None else Failure(kind, message) for kind, message in kinds]
@@ -322,20 +322,20 @@ class VerdictRows(Sequence[Judgement]):
         return VerdictRows(rows.with_columns(pl.lit(judge).alias("judge")))
 
     def write(self, path: Path) -> None:
-        """Write them in one step, so that no reader meets half of the file; not where it holds the same."""
+        """Write the rows to a path in one step, so no reader meets half; not where it holds the same."""
         if not self.frame.drop("at").equals(read_verdicts(path).frame.drop("at")):
             write_frame(path, self.frame, {"at": now()})
 
 
 def values_of(rows: Sequence[Judgement], name: str) -> list[Any]:
-    """A field of all rows, without a `Judgement` for each where they lie in a frame."""
+    """The values of one field of all rows, without a `Judgement` for each where they lie in a frame."""
     if isinstance(rows, VerdictRows):
         return rows.values(name)
     return list(map(operator.attrgetter(name), rows))
 
 
 def read_verdicts(path: Path) -> VerdictRows:
-    """The verdicts that an experiment keeps beside its journal; none where there is no such file."""
+    """Read the Parquet of verdicts that an experiment keeps beside its journal; none without a file."""
     if not path.is_file():
         return VerdictRows.from_rows([])
     frame, _ = read_frame(path)
@@ -352,7 +352,7 @@ def write_frame(path: Path, frame: pl.DataFrame, about: Mapping[str, Any]) -> No
 
 
 def read_frame(path: Path) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """A frame and what `write_frame` was told about it; InputError: it is damaged, or of a later schema."""
+    """Read a frame and what `write_frame` was told about it; InputError: damaged, or of a later schema."""
     try:
         content = path.read_bytes()
         frame = pl.read_parquet(io.BytesIO(content))
@@ -364,7 +364,7 @@ def read_frame(path: Path) -> tuple[pl.DataFrame, dict[str, Any]]:
 
 
 def damaged(path: Path, why: str) -> InputError:
-    """The refusal of a file that `write_frame` did not write so."""
+    """An InputError for a file that `write_frame` did not write so."""
     why = " ".join(why.split())[:200]
     return InputError(f"{shown(path)}: cannot be read ({why}): delete it and run the same command again")
 

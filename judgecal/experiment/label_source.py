@@ -33,7 +33,7 @@ class LabelSource:
 def find_source(
     name: str, workspace: Workspace, *, labelling: bool = False, rows: bool = False
 ) -> LabelSource:
-    """Find the set or the experiment of a name, a set first.
+    """Find the gold set or the experiment of a name in a workspace, a set first.
 
     Of an experiment the items are those that its judges judged, as they are in the set today; with `rows` the
     rows without labels that it kept, where it kept some.

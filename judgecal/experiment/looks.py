@@ -65,7 +65,7 @@ class Look:
         return 1.0 - (1.0 - level) * 6.0 / (math.pi * max(1, self.number)) ** 2
 
     def sentence(self, gold: str, level: float = 0.95, *, labels: str = "test labels") -> str:
-        """What is printed about it; all decisions together err in at most 1 - `level`."""
+        """The sentence on the look that is printed; all decisions together err in at most 1 - `level`."""
         if not self.number:
             return f"{labels} of {gold}: seen, but no decision taken on them yet"
         return (
@@ -118,7 +118,7 @@ def foresee_look(
     by: str,
     judges: Mapping[str, str] | None = None,
 ) -> Look:
-    """Which decision a run would take; nothing is written.
+    """Which look at a set's test labels a run would take; nothing is written.
 
     Without judges, whose verdicts may not be known yet, a new one.
     """
@@ -132,7 +132,7 @@ def looks_so_far(experiments: Path, gold: GoldSet) -> int:
 
 
 def verdicts_sha(gold: GoldSet, items: Iterable[Item], rows: Iterable[Judgement]) -> str:
-    """What a judge said of the labelled test items among these; a missing verdict says nothing."""
+    """Hash what a judge said of the labelled test items among these; a missing verdict says nothing."""
     test = {item.item_id: item.sha for item in _labelled_test(gold, items)}
     given = [row for row in rows if row.item_id in test and row.verdict is not None]
     return digest(sorted([test[row.item_id], row.repeat, str(row.verdict)] for row in given))[:16]

@@ -71,7 +71,7 @@ class LossPicture:
 def judge_losses(
     table: AgreementTable, columns: Sequence[Verdicts], *, metric: str, margin: float | None
 ) -> tuple[Losses, tuple[JudgeLoss, ...]]:
-    """What judges lose on the items of a table; for each the paired interval beside the bound of all."""
+    """Judges' losses in a metric on a table's items; of each the paired interval and the joint bound."""
     by_name = {column.judge: column for column in columns}
     deciding = table.deciding(by_name, calibrated=metric_facts(metric).calibrated)
     options: dict[str, Any] = {"metric": metric, "margin": margin, **table.shared}
@@ -88,7 +88,7 @@ def judge_losses(
 def floor_loss(
     table: AgreementTable, judge: Verdicts, *, metric: str, of: int, floor: Verdicts | None = None
 ) -> FloorLoss:
-    """What the best constant, or another floor, loses against a judge, paired on a table's items.
+    """What the best constant, or another floor, loses against a judge in a metric, paired on a table's items.
 
     The judge is one of so many, the best of which may owe its place to luck: the interval stands at level
     1 - (1 - level) / of (Bonferroni). Of errors the difference is turned round, so that a loss is above 0.
@@ -186,7 +186,7 @@ class SliceTable:
 
 
 def judge_slices(table: AgreementTable, judge: Verdicts) -> SliceTable | None:
-    """A judge on the slices that `traits_of` finds, by the verdicts that describe it.
+    """A judge's errors on the slices of a table's items (`traits_of`), by the verdicts that describe it.
 
     The error is the share of wrong verdicts; of graded labels verdict less label, in units of their scale.
     None where the items were drawn with unequal probabilities.

@@ -97,7 +97,7 @@ def rater_entries(table: AgreementTable, columns: Sequence[Verdicts]) -> tuple[R
 def judge_beside_people(
     table: AgreementTable, column: Verdicts, *, n_judges: int = 1, metric: str | None = None
 ) -> StandIn:
-    """A judge beside every rater who shares enough items with another (`stats.stand_in`)."""
+    """Compare a judge on a table with every rater who shares enough items with another (`stats.stand_in`)."""
     return stand_in(
         peer_ratings(table),
         first_verdicts(table, column),
@@ -110,7 +110,7 @@ def judge_beside_people(
 
 
 def with_people(table: AgreementTable, column: Verdicts, judge: JudgeEntry, *, n_judges: int) -> JudgeEntry:
-    """A judge's entry with what is known of it beside people; unchanged where the set has no two peers."""
+    """Add to a judge's entry what it reaches beside people; unchanged where the set has no two peers."""
     if len(table.gold.peers) < 2 or table.weights is not None:
         return judge
     return dataclasses.replace(
@@ -229,7 +229,7 @@ def checked_set(gold: GoldSet, workspace: Workspace) -> CheckedSet:
 
 
 def rater_agreement(gold: GoldSet) -> RaterAgreement:
-    """Every pair of human raters, and all at once; the adjudicated label, of their votes, is none of them."""
+    """Agreement of every pair of a set's human raters, and of all at once, without the adjudicated label."""
     groups, pairs = {item.item_id: item.group for item in gold.items}, []
     for a, b in combinations(gold.raters, 2):
         items, estimates = gold.shared_items(a, b), dict[str, Estimate]()

@@ -46,7 +46,7 @@ class Recorded:
 def read_recorded(
     path: Path, gold: GoldSet, *, columns: Columns | None = None, verdict_scale: str | None = None
 ) -> Recorded:
-    """Read recorded judgements and find each judge's scale.
+    """Read recorded judgements of a set's items from a file and find each judge's scale.
 
     A column `repeat` (from 0) tells several judgements of one item apart. Where no judge column is named it
     is `judge`, and without such a column the whole file is one judge, named after it.
@@ -208,7 +208,7 @@ def _scales(
 def read_labelled_table(
     file: Path, columns: Columns, verdict_scale: str | None, **of_import: Any
 ) -> tuple[GoldSet, Recorded | None, dict[str, Any]]:
-    """The set of a table, its judges, and what a configuration says of it; the table itself is let go."""
+    """Read a table of labels and verdicts: its set, its judges, and its part of a configuration."""
     table = read_table(file, of_import["encoding"])
     columns = guessed(columns, table)
     if not (columns.verdicts or columns.answer or columns.pairs):

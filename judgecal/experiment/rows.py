@@ -271,7 +271,7 @@ class UnlabelledRows:
         return DrawnLabels(at, self._numbers([gold.labels[item.item_id] for item in done]), np.array(chances))
 
     def at_level(self, experiment: Experiment, gold: GoldSet | None) -> dict[str, Any]:
-        """The labels of a drawn set, and the level left for this decision, which is logged."""
+        """Options of `decide`: a drawn set's labels, and the level left for this decision, logged."""
         if gold is None:
             return {"level": Look(1, new=True).level}
         drawn, done = self.labelled(gold), [item for item in gold.items if item.item_id in gold.labels]
@@ -364,7 +364,7 @@ class UnlabelledRows:
 
 
 def rows_due(table: TableRows, judges: Sequence[Judge]) -> list[JudgedItems]:
-    """The rows that hold what all judges ask for, as each judge is shown them."""
+    """For each judge the items it is asked about, of rows that hold what all judges ask for."""
 
     def takes(row: ReadRow) -> bool:
         return all(row.lacking(judge) is None for judge in judges)
@@ -384,7 +384,7 @@ def judgements_of_rows(
 
 
 def kept_rows(folder: Path) -> tuple[list[DrawStratum], str]:
-    """The strata of the rows that a migration kept, and what they are; refused where it kept none."""
+    """Read the strata of rows that a migration kept in its folder, and their title; refused without any."""
     if not (folder / ROWS).is_file():
         raise InputError(
             f"{folder.name} kept no rows without labels: judgecal migrate --on FILE says where two judges "

@@ -39,7 +39,7 @@ from judgecal.workspace import Workspace
 def asked_items(
     gold: GoldSet, split: str, *, limit: int | None = None, without_groups: frozenset[str] = frozenset()
 ) -> tuple[Item, ...]:
-    """The labelled items of a split, in file order, the first `limit` of them; refused without any."""
+    """The labelled items of a split of a set, in file order, the first `limit`; refused without any."""
     items = tuple(i for i in gold.select(split, without_groups=without_groups) if i.item_id in gold.labels)
     if not items:
         raise InputError(f"gold set {gold.name}: split {split} holds no labelled item")
@@ -98,7 +98,7 @@ class ScoreRun:
         return [(self.items, self.options), (self.tied, dataclasses.replace(self.options, repeats=1))]
 
     def plan(self) -> CostEstimate:
-        """What the run would call; nothing is written."""
+        """The cost of the calls that the run would make; nothing is written."""
         stored = stored_rows(self.experiment.journal)
         return together([plan_calls(self.judges, items, stored, options) for items, options in self._parts])
 
@@ -216,7 +216,7 @@ def run_of_table(
     judges: tuple[Judge, ...] = (),
     **run: Any,
 ) -> ScoreRun:
-    """The run that holds a table's judges, or where it has none the free ones, against its labels.
+    """The run that holds the judges in a table's columns, or else the free judges, against its labels.
 
     Its rows stay as Parquet in the experiment's folder, for its page; no split of it is sealed, as whoever
     has such a table has seen all of it. What `columns` leaves open the names tell; `scale` and `mapping` are

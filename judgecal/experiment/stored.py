@@ -45,13 +45,13 @@ _READ = ("score", "agreement")
 
 
 def find_experiment(workspace: Workspace, name: str) -> Experiment:
-    """An experiment by its slug, or by the path of its folder."""
+    """Find an experiment of a workspace by its slug, or by the path of its folder."""
     folder = workspace.find_experiment(name)
     return Experiment(folder, read_config(folder))
 
 
 def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
-    """Read an experiment of `score` or `agreement` back, with the gold set, unchanged since.
+    """Read an experiment of `score` or `agreement` by its name, with its gold set, unchanged since.
 
     Items are those that a judge asked for has judged; of recorded judgements, all that were asked. The
     questions that a compiled judge was trained on are left out.

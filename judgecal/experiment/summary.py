@@ -84,7 +84,7 @@ def floor_judges(workspace: Workspace, table: AgreementTable, judges: Iterable[s
 
 
 def no_floor_judge(table: AgreementTable, judge: str) -> str | None:
-    """Why one of the floor's judges cannot stand below the judges of these items; None where it can."""
+    """Why one of the floor's judges cannot judge a table's items; None where it can."""
     why = None
     if judge == FLOOR_JUDGE and not table.gold.scale.numeric:
         why = "gives percentages, and the labels of this set have no order"
@@ -97,7 +97,7 @@ def no_floor_judge(table: AgreementTable, judge: str) -> str | None:
 def free_judges(
     workspace: Workspace, table: AgreementTable, judges: Iterable[str]
 ) -> tuple[list[Judge], list[str]]:
-    """What `embedded` has to stand below some judges of these items; and the reasons where it has not.
+    """The embedded judges for the floor below some judges of a table; and the reasons where there are none.
 
     A signature is the user's and may be gone or changed: that costs the floor, not the result.
     """
@@ -119,7 +119,7 @@ def free_judges(
 def floor_columns(
     workspace: Workspace, table: AgreementTable, journal: Journal, options: RunOptions, judges: Iterable[str]
 ) -> tuple[list[Judge], tuple[Verdicts, ...], str | None]:
-    """Judges of `embedded`, what they say of the same items as some judges, and why where they cannot."""
+    """The free judges of a table, their verdicts on its items, and why where there are none."""
     free, reasons = free_judges(workspace, table, judges)
     run_options: dict[str, Any] = {
         "journal": journal,
@@ -142,7 +142,7 @@ def made_result(
     floor: Sequence[Verdicts],
     why: str | None,
 ) -> AgreementResult:
-    """What the judges of an experiment come to; no model is called.
+    """Make the agreement result of an experiment's judges and floor; no model is called.
 
     Args:
         columns: its judges, priced where their prices are known.
@@ -181,7 +181,7 @@ def made_result(
 def stored_result(
     stored: StoredExperiment, columns: Sequence[Verdicts], workspace: Workspace
 ) -> AgreementResult:
-    """What `score` and `agreement` printed, made again from the experiment's judgements and the gold set.
+    """Make the result of `score` or `agreement` again from an experiment's judgements and gold set.
 
     No model is called: a judge of the floor is there where it has judged, and else there is the
     reason. `columns` are its judges, priced where their prices are known.
@@ -220,7 +220,7 @@ def summarised_result(stored: StoredExperiment, workspace: Workspace) -> Agreeme
 
 
 def summary_of_gold(table: AgreementTable, split: str) -> GoldSummary:
-    """The `gold` object of the contract, with what was left out for want of a label."""
+    """The `gold` object of the contract for a table of a split, with what was left out without a label."""
     gold = table.gold
     return GoldSummary(
         set=gold.name,
@@ -285,7 +285,7 @@ def configured_name(config: Mapping[str, Any]) -> str:
 def labelled_table(
     workspace: Workspace, stored: StoredExperiment, columns: Sequence[Verdicts]
 ) -> LabelledTable | None:
-    """What an experiment says of its table; None of one on a gold set of the workspace."""
+    """An experiment's labelled table as its result shows it; None of one on a gold set of the workspace."""
     config = stored.experiment.config.get("table")
     if config is None:
         return None

@@ -217,7 +217,7 @@ def judgement_of(
 
 
 def input_config(workspace: Workspace, source: Table, reader: Reader) -> dict[str, str]:
-    """What a configuration says of a table: where it is, from the workspace, and which column is what.
+    """A table as a configuration records it: its path from the workspace, and the reader's columns.
 
     Its content is no part of that: a row is known by its text, so that of a table that has grown, or in which
     a row was mended, only what is new is called for.

@@ -66,7 +66,7 @@ class RunOptions:
 
 
 def open_journal(path: Path | None, options: RunOptions, *, long: bool = False) -> Journal:
-    """Open a journal to append to; a torn last line that was cut off is said on stderr.
+    """Open the journal at a path to append to; a torn last line that was cut off is said on stderr.
 
     A long one leaves its rows in the file.
     """
@@ -326,7 +326,7 @@ def _call(
 
 
 def say_remarks(budget: Budget, *, ended: bool = True) -> None:
-    """Say on stderr what a user must hear of the money; each remark once. `ended`: also that it ran out."""
+    """Say on stderr a budget's remarks, each once. `ended`: also that the money ran out."""
     for remark in budget.remarks(ended=ended):
         notice(f"judgecal: {remark}")
 
@@ -372,7 +372,7 @@ def together(estimates: Sequence[CostEstimate]) -> CostEstimate:
 def plan_calls(
     judges: Sequence[Respondent], items: Iterable[Item], journal: Journal, options: RunOptions
 ) -> CostEstimate:
-    """What `run_trials` would call, without a call; `items` may be read from its start again."""
+    """The cost of what `run_trials` would call, without a call; `items` may be read from its start again."""
     return plan_trials([Due(judge, items, journal, options) for judge in judges])
 
 

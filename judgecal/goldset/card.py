@@ -139,7 +139,7 @@ class _CardTable(BaseModel):
 
 
 def read_card(path: Path) -> Card:
-    """Read a card; InputError lists every problem, each with its line."""
+    """Read a set's card from card.toml; InputError lists every problem, each with its line."""
     card, problems = try_card(path)
     if problems or card is None:
         raise InputError(problems)
@@ -147,7 +147,7 @@ def read_card(path: Path) -> Card:
 
 
 def try_card(path: Path) -> tuple[Card | None, list[str]]:
-    """Read a card as far as it can be read, with every problem of it; None where its scale cannot be told.
+    """Read card.toml as far as it can be read, with its problems; None where the scale cannot be told.
 
     With the scale known, the labels of a set can be held against it in spite of an unknown key elsewhere.
     """

@@ -88,7 +88,7 @@ class GoldCheck(Result):
 
 
 def check_set(gold: GoldSet, workspace: Workspace) -> GoldCheck:
-    """The counts of a set and every finding of its audit."""
+    """The counts of a set in a workspace and every finding of its audit."""
     return GoldCheck(
         set_=gold.name,
         n_items=len(gold.items),
@@ -119,7 +119,7 @@ def _card_gaps(gold: GoldSet) -> Findings:
 
 
 def check_gold(gold: GoldSet, *, workspace: Workspace | None = None) -> list[Problem]:
-    """Every finding of the audit, in the order of the checks; those that the card explains carry the
+    """Every problem that the audit finds, in the order of the checks; those that the card explains carry the
     explanation.
 
     The workspace's signatures and compiled programs are searched for the set's dev and test questions; None
@@ -265,7 +265,7 @@ def question_in_groups(gold: GoldSet) -> Findings:
 
 
 def split_notes(gold: GoldSet) -> list[str]:
-    """What whoever decides on a split must know: questions in two splits that no card explains."""
+    """Notes on a set's splits for whoever decides on one: questions in two splits, unexplained."""
     shares = asdict(gold.card.splits)
     if "question_in_two_groups" in gold.card.explained or 1.0 in map(shares.get, SPLITS):
         return []
@@ -283,7 +283,7 @@ def split_notes(gold: GoldSet) -> list[str]:
 
 
 def leaks(gold: GoldSet, workspace: Workspace) -> Findings:
-    """Questions of dev and test whose words stand in a signature or in the demos of a compiled program."""
+    """Find questions of dev and test whose words stand in a signature or in a compiled program's demos."""
     sealed = [item for split in ("dev", "test") for item in gold.select(split)]
     questions = {
         text: items

@@ -234,7 +234,7 @@ class GoldSet:
         return tuple(f"{what}: {n} question{'s' * (n != 1)}" for what, n in counts.items() if n)
 
     def shared_items(self, a: str, b: str) -> tuple[Item, ...]:
-        """The items that both raters rated, in file order."""
+        """The items that two raters, `a` and `b`, both rated, in file order."""
         ratings = self.ratings_by_rater
         shared = ratings.get(a, {}).keys() & ratings.get(b, {}).keys()
         return tuple(item for item in self.items if item.item_id in shared)
@@ -388,7 +388,7 @@ def tenth(scale: Scale) -> float:
 
 
 def differ(labels: Collection[Label], scale: Scale) -> bool:
-    """Whether raters differ on an item: by another word, or by a step and a tenth of the range."""
+    """Whether labels of an item differ: by another word, or by a step and a tenth of the scale's range."""
     low, high = min(labels, key=_order(scale)), max(labels, key=_order(scale))
     return float(high) - float(low) >= tenth(scale) - 1e-9 if scale.numeric else low != high
 
@@ -402,7 +402,7 @@ class SplitCounts:
 
 
 def split_counts(gold: GoldSet) -> dict[str, SplitCounts]:
-    """What each of train, dev and test holds."""
+    """Split name -> counts of items, questions and labels of a set."""
     sizes = Counter(item.group for item in gold.items)
     chosen = {split: list[int]() for split in SPLITS}
     for group, size in sizes.items():
@@ -411,7 +411,7 @@ def split_counts(gold: GoldSet) -> dict[str, SplitCounts]:
 
 
 def require_splits(gold: GoldSet, needed: Mapping[str, int]) -> None:
-    """Refuse (InputError) a set whose splits (by name) hold too few questions with a labelled item."""
+    """Refuse a set whose splits have fewer labelled questions than needed (split name -> how many)."""
     labelled = {
         split: gold.n_groups(item for item in gold.select(split) if item.item_id in gold.labels)
         for split in needed

@@ -96,7 +96,7 @@ class Imported(Result):
         tool: str | None = None,
         unscored: Mapping[str, int] | None = None,
     ) -> Imported:
-        """The counts of a set that has been written."""
+        """The report on an import: counts of the written set, rows in, rows skipped by reason, notes."""
         return cls(
             set_=gold.name,
             sha256=gold.sha256,
@@ -281,7 +281,7 @@ def read_mapping(entries: Iterable[str]) -> LabelMap:
 
 
 def labels_scale(text: str, pass_at: float | None) -> Scale:
-    """The scale that labels are read on, with its pass mark: on `fraction` that is a fraction too."""
+    """Parse the scale of labels with its pass mark: on `fraction` that is a fraction too."""
     if text != "fraction" or pass_at is None:
         return Scale.parse(text, pass_at=pass_at)
     if not 0.0 <= pass_at <= 1.0:
@@ -314,7 +314,7 @@ def keep_card(card: Card, old_path: Path | None, *, labels_by: str | None = None
 
 
 def unlabelled(name: str, n_items: int, n_labelled: int, n_ratings: int) -> list[str]:
-    """What is to be said of a set's items without a gold label."""
+    """Notes on the items without a gold label of a set that was imported."""
     if not n_ratings:
         return [
             f"no labels yet: `judgecal gold sheet {name} -o labels.csv` writes a sheet for people to fill in"

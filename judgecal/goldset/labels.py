@@ -111,7 +111,7 @@ _MOST_WORDS = 20  # different ones; more, and mostly different, are texts and no
 
 
 def scale_told(cells: Sequence[str]) -> tuple[str | None, Mapping[str, str], str]:
-    """The scale that labels are on, as it is written, what stands for yes and no, and why; or why not."""
+    """Guess the scale of label cells: its text, what stands for yes and no, and why; or why not."""
     distinct = {cell.casefold() for cell in cells}
     shown = listed(sorted(distinct), 4)
     numbers = {cell: number for cell in cells if (number := _finite(cell)) is not None}
@@ -211,7 +211,7 @@ def read_label(cell: str, scale: Scale) -> Label:
 
 
 def map_for(cell: str, scale: Scale) -> str:
-    """The `--map` that makes a label of a word, as it is typed; where that is not clear, what to add."""
+    """The `--map` option that would make a label of a cell's word; where that is not clear, what to add."""
     word = " ".join(cell.casefold().split())
     meant = _THUMBS.get(word, "")
     if number_in(cell) is not None or is_part(cell) or len(word) > _LONGEST_WORD:
@@ -223,7 +223,7 @@ def map_for(cell: str, scale: Scale) -> str:
 
 
 def missing_notes(counts: Mapping[str, int]) -> list[str]:
-    """How many label cells said that there is none, by what they said."""
+    """Notes on label cells that say there is no label, from the count of each such text."""
     cells = ", ".join(
         f"{cell!r} {n:,}" for cell, n in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
     )
@@ -282,7 +282,7 @@ _FRACTIONS = 10  # verdicts of 0 and 1 alone; fewer may be so by chance
 
 @lru_cache(maxsize=4096)  # few cells of a table differ
 def read_verdict(scale: Scale, text: str) -> tuple[Label | None, Failure | None]:
-    """A recorded verdict, or why it is none of the scale."""
+    """Read a recorded verdict of a scale from text, or the failure where it is none."""
     if not text.strip():
         return None, Failure("parse", "no verdict was recorded")
     try:
@@ -301,7 +301,7 @@ def judged_twice(judge: str, item_id: str, first: str) -> str:
 
 
 def verdict_scale(people: Scale, cells: Iterable[str]) -> Scale:
-    """How one judge's verdicts are to be read, told by what they are.
+    """Guess the scale of one judge's verdicts from their cells and the people's scale.
 
     On the people's scale (grades may have verdicts between them), or where more of them can be read so as yes
     and no or as percentages; of the latter, where all lie in a small part of them (1 to 10), on the scale

@@ -54,7 +54,7 @@ _FORMS: Mapping[str, Any] = {
 
 
 def unpaired(text: str) -> str | None:
-    """What is wrong with a name that holds half of a surrogate pair; None where it holds none."""
+    """Why a name may not hold half of a surrogate pair; None where it holds none."""
     half = _HALF.search(text)
     which = half and f"(U+{ord(half[0]):04X}), which no file or page can hold: remove it"
     return which and f"holds an unpaired surrogate {which}"
@@ -188,7 +188,7 @@ def read_pair(row: _Row) -> Pair | None:
 
 
 def read_items(path: Path) -> tuple[Item, ...]:
-    """The items of a file in the format of items.jsonl; InputError lists every problem with its line."""
+    """Read a file in the format of items.jsonl; InputError lists every problem with its line."""
     where = shown(path)
     text, problems = decode(read_bytes(path), where)
     items = tuple(
@@ -279,7 +279,7 @@ def load_gold(
 
 
 def unchanged_gold(name: str, sha256: str, *, workspace: Workspace) -> GoldSet | None:
-    """The set with that content; None where it is gone, cannot be read, or has changed."""
+    """Load the set of a name if its content has the sha256; None where it has not, or cannot be read."""
     try:
         gold = load_gold(name, workspace=workspace)
     except InputError:

@@ -293,7 +293,7 @@ class TableItems:
         return [column for column in columns if column not in rated]
 
     def card(self, scale: Scale, command: str, splits: Splits) -> Card:
-        """What is stored of the set: where it was read from, and how."""
+        """The card of the set: scale, splits, and from which table and by which command it was read."""
         table, columns = self.table, self.columns
         if scale.kind == "nominal":
             words = {str(rating.label) for rating in self.ratings.values()}

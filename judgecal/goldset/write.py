@@ -167,7 +167,7 @@ def write_gold(
 
 
 def unwritten(card: Card, items: Sequence[Item], ratings: Sequence[Rating]) -> GoldSet:
-    """A set that is in no file; its sha is of the card and of every field of its rows."""
+    """Make a gold set in memory of a card, items and ratings, with the sha that its files would have."""
     total = hashlib.sha256(card_text(card).encode("utf-8", "replace"))
     for row in (*items, *ratings):
         total.update(orjson.dumps(row))

@@ -56,7 +56,7 @@ class JudgeAdapter(dspy.ChatAdapter):  # type: ignore[misc]
         return neutralised(values, keys=signature.output_fields if self.asks_for_json(signature) else ())
 
     def format_field_structure(self, signature: type[dspy.Signature]) -> str:
-        """What the system message says of the form of a reply."""
+        """The part of the system message on the form of a reply to the signature."""
         json = self.asks_for_json(signature)
         text: str = (
             _JSON.format_field_structure(signature) if json else super().format_field_structure(signature)
@@ -64,7 +64,7 @@ class JudgeAdapter(dspy.ChatAdapter):  # type: ignore[misc]
         return text
 
     def user_message_output_requirements(self, signature: type[dspy.Signature]) -> str:
-        """What the user message says of it, behind the values."""
+        """The end of the user message, on the form of a reply to the signature."""
         json = self.asks_for_json(signature)
         requirements = (
             _JSON.user_message_output_requirements if json else super().user_message_output_requirements
@@ -119,12 +119,12 @@ class TextAdapter(dspy.Adapter):  # type: ignore[misc]
     def format(
         self, signature: type[dspy.Signature], demos: list[dict[str, Any]], inputs: dict[str, Any]
     ) -> list[dict[str, Any]]:
-        """The messages, from neutralised inputs."""
+        """The messages of the text prompt, with neutralised inputs in their places."""
         keys = {part for part in self._prompt.path if isinstance(part, str)}
         return list(self._prompt.filled(neutralised(inputs, keys=keys)))
 
     def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
-        """The reasoning and the verdict of a reply."""
+        """Parse a completion into the reasoning and the verdict."""
         read = read_text_reply(self._signature, completion)
         if read.failure is not None:
             raise dspy.AdapterParseError(
@@ -137,7 +137,7 @@ class TextAdapter(dspy.Adapter):  # type: ignore[misc]
 
 
 def typed_verdict(signature: LoadedSignature, verdict: Label | None) -> Any:
-    """A verdict in the field's own type, so that a demo made of it looks like any other."""
+    """A verdict in the type of the signature's field, so that a demo made of it looks like any other."""
     if isinstance(verdict, str) or verdict is None:
         return verdict
     if signature.words:

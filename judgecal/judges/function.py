@@ -193,7 +193,7 @@ class FunctionJudge:
         return {name: value for name in self._parameters if (value := item_value(name, item)) is not None}
 
     def verdict(self, item: Item) -> ParsedReply | Awaitable[ParsedReply]:
-        """What the function says of an item; of an `async` one, what gives it once awaited."""
+        """The function's verdict on an item; of an `async` function an awaitable of it."""
         try:
             value = self._function(**self.given(item))
             return self._awaited(value) if self._is_async else self.reading(value)
@@ -215,7 +215,7 @@ class FunctionJudge:
         return reading
 
     def reading(self, value: Any) -> ParsedReply:
-        """What the function returned, as verdict and reasoning."""
+        """Read what the function returned as verdict and reasoning (`ParsedReply`)."""
         reasoning = ""
         if type(value) is tuple and len(value) == 2:
             value, reasoning = value
@@ -264,7 +264,7 @@ class LocalJudge(FunctionJudge):
         refuse_lacking(self.name, nowhere, items)
 
     def verdict(self, item: Item) -> ParsedReply | Awaitable[ParsedReply]:
-        """What the rule says of an item; none where the item lacks what the rule cannot do without."""
+        """The rule's verdict on an item; a failure where the item lacks what the rule needs."""
         if lacking := lacking_inputs(self._required, item):
             return ParsedReply(
                 None, failure=Failure("refused", f"the item has no {' and no '.join(lacking)}")
@@ -371,7 +371,7 @@ def _file_of(call: Callable[..., Any], name: str, workspace: Workspace) -> tuple
 
 
 def load_local(name: str) -> LoadedFunction:
-    """A local judge, whatever it is set to; `hallucination` is short for `hallucination_overlap`."""
+    """Load the function of a local judge by its name; `hallucination` stands for `hallucination_overlap`."""
     rules = local_rules()
     name = f"{name}_overlap" if f"{name}_overlap" in rules else name
     if name not in rules:

@@ -113,7 +113,7 @@ class ShownJudge(Result):
 
 
 def judges_here(workspace: Workspace) -> Listing:
-    """List what can judge here; what cannot be read is listed with the reason, and no signature is run."""
+    """List the judges of a workspace; unreadable ones with the reason, and no signature is run."""
     suites, local, listed = [], [], [_listed(name, workspace) for name in list_signatures(workspace)]
     silent = [signature.name for signature in listed if signature.verdict is None and not signature.problem]
     able = [signature for signature in listed if signature.name not in silent]

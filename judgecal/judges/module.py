@@ -95,7 +95,7 @@ def joined_instructions(instructions: Mapping[str, str]) -> str:
 
 
 def verdict_of(prediction: dspy.Prediction, declared: Sequence[str]) -> tuple[Any, str | None]:
-    """Verdict and reasoning: the verdict is `verdict`, the only field, or the only one that is no text.
+    """A prediction's verdict and reasoning: the field `verdict`, the only field or the only non-text one.
 
     Args:
         declared: the verdicts of the program's signature, where there is one.
@@ -159,7 +159,7 @@ def _recognised(cls: type[dspy.Signature], workspace: Workspace) -> str:
 
 
 def groups_seen(where: str, compiled: bool, trained_on: GoldSet | Iterable[str] | None) -> frozenset[str]:
-    """The groups whose labels a program has seen; of a compiled one that must be said."""
+    """The question groups whose labels a program was trained on; a compiled program must say them."""
     if compiled and trained_on is None:
         raise InputError(
             f"{where} was compiled, and we do not know which questions it has seen: say trained_on=gold for "

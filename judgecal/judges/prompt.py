@@ -296,7 +296,7 @@ class _ProgramState(PromptState):
 
 
 def program_of(state: Mapping[str, Any], signature: LoadedSignature, where: str) -> ProgramFile:
-    """The program of a JSON object, for the signature that it was compiled from.
+    """The program in a JSON object of `program.json`, for the signature that it was compiled from.
 
     Data alone is taken over: DSPy's own loader would set whatever attribute a file names, and make its model.
     """
@@ -319,7 +319,7 @@ def program_of(state: Mapping[str, Any], signature: LoadedSignature, where: str)
 
 
 def with_prompts(program: dspy.Module, table: Mapping[str, Any], where: str) -> dspy.Module:
-    """A copy of a program with the instructions and demos that DSPy saved of it; data alone is taken over."""
+    """A copy of a program with instructions and demos from DSPy's saved table; data alone is taken."""
     program, again = program.deepcopy(), "run judgecal optimize again"
     for name, predictor in program.named_predictors():
         state, at = (
@@ -356,7 +356,7 @@ def weighed(
     parsed: ParsedReply,
     read: Callable[[str], ParsedReply],
 ) -> ParsedReply:
-    """What a reply says with the chances of its verdict, of a numeric scale their mean; else as it was said.
+    """A parsed reply with the chances of its verdict, on a numeric scale their mean; else as it was parsed.
 
     A verdict of several tokens has none, nor has one that may be the beginning of another, as `1` is of `10`
     where the model writes digits one by one: unless the longer one is seen to be a token of its own. A token
@@ -401,7 +401,7 @@ def weighed(
 def expected(
     signature: LoadedSignature, _text: str, tokens: Sequence[Token], parsed: ParsedReply
 ) -> ParsedReply:
-    """The mean by the embedded model's own chances of its verdicts; as it was said where it gives none."""
+    """A parsed reply with the mean by the embedded model's chances of its verdicts, where it gives any."""
     chances = tokens[0][2] if tokens else {}
     labels = {read_verdict(signature, word)[0]: share for word, share in chances.items()}
     if not labels or None in labels:

@@ -77,7 +77,7 @@ class JudgeName:
 
     @classmethod
     def parse(cls, text: str) -> JudgeName:
-        """Read a judge's string."""
+        """Parse a judge's string such as `correctness_v3@model`; InputError where it is none."""
         if match := _CALLS.fullmatch(text):
             single = cls.parse(match[1])
             calls = int(match[2]) if match[2].isdecimal() else 0
@@ -102,7 +102,7 @@ class JudgeName:
 
     @classmethod
     def read(cls, text: str) -> JudgeName | None:
-        """Read a judge's string; None where the text is of another form, such as a model's name alone."""
+        """Parse a judge's string; None where the text is of another form, such as a model's name alone."""
         try:
             return cls.parse(text)
         except InputError:

@@ -43,7 +43,7 @@ Fields = list[tuple[str, Any]]
 
 
 def read_reply(signature: LoadedSignature, text: str) -> ParsedReply:
-    """The reasoning of a judge's reply, and its verdict or a failure `parse` or `out_of_range`."""
+    """Parse a reply by a signature into reasoning and verdict, or a failure `parse`, `out_of_range`."""
     if not text.strip():
         return ParsedReply(None, failure=Failure("parse", "the reply is empty"))
     said = after_thoughts(text) if "<" in text else text
@@ -73,7 +73,7 @@ def read_reply(signature: LoadedSignature, text: str) -> ParsedReply:
 
 
 def read_text_reply(signature: LoadedSignature, text: str) -> ParsedReply:
-    """The verdict of a reply to a text prompt, from where the prompt's head says that it stands.
+    """Parse the verdict in a reply to a text prompt, from where the prompt's head says that it stands.
 
     Where a path or a pattern finds several that differ there is none. The reasoning is the reply, or of a
     reply that was held to a schema its field.
@@ -213,7 +213,7 @@ def _loose_fields(text: str, names: Collection[str]) -> Fields:
 
 
 def read_verdict(signature: LoadedSignature, value: Any) -> tuple[Label | None, Failure | None]:
-    """Read one verdict, from the text of its section or a JSON value."""
+    """Read one verdict of a signature from a text or a JSON value, or the failure."""
     scale = signature.judge_scale()
     if scale.kind == "nominal":
         return _read_word(scale, str(value))

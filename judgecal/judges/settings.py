@@ -130,7 +130,7 @@ def read_settings(
 
 
 def packages_of(judge: str, packages: Mapping[str, str], texts: Mapping[str, str]) -> list[str]:
-    """The packages that a judge needs as it is set, each with its version.
+    """The packages, each with its version, that a judge needs as its settings are.
 
     Args:
         packages: package -> the setting that needs it, which is the name of judgecal's extra too.

@@ -270,7 +270,7 @@ class Catalogue:
     n_own: int = 0  # of `judgecal.toml`
 
     def resolve(self, name: str) -> ModelSpec:
-        """The model of an alias or of a litellm id (`provider/model`)."""
+        """The model (`ModelSpec`) of an alias or of a litellm id (`provider/model`)."""
         name = EMBEDDED if name == _EMBEDDED_ID else name
         if name in self.specs:
             return self.specs[name]

@@ -65,7 +65,7 @@ class JudgeModule(JudgeProgram):
 
 
 def judging(training: Training) -> JudgeProgram:
-    """The program that an optimiser is given: inputs in, verdict out."""
+    """Make the program that an optimiser is given: inputs in, verdict out."""
     judge, student = training.judge, training.student()
     return JudgeModule(student, judge.prediction) if isinstance(judge, ModuleJudge) else JudgeProgram(student)
 
@@ -103,7 +103,7 @@ class OptimiserAdapter(JudgeAdapter):
         return not self._is_module and set(signature.output_fields) == set(self._judged.cls.output_fields)
 
     def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
-        """The fields of a reply; where an optimiser asks for one text, an unmarked reply is that."""
+        """Parse a completion into fields; where an optimiser asks for one text, an unmarked reply is that."""
         if self._is_the_judge(signature):
             reading = self._reading(completion)
             fields: dict[str, Any] = dict.fromkeys(signature.output_fields)

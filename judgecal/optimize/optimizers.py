@@ -358,7 +358,7 @@ OPTIMIZERS: Mapping[str, Optimizer] = {
 
 
 def resolve_optimizer(name: str, model: ModelSpec) -> str:
-    """The optimiser's own name, also of the names that DSPy has.
+    """The optimiser's name in `OPTIMIZERS`, for a name that judgecal or DSPy has and the model.
 
     `auto` is `labeled` for the embedded model, which reads no instructions and whose calls are free.
     """

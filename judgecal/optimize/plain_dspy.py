@@ -44,7 +44,7 @@ def examples(gold: GoldSet, *, split: str = "train", signature: Signed = None) -
 
 
 def metric(gold: GoldSet, *, signature: Signed = None) -> AgreementMetric:
-    """A metric for any of DSPy's optimisers and for `dspy.Evaluate`: agreement with the people, 0 to 1.
+    """A metric for DSPy's optimisers and `dspy.Evaluate`: agreement with a gold set's people, 0 to 1.
 
     It is 1 - |verdict - label| / range (of words 1 where they are equal), and a verdict that cannot be read
     counts as the one farthest from the label. Bootstrapping keeps replies from 0.9 on; GEPA gets feedback in

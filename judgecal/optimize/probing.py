@@ -91,7 +91,7 @@ class SplitProbes:
         )
 
     def weakened(self, broken: Broken) -> frozenset[str]:
-        """The families that break a judge on a tenth of these probes, or more."""
+        """The families whose probes break a judge in a tenth of the cases or more."""
         return frozenset(
             made.family.name for made in self.made if (_mean(broken, made) or 0.0) >= TENTH - 1e-9
         )

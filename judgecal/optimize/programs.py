@@ -72,13 +72,13 @@ class ModuleJudge(GivenFunction):
                 self.signature = loaded
 
     def compiled(self, program: dspy.Module, name: str, trained_on: frozenset[str]) -> ModuleJudge:
-        """The judge of another state of the program."""
+        """The judge of another state of the program, with its name and training groups."""
         judge = ModuleJudge(self._origin, program, self.asks, self._people, self._workspace)
         judge.name, judge.trained_on = name, trained_on
         return judge
 
     def prediction(self, output: Any) -> dspy.Prediction:
-        """What the program returned, as verdict and reasoning of `signature`."""
+        """Read the program's output as verdict and reasoning of `signature`."""
         reading = self.reading(
             verdict_of(output, self._fields) if isinstance(output, dspy.Prediction) else output
         )

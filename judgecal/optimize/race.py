@@ -20,7 +20,7 @@ LAPS = 3
 
 
 def laps(items: Sequence[Item], labels: Mapping[str, Label], seed: int) -> list[tuple[Item, ...]]:
-    """Items in three parts by whole questions, each part with its share of good and bad answers."""
+    """Cut items into three parts by whole questions, each with its share of good and bad answers."""
     groups: dict[str, list[Item]] = {}
     for item in items:
         groups.setdefault(item.group, []).append(item)
@@ -65,7 +65,7 @@ def race(
     go_on: Sequence[int],
     affords: Callable[[int], bool] = lambda _: True,
 ) -> Finish:
-    """Score candidates on dev, lap by lap.
+    """Score candidates on dev, lap by lap, and drop the worse ones; returns who finished.
 
     Args:
         parts: the items of dev as `laps` has them.

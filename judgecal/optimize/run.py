@@ -73,7 +73,7 @@ class OptimizeRun(OptimizeSetup):
     """Everything that `optimize` needs; nothing is written or called before `run`."""
 
     def run(self) -> OptimizeResult:
-        """Compile, choose, confirm."""
+        """Compile, choose on dev, confirm on test, and return the result."""
         self.check()
         require_keys([self.judge], self.items("dev"), stored_rows(self.experiment.journal), self.options)
         if self.reflection and not self.call_log.exists():

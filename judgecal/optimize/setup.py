@@ -198,7 +198,7 @@ class OptimizeSetup:
     def training(
         self, budget: Budget, broken: frozenset[str] = frozenset(), *, probes: bool = True, **more: Any
     ) -> Training:
-        """What the optimiser may see: train items and their labels alone."""
+        """The training material of an optimiser: train items and their labels alone."""
         items = self.items("train")
         labels = {item.item_id: self.gold.labels[item.item_id] for item in items}
         made = list[Probe]()

@@ -118,7 +118,7 @@ class AgreementMetric:
         return str(example[ITEM_ID])
 
     def in_words(self, example: dspy.Example, prediction: Any) -> dspy.Prediction:
-        """Score and feedback at once, for an optimiser that takes both where it scores."""
+        """Score and feedback on a prediction at once, for an optimiser that takes both where it scores."""
         self(example, prediction)
         return self(example, prediction, pred_name="judge")
 
@@ -178,7 +178,7 @@ def _remark(rating: Rating) -> str:
 
 
 def notes_of(gold: GoldSet) -> dict[str, list[Rating]]:
-    """Item id -> its ratings with a note or a reason."""
+    """Item id -> the ratings of a gold set with a note or a reason."""
     notes: dict[str, list[Rating]] = {}
     for rating in gold.ratings:
         if _remark(rating):
@@ -216,7 +216,7 @@ def to_example(
     *,
     inputs: Mapping[str, Any] | None = None,
 ) -> dspy.Example:
-    """An example whose verdict is the people's label; it has no reasoning, for people gave none."""
+    """An item and its people's label as a DSPy example of a signature, without reasoning."""
     inputs = item_inputs(signature.inputs, item) if inputs is None else inputs
     values = {
         **inputs,
@@ -409,7 +409,7 @@ class Training:
         return self._as_examples(sample)
 
     def halves(self, size: int = CLIMBED_ON) -> tuple[list[dspy.Example], list[dspy.Example]]:
-        """Train in two halves without a common question, balanced: to learn from, and to climb on."""
+        """Train as two balanced halves of examples, no common question: to learn from, to climb on."""
         learn, climb = split_by_question(self.everything, self.labels, self.people, seed=self.seed)
         return self.balanced(learn, size), self.balanced(climb, size)
 

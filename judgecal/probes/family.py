@@ -159,7 +159,7 @@ class MadeProbes:
 
 
 def one_probe(family: Family, item: Item, sources: Sources, *, seed: int) -> Probe:
-    """What a family makes of an item, the same for the same sources and seed; raises `NoProbe`."""
+    """Make a family's probe of an item, the same for the same sources and seed; raises `NoProbe`."""
     answer = family.make(item, sources, random.Random(f"{seed} {family.name} {item.item_id}"))
     if answer.strip() == item.answer.strip() and family.kind not in ("full", "none"):
         raise NoProbe("the rule leaves the answer as it is")
@@ -222,7 +222,7 @@ def language_of(item: Item) -> str:
 
 
 def kept(answer: str, item: Item) -> float:
-    """The largest share of what a reference adds to the question that an answer still holds, 0..1."""
+    """The largest share 0..1 of what an item's reference adds to the question that an answer still holds."""
     held, question_words = frozenset(analyse(answer).tokens), analyse(item.question).content
     contents = [analyse(reference).content for reference in item.reference_answers]
     added = [content - question_words or content for content in contents]

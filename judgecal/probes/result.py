@@ -86,7 +86,7 @@ class Footing:
 
 
 def breaks(kind: Kind, before: Floats, after: Floats, marks: tuple[float, float]) -> Floats:
-    """1 where a probe is broken, 0 where it holds, NaN without a verdict and `inf` where it cannot break.
+    """For each probe, from verdicts before and after: 1 broken, 0 holds, NaN unscored, `inf` cannot break.
 
     `before` and `after`: heights of the verdicts on the answers and on the probes made of them. An answer
     that the judge gives nothing cannot fall, one that it gives all cannot rise.
@@ -105,7 +105,7 @@ def breaks(kind: Kind, before: Floats, after: Floats, marks: tuple[float, float]
 
 
 def moved(kind: Kind, before: Floats, again: Floats, marks: tuple[float, float]) -> Floats:
-    """Whether a second verdict on the same answer does what is noise beside a family: 1, 0 or NaN."""
+    """For each answer, from two verdicts on it: 1 if they part as a probe of the kind would, 0 or NaN."""
     rise, tenth, mark = again - before, TENTH - _EPS, marks[kind == "none"] - _EPS
     sides = (before >= mark) != (again >= mark)
     by_kind = {"falls": rise <= -tenth, "no_rise": rise >= tenth, "still": np.abs(rise) >= tenth}
@@ -113,7 +113,7 @@ def moved(kind: Kind, before: Floats, again: Floats, marks: tuple[float, float])
 
 
 def share_of(broken: Floats, groups: Sequence[str], *, level: float = 0.95) -> Estimate:
-    """The share broken of the probes that could break; those without a verdict are counted beside it."""
+    """The share of probes broken, an Estimate by question; those without a verdict are counted beside it."""
     could = ~np.isinf(broken)
     of_groups = [group for group, there in zip(groups, could, strict=True) if there]
     return replace(
@@ -285,7 +285,7 @@ def family_result(made: MadeProbes, verdicts: ProbeVerdicts, *, of: int, level: 
 
 
 def by_group(values: Floats, groups: npt.ArrayLike) -> Floats:
-    """What each question brings to a sum; NaN brings nothing."""
+    """Sum values over each question (group); NaN adds nothing."""
     codes = np.unique(np.asarray(groups, dtype=str), return_inverse=True)[1]
     return np.bincount(codes, weights=np.nan_to_num(values)).astype(np.float64)
 
@@ -312,7 +312,7 @@ class KeptProbes:
         ]
 
     def broken(self, family: str, *, level: float) -> Estimate:
-        """The share of a family's probes that break the judge."""
+        """The share of a family's probes that break the judge, as an Estimate."""
         rows = self.answers(family)
         outcomes = [(verdict.broken, np.nan if None in verdict.raw else np.inf) for _, verdict in rows]
         values = np.array([neither if broken is None else float(broken) for broken, neither in outcomes])
@@ -320,14 +320,14 @@ class KeptProbes:
 
 
 def probe_summaries(experiments: Path) -> list[Path]:
-    """The results of `probe`, the oldest first."""
+    """The `summary.json` paths of `probe` experiments in a folder, the oldest first."""
     configs = (path for path in experiments.glob("*/experiment.toml") if _PROBE in path.read_bytes())
     there = [summary for path in configs if (summary := path.with_name("summary.json")).is_file()]
     return sorted(there, key=lambda path: path.stat().st_mtime_ns)
 
 
 def stored_probes(experiments: Path, gold: GoldSet) -> dict[str, KeptProbes]:
-    """Fingerprint of a judge -> its probes of a gold set as it is."""
+    """Judge fingerprint -> its probes of a gold set as it is, from a folder of experiments."""
     by_judge: dict[str, KeptProbes] = {}
     for path in probe_summaries(experiments):
         try:
@@ -360,7 +360,7 @@ class LockedProbes:
 
 
 def locked_probes(kept: KeptProbes | None, footing: Footing) -> dict[str, LockedProbes]:
-    """What a lock keeps of a judge's probes, by family."""
+    """Family -> the probes that a lock keeps of a judge, with the outcome of each."""
     locked = {}
     for family, result in (kept.by_family if kept else {}).items():
         if rows := kept.answers(family) if kept else []:
@@ -381,7 +381,7 @@ def locked_probes(kept: KeptProbes | None, footing: Footing) -> dict[str, Locked
 
 
 def remade(locked: Mapping[str, LockedProbes], gold: GoldSet, where: str) -> dict[str, list[Probe]]:
-    """The probes of a lock, made again; refused where the rules make others today."""
+    """Make a lock's probes again from the gold set, by family; refused where the rules make others today."""
     sources, items = Sources.of(gold), {item.item_id: item for item in gold.items}
     made: dict[str, list[Probe]] = {}
     for family, probes in locked.items():
@@ -419,7 +419,7 @@ def probes_now(
     *,
     level: float,
 ) -> tuple[ProbesNow, ...]:
-    """The families of a lock, the largest rise first."""
+    """Compare a lock's probes with the judge's verdicts now, by family, the largest rise first."""
     rows, p_values = list[ProbesNow](), list[float | None]()
     for family, probes in made.items():
         then = [locked[family].outcomes[probe.item.item_id] for probe in probes]

@@ -64,7 +64,7 @@ def certain(judge: Judge) -> bool:
 
 
 def fits(judge: Judge, made: MadeProbes) -> bool:
-    """Whether a family's claim holds for a judge: what is right hangs on the reference, but for few kinds."""
+    """Whether a family's probes fit a judge: what is right hangs on the reference, but for few kinds."""
     anyway = made.family.kind in ("still", "no_rise")
     return bool(made.probes) and (anyway or not _REFERENCES.isdisjoint(judge.inputs))
 
@@ -127,7 +127,7 @@ class ProbeRun:
             judge.check_items([item for part, _ in self._parts(judge) for item in part])
 
     def plan(self) -> CostEstimate:
-        """What the run would call, beside the free judges; nothing is written."""
+        """The cost of the calls that the run would make, without free judges; nothing is written."""
         self.check()
         stored = stored_rows(self.experiment.journal)
         return together([

@@ -69,7 +69,7 @@ class JudgeRun:
         columns: Columns,
         **others: Any,
     ) -> JudgeRun:
-        """The run of a lock alone on the table in a file; `others` are further fields."""
+        """The run of a single lock on the table in a file; `others` are further fields."""
         column, source = SuiteColumn.of_lock(lock, workspace, trust_lock=trust_lock), open_table(path)
         reader = RowReader.of(columns, source, column.judges[0].judge)
         return cls(workspace, None, (column,), source, reader, **others)
@@ -149,7 +149,7 @@ class JudgeRun:
         return (*self.source.notes, *self.layout.notes)
 
     def preview(self) -> CostEstimate:
-        """What a run would call; nothing is written."""
+        """The cost of the calls that a run would make; nothing is written."""
         self.check()
         return plan_trials(self.trials(stored_rows(self.experiment.journal, long=True)))
 
@@ -294,8 +294,8 @@ def _limit_notes(n: int, n_rows: int) -> Iterator[str]:
 
 
 def since_gate(options: RunOptions, workspace: Workspace, locks: Iterable[Lock]) -> RunOptions:
-    """Options by which no verdict is taken from before the last gate of these locks: what it asked afresh is
-    known to stand for what the judge says now.
+    """Options whose verdicts were made since the last gate of these locks: only a gate's fresh calls are
+    known to stand for the judge now.
     """
     shas = [lock.sha256 for lock in locks]
     last = options.stored_since

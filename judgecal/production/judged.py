@@ -53,7 +53,7 @@ class JudgedColumns:
         return judge.of_pairs and self.columns.pairs
 
     def rule(self, lock: Lock, judge: Scale) -> PassRule:
-        """What verdicts count for in a rate."""
+        """The pass rule by which a lock's verdicts count in a rate."""
         rule = PassRule.of_lock(lock, judge)
         return rule.of_preferences if self.prefers(judge) else rule
 
@@ -75,7 +75,7 @@ def judged_columns(path: Path, columns: Columns) -> Columns:
 
 
 def typed_columns(path: Path, columns: Columns) -> tuple[str, ...]:
-    """The options for those of the items and the verdict that have to be named each time."""
+    """The options that must name columns of items and verdict each time, as they are typed."""
     known = Columns(usual=True, defaults=columns.defaults).resolved(
         open_table(path).columns, path, only=USUAL
     )
@@ -188,7 +188,7 @@ def read_judged(
 
 
 def systems_of(path: Path, columns: JudgedColumns) -> tuple[str, str] | None:
-    """The two systems whose answers a table of pairs holds; None where no column says who gave them."""
+    """The two systems whose answers a table of judged pairs holds; None where no column names them."""
     if "system_a" not in columns.named or "system_b" not in columns.named:
         return None
     a, b = (columns.named[part] for part in ("system_a", "system_b"))
@@ -376,7 +376,7 @@ def draw_rows(
     name: str,
     seed: int,
 ) -> LabelSample:
-    """The rows of a table that people are asked about, as the set `name`; nothing is written.
+    """Draw the rows of a judged table that people are to label, as the set `name`; nothing is written.
 
     Of a judged one, with its lock, a draw by strata of the verdict, or of all rows alike;
     `labels` is the set with what was drawn of it before, which the new rows join.

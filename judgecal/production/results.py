@@ -170,7 +170,7 @@ class RowCounts:
         self.n = self.n_unscored = self.n_asked = 0
 
     def add(self, item: Item, judged: Sequence[tuple[SuiteColumn, LoadedJudge, Sequence[RowReply]]]) -> None:
-        """Count a row: of each column the judge and what it replied."""
+        """Count a judged item: of each column the judge and what it replied."""
         for tally, (column, judge, replies) in zip(self.tallies, judged, strict=True):
             for reply in replies:
                 if reply.row is not None:

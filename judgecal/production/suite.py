@@ -131,7 +131,7 @@ class LoadedJudge:
         return verdict if mapped is None else mapped
 
     def replies(self, row: ReadRow, journal: Journal, *, whole: bool) -> list[RowReply]:
-        """What it said of an item, or of each of its contexts; one without a text was not asked about.
+        """The judge's replies in a journal on a row, or on each of its contexts with a text.
 
         `whole`: of the item whatever its unit.
         """
@@ -212,7 +212,7 @@ class SuiteColumn:
         return (first, lacking) if able is None else (able, None)
 
     def trials(self, rows: Iterable[ReadRow], journal: Journal, options: RunOptions) -> list[Due]:
-        """What each of its judges is asked about some rows, which may be read from the start again."""
+        """The calls due for its judges on some rows, which may be read from the start again."""
 
         def trial(judge: LoadedJudge) -> Due:
             def takes(row: ReadRow) -> bool:
@@ -226,7 +226,7 @@ class SuiteColumn:
     # --- what goes into its columns
 
     def columns(self, naming: Naming) -> dict[str, str]:
-        """The part of a result -> its column, in their order."""
+        """Part of a result -> its column's name in the chosen naming, in the parts' order."""
         parts = _PARTS[naming]
         if self.aggregate == "precision":
             parts = {part: f"{name}s" for part, name in parts.items() if part != "passed"}
@@ -262,7 +262,7 @@ class SuiteColumn:
         return "text" if text else "number"
 
     def share(self, judge: LoadedJudge, replies: Iterable[RowReply], *, raw: bool = False) -> float | None:
-        """The share of an item, 0..1: of its scored chunks that pass, or its verdict's place on its scale.
+        """An item's share, 0..1, by a judge's replies: of chunks that pass, or of its scale.
 
         `raw`: before the lock's map.
         """
@@ -329,7 +329,7 @@ def locks_as_suite(paths: Sequence[Path]) -> Suite:
 def load_columns(
     suite: Suite, workspace: Workspace, *, model: str, trust_lock: bool = False
 ) -> tuple[SuiteColumn, ...]:
-    """The judges of a suite, loaded, by the columns that they fill, in the order of the file."""
+    """Load the judges of a suite, grouped by the columns that they fill, in the order of the file."""
     judges_of: dict[str, list[tuple[SuiteJudge, LoadedJudge]]] = {}
     problems: list[str] = []
     for entry in suite.judges:

@@ -167,7 +167,7 @@ def collection_of_gold(gold: GoldSet, split: str = "all") -> Collection:
 
 
 def sealed_names(gold: GoldSet) -> frozenset[str]:
-    """The names of the questions of test."""
+    """The names of the test questions of a gold set."""
     groups = {item.group for item in gold.items}
     of_test = [item for item in gold.items if item.group in gold.test_groups]
     others = {name for item in of_test for name in (item.item_id, f"{item.group} {item.item_id}")}
@@ -376,7 +376,7 @@ def _ids_in(row: Row, column: str, separator: str | None) -> Sequence[str]:
 
 
 def cut_lines(path: Path, problems: list[str]) -> Iterator[tuple[int, list[str]]]:
-    """Each line of a file that is not blank by its number, cut at white space."""
+    """Yield the number of each line of a file that is not blank, and its cells, cut at white space."""
     text, undecoded = decode(read_bytes(path), shown(path))
     problems += undecoded
     for line, source in enumerate(text.split("\n"), start=1):
@@ -385,7 +385,7 @@ def cut_lines(path: Path, problems: list[str]) -> Iterator[tuple[int, list[str]]
 
 
 def read_qrels(path: Path) -> dict[str, dict[str, int]]:
-    """Relevance by question and document.
+    """Read TREC qrels from a file: question -> document -> relevance.
 
     Lines are `question 0 document relevance` (TREC), or `question document relevance` under a header (BEIR).
     """

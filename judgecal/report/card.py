@@ -191,7 +191,7 @@ class LockCard(Result):
 
 
 def card_of(path: Path, workspace: Workspace) -> LockCard:
-    """The card of a lock; refused (InputError) where a character of it was changed."""
+    """Read the card of a lock's file; refused (InputError) where a character of the lock was changed."""
     lock, selected, scored, prompt = load_lock(path), None, None, None
     for experiment in _experiments(workspace, "select"):
         if read_json(experiment.summary, absent="is gone").get("lock_sha256") == lock.sha256:
@@ -342,7 +342,7 @@ def _suite_document(cards: Mapping[str, LockCard], name: str) -> Document:
 
 
 def card_report(path: Path, workspace: Workspace) -> Report:
-    """The card of a lock, or of a suite of locks (`.toml`), in every form; `svg` is its badge."""
+    """The report on a lock, or on a suite of locks (`.toml`), in every form; `svg` is its badge."""
     if path.suffix != ".toml":
         card = card_of(path, workspace)
         return Report(card_document(card), card.lock.locked_at[:10])

@@ -36,7 +36,7 @@ def _times(value: Estimate, factor: float) -> Estimate:
 
 
 def one_less(share: Estimate) -> Estimate:
-    """What is missing of a share."""
+    """1 less a share, with its interval."""
     ends = (share.value, share.high, share.low)
     value, low, high = (None if end is None else 1.0 - end for end in ends)
     return dataclasses.replace(share, value=value, low=low, high=high)
@@ -55,7 +55,7 @@ def axis_of(metric: str) -> str:
 def of_metric(
     value: Estimate | None, metric: str, unit: Scale | str, *, on: Scale | str | None = None
 ) -> str:
-    """The value of a metric with its interval: a share in percent, else with the digits that it needs.
+    """A metric's estimate in words with its interval: a share in percent, else with enough digits.
 
     `unit` is the scale that it is in units of, `on` the one in whose units it is to be written.
     """
@@ -69,7 +69,7 @@ def of_metric(
 
 
 def change_of(change: Estimate | None, metric: str, unit: Scale | str) -> str:
-    """A change of a metric with its interval: of a share in points of 100, else as `of_metric`."""
+    """A metric's change in words, with its interval: of a share in points of 100, else as `of_metric`."""
     if change is not None and change.value is not None and metric_facts(metric).unit == "share":
         return f"{change_in_points(change)} points"
     return difference(change, digits_of(metric, unit))
@@ -91,7 +91,7 @@ def in_percent(share: Estimate) -> str:
 
 
 def said_in_words(shares: Mapping[str, Estimate]) -> str:
-    """`Of 1,200 rows 62.0% [59.0, 65.0] are "refund"`: the most frequent words, and how many more.
+    """Shares of words in a sentence: `Of 1,200 rows 62.0% [59.0, 65.0] are "refund"`, and how many more.
 
     `shares` is word -> share of the rows that have a verdict; there is one word at least.
     """
@@ -120,7 +120,7 @@ def place(value: float, low: float, high: float, begin: float, end: float) -> fl
 
 
 def ticks(low: float, high: float, begin: float, end: float, *, most: int = 7) -> list[Tick]:
-    """Round numbers on an axis, at most so many."""
+    """Ticks at round numbers between low and high, placed on an axis from begin to end, at most so many."""
     rough = (high - low) / most
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(power * nice for nice in (1.0, 2.0, 5.0, 10.0) if power * nice >= rough)
@@ -165,7 +165,7 @@ def share_row(name: str, share: Estimate, *, strong: bool = False) -> Rung:
 def change_picture(
     changes: Sequence[tuple[str, Estimate, bool]], metric: str, *, unit: Scale | str, margin: float
 ) -> Picture:
-    """Changes of a metric (name, change, whether it decides) held against 0 and the loss that is allowed."""
+    """A picture of changes of a metric (name, change, whether it decides) against 0 and the margin."""
     facts = metric_facts(metric)
     share = facts.unit == "share"
     rows = [change_row(name, change, metric, unit, strong=strong) for name, change, strong in changes]
@@ -195,7 +195,7 @@ def interval_picture(
 
 
 def ladder_picture(ladder: Ladder, title: str, *, note: str = "") -> Picture:
-    """Judges between what is free and what people reach."""
+    """The ladder as a picture with a title."""
     axis = Axis(ladder.title, low=ladder.below, free=ladder.free, people=ladder.people)
     return dataclasses.replace(interval_picture(ladder.rungs, axis, title=title, note=note), ladder=ladder)
 
@@ -299,7 +299,7 @@ def hundred(
     note: str = "",
     shown: bool = False,
 ) -> Hundred:
-    """What a judge does with a hundred answers of which a share is `right`.
+    """The picture of a judge on a hundred answers, from the share `right` and its rates of errors.
 
     Args:
         right: the share that people pass, 0..1.

@@ -103,7 +103,7 @@ def table(
     drawn: bool = False,
     short: bool = False,
 ) -> Grid:
-    """A table by its columns, heading -> cell of a row; a column that is None is left out.
+    """Make a grid of rows by its columns, heading -> cell of a row; a column that is None is left out.
 
     Write the columns into the call: there the type checker knows what `row` is in `lambda row: ...`.
     """
@@ -353,7 +353,7 @@ def stored_document(
     hundred: Hundred | None = None,
     short: bool = False,
 ) -> Document:
-    """The document of such a result: the sections that are there, then its notes."""
+    """The document of a stored result: title, headline, the sections that are there, then its notes."""
     there = [part for part in sections if isinstance(part, Section)]
     last = notes_section([*notes], short=short)
     stored = from_summary(result)

@@ -44,9 +44,7 @@ _ROWS = 20  # of a table in a notebook
 
 @working("Reading the experiment")
 def report_of(workspace: Workspace, name: str, *, margin: float = MARGIN) -> Report:
-    """The report of one experiment, rebuilt from what it stored, or the card of a lock or of a suite of
-    locks; no model is called.
-    """
+    """Rebuild the report of an experiment by its name, or of a lock or a suite of locks; calls no model."""
     if not margin > 0.0:
         raise InputError(f"--margin must be above 0, found {margin:g}")
     if name.endswith((".json", ".toml")) and Path(name).is_file():
@@ -100,7 +98,7 @@ class Listed:
 
 
 def write_index(workspace: Workspace, *, margin: float = MARGIN) -> Path:
-    """Write `experiments/index.html` and the page of each experiment that has changed; gives its path.
+    """Write a workspace's `experiments/index.html` and each changed experiment's page; returns the path.
 
     An experiment that cannot be read stands in it with the reason: one broken folder hides no other.
     """

@@ -182,7 +182,7 @@ def judged_explorer(
     chips: Mapping[str, str] = MappingProxyType({}),
     **further: Any,
 ) -> Explorer:
-    """Items in their order, those on which all agree last; `case` is marked of the subject alone.
+    """The explorer of judged items in their order, agreed ones last; `case` is marked of the subject alone.
 
     `traits`: item -> further marks; `chips`: filters before the usual ones; `further`: of `Explorer`.
     """
@@ -256,7 +256,7 @@ def row_of(item: Item, **further: Any) -> ExplorerRow:
 
 
 def shown(label: Label | None, *, binary: bool) -> str:
-    """A label or a verdict: pass or fail, or a number without needless digits."""
+    """Write a label or a verdict: pass or fail where binary, or a number without needless digits."""
     if label is None:
         return "unscored"
     if binary and label in (0, 1):

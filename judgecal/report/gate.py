@@ -324,7 +324,7 @@ def _difference(result: MigrateResult) -> Section:
 
 
 def rows_section(on: OnRows | None, metric: str, scale: str) -> Section | None:
-    """How far judges differ, what that bounds, what labels say, and how many it takes; None without rows."""
+    """The section on unlabelled rows: how far judges differ, its bound, labels; None without rows."""
     if on is None:
         return None
     worst = on.differ.worst_loss

@@ -31,7 +31,7 @@ _NAMED = 4  # raters or judges in a sentence; of more the first ones, or their n
 
 
 def list_document(result: GoldList) -> Document:
-    """A row a set."""
+    """The list of gold sets as a document, a row each."""
     n = len(result.sets)
     if not n:
         headline = Headline("none", "There is no gold set here yet.", next="judgecal gold import --help")
@@ -118,7 +118,7 @@ def _check_section(result: GoldCheck) -> Section:
 
 
 def splits_table(splits: Mapping[str, SplitCounts]) -> Grid:
-    """How many items and questions each split has."""
+    """A grid of how many items and questions each split has."""
     rows = [(name, str(part.n_items), str(part.n_groups)) for name, part in splits.items()]
     return Grid(("split", "items", "questions"), rows, short=True)
 

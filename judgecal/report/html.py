@@ -78,7 +78,7 @@ def _meaning(header: str) -> str:
 
 
 def source(name: str) -> Markup:
-    """Read a style sheet or a script of judgecal's."""
+    """Read a style sheet or a script of judgecal's by its name."""
     loader = _environment().loader
     assert loader is not None
     return Markup(loader.get_source(_environment(), name)[0])
@@ -104,7 +104,7 @@ def _page(template: str, script: str, **values: Any) -> str:
 def html(
     document: Document, *, made: str = "", index: str = "", about_itself: Mapping[str, str] | None = None
 ) -> str:
-    """The whole page.
+    """Render a document as one whole HTML page.
 
     Args:
         document: what it shows.
@@ -154,7 +154,7 @@ class Report(Result):
         return frame_of(self.document.data.get("result", self.document.data))
 
     def write(self, path: Path, *, stamp: str = "") -> dict[str, str]:
-        """Write the page in one step, so that a reader never meets half of it; gives what it says of itself.
+        """Write the page to a path in one step, so that no reader meets half; returns its line for the index.
 
         `stamp` tells what the page was made of, so that it need not be made again while that is so.
 
@@ -185,7 +185,7 @@ _FENCE = re.compile("`{3,}")
 
 
 def markdown(document: Document) -> str:
-    """The headline, what is not known, and every block that is short."""
+    """Render a document as short Markdown: the headline, what is unknown, and every short block."""
     headline = document.headline
     chip = f"{CHIPS[headline.chip][0]} {headline.chip} · " if headline.chip else ""
     parts = [" ".join([f"**{escaped(chip + headline.sentence)}**", *map(escaped, headline.because)])]

@@ -61,7 +61,7 @@ _DRAWN = 7  # judges on the first screen; the table has all
 
 
 def judges_document(decision: Evidence) -> Document:
-    """The document of `score`, of `agreement`, and of `report` on either."""
+    """The page of `score`, of `agreement`, and of `report` on either, from the evidence on its judges."""
     result, losses, n = decision.result, decision.losses, len(decision.result.judges)
     about = f"{result.experiment} · {n} judge{'s' * (n != 1)} on {result.gold.in_words}"
     if result.table is not None:
@@ -121,7 +121,7 @@ def _explorer(decision: Evidence) -> Explorer:
 
 
 def judges_sections(decision: Evidence) -> list[Section]:
-    """What a page about judges shows below its first screen, in this order."""
+    """The sections of a page about judges below its first screen, in this order."""
     sections = (
         errors_section(decision),
         _agreement(decision),
@@ -136,7 +136,7 @@ def judges_sections(decision: Evidence) -> list[Section]:
 
 
 def judges_report(workspace: Workspace, experiment: Experiment, margin: float) -> Document:
-    """The document of an experiment of `score` or `agreement`, rebuilt from its judgements."""
+    """The page of an experiment of `score` or `agreement`, rebuilt from its judgements."""
     stored = read_experiment(workspace, str(experiment.folder))
     result = summarised_result(stored, workspace)
     return judges_document(decide_on_judges(workspace, stored, margin=margin, result=result))
@@ -187,7 +187,7 @@ def first_facts(decision: Evidence) -> Iterator[Fact]:
 
 
 def hundred_answers(decision: Evidence) -> Hundred | None:
-    """What the judge does with a hundred answers at the set's own mix; None without a pass mark."""
+    """The picture of the judge on a hundred answers at the set's own mix; None without a pass mark."""
     judge = _subject(decision).judge
     shape = next(shape for shape in decision.shapes if shape.judge == judge)
     rates, cells = {metric_facts(name).name: rate for name, rate in shape.rates.items()}, shape.confusion
@@ -208,7 +208,7 @@ def hundred_answers(decision: Evidence) -> Hundred | None:
 
 
 def agreement_ladder(decision: Evidence) -> Ladder | None:
-    """Judges, best first, between what is free and what people reach; None where no judge has a value.
+    """The ladder of judges, best first, between free ones and people; None where no judge has a value.
 
     Judges are held against the people's label, as the headline is. People are held against each other;
     so is each judge, against the same single people, by its value `beside`.

@@ -82,7 +82,7 @@ def _of_table(headline: Headline, decision: Evidence, table: LabelledTable) -> H
 
 
 def rate_in_words(rate: TableRate, gold: GoldSummary) -> tuple[str, ...]:
-    """What a judge says of a table, people of what they labelled, and people of all of it, as estimated."""
+    """Sentences on a table's rate: as judged, by people's labels, and corrected for all rows."""
     whom, n = raters_in_words(gold.labels_by)[0], f"{count(rate.raw.n_expected)} {gold.noun}"
     binary = gold.scale == "binary"
 

@@ -49,7 +49,7 @@ _MAY = {True: "may stand in", False: "to triage", None: "cannot tell"}
 
 
 def errors_section(decision: Evidence) -> Section:
-    """A confusion table a judge, whose cells filter the explorer; of judges of pairs what the order does."""
+    """The section on errors: a confusion table a judge, to filter by; of pairs the order."""
     shapes, scale = {shape.judge: shape for shape in decision.shapes}, decision.result.gold.scale
     gold = decision.result.gold
     cut = shapes if scale == "binary" or (gold.pass_at is not None and scale != "nominal") else {}
@@ -122,7 +122,7 @@ def _confusion(judge: str, confusion: Confusion) -> Grid:
 
 
 def people_section(decision: Evidence) -> Section | None:
-    """Each judge beside each rater, both against the other raters; None where no two raters share an item."""
+    """The section on people: each judge beside each rater; None where no two raters share an item."""
     result, margin = decision.result, decision.margin
     judges = [(judge, judge.stand_in) for judge in result.judges if judge.stand_in is not None]
     if not result.raters or not judges:

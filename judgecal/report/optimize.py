@@ -52,7 +52,7 @@ from judgecal.workspace import Workspace
 
 
 def optimize_report(workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
-    """The document with the dev answers on which the judge got better or worse."""
+    """The page of an `optimize` experiment, with the dev answers on which the judge got better or worse."""
     result = experiment.read_summary(OptimizeResult)
     explorer = _explorer(workspace, experiment, result)
     return dataclasses.replace(optimize_document(result), explorer=explorer)
@@ -99,7 +99,7 @@ def _explorer(workspace: Workspace, experiment: Experiment, result: OptimizeResu
 
 
 def optimize_document(result: OptimizeResult) -> Document:
-    """What an optimisation came to."""
+    """The page of an optimisation's result."""
     tried = result.dev.candidates
     unusable = sum(candidate.unusable_in_training for candidate in tried)
     rated = sum(candidate.rated_in_training for candidate in tried)

@@ -55,13 +55,13 @@ def fitting(*reasons: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def sentence(text: str) -> str:
-    """A note as a sentence of its own; the name of a metric or a judge keeps its first letter."""
+    """Make a note a sentence of its own; a leading name of a metric or a judge keeps its first letter."""
     named = not text.split(maxsplit=1)[0].rstrip(",:").isalpha()
     return f"{text}." if named else f"{text[0].upper()}{text[1:]}."
 
 
 def columns_in_words(columns: Mapping[str, str], left_out: Sequence[str]) -> tuple[str, ...]:
-    """What each column of a table was taken as, and which nothing is taken from."""
+    """Sentences on what each column of a table was taken as, and which were left out."""
     used = ", ".join(f"{name} as {what}" for name, what in columns.items())
     return sentences(
         bool(columns) and f"Columns used: {used}.",
@@ -70,7 +70,7 @@ def columns_in_words(columns: Mapping[str, str], left_out: Sequence[str]) -> tup
 
 
 def in_a_row(names: Sequence[str]) -> str:
-    """`a, b and c`; of many the first ones, and how many more."""
+    """Names in a row, `a, b and c`; of many the first ones, and how many more."""
     if len(names) > _IN_A_ROW:
         return listed(list(names), _IN_A_ROW)
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
@@ -83,7 +83,7 @@ def path_from_here(path: Path) -> str:
 
 
 def failures_in_words(unscored: Mapping[str, int]) -> str:
-    """Why there is no verdict, the commonest reason first; counts where there are several."""
+    """Reasons of missing verdicts (kind -> count) in words, the commonest first; counts where several."""
     reasons = sorted(unscored.items(), key=lambda reason: -reason[1])
     counts = len(reasons) > 1
     parted = ((kind.rpartition(": "), n) for kind, n in reasons)  # `answer: parse` is one of no verdict
@@ -115,7 +115,7 @@ def estimate(
 def interval(
     measured: Estimate, digits: int = 3, *, write: Callable[[float | None, int], str] = plain
 ) -> str:
-    """What stands behind a value: ` [0.781, 0.903]`; empty where there is no value or no interval."""
+    """The interval of an estimate, to stand behind its value: ` [0.781, 0.903]`; empty where it has none."""
     if measured.value is None or measured.low is None or measured.high is None:
         return ""
     return f" [{write(measured.low, digits)}, {write(measured.high, digits)}]"
@@ -127,20 +127,20 @@ def difference(measured: Estimate | None, digits: int = 3) -> str:
 
 
 def signed(value: float | None, digits: int) -> str:
-    """Like `plain`, with a sign before what is above 0."""
+    """A number with fixed digits (`plain`) and a sign before what is above 0."""
     text = plain(value, digits)
     return f"+{text}" if value is not None and value > 0.0 and float(text) else text
 
 
 def money(usd: float | None) -> str:
-    """US dollars with enough digits for a thousandth of a cent."""
+    """US dollars in words, with enough digits for a thousandth of a cent."""
     if usd is None:
         return "unknown"
     return "0" if usd == 0 else f"{usd:.5f}" if usd < 0.01 else f"{usd:.3f}"
 
 
 def seconds(value: float | None) -> str:
-    """A latency, in ms below a second."""
+    """A latency in words, in ms below a second."""
     if value is None:
         return DASH
     return f"{value:.2f} s" if value >= 1.0 else f"{1000.0 * value:.1f} ms"
@@ -172,7 +172,7 @@ def p_value(value: float | None) -> str:
 
 
 def between(values: Sequence[float | None]) -> str:
-    """The range of shares, `87%` or `91 to 95%`."""
+    """The range of some shares in words, `87%` or `91 to 95%`."""
     ends = sorted((points(value, 0) for value in values if value is not None), key=float)
     if not ends:
         return "an unknown share"
@@ -180,6 +180,6 @@ def between(values: Sequence[float | None]) -> str:
 
 
 def shortened(name: str, width: int) -> str:
-    """A name that would run out of its place loses its middle: beginnings and ends tell judges apart."""
+    """A name cut to a width in its middle, since beginnings and ends tell judges apart."""
     half = (width - 1) // 2
     return name if len(name) <= width else f"{name[: width - 1 - half]}…{name[-half:]}"

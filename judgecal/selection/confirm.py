@@ -67,7 +67,7 @@ class Confirmed:
         return sum(map(is_lost, self.column.rows))
 
     def decided_by(self, metric: str) -> Estimate:
-        """What test says in a metric: through the map where that asks for it and there is one."""
+        """The estimate of a metric on test, through the map where the metric asks for it and there is one."""
         through = self.calibrated if metric_facts(metric).calibrated else {}
         return through.get(metric, self.estimates[metric])
 
@@ -78,7 +78,7 @@ def is_lost(row: Judgement) -> bool:
 
 
 def calibrate(test: AgreementTable, column: Verdicts) -> Calibration | None:
-    """The map of a judge, fitted on the items of train and dev that it judged."""
+    """Fit a judge's map on the items of train and dev that it judged; None where it cannot be."""
     gold, judged = test.gold, {row.item_id for row in column.rows}
     items = tuple(
         item
@@ -170,7 +170,7 @@ def upheld(
 
 
 def shown_above_floor(test: AgreementTable, estimate: Estimate, metric: str) -> bool:
-    """Whether the interval of a judge on the test items lies above what the best constant has there."""
+    """Whether the interval of a judge's estimate on test lies above what the best constant has there."""
     floor = constant_entry(test, [metric]).as_wrong[metric].value
     if estimate.low is None or estimate.high is None or floor is None:
         return False
@@ -189,7 +189,7 @@ def lock_judge(
     budget: Budget,
     workspace: Workspace,
 ) -> tuple[Lock, Sequence[Judgement]]:
-    """Call a confirmed judge afresh, and make its lock; with the rows of those calls.
+    """Call a confirmed judge afresh for its noise, and make its lock; also the rows of those calls.
 
     `gate` holds the judge to those: the call that chose it flatters it, and one alone does not tell its
     noise.
@@ -262,7 +262,7 @@ def measured_again(folder: Path, options: RunOptions) -> bool:
 
 
 def noise_of(column: Verdicts, called: AgreementTable, calibration: Calibration | None) -> Noise:
-    """What the calls say of the noise: flips of verdicts through the map, equal ones of raw verdicts."""
+    """The noise of a judge called again: flips of verdicts through its map, and equal raw verdicts."""
     people, verdicts = called.gold.scale, called.verdicts(column)
     shared: dict[str, Any] = {"scale": people, "groups": called.groups}
     estimates = repeatability(verdicts, judge_scale=column.scale, **shared)

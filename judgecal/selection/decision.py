@@ -142,7 +142,7 @@ def open_items(stored: StoredExperiment, *, limit: int | None = None) -> tuple[I
 
 
 def repeats_of(stored: StoredExperiment) -> int:
-    """Judgements of each item by each judge: as many as were asked for, or as a recorded judge gave."""
+    """The number of repeats of each item in an experiment, as asked for or as a recorded judge gave."""
     repeats = (repeat for column in stored.judges for repeat in values_of(column.rows, "repeat"))
     return max([int(stored.experiment.config.get("repeats", 1)), 1 + max(repeats, default=0)])
 
@@ -331,8 +331,8 @@ def decide(
     margin: float,
     caps: Caps,
 ) -> OpenChoice:
-    """Whom the items of a table speak for: the cheapest judge within the caps that is shown to beat the best
-    constant and to stay within the margin of the best.
+    """Choose on open items: the cheapest judge within the caps that is shown to beat the best constant and to
+    stay within the margin of the best.
 
     A price that is not known ranks as the dearest; a free judge is known to cost nothing by its kind.
     """
@@ -468,7 +468,7 @@ class Evidence:
 def decide_on_judges(
     workspace: Workspace, stored: StoredExperiment, *, margin: float, result: AgreementResult | None = None
 ) -> Evidence:
-    """Gather what is known of the judges of an experiment; no model is called.
+    """Gather the evidence on an experiment's judges, and whom to use; no model is called.
 
     Judges are held against each other on the items that may choose (train and dev), as `select` does; where
     the experiment holds test items alone, on those, and then nobody is chosen. Counts and tables are over all

@@ -174,7 +174,7 @@ class Gate:
             )
 
     def preview(self) -> CostEstimate:
-        """What the first pass would call; nothing is written."""
+        """The cost of the first pass; nothing is written."""
         self.check()
         stored = stored_rows(self.experiment.journal)
         return plan_calls([self.judge], [*self.items, *self._probe_items], stored, self.options)
@@ -275,7 +275,7 @@ def plan_gate(
     trust_lock: bool = False,
     probes: bool = False,
 ) -> Gate:
-    """A gate of a lock that was read from `path`; nothing is written.
+    """Set up a gate of a lock that was read from `path`; nothing is written.
 
     `margin` is the lock's where not given, `budget_usd` is for all passes, and `out` is its slug to go on
     with, or a name of one's own. `trust_lock` is as `Lock.runnable` has it. Everything that is not as it was

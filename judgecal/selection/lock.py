@@ -117,7 +117,7 @@ class LockedJudge(_Closed):
 
     @classmethod
     def of(cls, judge: Judge, workspace: Workspace, *, model_id: str | None = None) -> LockedJudge:
-        """A judge as it is now, refused where a lock would not bring it back: it needs other files, say."""
+        """Describe a judge for a lock; refused where the lock would not bring it back."""
         signature, model, program = judge.signature, judge.model, None
         if (slug := JudgeName.parse(judge.name).program) is not None:
             folder = Path(slug) if Path(slug).is_dir() else workspace.experiments / slug
@@ -292,7 +292,7 @@ def answer_settings(model: ModelSpec) -> dict[str, Any]:
 
 
 def reply_fingerprint(judge: Judge) -> str:
-    """16 hex digits over what makes the verdicts: of a prompt the model, its settings and the messages.
+    """16 hex digits over what makes a judge's verdicts: of a prompt the model, its settings and messages.
 
     `PromptJudge.fingerprint` also holds endpoint and price, as a journal's key must; a lock moves between
     both.
@@ -314,7 +314,7 @@ def versions() -> dict[str, str]:
 
 
 def write_lock(path: Path, lock: Lock) -> None:
-    """Write a lock in one step, so that a reader never meets half of it; equal locks give equal bytes.
+    """Write a lock to a path in one step, so that no reader meets half of it; equal locks give equal bytes.
 
     Raises OSError: the folder cannot be written to.
     """
@@ -323,7 +323,7 @@ def write_lock(path: Path, lock: Lock) -> None:
 
 
 def lock_problems(path: Path, *, replace: bool) -> list[str]:
-    """Why no lock can be written there: it is a folder, or a file is there that may not be replaced."""
+    """Why no lock can be written to a path: a folder, or a file that may not be replaced."""
     if path.is_dir():
         return [f"--output {path} is a folder: name a file"]
     if path.exists() and not replace:
@@ -332,7 +332,7 @@ def lock_problems(path: Path, *, replace: bool) -> list[str]:
 
 
 def load_lock(path: Path) -> Lock:
-    """Read a lock; refused where its content is not what was locked, or the file no lock of this schema."""
+    """Read a lock from a path; refused where its content was changed or its schema is another."""
     if not path.exists():
         raise no_such_lock(path)
     table = read_json(path, absent="there is no lock here")

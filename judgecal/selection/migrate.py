@@ -279,7 +279,7 @@ class MigrateRun:
         return [(self.new, self.items), *recent]
 
     def preview(self) -> CostEstimate:
-        """What a run would call; nothing is written."""
+        """The cost of the calls that a run would make; nothing is written."""
         self.check()
         journal = stored_rows(self.experiment.journal, long=True)
         plans = [plan_calls([judge], items, journal, self.options) for judge, items in self._calls()]

@@ -30,7 +30,7 @@ def class_rates(people: Scale, agreement: Mapping[str, Estimate]) -> tuple[Estim
 
 
 def chance(people: Scale, agreement: Mapping[str, Estimate]) -> str | None:
-    """Why a judge with these estimates does no better than a coin: it was seen with tpr + tnr <= 1.
+    """Why a judge with these estimates is no better than a coin (tpr + tnr <= 1 was seen), else None.
 
     None where it was seen to do better, or where either rate is not known.
     """
@@ -58,7 +58,7 @@ class PassRule:
 
     @classmethod
     def of(cls, gold: LockedGold, judge: Scale, calibration: Calibration | None = None) -> PassRule:
-        """The rule for verdicts of a scale, as metrics at the mark cut them."""
+        """The rule for verdicts of a scale, as metrics cut them at the gold's pass mark."""
         common = common_scale(gold.people, judge)
         mark = common.low + common.span / 2.0 if common.kind == "binary" else common.pass_at
         return cls(gold.people, judge, common, mark, calibration)
@@ -137,7 +137,7 @@ class PassRule:
 def word_shares(
     codes: Floats, groups: Ints | array[int], words: Mapping[str, int], *, level: float = 0.95
 ) -> dict[str, Estimate]:
-    """The share of each word among the rows that have one, the most frequent word first.
+    """Word -> its share, by group, among the rows that have one; the most frequent first.
 
     Each is a proportion with Wilson's interval on its effective n, as rows of one question are not
     independent.
@@ -173,7 +173,7 @@ def change(rules: Sequence[PassRule], verdicts: Sequence[Label | None]) -> float
 def flip_rate(
     rules: Sequence[PassRule], rows: Sequence[tuple[Item, Sequence[Label | None]]], *, level: float = 0.95
 ) -> Estimate:
-    """The share of rows, each with the verdicts of the old judge and of the new one, that change sides."""
+    """The share of rows (an item, the old and the new judge's verdict) that change sides."""
     moves = [np.nan if (move := change(rules, verdicts)) is None else move for _, verdicts in rows]
     moved = np.array(moves, dtype=np.float64)
     rate = mean_estimate(np.abs(moved), [item.group for item, _ in rows], level=level)

@@ -132,7 +132,7 @@ class GateRule:
         refuse(problems)
 
     def state(self, two: LockedAndCurrent, *, last: bool) -> GateState:
-        """What can be said by now; `last` where no further pass can be had."""
+        """Decide by the judgings when locked and now; `last` where no further pass can be had."""
         decided, people, groups, level = two.calibrated(), two.people, two.groups, self.level
         comparison = compare(
             two.labels,
@@ -257,14 +257,14 @@ class MigrationItems:
     scales: tuple[Scale, Scale]  # of the old judge's verdicts, and of the new one's
 
     def compared(self, *, people: Scale, metric: str, level: float, seed: int = 0) -> PairComparison:
-        """New less old; the decision needs no p value."""
+        """Compare the new judge less the old in a metric; the decision needs no p value."""
         b_scale, a_scale = self.scales
         shared: dict[str, Any] = {"groups": self.groups, "level": level, "seed": seed, "calibrate": False}
         shared |= {"scale": people, "a_scale": a_scale, "b_scale": b_scale, "metric": metric, "n_perm": 1}
         return compare(self.labels, self.new, self.old, **shared)
 
     def losses(self, *, people: Scale, metric: str, margin: float, level: float, seed: int = 0) -> Losses:
-        """What either may lose against the other, one-sided at the level."""
+        """The losses of either judge against the other in a metric, one-sided at the level."""
         return losses_against_best(
             self.labels,
             {"old": self.old, "new": self.new},
@@ -301,7 +301,7 @@ def migration(
     level: float,
     seed: int = 0,
 ) -> MigrationDecision:
-    """Decide by the bound of the loss on all items that may pass the new judge, and its difference on test.
+    """Decide a migration by the bound of the loss on all items that may pass, and the difference on test.
 
     Args:
         others: the items outside test that may pass it; None where there are none.
@@ -363,7 +363,7 @@ def unlooked(on_open: MigrationItems | None, *, metric: str, **options: Any) -> 
 
 
 def error_of(compared: PairComparison) -> float | None:
-    """Standard error of a difference, by the degrees of freedom of its interval; None without one."""
+    """Standard error of a comparison's difference, by its interval's degrees of freedom; None without one."""
     low, high, planned = compared.difference.low, compared.difference.high, compared.planned
     if low is None or high is None or planned is None:
         return None

@@ -163,7 +163,7 @@ class SelectRun(SelectRequest):
         return journal
 
     def preview(self) -> CostEstimate:
-        """What confirmation and noise would call; the choice is made, nothing is written."""
+        """The cost of confirmation and noise; the choice is made, nothing is written."""
         decided = self.decide()
         if decided.choice is None or self.recorded:
             return CostEstimate(0, 0, 0, 0.0, 0.0)

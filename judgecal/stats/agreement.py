@@ -85,7 +85,7 @@ def agreement(
     unscored: Unscored = "drop",
     weights: Floats | None = None,
 ) -> dict[str, Estimate]:
-    """How far a judge agrees with people, by metric.
+    """Metric name -> Estimate of a judge's agreement with people's gold labels.
 
     Repeats: a metric is taken in each repeat and averaged, so it is the agreement of a single call. A repeat
     in which it is undefined (no pair of the class, say) is left out of the average and of `n`, and `method`
@@ -138,7 +138,7 @@ def prepare(
     unscored: Unscored,
     weights: Floats | None = None,
 ) -> Sample:
-    """Read labels and verdicts, bring them onto their common scale, and sort them by group."""
+    """Read labels and verdicts into a `Sample` on their common scale, sorted by group."""
     judge = people if judge_scale is None else as_scale(judge_scale)
     gold, verdicts, words = read_both(gold_labels, judge_labels, people=people, judge=judge)
     return build(
@@ -154,7 +154,7 @@ def prepare(
 
 
 def terms_of(metric: Metric, sample: Sample, at_mark: bool) -> Terms:
-    """The metric's terms, or the reason why it has none."""
+    """The terms of a metric on a sample, or the reason why it has none."""
     if sample.n_expected == 0:
         return "no labelled items"
     if len(sample.gold) == 0:
@@ -164,7 +164,7 @@ def terms_of(metric: Metric, sample: Sample, at_mark: bool) -> Terms:
 
 
 def estimate(metric: Metric, terms: Terms, sample: Sample, *, level: float, seed: int) -> Estimate:
-    """The metric's value with its interval and counts; where it has no value, the reason.
+    """A metric's estimate on a sample, from its terms; where it has no value, the reason.
 
     `sample` is the one that the terms are of: at its mark where they are.
     """
@@ -195,8 +195,7 @@ def _estimate_mean(metric: Metric, means: Means, sample: Sample, *, level: float
 
 
 def no_interval(metric: Metric, sample: Sample, n_groups: int, *, of_spread: bool) -> str | None:
-    """Why there is no interval though there is a value; `of_spread` where that hangs on how far labels lie
-    apart.
+    """Why a metric has a value and no interval; `of_spread` where that hangs on how far labels lie apart.
 
     In a small sample whose labels all lie in one third of the scale, those that would set the spread are
     missing, and every interval is too short.
@@ -266,7 +265,7 @@ def _with(blank: Estimate, value: float, interval: Interval, *, repeats: Bools) 
 
 
 def pseudo_values(value: float, without: Floats) -> Floats:
-    """The jackknife's pseudo-values over G; their own bias is shared out, so that they sum to the value."""
+    """The jackknife's G pseudo-values, from the value and those without each group; they sum to the value."""
     n_groups = len(without)
     parts: Floats = value / n_groups + (n_groups - 1.0) / n_groups * (without.mean() - without)
     return parts
@@ -279,7 +278,7 @@ def parts_of_mean(linear: LinearMean) -> Floats:
 
 
 def jackknifed(statistic: Statistic, sample: Sample) -> tuple[float, Floats] | None:
-    """Value and values without each group, averaged over the repeats that define it; None if none does."""
+    """A statistic's value and its values without each group, averaged over repeats; None if undefined."""
     values = statistic.at(np.ones((1, sample.n_groups)))[0]
     repeats = np.isfinite(values)
     if not repeats.any():

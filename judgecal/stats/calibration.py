@@ -101,7 +101,7 @@ def fit_calibration(
     groups: Iterable[Hashable] | None = None,
     fitted_on: str = "",
 ) -> Calibration | None:
-    """The map of a judge, fitted on all pairs of a label and a verdict.
+    """Fit a judge's map to the people's scale on all pairs of a label and a verdict.
 
     None where there is nothing to map (`mappable`), or no item has both. Arguments and errors as in
     `agreement`.
@@ -186,7 +186,7 @@ def calibrated(
     asked: bool = True,
     weights: Floats | None = None,
 ) -> DecidingVerdicts[_Name]:
-    """The verdicts of several judges through the maps of `cross_fit`, or as they are where not `asked`."""
+    """The verdicts of several judges through cross-fitted maps, or as they are where not `asked`."""
     before, fits = {name: scales.get(name, scale) for name in judges}, dict[_Name, CrossFit]()
     shared: dict[str, Any] = {"scale": scale, "groups": groups, "weights": weights}
     for name, rows in judges.items() if asked else ():
@@ -217,7 +217,7 @@ def calibrated_difference(
     level: float = 0.95,
     seed: int = 0,
 ) -> Estimate:
-    """Paired difference a - b on `test`, each judge through its own map that was fitted on `fit`.
+    """Estimate the paired difference a - b on `test`, each judge through a map fitted on `fit`.
 
     `fit` holds no question of `test` (train and dev, where test decides). Pairs unscored in `fit` are left
     out; in `test` they count as farthest. `seed` is of what the comparison draws.
@@ -413,7 +413,7 @@ def fold_numbers(gold: Floats, groups: Ints, seed: int) -> Ints | None:
 
 
 def smoothed(weighed: Floats, n: Floats, *, width: float = _WIDTH) -> Floats:
-    """Each verdict's weights spread over those of about its rank; `n`: how often each was given."""
+    """Each verdict's weights spread over neighbouring ranks; `n`: how often each was given."""
     rank = (np.cumsum(n) - n / 2.0) / n.sum()
     kernel = np.exp(-0.5 * ((rank[:, None] - rank) / width) ** 2)
     spread: Floats = (kernel / kernel.sum(axis=0)) @ weighed

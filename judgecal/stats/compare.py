@@ -107,7 +107,7 @@ def compare(
     calibrate: bool = True,
     weights: Floats | None = None,
 ) -> PairComparison:
-    """Compare two judges, paired on the same items.
+    """Compare the verdicts of judges a and b on the same items with gold labels, paired.
 
     By macro_agreement, which is the default, verdicts are compared once calibrated
     (`calibration.cross_fit`), so that the scale that a judge happens to use neither helps nor hurts it;
@@ -159,7 +159,7 @@ def compare_all(
     weights: Floats | None = None,
     deciding: DecidingVerdicts[str] | None = None,
 ) -> dict[tuple[str, str], PairComparison]:
-    """Compare several judges, every pair of them; p values after Holm decide.
+    """Compare every pair of several judges on the same gold labels; p values after Holm decide.
 
     `judges` are name -> verdicts, `scales` name -> that judge's scale where it is not the people's; the
     others as in `compare`, `weights` as in `agreement`. The smallest detectable differences are those of the

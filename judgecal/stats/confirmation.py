@@ -48,7 +48,7 @@ class Fall:
 
 
 def fall_between(chosen_on: Held, test: Held, *, people: Scale, metric: str, n_judges: int) -> Fall | None:
-    """How far a judge fell that was chosen among several; None where either part knows no error.
+    """How far a judge's metric fell from the items that chose it to test; None where either has no error.
 
     The two parts share no question, so that the squared errors of both add up. One of k judges may lie
     z(0.005 / k) of these errors below (2.58 for one): then with chance 0.995 none of the k lies further

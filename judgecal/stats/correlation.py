@@ -95,7 +95,7 @@ class Tables:
 
 
 def concordance(sample: Sample) -> Totals:
-    """Lin's concordance, -1..1: 2 s_xy / (s_x + s_y + (mean x - mean y)^2), moments over n.
+    """Lin's concordance correlation of a sample, -1..1: 2 s_xy / (s_x + s_y + (mean x - mean y)^2).
 
     1 only where verdicts equal labels; correlation without bias or change of scale. Source: Lin (1989).
     """

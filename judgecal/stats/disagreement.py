@@ -99,7 +99,7 @@ class VerdictPairs:
         return np.array(classes, dtype=np.int64)[place]
 
     def share_differing(self, *, level: float) -> Estimate:
-        """The share of rows on which they differ, by question."""
+        """The share of rows on which the two judges differ, an Estimate by question."""
         share = mean_estimate(self.differ.astype(np.float64), self.groups, level=level)
         return replace(share, n_unscored=int(self.unscored.sum()))
 
@@ -111,7 +111,7 @@ class VerdictPairs:
         return np.asarray(weights[self.class_of(labels)], dtype=np.float64)
 
     def losses(self, at: Ints, labels: Floats, shares: Floats | None) -> Floats:
-        """What the candidate loses on some rows, were these their labels."""
+        """The candidate's loss on each of some rows, were these labels theirs."""
         near = [_closeness(side[at], labels, self.scale) for side in (self.reference, self.candidate)]
         return (near[0] - near[1]) * self.heights(labels, shares)
 
@@ -176,7 +176,7 @@ class KnownClasses:
 
 
 def worst_loss(judges: VerdictPairs, known: KnownClasses | None, *, level: float) -> Estimate | None:
-    """What the candidate loses at most, whatever the labels of the rows; `high` is the bound, one-sided.
+    """The most that the candidate can lose, whatever the labels of the rows; `high` is the one-sided bound.
 
     Plain means: at most |a - b| a row. By a macro metric a row of a rare class weighs more, so the shares of
     the classes have to be bounded from below first; the level is halved between rows and shares (Bonferroni).
@@ -239,7 +239,7 @@ class LossOnLabels:
 
 
 def loss_on_labels(judges: VerdictPairs, drawn: DrawnLabels, *, level: float) -> LossOnLabels:
-    """The loss on rows like these from labels of some, weighted by the draw, clustered by question.
+    """Estimate the candidate's loss on all rows from drawn labels, weighted by the draw, by question.
 
     No interval on fewer than ten labelled questions, without a label where they differ, or by a macro metric
     with fewer than ten labels of a class.
@@ -388,7 +388,7 @@ def _clustered(parts: Floats, groups: Ints) -> float:
 
 
 def draw_strata(judges: VerdictPairs, shares: Floats | None) -> tuple[Ints, Floats]:
-    """Strata to draw labels by, and the spread of each.
+    """Stratum number of each row to draw labels by, and the spread of each stratum.
 
     Rows on which the judges agree are parted by the class of the verdict, the others by how much can be lost
     on them. Labels where they agree tell the shares of the classes by a macro metric: a quarter of the draw,

@@ -132,7 +132,7 @@ class DriftTest:
 
 
 def same_judge_test(then: Calls, now: Calls, groups: Labels) -> DriftTest | None:
-    """Test whether the calls of now are calls of the locked judge.
+    """Test whether calls of now are calls of the locked judge (those of then), by question.
 
     Args:
         then, now: n x k verdicts of the lock and n x m of now; None = unscored, and the item is left out. The
@@ -179,7 +179,7 @@ def same_judge_test(then: Calls, now: Calls, groups: Labels) -> DriftTest | None
 
 
 def rise_of_unscored(then: Calls, now: Calls, groups: Labels) -> float:
-    """The chance, if nothing had changed, that so many more calls of now have no verdict is this or less."""
+    """An upper bound of the p value of a rise in calls without a verdict, from then to now, by question."""
     k, m = min(len(then[0]), _MOST), min(len(now[0]), _MOST)
     rows = [[*before[:k], *after[:m]] for before, after in zip(then, now, strict=True)]
     missing = np.array([[verdict is None for verdict in row] for row in rows], dtype=np.float64)
@@ -187,7 +187,7 @@ def rise_of_unscored(then: Calls, now: Calls, groups: Labels) -> float:
 
 
 def chance_of_deal(scores: Floats, codes: Ints) -> float:
-    """An upper bound of the chance that the sum of scores is as large as the one seen.
+    """An upper bound of the p value of a sum of scores, each question's calls dealt at random.
 
     Each question's calls are dealt out at random, for all of its items alike, and the questions one by one.
     With x the score of a deal less that of the one seen, the chance is at most the product over questions of

@@ -44,7 +44,7 @@ class CarriedRate:
 def carried_rate(
     raw: Estimate, sensitivity: Estimate, specificity: Estimate, *, level: float = 0.95
 ) -> CarriedRate:
-    """The share that is right, 0..1, from the raw share that passes and error rates from elsewhere."""
+    """Correct a raw pass rate by a sensitivity and specificity measured elsewhere (Rogan-Gladen)."""
     counts = replace(raw, value=None, low=None, high=None, level=level, method="", reason=None)
     lacking = next((rate for rate in (raw, sensitivity, specificity) if rate.value is None), None)
     if lacking is not None:
@@ -92,7 +92,7 @@ def _limits(
 
 
 def limits_around(rate: Estimate, level: float) -> tuple[float, float, float]:
-    """A rate, and how far its limits lie below and above it at another level than its own."""
+    """A rate with its distances to the lower and upper limit at another level than its own."""
     value, low, high = float(rate.value or 0.0), float(rate.low or 0.0), float(rate.high or 0.0)
     n = effective_n(rate)
     if abs(level - rate.level) > _EPS and math.isfinite(n):
@@ -101,7 +101,7 @@ def limits_around(rate: Estimate, level: float) -> tuple[float, float, float]:
 
 
 def effective_n(rate: Estimate) -> float:
-    """On how many independent trials the interval of a rate rests; infinite where it has no width.
+    """The number of independent trials that a rate's interval is worth; infinite where it has no width.
 
     Wilson's limits l of a rate r solve (r - l)^2 = t^2 / n l (1 - l): n is read off one that is inside.
     """
@@ -115,7 +115,7 @@ def effective_n(rate: Estimate) -> float:
 def shift(
     sensitivity: Estimate, specificity: Estimate, *, passing: Estimate, precision: Estimate, missed: Estimate
 ) -> float | None:
-    """P of a labelled sample, were a judge's error rates of elsewhere its own, by their likelihood ratio.
+    """p value that a labelled sample has the error rates measured elsewhere, by a likelihood ratio.
 
     `passing` is the share of the table's rows that pass; `precision` and `missed` are the shares that are
     right of labelled rows that pass, and that fail: however rows were drawn by verdict, they hold.

@@ -142,7 +142,7 @@ def _root_interval(linear: LinearMean, influence: Floats, *, level: float) -> In
 
 
 def jackknife_interval(value: float, left_out: Floats, made: Made, *, level: float) -> Interval:
-    """Interval from the values without each group in turn; see `smooth_interval`."""
+    """Interval of a value from the values without each group in turn; see `smooth_interval`."""
     if not np.all(np.isfinite(left_out)):
         return Interval(reason="undefined without one of the groups")
     influence = (1.0 - 1.0 / len(left_out)) * (left_out.mean() - left_out)
@@ -272,7 +272,7 @@ def mean_estimate(
     level: float = 0.95,
     weights: Floats | None = None,
 ) -> Estimate:
-    """The mean of numbers in low..high, whose rows are independent only between groups.
+    """Estimate the mean of numbers in low..high, whose rows are independent only between groups.
 
     Where every number is one end of the range the mean is a proportion and has Wilson's interval on the
     effective n; all other means are linearised by group. Fewer than 10 groups give no interval. A NaN (a row
@@ -325,7 +325,7 @@ def _linear(
 
 
 def described(values: Sequence[float] | Floats) -> dict[str, float | int | None]:
-    """`count, min, max, average, p50, p90, p95` of numbers; None for what none have.
+    """Summary of numbers: `count, min, max, average, p50, p90, p95`, each None without numbers.
 
     Percentiles lie between order statistics by straight lines, as numpy and pandas do by default.
     """
@@ -410,7 +410,7 @@ def divide(top: Floats, bottom: Floats, *, tiny: float = 0.0) -> Floats:
 
 
 def leave_one_out(statistic: Statistic, n_groups: int) -> Floats:
-    """The statistic without each group in turn: G x R."""
+    """The statistic's values without each group in turn: G x R."""
     if isinstance(statistic, Totals):
         return statistic.without_each()
     return _without(statistic, n_groups, np.arange(n_groups, dtype=np.int64))

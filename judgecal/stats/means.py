@@ -116,7 +116,7 @@ def best_constant(
     metric: str | None = None,
     weights: Floats | None = None,
 ) -> Label:
-    """The one label that a judge without eyes would always give: no other constant is better by the metric.
+    """The best constant verdict for gold labels by a metric: what a judge without eyes would give.
 
     The metric is macro_agreement where not given. The label is a step of the scale, and where it has none a
     label that occurs; of equally good ones it is the lowest. On a nominal scale it is the commonest.
@@ -245,7 +245,7 @@ def tnr(sample: Sample) -> Means:
 
 
 def balanced_accuracy(sample: Sample) -> Means:
-    """Mean of TPR and TNR; 0..1, undefined where a class has no scored item."""
+    """Mean of TPR and TNR, as terms of a sample; 0..1, undefined where a class has no scored item."""
     classes = sample.categories
     member = classes.gold[:, None] == np.arange(2)
     return _stratified(_same(classes), sample.scored, member, undefined=_NO_CLASS)

@@ -157,13 +157,13 @@ def metric_named(name: str, people: Scale) -> tuple[Metric, bool]:
 
 
 def columns_of(names: Iterable[str], people: Scale | str) -> list[str]:
-    """Choose the metrics of a short table, a line for each judge: the leading metric first."""
+    """The metrics among names for a short table with a line for each judge, the leading metric first."""
     scale = as_scale(people)
     return _in_order(name for name in names if scale.kind in metric_facts(name).column_on)
 
 
 def rows_of(names: Iterable[str]) -> list[str]:
-    """Choose the metrics of a short table, a line for each metric: the leading metric first."""
+    """The metrics among names for a short table with a line for each metric, the leading metric first."""
     return _in_order(name for name in names if metric_facts(name).row or metric_facts(name).column_on)
 
 
@@ -183,7 +183,7 @@ def digits_of(name: str, unit: Scale | str) -> int:
 
 
 def amount_of(value: float, name: str, unit: Scale | str | None = None) -> str:
-    """How large a change, a loss or a margin of a metric is, without a sign: of a share in points of 100.
+    """A change, loss or margin of a metric in words, without a sign: of a share in points of 100.
 
     `unit` as in `digits_of`; 3 digits without one.
     """

@@ -95,7 +95,7 @@ class PairedVerdicts:
         n_perm: int,
         more_error: tuple[float, float] = (0.0, 1.0),
     ) -> PairedDifference:
-        """The paired difference of the two judges, one way of counting the unscored."""
+        """The paired difference of the two judges in a metric, one way of counting the unscored."""
         a, b = (self.sample(side, unscored) for side in (0, 1))
         paired = paired_difference(
             metric, a, b, at_mark=at_mark, level=level, seed=seed, n_perm=n_perm, more_error=more_error
@@ -209,7 +209,7 @@ def paired_difference(
     n_perm: int = N_PERM,
     more_error: tuple[float, float] = (0.0, 1.0),
 ) -> PairedDifference:
-    """The paired difference of two prepared samples of the same items (see `compare_paired`)."""
+    """The paired difference in a metric of two prepared samples of the same items (see `compare_paired`)."""
     if metric.unit == "scale" and a.scale.span != b.scale.span:
         raise InputError(
             f"{metric.name} is in units of {a.scale} for one judge and of {b.scale} for the other"

@@ -98,7 +98,7 @@ def corrected_mean(
     level: float = 0.95,
     seed: int = 0,
 ) -> Corrected:
-    """The mean label of N rows of which some are labelled.
+    """The mean label of N rows, from the verdicts on all and the labels of some (prediction-powered).
 
     The verdicts' weight is tuned on other groups than those that it is given to. Labels weigh by 1 / the
     chance of being drawn (Hajek 1971). The variance is that of the draw: rows of one group that were drawn
@@ -353,8 +353,7 @@ def _interval(linear: _Linear, *, level: float, name: str) -> Interval:
 def share_limits(
     value: float, n: int, variance: float, quantile: float, *, evened: bool
 ) -> tuple[float, float]:
-    """Wilson's limits of a share on n labels, at its effective n; `evened` where verdicts have a weight in
-    it.
+    """Wilson's limits of a share, at the effective n of its variance; `evened` where verdicts weigh in it.
 
     Wilson's interval leans to the middle, as labels do; what verdicts leave of them leans the other way: near
     1 it is right answers that the judge fails. With 20 to 50 labels 83 to 92% of Wilson's own held, so the

@@ -42,7 +42,7 @@ class Ratings:
 
 
 def read_ratings(ratings: Mapping[str, RaterLabels] | Sequence[RaterLabels], *, scale: Scale) -> Ratings:
-    """Read raters x items, given as rows of equal length or as mappings from item to label.
+    """Read ratings, raters x items, from rows of equal length or mappings from item to label.
 
     Items that are given by name come in the order of their first mention.
     """
@@ -101,7 +101,7 @@ def reliability(
     level: float = 0.95,
     seed: int = 0,
 ) -> Estimates:
-    """How far raters agree with each other; ratings may be missing.
+    """Agreement of raters with each other, as estimates; ratings may be missing.
 
     Intervals are by group as in `agreement`.
 
@@ -219,7 +219,7 @@ def repeatability(
     groups: Iterable[Hashable] | None = None,
     level: float = 0.95,
 ) -> dict[str, Estimate]:
-    """Test-retest statistics of one judge; items with fewer than two verdicts say nothing and are left out.
+    """Test-retest estimates of one judge's repeated verdicts; items with fewer than two are left out.
 
     `verdicts` are n rows of R repeats; the others are as in `agreement`, and so are the errors; one repeat is
     one too.

@@ -37,8 +37,8 @@ def as_scale(scale: Scale | str) -> Scale:
 
 
 def codes_of(groups: Iterable[Hashable] | None, n: int) -> Ints:
-    """Number the groups 0..G-1, whatever the order of the rows: a seeded draw must not hang on a file's
-    order.
+    """Number the groups 0..G-1 (each row its own where None), whatever the order of rows: a seeded draw must
+    not hang on a file's order.
 
     An InputError where there are not n of them, or one is missing or cannot name a group (a list, a dict).
     """
@@ -265,7 +265,7 @@ class Sample:
         return self.classes
 
     def passes(self, people: Scale) -> Classes | None:
-        """Labels and verdicts as pass and fail; None where the people's scale has no mark."""
+        """Labels and verdicts as classes pass and fail; None where the people's scale has no mark."""
         marked = people.kind == "binary" or (people.numeric and people.pass_at is not None)
         return _cut(self) if marked else None
 
@@ -281,7 +281,7 @@ def build(
     words: tuple[str, ...] = (),
     weights: Floats | None = None,
 ) -> Sample:
-    """The prepared sample of read labels, on the common scale of people and judge.
+    """Build the sample of labels and verdicts read as numbers, on the common scale of people and judge.
 
     Items without a gold label are left out. A missing verdict stays out with `drop` (an item without any
     verdict goes too); with `wrong` it becomes the verdict farthest from its label, in a nominal scale a
@@ -313,7 +313,7 @@ def build(
 
 
 def moved(values: Floats, source: Scale, target: Scale) -> Floats:
-    """Labels or verdicts of one numeric scale on another, ends to ends."""
+    """Map numbers linearly from one numeric scale to another, ends to ends."""
     if not target.numeric or (source.low, source.high) == (target.low, target.high):
         return values
     return cast(Floats, onto(target, source, cast(Any, values)))

@@ -47,7 +47,7 @@ def sign_flip_p(parts: Floats, *, n_perm: int = N_PERM, seed: int = 0) -> tuple[
 
 
 def random_bits(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
-    """Fair draws of 0 and 1; eight from a random byte, which is most of the cost of a sign flip test."""
+    """Draw a 0/1 array of a shape; eight bits from a random byte, the main cost of a sign flip test."""
     drawn = rng.integers(0, 256, size=-(-shape[0] * shape[1] // 8), dtype=np.uint8)
     return np.unpackbits(drawn, count=shape[0] * shape[1]).reshape(shape).astype(np.float64)
 
@@ -69,7 +69,7 @@ def mcnemar_midp(only_a: int, only_b: int) -> float:
 
 
 def clustered_mcnemar_p(net: Floats) -> tuple[float, str]:
-    """Two-sided p of McNemar's test on grouped items, and how it was made.
+    """Two-sided p of McNemar's test on the net wins of groups, and the method's name.
 
     With `net` d_g = (items of group g that a alone got right) - (those that b alone did), no difference of
     the judges lets every d_g change its sign: z = sum d_g / sqrt(sum d_g^2) (Durkalski et al. 2003). Where at
@@ -134,7 +134,7 @@ def planned_error(a_error: float, b_error: float) -> float:
 
 
 def smallest_detectable(error: float, df: float, *, level: float = 0.95) -> float:
-    """The true difference that a two-sided test at 1 - level finds with `POWER`: (t_level + t_power) error.
+    """The true difference that a test finds with `POWER` at a standard error: (t_level + t_power) error.
 
     `error` is the standard error of the paired difference on `df` degrees of freedom, planned or otherwise
     known, never from the difference seen. Source: Bloom (1995), with t for small numbers of groups.

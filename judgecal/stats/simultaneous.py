@@ -149,7 +149,7 @@ def losses_against_best(
     weights: Floats | None = None,
     deciding: DecidingVerdicts[str] | None = None,
 ) -> Losses:
-    """Each judge's loss against the best, with simultaneous upper bounds by group.
+    """Each judge's loss against the best in a metric, with simultaneous upper bounds by group.
 
     The loss of judge j stays below the most, over the other judges i, of value_i - value_j + b_ij (at least
     0), where b = c^2 u / 2 + c sqrt(s^2 + c^2 u^2 / 4) solves b^2 = c^2 (s^2 + u b):

@@ -39,7 +39,7 @@ def slices(
     high: float = 1.0,
     level: float = 0.95,
 ) -> list[Slice | None]:
-    """The mean error of each slice, and whether it differs from that of all other items.
+    """Each slice's mean error (members: a mask each), and whether it differs from all other items'.
 
     A slice of fewer than ten questions, or with fewer outside it, is None and no test. Two slices of the same
     items, or of which one is the rest of the other, are one test.

@@ -117,7 +117,7 @@ def stand_in(
     metric: str | None = None,
     n_judges: int = 1,
 ) -> StandIn:
-    """Compare a judge with each person, both against the other people on the same items.
+    """Compare a judge's verdicts with each person's ratings, both against other people on the same items.
 
     Each bound is that of `losses_against_best` for two: by group, as in Wilson's interval with the variance
     at the bound, so that a judge that says the same as the person on every item seen is not taken for equal.
@@ -270,7 +270,7 @@ def alt_test(
     epsilon: float,
     groups: Mapping[Hashable, Hashable] | None = None,
 ) -> AltTest:
-    """The alternative annotator test of a judge against human raters.
+    """The alternative annotator test of a judge against human raters, at an epsilon.
 
     For each human, over the items that the judge and another human have labelled: whose label is closer to
     those of the other humans? By accuracy on binary and nominal scales, by -RMSE on ordinal and percentage
@@ -299,7 +299,7 @@ def winning_rates(
     epsilons: Sequence[float] = EPSILONS,
     groups: Mapping[Hashable, Hashable] | None = None,
 ) -> dict[float, AltTest]:
-    """The alternative annotator test over a range of epsilon; arguments and errors as `alt_test`."""
+    """Epsilon -> alternative annotator test of a judge against human raters; arguments as `alt_test`."""
     for epsilon in epsilons:
         if not 0.0 <= epsilon <= 1.0:
             raise InputError(f"epsilon is {epsilon:g}: it lies between 0 and 1")

@@ -67,8 +67,8 @@ def listed_cell(value: Any) -> Any:
 
 
 def read_conversation(row: Row, column: str, where: str, problems: list[str]) -> tuple[Turn, ...]:
-    """The turns in a cell: a list (in a text cell: a JSON list) of {role, content}; what is not is added to
-    the problems.
+    """Read the turns in a row's cell: a list (in a text cell: a JSON list) of {role, content}; what is not is
+    added to the problems.
     """
     value = listed_cell(row.raw.get(column))
     if value in (None, ""):
@@ -85,7 +85,7 @@ def read_conversation(row: Row, column: str, where: str, problems: list[str]) ->
 
 
 def read_tags(row: Row, column: str) -> Iterator[str]:
-    """The tags of a cell: a text, each of a list, the column's name for true, `name=number`."""
+    """The tags in a row's cell: a text, each of a list, the column's name for true, `name=number`."""
     value = listed_cell(row.raw.get(column))
     for part in value if isinstance(value, list) else [value]:
         text = str(part).strip()
@@ -154,7 +154,7 @@ def read_columns(
     workspace: Workspace | None = None,
     **more: Any,
 ) -> Columns:
-    """Read the `--col PART=COLUMN` options.
+    """Read the `--col PART=COLUMN` entries into `Columns`.
 
     Args:
         entries: as they were typed.

@@ -211,7 +211,7 @@ def reaching(address: str) -> Iterator[tuple[Any, str]]:
 
 
 def addresses_of(text: str) -> list[str]:
-    """The files of this name, which may hold `*`: paths on this machine are absolute and without a scheme."""
+    """The addresses of files by a path or URL that may hold `*`; local ones are absolute paths."""
     if urlsplit(text).password:
         raise InputError("an address with a password would stand in the experiment: leave the password out")
     with reaching(text) as (system, path):

@@ -51,7 +51,7 @@ def refuse_title(cells: Sequence[str], where: str) -> None:
 
 
 def named_twice(names: Iterable[str], where: str) -> list[str]:
-    """What is wrong with the names of columns."""
+    """Problems of column names that occur twice."""
     counts = Counter(names).items()
     return [f"{where}: {n} columns are named {name!r}: rename all but one" for name, n in counts if n > 1]
 
@@ -68,7 +68,7 @@ class Dialect:
 
 
 def dialect_of(data: bytes, path: Path, encoding: str | None = None) -> Dialect:
-    """How a file is to be read, as it is said, else by its first bytes and its header.
+    """How a file's bytes are to be read (`Dialect`), as it is said, else by its first bytes and its header.
 
     InputError: it is no text, what is said is none that is known, or two separators divide the header into as
     many columns.
@@ -113,7 +113,7 @@ def _separator(text: str, usual: str, where: str) -> str:
 
 
 def records_in(data: bytes, dialect: Dialect, where: str) -> Iterator[Record]:
-    """Each record that is no blank line, as its cells, with the line where it begins, from 1.
+    """Yield each record of a file's bytes that is no blank line: its cells, and the line where it begins.
 
     Cells are quoted with `"`; a quoted cell may hold line ends. InputError: the file is not in the encoding,
     or its quoting is broken: nothing after that is sure.
@@ -143,7 +143,7 @@ def records_in(data: bytes, dialect: Dialect, where: str) -> Iterator[Record]:
 
 
 def read_separated(path: Path, encoding: str | None = None, *, pads: bool = False) -> Table:
-    """Read separated cells with a header line; every cell is text.
+    """Read a table of separated cells with a header line; every cell is text.
 
     How the cells are written is told by the file (`Dialect`); what is not as its ending says stands in the
     notes. Of two columns of one name, as pandas writes an index that is a column too, one is read where they

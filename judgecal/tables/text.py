@@ -52,7 +52,7 @@ def unpacks_to_much(size: int, path: Path, most: float = MOST_UNPACKED) -> str |
 
 
 def unreadable(path: Path, error: Exception) -> InputError:
-    """Why a file cannot be read, and what to do."""
+    """The InputError for a file that cannot be read, and what to do."""
     if isinstance(error, FileNotFoundError):
         return no_such_file(path)
     if isinstance(error, IsADirectoryError):
@@ -90,7 +90,7 @@ def encoding_of(data: bytes) -> str:
 
 
 def decode(data: bytes, where: str) -> tuple[str, list[str]]:
-    """UTF-8 text, with or without a byte order mark, and a problem for the first line that is something else.
+    """Decode UTF-8, with or without a byte order mark; also a problem for the first bad line.
 
     Unreadable bytes become U+FFFD, so that a caller can go on looking for further problems before it refuses.
     Another encoding's byte order mark gives no text at all.
@@ -113,7 +113,7 @@ def read_text(path: Path) -> str:
 
 
 def utf8_problems(data: bytes, where: str) -> list[str]:
-    """The first line that is no UTF-8, and how many more there are; else the first one with a NUL byte."""
+    """Problems of bytes as UTF-8: the first bad line, and how many more; or a NUL byte's line."""
     try:
         data.decode()
     except UnicodeDecodeError as error:

@@ -53,7 +53,7 @@ class TokenChances:
 
 
 def tokens_in(text: str, rows: Any, tops: Any = None) -> list[Token] | None:
-    """The tokens that make up a text, which may stand behind thoughts and before an end mark.
+    """The tokens that make up a text, from a server's rows of log-probabilities; None without any.
 
     Where they do not make it up, the one token is empty: then no verdict is one of them. `rows` are the
     tokens as the server names them, each with those that might have stood there, or these in `tops`; None

@@ -27,7 +27,7 @@ _redirects: contextvars.ContextVar[list[str] | None] = contextvars.ContextVar(
 
 
 def dspy_client(spec: ModelSpec, *, retries: int) -> Any:
-    """A `dspy.LM` for a model, with its key and endpoint."""
+    """Make a `dspy.LM` for a model, with its key, endpoint and number of retries."""
     # Read by litellm, and by DSPy's price look-up, when they are first used: no fetch from the network.
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     import dspy

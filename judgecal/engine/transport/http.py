@@ -98,7 +98,7 @@ class HttpTransport:
             raise unreadable(error) from error
 
     def encoded(self, messages: Sequence[Message], schema: ReplySchema | None = None, top: int = 0) -> bytes:
-        """The body of a call. Half a surrogate pair has no UTF-8, and as an escape strict servers refuse it.
+        """The body of a call in JSON bytes; half a surrogate pair has no UTF-8, and strict servers refuse it.
 
         Raises:
             CallFailed: the text cannot be sent.
@@ -168,7 +168,7 @@ class HttpTransport:
         return self.reply_in(data, messages)
 
     def reply_in(self, data: Mapping[str, Any], messages: Sequence[Message] = ()) -> Reply:
-        """The reply to messages that the JSON of an answer holds; of a chat it can be read without them.
+        """Read the reply in an answer's JSON; of a chat it can be read without the messages.
 
         Raises:
             CallFailed, AuthError: it holds an error in the place of one.
@@ -227,7 +227,7 @@ def _checked(address: str, what: str) -> URL:
 
 
 def proxy_for(url: URL) -> URL | None:
-    """The proxy that the environment names for an address, None where it names none or exempts the host."""
+    """The proxy that the environment names for a URL; None where it names none or exempts the host."""
     named = urllib.request.getproxies_environment()
     proxy = named.get(url.scheme) or named.get("all")
     if not proxy or urllib.request.proxy_bypass(f"{url.host}:{url.port}"):

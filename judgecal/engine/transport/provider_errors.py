@@ -102,7 +102,7 @@ def cannot_be_called(spec: ModelSpec, text: str) -> AuthError:
 
 
 def redirected(spec: ModelSpec, location: str | None, secrets: Sequence[str]) -> AuthError:
-    """The error of a server that sends its calls elsewhere: the texts, and perhaps the key, would go along.
+    """The error of a server that redirects a model's calls: the texts, and perhaps the key, would go along.
 
     `location` is where, None where the client does not say.
     """
@@ -118,7 +118,7 @@ def redirected(spec: ModelSpec, location: str | None, secrets: Sequence[str]) ->
 def error_of(
     spec: ModelSpec, *, status: int, headers: Mapping[str, str], body: bytes, secrets: Sequence[str]
 ) -> CallFailed | AuthError:
-    """The error of an answer that is no reply; `secrets` are what no text may hold."""
+    """The error of an HTTP answer that is no reply, by its status, headers and body, without the secrets."""
     if status in REDIRECTS and (location := headers.get("location")):
         return redirected(spec, location, secrets)
     stated = None
@@ -133,7 +133,7 @@ def error_of(
 def error_inside(
     spec: ModelSpec, *, data: Mapping[str, Any], secrets: Sequence[str]
 ) -> CallFailed | AuthError | None:
-    """The error that an answer of status 200 holds in the place of a reply; None where it holds none."""
+    """The error in the JSON of an answer of status 200, in a reply's place; None without any."""
     inner = data.get("error") or at(data, "choices", 0, "error")
     if not inner:
         return None
@@ -146,7 +146,7 @@ def error_inside(
 
 
 def error_of_dspy(spec: ModelSpec, error: Exception) -> CallFailed | AuthError:
-    """The error of DSPy's client, by its class; what no retry can help is said so."""
+    """The error of DSPy's client for a model, by its class; says where no retry can help."""
     from dspy.utils import exceptions as errors
 
     text = str(error)
@@ -176,7 +176,7 @@ def error_of_dspy(spec: ModelSpec, error: Exception) -> CallFailed | AuthError:
 
 
 def excerpt(body: bytes, secrets: Sequence[str]) -> str:
-    """What a body that is not JSON says, its tags left out."""
+    """The text of a body that is not JSON, its tags and secrets left out."""
     text = body.decode("utf-8", "replace")
     if text.lstrip().startswith("<"):
         text = re.sub(r"<[^<>]*>", " ", text)

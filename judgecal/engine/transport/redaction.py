@@ -69,7 +69,7 @@ def sent_secrets(spec: ModelSpec) -> tuple[str, ...]:
 
 
 def redacted_reply(reply: Reply, secrets: Sequence[str], *, sent: Sequence[str]) -> Reply:
-    """A reply whose text, model and reason for its end hold no secret.
+    """A reply with the secrets in its text, model and reason for its end redacted.
 
     Those that were `sent` are looked for in every form, and once a reply holds one, or another as it is, so
     are all.

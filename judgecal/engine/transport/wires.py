@@ -97,7 +97,7 @@ class OpenAI(Wire):
     _cut = ("length", "max_tokens", "model_length")
 
     def address(self, spec: ModelSpec, key: str | None) -> None:
-        """`path` below the model's address."""
+        """Set URL and headers: `path` below the model's address, the key as bearer."""
         base = spec.address.rstrip("/")
         if not base or not (spec.api_base or spec.known_provider.wire in (None, "openai")):
             raise InputError(f"model {spec.alias}: {spec.provider} is spoken to {self.format}: set api_base")
@@ -127,7 +127,7 @@ class OpenAI(Wire):
         return body
 
     def reply(self, data: Mapping[str, Any], messages: Sequence[Message]) -> Reply:
-        """The first choice."""
+        """The first choice of an answer as the reply."""
         choice, usage = _fields(at(data, "choices", 0)), _fields(data.get("usage"))
         message, reason = _fields(choice.get("message")), choice.get("finish_reason")
         content = message.get("content")
@@ -162,7 +162,7 @@ class Anthropic(Wire):
     _prompt_counts = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
     def address(self, spec: ModelSpec, key: str | None) -> None:
-        """`/v1/messages` is appended to its `api_base`."""
+        """Set URL and headers: `/v1/messages` below the model's address, the key."""
         base = spec.address.rstrip("/")
         self.url = base if base.endswith(self._path) else with_version(base, "v1") + self._path
         self.headers = {"anthropic-version": "2023-06-01", **({"x-api-key": key} if key else {})}
@@ -182,7 +182,7 @@ class Anthropic(Wire):
         return body
 
     def reply(self, data: Mapping[str, Any], messages: Sequence[Message]) -> Reply:
-        """The text blocks."""
+        """The text blocks of an answer as the reply."""
         usage, reason = data.get("usage"), data.get("stop_reason")
         counts = [count(at(usage, name)) for name in self._prompt_counts]
         return Reply(
@@ -201,7 +201,7 @@ class Gemini(Wire):
     _filtered = ("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII")
 
     def address(self, spec: ModelSpec, key: str | None) -> None:
-        """`/v1beta/models/NAME:generateContent` is appended to its `api_base`."""
+        """Set URL and headers: `/v1beta/models/NAME:generateContent` below the model's address, the key."""
         name = urllib.parse.quote(spec.id.partition("/")[2].removeprefix("models/"), safe="")
         self.url = f"{with_version(spec.address, 'v1beta')}/models/{name}:generateContent"
         self.headers = {"x-goog-api-key": key} if key else {}
@@ -233,7 +233,7 @@ class Gemini(Wire):
         return body | ({"generationConfig": config} if config else {})
 
     def reply(self, data: Mapping[str, Any], messages: Sequence[Message]) -> Reply:
-        """The first candidate; its thoughts are billed as the reply is, so they count with it."""
+        """The first candidate of an answer as the reply; its thoughts are billed, so they count with it."""
         candidate, usage = at(data, "candidates", 0), data.get("usageMetadata")
         reason, stopped = at(candidate, "finishReason"), "stop"
 
@@ -284,7 +284,7 @@ class Rerank(OpenAI):
     format = "in Cohere's format for relevance"
 
     def payload(self, messages: Sequence[Message], schema: ReplySchema | None = None) -> dict[str, Any]:
-        """The query and the texts."""
+        """The query and the texts of the messages, as a body for JSON."""
         query, *texts = [message["content"] for message in messages]
         return {"model": self.model, "query": query, "documents": texts, "top_n": len(texts)}
 
@@ -304,7 +304,7 @@ WIRES: Mapping[str, type[Wire]] = {
 
 
 def vectors_reply(data: Mapping[str, Any], n: int, spec: ModelSpec) -> Reply:
-    """The vectors in an answer, in the order of their indices.
+    """The vectors in an answer as a reply, in the order of their indices.
 
     Raises:
         CallFailed: there are not n of them.
@@ -339,7 +339,7 @@ def vectors_in(text: str) -> Vectors:
 
 
 def scores_reply(data: Mapping[str, Any], n: int, spec: ModelSpec) -> Reply:
-    """The scores in an answer, in the order of their indices.
+    """The scores in an answer as a reply, in the order of their indices.
 
     Raises:
         CallFailed: there are not n of them.

@@ -62,7 +62,7 @@ class Export:
         self.n_records += n
 
     def skip(self, reason: str, n: int = 1) -> None:
-        """Skip records that were counted."""
+        """Skip records that were counted, for a reason."""
         if n:
             self.skipped[reason] += n
 
@@ -72,7 +72,7 @@ class Export:
         self.skip(reason, n)
 
     def objects(self, value: Any, what: str, *, holders: bool = False) -> list[Row]:
-        """Return the objects of a list, each counted; what is no object is counted and skipped as no `what`.
+        """Return the objects of a list, each counted; a value that is no object is skipped as no `what`.
 
         With `holders` the objects hold records and are none themselves: only what is no object is counted.
         """
@@ -189,7 +189,7 @@ def guess(files: Sequence[Path]) -> str | None:
 
 
 def read_export(files: Sequence[Path], tool: str) -> Export:
-    """Read a tool's export; every problem is listed."""
+    """Read the files of a tool's export; every problem is listed."""
     tools = formats()
     if tool not in tools:
         raise unknown_name("tool", tool, tuple(tools))

@@ -92,7 +92,7 @@ def runs(text: str, length: int) -> frozenset[tuple[str, ...]]:
 
 
 def runs_anew(text: str, length: int) -> frozenset[tuple[str, ...]]:
-    """The same of a text that will not come again."""
+    """The word runs of a given length in a text that will not come again, without a cache."""
     sequence = words(text)
     return frozenset(zip(*(sequence[start:] for start in range(length)), strict=False))
 

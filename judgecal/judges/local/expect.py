@@ -49,7 +49,7 @@ def words_of(text: str, lemmas: str = "") -> list[str]:
 
 
 def phrases_in(answer: str, rule: object, match: Match, lemmas: str) -> tuple[list[str], list[str]] | str:
-    """The entries of a rule that an answer holds, and those that it does not; or what is wrong with the rule.
+    """The phrases of a rule that an answer holds, and those that it lacks; or what is wrong with the rule.
 
     A rule is a list of entries; an entry is a phrase, or a list of alternatives of which one is enough.
     """
@@ -185,7 +185,7 @@ def cite_f1(answer: str, expect: Mapping[str, Any], item: Item) -> tuple[float |
 
 
 def citations(answer: str, expect: Mapping[str, Any], item: Item) -> tuple[int, int, int] | str:
-    """How many citations are right, how many there should be, how many there are; or why nobody can say."""
+    """Counts of right, expected and given citations of an answer by the item's rule; or why not."""
     if "cite" not in expect:
         return "the item has no rule cite"
     wanted = expect["cite"]

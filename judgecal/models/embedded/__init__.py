@@ -41,7 +41,7 @@ def reply(messages: Sequence[Mapping[str, str]]) -> str:
 
 
 def weighed_reply(messages: Sequence[Mapping[str, str]]) -> tuple[str, dict[str, float]]:
-    """The reply, and the chance of each verdict that it chose from; none where it gives a number."""
+    """The reply to messages, and the chance of each verdict it chose from; none for a number."""
     # numpy loads with the first reply, so that reading `VERSION` costs nothing
     from judgecal.models.embedded.replies import make_reply
 

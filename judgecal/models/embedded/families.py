@@ -101,14 +101,14 @@ class Case:
         return self.support.measures()
 
     def coverage(self, words: Words, cut: float, who: str, what: str) -> Said:
-        """How many of some words the text has, as a verdict, and which it has not."""
+        """Grade how many of some words the text has, and name those that it lacks."""
         match = held(words, read_source(self.text))
         lacking = f"; missing: {judge.worded(match.missing)}" if match.missing else ""
         return _steep(match.share, cut), f"{who} {match.share:.0%} of the key words of {what}{lacking}."
 
 
 def find(layout: Layout, inputs: Mapping[str, str]) -> Finding:
-    """Judge the inputs of one item; any inputs are accepted. Of two answers each is judged by itself."""
+    """Judge the inputs of one item by its prompt's layout; of two answers each is judged by itself."""
     if {*_PAIR} <= {field.name for field in layout.inputs}:
         a, b = (find(side, inputs) for side in _sides(layout))
         share = judge.sigmoid(_DECISIVE * (a.share - b.share))
@@ -137,7 +137,7 @@ def _sides(layout: Layout) -> list[Layout]:
 
 @lru_cache(maxsize=256)
 def family_of(layout: Layout) -> str:
-    """The family of a prompt: `correctness` or a key of `FAMILIES`."""
+    """The family of a prompt's layout: `correctness` or a key of `FAMILIES`."""
     aims = " ".join([*(field.name.lower().replace("_", " ") for field in layout.outputs), layout.objective])
     if layout.answer is None:
         if layout.context:

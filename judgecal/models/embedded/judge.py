@@ -71,13 +71,13 @@ def sigmoid(logit: float) -> float:
 
 @lru_cache(maxsize=8)
 def shipped(family: str, names: tuple[str, ...]) -> Linear:
-    """The shipped map of a family for measures of these names."""
+    """The shipped `Linear` map of a family for measures of these names."""
     fitted = json.loads(WEIGHTS_FILE.read_text(encoding="utf-8"))[family]
     return Linear(fitted["intercept"], tuple(fitted["coefficients"][name] for name in names))
 
 
 def rule(comparison: Comparison) -> str | None:
-    """The name of the rule in `RULES` that decides this item alone, or None."""
+    """The name of the rule in `RULES` that decides a comparison alone, or None."""
     answer, reference = comparison.answer, comparison.reference
     if not answer.tokens:
         return "empty answer"
@@ -99,7 +99,7 @@ def rule(comparison: Comparison) -> str | None:
 
 
 def correctness(comparison: Comparison, linear: Linear | None = None) -> float:
-    """The share 0..1 to which the answer is right: by a rule where one decides, else by the fitted map.
+    """The share 0..1 to which a compared answer is right, by a rule or else by the fitted map.
 
     Of two long texts too little was learnt: there the F1 of the words that the question has not takes its
     place, bit by bit with the tokens of the shorter one.
@@ -165,7 +165,7 @@ def _logit(share: float) -> float:
 def refit(
     shares: Sequence[float], rows: Sequence[Sequence[float]], labels: Sequence[float], levels: Sequence[float]
 ) -> Learnt:
-    """A logistic regression of labels on the logit of the share and the measures.
+    """Fit a logistic regression of demo labels on the logit of the share and the measures (`Learnt`).
 
     What is shipped is in it as made-up demos at the demos' mean measures: at each logit as often right as it
     says, or of a scale without an order with the label whose level is nearest.

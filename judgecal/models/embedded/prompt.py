@@ -78,7 +78,7 @@ class PromptScale:
     levels: tuple[float, ...] = ()
 
     def read(self, text: str) -> float | None:
-        """A label as a share 0..1 of the scale, clipped to it; None where it cannot be read.
+        """Read a label's text as a share 0..1 of the scale, clipped to it; None where it cannot be read.
 
         Of an unordered scale, the label's place in `words`.
         """

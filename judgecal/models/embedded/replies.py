@@ -28,7 +28,7 @@ Chances = dict[str, float]
 
 
 def make_reply(messages: Sequence[Mapping[str, str]]) -> tuple[str, Chances]:
-    """The reply, and the chances of the verdicts that it chose from; none where it chose from none."""
+    """The reply to chat messages, and the chances of the verdicts it chose from, if any."""
     prompt = read_prompt(messages)
     layout, scale = prompt.layout, prompt.layout.scale
     if not layout.outputs:
@@ -111,7 +111,7 @@ def _answers(layout: Layout, inputs: Mapping[str, str]) -> dict[str, Any]:
 
 
 def best_sentence(question: str, context: str) -> str | None:
-    """The sentence with most of the question's words, rare ones counting more; None below a share of 0.4."""
+    """The context's sentence with most of the question's words, rare ones counting more; None below 0.4."""
     asked, candidates = analyse(question).content, sentences(context)
     # not cached: a document's sentences are read once, and would drive the references out of the cache
     parsed = [take_apart(sentence).content for sentence in candidates]
@@ -154,7 +154,7 @@ class _Gap(NamedTuple):
 
 
 def make_question(layout: Layout, inputs: Mapping[str, str]) -> dict[str, str]:
-    """The outputs of a prompt, by their names: question, answer and quotes as far as it asks for them.
+    """Make question, answer and quotes from the inputs, by field name, as far as the layout asks for them.
 
     A gap is cut into a sentence of the passage, and what stood there is the answer: a number, else a name,
     else the longest word. Such a question is filled by its words alone: it shows how the command works, and

@@ -105,7 +105,7 @@ class Coverage(NamedTuple):
 
 
 def held(words: Words, source: Source) -> Coverage:
-    """Look for words in a source; of no words everything is held."""
+    """How much of some words a source holds (`Coverage`); of no words everything is held."""
     sentences: defaultdict[int, float] = defaultdict(float)
     total, there, missing = 0.0, 0.0, []
     for token, word in words.items():

@@ -276,7 +276,7 @@ def _plain_token(word: str) -> str:
 
 
 def read_tokens(text: str, most: int | None = None) -> tuple[list[str], list[str]]:
-    """Stems and numbers in order, `END` where a sentence ends, and beside each what was written."""
+    """Cut a text into stems and numbers, `END` where a sentence ends, and beside each what was written."""
     plain = _plain(text)
     words = (_ASCII_WORD if plain.isascii() else _WORD).findall(plain)[:most]
     if len(_known_tokens) > _REMEMBERED:
@@ -367,7 +367,7 @@ def sentences(text: str) -> list[str]:
 
 @lru_cache(maxsize=65536)
 def closeness(a: str, b: str) -> float:
-    """How far two stems can stand for each other, 0..1: spellings, shared roots; numbers by value only."""
+    """How far a stem can stand for another, 0..1: spellings, shared roots; numbers by value only."""
     if a == b:
         return 1.0
     shorter, longer = sorted((a, b), key=len)

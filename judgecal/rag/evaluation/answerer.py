@@ -130,7 +130,7 @@ class Answerer(Writer):
         return any(name in ("context", "contexts") for name in self.signature.inputs)
 
     def read(self, text: str) -> ParsedReply:
-        """The answer as the verdict; an empty one is an answer, a reply without the field is none."""
+        """Parse a reply: the answer is the verdict; an empty one counts, a reply without the field fails."""
         fields = self.fields(text, self.field)
         if isinstance(fields, Failure):
             return ParsedReply(None, failure=fields)

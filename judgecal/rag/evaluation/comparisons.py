@@ -97,7 +97,7 @@ class FactorCurve:
 
 
 def values_of(measured: Sequence[Measured]) -> Values:
-    """The total by system and question."""
+    """System -> question -> total of the measured answers."""
     return {
         system: {answer.question: answer.total for answer in answers}
         for system, answers in by_system(measured).items()
@@ -105,7 +105,7 @@ def values_of(measured: Sequence[Measured]) -> Values:
 
 
 def compare_systems(measured: Sequence[Measured], *, seed: int = 0) -> tuple[SystemComparison, ...]:
-    """Every two systems by total, paired by question, in the order in which they first occur.
+    """Compare every two systems by total, paired by question, in the order in which they first occur.
 
     None where there is but one. The seed is of the sign flips.
     """
@@ -123,7 +123,7 @@ def compare_systems(measured: Sequence[Measured], *, seed: int = 0) -> tuple[Sys
 
 
 def compare_documents(measured: Sequence[Measured], *, seed: int = 0) -> tuple[SystemComparison, ...]:
-    """Every two systems on the questions of each document that has ten or more, after Holm over all of them.
+    """Compare every two systems on the questions of each document that has ten or more, after Holm over all.
 
     What could have been shown at least is not known of so many at once, and None.
     """

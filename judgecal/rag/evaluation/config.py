@@ -215,7 +215,7 @@ def _read_systems(
 
 
 def sweep_problems(factors: Mapping[str, Any], table: Mapping[str, Any]) -> Iterator[str]:
-    """What is wrong with the levels of a system, beside what its own table says of the same options."""
+    """Problems of a system's factors and their levels, beside what its own table says of the same options."""
     held = dict(_flat(table))
     for factor, levels in factors.items():
         if not isinstance(levels, list) or not levels:
@@ -277,7 +277,7 @@ def system_of(
     workspace: Workspace,
     documents: Callable[[], Sequence[GoldDocument]],
 ) -> System:
-    """A system as its table has it; nobody is called, `documents` are read when they are needed."""
+    """Make the system of a table; nobody is called, and `documents` are read when they are needed."""
     name, options = table.name, table.options
     if table.kind == "local":
         return LocalSystem(name, options, documents, workspace)
@@ -289,7 +289,7 @@ def system_of(
 
 
 def collection_of(config: ReadConfig, workspace: Workspace) -> Collection:
-    """The questions of a configuration, after `split` and without `limit`, and the documents to search."""
+    """The questions of a configuration, after `split` and without `limit`, and its documents."""
     table, folder = config.tables.questions, config.folder
     documents = config.tables.documents.path and folder / config.tables.documents.path
     if table.file is None:
@@ -325,7 +325,7 @@ def answer_config(
     trust_lock: bool,
     repeats: int,
 ) -> ReadConfig:
-    """What `answer` asks: each signature x model x kind of contexts, and one judge of correctness.
+    """The configuration of `answer`: each signature x model x kind of contexts, and a judge of correctness.
 
     `typed`: the options, as they were typed.
     """

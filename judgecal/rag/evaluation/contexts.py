@@ -58,7 +58,7 @@ class ContextConfig(BaseModel):
 def serve(
     questions: Sequence[Question], documents: Sequence[GoldDocument], options: ContextConfig
 ) -> dict[str, tuple[Context, ...] | str]:
-    """The contexts of every question by its group, in order, a title above its text; or why there are none.
+    """Question group -> its contexts from documents, in order, a title above its text; or why there are none.
 
     A controlled context cannot be made where the reference document is missing or empty, or where a question
     names none and yet has an answer.

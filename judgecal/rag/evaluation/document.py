@@ -87,7 +87,7 @@ def evaluate_document(result: EvaluateResult) -> Document:
 
 
 def evaluate_report(workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
-    """The stored document with the answers themselves, as state 3 and the journal hold them."""
+    """The page of an `evaluate` experiment with its answers, as state 3 and the journal hold them."""
     result, states = experiment.read_summary(EvaluateResult), dict[str, dict[str, Any]]()
     if (path := experiment.folder / Path(result.states.measured).name).is_file():
         import polars  # slow to load

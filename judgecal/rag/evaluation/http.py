@@ -74,7 +74,7 @@ def _is_path(text: str) -> str:
 
 
 def value_at(path: str, data: Any) -> Any:
-    """What JSON holds at a dotted path: a key, a place in a list from 0, or `*` for each of a list.
+    """The values of JSON data at a dotted path: a key, a place in a list from 0, or `*` for each of a list.
 
     Raises:
         LookupError: it holds nothing there; the message says what is there instead. In the place of one of
@@ -226,7 +226,7 @@ class Received:
     latency_s: float  # from the request to the last byte
 
     def events(self) -> Iterator[bytes]:
-        """The data of each event or line of a stream; `[DONE]` ends them.
+        """Yield the data of each event or line of a stream; `[DONE]` ends them.
 
         Comments, names and ids of server-sent events are passed over.
 

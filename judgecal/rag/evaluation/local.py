@@ -135,7 +135,7 @@ def call(
     long: bool = False,
     label: str | None = None,
 ) -> tuple[Judgement, ...]:
-    """A reply to each item; what the journal of this name in the folder holds is not called for again."""
+    """Have a respondent answer items, unless the journal `file` holds the judgement of one."""
     options = asking.options
     with open_journal(asking.folder / file, options, long=long) as journal:
         return run_trials(
@@ -154,7 +154,7 @@ def added(*values: float | None) -> float | None:
 
 
 def price_of(row: Judgement, model: ModelSpec | None) -> float | None:
-    """What a call costs whoever makes it: of a stored reply its model's price, None where not known."""
+    """What the call of a judgement costs; of a stored reply its model's price, None where not known."""
     if not row.cached or model is None:
         return row.cost_usd
     written = row.completion_tokens if model.task == "chat" else 0
@@ -195,7 +195,7 @@ class Searched:
         return max(Counter(chunk.document_id for chunk in self.chunks).values())
 
     def best(self, query: str | Vectors, k: int, parents: Mapping[str, str] | None = None) -> Retrieved:
-        """The best k chunks for a text, or the vector of one, or all where there are fewer.
+        """Retrieve the best k chunks for a text or its vector, or all where there are fewer.
 
         With `parents`, the texts of documents by id, it is the best k documents, each by its best chunk.
         """
@@ -221,7 +221,7 @@ _built: OrderedDict[str, Searched] = OrderedDict()
 
 
 def shared(key: str, build: Callable[[], Searched]) -> Searched:
-    """The value under a key, built where this process does not hold it; the two used last are held."""
+    """Build the search index of a key, unless this process holds it; the two used last are held."""
     searched = _built.pop(key, None) or build()
     _built[key] = searched
     while len(_built) > _HELD:
@@ -295,7 +295,7 @@ def asked_each(questions: Sequence[Question]) -> list[Item]:
 def embedded(
     embedder: Embedder, items: Sequence[Item], asking: Asking, label: str | None = None
 ) -> list[tuple[Judgement, Vectors | None]]:
-    """The reply to each item, and the vectors in it; no text of the experiment is embedded twice."""
+    """Embed items: the reply to each, with its vectors; no text of the experiment is embedded twice."""
     from judgecal.engine.transport.wires import vectors_in
 
     shared_asking = dataclasses.replace(asking, folder=asking.folder.parent)
@@ -341,7 +341,7 @@ def reranker_named(name: str, *, workspace: Workspace) -> Respondent:
 
 
 def with_candidates(questions: Sequence[Question], retrieved: Sequence[Retrieved]) -> list[Item]:
-    """Questions with the texts of their candidates as contexts; without those that have none."""
+    """Questions as items with the texts retrieved for them as contexts; without those that have none."""
     return [
         question.item(tuple(Context(candidate.text) for candidate in hit.candidates))
         for question, hit in zip(questions, retrieved, strict=True)
@@ -352,7 +352,7 @@ def with_candidates(questions: Sequence[Question], retrieved: Sequence[Retrieved
 def rerank(
     reranker: Respondent, questions: Sequence[Question], retrieved: Sequence[Retrieved], asking: Asking
 ) -> list[Retrieved]:
-    """The candidates of each question in the new order, with its own scores, and its time and cost added.
+    """Reorder the candidates retrieved for each question by a reranker's scores; its time and cost are added.
 
     The better the verdict on a candidate, the further to the front; equal ones stay as they were. The seconds
     are those of the longest call, as the calls of a question are made at once; of the model inside judgecal,
@@ -501,7 +501,7 @@ class LocalSystem(System):
     # --- one question after the other
 
     def preview(self, questions: Sequence[Question], asking: Asking) -> CostEstimate:
-        """What `answer` would call now; before a search, what would be found is known from BM25."""
+        """The cost of answering the questions now; before a search, BM25 tells what would be found."""
         with_contexts = self._served(questions) or self._journal(asking).settled(questions)
         due = [question for question in questions if question.group not in with_contexts]
         estimates = list[CostEstimate]()

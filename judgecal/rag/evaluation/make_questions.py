@@ -109,7 +109,7 @@ class Maker(Writer):
     """Who makes questions of one kind: a signature of `gold_make/` and a model; verdicts are JSON."""
 
     def read(self, text: str) -> ParsedReply:
-        """The fields; an empty question means that there is nothing to ask, none that there is no draft."""
+        """Parse a reply into the fields of a draft; an empty question says that there is nothing to ask."""
         fields = self.fields(text, "question")
         if isinstance(fields, Failure):
             return ParsedReply(None, failure=fields)
@@ -159,7 +159,7 @@ class Corpus:
         return [self.passages[number] for number in self._by_passage.search([text], k)[0][0].tolist()]
 
     def requests(self, kind: str, *, seed: int) -> Iterator[QuestionRequest]:
-        """Every passage once, from document to document in an order drawn by the seed."""
+        """Yield a question request of a kind for every passage, in an order drawn by the seed."""
         draw = random.Random(f"{seed}:{kind}")
         by_document: dict[str, list[Chunk]] = {}
         for passage in self.passages:
@@ -199,7 +199,7 @@ class Pool:
 
 
 def read_draft(request: QuestionRequest, row: Judgement, corpus: Corpus) -> Draft:
-    """A reply as a draft, turned down where a rule does it."""
+    """Make a draft of the reply to a request, turned down where a rule does it."""
     if row.verdict is None:
         kind = row.error.kind if row.error else "parse"
         return Draft(request).reject(
@@ -223,7 +223,7 @@ def read_draft(request: QuestionRequest, row: Judgement, corpus: Corpus) -> Draf
 
 
 def expected_draft(request: QuestionRequest, corpus: Corpus) -> Draft:
-    """What may be drafted, for the bound of a preview: the whole passage as its quote."""
+    """The longest draft a request may give, for a preview's bound: the passage as its quote."""
     unanswerable, text = request.kind == UNANSWERABLE, request.passage.text
     passages = corpus.nearest(text) if unanswerable else [request.passage]
     contexts = tuple(Context(passage.text, passage.document_id) for passage in passages)
@@ -231,7 +231,7 @@ def expected_draft(request: QuestionRequest, corpus: Corpus) -> Draft:
 
 
 def item_of(draft: Draft, name: str) -> Item:
-    """The question as an item of the set: its answer is the reference too, and people accept it or not."""
+    """A draft as an item of the set: its answer is the reference too, and people accept it or not."""
     answerable = draft.request.kind != UNANSWERABLE
     return Item(
         item_id=name,
@@ -280,12 +280,12 @@ _EXPECTED = {
 
 
 def asked(critic: str, draft: Draft) -> bool:
-    """Whether a critic has anything to say of a draft."""
+    """Whether a critic judges a draft of this kind."""
     return (critic, draft.request.kind) in _EXPECTED
 
 
 def lost(row: Judgement) -> str:
-    """Why a call has to be made again; empty where it gave what it gives."""
+    """Why the call of a judgement has to be made again; empty where it need not."""
     failed = row.error is not None and row.error.kind in RETRIED_ON_RESUME
     return f"{NO_CALL} ({row.error.kind})" if failed and row.error else ""
 
@@ -414,7 +414,7 @@ class MakeRun:
         require_prices(called, self.options.budget_usd)
 
     def preview(self) -> CostEstimate:
-        """What a run would call where every draft is kept; at most, where as many are made as may be.
+        """The most that a run would cost, with every draft kept and as many made as may be.
 
         A draft is taken to quote its whole passage.
         """

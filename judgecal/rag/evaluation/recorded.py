@@ -40,7 +40,7 @@ class RecordedConfig(BaseModel):
 
 
 def recorded_columns(col: Sequence[str], table: Table, workspace: Workspace | None) -> Columns:
-    """The columns of a table of answers, by their usual names where no entry names them."""
+    """The columns of a table of answers that `col` entries name, the others by their usual names."""
     columns = read_columns(col, takes=_PARTS, inputs=(), workspace=workspace)
     columns = columns.resolved(table.columns, only=("system", "contexts"))
     usual = next((name for name in _QUESTION_COLUMNS if name in table.columns), _QUESTION_COLUMNS[0])

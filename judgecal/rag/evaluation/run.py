@@ -170,7 +170,7 @@ class Panel:
         return 1 if judge.model is None or judge.model.embedded else self.repeats
 
     def due(self, rows: Sequence[ReadRow], journal: Journal, options: RunOptions) -> list[Due]:
-        """What the judges of these columns are asked, each as often as it says anything new."""
+        """The calls due for the judges on some answers, each as often as it says anything new."""
         return [
             Due(
                 trial.judge,
@@ -183,12 +183,12 @@ class Panel:
         ]
 
     def running(self, rows: Sequence[ReadRow]) -> tuple[Panel, Sequence[LeftOut]]:
-        """The judges and columns that some of these answers have anything for, and who is left out."""
+        """The part of the panel that has anything to judge in some answers; and who is left out."""
         columns, left_out = survey(self.columns, rows) if rows else ((), ())
         return replace(self, columns=tuple(columns)), left_out
 
     def verdicts(self, row: ReadRow, journal: Journal) -> dict[str, AnswerVerdicts]:
-        """What the journal holds of an answer, by column; without those that it has nothing for."""
+        """Column -> verdicts that the journal holds of an answer; without columns that it has nothing for."""
         judges = {column.name: column.judge_of(row) for column in self.columns}
         return {
             name: self._verdicts(journal, judge, row.shown(judge.judge))
@@ -215,7 +215,7 @@ def _share(label: Label | None, scale: Scale) -> float | None:
 
 
 def read_panel(table: PanelTable, folder: Path, workspace: Workspace) -> Panel:
-    """The judges of a configuration; paths of locks and of a suite are taken from its `folder`."""
+    """Read the judges of a configuration's table; paths of locks and suite start at its `folder`."""
     if table.judge is None:
         suite = load_suite(
             str(folder / table.suite) if table.suite.endswith(".toml") else table.suite, workspace=workspace
@@ -369,7 +369,7 @@ class EvaluateRun:
         require_prices([*models, *judges], self.options.budget_usd)
 
     def preview(self) -> CostEstimate:
-        """What a run would call; nothing is written. Answers that are not there yet are guessed."""
+        """The cost of the calls that a run would make; answers that are not there yet are guessed."""
         self.check()
         budget = Budget(self.options.budget_usd)
         shown_rows = [

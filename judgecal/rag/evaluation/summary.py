@@ -75,7 +75,7 @@ class Measured:
 
 
 def mean_of(values: Sequence[float | None]) -> float | None:
-    """The mean of those that are there; None where none is."""
+    """The mean of the values that are there; None where none is."""
     defined = [value for value in values if value is not None]
     return statistics.fmean(defined) if defined else None
 
@@ -164,7 +164,7 @@ def documents_of(measured: Iterable[Measured]) -> tuple[str, ...]:
 def mean_share(
     shares: Iterable[tuple[str, float | None]], *, unscored: Literal["drop", "wrong"] = "drop"
 ) -> Estimate:
-    """The mean of shares of questions, with its interval by question; an unscored one is left out, or 0."""
+    """The mean of (question, share) pairs as an Estimate by question; an unscored share is left out, or 0."""
     pairs = list(shares)
     n_unscored = sum(share is None for _, share in pairs)
     blank = math.nan if unscored == "drop" else 0.0
@@ -180,7 +180,7 @@ def summarise(
     right_at: float = 0.5,
     pooled: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> tuple[SystemSummary, ...]:
-    """Each system over all questions, or those that name a document, in the order in which they first occur.
+    """Summarise each system over all questions, or those that name a document, in the order of the answers.
 
     Args:
         documents: None for all questions; a question may name several.
@@ -214,7 +214,7 @@ def _pooled(
 def outcome_of(
     answered: bool | None, answerable: bool, correctness: float | None, right_at: float
 ) -> OutcomeKind | None:
-    """What became of a question; None where it is unscored."""
+    """The outcome of a question: right or wrong, answer or refusal; None where it is unscored."""
     if answered is None:
         return None
     if not answered:

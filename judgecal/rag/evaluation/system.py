@@ -71,7 +71,7 @@ class SystemAnswer:
         return f"{self.question}::{self.system}"
 
     def item(self, question: Question) -> Item:
-        """The answer as judges see it and `gold sheet` draws it."""
+        """The answer to a question as the item that judges see and `gold sheet` draws."""
         return Item(
             self.item_id,
             question.group,
@@ -120,7 +120,7 @@ class System(Protocol):
         return []
 
     def preview(self, questions: Sequence[Question], asking: Asking) -> CostEstimate:
-        """What `answer` would call now; nothing is written. What others' systems cost is not known."""
+        """The cost of answering questions now, if known (of others' systems it is not)."""
         retry = asking.options.retry_unscored
         journal = AnswerJournal(asking.folder / ANSWERS_FILE, self.config(), retry_unscored=retry)
         stored = len(journal.settled(questions))
@@ -135,7 +135,7 @@ class System(Protocol):
 
 
 def contexts_of(value: Any) -> tuple[Context, ...]:
-    """What a system gave as its contexts: a text, or a list of texts or of `{text, document_id?, score?}`.
+    """Read a system's contexts from a value: a text, or a list of texts or of `{text, document_id?, score?}`.
 
     A score that is no finite number (numpy's are numbers) is left out, and that is said once a run.
 

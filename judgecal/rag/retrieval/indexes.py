@@ -138,7 +138,7 @@ Hits = tuple[Ints, Floats]
 
 
 def embedding_model(name: str) -> str | None:
-    """The model of `embed:MODEL`, whose vectors a `DenseIndex` is made of; None for `bm25`."""
+    """The model's name in an index name `embed:MODEL`; None for `bm25`."""
     kind, _, model = name.partition(":")
     if name != "bm25" and kind != "embed":
         raise unknown_name("index", name, ["bm25", "embed:MODEL"])
@@ -156,7 +156,7 @@ class Bm25Index:
         self._index = Bm25.of(map(words_of, texts))
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
-        """The best k texts for each query, or all where there are fewer; the same on every call."""
+        """Retrieve the best k texts for each query, or all where there are fewer; the same on every call."""
         n = min(k, self._index.n_documents)
         chunks, scores = np.empty((len(queries), n), dtype=np.int64), np.empty((len(queries), n))
 
@@ -180,7 +180,7 @@ class DenseIndex:
         self._vectors: Vectors = normalize(vectors)
 
     def search(self, queries: Vectors, k: int) -> Hits:
-        """The best k texts for each query, as `Bm25Index.search`."""
+        """Retrieve the best k texts for each query vector (`Bm25Index.search`)."""
         cosines = np.round((self._unit(queries) @ self._vectors.T).astype(np.float64), _DIGITS)
         cosines += 0.0  # makes one zero of both
         chunks = top(cosines, k)

@@ -39,7 +39,7 @@ class Run:
 
 
 def read_run(path: Path) -> Run:
-    """TREC's six columns, put into order by score, ties by document id from z to a.
+    """Read a TREC run of six columns from a file, ordered by score, ties by document id from z to a.
 
     Scores are in single precision and the rank column of no account: as trec_eval reads them, so that its
     numbers are ours.
@@ -99,7 +99,7 @@ class Ranking:
         return np.where(best == last, 0, best)
 
     def reference_score(self, k: int) -> Floats:
-        """1 for a reference document that comes first, less 1/k for each place behind, 0 beyond k."""
+        """Each question's score: 1 for a first-ranked reference, less 1/k a place, 0 beyond k."""
         inside = (self.best_rank > 0) & (self.best_rank <= k)
         return self._defined(np.where(inside, (k + 1 - self.best_rank) / k, 0.0))
 
@@ -112,12 +112,12 @@ class Ranking:
         return self._defined((self.best_rank > 0) & (self.best_rank <= k))
 
     def recall(self, k: int) -> Floats:
-        """The share of the reference documents among the first k (`recall_k`)."""
+        """Each question's share of the reference documents among the first k (`recall_k`)."""
         inside = self._count((self.grade > 0) & self._within(k))
         return self._defined(inside / np.maximum(self.n_references, 1))
 
     def ndcg(self, k: int) -> Floats:
-        """Gain: the grade, discount: log2(rank + 1) (`ndcg_cut_k`; Jarvelin and Kekalainen 2002)."""
+        """Each question's NDCG at k, log2 discount (`ndcg_cut_k`; Jarvelin and Kekalainen 2002)."""
         gain = np.maximum(self.grade, 0).astype(np.float64)
         discounted = gain / np.log2(np.maximum(self.rank, 1) + 1.0)
         reached = self._sum(np.where(self._within(k), discounted, 0.0))
@@ -236,7 +236,7 @@ class RetrievalResult(Result):
 def measure_retrieval(
     collection: Collection, *, k: int = 5, window: int = 110, run: Run | None = None
 ) -> RetrievalResult:
-    """Rank by BM25, or take the rankings of a retriever of the user's own from `run`, and measure.
+    """Measure a retriever on a collection: BM25, or the rankings of the user's own in `run`.
 
     Args:
         k: documents handed on; the score falls from 1 to 0 over them.
