@@ -12,8 +12,8 @@ on counts that are smoothed over a tenth of the verdicts' ranks. Fitted on 60 it
 best map of all would reach (0.022 at the worst of 49 judges), on 110 items 0.005, on 330 items 0.003; without
 the smoothing 0.009, 0.006 and 0.003. Least squares loses up to 0.11 where labels lie at the ends of the
 scale, as it answers with means; a straight line up to 0.14, and a Gaussian copula, on average as good, up to
-0.04 where a judge has few verdicts or often gives full marks. (Measured when this map was chosen: the history of
-`tests/benchmarks/calibration.py` has the code.)
+0.04 where a judge has few verdicts or often gives full marks. (Measured when this map was chosen: the history
+of `tests/benchmarks/calibration.py` has the code.)
 """
 
 from __future__ import annotations
