@@ -7,7 +7,6 @@ import itertools
 import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Literal
 
 from judgecal.errors import InputError
@@ -17,8 +16,8 @@ from judgecal.stats.calibration import DecidingVerdicts, calibrated
 from judgecal.stats.intervals import MIN_GROUPS, check_level
 from judgecal.stats.means import Stratum, too_thin
 from judgecal.stats.metrics import leading_metric, metric_facts, metric_named
-from judgecal.stats.paired import PairedDifference, PairedVerdicts, read_verdicts
-from judgecal.stats.sample import Floats, Labels, as_scale, as_sequence
+from judgecal.stats.paired import PairedDifference, compare_paired
+from judgecal.stats.sample import Floats, as_scale, as_sequence
 from judgecal.stats.significance import N_PERM, holm, planned_error, smallest_detectable
 
 Decision = Literal["A", "B", "cannot tell"]
@@ -169,7 +168,7 @@ def compare_all(
     check_level(level)
     people, judge_scales = as_scale(scale), scales or {}
     name = metric or leading_metric(people)
-    chosen, at_mark = metric_named(name, people)
+    chosen, _ = metric_named(name, people)
     labels, codes = as_sequence(gold_labels), None if groups is None else as_sequence(groups)
     given = {judge: as_sequence(rows) for judge, rows in judges.items()}
     if len(judges) < 2:
@@ -177,37 +176,26 @@ def compare_all(
     asked = calibrate and chosen.calibrated
     of_items: dict[str, Any] = {"scale": people, "groups": codes, "weights": weights}
     once = deciding or calibrated(labels, given, scales=judge_scales, asked=asked, **of_items)
-    options: dict[str, Any] = {"at_mark": at_mark, "level": level, "seed": seed}
-    tested = {}
+    options: dict[str, Any] = {**of_items, "metric": name, "level": level, "seed": seed}
+
+    def paired(verdicts: Mapping[str, Any], of: Mapping[str, Scale | str], **more: Any) -> PairedDifference:
+        sides: dict[str, Any] = {"a_scale": of.get(a), "b_scale": of.get(b)}
+        return compare_paired(labels, verdicts[a], verdicts[b], **sides, **options, **more)
+
+    tested, raw = {}, dict[tuple[str, str], PairedDifference]()
     for a, b in itertools.combinations(judges, 2):
-        read = _read(labels, once, (a, b), people, codes, weights)
-        ask = partial(read.difference, chosen, **options, n_perm=n_perm, more_error=once.error_of_fit(a, b))
-        main = ask(unscored="wrong")
-        tested[a, b] = main, main if main.difference.n_unscored == 0 else ask(unscored="drop")
+        error: dict[str, Any] = {"n_perm": n_perm, "more_error": once.error_of_fit(a, b)}
+        main = complete = paired(once.verdicts, once.scales, **error)
+        if main.difference.n_unscored:
+            complete = paired(once.verdicts, once.scales, unscored="drop", **error)
+        tested[a, b] = main, complete
+        if not once.fits.keys().isdisjoint((a, b)):
+            raw[a, b] = paired(given, judge_scales, n_perm=1)
     adjusted = holm([main.p_value for main, _ in tested.values()])
-    made = {
-        pair: _comparison(name, main, complete, p=p, of=len(tested))
+    return {
+        pair: replace(_comparison(name, main, complete, p=p, of=len(tested)), raw=raw.get(pair))
         for (pair, (main, complete)), p in zip(tested.items(), adjusted, strict=True)
     }
-    uncut = partial(
-        _read, labels, DecidingVerdicts(given, judge_scales, {}), people=people, groups=codes, weights=weights
-    )
-    mapped = [pair for pair in made if not once.fits.keys().isdisjoint(pair)]
-    raw = {pair: uncut(pair).difference(chosen, "wrong", **options, n_perm=1) for pair in mapped}
-    return {pair: replace(comparison, raw=raw.get(pair)) for pair, comparison in made.items()}
-
-
-def _read(
-    labels: Labels,
-    judges: DecidingVerdicts[str],
-    pair: tuple[str, str],
-    people: Scale,
-    groups: Labels | None,
-    weights: Floats | None,
-) -> PairedVerdicts:
-    a, b = (judges.verdicts[name] for name in pair)
-    scales = tuple(as_scale(judges.scales.get(name, people)) for name in pair)
-    return read_verdicts(labels, (a, b), people=people, scales=scales, groups=groups, weights=weights)
 
 
 def _comparison(

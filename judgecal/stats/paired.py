@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.special import stdtr
@@ -41,7 +42,6 @@ from judgecal.stats.metrics import Metric, metric_named
 from judgecal.stats.sample import (
     Bools,
     Floats,
-    Ints,
     Sample,
     Unscored,
     as_scale,
@@ -56,82 +56,6 @@ LEAST_DIFFERING = 2.0
 """A stratum's error is at least that of so many groups that differ: fewer prove nothing."""
 
 _EPS = 1e-12
-
-
-@dataclass(frozen=True)
-class PairedVerdicts:
-    """Labels and two judges' verdicts, read once, for each way to count the unscored."""
-
-    people: Scale
-    scales: tuple[Scale, ...]
-    # labels (n), verdicts (n x R), words of a nominal scale
-    sides: tuple[tuple[Floats, Floats, tuple[str, ...]], ...]
-    groups: Ints
-    incomplete: Bools  # n, whether a verdict of either judge is missing
-    weights: Floats | None = None  # n, as in `agreement`
-
-    def sample(self, side: int, unscored: Unscored) -> Sample:
-        """The sample of one judge, 0 or 1; both have the same rows."""
-        gold, verdicts, words = self.sides[side]
-        return build(
-            np.where(self.incomplete, np.nan, gold) if unscored == "drop" else gold,
-            verdicts,
-            self.groups,
-            people=self.people,
-            judge=self.scales[side],
-            unscored=unscored,
-            words=words,
-            weights=self.weights,
-        )
-
-    def difference(
-        self,
-        metric: Metric,
-        unscored: Unscored,
-        *,
-        at_mark: bool,
-        level: float,
-        seed: int,
-        n_perm: int,
-        more_error: tuple[float, float] = (0.0, 1.0),
-    ) -> PairedDifference:
-        """The paired difference of the two judges in a metric, one way of counting the unscored."""
-        a, b = (self.sample(side, unscored) for side in (0, 1))
-        paired = paired_difference(
-            metric, a, b, at_mark=at_mark, level=level, seed=seed, n_perm=n_perm, more_error=more_error
-        )
-        return replace(paired, difference=self._counted(paired.difference))
-
-    def _counted(self, difference: Estimate) -> Estimate:
-        """A difference with the counts of all labelled items, whatever was left out of it."""
-        labelled = ~np.isnan(self.sides[0][0])
-        n_unscored = int((self.incomplete & labelled).sum())
-        lost = labelled.any() and difference.n == 0
-        return replace(
-            difference,
-            n_expected=int(labelled.sum()),
-            n_unscored=n_unscored,
-            reason="no item that both judges scored" if lost else difference.reason,
-        )
-
-
-def read_verdicts(
-    gold_labels: Iterable[object],
-    sides: tuple[Iterable[object], Iterable[object]],
-    *,
-    people: Scale,
-    scales: tuple[Scale, ...],
-    groups: Iterable[Hashable] | None,
-    weights: Floats | None = None,
-) -> PairedVerdicts:
-    """Read the labels and both judges' verdicts, each still on its own scale; errors as `agreement`."""
-    labels = as_sequence(gold_labels)
-    codes = codes_of(groups, len(labels))
-    read = tuple(
-        read_both(labels, side, people=people, judge=judge) for side, judge in zip(sides, scales, strict=True)
-    )
-    missing = sum(np.isnan(verdicts).sum(axis=1) for _, verdicts, _ in read)
-    return PairedVerdicts(people, scales, read, codes, np.asarray(missing) > 0, weights)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,15 +111,29 @@ def compare_paired(
         weights: as in `agreement`.
     """
     check_level(level)
-    people = as_scale(scale)
+    people, labels, samples = as_scale(scale), as_sequence(gold_labels), list[Sample]()
     chosen, at_mark = metric_named(metric, people)
-    scales = tuple(people if given is None else as_scale(given) for given in (a_scale, b_scale))
-    read = read_verdicts(
-        gold_labels, (a_labels, b_labels), people=people, scales=scales, groups=groups, weights=weights
+    codes, read = codes_of(groups, len(labels)), []
+    for side, given in ((a_labels, a_scale), (b_labels, b_scale)):
+        judge = people if given is None else as_scale(given)
+        read.append((judge, *read_both(labels, side, people=people, judge=judge)))
+    gold, labelled = read[0][1], ~np.isnan(read[0][1])
+    incomplete = np.any([np.isnan(verdicts).any(axis=1) for _, _, verdicts, _ in read], axis=0)
+    counted = np.where(incomplete, np.nan, gold) if unscored == "drop" else gold
+    for judge, _, verdicts, words in read:
+        options: dict[str, Any] = {"people": people, "judge": judge, "unscored": unscored, "words": words}
+        samples.append(build(counted, verdicts, codes, weights=weights, **options))
+    options = {"level": level, "seed": seed, "n_perm": n_perm, "more_error": more_error}
+    paired = paired_difference(chosen, *samples, at_mark=at_mark, **options)
+    # with the counts of all labelled items, whatever was left out
+    difference, lost = paired.difference, labelled.any() and paired.difference.n == 0
+    difference = replace(
+        difference,
+        n_expected=int(labelled.sum()),
+        n_unscored=int((incomplete & labelled).sum()),
+        reason="no item that both judges scored" if lost else difference.reason,
     )
-    return read.difference(
-        chosen, unscored, at_mark=at_mark, level=level, seed=seed, n_perm=n_perm, more_error=more_error
-    )
+    return replace(paired, difference=difference)
 
 
 def paired_difference(
