@@ -1,19 +1,19 @@
-"""Values under weights of the groups, the values without each group, and what must not change an interval."""
+"""Values without blocks of groups, the values without each group, and what must not change an interval."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
 from judgecal.errors import InputError
-from judgecal.scale import Scale
 from judgecal.stats import agreement
 from judgecal.stats.chance import kappa
 from judgecal.stats.correlation import Cells, Tables, concordance, spearman
-from judgecal.stats.intervals import Statistic, Totals, leave_blocks_out, leave_one_out
+from judgecal.stats.intervals import Statistic
 from judgecal.stats.sample import Floats, Sample, as_scale, build, codes_of, read_both
 
 
@@ -29,15 +29,13 @@ def made_up(n: int, *, scale: str = "ordinal:0:4", size: int = 2, repeats: int =
     return build(gold, verdicts, groups, people=common, judge=common, unscored="drop")
 
 
-def test_values_are_those_of_the_drawn_items() -> None:
+def test_values_without_a_block_are_those_of_the_other_items() -> None:
     sample = made_up(120, scale="percentage", repeats=2)
-    rng = np.random.default_rng(2)
-    weights = rng.multinomial(sample.n_groups, np.full(sample.n_groups, 1 / sample.n_groups), size=5)
-    found = spearman(sample).at(weights.astype(np.float64))
-    for row, values in zip(weights, found, strict=True):
-        times = row[sample.group_of]
+    blocks = np.arange(sample.n_groups, dtype=np.int64) % 5
+    found = [spearman(sample).values(), *spearman(sample).without(blocks)]
+    for block, values in enumerate(found, -1):
         for repeat in range(2):
-            kept = np.repeat(np.arange(len(times)), times * sample.scored[:, repeat])
+            kept = (blocks[sample.group_of] != block) & sample.scored[:, repeat]
             expected = spearmanr(sample.gold[kept], sample.verdicts[kept, repeat]).statistic
             assert values[repeat] == pytest.approx(expected, abs=1e-12)
 
@@ -56,20 +54,26 @@ def test_a_table_holds_every_pair_of_its_repeat() -> None:
         return counts.sum(axis=0)
 
     tables = Tables.of(sample, combine, undefined="")
-    assert tables.at(np.ones((1, 3))).tolist() == [[3.0, 2.0]]
+    assert tables.values().tolist() == [3.0, 2.0]
     assert seen == [([0, 1], [1, 0], [2.0, 1.0]), ([0, 1], [1, 0], [1.0, 1.0])]
 
 
 @pytest.mark.parametrize("terms", [kappa, concordance, spearman])
-def test_leaving_out_is_a_weight_of_nothing(terms: object) -> None:
+def test_leaving_a_group_out_is_the_statistic_of_the_others(terms: Callable[[Sample], Statistic]) -> None:
     sample = made_up(60, repeats=2)
-    statistic: Statistic = terms(sample)  # type: ignore[operator]
-    expected = statistic.at(1.0 - np.eye(sample.n_groups))
-    assert leave_one_out(statistic, sample.n_groups) == pytest.approx(expected, abs=1e-12)
-    blocks = leave_blocks_out(statistic, sample.n_groups, n_blocks=sample.n_groups, seed=0)
-    assert np.sort(blocks, axis=0) == pytest.approx(np.sort(expected, axis=0), abs=1e-12)
-    tens = leave_blocks_out(statistic, sample.n_groups, n_blocks=3, seed=0)
-    assert tens.shape == (3, 2) and np.all(np.isfinite(tens))
+    found = terms(sample).without_each()
+    assert found.shape == (sample.n_groups, 2)
+    for group in (0, 7, sample.n_groups - 1):
+        there = sample.group_of != group
+        rest = build(
+            sample.gold[there],
+            sample.verdicts[there],
+            sample.group_of[there],
+            people=sample.scale,
+            judge=sample.scale,
+            unscored="drop",
+        )
+        assert found[group] == pytest.approx(terms(rest).values(), abs=1e-12)
 
 
 def test_a_metric_s_interval_hangs_on_no_other_metric() -> None:
@@ -130,18 +134,6 @@ def test_groups_are_numbered_by_type_and_text_whatever_their_order() -> None:
     assert codes_of(np.array([3, 3, 1]), 3).tolist() == [1, 1, 0]
     with pytest.raises(InputError, match="2 gold labels but 1 groups"):
         codes_of(["a"], 2)
-
-
-def test_a_scale_of_many_categories_sums_sparsely() -> None:
-    gold = np.arange(101.0)
-    judge = np.clip(gold + np.where(gold % 3 == 0, 1.0, 0.0), 0.0, 100.0)
-    scale = Scale.parse("ordinal:0:100")
-    sample = build(gold, judge[:, None], np.arange(101), people=scale, judge=scale, unscored="drop")
-    statistic = kappa(sample)
-    assert isinstance(statistic, Totals)
-    weights = np.random.default_rng(0).integers(0, 3, (4, 101)).astype(np.float64)
-    totals = np.einsum("bg,grk->brk", weights, statistic.sums)
-    assert statistic.at(weights) == pytest.approx(statistic.combine(totals))
 
 
 def test_blocks_do_not_hang_on_the_order_within_a_question() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from judgecal.records import Estimate, Result
 from judgecal.scale import Scale
+from judgecal.stats.correlation import Tables
 from judgecal.stats.intervals import (
     MIN_CLASS,
     MIN_GROUPS,
@@ -18,11 +19,8 @@ from judgecal.stats.intervals import (
     Interval,
     Made,
     Statistic,
-    Totals,
     check_level,
     jackknife_interval,
-    leave_blocks_out,
-    leave_one_out,
     linear_interval,
     score_interval,
     too_few,
@@ -226,7 +224,7 @@ def _interval_of_mean(linear: LinearMean, level: float) -> Interval:
 def _estimate_coefficient(
     metric: Metric, statistic: Statistic, sample: Sample, *, level: float, seed: int
 ) -> Estimate:
-    values = statistic.at(np.ones((1, sample.n_groups)))[0]
+    values = statistic.values()
     repeats = np.isfinite(values)
     if not repeats.any():
         return replace(_counted(sample, statistic.used, ~repeats, level=level), reason=statistic.undefined)
@@ -235,11 +233,12 @@ def _estimate_coefficient(
     if refused:
         return _with(blank, value, Interval(reason=refused), repeats=repeats)
     method = "jackknife by group"
-    if isinstance(statistic, Totals) or sample.n_groups <= _MOST_GROUPS:
-        without = leave_one_out(statistic, sample.n_groups)
-    else:
+    if isinstance(statistic, Tables) and sample.n_groups > _MOST_GROUPS:
         method = f"jackknife by {_BLOCKS} blocks of groups"
-        without = leave_blocks_out(statistic, sample.n_groups, n_blocks=_BLOCKS, seed=seed)
+        blocks = np.random.default_rng(seed).permutation(sample.n_groups) % _BLOCKS
+        without = statistic.without(blocks.astype(np.int64))
+    else:
+        without = statistic.without_each()
     left_out = without[:, repeats].mean(axis=1)
     made = Made(method, metric.lowest, 1.0, len(left_out))
     return _with(blank, value, jackknife_interval(value, left_out, made, level=level), repeats=repeats)
@@ -277,10 +276,10 @@ def parts_of_mean(linear: LinearMean) -> Floats:
     return parts
 
 
-def jackknifed(statistic: Statistic, sample: Sample) -> tuple[float, Floats] | None:
-    """A statistic's value and its values without each group, averaged over repeats; None if undefined."""
-    values = statistic.at(np.ones((1, sample.n_groups)))[0]
+def jackknifed(statistic: Statistic) -> tuple[float, Floats] | None:
+    """Value and values without each group, averaged over the repeats that define it; None if none does."""
+    values = statistic.values()
     repeats = np.isfinite(values)
     if not repeats.any():
         return None
-    return float(values[repeats].mean()), leave_one_out(statistic, sample.n_groups)[:, repeats].mean(axis=1)
+    return float(values[repeats].mean()), statistic.without_each()[:, repeats].mean(axis=1)

@@ -168,6 +168,6 @@ def _measured(part: Held, people: Scale, metric: str) -> tuple[float, float] | N
         linear = linearise(terms, sample)
         measured = None if linear is None else (linear.value, linear_error(linear)[0])
     else:
-        left_out = jackknifed(terms, sample)
+        left_out = jackknifed(terms)
         measured = None if left_out is None else (left_out[0], jackknife_error(left_out[1]))
     return measured if measured is not None and math.isfinite(measured[1]) else None

@@ -78,20 +78,31 @@ class Tables:
             counts.append(csr_array((np.ones(len(number)), (number, sample.group_of[used])), shape=shape))
         return cls(tuple(cells), tuple(counts), combine, sample.scored, undefined)
 
-    def at(self, weights: Floats) -> Floats:
-        columns = [
-            self._column(cells, counts, weights)
-            for cells, counts in zip(self.cells, self.counts, strict=True)
-        ]
-        return np.stack(columns, axis=1)
+    def values(self) -> Floats:
+        """R values."""
+        return cast(Floats, self._at(np.ones((1, self.counts[0].shape[1])))[0])
 
-    def _column(self, cells: Cells, counts: csr_array, weights: Floats) -> Floats:
-        n = len(cells.row)
-        if n == 0:
-            return np.full(len(weights), np.nan)
-        block = max(16, _CELLS // n)
-        parts = (weights[start : start + block] for start in range(0, len(weights), block))
-        return np.concatenate([self.combine(cells, counts @ part.T) for part in parts])
+    def without_each(self) -> Floats:
+        """Values without each group in turn: G x R."""
+        return self.without(np.arange(self.counts[0].shape[1], dtype=np.int64))
+
+    def without(self, block_of: Ints) -> Floats:
+        """Values without each block of groups in turn, by the block of each group: blocks x R.
+
+        The delete-a-group jackknife, as ranks are dear to take on many groups. Source: Kott (2001).
+        """
+        n_blocks, most = int(block_of.max()) + 1, max(len(cells.row) for cells in self.cells)
+        step = max(16, _CELLS // max(1, most))
+        parts = (np.arange(start, min(start + step, n_blocks)) for start in range(0, n_blocks, step))
+        return np.concatenate([self._at((part[:, None] != block_of).astype(np.float64)) for part in parts])
+
+    def _at(self, weights: Floats) -> Floats:
+        """B x R values under B x G weights of the groups."""
+        values = np.full((len(weights), len(self.cells)), np.nan)
+        for repeat, (cells, counts) in enumerate(zip(self.cells, self.counts, strict=True)):
+            if len(cells.row):
+                values[:, repeat] = self.combine(cells, counts @ weights.T)
+        return values
 
 
 def concordance(sample: Sample) -> Totals:

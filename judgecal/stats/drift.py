@@ -66,7 +66,7 @@ def loss_bound(
     else:
         if isinstance(ours, str | Means) or isinstance(theirs, str | Means):
             return None
-        after, before = jackknifed(ours, now), jackknifed(theirs, then)
+        after, before = jackknifed(ours), jackknifed(theirs)
         if after is None or before is None or not np.all(np.isfinite(without := after[1] - before[1])):
             return None
         df = len(without) - 1.0

@@ -261,7 +261,7 @@ def _of_statistics(
     flips: tuple[int, int],
     refused: str | None,
 ) -> PairedDifference:
-    first, second = jackknifed(ours, sample), jackknifed(theirs, sample)
+    first, second = jackknifed(ours), jackknifed(theirs)
     if first is None or second is None:
         return _blank(sample, ours.used, level=level, reason=ours.undefined)
     value, without = first[0] - second[0], first[1] - second[1]

@@ -278,7 +278,7 @@ def _worth(metric: Metric, sample: Sample, *, at_mark: bool) -> _Worth | str:
             linear.weights > 0.0,
         )
         return _Worth(linear.value, sign, linear, sample, parts[:, filled], whole[filled], largest, most)
-    left_out = jackknifed(terms, sample)
+    left_out = jackknifed(terms)
     if left_out is None:
         return terms.undefined
     parts, whole = pseudo_values(*left_out)[:, None], np.array([2.0 / sample.n_groups])
