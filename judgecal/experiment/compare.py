@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator
+from pydantic import Field
 
 from judgecal.errors import InputError, listed
 from judgecal.experiment.agreement import GoldSummary, StoredExperiment, verdict_notes
@@ -34,13 +33,13 @@ from judgecal.workspace import Workspace
 _DRAWS_BELOW, _MOST_DRAWS = 20, 2_000_000  # so many at the level itself; a limit to the time that it takes
 
 
-def _pairs_by_name(stored: Any) -> Any:
-    """The pairs as `CompareResult.as_stored` writes them, by the names of their judges."""
-    pairs = stored if isinstance(stored, list) else []
-    named = [isinstance(pair, dict) and {type(pair.get(side)) for side in "ab"} == {str} for pair in pairs]
-    if not pairs or not all(named):
-        raise ValueError("must list the pairs, each with a, b and comparison")
-    return {(pair["a"], pair["b"]): pair.get("comparison") for pair in pairs}
+@dataclass(frozen=True, slots=True)
+class ComparedPair:
+    """Two judges by name, and what the data say of them."""
+
+    a: str
+    b: str
+    comparison: PairComparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +49,7 @@ class CompareResult(Result):
     experiment: str  # the slug of the comparison itself
     compared_from: str  # that of the experiment which holds the judges
     metric: str
-    # every two of the judges, by name; in the JSON of two judges, the one pair's keys stand at the top
-    pairs: Annotated[Mapping[tuple[str, str], PairComparison], BeforeValidator(_pairs_by_name)] = field(
-        metadata={"json": False}
-    )
+    compared: Annotated[tuple[ComparedPair, ...], Field(min_length=1)]  # every two of the judges
     level: float  # nominal coverage, after the looks at test are paid for
     gold: GoldSummary
     test_looks: int  # decisions taken on the set's test labels so far
@@ -63,9 +59,15 @@ class CompareResult(Result):
     run_line: str
     unread: Unread | None = None
 
+    @property
+    def pairs(self) -> dict[tuple[str, str], PairComparison]:
+        """The comparisons by the names of the judges."""
+        return {(pair.a, pair.b): pair.comparison for pair in self.compared}
+
     def as_json(self) -> dict[str, Any]:
         """The contract's object: flat for two judges, with `pairs` for more."""
-        plain = {**Result.as_json(self), "planning": {"power": POWER, "discordance": PLANNED_DISCORDANCE}}
+        plain = {**as_plain(self), "planning": {"power": POWER, "discordance": PLANNED_DISCORDANCE}}
+        del plain["compared"]
         pairs = []
         for (a, b), compared in self.pairs.items():
             pair = {**as_plain(compared), "a": a, "b": b, "a_value": compared.a, "b_value": compared.b}
@@ -74,11 +76,6 @@ class CompareResult(Result):
                     pair[end] = {name: pair[end][name] for name in ("a", "b", "difference", "p_value")}
             pairs.append(pair)
         return {**plain, "pairs": pairs} if len(pairs) > 1 else {**pairs[0], **plain}
-
-    def as_stored(self) -> dict[str, Any]:
-        """The whole result as JSON values, for `summary.json` and `Experiment.read_summary`."""
-        pairs = [{"a": a, "b": b, "comparison": compared} for (a, b), compared in self.pairs.items()]
-        return {**as_plain(self), "pairs": pairs}
 
 
 def draws(level: float, n_judges: int) -> int:
@@ -156,7 +153,7 @@ class CompareRun:
             experiment=experiment.slug,
             compared_from=slug,
             metric=metric,
-            pairs=self._compared(level, n_perm=draws(level, len(columns))),
+            compared=self._compared(level, n_perm=draws(level, len(columns))),
             level=level,
             gold=summary_of_gold(table, stored.split),
             test_looks=look.number if look else looks_so_far(self.workspace.experiments, gold),
@@ -166,17 +163,18 @@ class CompareRun:
             run_line=run_line(most, stored.split, names, extra),
             unread=unread_of(dataclasses.replace(stored, judges=columns, floor=())),
         )
-        experiment.write_summary(result.as_stored())
+        experiment.write_summary(as_plain(result))
         return result
 
-    def _compared(self, level: float, *, n_perm: int) -> dict[tuple[str, str], PairComparison]:
+    def _compared(self, level: float, *, n_perm: int) -> tuple[ComparedPair, ...]:
         table = dataclasses.replace(self.stored.table, seed=self.seed, level=level)
         judges = {column.judge: column for column in self.columns}
         facts, scales = metric_facts(self._metric), {name: column.scale for name, column in judges.items()}
         once = table.deciding(judges, calibrated=facts.calibrated, repeats=self._repeats)
         raw = {name: table.verdicts(column, self._repeats(column)) for name, column in judges.items()}
         options: dict[str, Any] = {"scales": scales, "metric": self._metric, "n_perm": n_perm}
-        return compare_all(table.labels, raw, deciding=once, **options, **table.shared)
+        compared = compare_all(table.labels, raw, deciding=once, **options, **table.shared)
+        return tuple(ComparedPair(a, b, comparison) for (a, b), comparison in compared.items())
 
     def _repeats(self, column: Verdicts) -> int:
         """As many as were asked for; of recorded judgements, as many as a judge gave."""

@@ -24,7 +24,7 @@ from judgecal.stats.intervals import MIN_GROUPS, mean_estimate
 from judgecal.stats.means import Stratum, too_thin
 from judgecal.stats.metrics import metric_facts
 from judgecal.stats.paired import PairedDifference
-from judgecal.stats.sample import Ints, Labels
+from judgecal.stats.sample import Ints
 from judgecal.stats.simultaneous import Losses, losses_against_best
 from judgecal.stats.slices import slices
 
@@ -105,13 +105,7 @@ def floor_loss(
 
 
 def _paired(
-    table: AgreementTable,
-    best: Verdicts,
-    other: Verdicts,
-    metric: str,
-    *,
-    labels: Sequence[Label] | None = None,
-    repeats: int | None = None,
+    table: AgreementTable, best: Verdicts, other: Verdicts, metric: str, *, repeats: int | None = None
 ) -> PairedDifference:
     """What another loses against the best judge, once calibrated where the metric asks for it.
 
@@ -120,7 +114,6 @@ def _paired(
     """
     n = {"best": table.repeats_of(best), "other": repeats or table.repeats_of(other)}
     judges, most = {"best": best, "other": other}, max(n.values())
-    gold_labels: Labels = table.labels if labels is None else labels
     sides: dict[str, Matrix] = {
         side: np.take(table.verdicts(judge, n[side]), np.arange(most) % n[side], axis=1)
         for side, judge in judges.items()
@@ -129,15 +122,15 @@ def _paired(
     for side, judge in judges.items():
         if not metric_facts(metric).calibrated or judge.constant is not None:
             continue
-        if labels is None and n[side] == most:
+        if n[side] == most:
             fit = table.cross_fit(judge, most)
         else:
-            fit = cross_fit(gold_labels, sides[side], weights=table.weights, **table.scaled(judge))
+            fit = cross_fit(table.labels, sides[side], weights=table.weights, **table.scaled(judge))
         fits |= {} if fit is None else {side: fit}
     scales = {side: judge.scale for side, judge in judges.items()}
     once = DecidingVerdicts.from_fits(sides, scales, fits, scale=table.gold.scale)
     return compare_paired(
-        gold_labels,
+        table.labels,
         once.verdicts["best"],
         once.verdicts["other"],
         a_scale=once.scales["best"],
