@@ -16,9 +16,8 @@ from scipy.special import expit, logit, stdtrit
 
 from judgecal.errors import InputError
 from judgecal.records import Estimate
-from judgecal.scale import Scale
-from judgecal.stats.means import LinearMean, Means, linearise
-from judgecal.stats.sample import Bools, Floats, Sample, codes_of, renumbered
+from judgecal.stats.means import LinearMean, linear_mean
+from judgecal.stats.sample import Bools, Floats, Sample, codes_of
 
 MIN_GROUPS = 10
 """Fewer groups than this give no interval."""
@@ -286,7 +285,7 @@ def mean_estimate(
     if not defined.any():
         return Estimate(None, level=level, n_expected=len(numbers), reason="no rows to take a mean of")
     used = None if weights is None else weights[defined]
-    linear = _linear(numbers[defined], group_of[defined], low=low, high=high, weights=used)
+    linear = linear_mean(numbers[defined], group_of[defined], low=low, high=high, weights=used)
     if linear.all_groups < MIN_GROUPS:
         interval = Interval(reason=too_few(linear.all_groups))
     else:
@@ -297,29 +296,6 @@ def mean_estimate(
         None, level=level, n=int(defined.sum()), n_expected=len(numbers), n_groups=linear.all_groups
     )
     return interval.of(linear.value, counts)
-
-
-def _linear(
-    numbers: Floats, group_of: np.typing.NDArray[np.int64], *, low: float, high: float, weights: Floats | None
-) -> LinearMean:
-    """The mean of defined numbers, linearised; a weighted one rests on Kish's n of its groups."""
-    order = np.argsort(group_of, kind="stable")
-    column = numbers[order][:, None]
-    used = np.ones(column.shape, dtype=np.bool_)
-    sample = Sample(
-        scale=Scale.parse("percentage"),  # of no account here: nothing is read against it
-        binary_gold=False,
-        gold=column[:, 0],
-        verdicts=column,
-        filled=~used,
-        group_of=renumbered(group_of[order]),
-        n_expected=len(column),
-        n_unscored=0,
-        weights=None if weights is None else weights[order],
-    )
-    linear = linearise(Means(column[..., None], used.astype(np.float64)[..., None], used, low, high), sample)
-    assert linear is not None  # there is at least one number
-    return linear if weights is None else replace(linear, items=1.0 / (linear.share**2).sum(axis=0))
 
 
 def described(values: Sequence[float] | Floats) -> dict[str, float | int | None]:

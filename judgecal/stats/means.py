@@ -15,7 +15,7 @@ import numpy as np
 
 from judgecal.errors import InputError
 from judgecal.scale import Label, Scale
-from judgecal.stats.sample import Bools, Classes, Floats, Sample, as_scale, as_sequence, read_both
+from judgecal.stats.sample import Bools, Classes, Floats, Ints, Sample, as_scale, as_sequence, read_both
 
 _NO_CLASS = "no scored item of the class"
 UNEQUAL = "the items were drawn with unequal probabilities, which only means are weighted by"
@@ -93,6 +93,29 @@ def linearise(means: Means, sample: Sample) -> LinearMean | None:
         repeats=repeats,
         two_valued=_two_valued(means),
         means=means,
+    )
+
+
+def linear_mean(
+    values: Floats, group_of: Ints, *, low: float = 0.0, high: float = 1.0, weights: Floats | None = None
+) -> LinearMean:
+    """The mean of numbers in low..high, linearised by group; a weighted one rests on Kish's n."""
+    codes = np.unique(group_of, return_inverse=True)[1]
+    heavy = np.ones(len(values)) if weights is None else weights
+    size, ratio = np.bincount(codes, heavy), float(heavy @ values) / float(heavy.sum())
+    influence, share = np.bincount(codes, heavy * values) - ratio * size, size / heavy.sum()
+    blank, used = np.zeros((1, 1, 1)), np.ones((1, 1), dtype=np.bool_)
+    return LinearMean(
+        weights=np.ones(1),
+        ratios=np.array([ratio]),
+        influence=influence[:, None] / heavy.sum(),
+        share=share[:, None],
+        items=np.array([float(len(values)) if weights is None else 1.0 / float((share**2).sum())]),
+        groups=np.array([float(len(size))]),
+        all_groups=len(size),
+        repeats=used[0],
+        two_valued=bool(np.isin(values, (low, high)).all()),
+        means=Means(blank, blank, used, low, high),
     )
 
 

@@ -13,19 +13,9 @@ from judgecal.scale import INTERVAL, Label, Scale
 from judgecal.stats.agreement import Estimates, estimate, prepare
 from judgecal.stats.chance import icc, interval_alpha, nominal_alpha, ordinal_alpha
 from judgecal.stats.intervals import MIN_GROUPS, Interval, check_level, score_interval, too_few
-from judgecal.stats.means import Means, linearise
+from judgecal.stats.means import linear_mean
 from judgecal.stats.metrics import METRICS, Terms
-from judgecal.stats.sample import (
-    Bools,
-    Floats,
-    Ints,
-    Sample,
-    as_scale,
-    build,
-    codes_of,
-    read_both,
-    renumbered,
-)
+from judgecal.stats.sample import Bools, Floats, Ints, Sample, as_scale, build, codes_of, read_both
 
 RaterLabels = Iterable[object] | Mapping[Hashable, object]
 """One rater's labels: one an item in the order of the items, or by item; None or NaN = missing."""
@@ -238,23 +228,13 @@ def repeatability(
         raise InputError("repeatability needs two repeats or more, found 1")
     judged_again: Bools = sample.scored.sum(axis=1) >= 2
     verdicts_of, passes = sample.verdicts[judged_again], sample.passes(people)
-    counts = np.asarray((~np.isnan(verdicts_of)).sum(axis=1), dtype=np.float64)
-    column = np.zeros((len(counts), 1))
-    # one row an item, so that group sums and intervals are those of items; what spreads are the verdicts
-    items = replace(
-        sample,
-        gold=np.nanmean(verdicts_of, axis=1),
-        verdicts=column,
-        filled=column > 0,
-        group_of=renumbered(sample.group_of[judged_again]),
-        classes=None,
-    )
+    codes = sample.group_of[judged_again]
     blank = Estimate(
         None,
         level=level,
-        n=int(counts.sum()),
+        n=int((~np.isnan(verdicts_of)).sum()),
         n_expected=sample.n_expected,
-        n_groups=items.n_groups,
+        n_groups=len(np.unique(codes)),
         n_unscored=sample.n_unscored,
     )
 
@@ -262,11 +242,7 @@ def repeatability(
         """The mean of the items' shares, with Wilson's interval on the effective n."""
         if not len(top):
             return replace(blank, reason=_NO_PAIR)
-        used = np.ones((len(top), 1), dtype=np.bool_)
-        means = Means(top[:, None, None], np.ones((len(top), 1, 1)), used, 0.0, 1.0)
-        linear = linearise(means, items)
-        assert linear is not None  # there is an item
-        n = items.n_groups
+        linear, n = linear_mean(top, codes), blank.n_groups
         few = n < MIN_GROUPS
         interval = Interval(reason=too_few(n)) if few else score_interval(linear, level=level)
         return interval.of(linear.value, blank)

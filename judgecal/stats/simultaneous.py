@@ -189,26 +189,11 @@ def losses_against_best(
             f"no judge has a value in {chosen.name}: {next(iter(read.values()), 'none is given')}"
         )
     n_groups = next(iter(samples.values())).n_groups
-    return _losses(read, n_groups, _Made(chosen.name, margin, level, seed, n_draws))
-
-
-@dataclass(frozen=True, slots=True)
-class _Made:
-    """How the bounds are made."""
-
-    metric: str
-    margin: float | None
-    level: float
-    seed: int
-    n_draws: int
-
-
-def _losses(read: Mapping[str, _Worth | str], n_groups: int, made: _Made) -> Losses:
-    """From what each judge is worth, or why it has no value."""
     valued = {judge: worth for judge, worth in read.items() if not isinstance(worth, str)}
     best = max(valued, key=lambda judge: valued[judge].merit)
-    why = _no_bounds(list(valued.values()), n_groups, made.metric)
-    pairs = _Pairs.of(valued, n_groups, made) if why is None else None
+    why, pairs = _no_bounds(list(valued.values()), n_groups, chosen.name), None
+    if why is None:
+        pairs = _Pairs.of(valued, n_groups, margin=margin, level=level, seed=seed, n_draws=n_draws)
     by_judge = {
         judge: Loss(None, reason=worth)
         if isinstance(worth, str)
@@ -218,7 +203,7 @@ def _losses(read: Mapping[str, _Worth | str], n_groups: int, made: _Made) -> Los
     method = "multiple comparisons with the best by group, multivariate t" if pairs else ""
     if pairs is not None and not pairs.counted.all():
         method += ", without judges clearly beyond the margin"
-    return Losses(best, by_judge, made.level, n_groups, method, pairs, why)
+    return Losses(best, by_judge, level, n_groups, method, pairs, why)
 
 
 def _no_bounds(valued: Sequence[_Worth], n_groups: int, metric: str) -> str | None:
@@ -345,7 +330,16 @@ class _Pairs:
     alike: _Alike | None  # None without a margin, where judges alike lose nothing to each other
 
     @classmethod
-    def of(cls, valued: Mapping[str, _Worth], n_groups: int, made: _Made) -> _Pairs:
+    def of(
+        cls,
+        valued: Mapping[str, _Worth],
+        n_groups: int,
+        *,
+        margin: float | None,
+        level: float,
+        seed: int,
+        n_draws: int,
+    ) -> _Pairs:
         """The tables of judges with a value.
 
         A judge j with (value_i - value_j - margin) / s_ij >= sqrt(2 log log G) is, by the law of the iterated
@@ -361,19 +355,19 @@ class _Pairs:
         errors = np.maximum(errors, np.abs(differences) / (n_groups + 1.0))
         parts = np.array([worth.parts.sum(axis=1) for worth in worths])
         parts -= parts.mean(axis=1, keepdims=True)
-        drawn = partial(critical_values, parts, df, n_draws=made.n_draws, seed=made.seed)
-        critical, counted, alike = drawn(level=made.level), np.ones(df.shape, dtype=np.bool_), None
-        if made.margin is None:
+        drawn = partial(critical_values, parts, df, n_draws=n_draws, seed=seed)
+        critical, counted, alike = drawn(level=level), np.ones(df.shape, dtype=np.bool_), None
+        if margin is None:
             units = np.where(same, 0.0, units)
         else:
-            counted = differences - made.margin < errors * math.sqrt(2.0 * math.log(math.log(n_groups)))
+            counted = differences - margin < errors * math.sqrt(2.0 * math.log(math.log(n_groups)))
             counted |= np.isnan(errors)
-            heights = _heights(made.margin / _least_errors(errors, units, made.margin), counted, made.level)
-            level: float | Floats = made.level
+            heights = _heights(margin / _least_errors(errors, units, margin), counted, level)
+            levels: float | Floats = level
             if math.isfinite(worths[0].largest):
                 alike = _Alike(same, worths[0].largest, n_groups, ndtr(-heights))
-                level = np.minimum(made.level + alike.spent(made.margin), 1.0)
-            critical = np.where(counted, drawn(heights=heights, counted=counted, level=level), critical)
+                levels = np.minimum(level + alike.spent(margin), 1.0)
+            critical = np.where(counted, drawn(heights=heights, counted=counted, level=levels), critical)
         return cls(tuple(valued), differences, errors, units, df, counted, critical, alike)
 
     def upper(self, judge: str) -> float:
