@@ -102,13 +102,14 @@ def linear_mean(
     """The mean of numbers in low..high, linearised by group; a weighted one rests on Kish's n."""
     codes = np.unique(group_of, return_inverse=True)[1]
     heavy = np.ones(len(values)) if weights is None else weights
-    size, ratio = np.bincount(codes, heavy), float(heavy @ values) / float(heavy.sum())
-    influence, share = np.bincount(codes, heavy * values) - ratio * size, size / heavy.sum()
+    size, top = np.bincount(codes, heavy), np.bincount(codes, heavy * values)
+    ratio, share = float(top.sum() / size.sum()), size / size.sum()
+    influence = (top - ratio * size) / size.sum()
     blank, used = np.zeros((1, 1, 1)), np.ones((1, 1), dtype=np.bool_)
     return LinearMean(
         weights=np.ones(1),
         ratios=np.array([ratio]),
-        influence=influence[:, None] / heavy.sum(),
+        influence=influence[:, None],
         share=share[:, None],
         items=np.array([float(len(values)) if weights is None else 1.0 / float((share**2).sum())]),
         groups=np.array([float(len(size))]),
