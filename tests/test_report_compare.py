@@ -61,6 +61,9 @@ def test_a_name_that_is_taken(judgecal: Run, scored: str, workspace_dir: Path) -
 def test_a_damaged_summary_is_one_message(judgecal: Run, scored: str, workspace_dir: Path) -> None:
     assert judgecal("compare", scored, *JUDGES, "--name", "cmp").code == 0
     path = workspace_dir / "experiments" / "cmp" / "summary.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "compared": pairs}), encoding="utf-8")
-    ran = judgecal("report", "cmp")
-    assert ran.code == 2 and "compared" in ran.err and "delete it and run the same command again" in ran.err
+    whole, wrong = json.loads(path.read_text()), ([{"a": [1], "b": "x"}], [{"a": "x", "b": "y"}], {"x": 1})
+    for pairs in (None, [], [1], [{}], *wrong):
+        path.write_text(json.dumps({**whole, "compared": pairs}), encoding="utf-8")
+        ran = judgecal("report", "cmp")
+        assert ran.code == 2 and "compared" in ran.err
+        assert "delete it and run the same command again" in ran.err
