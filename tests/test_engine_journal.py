@@ -144,7 +144,7 @@ def test_a_broken_line_in_the_middle_is_named_once_and_not_there(
     assert [one.item_id for one in read_journal(path)] == ["i1", "i2"]
     assert capsys.readouterr().err.count(f"{path}:2: no judgement can be read from this line") == 1
     assert path.read_bytes() == damaged
-    with Journal(path, long=True) as journal:
+    with Journal(path) as journal:
         journal.append(row("i3"))
         assert sorted(key.item_id for key in journal.latest) == ["i1", "i2", "i3"]
 
@@ -301,28 +301,11 @@ def test_a_journal_is_the_user_s_alone_to_read(path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_row_behind_a_damaged_line_is_read_in_a_long_journal(tmp_path: Path) -> None:
-    path, rows = (
-        tmp_path / "judgements.jsonl",
-        [dataclasses.replace(row(), item_id=f"i{n}") for n in range(4)],
-    )
-    with Journal(path, long=True) as journal:
-        for one in rows:
-            journal.append(one)
-    lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join([lines[0], b"{broken\n", lines[2], b"broken at the end\n"]))
-    with Journal(path, long=True) as journal:
-        assert list(journal.latest) == [rows[0].key, rows[2].key]
-        assert journal.latest[rows[2].key] == rows[2]
-        journal.append(rows[1])
-        assert journal.latest[rows[1].key] == rows[1] and list(journal.latest)[-1] == rows[1].key
-
-
-def test_rows_of_one_append_are_read_back_each_from_its_place(path: Path) -> None:
+def test_rows_of_one_append_are_read_back(path: Path) -> None:
     rows = [row("a"), row("b", kind="parse", reasoning="é" * 300), row("a", verdict=5.0), row("c")]
-    with Journal(path, long=True) as journal:
+    with Journal(path) as journal:
         journal.append(*rows[:3])
         journal.append(rows[3])
         assert dict(journal.latest) == {one.key: one for one in rows}
-    with Journal(path, long=True) as journal:
+    with Journal(path) as journal:
         assert dict(journal.latest) == {one.key: one for one in rows}

@@ -212,7 +212,19 @@ def test_a_judge_that_obeys_who_asks_for_marks_is_mended_and_one_that_no_prompt_
     monkeypatch.setattr("judgecal.optimize.optimizers._LABELED", {"sizes": [8, 16], "draws": 1})
     rows = made_items(66)
     made_gold(workspace.gold / "facts", rows, rated_by_kind(rows, {"full": 100, "half": 50, "none": 0}))
-    run = ("optimize", "--gold", "facts", "--model", "mine", "--optimizer", optimizer, "--probes", "--json")
+    run = (
+        "optimize",
+        "--gold",
+        "facts",
+        "--model",
+        "mine",
+        "--optimizer",
+        optimizer,
+        "--probes",
+        "--seed",
+        "1",
+        "--json",
+    )
     with serving(workspace.root, monkeypatch, obeying(2, deaf=deaf)) as stub:
         result = one_object(judgecal(*run))
     written = [body for body in stub.bodies if "correctness_percentage" not in asked_for(body)]

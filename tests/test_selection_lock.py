@@ -205,9 +205,7 @@ def test_the_text_of_a_lock_is_not_run(
     before = tree(workspace.root)
     ran = judgecal(*command, "--lock", lock, *["--dry-run"] * dry)
     assert (ran.code, marker.exists()) == (2, False), ran.err
-    assert (
-        "signatures/correctness_v3.py is not the text that was locked (it differs from line 1 on)" in ran.err
-    )
+    assert "signatures/correctness_v3.py is not the text that was locked" in ran.err
     assert "--trust-lock" in ran.err
     assert tree(workspace.root) == before
 

@@ -70,7 +70,7 @@ class FileTask:
         """Judge the file; where that is done, count its rows."""
         made_of = f"input {file_key(self.address)} limit {self.options.limit} output"
         with self.open() as run:
-            journal = stored_rows(run.experiment.journal, long=True)
+            journal = stored_rows(run.experiment.journal)
             done = self._noted() == f"{made_of} {file_key(self.output)}\n"
             if done and not any(run.trials(journal)):
                 return run.count_rows(journal)

@@ -114,7 +114,7 @@ class LabelJournal:
                 self.last[entry.key] = entry
                 self.unsaved.append(entry)
         if path.exists():
-            if not number and self._log.size and not path.read_bytes().startswith(b'{"item_id": "'):
+            if not number and path.stat().st_size and not path.read_bytes().startswith(b'{"item_id": "'):
                 raise InputError(f"{shown(path)}:1: no act of a rater: take the file away")
             self._log.open(lock=False)  # a torn last line is cut off: the power went in mid-write
 

@@ -7,9 +7,8 @@ that cannot be read is made again.
 from __future__ import annotations
 
 import functools
-import hashlib
 import sys
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import get_args
@@ -17,7 +16,6 @@ from typing import get_args
 from judgecal.engine.log import FieldTypes, Log, as_line, from_line
 from judgecal.records import RETRIED_ON_RESUME, ErrorKind, Failure, Judgement, Key, old_objects_left_alone
 
-_DIGEST_BYTES = 12  # of a million keys, two share one digest with a probability of 6e-18
 _SHARED = (
     "item_id",
     "item_sha",
@@ -35,8 +33,6 @@ class Journal:
 
     Args:
         path: the `judgements.jsonl`, made if it is not there; None keeps the rows in memory only.
-        long: leave the rows in the file, at about 150 bytes of memory a row, and read each when it is asked
-            for.
 
     Attributes:
         source: the file of the rows, also where they are only looked at; None of rows in memory.
@@ -46,9 +42,9 @@ class Journal:
         BusyError: another process holds it.
     """
 
-    def __init__(self, path: Path | None, *, long: bool = False) -> None:
+    def __init__(self, path: Path | None) -> None:
         self.path = self.source = path
-        self.mended, self._long = 0, long
+        self.mended = 0
         self._log = None if path is None else judgements_log(path).open()
         if self._log is None:
             return
@@ -60,20 +56,18 @@ class Journal:
             raise
 
     @classmethod
-    def looked_at(cls, path: Path, *, long: bool = False) -> Journal:
+    def looked_at(cls, path: Path) -> Journal:
         """A journal read from a file when first asked; what is appended stays in memory."""
-        journal = cls(None, long=long)
+        journal = cls(None)
         journal.source = path
         return journal
 
     @cached_property
-    def latest(self) -> MutableMapping[Key, Judgement]:
+    def latest(self) -> dict[Key, Judgement]:
         """The last row of each key."""
         if self.source is None:
             return {}
         with old_objects_left_alone():
-            if self._long:
-                return _RowsInFile(judgements_log(self.source))
             return {row.key: row for row in read_journal(self.source)}
 
     def __enter__(self) -> Journal:
@@ -82,17 +76,12 @@ class Journal:
     def __exit__(self, *_: object) -> None:
         if self._log is not None:
             self._log.close()
-        if isinstance(rows := vars(self).get("latest"), _RowsInFile):
-            rows.log.close()
 
     def append(self, *judgements: Judgement) -> None:
         """Add rows, all or none, as `Log.append`."""
-        sizes = self._log.append(*judgements) if self._log is not None and judgements else ()
-        if isinstance(rows := self.latest, _RowsInFile) and self._log is not None:
-            for judgement, size in zip(judgements, sizes, strict=True):
-                rows.add(judgement.key, size)
-        else:
-            self.latest.update((judgement.key, judgement) for judgement in judgements)
+        if self._log is not None and judgements:
+            self._log.append(*judgements)
+        self.latest.update((judgement.key, judgement) for judgement in judgements)
 
     def settled(self, key: Key, *, retry_unscored: bool) -> Judgement | None:
         """The judgement under a key that makes another call needless; None where the call is due.
@@ -106,49 +95,6 @@ class Journal:
         failed = row.error.kind if row.error else "parse"
         again = failed in RETRIED_ON_RESUME or retry_unscored
         return None if again else row
-
-
-class _RowsInFile(MutableMapping[Key, Judgement]):
-    """The last row of each key in a file that one process appends to."""
-
-    def __init__(self, log: Log[Judgement]) -> None:
-        self.log = log
-        self._places = {_digest(row.key): start for start, row in log.located()}
-        self._end = log.size
-
-    def __getitem__(self, key: Key) -> Judgement:
-        place = self._places.get(_digest(key))
-        if place is None:
-            raise KeyError(key)
-        return self.log.row_at(place)
-
-    def add(self, key: Key, size: int) -> None:
-        """Take in a row of so many bytes that was written behind all others."""
-        self._places[_digest(key)] = self._end
-        self._end += size
-
-    def __setitem__(self, key: Key, row: Judgement) -> None:
-        raise TypeError("a row is appended to the journal")
-
-    def __delitem__(self, key: Key) -> None:
-        raise TypeError("a journal is append-only")
-
-    def __contains__(self, key: object) -> bool:
-        return isinstance(key, Key) and _digest(key) in self._places
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def __iter__(self) -> Iterator[Key]:
-        """The keys, in the order of their last rows."""
-        for start, row in self.log.located():
-            if self._places.get(_digest(row.key)) == start:
-                yield row.key
-
-
-def _digest(key: Key) -> bytes:
-    text = "\0".join(map(str, key))
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES).digest()
 
 
 def read_journal(path: Path) -> Iterator[Judgement]:

@@ -20,7 +20,7 @@ import time
 import typing
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar, get_args, get_type_hints
 
 import orjson
 from filelock import FileLock, Timeout
@@ -122,22 +122,15 @@ class Log(Generic[T]):
         self._lock: FileLock | None = None
         self._file: int | None = None
         self._identity: tuple[int, int] | None = None
-        self._reader: IO[bytes] | None = None
 
     def rows(self) -> Iterator[T]:
         """The rows in their order; none where there is no file."""
-        return (row for _, row in self.located())
-
-    def located(self) -> Iterator[tuple[int, T]]:
-        """The rows, each with the byte that its line begins at."""
         if not self.path.exists():
             return
-        end = 0
         with self.path.open("rb") as lines:
             for number, line in enumerate(lines, start=1):
                 if not line.endswith(b"\n") and not self._ended(line):
                     return  # being written right now, or torn: not a row yet
-                start, end = end, end + len(line)
                 try:
                     row = self._decode(line)
                 except DAMAGED as error:
@@ -145,24 +138,12 @@ class Log(Generic[T]):
                     continue
                 except InputError as error:
                     raise InputError(f"{self.path}:{number}{error}") from None
-                yield start, row
-
-    def row_at(self, start: int) -> T:
-        """The row whose line begins at a byte."""
-        if self._reader is None:
-            self._reader = self.path.open("rb")
-        self._reader.seek(start)
-        return self._decode(self._reader.readline())
+                yield row
 
     @property
     def is_open(self) -> bool:
         """Whether rows can be appended to the log."""
         return self._file is not None
-
-    @property
-    def size(self) -> int:
-        """Bytes of the file, 0 where there is none."""
-        return self.path.stat().st_size if self.path.exists() else 0
 
     def open(self, *, lock: bool = True) -> Self:
         """Open the file for appending, after a torn last line is cut off.
@@ -189,7 +170,7 @@ class Log(Generic[T]):
 
     def _mend(self, file: int) -> None:
         """Cut what follows the last newline: the process that wrote it was killed in mid-write."""
-        size = end = self.size
+        size = end = self.path.stat().st_size
         with self.path.open("rb") as lines:
             while end:
                 start = max(0, end - _WINDOW)
@@ -213,9 +194,6 @@ class Log(Generic[T]):
         if self._file is not None:
             os.close(self._file)
             self._file = None
-        if self._reader is not None:
-            self._reader.close()
-            self._reader = None
         if self._lock is not None:
             self._lock.release()
 
@@ -225,8 +203,8 @@ class Log(Generic[T]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def append(self, *rows: T) -> list[int]:
-        """Add rows, all or none, and return the bytes of each; they are out of this process by then.
+    def append(self, *rows: T) -> None:
+        """Add rows, all or none; they are out of this process by then.
 
         Raises:
             JudgecalError: the file was deleted or replaced since it was opened.
@@ -237,8 +215,7 @@ class Log(Generic[T]):
             raise ValueError(f"{self.path}: the journal is closed")
         if self._identity is not None:
             self._check_place()
-        lines = [self._encode(row) + b"\n" for row in rows]
-        data, written = b"".join(lines), 0
+        data, written = b"".join([self._encode(row) + b"\n" for row in rows]), 0
         try:
             while written < len(data):  # a disk that fills up takes a part before it says so
                 written += os.write(self._file, data[written:] if written else data)
@@ -252,7 +229,6 @@ class Log(Generic[T]):
                 message = f"the journal takes no more rows: {error.strerror}"
                 raise OSError(error.errno, message, str(self.path)) from error
             raise
-        return [*map(len, lines)]
 
     def _check_place(self) -> None:
         """Refuse to write on into a file that no name leads to: the row would be lost with it."""

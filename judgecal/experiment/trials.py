@@ -65,12 +65,9 @@ class RunOptions:
         refuse(problems)
 
 
-def open_journal(path: Path | None, options: RunOptions, *, long: bool = False) -> Journal:
-    """Open the journal at a path to append to; a torn last line that was cut off is said on stderr.
-
-    A long one leaves its rows in the file.
-    """
-    journal = Journal(path, long=long)
+def open_journal(path: Path | None, options: RunOptions) -> Journal:
+    """Open the journal at a path to append to; a torn last line that was cut off is said on stderr."""
+    journal = Journal(path)
     _say_mended(journal, options)
     return journal
 
@@ -129,13 +126,13 @@ def open_experiment_journal(
     return journal
 
 
-def stored_rows(path: Path, *, long: bool = False) -> Journal:
+def stored_rows(path: Path) -> Journal:
     """What a journal holds, and the Parquet of verdicts beside it, to look at: nothing is written, and a torn
     last line is passed over.
 
-    The journal is read when a row is first asked for; of a long one, only those rows are held.
+    The journal is read when a row is first asked for.
     """
-    journal, verdicts = Journal.looked_at(path, long=long), path.with_name(VERDICTS)
+    journal, verdicts = Journal.looked_at(path), path.with_name(VERDICTS)
     if verdicts.is_file():
         journal.latest.update((row.key, row) for row in read_verdicts(verdicts))
     return journal

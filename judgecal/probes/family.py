@@ -6,6 +6,7 @@ probe, and says why.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib
 import pkgutil
@@ -20,7 +21,7 @@ from typing import Literal
 from judgecal.errors import InputError, unknown_name
 from judgecal.goldset import GoldSet
 from judgecal.models.embedded.text import analyse, refuses
-from judgecal.records import Item, Result
+from judgecal.records import Item
 from judgecal.scale import Label, Scale
 
 Kind = Literal["full", "none", "falls", "still", "no_rise"]
@@ -139,23 +140,11 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True)
-class FamilyCount(Result):
-    """How many probes a family made of a gold set."""
-
-    family: str
-    kind: Kind
-    n: int
-    n_possible: int  # that its rule could make, from which these are drawn
-    left_out: Mapping[str, int]  # why the rule made none -> of how many answers, or questions
-
-
-@dataclass(frozen=True, slots=True)
 class MadeProbes:
     """What a family made of a gold set."""
 
     family: Family
     probes: tuple[Probe, ...]
-    count: FamilyCount
 
 
 def one_probe(family: Family, item: Item, sources: Sources, *, seed: int) -> Probe:
@@ -195,16 +184,13 @@ def make_probes(
         drawn = [item for item in shuffled if family.takes(gold.labels[item.item_id], gold.scale)]
         if family.kind in ("full", "none"):
             drawn = [*{(item.group, item.question): item for item in drawn}.values()]
-        probes, left, turn = list[tuple[int, Probe]](), Counter[str](), Counter[str]()
+        probes, turn = list[tuple[int, Probe]](), Counter[str]()
         for item in drawn:
-            try:
+            with contextlib.suppress(NoProbe):
                 probes.append((turn[item.group], one_probe(family, item, sources, seed=seed)))
                 turn[item.group] += 1
-            except NoProbe as why:
-                left[str(why)] += 1
         first = tuple(probe for _, probe in sorted(probes, key=lambda pair: pair[0])[:n])
-        counts = len(first), len(probes), dict(left.most_common())
-        made[family.name] = MadeProbes(family, first, FamilyCount(family.name, family.kind, *counts))
+        made[family.name] = MadeProbes(family, first)
     return made
 
 

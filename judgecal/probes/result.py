@@ -25,17 +25,7 @@ from judgecal.errors import InputError
 from judgecal.experiment import AgreementTable, Experiment, GoldSummary, Verdicts, gold_config
 from judgecal.experiment.verdicts import Cut
 from judgecal.goldset import GoldSet
-from judgecal.probes.family import (
-    TENTH,
-    FamilyCount,
-    Kind,
-    MadeProbes,
-    NoProbe,
-    Probe,
-    Sources,
-    families,
-    one_probe,
-)
+from judgecal.probes.family import TENTH, Kind, MadeProbes, NoProbe, Probe, Sources, families, one_probe
 from judgecal.records import Estimate, Item, Result, as_plain, digest
 from judgecal.scale import Label, Scale
 from judgecal.stats import Calibration
@@ -143,7 +133,6 @@ class FamilyResult(Result):
     noise: Estimate  # share of the same answers that do so when the judge is asked again
     excess: Estimate  # broken less noise, paired, at the level of all families together
     shown: bool  # whether it is shown to break the judge
-    n_no_room: int  # probes that could not break: nothing to fall from, or to rise to
 
 
 def worst_first(family: FamilyResult) -> tuple[bool, float]:
@@ -202,7 +191,6 @@ class ProbeResult(Result):
     experiment: str
     gold: GoldSummary
     judges: tuple[ProbedJudge, ...]  # in the order asked for, then the free ones beside them
-    made: tuple[FamilyCount, ...]
     n_per_family: int
     seed: int
     made_by: str = "rule"  # of every probe: none of them is gold, and no agreement counts one
@@ -280,7 +268,6 @@ def family_result(made: MadeProbes, verdicts: ProbeVerdicts, *, of: int, level: 
         noise=moves,
         excess=replace(excess, n_unscored=broken.n_unscored),
         shown=excess.low is not None and excess.low > MISLED and rare,
-        n_no_room=int((~could).sum()),
     )
 
 

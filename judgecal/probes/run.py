@@ -168,7 +168,6 @@ class ProbeRun:
             experiment=experiment.slug,
             gold=summary_of_gold(table, "open"),
             judges=tuple(made for made, _ in probed),
-            made=tuple(made.count for made in self.made),
             n_per_family=self.n,
             seed=self.seed,
             notes=tuple(notes),

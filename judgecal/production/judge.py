@@ -151,7 +151,7 @@ class JudgeRun:
     def preview(self) -> CostEstimate:
         """The cost of the calls that a run would make; nothing is written."""
         self.check()
-        return plan_trials(self.trials(stored_rows(self.experiment.journal, long=True)))
+        return plan_trials(self.trials(stored_rows(self.experiment.journal)))
 
     def run(self) -> JudgeResult:
         """Make the calls that are due, write the whole output, and return what the verdicts come to."""
@@ -163,7 +163,7 @@ class JudgeRun:
     def prepare(self) -> None:
         """Refuse what cannot be done, calls that lack a key too."""
         self.check()
-        for trial in self.trials(stored_rows(self.experiment.journal, long=True)):
+        for trial in self.trials(stored_rows(self.experiment.journal)):
             require_keys([trial.judge], trial.items, trial.journal, trial.options)
 
     def result(
@@ -246,7 +246,7 @@ class JudgeRun:
         """Make the calls that are due and write the output; return the counts of its rows."""
         open_experiment(self.experiment)
         label = self.judges[0].judge.name if self.suite is None else f"suite {self.suite}"
-        with open_journal(self.experiment.journal, self.options, long=True) as journal:
+        with open_journal(self.experiment.journal, self.options) as journal:
             judge_to_journal(self.trials(journal), budget=budget, label=label)
             counts = RowCounts(self.running)
             rows = self.judged_rows(journal, counts)

@@ -63,7 +63,7 @@ def probe_document(result: ProbeResult) -> Document:
 def _explorer(result: ProbeResult, worst: ProbedJudge) -> Explorer:
     """Every probe that breaks a judge, and some that hold."""
     order = dict.fromkeys(
-        [*(family.family for family in worst.families), *(family.family for family in result.made)]
+        [*(family.family for family in worst.families), *(answer.family for answer in result.answers)]
     )
     loud, quiet = (
         [

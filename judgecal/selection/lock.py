@@ -21,7 +21,6 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -390,8 +389,4 @@ def _difference(path: Path, text: str) -> str | None:
     ours, theirs = read_source(path), text.replace("\r\n", "\n").replace("\r", "\n")
     if path.suffix == ".md":  # its line ends are sent as well
         ours, theirs = path.read_bytes().decode("utf-8").removeprefix("\ufeff"), text
-    if ours == theirs:
-        return None
-    pairs = zip_longest(ours.split("\n"), theirs.split("\n"))
-    line = next(number for number, (mine, other) in enumerate(pairs, start=1) if mine != other)
-    return f"{shown(path)} is not the text that was locked (it differs from line {line} on)"
+    return None if ours == theirs else f"{shown(path)} is not the text that was locked"

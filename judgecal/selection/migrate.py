@@ -281,7 +281,7 @@ class MigrateRun:
     def preview(self) -> CostEstimate:
         """The cost of the calls that a run would make; nothing is written."""
         self.check()
-        journal = stored_rows(self.experiment.journal, long=True)
+        journal = stored_rows(self.experiment.journal)
         plans = [plan_calls([judge], items, journal, self.options) for judge, items in self._calls()]
         if self.output is not None:
             again = replace(self.options, repeats=NOISE_CALLS)
@@ -291,12 +291,12 @@ class MigrateRun:
     def run(self) -> MigrateResult:
         """Call whoever is due, decide on test, and lock the new judge where that was asked for."""
         self.check()
-        stored = stored_rows(self.experiment.journal, long=True)
+        stored = stored_rows(self.experiment.journal)
         for judge, items in self._calls():
             require_keys([judge], items, stored, self.options)
         open_experiment(self.experiment)
         budget = Budget(self.options.budget_usd)
-        with open_journal(self.experiment.journal, self.options, long=True) as journal:
+        with open_journal(self.experiment.journal, self.options) as journal:
             rows = run_trials([self.new], self.items, journal=journal, options=self.options, budget=budget)
             # each judge's map: the lock's, and one fitted on train and dev
             maps = (
@@ -353,7 +353,21 @@ class MigrateRun:
             unproven = "a judge that is not shown to lose less than the margin"
             result = replace(result, new_lock_reason=f"no lock is written of {unproven}")
         elif self.output is not None:
-            self._lock_new(self.output, rows, look, budget)
+            table = AgreementTable(self.gold, self.test_items, 1, self.seed, look.level)
+            confirmed = Confirmed.on(look, table, Verdicts.from_calls(self.new, rows))
+            metric = self.lock.metric
+            new_lock, _ = lock_judge(
+                self.new,
+                confirmed,
+                metric=metric,
+                margin=self.margin,
+                confirmed_on_test=shown_above_floor(table, confirmed.decided_by(metric), metric),
+                folder=self.experiment.folder,
+                options=self.options,
+                budget=budget,
+                workspace=self.workspace,
+            )
+            write_lock(self.output, new_lock)
             result = replace(result, new_lock=str(self.output))
         self.experiment.write_summary(result)
         return result
@@ -511,22 +525,6 @@ class MigrateRun:
             return _Side(final.judge, self.gold.scale, {item.item_id: row[0] for item, row in rows})
 
         return fitted(sides[0], mapped[0]), fitted(sides[1], mapped[1])
-
-    def _lock_new(self, path: Path, rows: Sequence[Judgement], look: Look, budget: Budget) -> None:
-        test, metric = AgreementTable(self.gold, self.test_items, 1, self.seed, look.level), self.lock.metric
-        confirmed = Confirmed.on(look, test, Verdicts.from_calls(self.new, rows))
-        lock, _ = lock_judge(
-            self.new,
-            confirmed,
-            metric=metric,
-            margin=self.margin,
-            confirmed_on_test=shown_above_floor(test, confirmed.decided_by(metric), metric),
-            folder=self.experiment.folder,
-            options=self.options,
-            budget=budget,
-            workspace=self.workspace,
-        )
-        write_lock(path, lock)
 
 
 @working("Holding another judge against the locked one")

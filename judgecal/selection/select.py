@@ -8,16 +8,17 @@ experiment stays as it was.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from judgecal.engine import Budget, Journal, require_prices
 from judgecal.errors import InputError, refuse, working
 from judgecal.experiment import (
     AgreementTable,
     CostEstimate,
+    LookKind,
     RunOptions,
     Verdicts,
     asked_items,
@@ -95,8 +96,7 @@ class SelectRun(SelectRequest):
         table = replace(self.stored.table, items=self.choosing_items, seed=self.seed)
         metrics = list({self.by: 0, leading_metric(self.stored.gold.scale): 0})
         measured = measure(self.stored, table, metrics=metrics)
-        shared: dict[str, Any] = {"metric": self.by, "margin": self.margin, "caps": self.caps}
-        return decide(self.stored, table, measured, **shared)
+        return decide(self.stored, table, measured, metric=self.by, margin=self.margin, caps=self.caps)
 
     def _judge(self, chosen: MeasuredJudge) -> Judge:
         """The chosen judge, refused where it is not what the experiment called, or could not be locked."""
@@ -114,36 +114,22 @@ class SelectRun(SelectRequest):
 
     # --- the look at test
 
-    def _seen(self, judges: Mapping[str, str]) -> dict[str, Any]:
-        """What makes the look: the same verdicts by the same metric on the same items are the same one.
-
-        `judges`: fingerprint -> what it said of test (`verdicts_sha`).
-        """
-        return {
-            "experiments": self.workspace.experiments,
-            "gold": self.stored.gold,
-            "items": self.test_items,
-            "by": f"select by {self.by}",
-            "judges": judges,
-        }
-
-    def _verdicts_sha(self, rows: Sequence[Judgement]) -> str:
-        """What a judge said of test, whatever its name."""
-        return verdicts_sha(self.stored.gold, self.test_items, rows)
-
-    def _fingerprint(self, chosen: MeasuredJudge) -> str:
-        """Of the chosen judge, under which its look is logged."""
-        if self.recorded:
-            return chosen.column.rows[0].judge_fingerprint
-        return reply_fingerprint(judge_named(chosen.judge, workspace=self.workspace))
-
     def _confirm(self, chosen: MeasuredJudge, column: Verdicts, repeats: int) -> Confirmed:
         """Hold the chosen judge on test, and write down the look. Where calls were lost nothing is decided
         yet: that look is logged and not counted."""
-        decides = self.recorded or not any(map(is_lost, column.rows))
-        kind: Literal["decision", "report"] = "decision" if decides else "report"
-        judges = {self._fingerprint(chosen): self._verdicts_sha(column.rows)}
-        look = look_at_test(**self._seen(judges), experiment=self.experiment.slug, kind=kind)
+        kind: LookKind = "decision" if self.recorded or not any(map(is_lost, column.rows)) else "report"
+        fingerprint = chosen.column.rows[0].judge_fingerprint
+        if not self.recorded:
+            fingerprint = reply_fingerprint(judge_named(chosen.judge, workspace=self.workspace))
+        look = look_at_test(
+            self.workspace.experiments,
+            self.stored.gold,
+            self.test_items,
+            experiment=self.experiment.slug,
+            kind=kind,
+            by=f"select by {self.by}",
+            judges={fingerprint: verdicts_sha(self.stored.gold, self.test_items, column.rows)},
+        )
         table = AgreementTable(self.stored.gold, self.test_items, repeats, self.seed, look.level)
         return Confirmed.on(look, table, column)
 
@@ -240,9 +226,14 @@ class SelectRun(SelectRequest):
         """What test says of the choice."""
         if decided.losses is None:
             return None
-        k = len(decided.losses.by_judge)
-        shared: dict[str, Any] = {"metric": self.by, "n_judges": k, "caps": self.caps}
-        return upheld(decided.chosen, confirmed, chosen_on=decided.table, **shared)
+        return upheld(
+            decided.chosen,
+            confirmed,
+            chosen_on=decided.table,
+            metric=self.by,
+            n_judges=len(decided.losses.by_judge),
+            caps=self.caps,
+        )
 
 
 @working("Choosing among the judges")

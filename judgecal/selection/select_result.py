@@ -14,7 +14,6 @@ from judgecal.experiment import (
     GoldSummary,
     RunOptions,
     StoredExperiment,
-    Verdicts,
     asked_items,
     gold_config,
     looks_so_far,
@@ -156,7 +155,7 @@ class SelectRequest:
             "command": "select",
             "gold": gold_config(self.stored.gold),
             "chosen_from": self.stored.experiment.slug,
-            "judges": [column.judge for column in self.asked_columns],
+            "judges": [column.judge for column in self.stored.judges],
             "metric": self.by,
             "margin": self.margin,
             "caps": self.caps.config(),
@@ -174,11 +173,6 @@ class SelectRequest:
     def by(self) -> str:
         """The metric that decides."""
         return self.metric or leading_metric(self.stored.gold.scale)
-
-    @property
-    def asked_columns(self) -> Sequence[Verdicts]:
-        """The verdicts of the judges that the experiment asked for."""
-        return self.stored.judges
 
     # --- which items
 

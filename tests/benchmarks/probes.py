@@ -26,7 +26,7 @@ import numpy as np
 import pytest
 
 from judgecal.experiment.verdicts import Cut
-from judgecal.probes.family import FAMILIES_BY_KIND, Family, FamilyCount, Kind, MadeProbes, Probe
+from judgecal.probes.family import FAMILIES_BY_KIND, Family, Kind, MadeProbes, Probe
 from judgecal.probes.result import Footing, ProbeVerdicts, family_result
 from judgecal.records import Item
 from judgecal.scale import Scale
@@ -51,7 +51,7 @@ def made(kind: Kind, *, per_group: int) -> MadeProbes:
     for at in range(_N):
         of = Item(f"i{at}", f"g{at // per_group}", "q", "a")
         probes.append(Probe(Item(f"i{at}~{kind}", of.group, "q", "b"), of, family))
-    return MadeProbes(family, tuple(probes), FamilyCount(kind, kind, _N, _N, {}))
+    return MadeProbes(family, tuple(probes))
 
 
 def verdicts(

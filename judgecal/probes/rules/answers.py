@@ -38,12 +38,6 @@ def _layout(item: Item, _sources: Sources, rng: random.Random) -> str:
     return rng.choice(layouts)
 
 
-def _shortest(item: Item, _sources: Sources, _rng: random.Random) -> str:
-    if len(answered(item)) == 1:
-        raise NoProbe("there is one reference")
-    return min(_agreed(item), key=len)
-
-
 def _question(item: Item, _sources: Sources, _rng: random.Random) -> str:
     if not (question_words := analyse(item.question).content):
         raise NoProbe("there is no question")
@@ -73,7 +67,6 @@ def _context(item: Item, sources: Sources, _rng: random.Random) -> str:
 FAMILIES = (
     Family("reference", "full", "references", _reference),
     Family("reference_layout", "full", "references in another layout", _layout),
-    Family("shortest_alternative", "full", "shortest references", _shortest),
     Family("question_repeated", "none", "repeated questions", _question),
     Family("other_reference", "none", "other questions' references", _other),
     Family("context_whole", "none", "copied contexts", _context),

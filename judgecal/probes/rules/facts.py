@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import re
 
-from judgecal.models.embedded.text import SMALL, analyse, sentences
+from judgecal.models.embedded.text import analyse, sentences
 from judgecal.probes.family import Family, NoProbe, Sources, answered, kept, language_of
 from judgecal.records import Item
 
@@ -21,7 +21,6 @@ _ASKS_NUMBER = re.compile(
     r"|\bwann\b|\bwie ?(?:viel|viele|alt|lang|lange|hoch|groß|weit|oft)\b|\bkiedy\b|\bile\b"
 )
 _ASKS_YEAR = re.compile(r"(?i)\b(?:year|jahr|roku)\b")
-_COUNTS = {word: value for word, value in SMALL.items() if 2 <= value <= 12}
 _FEW = 3  # words of a reference that is little but its number
 _PART = r"[A-ZÀ-ÖØ-Þ][\w'’-]*"
 _NAME = re.compile(rf"{_PART}(?: (?:(?:of|the|de|van|von|der|la|al|du|bin) )?{_PART})*")
@@ -63,19 +62,6 @@ def _number(item: Item, _sources: Sources, rng: random.Random) -> str:
             changed = _other_digits(number, rng)
             if not analyse(changed).numbers & (question_numbers | given.numbers).union(*meant):
                 return same.sub(changed, answer)
-    for match in re.finditer(r"\b[A-Za-z]+\b", answer):
-        here = _COUNTS.get(match[0].lower(), 0)
-        value, present = f"#{here}", (question_numbers | given.numbers).union(*meant)
-        others = [other for other, n in _COUNTS.items() if abs(n - here) > 1 and f"#{n}" not in present]
-        sure = (
-            all(value in numbers for numbers in meant)
-            and value not in question_numbers
-            and given.tokens.count(value) == 1
-        )
-        if here and others and sure and not year:
-            other = rng.choice(others)
-            other = other.title() if match[0][0].isupper() else other
-            return f"{answer[: match.start()]}{other}{answer[match.end() :]}"
     raise NoProbe("the answer has no number that every reference has and the question has not")
 
 

@@ -127,17 +127,11 @@ class LocalConfig(BaseModel):
 
 
 def call(
-    respondent: Respondent,
-    items: Sequence[Item],
-    asking: Asking,
-    file: str,
-    *,
-    long: bool = False,
-    label: str | None = None,
+    respondent: Respondent, items: Sequence[Item], asking: Asking, file: str, *, label: str | None = None
 ) -> tuple[Judgement, ...]:
     """Have a respondent answer items, unless the journal `file` holds the judgement of one."""
     options = asking.options
-    with open_journal(asking.folder / file, options, long=long) as journal:
+    with open_journal(asking.folder / file, options) as journal:
         return run_trials(
             [respondent], items, journal=journal, options=options, budget=asking.budget, label=label
         )
@@ -302,7 +296,7 @@ def embedded(
     rows: list[tuple[Judgement, Vectors | None]] = []
     for start in range(0, len(items), _AT_ONCE):
         part = items[start : start + _AT_ONCE]
-        for row in call(embedder, part, shared_asking, EMBEDDINGS_FILE, long=True, label=label):
+        for row in call(embedder, part, shared_asking, EMBEDDINGS_FILE, label=label):
             vectors = None if row.verdict is None else vectors_in(str(row.verdict))
             rows.append((dataclasses.replace(row, verdict=None), vectors))  # the text is far larger
     return rows
