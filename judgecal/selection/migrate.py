@@ -353,21 +353,7 @@ class MigrateRun:
             unproven = "a judge that is not shown to lose less than the margin"
             result = replace(result, new_lock_reason=f"no lock is written of {unproven}")
         elif self.output is not None:
-            table = AgreementTable(self.gold, self.test_items, 1, self.seed, look.level)
-            confirmed = Confirmed.on(look, table, Verdicts.from_calls(self.new, rows))
-            metric = self.lock.metric
-            new_lock, _ = lock_judge(
-                self.new,
-                confirmed,
-                metric=metric,
-                margin=self.margin,
-                confirmed_on_test=shown_above_floor(table, confirmed.decided_by(metric), metric),
-                folder=self.experiment.folder,
-                options=self.options,
-                budget=budget,
-                workspace=self.workspace,
-            )
-            write_lock(self.output, new_lock)
+            self._lock_new(self.output, rows, look, budget)
             result = replace(result, new_lock=str(self.output))
         self.experiment.write_summary(result)
         return result
@@ -525,6 +511,22 @@ class MigrateRun:
             return _Side(final.judge, self.gold.scale, {item.item_id: row[0] for item, row in rows})
 
         return fitted(sides[0], mapped[0]), fitted(sides[1], mapped[1])
+
+    def _lock_new(self, path: Path, rows: Sequence[Judgement], look: Look, budget: Budget) -> None:
+        test, metric = AgreementTable(self.gold, self.test_items, 1, self.seed, look.level), self.lock.metric
+        confirmed = Confirmed.on(look, test, Verdicts.from_calls(self.new, rows))
+        lock, _ = lock_judge(
+            self.new,
+            confirmed,
+            metric=metric,
+            margin=self.margin,
+            confirmed_on_test=shown_above_floor(test, confirmed.decided_by(metric), metric),
+            folder=self.experiment.folder,
+            options=self.options,
+            budget=budget,
+            workspace=self.workspace,
+        )
+        write_lock(path, lock)
 
 
 @working("Holding another judge against the locked one")
