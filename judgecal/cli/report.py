@@ -26,11 +26,7 @@ FORMATS = ("text", "md", "html", "svg")
 def report(
     ctx: typer.Context,
     experiment: Annotated[
-        str | None,
-        argument(
-            "Slug or path of an experiment; a lock, or a suite of locks, for its card.",
-            metavar="EXPERIMENT|LOCK",
-        ),
+        str | None, argument("Slug or path of an experiment; a lock for its card.", metavar="EXPERIMENT|LOCK")
     ] = None,
     form: Annotated[
         str,
@@ -42,10 +38,7 @@ def report(
         ),
     ] = FORMATS[0],
     every: Annotated[
-        bool,
-        option(
-            "Write experiments/index.html, and the page of every experiment that has changed since.", "--all"
-        ),
+        bool, option("Write experiments/index.html, and the page of every experiment.", "--all")
     ] = False,
     look: Annotated[
         bool, option("Write the page, or the index, and open it in a browser.", "--open")

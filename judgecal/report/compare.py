@@ -1,20 +1,10 @@
-"""The document of `compare`: who agrees better with people, the difference at each end, pairs after Holm."""
+"""The document of `compare`: who agrees better with people, and every pair after Holm."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from judgecal.experiment.compare import CompareResult
 from judgecal.records import Estimate, Headline
-from judgecal.report.charts import (
-    Axis,
-    axis_of,
-    change_in_points,
-    change_of,
-    change_row,
-    interval_picture,
-    of_metric,
-)
+from judgecal.report.charts import Axis, axis_of, change_in_points, change_of, change_row, interval_picture
 from judgecal.report.document import Document, Grid, Paragraph, Picture, section, stored_document, table
 from judgecal.report.judges_headline import naming_unread, raters_in_words, unread_headline
 from judgecal.report.wording import (
@@ -39,7 +29,7 @@ _DRAWN = 12  # pairs in the picture; the table has all
 
 
 def compare_document(result: CompareResult) -> Document:
-    """The page of a comparison: of two judges the difference at each end, of several every pair."""
+    """The page of a comparison: every pair of judges with its decision."""
     two = len(result.pairs) == 1
     apart = [pair.difference for pair in result.pairs.values() if pair.decision == "cannot tell"]
     clear = not two and any((change.low or 0.0) > 0.0 or (change.high or 0.0) < 0.0 for change in apart)
@@ -54,7 +44,7 @@ def compare_document(result: CompareResult) -> Document:
             "pairs",
             "Differences",
             "Which judge agrees better? Each pair is compared on the same items, question by question.",
-            _of_two(result) if two else _of_pairs(result),
+            _pairs(result),
             _picture(result),
             clear and Paragraph(f"{stands} stay open where an interval leaves out 0.", short=True),
             result.test_look and Paragraph(sentence(result.test_look), short=True),
@@ -128,25 +118,6 @@ def _once(pair: PairComparison) -> str:
     return " once calibrated" if pair.raw is not None else ""
 
 
-class _End(NamedTuple):
-    """What two judges reach by one way to count unscored items."""
-
-    name: str
-    a: float | None
-    b: float | None
-    difference: Estimate
-
-
-def _ends(pair: PairComparison) -> list[_End]:
-    """Where nothing is unscored all ways are one."""
-    unscored = pair.difference.n_unscored
-    ends = [_End("unscored as wrong" if unscored else "nothing unscored", pair.a, pair.b, pair.difference)]
-    counted = {"unscored left out": pair.complete_case if unscored else None, "raw verdicts": pair.raw}
-    return ends + [
-        _End(name, end.a, end.b, end.difference) for name, end in counted.items() if end is not None
-    ]
-
-
 def _picture(result: CompareResult) -> Picture | None:
     """The differences of the pairs with their intervals, held against 0; None where there is none."""
     rows = [
@@ -160,40 +131,34 @@ def _picture(result: CompareResult) -> Picture | None:
     return interval_picture(rows[:_DRAWN], axis, title="How far apart are they?") if rows else None
 
 
-def _of_two(result: CompareResult) -> Grid:
+def _pairs(result: CompareResult) -> Grid:
+    """A line a pair, those that are told apart first; the raw verdicts and the complete cases beside it."""
     metric, scale = result.metric, result.gold.scale
-    [((a, b), pair)] = result.pairs.items()
-    return table(
-        _ends(pair),
-        {
-            metric: lambda end: end.name,
-            f"A - B ({100 * result.level:.4g}% interval)": lambda end: change_of(
-                end.difference, metric, scale
-            ),
-            f"A: {a}": lambda end: of_metric(Estimate(end.a), metric, scale),
-            f"B: {b}": lambda end: of_metric(Estimate(end.b), metric, scale),
-            "n": lambda end: f"{end.difference.n:,}/{end.difference.n_expected:,}",
-        },
-        short=True,
-    )
+    pairs = list(result.pairs.values())
+    unscored = any(pair.difference.n_unscored for pair in pairs)
 
+    def change(difference: Estimate) -> str:
+        return change_of(difference, metric, scale)
 
-def _of_pairs(result: CompareResult) -> Grid:
-    metric, scale = result.metric, result.gold.scale
     return table(
         sorted(result.pairs.items(), key=lambda row: row[1].decision == "cannot tell"),
         {
             "A": lambda row: row[0][0],
             "B": lambda row: row[0][1],
-            f"A - B ({100 * result.level:.4g}% interval)": lambda row: change_of(
-                row[1].difference, metric, scale
-            ),
+            f"A - B ({100 * result.level:.4g}% interval)": lambda row: change(row[1].difference),
+            "n": lambda row: f"{row[1].difference.n:,}/{row[1].difference.n_expected:,}",
             "decision": lambda row: row[1].decision,
-            "p (Holm)": lambda row: p_value(row[1].p_adjusted),
-            "p": lambda row: p_value(row[1].p_value),
+            "p (Holm)" if len(pairs) > 1 else "p": lambda row: p_value(row[1].p_adjusted),
             "detectable": lambda row: _amount(row[1].smallest_detectable, result),
-            "n": lambda row: f"{row[1].difference.n}/{row[1].difference.n_expected}",
-            "unscored": lambda row: str(row[1].difference.n_unscored),
+            "raw": (lambda row: change(row[1].raw.difference) if row[1].raw else DASH)
+            if any(pair.raw for pair in pairs)
+            else None,
+            "unscored left out": (
+                lambda row: change(row[1].complete_case.difference) if row[1].complete_case else DASH
+            )
+            if unscored
+            else None,
+            "unscored": (lambda row: count(row[1].difference.n_unscored)) if unscored else None,
         },
         left=2,
         short=True,

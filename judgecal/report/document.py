@@ -350,14 +350,13 @@ def stored_document(
     *sections: Section | bool | None,
     facts: Sequence[Fact] = (),
     notes: Iterable[str] = (),
-    hundred: Hundred | None = None,
     short: bool = False,
 ) -> Document:
     """The document of a stored result: title, headline, the sections that are there, then its notes."""
     there = [part for part in sections if isinstance(part, Section)]
     last = notes_section([*notes], short=short)
     stored = from_summary(result)
-    return Document(title, about, headline, [*there, *last], facts, hundred=hundred, **stored)
+    return Document(title, about, headline, [*there, *last], facts, **stored)
 
 
 def notes_section(notes: Sequence[str], *, short: bool = False) -> list[Section]:

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from html import unescape
 from pathlib import Path
-from typing import Any
 
 from judgecal.commands import COMMANDS, document_of, load
 from judgecal.engine import Progress
 from judgecal.errors import InputError, working
 from judgecal.experiment.agreement import AgreementResult
-from judgecal.experiment.folder import code_sha, read_config
+from judgecal.experiment.folder import read_config
 from judgecal.experiment.in_python import Judgements
 from judgecal.experiment.stored import find_experiment
-from judgecal.probes.result import probe_summaries
 from judgecal.records import Headline, Result
 from judgecal.report.charts import in_percent
 from judgecal.report.document import Document, Grid, Picture
 from judgecal.report.html import Report, index_page, rendered
 from judgecal.report.terminal import terminal
 from judgecal.report.wording import difference, estimate, sentence
-from judgecal.stats import Agreement, AltTest, Estimates, PairComparison, metric_facts
+from judgecal.stats import Agreement, AltTest, Estimates, PairComparison
 from judgecal.stats.significance import MARGIN
 from judgecal.workspace import Workspace, find_workspace, write_text
 
@@ -36,18 +30,15 @@ REPORTS = {command.word: command.report for command in COMMANDS.values() if comm
 PAGE = "report.html"
 """The page of an experiment, in its folder."""
 
-_STAMP = re.compile(r'name="judgecal" content="([^"]*)"')
-_TOLD = ("made", "kind", "chip", "headline", "about")  # by a page of itself
-_HEAD = 20_000  # bytes of a page within which its stamp stands
 _ROWS = 20  # of a table in a notebook
 
 
 @working("Reading the experiment")
 def report_of(workspace: Workspace, name: str, *, margin: float = MARGIN) -> Report:
-    """Rebuild the report of an experiment by its name, or of a lock or a suite of locks; calls no model."""
+    """Rebuild the report of an experiment by its name, or of a lock; calls no model."""
     if not margin > 0.0:
         raise InputError(f"--margin must be above 0, found {margin:g}")
-    if name.endswith((".json", ".toml")) and Path(name).is_file():
+    if name.endswith(".json") and Path(name).is_file():
         from judgecal.report.card import card_report
 
         return card_report(Path(name), workspace)
@@ -86,7 +77,6 @@ class Listed:
 
     slug: str
     command: str
-    gold: str = ""
     at: str = ""  # when its result was made, by which the list is sorted
     made: str = ""  # that day in words
     kind: str = ""
@@ -98,7 +88,7 @@ class Listed:
 
 
 def write_index(workspace: Workspace, *, margin: float = MARGIN) -> Path:
-    """Write a workspace's `experiments/index.html` and each changed experiment's page; returns the path.
+    """Write a workspace's `experiments/index.html` and each experiment's page; returns the path.
 
     An experiment that cannot be read stands in it with the reason: one broken folder hides no other.
     """
@@ -119,53 +109,31 @@ def write_index(workspace: Workspace, *, margin: float = MARGIN) -> Path:
 
 
 def _listed(workspace: Workspace, folder: Path, margin: float) -> Listed:
-    """A line, from the page where that is still right, else from the experiment, whose page is then made."""
-    page, slug, command = folder / PAGE, folder.name, ""
-    here = f"{slug}/{PAGE}" if page.exists() else None
-    finished, gold, at = (folder / "summary.json").exists(), "", ""
+    """A line of the index; the page of the experiment is made anew."""
+    slug, command, at, finished = folder.name, "", "", (folder / "summary.json").exists()
     try:
-        config = read_config(folder)
-        command, gold_config = str(config.get("command")), config.get("gold")
-        gold = str(gold_config.get("set", "")) if isinstance(gold_config, dict) else ""
+        command = str(read_config(folder).get("command"))
         experiment = find_experiment(workspace, slug)  # journals tell time to the second, files better
         last = experiment.summary if finished else folder / "experiment.toml"
         at = f"{experiment.last_written:%F %T} {last.stat().st_mtime_ns:020}"
-        if command not in REPORTS:
-            raise InputError("there is no report of this kind")
-        about = dict[str, Any]()
-        if page.exists():  # what the page says of itself
-            with page.open("rb") as opened:
-                match = _STAMP.search(opened.read(_HEAD).decode("utf-8", "replace"))
-            about = json.loads(unescape(match[1])) if match else {}
-        stamp = _stamp(workspace, folder, margin)
-        if about.get("stamp") != stamp:
-            about = report_of(workspace, slug, margin=margin).write(page, stamp=stamp)
+        report = report_of(workspace, slug, margin=margin)
     except InputError as error:
         state = "unfinished" if command in REPORTS and not finished else "not readable"
-        return Listed(slug, command, gold, at, headline=str(error), state=state, page=here)
-    texts: dict[str, Any] = {name: str(about.get(name, "")) for name in _TOLD}
-    state = "done" if finished else "unfinished"
-    return Listed(slug, command, gold, at, **texts, state=state, page=f"{slug}/{PAGE}")
-
-
-def _stamp(workspace: Workspace, folder: Path, margin: float) -> str:
-    """16 hex digits over all that a page is made of: code, the experiment's own files, the gold set, the
-    signatures in whatever folder, the suites.
-    """
-    names = ("experiment.toml", "summary.json", "judgements.jsonl", "verdicts.parquet", "program.json")
-    sources = [path for name in names if (path := folder / name).is_file()]
-    config = read_config(folder)
-    gold = config.get("gold")
-    if config.get("command") in ("score", "agreement"):  # whose pages have the probes of their judges
-        sources += probe_summaries(workspace.experiments)
-    if isinstance(gold, dict) and "set" in gold:
-        sources += sorted(path for path in (workspace.gold / str(gold["set"])).glob("*") if path.is_file())
-    sources += [*sorted(workspace.signatures.rglob("*.py")), *sorted(workspace.suites.glob("*.toml"))]
-    digest = hashlib.sha256(json.dumps([code_sha(), margin]).encode())
-    for path in sources:
-        digest.update(str(path.relative_to(path.parent.parent)).encode())
-        digest.update(hashlib.sha256(path.read_bytes()).digest())
-    return digest.hexdigest()[:16]
+        return Listed(slug, command, at, headline=str(error), state=state)
+    report.write(folder / PAGE)
+    headline, state = report.document.headline, "done" if finished else "unfinished"
+    return Listed(
+        slug,
+        command,
+        at,
+        report.made,
+        headline.kind,
+        headline.chip,
+        " ".join([headline.sentence, *headline.because]),
+        report.document.about,
+        state,
+        f"{slug}/{PAGE}",
+    )
 
 
 # --- in a notebook
@@ -177,23 +145,19 @@ def block_of(result: Result) -> str:
     first = next(_short_tables(document), None) if document else None
     if first is None:
         frame = result.frame()
-        frame = (
-            frame.select("item_id", "judge", "verdict", "reasoning")
-            if isinstance(result, Judgements)
-            else frame
-        )
+        if isinstance(result, Judgements):
+            frame = frame.select("item_id", "judge", "verdict", "reasoning")
         rows = [
             ["" if cell is None else f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row]
             for row in frame.head(_ROWS).iter_rows()
         ]
         first = Grid(list(frame.columns), rows)
-    facts = document.facts if document else ()
-    headline = document.headline if document else _headline(result)
+    headline, facts = (document.headline, document.facts) if document else (_headline(result), ())
     return rendered("notebook.html", headline=headline, facts=facts, table=first)
 
 
 def text_of(result: Result) -> str:
-    """The headline for a terminal; of a part of a result, which has none, its fields."""
+    """The headline for a terminal; of a part of a result that has none its fields."""
     document = _document(result)
     headline = document.headline if document else _headline(result)
     if headline is not None:
@@ -203,13 +167,12 @@ def text_of(result: Result) -> str:
 
 
 def _headline(result: Result) -> Headline | None:
+    """The sentence of a part of a result; None where it has none."""
     match result:
         case Agreement(metric=metric, decides=decides):
-            on = "" if metric_facts(metric).unit == "share" else f" by {metric}"
-            what = f"It reaches {in_percent(decides)} agreement with the labels{on}."
-            footing = "calibrated" if result.calibrated else "verdicts as they are"
             counts = f"{decides.n - decides.n_unscored:,} of {decides.n_expected:,} have a verdict"
-            return Headline("agreement", what, (f"{metric}, {footing}; {counts}.", decides.reason or ""))
+            what = f"It reaches {in_percent(decides)} agreement with the labels."
+            return Headline("agreement", what, (f"{metric}; {counts}.", decides.reason or ""))
         case Estimates():
             name, first = next(iter(result.items()))
             return Headline("raters", f"{name} is {estimate(first)}.", (first.reason or "",))
@@ -221,14 +184,10 @@ def _headline(result: Result) -> Headline | None:
         case AltTest(passed=passed, epsilon=epsilon):
             does = "passes" if passed else "does not pass"
             what = f"The judge {does} the alternative annotator test at {epsilon:g}."
-            replaced = f"it may replace {len(result.rejected)} of {len(result.nearer)} people"
-            return Headline("alt_test", what, (sentence(result.reason or replaced),))
+            return Headline("alt_test", what, (sentence(result.reason),) if result.reason else ())
         case Judgements():
             n = len(result) - len(result.unscored)
-            who = ", ".join(result.scales)
-            return Headline(
-                "judged", f"{n:,} of {len(result):,} verdicts could be had.", (f"Judged by {who}.",)
-            )
+            return Headline("judged", f"{n:,} of {len(result):,} verdicts could be had.")
     return None
 
 
@@ -236,9 +195,7 @@ def _document(result: Result) -> Document | None:
     """What the table of commands names, but for results whose documents need more than themselves."""
     if isinstance(result, Report):
         return result.document
-    if isinstance(
-        result, AgreementResult
-    ):  # its headline rests on the judgements, which the experiment holds
+    if isinstance(result, AgreementResult):  # whose headline rests on the judgements of its experiment
         try:
             return load_report(result.experiment).document
         except InputError:

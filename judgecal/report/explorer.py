@@ -13,7 +13,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from judgecal.errors import visible
@@ -178,18 +177,18 @@ def judged_explorer(
     subject: str,
     *,
     n_open: int,
-    traits: Mapping[str, Sequence[str]] = MappingProxyType({}),
-    chips: Mapping[str, str] = MappingProxyType({}),
-    **further: Any,
+    traits: Mapping[str, Sequence[str]],
+    n_sealed: int,
+    prompts: Mapping[str, str],
 ) -> Explorer:
     """The explorer of judged items in their order, agreed ones last; `case` is marked of the subject alone.
 
-    `traits`: item -> further marks; `chips`: filters before the usual ones; `further`: of `Explorer`.
+    `traits`: item -> further marks.
     """
     n_parted = sum(item.parts for item in parted)
     several, whose = len(judges) > 1, f"{subject}: " * (len(judges) > 1)
     names = [f"wrong:{name}" for name in judges] if 1 < len(judges) < _FEW else []
-    usual = {
+    chips = {
         **({"wrong:all": "all judges wrong"} if several else {}),
         **{mark: f"{mark.partition(':')[2]} wrong" for mark in names},
         "differ:judges": "judges differ",
@@ -199,8 +198,8 @@ def judged_explorer(
     rows = [_judged_row(item, judges, subject, traits.get(item.item.item_id, ())) for item in parted]
     noun = "pairs" if any(item.item.pair for item in parted) else "answers"
     title = f"{count(n_parted)} of {count(n_open)} open {noun} where a judge and people part"
-    further = {"title": title, "n_quiet": len(parted) - n_parted, "n_agreed": n_open - n_parted, **further}
-    return Explorer(rows=rows, judges=judges, chips={**chips, **usual}, **further)
+    n_quiet, n_agreed = len(parted) - n_parted, n_open - n_parted
+    return Explorer(title, rows, judges, chips, n_quiet, n_agreed, n_sealed=n_sealed, prompts=prompts)
 
 
 def _judged_row(

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 
-from judgecal.experiment import Experiment, GoldSummary
+from judgecal.experiment import GoldSummary
 from judgecal.experiment.rows import OnRows, sheet_command
 from judgecal.records import Estimate, Headline
 from judgecal.report.charts import (
@@ -36,7 +36,6 @@ from judgecal.selection.gate import MOST_PASSES, GateResult
 from judgecal.selection.migrate import MigrateResult, OldAndNew
 from judgecal.selection.rules import UNSCORED_TOLERANCE
 from judgecal.stats.metrics import amount_of, metric_facts, rows_of
-from judgecal.workspace import Workspace
 
 _ACTS = {
     "pass": "Go on with this judge until the next gate.",
@@ -44,16 +43,6 @@ _ACTS = {
     "inconclusive": "We cannot tell whether this judge has drifted.",
     "changed": "Another judge answers under this name.",
 }
-
-
-def gate_report(_workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
-    """The page of a `gate` experiment, from its summary."""
-    return gate_document(experiment.read_summary(GateResult))
-
-
-def migrate_report(_workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
-    """The page of a `migrate` experiment, from its summary."""
-    return migrate_document(experiment.read_summary(MigrateResult))
 
 
 def gate_document(result: GateResult) -> Document:

@@ -78,7 +78,9 @@ def check_document(result: CheckedSet, *, full: bool = False) -> Document:
         kind, n_kinds = "findings", len(_by_kind(findings))
         what = f"{count_of(len(findings), 'finding')} of {count_of(n_kinds, 'kind')}"
         following = following if full else f"judgecal gold check {name} --full"
-    headline = Headline(kind, f"{name} has {what}.", _people_agree(result), next=following)
+    ties = f"Raters tie on {count_of(raters.n_tied, 'item')}, which therefore have no gold label."
+    because = sentences(_people_agree(result), raters.n_tied > 0 and ties)
+    headline = Headline(kind, f"{name} has {what}.", because, next=following)
     sections = [*[_raters_section(result)] * bool(raters.pairs), _check_section(check)]
     return Document(f"Gold set {name}", _about(check), headline, sections)
 
@@ -260,22 +262,15 @@ def _against_others(raters: Sequence[RaterAmongOthers], scale: str, *, short: bo
     return Grid(("rater", "items", *names), rows, title=title, short=short)
 
 
-def _people_agree(result: CheckedSet) -> tuple[str, ...]:
-    """How far raters who share enough items agree, in a sentence or two; empty without two of them."""
-    from judgecal.stats import columns_of, metric_facts
+def _people_agree(result: CheckedSet) -> str:
+    """How far raters who share enough items agree; empty without two of them."""
+    from judgecal.stats import columns_of
     from judgecal.stats.stand_in import MIN_SHARED
 
-    raters, scale = result.raters, result.check.scale
-    many = [rater for rater in raters.ceiling if rater.n >= MIN_SHARED]
-    ties: tuple[str, ...] = ()
-    if raters.n_tied:
-        ties = (f"Raters tie on {count_of(raters.n_tied, 'item')}, which therefore have no gold label.",)
-    alpha = raters.reliability.get("krippendorff_alpha")
-    if alpha is None or alpha.value is None or not many:
-        return ties
-    leading = columns_of(many[0].agreement, scale)[0]
-    reach = between([rater.agreement[leading].value for rater in many])
-    who = "The project's raters" if raters.labels_by == "project" else "People"
-    n = len(raters.raters) - len(raters.tie_breakers)
-    measure = f"{metric_facts(leading).name} of {n} raters; Krippendorff's alpha {estimate(alpha)}"
-    return (f"{who} reach {reach} agreement with each other on {result.check.set_} ({measure}).", *ties)
+    many = [rater.agreement for rater in result.raters.ceiling if rater.n >= MIN_SHARED]
+    if not many:
+        return ""
+    leading = columns_of(many[0], result.check.scale)[0]
+    who = "The project's raters" if result.raters.labels_by == "project" else "People"
+    reach = between([agreement[leading].value for agreement in many])
+    return f"{who} reach {reach} agreement with each other on {result.check.set_} ({leading})."

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -101,20 +100,17 @@ def _page(template: str, script: str, **values: Any) -> str:
 
 
 @working("Drawing the page")
-def html(
-    document: Document, *, made: str = "", index: str = "", about_itself: Mapping[str, str] | None = None
-) -> str:
+def html(document: Document, *, made: str = "", index: str = "") -> str:
     """Render a document as one whole HTML page.
 
     Args:
         document: what it shows.
         made: the day of the result, in words.
         index: where the list of all experiments lies; empty where there is none.
-        about_itself: what the page says of itself to the index.
     """
-    carried, explorer = json.dumps(about_itself) if about_itself else "", document.explorer
+    explorer = document.explorer
     document = replace(document, explorer=explorer() if callable(explorer) else explorer)
-    return _page("page.html", "page.js", document=document, made=made, index=index, told=carried)
+    return _page("page.html", "page.js", document=document, made=made, index=index)
 
 
 def index_page(experiments: Sequence[object]) -> str:
@@ -153,26 +149,14 @@ class Report(Result):
         """The numbers of the report's result as `Result.frame` gives them."""
         return frame_of(self.document.data.get("result", self.document.data))
 
-    def write(self, path: Path, *, stamp: str = "") -> dict[str, str]:
-        """Write the page to a path in one step, so that no reader meets half; returns its line for the index.
-
-        `stamp` tells what the page was made of, so that it need not be made again while that is so.
+    def write(self, path: Path) -> None:
+        """Write the page to a path in one step, so that no reader meets half of it.
 
         Raises:
             OSError: it cannot be written.
         """
         index = "../index.html" if (path.parent.parent / "index.html").exists() else ""
-        headline = self.document.headline
-        about_itself = {
-            "stamp": stamp,
-            "made": self.made,
-            "kind": headline.kind,
-            "chip": headline.chip,
-            "headline": " ".join([headline.sentence, *headline.because]),
-            "about": self.document.about,
-        }
-        write_text(path, html(self.document, made=self.made, index=index, about_itself=about_itself))
-        return about_itself
+        write_text(path, html(self.document, made=self.made, index=index))
 
     def _repr_html_(self) -> str:
         return rendered(

@@ -14,7 +14,6 @@ from judgecal.experiment.losses import LossPicture
 from judgecal.experiment.stored import Unread, UnreadReplies
 from judgecal.judges.protocol import JudgeName
 from judgecal.records import Estimate, Headline
-from judgecal.report.charts import one_less, points_of
 from judgecal.report.wording import (
     OWN_LABELS,
     between,
@@ -385,12 +384,9 @@ def _unknown(decision: Evidence, lead: Estimate, pick: Recommendation) -> tuple[
         tell = "" if needed is None else f"; about {count(needed)} more questions would tell"
         gap = f"{points(free.loss.value)} points, {_ends(free.loss)}"
         beats = f"Whether it beats the free {free.judge}: {gap}{tell}."
-    unpriced = [judge.judge for judge in decision.measured if judge.usd_per_1k is None]
-    costs, them = ("costs", "it") if len(unpriced) == 1 else ("cost", "them")
     shown = "more questions would show it, if it is as good as it looks."
     return sentences(
         may_choose and beats,
-        *map(_leaning, result.judges),
         "Whom to use: judges are chosen on train and dev (judgecal score --split open)."
         if not may_choose
         else "Whether another prompt or model would do: only these were asked."
@@ -411,22 +407,9 @@ def _unknown(decision: Evidence, lead: Estimate, pick: Recommendation) -> tuple[
         and f"How well people agree with each other: no two raters share {MIN_SHARED} items.",
         not any(entry.retest for entry in result.judges)
         and "Whether a judge says the same twice: it was asked once (--repeats 3 would tell).",
-        bool(unpriced)
-        and f"What {in_a_row(unpriced)} {costs}: without a price we rank {them} as the dearest.",
-        decision.sampling == "curated"
-        and "Rates in production: the items were picked, so the mix is no product's.",
-        decision.sampling == "unknown"
-        and "Rates in production: the card does not say how the items were sampled.",
+        decision.sampling in ("curated", "unknown")
+        and "Rates in production: the card does not say that these items were drawn at random there.",
     )
-
-
-def _leaning(judge: JudgeEntry) -> str:
-    """Which place a judge of pairs is shown to prefer; empty where none is."""
-    first = judge.first_place
-    if first is None or first.low is None or first.high is None or first.low <= 0.5 <= first.high:
-        return ""
-    place, share = ("first", first) if first.low > 0.5 else ("second", one_less(first))
-    return f"{judge.judge} prefers the {place} answer in {points_of(share, 0)}% of its picks."
 
 
 def _questions_to_show(lead: Estimate) -> int | None:

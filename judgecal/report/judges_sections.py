@@ -89,13 +89,8 @@ def _orders(decision: Evidence) -> Sequence[Block]:
         },
         title="Both orders of a pair, in %",
     )
-    return blocks_of(
-        bool(judges)
-        and "A verdict counts where both orders give it; an inconsistent pair is a tie, or has no verdict "
-        "where the judge has no ties. First place: its share of all verdicts but ties, 50 where it is of no "
-        "account.",
-        bool(judges) and shown,
-    )
+    first = "First place: its share of all verdicts but ties, 50 where it is of no account."
+    return blocks_of(bool(judges) and (first, shown))
 
 
 def _confusion(judge: str, confusion: Confusion) -> Grid:

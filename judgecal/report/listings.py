@@ -93,17 +93,14 @@ def judges_here_document(here: Listing) -> Document:
             "needs": lambda judge: judge.needs,
             "scale": lambda judge: judge.scale,
             "source": lambda judge: judge.source or DASH,
-            "settings": lambda judge: "; ".join(judge.settings) or DASH,
         },
-        left=5,
+        left=4,
+        short=True,
     )
-    needs = Grid(
-        ("local judge", "needs"), [(judge.judge, judge.needs) for judge in here.local], left=2, short=True
+    members = Grid(
+        ("suite", "judges"), [(suite.name, ", ".join(suite.judges)) for suite in suites], left=2, short=True
     )
-    members = Grid(("suite", "judges"), [(suite.name, ", ".join(suite.judges)) for suite in suites], left=2)
-    by_folder = _by_folder([signature.name for signature in signatures])
-    as_text = ", ".join(prompt.name for prompt in prompts) or "none"
-    together = ", ".join(suite.name for suite in suites) or "none"
+    names, texts = (", ".join(row.name for row in rows) or "none" for rows in (signatures, prompts))
     silent = ", ".join(here.no_verdict)
     notes = sentences(broken, silent and f"Signatures without a verdict, which cannot judge: {silent}.")
     return Document(
@@ -111,21 +108,15 @@ def judges_here_document(here: Listing) -> Document:
         about="",
         headline=headline,
         sections=[
-            section("local", "Local judges", "Rules and metrics that call no model.", needs, local),
             section(
                 "signatures",
                 "Signatures",
                 "Prompts that judge on any model: SIGNATURE@MODEL, or as text prompts/NAME.md@MODEL.",
-                Paragraph(f"Signatures: {by_folder}. Text prompts: {as_text}.", short=True),
+                Paragraph(f"Signatures: {names}. Text prompts: {texts}.", short=True),
                 _signatures((*signatures, *prompts)),
             ),
-            section(
-                "suites",
-                "Suites",
-                "Judges that run together.",
-                Paragraph(f"Suites: {together}.", short=True),
-                bool(suites) and members,
-            ),
+            section("suites", "Suites", "Judges that run together.", bool(suites) and members),
+            section("local", "Local judges", "Rules and metrics that call no model.", local),
             *notes_section(notes),
         ],
         run_lines=("run: judgecal judges",),
@@ -172,13 +163,3 @@ def shown_judge_document(judge: ShownJudge) -> Document:
         bool(lines) and Lines(lines[:_LINES], short=True),
         len(lines) > _LINES and Lines(lines[_LINES:]),
     )
-
-
-def _by_folder(names: Sequence[str]) -> str:
-    """Names with commas, those of a sub-folder together: `mosaic/* (9)`."""
-    folders: dict[str, list[str]] = {}
-    for name in names:
-        folder, slash, file = name.rpartition("/")
-        folders.setdefault(folder + slash, []).append(file)
-    alone = folders.pop("", [])
-    return ", ".join([*alone, *(f"{folder}* ({len(files)})" for folder, files in folders.items())]) or "none"

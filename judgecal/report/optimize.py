@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from typing import NamedTuple
 
-from judgecal.experiment import AgreementTable, Experiment, Verdicts
-from judgecal.experiment.folder import kept_judges
-from judgecal.experiment.judgements import whole_items
-from judgecal.experiment.trials import stored_rows
-from judgecal.experiment.verdicts import parted_items
-from judgecal.goldset import unchanged_gold
 from judgecal.judges import JudgeName
 from judgecal.optimize.result import (
     BETTER,
@@ -45,57 +38,8 @@ from judgecal.report.document import (
     stored_document,
     table,
 )
-from judgecal.report.explorer import Explorer, judged_explorer
 from judgecal.report.judges_headline import raters_in_words, unread_headline
 from judgecal.report.wording import DASH, OWN_LABELS, fitting, money, percent, sentence, sentences, signed
-from judgecal.workspace import Workspace
-
-
-def optimize_report(workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
-    """The page of an `optimize` experiment, with the dev answers on which the judge got better or worse."""
-    result = experiment.read_summary(OptimizeResult)
-    explorer = _explorer(workspace, experiment, result)
-    return dataclasses.replace(optimize_document(result), explorer=explorer)
-
-
-def _explorer(workspace: Workspace, experiment: Experiment, result: OptimizeResult) -> Explorer | None:
-    """The dev answers on which the judge got better or worse, then the others; None where it did not change,
-    or its set has since.
-    """
-    prints = {tried.name: tried.judge_fingerprint for tried in result.dev.candidates}
-    judge, n = kept_judges(experiment).get(result.judge_before), Counter[str]()
-    gold = unchanged_gold(result.gold.set, result.gold.sha256, workspace=workspace)
-    if result.chosen == "before" or judge is None or gold is None:
-        return None
-    rows, columns, scale = list(stored_rows(experiment.journal).latest.values()), [], judge.verdicts()
-    for name, tried in (("before", "before"), ("after", result.chosen)):
-        of_judge = [row for row in rows if row.judge_fingerprint == prints[tried]]
-        columns.append(Verdicts(name, scale, whole_items(of_judge, scale), kind="prompt"))
-    judged = {row.item_id for row in columns[1].rows}
-    items = tuple(
-        item for item in gold.select("dev") if item.item_id in judged and item.item_id in gold.labels
-    )
-    table = AgreementTable(gold, items, 1 + max((row.repeat for row in columns[1].rows), default=0))
-    changes = {(True, False): "better", (False, True): "worse"}
-    parted = [
-        (item, changes.get((item.said[0].parts, item.said[1].parts), "unchanged"))
-        for item in parted_items(table, columns, items)
-    ]
-    n.update(change for _, change in parted)
-    parted.sort(key=lambda pair: pair[1] == "unchanged")
-    return judged_explorer(
-        [item for item, _ in parted],
-        ["before", "after"],
-        "after",
-        n_open=len(items),
-        traits={item.item.item_id: [f"change:{change}"] for item, change in parted},
-        chips={f"change:{change}": f"got {change}" for change in ("better", "worse")},
-        title=f"{n['better']:,} of {len(items):,} dev items got better, {n['worse']:,} worse",
-        n_quiet=n["unchanged"],
-        n_agreed=len(items) - n["better"] - n["worse"],
-        others="unchanged",
-        n_sealed=len(gold.test_ids),
-    )
 
 
 def optimize_document(result: OptimizeResult) -> Document:

@@ -6,17 +6,8 @@ import shlex
 
 from judgecal.production.rate import RateResult
 from judgecal.records import Estimate, Headline
-from judgecal.report.charts import Axis, hundred, in_percent, interval_picture, one_less, share_row
-from judgecal.report.document import (
-    Bullets,
-    Document,
-    Fact,
-    Hundred,
-    Section,
-    section,
-    stored_document,
-    table,
-)
+from judgecal.report.charts import Axis, in_percent, interval_picture, share_row
+from judgecal.report.document import Bullets, Document, Fact, Section, section, stored_document, table
 from judgecal.report.wording import (
     DASH,
     count,
@@ -67,21 +58,8 @@ def rate_document(result: RateResult) -> Document:
         _by(result),
         facts=facts,
         notes=tuple(map(sentence, result.notes)),
-        hundred=_hundred(result),
         short=True,
     )
-
-
-def _hundred(result: RateResult) -> Hundred | None:
-    """At the corrected share, by the error rates of these labels; None without such."""
-    if result.shift is None or result.what != "share" or result.corrected.value is None:
-        return None
-    rates = [pair["now"] for pair in result.shift.rates.values() if pair["now"].value is not None]
-    if len(rates) < 2:
-        return None
-    note = f"At the corrected share of right answers, {_with_interval(result, result.corrected)}."
-    sensitivity, specificity = map(one_less, rates)
-    return hundred(result.judge, result.corrected.value, sensitivity, specificity, note=note)
 
 
 def _value(result: RateResult, rate: Estimate, digits: int = 0) -> str:
