@@ -121,16 +121,16 @@ def _schema_problem(problem: Mapping[str, Any], model: Any, at: str | At) -> str
     elif kind in ("extra_forbidden", "unexpected_keyword_argument"):
         what = str(unknown_name("key", keys[-1], sorted(_keys_of(model, keys[:-1]))))
     elif kind == "string_type":
-        what = f"{name} must be text, found {value!r}: put it in quotes"
+        what = f"{name} must be text, found {value!r:.60}: put it in quotes"
     elif kind in _EXPECTED:
-        what = f"{name} must be {_EXPECTED[kind]}, found {value!r}"
+        what = f"{name} must be {_EXPECTED[kind]}, found {value!r:.60}"
     elif kind == "literal_error":
         words = problem["ctx"]["expected"].replace(" or ", ", ").replace("'", "")
-        what = f"{name} must be one of {words}, found {value!r}"
+        what = f"{name} must be one of {words}, found {value!r:.60}"
     elif kind == "value_error":  # from a validator of ours
         what = ": ".join(filter(None, (name, str(problem["ctx"]["error"]))))
     else:
-        what = f"{name}: {problem['msg']}, found {value!r}"
+        what = f"{name}: {problem['msg']}, found {value!r:.60}"
     return f"{where}: {what}"
 
 

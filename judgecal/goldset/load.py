@@ -9,9 +9,11 @@ from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, TypeVar
 
-from judgecal.artefacts import check_keys
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from judgecal.artefacts import schema_problems
 from judgecal.errors import InputError, working
 from judgecal.goldset.card import try_card
 from judgecal.goldset.gold_set import CARD, DOCUMENTS, ITEMS, RATINGS, GoldDocument, GoldSet
@@ -21,170 +23,135 @@ from judgecal.scale import Scale
 from judgecal.tables import decode, json_lines, read_bytes
 from judgecal.workspace import Workspace, find_workspace, is_gold_set, shown
 
-_ITEM_KEYS = frozenset({
-    "item_id", "group", "question", "answer", "reference_answer", "system", "reference_documents",
-    "document_id", "contexts", "conversation", "fields", "expect", "tags", "inclusion_probability",
-    "answer_a", "answer_b", "system_a", "system_b",
-})  # fmt: skip
-_TURN_KEYS = frozenset({"role", "content"})
-_CONTEXT_KEYS = frozenset({"document_id", "text", "score"})
-_RATING_KEYS = frozenset({"item_id", "rater", "label", "note", "reason", "shown_left"})
-_DOCUMENT_KEYS = frozenset({"document_id", "title", "text"})
-# What items are counted and found by: these end up in files and on pages as they are.
-_NAMES = frozenset({
-    "item_id", "group", "system", "system_a", "system_b", "tags", "fields", "document_id",
-    "reference_documents", "rater",
-})  # fmt: skip
+_HALF = re.compile("[\ud800-\udfff]")
 _NO_FIELDS: Mapping[str, Any] = {}
 """Of items without fields and rules of their own: one object for a hundred thousand of them."""
-_HUGE = 1e300  # JSON allows whole numbers that no float can hold
-_HALF = re.compile("[\ud800-\udfff]")
-_FORMS: Mapping[str, Any] = {
-    "text": lambda value: isinstance(value, str),
-    "true or false": lambda value: isinstance(value, bool),
-    "a number": lambda value: (
-        isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _HUGE
-    ),
-    "an object": lambda value: isinstance(value, dict),
-    "an object of texts": lambda value: (
-        isinstance(value, dict) and all(isinstance(part, str) for part in value.values())
-    ),
-}
-"""What a value must be, as messages say it, and whether one is."""
 
 
-def unpaired(text: str) -> str | None:
-    """Why a name may not hold half of a surrogate pair; None where it holds none."""
-    half = _HALF.search(text)
-    which = half and f"(U+{ord(half[0]):04X}), which no file or page can hold: remove it"
-    return which and f"holds an unpaired surrogate {which}"
+def _named(text: str) -> str:
+    """Refuse a name with half of a surrogate pair, as names end up in files and on pages."""
+    if not text.isascii() and (half := _HALF.search(text)):
+        which = f"(U+{ord(half[0]):04X}), which no file or page can hold: remove it"
+        raise ValueError(f"holds an unpaired surrogate {which}")
+    return text
 
 
-class _Row:
-    """One row's fields by type; what does not fit is added to `problems`."""
+def _filled(text: str) -> str:
+    if not text.strip():
+        raise ValueError("empty: fill it in")
+    return _named(text)
 
-    def __init__(
-        self, values: Mapping[str, Any], where: str, valid: frozenset[str], problems: list[str]
-    ) -> None:
-        self.values, self.where, self.problems = values, where, problems
-        if not valid.issuperset(values):
-            problems.extend(check_keys(values, valid, where))
-        for key, value in values.items():
-            names = (value,) if isinstance(value, str) else value if isinstance(value, list | dict) else ()
-            for text in names if key in _NAMES else ():
-                if isinstance(text, str) and not text.isascii() and (problem := unpaired(text)):
-                    self.fail(f"{key} {problem}")
-                    break
 
-    def fail(self, what: str) -> None:
-        self.problems.append(f"{self.where}: {what}")
+def _as_list(value: Any) -> Any:
+    """A single text as a list of one, an empty text as no text."""
+    return [text for text in (value,) if text] if isinstance(value, str) else value
 
-    def required(self, key: str, *, may_be_empty: bool = False) -> str:
-        """A text that must be there; "" where it is not."""
-        value = self.values.get(key)
-        if value is None:
-            self.fail(f"no {key}: add it")
-        elif not isinstance(value, str):
-            self.fail(f"{key} must be text, found {_quoted(value)}: put it in quotes")
-        elif not value.strip() and not may_be_empty:
-            self.fail(f"{key} is empty: fill it in")
-        else:
-            return value
-        return ""
 
-    def optional(self, key: str, form: str = "text") -> Any:
-        """A value that may be absent, null or empty: then None; None too where it is not of the form."""
-        value = self.values.get(key)
-        if value is None or _FORMS[form](value):
-            return None if value == "" else value
-        advice = ": put it in quotes or leave it out" if form == "text" else ""
-        self.fail(f"{key} must be {form}, found {_quoted(value)}{advice}")
+def _as_passages(value: Any) -> Any:
+    """Contexts that are texts as objects with a text."""
+    if not isinstance(value, list):
+        return value
+    return [{"text": part} if isinstance(part, str) else part for part in value]
+
+
+_Name = Annotated[str, AfterValidator(_named)]
+_Filled = Annotated[str, AfterValidator(_filled)]
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class _ContextRow(_Row):
+    text: str
+    document_id: str | None = None
+    score: float | None = None
+
+
+class _TurnRow(_Row):
+    role: _Filled
+    content: str
+
+
+class _ItemRow(_Row):
+    item_id: _Filled
+    group: _Name | None = None
+    question: str | None = None
+    answer: str | None = None
+    reference_answer: Annotated[list[_Filled] | None, BeforeValidator(_as_list)] = None
+    system: _Name | None = None
+    reference_documents: list[_Filled] | None = None
+    document_id: str | None = None
+    contexts: Annotated[list[_ContextRow] | None, BeforeValidator(_as_passages)] = None
+    conversation: list[_TurnRow] | None = None
+    fields_: Annotated[dict[_Name, str] | None, Field(alias="fields")] = None
+    expect: dict[str, Any] | None = None
+    tags: list[_Filled] | None = None
+    inclusion_probability: Annotated[float | None, Field(gt=0.0, le=1.0)] = None
+    answer_a: str | None = None
+    answer_b: str | None = None
+    system_a: _Name | None = None
+    system_b: _Name | None = None
+
+
+class _RatingRow(_Row):
+    item_id: _Filled
+    rater: _Filled
+    label: Any = None
+    note: str | None = None
+    reason: str | None = None
+    shown_left: Literal["A", "B"] | None = None
+
+
+class _DocumentRow(_Row):
+    document_id: _Filled
+    title: str | None = None
+    text: str
+
+
+_R = TypeVar("_R", bound=_Row)
+
+
+def _validated(model: type[_R], values: Mapping[str, Any], where: str, problems: list[str]) -> _R | None:
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        problems.extend(schema_problems(error, model, where))
         return None
-
-    def number(self, key: str) -> float | None:
-        value = self.optional(key, "a number")
-        return None if value is None else float(value)
-
-    def texts(self, key: str, *, or_text: bool = False) -> tuple[str, ...]:
-        """A list of texts; with `or_text` a single text is a list of one, and an empty text none."""
-        value = self.values.get(key)
-        if value is None or (or_text and value == ""):
-            return ()
-        if or_text and isinstance(value, str):
-            return (value,)
-        if isinstance(value, list) and all(isinstance(part, str) and part.strip() for part in value):
-            return tuple(value)
-        form = "text or a list of texts" if or_text else "a list of texts"
-        self.fail(f"{key} must be {form}, none of them empty; found {_quoted(value)}")
-        return ()
-
-    def parts(self, key: str, form: str) -> list[Any]:
-        """A list that may be absent."""
-        value = self.values.get(key)
-        if value is None or isinstance(value, list):
-            return value or []
-        self.fail(f"{key} must be a list of {form}, found {_quoted(value)}")
-        return []
-
-
-def _quoted(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def read_item(values: Mapping[str, Any], where: str, problems: list[str]) -> Item:
-    """Read one row of items.jsonl; where `group` is missing the question is the group, and else the item.
+    """One row of items.jsonl; where `group` is missing the question is the group, and else the item.
 
     An item with fields of its own may do without a question and an answer; one with `answer_a` and `answer_b`
-    is a pair.
+    is a pair. Of a row with a problem the id alone is read.
     """
-    row = _Row(values, where, _ITEM_KEYS, problems)
-    fields, item_id = row.optional("fields", "an object of texts") or _NO_FIELDS, row.required("item_id")
-    question = (row.optional("question") or "") if fields else row.required("question")
-    group = row.optional("group") or question or item_id
-    pair = read_pair(row)
-    optional = bool(fields or pair)
-    answer = (row.optional("answer") or "") if optional else row.required("answer", may_be_empty=True)
-    references, system = row.texts("reference_answer", or_text=True), row.optional("system")
-    document = row.optional("document_id")
-    if document is not None and values.get("reference_documents") is not None:
-        row.fail("both document_id and reference_documents: keep reference_documents")
-    documents = row.texts("reference_documents") if document is None else (document,)
-    contexts = []
-    for position, part in enumerate(row.parts("contexts", "texts or of objects with a text"), start=1):
-        there = f"{where}: context {position}"
-        if isinstance(part, str):
-            contexts.append(Context(part))
-        elif isinstance(part, dict):
-            inner = _Row(part, there, _CONTEXT_KEYS, problems)
-            text = inner.required("text", may_be_empty=True)
-            contexts.append(Context(text, inner.optional("document_id"), inner.number("score")))
-        else:
-            problems.append(f"{there} must be a text or an object with a text, found {_quoted(part)}")
-    tags, turns = row.texts("tags"), []
-    for position, part in enumerate(row.parts("conversation", "objects {role, content}"), start=1):
-        there = f"{where}: turn {position} of the conversation"
-        if isinstance(part, dict):
-            inner = _Row(part, there, _TURN_KEYS, problems)
-            turns.append(Turn(inner.required("role"), inner.required("content", may_be_empty=True)))
-        else:
-            problems.append(f"{there} must be an object {{role, content}}, found {_quoted(part)}")
-    expect, chance = row.optional("expect", "an object") or _NO_FIELDS, row.number("inclusion_probability")
-    if chance is not None and not 0.0 < chance <= 1.0:
-        row.fail(f"inclusion_probability must be above 0 and at most 1, found {chance:g}")
-        chance = None
+    row, item_id = _validated(_ItemRow, values, where, problems), values.get("item_id")
+    item_id = sys.intern(item_id) if isinstance(item_id, str) else ""
+    if row is None:
+        return Item(item_id, "", "", "")
+    fields, question, pair = row.fields_ or _NO_FIELDS, row.question or "", None
+    if row.answer_a is not None and row.answer_b is not None:
+        pair = Pair(row.answer_a, row.answer_b, row.system_a or None, row.system_b or None)
+    if not fields and not question.strip():
+        problems.append(f"{where}: no question: add it")
+    if pair is None and (row.answer_a is not None or row.answer_b is not None):
+        problems.append(f"{where}: a pair has answer_a and answer_b: add the other one")
+    elif row.answer is None and not (fields or pair):
+        problems.append(f"{where}: no answer: add it")
+    documents = row.reference_documents or []
+    if row.document_id and row.reference_documents is not None:
+        problems.append(f"{where}: both document_id and reference_documents: keep reference_documents")
+    elif row.document_id:
+        documents = [row.document_id]
+    contexts = (Context(part.text, part.document_id or None, part.score) for part in row.contexts or ())
+    turns = (Turn(turn.role, turn.content) for turn in row.conversation or ())
     return Item(
-        sys.intern(item_id), group, question, answer, references, system, documents, tuple(contexts), tags,
-        tuple(turns), fields, expect, chance, pair,
+        item_id, row.group or question or item_id, question, row.answer or "",
+        tuple(row.reference_answer or ()), row.system or None, tuple(documents), tuple(contexts),
+        tuple(row.tags or ()), tuple(turns), fields, row.expect or _NO_FIELDS, row.inclusion_probability,
+        pair,
     )  # fmt: skip
-
-
-def read_pair(row: _Row) -> Pair | None:
-    """The two answers of a row, where it has any; an answer may be empty, and must be there."""
-    if not {"answer_a", "answer_b"} & row.values.keys():
-        return None
-    a, b = (row.required(name, may_be_empty=True) for name in ("answer_a", "answer_b"))
-    return Pair(a, b, row.optional("system_a"), row.optional("system_b"))
 
 
 def read_items(path: Path) -> tuple[Item, ...]:
@@ -206,31 +173,27 @@ def read_rating(
 
     Without a scale (the card is broken, and says so itself) labels are not held against anything.
     """
-    row = _Row(values, where, _RATING_KEYS, problems)
-    item_id, rater, label = row.required("item_id"), row.required("rater"), values.get("label")
-    note, reason = row.optional("note"), row.optional("reason")
-    unclear, read, left = reason == CANNOT_TELL, None, row.optional("shown_left")
-    if left not in (None, "A", "B"):
-        row.fail(f"shown_left must be A or B, found {_quoted(left)}")
-    if label is None and not unclear:
-        unless = f"a missing rating has no row; who could not tell says so by reason {CANNOT_TELL!r}"
-        row.fail(f"no label: add it, or remove the row ({unless})")
+    row = _validated(_RatingRow, values, where, problems)
+    if row is None:
         return None
-    if label is not None:
-        if unclear:
-            row.fail(f"a label, and the reason {CANNOT_TELL!r}: keep one of them")
-            return None
-        if not isinstance(label, str | int | float):
-            row.fail(f"label must be a number or a word, found {_quoted(label)}")
-            return None
-        if scale is None:
-            return None
+    problem, read, unclear = "", None, row.reason == CANNOT_TELL
+    if row.label is None and not unclear:
+        unless = f"a missing rating has no row; who could not tell says so by reason {CANNOT_TELL!r}"
+        problem = f"no label: add it, or remove the row ({unless})"
+    elif row.label is not None and unclear:
+        problem = f"a label, and the reason {CANNOT_TELL!r}: keep one of them"
+    elif not isinstance(row.label, str | int | float | None):
+        problem = f"label must be a number or a word, found {row.label!r:.60}"
+    elif row.label is not None and scale is not None:
         try:
-            read = scale.read(label)
+            read = scale.read(row.label)
         except (ValueError, OverflowError) as error:
-            row.fail(f"label outside the scale {scale}: {error}")
-            return None
-    return Rating(sys.intern(item_id), sys.intern(rater), read, note, reason, left)
+            problem = f"label outside the scale {scale}: {error}"
+    if problem or (read is None and not unclear):
+        problems += [f"{where}: {problem}"] if problem else []
+        return None
+    note, reason = row.note or None, row.reason or None
+    return Rating(sys.intern(row.item_id), sys.intern(row.rater), read, note, reason, row.shown_left)
 
 
 def load_gold(
@@ -340,11 +303,13 @@ def _load_documents(folder: Path, items: Mapping[int, Item], problems: list[str]
     documents: dict[int, GoldDocument] = {}
     seen: dict[str, int] = {}
     for line, values in _read_lines(folder / DOCUMENTS, unread):
-        row = _Row(values, f"{where}:{line}", _DOCUMENT_KEYS, problems)
-        name, title = row.required("document_id"), row.optional("title")
-        documents[line] = GoldDocument(name, title, row.required("text", may_be_empty=True))
-        if (first := seen.setdefault(name, line)) != line and name:
-            row.fail(f"document_id {name!r} is in line {first} already: ids must differ")
+        row = _validated(_DocumentRow, values, f"{where}:{line}", problems)
+        if row is None:
+            continue
+        documents[line] = GoldDocument(row.document_id, row.title or None, row.text)
+        if (first := seen.setdefault(row.document_id, line)) != line:
+            what = f"document_id {row.document_id!r} is in line {first} already: ids must differ"
+            problems.append(f"{where}:{line}: {what}")
     problems += unread
     if not unread:
         problems.extend(
