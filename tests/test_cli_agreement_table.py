@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from judgecal.tables import Columns, read_table
-from judgecal.tables.guess import guessed
+from judgecal.tables.guess import guess_columns
 from tests.support.command import BASE, CLASS, ROOT, Run, check_table, journal, one_object
 
 JUDGED = ROOT / "examples" / "judged.csv"
@@ -74,7 +74,7 @@ def test_names_decide(tmp_path: Path, header: list[str], people: str, judges: st
                 row[place] = f"a text of its own, number {n}, that is longer than any label would ever be"
             if name == "id":
                 row[place] = str(n)
-    found = guessed(Columns(usual=True), read_table(write(tmp_path / "t.csv", header, rows)))
+    found = guess_columns(Columns(usual=True), read_table(write(tmp_path / "t.csv", header, rows)))
     assert {*found.labels, *filter(None, [found.gold_label])} == {*people.split()}
     assert found.verdicts == tuple(judges.split())
     assert found.gold_label == ("gold" if "gold" in header else None)

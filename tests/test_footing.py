@@ -116,7 +116,7 @@ def test_what_another_judge_changes_is_counted_at_each_judges_own_cut() -> None:
     people, scale = LockedGold("set", "0" * 64, "test", "binary", None), Scale.parse("percentage")
     at_75, at_50 = (Calibration((cut,), (0.0, 1.0), 40, 40) for cut in (75.0, 50.0))
     for new, flips in ((at_75, 0.0), (at_50, 0.5)):
-        rules = PassRule.of(people, scale, at_75), PassRule.of(people, scale, new)
+        rules = PassRule.for_scale(people, scale, at_75), PassRule.for_scale(people, scale, new)
         verdicts = [90.0 if number % 2 else 60.0 for number in range(20)]
         rows = [(Item(f"i{n}", f"g{n}", "q", "a"), (verdict, verdict)) for n, verdict in enumerate(verdicts)]
         assert flip_rate(rules, rows).value == flips

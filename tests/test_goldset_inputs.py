@@ -23,7 +23,7 @@ from judgecal.goldset import (
 )
 from judgecal.judges import lacking_inputs
 from judgecal.records import Context, Turn
-from judgecal.tables.columns import OF_IMPORTS, read_columns, write_beside
+from judgecal.tables.columns import OF_IMPORTS, read_columns, write_columns
 from judgecal.workspace import Workspace
 
 ROWS: list[dict[str, Any]] = [
@@ -183,7 +183,7 @@ def test_a_workspace_names_columns_for_all_its_tables(place: Workspace) -> None:
     assert named.resolved(header[1:]).question == "question"
     chosen = read_columns(["question=question"], workspace=place).resolved(header)
     assert (chosen.question, chosen.tags) == ("question", ())
-    write_beside(place.root / "t.csv", chosen, header)
+    write_columns(place.root / "t.csv", chosen, header)
     assert named.resolved(header, place.root / "t.csv").question == "question"
     place.config_file.write_text('[columns]\nqestion = "q"\nanswer = 3\n')
     with pytest.raises(InputError) as refused:

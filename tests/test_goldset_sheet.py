@@ -23,7 +23,7 @@ from judgecal.goldset.card import Card, RaterCard
 from judgecal.goldset.sheet import code_of
 from judgecal.records import Context, Item, Rating
 from judgecal.scale import Scale
-from judgecal.tables import defuse, same_text, undo
+from judgecal.tables import defuse, same_text, undefuse
 from judgecal.workspace import Workspace
 
 Row = dict[str, str]
@@ -157,7 +157,7 @@ def test_wrong_use_writes_nothing(gold: GoldSet, tmp_path: Path) -> None:
 @given(st.text(max_size=30))
 def test_every_cell_comes_back(text: str) -> None:
     cell = defuse(text)
-    assert undo(cell) == text and same_text(cell, text) and same_text(text, text)
+    assert undefuse(cell) == text and same_text(cell, text) and same_text(text, text)
     assert cell.lstrip(" \u00a0")[:1] not in tuple("=+-@\t\r\n")
 
 

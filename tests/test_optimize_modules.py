@@ -119,7 +119,7 @@ def test_all_prompts_of_a_program_are_optimised(
     after = judgecal_names.agreement(gold, scored)
     assert not scored.unscored and after["macro_agreement"].value == 1.0
     # so do commands and locks, by the file and the experiment
-    locked = LockedJudge.of(judgecal_names.Judge(found.judge), workspace)
+    locked = LockedJudge.from_judge(judgecal_names.Judge(found.judge), workspace)
     assert locked.runnable(workspace).trained_on == judgecal_names.Judge(found.judge).trained_on
     path.write_text(path.read_text().replace(PHRASE, "Guess."))
     with pytest.raises(InputError, match="its code has changed"):

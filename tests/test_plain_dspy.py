@@ -65,7 +65,7 @@ def test_a_module_is_scored_as_it_stands_and_a_lock_refuses_it(gold: GoldSet, wo
         rows = judgecal.score(judge, gold, limit=6)
     assert {row.verdict for row in rows} <= {0.0, 100.0} and not rows.unscored and rows[0].reasoning
     with pytest.raises(InputError, match="neither a lock nor a command can run it"):
-        LockedJudge.of(judge.on(gold.scale), workspace)  # type: ignore[union-attr]
+        LockedJudge.from_judge(judge.on(gold.scale), workspace)  # type: ignore[union-attr]
     with pytest.raises(InputError, match="model=ALIAS or a litellm id"):
         judgecal.optimize(judge, gold)
     with pytest.raises(InputError, match="has a forward of its own"):
@@ -95,7 +95,7 @@ def test_a_program_in_a_file_is_a_judge_that_locks(
     assert judgecal("score", "--judge", "mine.py:judge@python", "--limit", "4").code == 0
     judge = judgecal_names.Judge("mine.py:judge@python")
     assert str(judge.scale) == "binary"
-    LockedJudge.of(judge, workspace).runnable(workspace)
+    LockedJudge.from_judge(judge, workspace).runnable(workspace)
 
 
 def test_what_plain_dspy_compiled_is_a_judge_like_any_other(gold: GoldSet, workspace: Workspace) -> None:
@@ -110,7 +110,7 @@ def test_what_plain_dspy_compiled_is_a_judge_like_any_other(gold: GoldSet, works
     assert judge.trained_on == train and len(judge.demos) == 4
     rows = judgecal.score(judge, gold)
     assert len(rows) and not {row.item_id for row in rows} & {item.item_id for item in gold.select("train")}
-    locked = LockedJudge.of(judge, workspace).runnable(workspace)
+    locked = LockedJudge.from_judge(judge, workspace).runnable(workspace)
     assert isinstance(locked, PromptJudge) and locked.messages(gold.items[0]) == judge.messages(gold.items[0])
     again = judgecal.Judge(judge.name)
     assert (again.fingerprint, again.trained_on) == (judge.fingerprint, judge.trained_on)

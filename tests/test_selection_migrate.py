@@ -177,7 +177,7 @@ def test_flips_by_hand() -> None:
     percentage, ordinal = Scale.parse("percentage"), Scale.parse("ordinal:0:4")
     rows = [(80.0, 3.0)] * 6 + [(90.0, 2.0)] * 3 + [(0.0, 4.0)] + [(75.0, 0.0), (None, 4.0), (60.0, None)]
     rate = flip_rate(
-        (PassRule.of(people, percentage), PassRule.of(people, ordinal)),
+        (PassRule.for_scale(people, percentage), PassRule.for_scale(people, ordinal)),
         [a_row(number, *both) for number, both in enumerate(rows)],
     )
     # 3 of ordinal:0:4 is 75 of 100 and passes; 2 is 50 and fails.
@@ -188,13 +188,13 @@ def test_flips_by_hand() -> None:
 
 def test_without_a_pass_mark_nothing_changes_sides() -> None:
     people = LockedGold("set", "0" * 64, "test", "percentage", None)
-    rule = PassRule.of(people, Scale.parse("percentage"))
+    rule = PassRule.for_scale(people, Scale.parse("percentage"))
     found = flip_rate((rule, rule), [a_row(number, 50.0, 60.0) for number in range(12)])
     assert found.value is None and "no pass mark" in str(found.reason)
 
 
 def test_of_words_it_counts_those_that_are_another_word() -> None:
-    rule = PassRule.of(LockedGold("set", "0" * 64, "test", "nominal", None), Scale.parse("nominal"))
+    rule = PassRule.for_scale(LockedGold("set", "0" * 64, "test", "nominal", None), Scale.parse("nominal"))
     rows = [a_row(number, "red", "blue" if number < 3 else "red") for number in range(12)]
     assert flip_rate((rule, rule), rows).value == 0.25
 

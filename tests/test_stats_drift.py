@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from judgecal.stats.drift import CHANGED_LEVEL, chance_of_deal, rise_of_unscored, same_judge_test
+from judgecal.stats.drift import CHANGED_LEVEL, permutation_p_bound, same_judge_test, unscored_rise_p
 
 
 def test_one_call_of_the_lock_and_two_of_now_are_the_odd_one_in_a_third() -> None:
@@ -35,7 +35,7 @@ def test_the_chance_is_an_upper_bound_of_the_exact_one() -> None:
         scores = rng.normal(size=(6, 4)) + np.array([1.2, 0.0, 0.0, 0.0])
         totals = np.array([sum(each) for each in itertools.product(*scores.tolist())])
         exact = float(np.mean(totals >= scores[:, 0].sum() - 1e-9))
-        bound = chance_of_deal(scores, np.arange(6))
+        bound = permutation_p_bound(scores, np.arange(6))
         assert exact <= bound <= 6.0 * exact + 0.2
 
 
@@ -89,11 +89,11 @@ def test_false_alarms_are_rarer_than_their_chance() -> None:
 
 def test_a_rise_of_unscored_calls() -> None:
     then, now = [[1.0] * 3] * 50, [[None]] * 10 + [[1.0]] * 40
-    assert rise_of_unscored(then, now, range(50)) == pytest.approx(4.0**-10, rel=0.01)
-    assert rise_of_unscored(then, then, range(50)) == 1.0
+    assert unscored_rise_p(then, now, range(50)) == pytest.approx(4.0**-10, rel=0.01)
+    assert unscored_rise_p(then, then, range(50)) == 1.0
     fewer = [[None, None, 1.0]] * 50
-    assert rise_of_unscored(fewer, [[1.0]] * 50, range(50)) == 1.0
+    assert unscored_rise_p(fewer, [[1.0]] * 50, range(50)) == 1.0
 
 
 def test_deals_without_a_difference_have_no_chance_to_be_rare() -> None:
-    assert chance_of_deal(np.zeros((5, 4)), np.arange(5)) == 1.0 > CHANGED_LEVEL
+    assert permutation_p_bound(np.zeros((5, 4)), np.arange(5)) == 1.0 > CHANGED_LEVEL

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from judgecal.records import Estimate
-from judgecal.stats.error_rates import carried_rate, limits_around, shift
+from judgecal.stats.error_rates import carried_rate, limits_around, shift_p
 from judgecal.stats.intervals import mean_estimate, t_quantile, wilson
 
 
@@ -94,7 +94,7 @@ def test_a_shift_is_seen_and_none_is_not() -> None:
                 for side in (True, False)
             ]
             table = mean_estimate(passes.astype(np.float64), range(1000))
-            seen += (shift(*then, passing=table, precision=given[0], missed=given[1]) or 0.0) < 0.05
+            seen += (shift_p(*then, passing=table, precision=given[0], missed=given[1]) or 0.0) < 0.05
         return seen / 60
 
     assert said(0.15) >= 0.8
@@ -105,10 +105,10 @@ def test_two_rates_of_the_sample_are_enough_to_contradict() -> None:
     """A judge that passes most and is mostly wrong there, locked as one that is right, whatever it fails."""
     bare = Estimate(0.2, reason="4 items of the class")
     sample = {"passing": rate(0.9, 900), "precision": rate(0.3, 100), "missed": bare}
-    assert (shift(rate(0.9, 100), rate(0.8, 100), **sample) or 0.0) < 0.05
+    assert (shift_p(rate(0.9, 100), rate(0.8, 100), **sample) or 0.0) < 0.05
 
 
 def test_too_few_labels_cannot_contradict() -> None:
     bare = Estimate(0.2, reason="4 items of the class")
     sample = {"passing": rate(0.7, 900), "precision": bare, "missed": bare}
-    assert shift(rate(0.9, 100), rate(0.8, 100), **sample) is None
+    assert shift_p(rate(0.9, 100), rate(0.8, 100), **sample) is None

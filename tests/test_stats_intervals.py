@@ -10,21 +10,21 @@ import numpy as np
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.stats.intervals import Made, described, mean_estimate, smooth_interval
+from judgecal.stats.intervals import IntervalBasis, mean_estimate, number_summary, smooth_interval
 
 T19 = 2.093024054  # the 97.5% point of t(19)
 
 
 def test_an_overview_by_hand() -> None:
     # Of four numbers the 90% point lies at place 0.9 * 3 = 2.7 of 0..3: 3 + 0.7; the 95% point at 2.85.
-    found = described([4, 1, 3, 2])
+    found = number_summary([4, 1, 3, 2])
     assert list(found) == ["count", "min", "max", "average", "p50", "p90", "p95"]
     assert list(found.values()) == pytest.approx([4, 1.0, 4.0, 2.5, 2.5, 3.7, 3.85])
     assert type(found["count"]) is int and all(type(found[name]) is float for name in list(found)[1:])
 
 
 def test_an_overview_of_nothing_has_no_numbers() -> None:
-    assert described([]) == {
+    assert number_summary([]) == {
         "count": 0, "min": None, "max": None, "average": None, "p50": None, "p90": None, "p95": None,
     }  # fmt: skip
 
@@ -77,16 +77,16 @@ def test_a_mean_of_few_groups_or_of_nothing_says_so() -> None:
 
 def test_a_smooth_interval_keeps_to_its_range_and_tells_its_scale() -> None:
     even = np.array([1.0, -1.0] * 10) / 20.0
-    unbounded = smooth_interval(0.9, even, Made("made", -math.inf, math.inf, 20), level=0.95)
+    unbounded = smooth_interval(0.9, even, IntervalBasis("made", -math.inf, math.inf, 20), level=0.95)
     half = T19 * math.sqrt(21 / 19 * 20 / 19 * 20 / 400)  # nothing ends it below: (G + 1) / (G - 1) more
     assert (unbounded.low, unbounded.high) == pytest.approx((0.9 - half, 0.9 + half))
     assert unbounded.method == "made, t(19)"
-    below = smooth_interval(0.9, even, Made("made", -math.inf, 1.0, 20), level=0.95)
+    below = smooth_interval(0.9, even, IntervalBasis("made", -math.inf, 1.0, 20), level=0.95)
     assert below.method == "made, log, t(19)" and below.low is not None and below.high is not None
     assert 1.0 - below.low == pytest.approx(0.1 * math.exp(half / 0.1)) and below.high < 1.0
-    far = smooth_interval(1.0 - 1e-6, even, Made("made", -math.inf, 1.0, 20), level=0.95)
+    far = smooth_interval(1.0 - 1e-6, even, IntervalBasis("made", -math.inf, 1.0, 20), level=0.95)
     assert far.low is not None and math.isfinite(far.low)  # the exponent of 5e5 has no number
-    inside = smooth_interval(0.9, even, Made("made", -1.0, 1.0, 20), level=0.95)
+    inside = smooth_interval(0.9, even, IntervalBasis("made", -1.0, 1.0, 20), level=0.95)
     assert inside.low is not None and inside.high is not None and -1.0 < inside.low < 0.9 < inside.high < 1.0
 
 
@@ -94,14 +94,16 @@ def test_a_group_that_carries_all_leaves_two_degrees_of_freedom() -> None:
     # Influences of one group against eleven: k = 12 (1 + 11 / 11^4) / (1 + 1 / 11)^2 * 13 / 11, df = 22 / (k
     # - 1).
     one = np.array([1.0] + [-1.0 / 11.0] * 11)
-    found = smooth_interval(0.0, one, Made("made", -math.inf, math.inf, 12), level=0.95)
+    found = smooth_interval(0.0, one, IntervalBasis("made", -math.inf, math.inf, 12), level=0.95)
     k = 12 * (1 + 11 / 11**4) / (1 + 1 / 11) ** 2 * 13 / 11
     assert found.method == f"made, t({22 / (k - 1):.3g})" and 22 / (k - 1) == pytest.approx(2.0, abs=0.15)
 
 
 @pytest.mark.parametrize("value", [1.0, -1.0, 1.0 - 1e-13])
 def test_at_the_end_of_a_range_there_is_no_interval(value: float) -> None:
-    found = smooth_interval(value, np.array([1.0, -1.0] * 10), Made("made", -1.0, 1.0, 20), level=0.95)
+    found = smooth_interval(
+        value, np.array([1.0, -1.0] * 10), IntervalBasis("made", -1.0, 1.0, 20), level=0.95
+    )
     assert (found.low, found.reason) == (None, "no spread between groups to make an interval from")
 
 

@@ -9,7 +9,7 @@ import pytest
 from scipy.special import stdtrit
 
 from judgecal.stats import agreement
-from judgecal.stats.stand_in import beside, stand_in
+from judgecal.stats.stand_in import paired_labels, stand_in
 
 ITEMS = [f"i{number}" for number in range(60)]
 GROUPS = {item: item for item in ITEMS}
@@ -27,8 +27,8 @@ def held(ratings: Any, verdicts: Any, **more: Any) -> Any:
 
 def test_pairs_hold_what_ties_would_lose() -> None:
     ratings = {"a": {"1": 1, "2": 1, "3": 0}, "b": {"1": 0, "2": 1}, "c": {"1": 1, "4": 0}}
-    assert beside(ratings, "a") == [("1", 0), ("1", 1), ("2", 1)]  # 3: nobody else; the others tie on 1
-    assert beside(ratings, "c") == [("1", 1), ("1", 0)]
+    assert paired_labels(ratings, "a") == [("1", 0), ("1", 1), ("2", 1)]  # 3: nobody else
+    assert paired_labels(ratings, "c") == [("1", 1), ("1", 0)]
 
 
 def test_a_judge_beside_two_people_by_hand() -> None:

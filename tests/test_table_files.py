@@ -14,7 +14,7 @@ import pytest
 from judgecal.errors import InputError
 from judgecal.goldset import load_gold
 from judgecal.tables import read_table
-from judgecal.tables.columns import USUAL, Columns, beside, write_beside
+from judgecal.tables.columns import USUAL, Columns, columns_file, write_columns
 from judgecal.tables.formats import write_frame
 from tests.support.command import Run, one_object
 from tests.support.every_command import PLANTED
@@ -164,8 +164,8 @@ def test_a_file_beside_a_table_says_what_its_header_does_not(tmp_path: Path) -> 
         "q", "a", reference="r", fields=(("policy", "policy text"),), reference_separator="|",
         verdict="verdict",
     )  # fmt: skip
-    write_beside(table, named, header)
-    assert json.loads(beside(table).read_text())["schema"] == 1
+    write_columns(table, named, header)
+    assert json.loads(columns_file(table).read_text())["schema"] == 1
     assert Columns(usual=True).resolved(header, table, only=USUAL) == named
     typed = Columns("question", usual=True).resolved(header, table, only=USUAL)
     assert (typed.question, typed.answer) == ("question", "a")  # an option goes first
@@ -175,14 +175,14 @@ def test_a_file_beside_a_table_says_what_its_header_does_not(tmp_path: Path) -> 
         "a",
         None,
     )  # what the table has no more
-    write_beside(table, Columns("question", "answer"), ("question", "answer"))
-    assert not beside(table).exists()
+    write_columns(table, Columns("question", "answer"), ("question", "answer"))
+    assert not columns_file(table).exists()
     for content, message in (
         ('{"qestion": "q"}', "did you mean question"),
         ('{"schema": 2}', "newer"),
         ("[]", "object"),
     ):
-        beside(table).write_text(content)
+        columns_file(table).write_text(content)
         with pytest.raises(InputError, match=message):
             Columns(usual=True).resolved(header, table)
 
@@ -208,7 +208,7 @@ def test_a_judged_table_needs_no_options_again(judgecal: Run, workspace_dir: Pat
     assert judgecal(*following[1:]).code == 0
     assert "right" in (workspace_dir / "sheet.csv").read_text()  # the reference that the judge saw
     again = judgecal("judge", "out.csv", "--lock", "judge.lock.json", "-o", "again.csv")
-    assert (again.code, json.loads(beside(workspace_dir / "again.csv").read_text())["verdict"]) == (
+    assert (again.code, json.loads(columns_file(workspace_dir / "again.csv").read_text())["verdict"]) == (
         0,
         "verdict_3",
     )

@@ -24,7 +24,7 @@ from openpyxl.utils.datetime import CALENDAR_MAC_1904
 from judgecal.errors import InputError
 from judgecal.goldset import Columns, import_gold
 from judgecal.tables import Output, Table, check_output, open_table, read_table, write_table
-from judgecal.tables.text import runs
+from judgecal.tables.text import is_formula
 from judgecal.workspace import Workspace
 
 FOLDER = Path(__file__).parent / "fixtures" / "spreadsheets"
@@ -109,7 +109,7 @@ def test_no_way_to_save_a_table_is_read_wrong_in_silence(
     assert table.columns == ("question", "an, answer", "label; one")
     for row, saved in zip(table.rows, [row for row in wanted if any(row)], strict=True):
         for cell, one in zip(row.cells.values(), saved, strict=True):
-            assert cell == one or (cell == one[1:] and one[0] == "'" and runs(one.lstrip("'")))
+            assert cell == one or (cell == one[1:] and one[0] == "'" and is_formula(one.lstrip("'")))
 
 
 def saved(tmp_path: Path, rows: list[list[Any]], **cells: Any) -> Path:

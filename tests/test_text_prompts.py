@@ -204,7 +204,7 @@ def test_every_byte_of_it_is_in_the_fingerprint(workspace: Workspace) -> None:
 def test_a_lock_holds_the_text_and_runs_what_the_workspace_holds(workspace: Workspace) -> None:
     name = written(workspace, "Judge:\r\n{answer}\n")
     judge = PromptJudge(f"{name}@gpt-4o", workspace=workspace)
-    lock = LockedJudge.of(judge, workspace)
+    lock = LockedJudge.from_judge(judge, workspace)
     assert lock.signature is not None and lock.signature.text.endswith("Judge:\r\n{answer}\n")
     again = lock.runnable(workspace)
     assert isinstance(again, PromptJudge) and again.messages(ITEM) == judge.messages(ITEM)

@@ -33,7 +33,7 @@ from judgecal.production.judge import JudgeRun, since_gate
 from judgecal.production.results import JudgeResult, RowCounts
 from judgecal.production.suite import SuiteColumn
 from judgecal.tables import Columns, NoRowsError
-from judgecal.tables.columns import beside
+from judgecal.tables.columns import columns_file
 from judgecal.tables.formats import addresses_of, file_key, reaching
 from judgecal.workspace import Workspace, write_text
 
@@ -80,7 +80,7 @@ class FileTask:
             with reaching(self.output) as (system, there):
                 folder = there.removesuffix(self.name)
                 system.makedirs(folder, exist_ok=True)
-                for path in filter(Path.exists, (beside(run.output), run.output)):
+                for path in filter(Path.exists, (columns_file(run.output), run.output)):
                     system.put_file(str(path), draft := f"{folder}.{path.name}.draft")
                     system.mv(draft, folder + path.name)
         write_text(self.note, f"{made_of} {file_key(self.output)}\n")

@@ -20,7 +20,7 @@ from judgecal.goldset import GoldCheck, GoldSet, check_set
 from judgecal.records import Estimate, Item, Judgement, Result
 from judgecal.scale import Label, Scale, onto
 from judgecal.stats import agreement, cross_fit, reliability, winning_rates
-from judgecal.stats.stand_in import StandIn, beside, stand_in
+from judgecal.stats.stand_in import StandIn, paired_labels, stand_in
 from judgecal.workspace import Workspace
 
 EPSILONS = (0.2, 0.15, 0.1)
@@ -79,7 +79,7 @@ def rater_entries(table: AgreementTable, columns: Sequence[Verdicts]) -> tuple[R
         return ()
     ratings, items, entries = peer_ratings(table), _items(table), []
     for rater, labels_of in ratings.items():
-        pairs = beside(ratings, rater)
+        pairs = paired_labels(ratings, rater)
         if not pairs:
             continue
         shared, labels = tuple(items[item_id] for item_id, _ in pairs), [label for _, label in pairs]

@@ -23,7 +23,7 @@ from judgecal.judges import RecordedJudge
 from judgecal.records import ErrorKind
 from judgecal.scale import Scale
 from judgecal.tables import Columns, Table, read_table
-from judgecal.tables.guess import guessed
+from judgecal.tables.guess import guess_columns
 
 _TEXTS = ("repeat", "reasoning", "error", "error.message", "error.kind")
 _AMOUNTS = ("cost_usd", "latency_s")
@@ -210,7 +210,7 @@ def read_labelled_table(
 ) -> tuple[GoldSet, Recorded | None, dict[str, Any]]:
     """Read a table of labels and verdicts: its set, its judges, and its part of a configuration."""
     table = read_table(file, of_import["encoding"])
-    columns = guessed(columns, table)
+    columns = guess_columns(columns, table)
     if not (columns.verdicts or columns.answer or columns.pairs):
         raise InputError(
             f"{table.top}: no column holds a judge's verdicts (name one with --verdict COL), nor an answer "

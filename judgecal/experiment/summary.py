@@ -36,8 +36,8 @@ from judgecal.models import EMBEDDED
 from judgecal.records import Estimate, Item
 from judgecal.scale import common_scale
 from judgecal.signatures import load_signature
-from judgecal.stats.prediction_powered import LabelledRows, corrected_mean, drawn_otherwise
-from judgecal.stats.sample import Ints, codes_of, moved
+from judgecal.stats.prediction_powered import LabelledRows, corrected_mean, selection_test
+from judgecal.stats.sample import Ints, codes_of, rescaled
 from judgecal.workspace import Workspace
 
 FLOOR_JUDGE = f"correctness_v3@{EMBEDDED}"
@@ -319,7 +319,7 @@ def _rate(gold: GoldSet, groups: Ints, column: Verdicts, seed: int) -> TableRate
         passed = verdicts >= (0.5 if common.pass_at is None else common.pass_at)
         verdicts = np.where(np.isnan(verdicts), np.nan, passed)
     else:
-        verdicts = moved(verdicts, column.scale, people)
+        verdicts = rescaled(verdicts, column.scale, people)
     labels = np.array([gold.labels.get(item.item_id, np.nan) for item in gold.items], dtype=np.float64)
     at = np.flatnonzero(~np.isnan(labels))
     labelled = LabelledRows(at, labels[at])
@@ -337,5 +337,5 @@ def _rate(gold: GoldSet, groups: Ints, column: Verdicts, seed: int) -> TableRate
     if len(at) < len(verdicts):
         filled = np.where(np.isnan(verdicts), raw.value or 0.0, verdicts)
         labelled = replace(labelled, label=filled[at])
-        drawn = not drawn_otherwise(filled, groups, labelled, **ends).differs
+        drawn = not selection_test(filled, groups, labelled, **ends).differs
     return TableRate(column.judge, raw, done.plain, done.estimate, drawn=drawn)

@@ -15,7 +15,7 @@ from typing import Literal
 from judgecal.errors import InputError, listed
 from judgecal.records import Failure, Item
 from judgecal.scale import FALSE_WORDS, TRUE_WORDS, Label, Scale
-from judgecal.tables import undo
+from judgecal.tables import undefuse
 
 NARROW = "narrow_labels"
 """The finding, and the key of `[explained]` in card.toml by which such a set is used all the same."""
@@ -252,7 +252,7 @@ def number_in(cell: str) -> float | None:
 
 def _plain(cell: str) -> str:
     """The text of a cell without the mark against spreadsheets, with single spaces."""
-    return " ".join(undo(cell).split())
+    return " ".join(undefuse(cell).split())
 
 
 def _float(number: str) -> float:

@@ -42,7 +42,7 @@ from judgecal.tables import (
     read_separated,
     read_table,
     same_text,
-    undo,
+    undefuse,
     write_table,
 )
 from judgecal.tables.formats import Kind
@@ -140,7 +140,7 @@ def write_sheets(
 def _write(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     if path.suffix.lower() == ".xlsx":
         # no cell of it is run or rewritten: a text that begins with a mark of its own gets another
-        marked = ([defuse(text) if undo(text) != text else text for text in row] for row in rows)
+        marked = ([defuse(text) if undefuse(text) != text else text for text in row] for row in rows)
         kinds: dict[str, Kind] = dict.fromkeys(header, "text")
         write_table(path, Output(None, kinds), ((Row(0, {}, {}), row) for row in marked))
         return
@@ -274,9 +274,9 @@ def _read_rows(
                 empty[who] += 1
                 missing.update([cell] if cell else [])
                 continue
-            unclear = undo(cell).strip().casefold() == CANNOT_TELL and CANNOT_TELL not in scale.categories
+            unclear = undefuse(cell).strip().casefold() == CANNOT_TELL and CANNOT_TELL not in scale.categories
             if sided := left_of(item, scale, "") and _left_in(cells, item):
-                cell = undo(cell).strip().casefold()
+                cell = undefuse(cell).strip().casefold()
             try:
                 if sided and cell not in ("left", "right", "tie") and not unclear:
                     raise ValueError(f"{cell!r} is none of left, right, tie")
@@ -336,7 +336,7 @@ def _left_in(cells: Mapping[str, str], item: Item) -> Literal["A", "B"]:
 
 def _item_of(cells: Mapping[str, str], items: Mapping[str, Item], gold: GoldSet | None) -> Item:
     """The item of a row, one of the items or, without a set, a new one; ValueError says why it is none."""
-    item_id = undo(cells[_ITEM].strip())
+    item_id = undefuse(cells[_ITEM].strip())
     if not item_id:
         raise ValueError(f"column {_ITEM}: empty: without its id a row belongs to no item")
     if (item := items.get(item_id)) is not None:
@@ -354,10 +354,10 @@ def _item_of(cells: Mapping[str, str], items: Mapping[str, Item], gold: GoldSet 
             f"no item {item_id!r} in gold set {gold.name!r}: fix the id, or name the "
             "set that the sheet came from"
         )
-    question, reference = undo(cells[_QUESTION]), undo(cells.get(_REFERENCE, ""))
-    contexts = undo(cells.get(_CONTEXTS, "")).replace("\r\n", "\n")
+    question, reference = undefuse(cells[_QUESTION]), undefuse(cells.get(_REFERENCE, ""))
+    contexts = undefuse(cells.get(_CONTEXTS, "")).replace("\r\n", "\n")
     fields = {
-        name.removeprefix(_FIELD): undo(cell)
+        name.removeprefix(_FIELD): undefuse(cell)
         for name, cell in cells.items()
         if name.startswith(_FIELD) and cell.strip()
     }
@@ -367,9 +367,9 @@ def _item_of(cells: Mapping[str, str], items: Mapping[str, Item], gold: GoldSet 
         item_id,
         question or item_id,
         question,
-        undo(cells.get(_ANSWER, "")),
+        undefuse(cells.get(_ANSWER, "")),
         tuple(part for part in reference.split(" | ") if part.strip()),
         contexts=tuple(Context(part) for part in contexts.split(_BETWEEN)) if contexts.strip() else (),
         fields=fields,
-        pair=Pair(undo(cells[_LEFT]), undo(cells[_RIGHT])) if _LEFT in cells else None,
+        pair=Pair(undefuse(cells[_LEFT]), undefuse(cells[_RIGHT])) if _LEFT in cells else None,
     )

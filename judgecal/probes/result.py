@@ -236,7 +236,7 @@ class ProbeVerdicts:
         return breaks(probes[0].family.kind, before, after, self.footing.marks)
 
     def noise(self, probes: Sequence[Probe]) -> Floats:
-        """`moved` of the answers that they were made of."""
+        """`moved_as_noise` of the answers that they were made of."""
         if self.again is None:
             return np.zeros(len(probes))
         before, again = (

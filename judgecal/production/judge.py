@@ -37,7 +37,7 @@ from judgecal.experiment import (
 from judgecal.production.results import JudgeResult, RowCounts, SuiteMember
 from judgecal.production.suite import INPUT, LeftOut, LoadedJudge, Naming, RowReply, SuiteColumn, survey
 from judgecal.selection.lock import Lock
-from judgecal.tables import Columns, Row, Table, check_output, open_table, write_beside, write_table
+from judgecal.tables import Columns, Row, Table, check_output, open_table, write_columns, write_table
 from judgecal.tables.formats import Output
 from judgecal.workspace import Workspace, find_workspace
 
@@ -240,7 +240,7 @@ class JudgeRun:
             columns = Columns(**named)
         if self.suite is None:
             columns = dataclasses.replace(columns, verdict=next(iter(self.layout.added)))
-        write_beside(self.output, columns, header)
+        write_columns(self.output, columns, header)
 
     def judge_rows(self, budget: Budget) -> RowCounts:
         """Make the calls that are due and write the output; return the counts of its rows."""

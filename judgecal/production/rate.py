@@ -31,11 +31,11 @@ from judgecal.production.judged import (
 from judgecal.records import Estimate, Result
 from judgecal.scale import Scale
 from judgecal.selection.lock import Lock, LockedGold, load_lock
-from judgecal.selection.pass_rates import PassRule, chance
+from judgecal.selection.pass_rates import PassRule, at_chance
 from judgecal.stats import agreement
-from judgecal.stats.error_rates import EscalationLabels, carried_rate, escalation, shift
+from judgecal.stats.error_rates import EscalationLabels, carried_rate, escalation, shift_p
 from judgecal.stats.intervals import check_level, mean_estimate
-from judgecal.stats.prediction_powered import DrawSeen, corrected_mean, drawn_otherwise
+from judgecal.stats.prediction_powered import SelectionTest, corrected_mean, selection_test
 from judgecal.stats.sample import Bools, Floats
 from judgecal.tables import Columns
 from judgecal.workspace import Workspace, find_workspace
@@ -118,7 +118,7 @@ class RateResult(Result):
     assumes: tuple[str, ...]
     warning: str | None  # why there is nothing to correct by: the judge is no better than chance
     shift: ShiftSeen | None
-    drawn: DrawSeen | None  # None without labels
+    drawn: SelectionTest | None  # None without labels
     by_column: str | None
     by: tuple[RateOf, ...]
     labels_saved: int | None
@@ -209,7 +209,7 @@ class RateRun:
     @cached_property
     def warning(self) -> str | None:
         """Why there is nothing to correct by: the judge is no better than chance."""
-        return chance(self.rule.people, self.lock.applied)
+        return at_chance(self.rule.people, self.lock.applied)
 
     @cached_property
     def verdicts(self) -> Floats:
@@ -393,15 +393,15 @@ class RateRun:
             groups = table.group[labels.at][rows].tolist()
             given.append(mean_estimate(self.label_values[rows], groups, weights=of_side, level=self.level))
         at_lock = [of_scored(applied[name]) for name in names]
-        p = shift(*at_lock, passing=raw, precision=given[0], missed=given[1])
+        p = shift_p(*at_lock, passing=raw, precision=given[0], missed=given[1])
         return ShiftSeen(p is not None and p < _CONTRADICTS, p, rates)
 
-    def _drawn(self, labels: RowLabels) -> DrawSeen | None:
+    def _drawn(self, labels: RowLabels) -> SelectionTest | None:
         """Labelled rows' verdicts held against the table's: labels drawn at random have them too."""
         if self.table.unscored.all():
             return None
         filled = np.where(self.table.unscored, np.nanmean(self.verdicts), self.verdicts)
-        return drawn_otherwise(
+        return selection_test(
             filled, self.table.group, labels.rows(filled[labels.at]), **self.ends, seed=self.seed
         )
 

@@ -16,7 +16,7 @@ from judgecal.experiment import StoredVerdicts
 from judgecal.production.suite import LeftOut, LoadedJudge, RowReply, SuiteColumn
 from judgecal.records import ITEM_UNIT, Estimate, Item, Judgement, Result
 from judgecal.selection.lock import LockedGold
-from judgecal.selection.pass_rates import chance, group_number, word_shares
+from judgecal.selection.pass_rates import at_chance, group_number, word_shares
 from judgecal.stats.intervals import mean_estimate
 from judgecal.stats.sample import Floats
 
@@ -44,7 +44,7 @@ class SuiteMember:
             sensitivity, specificity = judge.rule.class_rates(lock.applied)
             about = {"gold": lock.gold, "pass_at": lock.gold.pass_at}
             about |= {"sensitivity": sensitivity, "specificity": specificity}
-            about["warning"] = chance(judge.rule.people, lock.applied)
+            about["warning"] = at_chance(judge.rule.people, lock.applied)
         return cls(
             name=judge.name, judge=judge.judge.name, kind=judge.judge.kind, lock=judge.lock_path, **about
         )

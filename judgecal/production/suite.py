@@ -123,7 +123,7 @@ class LoadedJudge:
         """The rule for a verdict on one chunk, which the lock's map, one of whole items, is not for."""
         if self.lock is None or self.judge.unit != CHUNK:
             return self.rule
-        return PassRule.of(self.lock.gold, self.judge.scale)
+        return PassRule.for_scale(self.lock.gold, self.judge.scale)
 
     def label(self, verdict: Label | None) -> Label | None:
         """A verdict on the people's scale where the lock has a map to it, else as it is."""

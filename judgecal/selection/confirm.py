@@ -55,7 +55,7 @@ class Confirmed:
     calibrated: Mapping[str, Estimate]  # as `estimates`, what test says through the map
 
     @classmethod
-    def on(cls, look: Look, table: AgreementTable, column: Verdicts) -> Confirmed:
+    def from_table(cls, look: Look, table: AgreementTable, column: Verdicts) -> Confirmed:
         """Confirm a judge on the items of a table: its agreement, calibrated and as it is."""
         calibration, agreements = calibrate(table, column), table.agreements(column)
         through = table.through(calibration, column)
@@ -97,7 +97,7 @@ class Upheld:
     doubt: str | None  # why test does not confirm the judge, lock or no lock; None where it does
 
 
-def upheld(
+def check_choice(
     chosen: MeasuredJudge,
     confirmed: Confirmed,
     *,
@@ -220,7 +220,7 @@ def lock_judge(
     probes = stored_probes(workspace.experiments, gold).get(judge.fingerprint)
     footing = Footing.through(confirmed.calibration, gold.scale, item_scale(judge))
     model_id = next(iter([*model_ids(column.rows), *model_ids(rows)]), None)
-    locked = LockedJudge.of(judge, workspace, model_id=model_id)
+    locked = LockedJudge.from_judge(judge, workspace, model_id=model_id)
     lock = Lock(
         **{field.name: getattr(locked, field.name) for field in fields(locked)},
         gold=LockedGold(

@@ -115,7 +115,7 @@ class LockedJudge(_Closed):
     model: LockedModel | None
 
     @classmethod
-    def of(cls, judge: Judge, workspace: Workspace, *, model_id: str | None = None) -> LockedJudge:
+    def from_judge(cls, judge: Judge, workspace: Workspace, *, model_id: str | None = None) -> LockedJudge:
         """Describe a judge for a lock; refused where the lock would not bring it back."""
         signature, model, program = judge.signature, judge.model, None
         if (slug := JudgeName.parse(judge.name).program) is not None:

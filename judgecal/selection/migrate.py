@@ -66,8 +66,8 @@ from judgecal.selection.lock import (
     reply_fingerprint,
     write_lock,
 )
-from judgecal.selection.pass_rates import PassRule, chance, flip_rate
-from judgecal.selection.rules import GateDecision, MigrationDecision, MigrationItems, migration, unlooked
+from judgecal.selection.pass_rates import PassRule, at_chance, flip_rate
+from judgecal.selection.rules import GateDecision, MigrationDecision, MigrationItems, migration, undecided
 from judgecal.stats import Calibration
 from judgecal.stats.disagreement import by_rows
 from judgecal.stats.metrics import metric_facts
@@ -268,7 +268,7 @@ class MigrateRun:
         if self.recent is not None:
             self.recent.reader.check(self.recent.source)
         if self.output is not None:
-            LockedJudge.of(self.new, self.workspace)
+            LockedJudge.from_judge(self.new, self.workspace)
 
     def _recent_items(self) -> list[JudgedItems]:
         """The rows of production that the judges are called for."""
@@ -370,7 +370,7 @@ class MigrateRun:
     def _rules(self, maps: Iterable[Calibration | None]) -> list[PassRule]:
         """Which verdicts of either judge pass."""
         return [
-            PassRule.of(self.lock.gold, item_scale(judge), calibration)
+            PassRule.for_scale(self.lock.gold, item_scale(judge), calibration)
             for judge, calibration in zip((self.old, self.new), maps, strict=True)
         ]
 
@@ -432,10 +432,10 @@ class MigrateRun:
         on_open = self._both(self.open_items, of_open) if self.open_items else None
         shared: dict[str, Any] = {"people": people, "metric": metric, "level": look.level, "seed": self.seed}
         if sealed:
-            decision = unlooked(on_open, **shared)
+            decision = undecided(on_open, **shared)
         else:
             decision = migration(self._both(test_items, decided), on_open, margin=self.margin, **shared)
-            blind = chance(people, table.agreements(mapped[1].column(test_items))["agreement"])
+            blind = at_chance(people, table.agreements(mapped[1].column(test_items))["agreement"])
             if blind is not None:
                 decision = replace(decision, decision="fail", why=blind)
         decision, by = _with_rows(decision, on_rows, sealed=sealed)
@@ -514,7 +514,7 @@ class MigrateRun:
 
     def _lock_new(self, path: Path, rows: Sequence[Judgement], look: Look, budget: Budget) -> None:
         test, metric = AgreementTable(self.gold, self.test_items, 1, self.seed, look.level), self.lock.metric
-        confirmed = Confirmed.on(look, test, Verdicts.from_calls(self.new, rows))
+        confirmed = Confirmed.from_table(look, test, Verdicts.from_calls(self.new, rows))
         lock, _ = lock_judge(
             self.new,
             confirmed,

@@ -29,7 +29,7 @@ def class_rates(people: Scale, agreement: Mapping[str, Estimate]) -> tuple[Estim
     return agreement.get(f"tpr{at}"), agreement.get(f"tnr{at}")
 
 
-def chance(people: Scale, agreement: Mapping[str, Estimate]) -> str | None:
+def at_chance(people: Scale, agreement: Mapping[str, Estimate]) -> str | None:
     """Why a judge with these estimates is no better than a coin (tpr + tnr <= 1 was seen), else None.
 
     None where it was seen to do better, or where either rate is not known.
@@ -54,10 +54,10 @@ class PassRule:
     @classmethod
     def of_lock(cls, lock: Lock, judge: Scale) -> PassRule:
         """The rule of a lock as production applies it."""
-        return cls.of(lock.gold, judge, lock.calibration)
+        return cls.for_scale(lock.gold, judge, lock.calibration)
 
     @classmethod
-    def of(cls, gold: LockedGold, judge: Scale, calibration: Calibration | None = None) -> PassRule:
+    def for_scale(cls, gold: LockedGold, judge: Scale, calibration: Calibration | None = None) -> PassRule:
         """The rule for verdicts of a scale, as metrics cut them at the gold's pass mark."""
         common = common_scale(gold.people, judge)
         mark = common.low + common.span / 2.0 if common.kind == "binary" else common.pass_at
@@ -158,7 +158,7 @@ def word_shares(
 # --- two judges on the same rows
 
 
-def change(rules: Sequence[PassRule], verdicts: Sequence[Label | None]) -> float | None:
+def side_change(rules: Sequence[PassRule], verdicts: Sequence[Label | None]) -> float | None:
     """1 where a row comes to pass or has another word, -1 where it comes to fail, else 0; `rules` and
     `verdicts` are of the old judge and of the new one. None where that cannot be said.
     """
@@ -174,7 +174,7 @@ def flip_rate(
     rules: Sequence[PassRule], rows: Sequence[tuple[Item, Sequence[Label | None]]], *, level: float = 0.95
 ) -> Estimate:
     """The share of rows (an item, the old and the new judge's verdict) that change sides."""
-    moves = [np.nan if (move := change(rules, verdicts)) is None else move for _, verdicts in rows]
+    moves = [np.nan if (move := side_change(rules, verdicts)) is None else move for _, verdicts in rows]
     moved = np.array(moves, dtype=np.float64)
     rate = mean_estimate(np.abs(moved), [item.group for item, _ in rows], level=level)
     n_unscored, reason = int(np.isnan(moved).sum()), rules[0].reason or rules[1].reason

@@ -28,8 +28,8 @@ from judgecal.stats.drift import (
     DriftTest,
     Verdict,
     loss_bound,
-    rise_of_unscored,
     same_judge_test,
+    unscored_rise_p,
 )
 from judgecal.stats.intervals import mean_estimate, t_quantile
 from judgecal.stats.means import too_thin
@@ -166,7 +166,7 @@ class GateRule:
         rise = missing_now - missing_then
         unscored = UnscoredRise(
             mean_estimate(rise, groups, low=-1.0, high=1.0, level=level),
-            rise_of_unscored(two.then, two.now, groups) if rise.any() else 1.0,
+            unscored_rise_p(two.then, two.now, groups) if rise.any() else 1.0,
         )
         decision, why = self._of_loss(comparison.difference, bound, last=last or two.passes > 1)
         if thin is not None:  # without a bound nothing is decided
@@ -351,7 +351,7 @@ def migration(
     return decided("inconclusive", f"{why}; {questions} would show that it loses less, if it is as it looks")
 
 
-def unlooked(on_open: MigrationItems | None, *, metric: str, **options: Any) -> MigrationDecision:
+def undecided(on_open: MigrationItems | None, *, metric: str, **options: Any) -> MigrationDecision:
     """The decision without a look at test, `inconclusive`: what open items say, and nothing of test."""
     reason = "the rows decide, so we did not look at test"
     none = PairedDifference(Estimate(None, reason=reason), None)

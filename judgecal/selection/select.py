@@ -43,10 +43,10 @@ from judgecal.selection.confirm import (
     NOISE_FILE,
     Confirmed,
     Upheld,
+    check_choice,
     is_lost,
     lock_judge,
     measured_again,
-    upheld,
 )
 from judgecal.selection.decision import Caps, MeasuredJudge, OpenChoice, decide, measure, repeats_of
 from judgecal.selection.lock import LockedJudge, lock_problems, reply_fingerprint, write_lock
@@ -109,7 +109,7 @@ class SelectRun(SelectRequest):
                 "program, model or price is not what was scored; run the experiment's command again, "
                 "then select from the new experiment"
             )
-        LockedJudge.of(judge, self.workspace)
+        LockedJudge.from_judge(judge, self.workspace)
         return judge
 
     # --- the look at test
@@ -131,7 +131,7 @@ class SelectRun(SelectRequest):
             judges={fingerprint: verdicts_sha(self.stored.gold, self.test_items, column.rows)},
         )
         table = AgreementTable(self.stored.gold, self.test_items, repeats, self.seed, look.level)
-        return Confirmed.on(look, table, column)
+        return Confirmed.from_table(look, table, column)
 
     # --- the calls
 
@@ -226,7 +226,7 @@ class SelectRun(SelectRequest):
         """What test says of the choice."""
         if decided.losses is None:
             return None
-        return upheld(
+        return check_choice(
             decided.chosen,
             confirmed,
             chosen_on=decided.table,

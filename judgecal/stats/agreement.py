@@ -17,7 +17,7 @@ from judgecal.stats.intervals import (
     MIN_GROUPS,
     MIN_STRATUM,
     Interval,
-    Made,
+    IntervalBasis,
     Statistic,
     check_level,
     jackknife_interval,
@@ -240,7 +240,7 @@ def _estimate_coefficient(
     else:
         without = statistic.without_each()
     left_out = without[:, repeats].mean(axis=1)
-    made = Made(method, metric.lowest, 1.0, len(left_out))
+    made = IntervalBasis(method, metric.lowest, 1.0, len(left_out))
     return _with(blank, value, jackknife_interval(value, left_out, made, level=level), repeats=repeats)
 
 

@@ -34,7 +34,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Fall:
+class Drop:
     """How far the metric is below that of the questions that chose (of errors: above), and what luck
     explains."""
 
@@ -47,7 +47,7 @@ class Fall:
         return self.value > self.at_most
 
 
-def fall_between(chosen_on: Held, test: Held, *, people: Scale, metric: str, n_judges: int) -> Fall | None:
+def fall_between(chosen_on: Held, test: Held, *, people: Scale, metric: str, n_judges: int) -> Drop | None:
     """How far a judge's metric fell from the items that chose it to test; None where either has no error.
 
     The two parts share no question, so that the squared errors of both add up. One of k judges may lie
@@ -60,7 +60,7 @@ def fall_between(chosen_on: Held, test: Held, *, people: Scale, metric: str, n_j
     (before, before_error), (after, after_error) = (part for part in parts if part is not None)
     sign = -1.0 if metric_named(metric, people)[0].direction == "less" else 1.0
     reach = -float(ndtri(float(ndtr(-STANDARD_ERRORS)) / n_judges))
-    return Fall(sign * (before - after), reach * math.hypot(before_error, after_error))
+    return Drop(sign * (before - after), reach * math.hypot(before_error, after_error))
 
 
 LUCK = 0.8

@@ -27,7 +27,7 @@ from judgecal.records import Estimate
 from judgecal.scale import Scale
 from judgecal.stats.intervals import MIN_GROUPS, mean_estimate, score_interval, t_quantile, too_few
 from judgecal.stats.means import MIN_STRATUM, LinearMean, Means
-from judgecal.stats.prediction_powered import PSEUDO, unseen
+from judgecal.stats.prediction_powered import PSEUDO, unseen_variance
 from judgecal.stats.sample import Bools, Floats, Ints
 from judgecal.stats.significance import POWER
 
@@ -334,7 +334,7 @@ def _unseen(judges: VerdictPairs, cells: Ints, parts: Floats, kinds: Sequence[fl
     for cell in np.unique(judges.cells[~judges.differ]).tolist():
         in_cell, size = cells == cell, float((judges.cells == cell).mean())
         mean_part = float(parts[in_cell].mean()) if in_cell.any() else 0.0
-        added += size**2 * unseen(float(in_cell.sum()), mean_part, kinds, PSEUDO)
+        added += size**2 * unseen_variance(float(in_cell.sum()), mean_part, kinds, PSEUDO)
     return added
 
 

@@ -174,19 +174,19 @@ def same_judge_test(then: Calls, now: Calls, groups: Labels) -> DriftTest | None
         between=float(distances[:, 0].mean()),
         expected=float(distances.mean()),
         shift=shift,
-        p_at_most=min(1.0, len(sums) * min(chance_of_deal(each, codes) for each in sums)),
+        p_at_most=min(1.0, len(sums) * min(permutation_p_bound(each, codes) for each in sums)),
     )
 
 
-def rise_of_unscored(then: Calls, now: Calls, groups: Labels) -> float:
+def unscored_rise_p(then: Calls, now: Calls, groups: Labels) -> float:
     """An upper bound of the p value of a rise in calls without a verdict, from then to now, by question."""
     k, m = min(len(then[0]), _MOST), min(len(now[0]), _MOST)
     rows = [[*before[:k], *after[:m]] for before, after in zip(then, now, strict=True)]
     missing = np.array([[verdict is None for verdict in row] for row in rows], dtype=np.float64)
-    return chance_of_deal(missing @ (1.0 - _deals(k, m)).T, codes_of(groups, len(rows)))
+    return permutation_p_bound(missing @ (1.0 - _deals(k, m)).T, codes_of(groups, len(rows)))
 
 
-def chance_of_deal(scores: Floats, codes: Ints) -> float:
+def permutation_p_bound(scores: Floats, codes: Ints) -> float:
     """An upper bound of the p value of a sum of scores, each question's calls dealt at random.
 
     Each question's calls are dealt out at random, for all of its items alike, and the questions one by one.

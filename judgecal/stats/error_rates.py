@@ -112,7 +112,7 @@ def effective_n(rate: Estimate) -> float:
     return t_quantile(rate.level, max(1.0, rate.n_groups - 1.0)) ** 2 / max(parts)
 
 
-def shift(
+def shift_p(
     sensitivity: Estimate, specificity: Estimate, *, passing: Estimate, precision: Estimate, missed: Estimate
 ) -> float | None:
     """p value that a labelled sample has the error rates measured elsewhere, by a likelihood ratio.

@@ -100,7 +100,7 @@ def linear_error(linear: LinearMean) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
-class Made:
+class IntervalBasis:
     """How an interval is made: range (an end may be infinite), groups, and the influences' method."""
 
     how: str
@@ -114,7 +114,7 @@ def linear_interval(linear: LinearMean, *, level: float) -> Interval:
     means, influence = linear.means, linear.influence @ linear.weights
     if means.root:
         return _root_interval(linear, influence, level=level)
-    made = Made("linearised by group", means.low, means.high, linear.all_groups)
+    made = IntervalBasis("linearised by group", means.low, means.high, linear.all_groups)
     return smooth_interval(linear.value, influence, made, level=level)
 
 
@@ -130,7 +130,7 @@ def _root_interval(linear: LinearMean, influence: Floats, *, level: float) -> In
         return Interval(reason=_NO_SPREAD)
     if without.min() <= _EPS * linear.value**2:
         return Interval(reason="all of the error lies in one group")
-    made = Made("jackknife of the log by group", -math.inf, math.inf, linear.all_groups)
+    made = IntervalBasis("jackknife of the log by group", -math.inf, math.inf, linear.all_groups)
     logs = jackknife_interval(math.log(linear.value), np.log(without) / 2.0, made, level=level)
     if logs.low is None or logs.high is None:
         return logs
@@ -138,7 +138,7 @@ def _root_interval(linear: LinearMean, influence: Floats, *, level: float) -> In
     return Interval(math.exp(logs.low), max(high, linear.value), logs.method)
 
 
-def jackknife_interval(value: float, left_out: Floats, made: Made, *, level: float) -> Interval:
+def jackknife_interval(value: float, left_out: Floats, made: IntervalBasis, *, level: float) -> Interval:
     """Interval of a value from the values without each group in turn; see `smooth_interval`."""
     if not np.all(np.isfinite(left_out)):
         return Interval(reason="undefined without one of the groups")
@@ -157,7 +157,7 @@ def freedom(parts: Floats, n_groups: int) -> float:
     return (n - 1.0) * (min(1.0, 2.0 / (kurtosis - 1.0)) if kurtosis > 1.0 else 1.0)
 
 
-def smooth_interval(value: float, influence: Floats, made: Made, *, level: float) -> Interval:
+def smooth_interval(value: float, influence: Floats, made: IntervalBasis, *, level: float) -> Interval:
     """Interval of a smooth statistic from the influence of each group: t on a scale on which its range has no
     ends.
 
@@ -298,7 +298,7 @@ def mean_estimate(
     return interval.of(linear.value, counts)
 
 
-def described(values: Sequence[float] | Floats) -> dict[str, float | int | None]:
+def number_summary(values: Sequence[float] | Floats) -> dict[str, float | int | None]:
     """Summary of numbers: `count, min, max, average, p50, p90, p95`, each None without numbers.
 
     Percentiles lie between order statistics by straight lines, as numpy and pandas do by default.

@@ -138,7 +138,7 @@ def corrected_mean(
 
 
 @dataclass(frozen=True, slots=True)
-class DrawSeen:
+class SelectionTest:
     """Whether the labelled rows are like the table in what the judge says of them.
 
     Attributes:
@@ -152,7 +152,7 @@ class DrawSeen:
     table: float
 
 
-def drawn_otherwise(
+def selection_test(
     verdicts: Floats,
     groups: Ints,
     labelled: LabelledRows,
@@ -160,15 +160,15 @@ def drawn_otherwise(
     low: float = 0.0,
     high: float = 1.0,
     seed: int = 0,
-) -> DrawSeen:
+) -> SelectionTest:
     """Test whether the labelled rows' verdicts differ from the whole table's, as if drawn otherwise."""
     table = float(verdicts.mean())
     difference = corrected_mean(
         np.full(len(verdicts), low), groups, labelled, low=low, high=high, level=0.99, seed=seed
     ).plain
     if difference.low is None or difference.high is None:
-        return DrawSeen(False, difference, table)
-    return DrawSeen(not difference.low - _SLACK <= table <= difference.high + _SLACK, difference, table)
+        return SelectionTest(False, difference, table)
+    return SelectionTest(not difference.low - _SLACK <= table <= difference.high + _SLACK, difference, table)
 
 
 def tuned_weights(verdict: Floats, labelled: LabelledRows, group: Ints, *, seed: int = 0) -> Floats:
@@ -309,11 +309,11 @@ def _unseen(label: Floats, guess: Floats, stratum: Ints, heavy: Floats) -> float
             for end in (0.0, 1.0)
             for at in (float(guess[in_stratum].min()), float(guess[in_stratum].max()))
         ]
-        added += float(heavy[in_stratum].sum()) ** 2 * unseen(n, residual, kinds, PSEUDO / n_strata)
+        added += float(heavy[in_stratum].sum()) ** 2 * unseen_variance(n, residual, kinds, PSEUDO / n_strata)
     return added
 
 
-def unseen(n: float, residual: float, kinds: Sequence[float], pseudo: float) -> float:
+def unseen_variance(n: float, residual: float, kinds: Sequence[float], pseudo: float) -> float:
     """Variance that so much of a row of each kind adds to a mean `rest` of n rows."""
     total = n + len(kinds) * pseudo
     middle = (n * residual + pseudo * sum(kinds)) / total

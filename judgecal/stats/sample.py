@@ -299,8 +299,8 @@ def build(
     sample = Sample(
         scale=common,
         binary_gold=people.kind == "binary",
-        gold=moved(gold, people, common)[order],
-        verdicts=moved(verdicts, judge, common)[order],
+        gold=rescaled(gold, people, common)[order],
+        verdicts=rescaled(verdicts, judge, common)[order],
         filled=(np.zeros_like(missing) if unscored == "drop" else missing)[order],
         group_of=renumbered(group_of[order]),
         n_expected=int(missing.size),
@@ -312,7 +312,7 @@ def build(
     return replace(sample, classes=_own_classes(sample, words, declared))
 
 
-def moved(values: Floats, source: Scale, target: Scale) -> Floats:
+def rescaled(values: Floats, source: Scale, target: Scale) -> Floats:
     """Map numbers linearly from one numeric scale to another, ends to ends."""
     if not target.numeric or (source.low, source.high) == (target.low, target.high):
         return values

@@ -40,7 +40,7 @@ _NOBODY = f"no rater shares {MIN_SHARED} items on {MIN_GROUPS} questions with an
 _T = TypeVar("_T")
 
 
-def beside(ratings: Mapping[str, Mapping[Hashable, _T]], rater: str) -> list[tuple[Hashable, _T]]:
+def paired_labels(ratings: Mapping[str, Mapping[Hashable, _T]], rater: str) -> list[tuple[Hashable, _T]]:
     """The labels that other raters gave to the rater's items, with the item; two others' labels are two
     pairs.
 
@@ -51,7 +51,7 @@ def beside(ratings: Mapping[str, Mapping[Hashable, _T]], rater: str) -> list[tup
 
 
 @dataclass(frozen=True, slots=True)
-class Beside(Result):
+class PersonGap(Result):
     """A judge beside one person, both against the other people on the same items.
 
     Attributes:
@@ -89,7 +89,7 @@ class StandIn(Result):
 
     metric: str
     level: float
-    raters: Mapping[str, Beside]
+    raters: Mapping[str, PersonGap]
     at_worst: float | None
     reason: str | None = None
     left_out: Mapping[str, str] = field(default_factory=dict)
@@ -132,10 +132,10 @@ def stand_in(
     """
     people = as_scale(scale)
     name, level = metric or leading_metric(people), 1.0 - SIZE / n_judges
-    raters: dict[str, Beside] = {}
+    raters: dict[str, PersonGap] = {}
     left_out: dict[str, str] = {}
     for rater, labels in ratings.items():
-        pairs = beside(ratings, rater)
+        pairs = paired_labels(ratings, rater)
         items = {item for item, _ in pairs}
         n_groups, n_asked = len({groups[item] for item in items}), sum(item in verdicts for item in items)
         if len(items) < MIN_SHARED:
@@ -144,7 +144,7 @@ def stand_in(
             left_out[rater] = f"{n_groups} questions shared with another: fewer than {MIN_GROUPS}"
         elif n_asked < len(items):
             why = f"the judge did not see {len(items) - n_asked} of the {len(items)} items"
-            raters[rater] = Beside(None, None, None, None, False, n_asked, len(items), n_groups, 0, why)
+            raters[rater] = PersonGap(None, None, None, None, False, n_asked, len(items), n_groups, 0, why)
         else:
             sides = {
                 "judge": [verdicts[item] for item, _ in pairs],
@@ -173,7 +173,7 @@ def _held(
     *,
     metric: str,
     level: float,
-) -> Beside:
+) -> PersonGap:
     """Judge and person against the same labels, once calibrated; the person also as it is, if that is better.
 
     A person's labels are on the people's scale as they are, where a map can cost them something; and it can
@@ -201,7 +201,7 @@ def _held(
     beats = above.difference.low is not None and above.difference.low > 0.0
     better = min(mapped, plain, key=lambda pair: pair.difference.value or 0.0)
     difference = better.difference
-    held = Beside(better.a, better.b, difference.value, None, beats, 0, 0, 0, 0, difference.reason)
+    held = PersonGap(better.a, better.b, difference.value, None, beats, 0, 0, 0, 0, difference.reason)
     if mapped.difference.low is None or plain.difference.low is None:
         return held
     if difference.low == difference.high == 0.0:  # alike on every item seen: the rule of three, nearly

@@ -478,25 +478,25 @@ class Columns:
             yield from ((field, part, column) for column in columns)
 
 
-def beside(path: Path) -> Path:
+def columns_file(path: Path) -> Path:
     """The file beside a table that says what its columns are, where its header does not."""
     return path.with_name(f"{path.name}.columns.json")
 
 
-def write_beside(path: Path, columns: Columns, header: Collection[str]) -> None:
+def write_columns(path: Path, columns: Columns, header: Collection[str]) -> None:
     """Write the file that says what a table's columns are; none where the header says it."""
     usual = Columns(usual=True, defaults=columns.defaults).resolved(header, only=USUAL)
     named = {part: getattr(columns, part) for part in _BESIDE if getattr(columns, part)}
     if all(getattr(usual, part) == value for part, value in named.items()):
-        beside(path).unlink(missing_ok=True)
+        columns_file(path).unlink(missing_ok=True)
     else:
         text = json.dumps({"schema": SCHEMA, **named}, ensure_ascii=False, indent=1)
-        write_text(beside(path), f"{text}\n")
+        write_text(columns_file(path), f"{text}\n")
 
 
 def _named_beside(path: Path, header: Collection[str]) -> Mapping[str, Any]:
     """What the file beside a table says of its columns; what the table has no more is passed over."""
-    file = beside(path)
+    file = columns_file(path)
     if not file.is_file():
         return {}
     named = validated(Columns, read_json(file, absent="there is no such file"), str(file))

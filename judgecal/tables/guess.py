@@ -45,7 +45,7 @@ _SHARE = re.compile(r"0(?:[.,]\d+)?|1(?:[.,]0+)?")
 _LONGEST, _MOST_WORDS = 40, 20  # characters of a label, and different ones that are no numbers
 
 
-def guessed(columns: Columns, table: Table) -> Columns:
+def guess_columns(columns: Columns, table: Table) -> Columns:
     """Guess from their names the columns that no option names: people's labels, verdicts, further ones.
 
     InputError: no column is people's by its name, or where none is a judge's, some may be; with the options

@@ -19,7 +19,7 @@ from typing import Any
 from judgecal.errors import InputError, listed, notice, refuse
 from judgecal.tables.formats import Format, Output, OutputRows
 from judgecal.tables.table import Table
-from judgecal.tables.text import UTF_8, encoding_of, ending_of, is_utf8, read_bytes, runs, utf8_problems
+from judgecal.tables.text import UTF_8, encoding_of, ending_of, is_formula, is_utf8, read_bytes, utf8_problems
 from judgecal.workspace import shown
 
 _SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
@@ -208,14 +208,14 @@ def read_separated(path: Path, encoding: str | None = None, *, pads: bool = Fals
 
 def _unmarked(cell: str) -> str:
     """A cell without the apostrophe that careful programs put before what would be run."""
-    return cell[1:] if cell[:1] == _MARK and runs(cell.lstrip(_MARK)) else cell
+    return cell[1:] if cell[:1] == _MARK and is_formula(cell.lstrip(_MARK)) else cell
 
 
 def _write(draft: Path, output: Output, rows: OutputRows, *, delimiter: str) -> None:
     marked: Counter[str] = Counter()
 
     def safe(name: str, cell: str) -> str:
-        if not cell or cell[0].isalnum() or not runs(cell.lstrip(_MARK)):
+        if not cell or cell[0].isalnum() or not is_formula(cell.lstrip(_MARK)):
             return cell
         marked[name] += 1
         return _MARK + cell

@@ -168,7 +168,7 @@ def defuse(text: str) -> str:
     return _MARK + text if risky or text.startswith(_MARK) else text
 
 
-def runs(text: str) -> bool:
+def is_formula(text: str) -> bool:
     """Whether a spreadsheet would run a CSV cell as a formula; numbers and a leading "- " are none."""
     begin = text.lstrip(" \u00a0")
     if begin[:1] not in _FORMULA or is_number(begin):
@@ -185,7 +185,7 @@ def is_number(text: str) -> bool:
     return True
 
 
-def undo(cell: str) -> str:
+def undefuse(cell: str) -> str:
     """The text that `defuse` wrote; a cell that somebody typed stays as it is."""
     unmarked = cell.removeprefix(_MARK)
     return unmarked if cell != unmarked and defuse(unmarked) == cell else cell

@@ -29,9 +29,9 @@ import numpy as np
 
 from judgecal.goldset.draw import allocate
 from judgecal.records import Estimate
-from judgecal.stats.error_rates import carried_rate, shift
+from judgecal.stats.error_rates import carried_rate, shift_p
 from judgecal.stats.intervals import mean_estimate, t_quantile, wilson
-from judgecal.stats.prediction_powered import LabelledRows, corrected_mean, drawn_otherwise
+from judgecal.stats.prediction_powered import LabelledRows, corrected_mean, selection_test
 from tests.benchmarks.driver import Bench, Floats, Ints, slack
 
 SIZES = (50, 100, 200)
@@ -228,9 +228,9 @@ def shifted(
         ]
         passing = mean_estimate(table.verdict, table.group.tolist())
         sample = {"passing": passing, "precision": given[0], "missed": given[1]}
-        p = shift(*_rates(gold, _sampled(rng, gold, rates)), **sample)
+        p = shift_p(*_rates(gold, _sampled(rng, gold, rates)), **sample)
         seen += p is not None and p < 0.05
-        odd += drawn_otherwise(table.verdict, table.group, replace(labelled, label=verdict), seed=rep).differs
+        odd += selection_test(table.verdict, table.group, replace(labelled, label=verdict), seed=rep).differs
     return seen / reps, odd / reps
 
 

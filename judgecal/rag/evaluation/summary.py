@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 from judgecal.goldset.wording import grouped
 from judgecal.rag.evaluation.system import SystemAnswer
 from judgecal.records import Estimate, Judgement
-from judgecal.stats.intervals import described, mean_estimate
+from judgecal.stats.intervals import mean_estimate, number_summary
 
 CORRECTNESS, ANSWERED = "correctness", "answered"
 """The columns that say how right an answer is, and whether it is one at all."""
@@ -243,7 +243,7 @@ def _summary(
     totals = [(answer.question, answer.total) for answer in answers]
     n_unscored = sum(total is None for _, total in totals)
     percents = [round(100.0 * each.correctness, 9) for each in answers if each.correctness is not None]
-    points: dict[str, Any] = described(percents)
+    points: dict[str, Any] = number_summary(percents)
     came = [answer for answer in answers if answer.given.answer is not None]
     latency = seconds_of((answer.given.latency_s, answer.is_complex) for answer in came)
     return SystemSummary(
@@ -281,7 +281,7 @@ def _summary(
 def seconds_of(times: Iterable[tuple[float | None, bool]]) -> Seconds:
     """Means and percentiles of times, each with whether its question is complex; unknown ones left out."""
     defined = [(time, is_complex) for time, is_complex in times if time is not None]
-    over = described([time for time, _ in defined])
+    over = number_summary([time for time, _ in defined])
     of_complex = mean_of([time for time, is_complex in defined if is_complex])
     return Seconds(over["average"], over["p50"], over["p95"], int(over["count"] or 0), of_complex)
 
