@@ -106,7 +106,6 @@ def test_without_use_replies_are_added_and_a_store_that_cannot_be_opened_is_done
         '{"text": "x", "model_id": "m", "prompt_tokens": 1e400}',
         '{"text": "x", "model_id": "m", "latency_s": NaN}',
         '{"text": "x", "model_id": "m", "prompt_tokens": 1' + "0" * 400 + "}",
-        '{"text": "x", "model_id": "m", "more": 1}',
         "[" * 100_000,
         b"\x00\xff",
         7,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import math
 import os
 import sqlite3
@@ -23,7 +22,7 @@ from typing import Any
 import orjson
 
 from judgecal.engine.calls import Message, Reply, ReplySchema
-from judgecal.engine.log import DAMAGED, PRIVATE, FieldTypes, as_line, say_damaged
+from judgecal.engine.log import DAMAGED, PRIVATE, as_line, line_reader, say_damaged
 from judgecal.errors import InputError
 from judgecal.models import ModelSpec, load_catalogue
 from judgecal.records import Result, canonical_json
@@ -33,7 +32,7 @@ _FILE = "replies.sqlite"
 _MAX_BYTES = 1 << 30
 _WAITS_S = 0.5
 _MOST_WAITING = 1 << 22  # characters
-_reply_types = FieldTypes(Reply)
+stored_reply = line_reader(Reply)
 _SCHEMA = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, reply TEXT NOT NULL, at REAL NOT NULL)"
 
 
@@ -148,9 +147,7 @@ class ReplyCache:
         try:
             if row is None:
                 return None
-            reply = Reply(**json.loads(row[0]))
-            _reply_types.check(reply)
-            return reply, row[1]
+            return stored_reply(row[0].encode()), row[1]
         except DAMAGED as error:
             say_damaged(str(self.path), f"stored reply {key[:12]}", str(error))
             return None

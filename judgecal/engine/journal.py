@@ -7,25 +7,12 @@ that cannot be read is made again.
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import get_args
 
-from judgecal.engine.log import FieldTypes, Log, as_line, from_line
-from judgecal.records import RETRIED_ON_RESUME, ErrorKind, Failure, Judgement, Key, old_objects_left_alone
-
-_SHARED = (
-    "item_id",
-    "item_sha",
-    "judge",
-    "judge_fingerprint",
-    "model_id",
-    "at",
-    "unit",
-)  # texts of many rows
-_ERROR_KINDS = frozenset(get_args(ErrorKind))
+from judgecal.engine.log import Log, as_line, line_reader
+from judgecal.records import RETRIED_ON_RESUME, Judgement, Key, old_objects_left_alone
 
 
 class Journal:
@@ -102,27 +89,7 @@ def read_journal(path: Path) -> Iterator[Judgement]:
     return judgements_log(path).rows()
 
 
-def row_of(line: bytes) -> Judgement:
-    """Read a journal's line as a judgement; texts that many rows share are held once.
-
-    Raises one of DAMAGED: the line is no judgement.
-    """
-    values = from_line(line)
-    if not isinstance(values, dict):
-        raise TypeError("a judgement is a JSON object")
-    error = values.get("error")
-    if error is not None:
-        values["error"] = Failure(error["kind"], error["message"])
-    for name in _SHARED:
-        if type(values.get(name)) is str:
-            values[name] = sys.intern(values[name])
-    row = Judgement(**values)
-    _judgement_types.check(row)
-    if row.error is not None and not (row.error.kind in _ERROR_KINDS and type(row.error.message) is str):
-        raise ValueError(f"{row.error.kind!r:.40} is no kind of error")
-    return row
-
-
-_judgement_types = FieldTypes(Judgement)
+row_of = line_reader(Judgement)
+"""Reads a line of the journal."""
 judgements_log = functools.partial(Log[Judgement], what="judgement", encode=as_line, decode=row_of)
 """The log of judgements in a file."""

@@ -13,23 +13,23 @@ import dataclasses
 import datetime
 import functools
 import json
-import math
 import operator
 import os
 import time
-import typing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar, get_args, get_type_hints
+from typing import TYPE_CHECKING, Generic, NoReturn, Self, TypeVar, get_args, get_type_hints
 
 import orjson
 from filelock import FileLock, Timeout
+from pydantic import TypeAdapter, ValidationError
 
 from judgecal.errors import BusyError, InputError, JudgecalError, notice
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+_MOST = 1 << 53  # of a number: more tokens, attempts or repeats than anybody has
 _WINDOW = 1 << 16  # bytes that are read at once from the end
 PRIVATE = 0o600
 """The mode of files that hold users' texts and replies to them."""
@@ -70,14 +70,6 @@ def as_line(row: DataclassInstance) -> bytes:
     except TypeError:
         # An unpaired surrogate has no UTF-8; as an escape it comes back as it was.
         return json.dumps(dataclasses.asdict(row)).encode("ascii")
-
-
-def from_line(line: bytes) -> Any:
-    """The JSON value of a line; it raises one of DAMAGED."""
-    try:
-        return orjson.loads(line)
-    except ValueError:  # it is strict: half a surrogate is none of its texts
-        return _decode(line.decode())  # from bytes it would first guess the encoding
 
 
 class Log(Generic[T]):
@@ -275,39 +267,28 @@ def _refuse_busy(journal: Path) -> NoReturn:
     ) from None
 
 
-class FieldTypes:
-    """What the fields of a dataclass may hold: values of their types, numbers that a double holds."""
+def line_reader(kind: type[T]) -> Callable[[bytes], T]:
+    """Make what reads a line as a dataclass: values of their types, and numbers that a double holds.
 
-    _MOST = 1 << 53  # of whole numbers: more tokens, attempts or repeats than anybody has
+    It raises one of DAMAGED where the line is none.
+    """
+    adapter = TypeAdapter(kind)
+    hints = get_type_hints(kind).items()
+    numbers_of = operator.attrgetter(
+        *(name for name, hint in hints if {int, float} & {hint, *get_args(hint)})
+    )
 
-    def __init__(self, kind: type) -> None:
-        hints = get_type_hints(kind)
-        alternatives = {name: get_args(hint) or (hint,) for name, hint in hints.items()}
-        self._allowed = [
-            (name, [typing.get_origin(one) or one for one in kinds]) for name, kinds in alternatives.items()
-        ]
-        self._values = operator.attrgetter(*hints)
-        self._numbers: dict[tuple[type, ...], tuple[list[int], list[int]]] = {}
-        """The types of good rows, of which few combinations occur: where floats stand, and whole numbers."""
+    def read(line: bytes) -> T:
+        try:
+            row = adapter.validate_json(line, strict=True)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            if first["type"] != "json_invalid":
+                raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+            row = adapter.validate_python(_decode(line.decode()))  # half a surrogate, which pydantic refuses
+        for number in numbers_of(row):
+            if isinstance(number, int | float) and not abs(number) <= _MOST:
+                raise ValueError(f"{number!r:.40} is no number, or too large")
+        return row
 
-    def check(self, row: object) -> None:
-        """Raise TypeError or ValueError for the first field of a row with a value of another type."""
-        values = self._values(row)
-        types = tuple(map(type, values))
-        places = self._numbers.get(types)
-        if places is None:
-            places = self._numbers[types] = self._places(values, types)
-        floats, wholes = places
-        for place in floats:
-            if not math.isfinite(values[place]):
-                raise ValueError(f"{values[place]!r} is not a number")
-        for place in wholes:
-            if abs(values[place]) > self._MOST:
-                raise ValueError("a number is too large")
-
-    def _places(self, values: Sequence[object], types: Sequence[type]) -> tuple[list[int], list[int]]:
-        for (name, allowed), value, kind in zip(self._allowed, values, types, strict=True):
-            if kind not in allowed and not (kind is int and float in allowed):
-                raise TypeError(f"{name} cannot be {value!r:.40}")
-        floats = [place for place, kind in enumerate(types) if kind is float]
-        return floats, [place for place, kind in enumerate(types) if kind is int]
+    return read

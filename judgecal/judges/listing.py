@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import difflib
 import re
 from collections.abc import Iterator
@@ -193,7 +192,7 @@ def _shown_prompt(signature: str, judge: str | None, workspace: Workspace) -> Sh
         return ShownJudge(signature, "prompt", problems=problems)
     lines, problems_found = field_lines(loaded.text), [*_inputs(loaded)]
     if loaded.prompt is None:
-        problems_found += [*_shape(loaded), *_imports(loaded)]
+        problems_found += _shape(loaded)
     problems = tuple(
         FileProblem(f"{shown(path)}:{at if isinstance(at, int) else lines.get(at, 1)}", message)
         for at, message in problems_found
@@ -252,11 +251,3 @@ def _inputs(loaded: LoadedSignature) -> Found:
     if loaded.scale is not None and set(loaded.inputs) <= _BESIDE:
         one_of = f"name one of {', '.join((*_ANSWERS, CHUNK))}, or a field"
         yield loaded.cls.__name__, f"nothing under test among the inputs: {one_of}"
-
-
-def _imports(loaded: LoadedSignature) -> Found:
-    for node in ast.walk(ast.parse(loaded.text)):
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-        if any(name.split(".")[0] == "judgecal" for name in names):
-            yield getattr(node, "lineno", 1), "imports judgecal: a signature is plain DSPy, remove it"

@@ -41,8 +41,8 @@ from judgecal.engine import (
     ReplyCache,
     ReplySchema,
 )
-from judgecal.engine.cache import cache_key
-from judgecal.engine.log import FieldTypes, Log, now
+from judgecal.engine.cache import cache_key, stored_reply
+from judgecal.engine.log import Log, now
 from judgecal.engine.transport import open_transport
 from judgecal.errors import BudgetError, JudgecalError, Stopped
 from judgecal.models import ModelSpec
@@ -165,12 +165,8 @@ def _known(row: _Row) -> tuple[str, Reply] | None:
     if row["error"] and row["error"]["kind"] in RETRIED_ON_RESUME:
         return None
     names = ("model_id", "prompt_tokens", "completion_tokens", "stopped")
-    reply = Reply(row["text"] or "", **{name: row[name] for name in names})
-    _reply_types.check(reply)
-    return str(row["key"]), reply
-
-
-_reply_types = FieldTypes(Reply)
+    stored = {"text": row["text"] or "", **{name: row[name] for name in names}}
+    return str(row["key"]), stored_reply(json.dumps(stored).encode())
 
 
 def logged_usd(path: Path) -> float:

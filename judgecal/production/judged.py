@@ -92,7 +92,6 @@ class JudgedTable:
     where: str
     verdict: Floats  # on the judge's scale, NaN where unscored
     text: Ints  # a number for question and answer together
-    item: Ints | None  # a number for the row's id; None without such a column
     group: Ints  # codes 0 and above
     value_of: Ints | None  # the code of what the rows are compared by; None without such a column
     values: tuple[str, ...]  # the names of these
@@ -123,16 +122,6 @@ class JudgedTable:
         lost = [item for item, is_there in zip(items, there, strict=True) if not is_there]
         if not lost:
             return np.flatnonzero(known).astype(np.int64), order[at[known]].astype(np.int64)
-        changed: list[str] = []
-        if self.item is not None:
-            numbers = _numbers([item.item_id for item in lost])
-            same_id = np.isin(numbers, self.item).tolist()
-            changed = [item.item_id for item, same in zip(lost, same_id, strict=True) if same]
-        if changed:
-            raise InputError(
-                f"{self.where}: the text of {len(changed):,} labelled rows has changed since it was labelled "
-                f"({listed(changed)}): judge and label the same texts, or take these labels out of the set"
-            )
         names = listed([item.item_id for item in lost])
         raise InputError(
             f"{self.where}: {len(lost):,} of {len(items):,} labelled items are none of its rows ({names}): "
@@ -158,7 +147,6 @@ def read_judged(
         of = [frame[named[part]].fill_null("").str.strip_chars() for part in ("system_a", "system_b")]
         frame = frame.filter(of[0].is_in(systems) & of[1].is_in(systems) & (of[0] != of[1]))
         swapped = (frame[named["system_b"]].str.strip_chars() == systems[0]).to_numpy()
-    number = {part: _hashed(frame, named[part]) for part in ("item", "group") if part in named}
     codes: Ints | None = None
     values: tuple[str, ...] = ()
     if columns.by is not None:
@@ -173,12 +161,11 @@ def read_judged(
     verdict = _verdicts(frame[named["verdict"]], judge, where)
     if swapped is not None:
         verdict = np.where(swapped, 1.0 - verdict, verdict)
-    groups = number["group"] if "group" in number else _hashed(frame, named["question"])
+    groups = _hashed(frame, named["group" if "group" in named else "question"])
     return JudgedTable(
         where=where,
         verdict=verdict,
         text=_hashed(frame, named["question"], *(named[part] for part in _PARTS[2:5] if part in named)),
-        item=number.get("item"),
         group=np.unique(groups, return_inverse=True)[1].astype(np.int64),
         value_of=codes,
         values=values,

@@ -101,7 +101,6 @@ class ColumnRate:
     n_unscored: int
     n_chunks: int  # of a judge of chunks; else 0
     n_chunks_unscored: int
-    words: Mapping[str, int]  # word -> verdicts, on a nominal scale
     shares: Mapping[str, Estimate]  # word -> share of the rows with a verdict, the most frequent first
     unscored: Mapping[str, int]  # kind of failure -> verdicts that could not be had
     judged_by: Mapping[str, int]  # judge -> rows
@@ -225,7 +224,7 @@ class ColumnTally:
         self._code_of = {word: code for code, word in enumerate(judge.scale.categories)}
         self._n = 0
         self._chunks: Counter[bool] = Counter()
-        self._words, self._unscored, self._judged_by = (Counter[str]() for _ in range(3))
+        self._unscored, self._judged_by = Counter[str](), Counter[str]()
 
     def add(self, column: SuiteColumn, judge: LoadedJudge, group: str, replies: Sequence[RowReply]) -> None:
         verdicts = [reply.verdict for reply in replies if reply.verdict is not None]
@@ -242,7 +241,6 @@ class ColumnTally:
             self._numbers.append(math.nan if value is None else value)
         self._groups.append(group_number(group))
         self._n += bool(verdicts)
-        self._words.update(words)
         self._unscored.update(reply.error_kind for reply in replies if reply.verdict is None)
         self._judged_by[judge.judge.name] += bool(verdicts)
         if self._aggregate == "precision":
@@ -260,7 +258,7 @@ class ColumnTally:
         self._numbers += numbers
         self._groups += other._groups
         self._n += other._n
-        for name in ("_chunks", "_words", "_unscored", "_judged_by"):
+        for name in ("_chunks", "_unscored", "_judged_by"):
             getattr(self, name).update(getattr(other, name))
 
     @property
@@ -289,7 +287,6 @@ class ColumnTally:
             n_unscored=len(self._groups) - self._n,
             n_chunks=self._chunks.total(),
             n_chunks_unscored=self._chunks[False],
-            words=dict(self._words),
             shares=word_shares(codes, self._groups, self._code_of) if self._of_items else {},
             unscored=dict(self._unscored),
             judged_by=dict(self._judged_by),

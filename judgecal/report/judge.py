@@ -193,16 +193,14 @@ def _rates(result: JudgeResult) -> Section:
         },
         short=True,
     )
-    words = [(name, rate, word) for name, rate in rates.items() for word in rate.words]
+    words = [(name, word, share) for name, rate in rates.items() for word, share in rate.shares.items()]
     verdicts = table(
         words,
         {
             "judge": lambda row: row[0],
-            "verdict": lambda row: row[2],
-            f"share ({100 * level:.4g}% interval)": lambda row: (
-                in_percent(row[1].shares[row[2]]) if row[2] in row[1].shares else DASH
-            ),
-            "verdicts": lambda row: count(row[1].words[row[2]]),
+            "verdict": lambda row: row[1],
+            f"share ({100 * level:.4g}% interval)": lambda row: in_percent(row[2]),
+            "verdicts": lambda row: count(round((row[2].value or 0.0) * row[2].n)),
         },
         left=2,
         title="Verdicts that are words",
