@@ -10,9 +10,13 @@ from xml.etree import ElementTree
 import pytest
 
 import judgecal as package
-from judgecal.report.card import LockCard, badge, card_of
+from judgecal.goldset import load_gold
+from judgecal.judges import PromptJudge
+from judgecal.report.card import LockCard, badge, card_document, card_of
+from judgecal.report.html import Report
 from judgecal.workspace import find_workspace
 from tests.support.command import ROOT, Run, one_object
+from tests.support.locks import lock_file
 
 KEYS = {
     "lock", "judge", "chip", "sentence", "agreement", "ceiling", "floor", "hundred", "slices", "probes",
@@ -151,4 +155,17 @@ def test_gates_that_failed_go_before_and_two_hundred_are_drawn(judgecal: Run, wo
     failed = [gate for gate in card.gates if gate.decision == "fail"]
     last = LockCard(card.path, card.lock, card.selected, card.scored, (*card.gates[:9], *failed))
     assert last.headline.sentence == "Do not use token_f1@local: it failed its last gate."
-    assert "fail" in badge(last)
+    assert "fail" in badge(last) and Report(card_document(card)).html.count("<circle") == 11  # the newest ten
+
+
+def test_a_suite_of_locks_has_a_column_a_judge(judgecal: Run, workspace_dir: Path) -> None:
+    chain(judgecal, "correctness_v3@embedded")
+    judge = PromptJudge("correctness_v3@embedded", workspace=find_workspace(workspace_dir))
+    other = lock_file(workspace_dir / "other.lock.json", judge, load_gold("starter"))
+    locks = f'[judges.right]\nlock = "judge.lock.json"\n[judges.other]\nlock = "{other.name}"\n'
+    (workspace_dir / "suites" / "pair.toml").write_text(f"schema = 1\n{locks}")
+    ran = judgecal("report", "suites/pair.toml", "--json")
+    found = one_object(ran)
+    assert found["suite"] == "pair" and [*found["judges"]] == ["right", "other"]
+    assert "of the 2 locked judges of pair may be used" in found["headline"]["sentence"]
+    assert judgecal("report", "suites/rag.toml").code == 2

@@ -26,7 +26,11 @@ FORMATS = ("text", "md", "html", "svg")
 def report(
     ctx: typer.Context,
     experiment: Annotated[
-        str | None, argument("Slug or path of an experiment; a lock for its card.", metavar="EXPERIMENT|LOCK")
+        str | None,
+        argument(
+            "Slug or path of an experiment; a lock, or a suite of locks, for its card.",
+            metavar="EXPERIMENT|LOCK",
+        ),
     ] = None,
     form: Annotated[
         str,

@@ -10,19 +10,31 @@ from __future__ import annotations
 import dataclasses
 import shlex
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from judgecal.artefacts import read_json
+from judgecal.errors import InputError
 from judgecal.experiment import Experiment
 from judgecal.experiment.agreement import AgreementResult, JudgeEntry
-from judgecal.experiment.folder import read_config
+from judgecal.experiment.folder import kept_judges, read_config
+from judgecal.judges.suite import load_suite
 from judgecal.records import Estimate, Headline, Result, as_plain
 from judgecal.report import charts
-from judgecal.report.document import Bullets, Document, Hundred, Ladder, Section, section, table
+from judgecal.report.document import (
+    Bullets,
+    Document,
+    Folded,
+    Hundred,
+    Ladder,
+    Lines,
+    Section,
+    section,
+    table,
+)
 from judgecal.report.html import Report, rendered
 from judgecal.report.judges_headline import use
 from judgecal.report.judges_sections import slice_name
@@ -61,6 +73,7 @@ class LockCard(Result):
     selected: SelectResult | None = None
     scored: AgreementResult | None = None
     gates: tuple[GateSince, ...] = ()
+    prompt: str | None = None
 
     @cached_property
     def headline(self) -> Headline:
@@ -178,13 +191,16 @@ class LockCard(Result):
 
 
 def card_of(path: Path, workspace: Workspace) -> LockCard:
-    """Read the card of a lock's file; refused (InputError) where a character of it was changed."""
-    lock, selected, scored = load_lock(path), None, None
+    """Read the card of a lock's file; refused (InputError) where a character of the lock was changed."""
+    lock, selected, scored, prompt = load_lock(path), None, None, None
     for experiment in _experiments(workspace, "select"):
         if read_json(experiment.summary, absent="is gone").get("lock_sha256") == lock.sha256:
             selected = experiment.read_summary(SelectResult)
     if selected is not None and (workspace.experiments / selected.chosen_from / "summary.json").is_file():
-        scored = Experiment(workspace.experiments / selected.chosen_from, {}).read_summary(AgreementResult)
+        chosen_from = Experiment(workspace.experiments / selected.chosen_from, {})
+        judges = kept_judges(chosen_from)
+        prompt = judges[lock.judge].messages if lock.judge in judges else None
+        scored = chosen_from.read_summary(AgreementResult)
     gates = list[GateSince]()
     for experiment in _experiments(workspace, "gate"):
         if experiment.config.get("lock") == lock.sha256:
@@ -192,7 +208,7 @@ def card_of(path: Path, workspace: Workspace) -> LockCard:
             now = (result.get("now_calibrated") or result.get("now") or {}).get(lock.metric)
             at = f"{experiment.last_written:%Y-%m-%dT%H:%M:%SZ}"
             gates.append(GateSince(at, str(result.get("decision")), Estimate(**now) if now else None))
-    return LockCard(path, lock, selected, scored, tuple(sorted(gates, key=lambda gate: gate.at)))
+    return LockCard(path, lock, selected, scored, tuple(sorted(gates, key=lambda gate: gate.at)), prompt)
 
 
 def _experiments(workspace: Workspace, command: str) -> Iterator[Experiment]:
@@ -247,6 +263,7 @@ def _sections(card: LockCard) -> Iterator[Section]:
         "Why the others were not taken.",
         f"Chosen from {card.selected.chosen_from}." if card.selected else None,
         (f"Not taken: {judge.judge}: {sentence(judge.why)}" for judge in rejected),
+        bool(card.prompt) and [Folded("Its prompt", [Lines((card.prompt or "").splitlines())])],
     )
 
 
@@ -284,20 +301,56 @@ def _lines(card: LockCard) -> Iterator[str]:
 
 def _gate_section(card: LockCard) -> Section:
     """The gates since the lock, a line each, the newest ones."""
-    metric = card.lock.metric
+    metric, scale = card.lock.metric, card.lock.gold.scale
+    drawn = [
+        charts.metric_row(gate.at[:10], gate.now, metric, scale, strong=gate.decision != "pass")
+        for gate in card.gates[: -_GATES - 1 : -1]
+        if gate.now is not None and gate.now.value is not None
+    ]
     columns: Any = {
         "gate": lambda gate: gate.at,
         "decision": lambda gate: gate.decision,
         metric: lambda gate: card.written(gate.now),
     }
     newest = table(card.gates[: -_GATES - 1 : -1], columns, left=2)
-    return section("gates", "Gates since then", "The judge called again: has it drifted?", newest)
+    axis = charts.Axis(charts.axis_of(metric))
+    picture = charts.interval_picture(drawn, axis, title="Agreement at each gate", numbers=newest)
+    what = "The judge called again: has it drifted?"
+    return section("gates", "Gates since then", what, picture if len(drawn) > 1 else newest)
+
+
+def _suite_document(cards: Mapping[str, LockCard], name: str) -> Document:
+    """The cards of a suite's locks, a column a judge."""
+    rows: dict[str, Any] = {
+        "judge": lambda card: card.lock.judge,
+        "may be used for": lambda card: card.headline.chip,
+        "agreement on test": lambda card: card.written(card.agreement),
+        "answers": lambda card: count(card.agreement.n),
+        "of a hundred": lambda card: card.hundred.says.partition(": ")[2] if card.hundred else DASH,
+        "last gate": lambda card: card.gates[-1].decision if card.gates else DASH,
+        "unmeasured": lambda card: count(len(card.unmeasured)),
+    }
+    columns: dict[str, Any] = {"": lambda row: row[0]}
+    columns |= {column: lambda row, card=card: row[1](card) for column, card in cards.items()}
+    able = sum(card.headline.chip in ("use", "triage only") for card in cards.values())
+    because = tuple(card.headline.sentence for card in cards.values())
+    what = f"{able} of the {len(cards):,} locked judges of {name} may be used."
+    headline = Headline("card", what, because, next=next(iter(cards.values())).headline.next)
+    grid = section("judges", "Judges", "A column a judge.", table(rows.items(), columns, short=True))
+    result = {"suite": name, "judges": {column: card.as_json() for column, card in cards.items()}}
+    return Document(f"Judge cards: {name}", f"suite {name}", headline, [grid], foot=_FOOT, data=result)
 
 
 def card_report(path: Path, workspace: Workspace) -> Report:
-    """The report on a lock, in every form; `svg` is its badge."""
-    card = card_of(path, workspace)
-    return Report(card_document(card), card.lock.locked_at[:10])
+    """The report on a lock, or on a suite of locks (`.toml`), in every form; `svg` is its badge."""
+    if path.suffix != ".toml":
+        card = card_of(path, workspace)
+        return Report(card_document(card), card.lock.locked_at[:10])
+    suite = load_suite(str(path), workspace=workspace)
+    cards = {judge.name: card_of(judge.lock, workspace) for judge in suite.judges if judge.lock is not None}
+    if not cards:
+        raise InputError(f"{path}: no judge of this suite is a lock: judgecal select writes one")
+    return Report(_suite_document(cards, suite.name))
 
 
 def badge(card: LockCard) -> str:

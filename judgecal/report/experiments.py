@@ -35,10 +35,10 @@ _ROWS = 20  # of a table in a notebook
 
 @working("Reading the experiment")
 def report_of(workspace: Workspace, name: str, *, margin: float = MARGIN) -> Report:
-    """Rebuild the report of an experiment by its name, or of a lock; calls no model."""
+    """Rebuild the report of an experiment by its name, or of a lock or a suite of locks; calls no model."""
     if not margin > 0.0:
         raise InputError(f"--margin must be above 0, found {margin:g}")
-    if name.endswith(".json") and Path(name).is_file():
+    if name.endswith((".json", ".toml")) and Path(name).is_file():
         from judgecal.report.card import card_report
 
         return card_report(Path(name), workspace)
