@@ -53,7 +53,7 @@ docs: $(DOCS_READY)
 	@echo "site/index.html; with its search: $(BIN)/python -m http.server -d site"
 
 docs-pictures: $(READY)
-	$(BIN)/python -m tests.support.docs_pictures $(DATA)
+	$(BIN)/python -m docs.pictures $(DATA)
 
 bench: $(READY)
 	$(BIN)/python tests/benchmarks/coverage.py

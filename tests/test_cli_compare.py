@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from judgecal.experiment import looks_so_far
+from judgecal.experiment.compare import draws
 from judgecal.goldset import load_gold
 from judgecal.workspace import Workspace
 from tests.support.command import Run, check_estimate, one_object, tree
@@ -258,3 +259,11 @@ def test_nq301(judgecal: Run, shared_data: Path) -> None:
     assert far["difference"]["value"] == pytest.approx((1262 - 1201) / 1490)
     assert (far["decision"], far["difference"]["level"]) == ("A", pytest.approx(0.99240091))
     assert far["difference"]["low"] > 0 and far["p_value"] < 0.01
+
+
+@pytest.mark.parametrize(
+    ("level", "n_judges", "n"), [(0.97, 2, 10_000), (0.9997, 4, 400_001), (1 - 1e-8, 2, 2_000_000)]
+)
+def test_as_many_sign_flips_as_the_lowest_p_takes(level: float, n_judges: int, n: int) -> None:
+    """Twenty at the level itself, for each of the pairs: of four judges there are six."""
+    assert draws(level, n_judges) == n

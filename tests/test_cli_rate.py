@@ -17,6 +17,7 @@ import pytest
 import judgecal as api
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
+from judgecal.production.rate import NextLabels
 from judgecal.records import Estimate
 from judgecal.selection.lock import LockedGold, load_lock, write_lock
 from judgecal.stats import Calibration, agreement
@@ -361,5 +362,15 @@ def test_labels_that_do_not_fit_are_one_message(judgecal: Run, world: World) -> 
     assert "--strata verdict is of a judged table" in refused(
         "gold", "sheet", "judged.csv", "-n", 40, "-o", "s.csv", "--strata", "verdict", "--scale", "binary"
     )
+    assert "-n must be at least 10, found 0" in refused(
+        "gold", "sheet", "judged.csv", *LOCK, "-n", 0, "-o", "s.csv"
+    )
     assert "--lock: only a table" in refused("gold", "sheet", "starter", "-o", "s.csv", *LOCK)
     assert "--output without --escalate" in refused("rate", "judged.csv", *LOCK, "-o", "rates.csv")
+
+
+def test_labels_that_halve_an_interval() -> None:
+    """Of 1,000 rows 100 are labelled: with N rows the error falls with 1 / n - 1 / N. None where all are."""
+    rate = Estimate(0.5, 0.4, 0.6, n=100, n_expected=1000, n_groups=100)
+    assert NextLabels.halving(rate, n=100, n_rows=1000) == NextLabels(208, pytest.approx(0.05))
+    assert NextLabels.halving(rate, n=100, n_rows=100) is None

@@ -165,6 +165,15 @@ def test_a_plan_grows_with_what_differs_and_ends_where_the_judge_is_worse() -> N
     assert few is not None and many is not None and plain is not None
     assert few < many and plain > 4 * many
     assert planned(300, worse=True) is None
+    # Hardly a row differs: fifteen labels of each of two equal classes set the number.
+    assert planned(2, strata=np.zeros(4000, dtype=np.int64)) == 30
+
+
+def test_words_and_percentages_lose_what_their_scale_says() -> None:
+    words = two([0, 1], [1, 1], Scale.parse("nominal"), "accuracy")
+    assert words.losses(np.array([0]), np.array([0.0]), None).tolist() == [1.0]
+    graded = two([0.0], [50.0], Scale.parse("percentage"), "mean_agreement")
+    assert [end.tolist() for end in graded.ends(None)] == [[pytest.approx(-0.5)], [0.5]]
 
 
 # --- rows and the labels of a draw

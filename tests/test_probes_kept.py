@@ -127,7 +127,7 @@ def test_a_judge_shown_to_exceed_a_cap_is_left_out_and_one_not_shown_is_said(jud
     assert "of its contradiction probes are broken, and the cap is 5.0%" in out["rejected"][0]["why"]
     allowed = ("--allow-below-floor", "--allow-unconfirmed", "-o", "l.json", "--json")
     kept = one_object(judgecal("select", "s", "--max-broken", "emoji=2", "--name", "k", *allowed))
-    assert kept["chosen"] == "token_f1@local"
+    assert kept["chosen"] == "token_f1@local" and "nothing is known" not in "".join(kept["notes"])
     assert any(
         "token_f1@local is not shown to break on at most 2.0% of its emoji" in note for note in kept["notes"]
     )

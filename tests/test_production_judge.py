@@ -231,6 +231,7 @@ def test_no_verdict_from_before_the_last_gate_is_taken(
     table = write(workspace_dir / "in.csv", ROWS)
     command = asked(table, lock, "--json")
     assert judgecal(*command).code == 0
+    assert not [note for note in one_object(judgecal(*command))["notes"] if "earlier run" in note]
     (journal,) = workspace_dir.glob("experiments/judge-*/judgements.jsonl")
     rows = [
         {**json.loads(line), "at": f"2026-01-0{n}T00:00:00+00:00"} for n, line in enumerate(lines(journal), 1)

@@ -204,6 +204,7 @@ def test_a_rise_of_unscored_verdicts_fails_whatever_the_loss() -> None:
     state = GateRule("macro_agreement", 0.03).state(two_times(labels, then, now), last=False)
     assert state.comparison.difference.value == 0.0
     assert state.decision == "fail" and "18.0% more of the verdicts are missing" in state.why
+    assert "and we allow 5%" in state.why
     few = [[None if place < 5 else label] for place, label in enumerate(labels)]
     assert GateRule("macro_agreement", 0.03).state(two_times(labels, then, few), last=True).decision != "fail"
 

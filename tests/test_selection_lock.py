@@ -75,8 +75,8 @@ def test_what_is_written_is_read_back(tmp_path: Path, judge: PromptJudge) -> Non
 
 def test_a_lock_without_optional_parts(tmp_path: Path, judge: PromptJudge) -> None:
     lock = lock_of(judge, calibration=None, verdicts={})
-    write_lock(tmp_path / "l", lock)
-    assert load_lock(tmp_path / "l") == lock
+    write_lock(tmp_path / "new" / "folder" / "l", lock)
+    assert load_lock(tmp_path / "new" / "folder" / "l") == lock
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,12 @@ def test_the_cuts_have_the_least_error_of_all_monotone_maps() -> None:
         assert error(mapped.tolist()) == best
 
 
+def test_of_equally_good_cuts_the_middlemost_is_taken() -> None:
+    assert best_cuts(np.zeros((4, 1)), np.zeros((4, 1))).tolist() == [2]
+    below, above = np.eye(1, 8, 0).T, np.eye(1, 8, 6).T  # any cut from 1 to 6 is right
+    assert best_cuts(above, below).tolist() == [3]
+
+
 def test_binary_labels_are_cut_where_balanced_accuracy_is_highest() -> None:
     # Fails are judged 20, 40, 60 and passes 50, 70, 80: from 50 on, all passes and two of three fails are
     # right.

@@ -76,6 +76,12 @@ def test_intervals_hold_near_the_ends(true: float, rates: tuple[float, float]) -
     assert held >= 0.91 * 200
 
 
+def test_a_share_that_may_be_none_has_an_interval_from_nought() -> None:
+    passed, right, wrong = (np.repeat([1.0, 0.0], n) for n in ((6, 94), (90, 10), (95, 5)))
+    found = carried_rate(*(mean_estimate(rows, range(100)) for rows in (passed, right, wrong))).estimate
+    assert found.low == 0.0 and found.high is not None and found.high < 0.1
+
+
 def test_a_shift_is_seen_and_none_is_not() -> None:
     rng = np.random.default_rng(2)
 

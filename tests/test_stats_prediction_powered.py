@@ -115,8 +115,9 @@ def test_few_questions_have_no_interval_and_none_has_no_value() -> None:
     label, verdict, groups = table(200)
     few = corrected_mean(verdict, groups, LabelledRows(np.arange(18), label[:18])).estimate
     assert few.value is not None and few.low is None and "9 groups" in (few.reason or "")
-    none = corrected_mean(verdict, groups, LabelledRows(np.empty(0, np.int64), np.empty(0))).estimate
-    assert (none.value, none.reason) == (None, "no row has a label")
+    none = corrected_mean(verdict, groups, LabelledRows(np.empty(0, np.int64), np.empty(0)))
+    assert (none.estimate.value, none.estimate.reason) == (None, "no row has a label")
+    assert (none.weight, none.labels_saved) == (0.0, 0)
 
 
 @pytest.mark.parametrize(("right", "rates"), [(0.97, (0.95, 0.9)), (0.5, (0.9, 0.8)), (0.03, (0.95, 0.95))])

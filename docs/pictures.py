@@ -1,4 +1,4 @@
-"""The handbook's pictures, of real runs: `make docs-pictures`, or `python -m tests.support.docs_pictures [DATA]`.
+"""The handbook's pictures, of real runs: `make docs-pictures`, or `python -m docs.pictures [DATA]`.
 
 It needs Chromium, and DATA, the folder with the public data. The pictures are committed.
 """
