@@ -416,14 +416,8 @@ def test_each_audit_finding() -> None:
     items = [same, Item("2", "g2", "what  IS it?", "this"), Item("3", "g3", "Other?", "x")]
     gold = build({"a": {"1": 1.0, "2": 0.0}, "b": {"1": 1.0}}, items=items)
     found = {problem.kind: problem for problem in check_gold(gold)}
-    assert set(found) == {
-        "unlabelled",
-        "unlike_labels",
-        "question_in_two_groups",
-        "thin_split",
-        "thin_stratum",
-    }
-    assert "has the labels 1, 0" in found["unlike_labels"].message
+    assert set(found) == {"unlabelled", "duplicate", "question_in_two_groups", "thin_split", "thin_stratum"}
+    assert "labelled 1, 0: settle which label holds" in found["duplicate"].message
     assert "2 groups (g1, g2)" in found["question_in_two_groups"].message
     assert found["unlabelled"].message == "item '3' has no gold label: nobody rated it"
 

@@ -125,7 +125,7 @@ def test_items_of_fields_alone(place: Workspace) -> None:
         "answer_under_test",
     ]
     found = {problem.kind for problem in check_gold(gold)}
-    assert not found & {"question_in_two_groups", "duplicate", "unlike_labels"}
+    assert not found & {"question_in_two_groups", "duplicate"}
     with pytest.raises(
         InputError, match=r"--col question=COLUMN is missing.*\n.*--col answer=COLUMN is missing"
     ):
@@ -210,10 +210,6 @@ def test_a_sheet_shows_the_fields_and_comes_back(place: Workspace) -> None:
     assert {(one.item_id, one.rater, one.label, one.note) for one in done.gold.ratings} == {
         ("a", "ann", 1.0, "well"), ("b", "ann", 1.0, "well"),
     }  # fmt: skip
-    made = import_sheets([sheet], name="fresh", workspace=place, scale="binary").gold
-    assert [dict(item.fields) for item in sorted(made.items, key=lambda one: one.item_id)] == [
-        {"policy": "P", "agent_reply": "R1"}, {"policy": "P", "agent_reply": "R2"},
-    ]  # fmt: skip
     sheet.write_text(filled.replace("R1", "R9"), encoding="utf-8")
     with pytest.raises(InputError, match="has another field agent_reply than the set"):
         import_sheets([sheet], name="new", workspace=place, replace=True)

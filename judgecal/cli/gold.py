@@ -139,7 +139,7 @@ def sheet_command(
 
     Their rows are shuffled; `gold import --sheet` reads them back.
     """
-    from judgecal.experiment.label_source import draw_of, find_source
+    from judgecal.experiment.label_source import answers_sample, draw_of, find_source
     from judgecal.goldset import write_sheets
     from judgecal.report.gold import sheets_document
 
@@ -165,7 +165,6 @@ def sheet_command(
     else:
         labelled = find_source(source, workspace, rows=sheet.strata is not None)
         gold, to, items = labelled.gold, labelled.to, labelled.items
-        to = to if to == gold.name else f"{to} --scale {gold.scale}"
         if sheet.split != "all":
             wanted = {item.group for item in gold.select(sheet.split)}
             items = tuple(item for item in items if item.group in wanted)
@@ -176,13 +175,15 @@ def sheet_command(
         if sheet.strata is not None:
             draw: dict[str, Any] = {"n": sheet.limit, "seed": sheet.seed, "labels": table.labels}
             drawn = draw_of(source, gold, items, workspace, name=name, **draw)
-        limit, name = sheet.limit, gold.name
+        limit, name = sheet.limit, to
     if drawn is not None:
         items, notes, limit, name, to = drawn.items, drawn.notes, None, drawn.card.name, drawn.card.name
     scale = gold.scale if drawn is None else drawn.card.scale
     result = write_sheets(
         items, sheet.output, name=name, limit=limit, raters=sheet.raters, seed=sheet.seed, scale=scale
     )
+    if drawn is None and to != gold.name and to not in workspace.gold_sets:
+        drawn = answers_sample(labelled)
     gold = gold if drawn is None else drawn.write(workspace)
     result = dataclasses.replace(
         result, notes=(*result.notes, *notes, *last, *_instructions(gold, sheet.output))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from judgecal.goldset import Imported
 
 _OF_EXPORTS = ("--label", "--scale", "--pass-at", "--map", "--labels-by")
-_OF_SHEETS = ("--scale", "--pass-at", "--map")
+_OF_SHEETS = ("--map",)
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def import_command(
     if sheet:
         odd = [name for name in given if name not in _OF_SHEETS]
         _refuse([*odd, *["--force"] * force, *["--from"] * (tool is not None)], "--sheet")
-        result = import_sheets(paths, **labels, **into)
+        result = import_sheets(paths, mapping=mapping, **into)
     elif tool is not None:
         _refuse(of_tables, "--from")
         of_people = wing("export labels")(labels=tuple(table.label or ()), **labels, **trusted)

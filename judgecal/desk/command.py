@@ -186,19 +186,14 @@ def _of_table(
 
 def _of_set(source: str, workspace: Workspace, *, dry_run: bool) -> tuple[GoldSet, Sequence[Item]]:
     """The set that labels go into, and those of its items that a set or an experiment names."""
-    from judgecal.experiment.label_source import LabelSample, find_source
-    from judgecal.goldset import Card
+    from judgecal.experiment.label_source import answers_sample, find_source
 
     labelling = find_source(source, workspace, labelling=True)
     gold = labelling.gold
     if labelling.to == gold.name:
         return gold, labelling.items
     # an answerer's answers, which are in no set yet
-    about = f"answers of experiment {labelling.to}"
-    card = Card(labelling.to, gold.scale, version="1", source=about, anchors=gold.card.anchors)
-    made = _stored(labelling.to, workspace) or _written(
-        LabelSample(card, labelling.items, ()), workspace, dry_run=dry_run
-    )
+    made = _stored(labelling.to, workspace) or _written(answers_sample(labelling), workspace, dry_run=dry_run)
     return made, made.items
 
 

@@ -97,6 +97,13 @@ class LabelSample:
         return made
 
 
+def answers_sample(source: LabelSource) -> LabelSample:
+    """All answers of an answerer's experiment, as the set that waits for their labels."""
+    about = f"answers of experiment {source.to}"
+    card = Card(source.to, source.gold.scale, version="1", source=about, anchors=source.gold.card.anchors)
+    return LabelSample(card, source.items, ())
+
+
 def draw_of(
     source: str,
     gold: GoldSet,

@@ -220,30 +220,22 @@ def _either_way(item: Item) -> str:
     return "\n\n".join(sorted((item.pair.answer_a, item.pair.answer_b))) if item.pair else ""
 
 
-def unlike_labels(gold: GoldSet) -> Findings:
-    labelled = [item for item in gold.items if item.item_id in gold.labels]
-    for items in grouped(labelled, lambda item: (_task(item), item.pair, plain_text(item.answer))).values():
-        labels = [gold.labels[item.item_id] for item in items]
-        if len(set(labels)) > 1:
-            given = listed([*map(label_text, labels)])
-            yield items, f"the same answer to the same question has the labels {given}: settle it"
-
-
 def duplicates(gold: GoldSet) -> Findings:
+    """Find equal answers to one question, but for case, accents, punctuation and articles."""
     same = grouped(gold.items, lambda item: (_task(item), normal_text(item.answer or _either_way(item))))
     for items in same.values():
         labels = list(dict.fromkeys(gold.labels.get(item.item_id) for item in items))
-        unlike = len({label for label in labels if label is not None}) > 1
-        if len(items) == 1 or (unlike and len({(plain_text(item.answer), item.pair) for item in items}) == 1):
-            continue  # alone, or told as unlike_labels
+        mend = f"they count as {len(items)} but show one thing; keep one, or make them differ"
+        if len({label for label in labels if label is not None}) > 1:
+            mend = "settle which label holds"
         systems = list(dict.fromkeys(item.system for item in items if item.system))
         by = f", given by {listed(systems)}" if systems else ""
-        yield (
-            items,
-            f"{len(items)} items have the same answer to one question, but for case, accents, punctuation "
-            f"and articles{by}, labelled {listed([*dict.fromkeys(map(label_text, labels))])}: they count as "
-            f"{len(items)} but show one thing; keep one, or make them differ",
-        )
+        if len(items) > 1:
+            yield (
+                items,
+                f"{len(items)} items have the same answer to one question, but for case, accents, "
+                f"punctuation and articles{by}, labelled {listed([*map(label_text, labels)])}: {mend}",
+            )
 
 
 def _splits(gold: GoldSet, items: list[Item]) -> list[str]:
@@ -366,7 +358,6 @@ def no_documents(gold: GoldSet) -> Findings:
 _CHECKS: Mapping[str, Callable[[GoldSet], Findings]] = {
     "card": _card_gaps,
     "unlabelled": unlabelled,
-    "unlike_labels": unlike_labels,
     "duplicate": duplicates,
     "question_in_two_groups": question_in_groups,
     "thin_split": thin_splits,

@@ -206,32 +206,14 @@ class GoldSet:
         )
 
     @cached_property
-    def drafts(self) -> dict[str, bool | None]:
-        """Questions that a model made -> whether people accepted them; None where nobody has said so yet.
-
-        They are told by the card (`made_by = "llm"`, binary labels) and by an answer that is its own
-        reference: its label says whether question and reference hold at all.
+    def turned_down(self) -> frozenset[str]:
+        """The questions that a model made and people turned down: the label of an answer that is its own
+        reference says whether question and reference hold. Nothing is asked or measured by them.
         """
         if self.card.made_by != "llm" or self.scale.kind != "binary":
-            return {}
-        made = {item.group: item.item_id for item in self.items if item.answer in item.reference_answers}
-        return {
-            group: bool(self.labels[name]) if name in self.labels else None for group, name in made.items()
-        }
-
-    @cached_property
-    def turned_down(self) -> frozenset[str]:
-        """The questions that a model made and people turned down: nothing is asked or measured by them."""
-        return frozenset(group for group, accepted in self.drafts.items() if accepted is False)
-
-    def draft_notes(self) -> tuple[str, ...]:
-        """What to say of a result on such questions: how many are left out, or accepted by nobody yet."""
-        waiting = sum(accepted is None for accepted in self.drafts.values())
-        counts = {
-            "left out, as people turned them down": len(self.turned_down),
-            "made by a model, and nobody has accepted them yet": waiting,
-        }
-        return tuple(f"{what}: {n} question{'s' * (n != 1)}" for what, n in counts.items() if n)
+            return frozenset()
+        drafts = (item for item in self.items if item.answer in item.reference_answers)
+        return frozenset(item.group for item in drafts if self.labels.get(item.item_id) == 0.0)
 
     def shared_items(self, a: str, b: str) -> tuple[Item, ...]:
         """The items that two raters, `a` and `b`, both rated, in file order."""

@@ -10,17 +10,16 @@ from __future__ import annotations
 import csv
 import hashlib
 import random
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from judgecal.errors import InputError, refuse, unknown_name
-from judgecal.goldset.card import UNKNOWN_LICENCE, Card, RaterCard
 from judgecal.goldset.gold_set import GoldSet
-from judgecal.goldset.imports import LISTED, Imported
+from judgecal.goldset.imports import LISTED, Imported, attempt
 from judgecal.goldset.labels import (
     LabelMap,
     by_side,
@@ -29,10 +28,11 @@ from judgecal.goldset.labels import (
     missing_notes,
     read_label,
     says_nothing,
+    unexplained,
 )
 from judgecal.goldset.load import load_gold
-from judgecal.goldset.write import add_ratings, name_problems, write_gold
-from judgecal.records import CANNOT_TELL, Context, Item, Pair, Rating, Result
+from judgecal.goldset.write import add_ratings
+from judgecal.records import CANNOT_TELL, Item, Rating, Result
 from judgecal.scale import Scale
 from judgecal.tables import (
     Output,
@@ -176,80 +176,54 @@ def import_sheets(
     *,
     name: str,
     workspace: Workspace,
-    scale: str | None = None,
-    pass_at: float | None = None,
     mapping: Mapping[str, str] | None = None,
     replace: bool = False,
 ) -> Imported:
-    """Read filled sheets and add their labels to a set, or make a new set of the sheets' items.
+    """Read filled sheets and add their labels to the set that their items are of.
 
     Each file is a rater of its own, named by the file without its ending (`gold`: labels that settle the
-    others). A set that exists says what the sheets must hold; a new
-    one needs `scale` (`pass_at` belongs to it too), and each question is a group. `mapping` rewrites label
-    cells, whatever their case. `replace` overwrites what a
-    rater said of an item before; items that the sheet leaves empty keep their ratings. InputError lists every
-    problem with file and line; then nothing has been written.
+    others). `mapping` rewrites label cells, whatever their case. `replace` overwrites what a rater said of an
+    item before; items that the sheet leaves empty keep their ratings. InputError lists every problem with
+    file and line; then nothing has been written.
     """
     workspace.require_writable("gold import")
-    there = name in workspace.gold_sets
-    problems = _option_problems(there, name, workspace=workspace, scale=scale, pass_at=pass_at)
-    sheets: list[tuple[str, Table]] = []
-    for file in files:
-        try:
-            sheets.append((file.stem, _read_sheet(file)))
-        except InputError as error:
-            problems.extend(error.problems)
+    if name not in workspace.gold_sets:
+        raise unknown_name("gold set", name, workspace.gold_sets)
+    problems: list[str] = []
+    sheets = [(file.stem, attempt(partial(_read_sheet, file), problems)) for file in files]
     refuse(problems)
-    gold = load_gold(name, workspace=workspace) if there else None
-    labels_on = gold.scale if gold else Scale.parse(scale or "", pass_at=pass_at)
-    # Codes first: an id that happens to look like one stands for itself.
-    items = {code_of(item): item for item in gold.items} if gold else {}
-    items |= {item.item_id: item for item in gold.items} if gold else {}
-    maps = LabelMap(mapping or {})
-    ratings, empty, missing = _read_rows(sheets, items, gold, labels_on, maps, problems)
+    gold = load_gold(name, workspace=workspace, labelling=True)
+    tables = [(who, table) for who, table in sheets if table is not None]
+    ratings, empty, missing = _read_rows(tables, gold, LabelMap(mapping or {}), problems)
     if not ratings and not problems:
         raise InputError(f"{', '.join(map(str, files))}: no row has a label: fill some in")
+    labels = [rating.label for rating in (*gold.ratings, *ratings.values()) if rating.label is not None]
+    if gold.scale.graded and not problems:
+        why = unexplained([float(label) for label in labels], gold.scale, gold.card.explained)
+        problems += [f"{', '.join(map(str, files))}: {why}"] if why else []
     refuse(problems, most=LISTED)
-    given = list(ratings.values())
-    raters = sorted({rating.rater for rating in given})
-    if gold is not None:
-        done = add_ratings(gold, given, workspace=workspace, replace=replace)
-        unknown = [who for who in raters if who not in done.card.raters]
-        notes = [f"say in card.toml who {who!r} is: [raters.{who}] who = ..." for who in unknown]
-    else:
-        words = ["judgecal", "gold", "import", *(file.name for file in files), "--sheet", "--as", name]
-        words += ["--scale", scale] if scale else []
-        card = Card(
-            name=name,
-            scale=labels_on,
-            version="1",
-            licence=UNKNOWN_LICENCE,
-            source="filled sheets",
-            made_by=shlex.join([*words, *([] if pass_at is None else ["--pass-at", f"{pass_at:g}"])]),
-            labels_by="people",
-            raters={who: RaterCard(who=f"{who}, by a sheet") for who in raters},
-        )
-        done = write_gold(card, items.values(), given, workspace=workspace)
-        notes = ["a sheet holds no systems and no groups: each question is a group"]
-    left = [f"{who!r} left {count} items without a label" for who, count in empty.items()]
-    read_as = [note for _, table in sheets for note in table.notes]
+    done = add_ratings(gold, list(ratings.values()), workspace=workspace, replace=replace)
+    unknown = sorted({rating.rater for rating in ratings.values()} - done.card.raters.keys())
     return Imported.of(
         done,
-        n_rows=sum(len(table.rows) for _, table in sheets),
+        n_rows=sum(len(table.rows) for _, table in tables),
         skipped={"without a label": empty.total()},
-        notes=[*left, *missing_notes(missing), *read_as, *notes],
+        notes=[
+            *(f"{who!r} left {count} items without a label" for who, count in empty.items()),
+            *missing_notes(missing),
+            *(note for _, table in tables for note in table.notes),
+            *(f"say in card.toml who {who!r} is: [raters.{who}] who = ..." for who in unknown),
+        ],
     )
 
 
 def _read_rows(
-    sheets: Iterable[tuple[str, Table]],
-    items: dict[str, Item],
-    gold: GoldSet | None,
-    scale: Scale,
-    mapping: LabelMap,
-    problems: list[str],
+    sheets: Iterable[tuple[str, Table]], gold: GoldSet, mapping: LabelMap, problems: list[str]
 ) -> tuple[dict[tuple[str, str], Rating], Counter[str], Counter[str]]:
-    """The ratings, and how many rows have none: by rater, and by what the cell says. New items are added."""
+    """The ratings, and how many rows have none: by rater, and by what the cell says."""
+    scale = gold.scale
+    # Codes first: an id that happens to look like one stands for itself.
+    items = {code_of(item): item for item in gold.items} | {item.item_id: item for item in gold.items}
     ratings: dict[tuple[str, str], Rating] = {}
     empty, missing = Counter[str](), Counter[str]()  # by rater, and by what the cell says
     seen: dict[tuple[str, str], str] = {}
@@ -261,7 +235,6 @@ def _read_rows(
             except ValueError as error:
                 problems.append(f"{where}: {error}")
                 continue
-            items.setdefault(item.item_id, item)
             key = (item.item_id, who)
             if (first := seen.setdefault(key, where)) != where:
                 problems.append(
@@ -290,30 +263,6 @@ def _read_rows(
     return ratings, empty, missing
 
 
-def _option_problems(
-    there: bool, name: str, *, workspace: Workspace, scale: str | None, pass_at: float | None
-) -> list[str]:
-    if there:
-        if scale is None and pass_at is None:
-            return []
-        return [f"--scale and --pass-at belong to a new set; gold set {name!r} has its own: leave them out"]
-    problems = name_problems(name, workspace=workspace, replace=False)
-    if scale is None:
-        names = ", ".join(workspace.gold_sets) or "none"
-        problems.append(
-            f"there is no gold set {name!r} (known: {names}): name the set that the sheets came from, or "
-            "give --scale to make a new one of their items"
-        )
-    elif scale == "fraction":
-        problems.append("--scale fraction: a sheet asks for percentages: give --scale percentage")
-    else:
-        try:
-            Scale.parse(scale, pass_at=pass_at)
-        except InputError as error:
-            problems.extend(error.problems)
-    return problems
-
-
 def _read_sheet(path: Path) -> Table:
     """The table of a sheet, whatever the case of its columns' names; InputError: no table, a column that is
     missing or twice, or more cells than the header.
@@ -334,42 +283,21 @@ def _left_in(cells: Mapping[str, str], item: Item) -> Literal["A", "B"]:
     return "B" if item.pair and same_text(cells.get(_LEFT, ""), item.pair.answer_b) else "A"
 
 
-def _item_of(cells: Mapping[str, str], items: Mapping[str, Item], gold: GoldSet | None) -> Item:
-    """The item of a row, one of the items or, without a set, a new one; ValueError says why it is none."""
+def _item_of(cells: Mapping[str, str], items: Mapping[str, Item], gold: GoldSet) -> Item:
+    """The item of a row; ValueError says why it is none."""
     item_id = undefuse(cells[_ITEM].strip())
     if not item_id:
         raise ValueError(f"column {_ITEM}: empty: without its id a row belongs to no item")
-    if (item := items.get(item_id)) is not None:
-        texts = _texts(item, _left_in(cells, item))
-        shown_here = [column for column in texts if column in cells]
-        changed = [column for column in shown_here if not same_text(cells[column], texts[column])]
-        if changed:
-            raise ValueError(
-                f"item {item_id!r} has another {' and another '.join(changed)} than the set (columns "
-                "sorted apart, or edited?): restore the text, as the label must belong to it"
-            )
-        return item
-    if gold is not None:
+    if (item := items.get(item_id)) is None:
         raise ValueError(
             f"no item {item_id!r} in gold set {gold.name!r}: fix the id, or name the "
             "set that the sheet came from"
         )
-    question, reference = undefuse(cells[_QUESTION]), undefuse(cells.get(_REFERENCE, ""))
-    contexts = undefuse(cells.get(_CONTEXTS, "")).replace("\r\n", "\n")
-    fields = {
-        name.removeprefix(_FIELD): undefuse(cell)
-        for name, cell in cells.items()
-        if name.startswith(_FIELD) and cell.strip()
-    }
-    if not question.strip() and not fields:
-        raise ValueError(f"column {_QUESTION}: empty: fill it in")
-    return Item(
-        item_id,
-        question or item_id,
-        question,
-        undefuse(cells.get(_ANSWER, "")),
-        tuple(part for part in reference.split(" | ") if part.strip()),
-        contexts=tuple(Context(part) for part in contexts.split(_BETWEEN)) if contexts.strip() else (),
-        fields=fields,
-        pair=Pair(undefuse(cells[_LEFT]), undefuse(cells[_RIGHT])) if _LEFT in cells else None,
-    )
+    texts = _texts(item, _left_in(cells, item))
+    shown_here = [column for column in texts if column in cells]
+    if changed := [column for column in shown_here if not same_text(cells[column], texts[column])]:
+        raise ValueError(
+            f"item {item_id!r} has another {' and another '.join(changed)} than the set (columns "
+            "sorted apart, or edited?): restore the text, as the label must belong to it"
+        )
+    return item

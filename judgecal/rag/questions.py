@@ -152,6 +152,8 @@ def collection_of_gold(gold: GoldSet, split: str = "all") -> Collection:
     several = [name for name, n in wordings.items() if n > 1]
     note = f"{len(several)} questions have more than one wording; we ask the first: "
     notes = [note + listed(several, sealed=gold.test_groups)] if several else []
+    n_rejected = len(gold.turned_down)
+    notes += [f"left out, as people turned them down: {n_rejected} questions"] if n_rejected else []
     source, questions = f"gold:{gold.name}@{gold.sha256[:12]}", by_group(items)
     return Collection(
         gold.name,
@@ -161,7 +163,7 @@ def collection_of_gold(gold: GoldSet, split: str = "all") -> Collection:
         documents_from=source,
         gold=gold,
         split=split,
-        notes=(*notes, *gold.draft_notes()),
+        notes=tuple(notes),
         sealed=sealed_names(gold) & {question.group for question in questions},
     )
 
