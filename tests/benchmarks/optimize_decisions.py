@@ -203,25 +203,26 @@ def best_of(
     return World(people, label(seen), tuple(judges), n_fit, n_test, chosen_on_dev=True, raced=raced)
 
 
-@cache
-def better_noise(labels: str) -> float:
-    """The noise at which a judge is `TRUE_GAIN` better once calibrated than at `NOISE`."""
+def worth(noise: float, labels: str) -> float:
+    """The macro agreement, once calibrated, of a judge of so much noise, on 40,000 answers."""
     people, label = LABELS[labels]
     rng = np.random.default_rng(0)
     q, error = rng.standard_normal(40_000), rng.standard_normal(40_000)
+    given = timid(q + noise * error)
+    fitted = fit_calibration(label(q), given, scale=people, judge_scale="percentage")
+    assert fitted is not None
+    value = agreement(label(q), fitted.mapped(given), scale=people, metrics=[METRIC])[METRIC].value
+    assert value is not None
+    return value
 
-    def worth(noise: float) -> float:
-        given = timid(q + noise * error)
-        fitted = fit_calibration(label(q), given, scale=people, judge_scale="percentage")
-        assert fitted is not None
-        value = agreement(label(q), fitted.mapped(given), scale=people, metrics=[METRIC])[METRIC].value
-        assert value is not None
-        return value
 
-    wanted, low, high = worth(NOISE) + TRUE_GAIN, 0.0, NOISE
+@cache
+def better_noise(labels: str) -> float:
+    """The noise at which a judge is `TRUE_GAIN` better once calibrated than at `NOISE`."""
+    wanted, low, high = worth(NOISE, labels) + TRUE_GAIN, 0.0, NOISE
     for _ in range(12):
         middle = (low + high) / 2.0
-        low, high = (middle, high) if worth(middle) > wanted else (low, middle)
+        low, high = (middle, high) if worth(middle, labels) > wanted else (low, middle)
     return low
 
 
