@@ -62,6 +62,7 @@ bench: $(READY)
 	$(BIN)/python -m tests.benchmarks.false_alarms
 	$(BIN)/python -m tests.benchmarks.optimize_decisions
 	$(BIN)/python -m tests.benchmarks.optimize_auto
+	$(BIN)/python -m tests.benchmarks.optimize_race
 	$(BIN)/python -m tests.benchmarks.selection
 	$(BIN)/python -m tests.benchmarks.corrected_rate --data $(DATA)
 	$(BIN)/python -m tests.benchmarks.gate_nights
