@@ -19,7 +19,7 @@ from judgecal.optimize import probing
 from judgecal.optimize.probing import SplitProbes, choose_probed, train_probes
 from judgecal.optimize.result import Choice, ScoredCandidate
 from judgecal.optimize.training import ITEM_ID, AgreementMetric
-from judgecal.probes.family import families_named, make_probes
+from judgecal.probes.family import families_named
 from judgecal.records import Estimate, Judgement
 from judgecal.scale import Scale
 from judgecal.signatures import load_signature
@@ -31,46 +31,15 @@ from tests.support.instructed import asked_for, serving
 from tests.support.obeying import ASKING, FEEDBACK, obeying
 
 
-def rated(kind: str, label: float, verdict: float | None) -> tuple[float, str]:
-    """Score and feedback of a verdict on a probe."""
-    metric = AgreementMetric(
-        load_signature("correctness_v3"),
-        Scale.parse("percentage"),
-        {"p": label},
-        probes={"p": (kind, "changed numbers")},  # type: ignore[dict-item]
-    )
-    example = dspy.Example(**{ITEM_ID: "p"})
-    given = metric(example, dspy.Prediction(correctness_percentage=verdict), pred_name="judge")
-    return given.score, given.feedback
-
-
-@pytest.mark.parametrize(
-    ("kind", "label", "verdict", "score"),
-    [
-        ("full", 100, 100, 1.0),
-        ("full", 100, 40, 0.4),
-        ("none", 0, 30, 0.7),
-        ("still", 60, 40, 0.8),
-        ("still", 60, 80, 0.8),
-        ("no_rise", 20, 0, 1.0),  # below is no fault
-        ("no_rise", 20, 70, 0.5),
-        ("falls", 0, 80, 1.0),  # it fell by a tenth from what was within one of full marks
-        ("falls", 0, 100, 0.8),
-        ("falls", 0, None, 0.0),
-    ],
-)
-def test_a_verdict_on_a_probe_is_rated_by_its_direction(
-    kind: str, label: float, verdict: float | None, score: float
-) -> None:
-    assert rated(kind, label, verdict)[0] == pytest.approx(score)
-
-
-def test_the_feedback_says_what_was_done_and_in_which_direction() -> None:
-    words = rated("falls", 0, 100)[1]
-    assert "A rule made this answer (changed numbers), and no person labelled it." in words
-    assert "must fall below the answer that it was made of: with the verdict 100.0 it does not" in words
-    assert "People" not in words
-    assert rated("full", 100, 95)[1].endswith("it does.")
+def test_the_feedback_says_what_was_done_and_what_it_must_get() -> None:
+    labels, probes = {"p": 0}, {"p": "changed numbers"}
+    signature, scale = load_signature("correctness_v3"), Scale.parse("percentage")
+    metric = AgreementMetric(signature, scale, labels, probes=probes)
+    verdict = dspy.Prediction(correctness_percentage=80)
+    given = metric(dspy.Example(**{ITEM_ID: "p"}), verdict, pred_name="judge")
+    assert given.score == pytest.approx(0.2)
+    assert "A rule made this answer (changed numbers), and no person labelled it" in given.feedback
+    assert "80 too high" in given.feedback and "People" not in given.feedback
 
 
 def judge(workspace: Workspace) -> PromptJudge:
@@ -80,7 +49,7 @@ def judge(workspace: Workspace) -> PromptJudge:
 def test_probes_of_train_have_a_label_and_no_person_gave_it(workspace: Workspace) -> None:
     gold = load_gold("starter")
     items = [item for item in gold.select("train") if item.item_id in gold.labels]
-    probes, labels = train_probes(gold, items, judge(workspace), seed=0, directed=False)
+    probes, labels = train_probes(gold, items, judge(workspace), seed=0)
     assert 0 < len(probes) <= len(items)
     assert not labels.keys() & gold.labels.keys()
     by_kind = {probe.family.kind for probe in probes}
@@ -89,8 +58,6 @@ def test_probes_of_train_have_a_label_and_no_person_gave_it(workspace: Workspace
         assert gold.split_of(probe.item.group) == "train"
         of = gold.labels[probe.of.item_id]
         assert labels[probe.item.item_id] == {"full": 100.0, "none": 0.0}.get(probe.family.kind, of)
-    directed, _ = train_probes(gold, items, judge(workspace), seed=0, directed=True)
-    assert "falls" in {probe.family.kind for probe in directed}
 
 
 # --- the choice
@@ -146,17 +113,6 @@ def test_a_gain_by_luck_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     agreement = {"before": 0.8, **{f"c{at}": 0.8 for at in range(20)}}
     shares = {"before": 0.3, **{f"c{at}": 0.3 for at in range(20)}, "c7": 0.28}
     assert chosen(monkeypatch, agreement, shares).taken.name == "before"
-
-
-def test_what_broke_it_on_train_is_to_be_mended_and_the_rest_is_guarded() -> None:
-    gold = load_gold("starter")
-    items = [item for item in gold.select("train") if item.item_id in gold.labels]
-    made = tuple(make_probes(gold, items, families_named(["empty", "padding"]), n=4, seed=0).values())
-    broken = {"empty": np.zeros(4), "padding": np.array([0.0, 0.0, 0.0, 1.0])}
-    assert SplitProbes(made).weakened(broken) == {"padding"}
-    probes = SplitProbes(made, frozenset({"padding"}))
-    assert probes.share(broken).value == 0.25 and len(probes.groups) == 4
-    assert probes.held(broken, broken).families == {"empty": (0.0, 0.0), "padding": (0.25, 0.25)}
 
 
 def test_the_change_is_paired_and_shown_by_question() -> None:
@@ -244,7 +200,6 @@ def test_a_judge_that_obeys_who_asks_for_marks_is_mended_and_one_that_no_prompt_
     assert bool(told) == (optimizer in ("gepa", "simba"))
     for body in told:
         words = str(body["messages"])
-        assert "It must not rise above the answer that it was made of: with the verdict" in words
         assert "no person labelled it" in words
 
 
@@ -273,10 +228,7 @@ def test_fewer_broken_probes_on_test_are_a_reason_to_take_it_unless_agreement_fa
     headline = optimize_document(mended).headline
     assert headline.sentence == "Take the optimised judge: fewer probes break it."
     assert (headline.kind, headline.chip) == ("mended", "")
-    assert (
-        "30.0% of the probes of test broke it, 10.0% do now, of kinds that broke it on train"
-        in headline.because[0]
-    )
+    assert "30.0% of the probes of test broke it, 10.0% do now" in headline.because[0]
     worse = optimize_document(replace(mended, decision=WORSE)).headline
     assert worse.sentence.startswith("Keep the judge as it is")
     assert metric in result.dev.before
@@ -290,4 +242,4 @@ def test_a_candidate_that_answers_no_probe_is_not_mended(workspace: Workspace) -
     silent = Verdicts("j", gold.scale, given)
     broken = probes.broken(table, silent, probing.Footing.through(None, gold.scale, gold.scale))
     assert all((values == 1.0).all() for values in broken.values())
-    assert probes.share(broken).value == 1.0
+    assert probes.held(broken, broken).after.value == 1.0

@@ -17,13 +17,7 @@ from judgecal.judges import PromptJudge, item_inputs
 from judgecal.models import ModelSpec
 from judgecal.optimize import OPTIMIZERS, AgreementMetric, Candidate, Training, optimizers, resolve_optimizer
 from judgecal.optimize.optimizers import candidates
-from judgecal.optimize.training import (
-    balanced_order,
-    balanced_sample,
-    label_as_verdict,
-    split_by_question,
-    to_example,
-)
+from judgecal.optimize.training import balanced, label_as_verdict, parts_by_question, to_example
 from judgecal.records import Item
 from judgecal.scale import Label, Scale
 from judgecal.signatures import LoadedSignature, load_signature
@@ -118,7 +112,7 @@ def test_every_beginning_is_balanced_over_the_strata() -> None:
     labels = {item.item_id: low_middle_high[strata[item.group]] for item in items}
     scale = Scale.parse("percentage")
     for seed in range(20):
-        order = balanced_order(items, labels, scale, seed=seed)
+        order = balanced(items, labels, scale, seed=seed)
         assert sorted(item.item_id for item in order) == sorted(labels)
         for size in range(1, 10):  # up to three of each, all strata still have items
             counts = Counter(strata[item.group] for item in order[:size])
@@ -127,8 +121,8 @@ def test_every_beginning_is_balanced_over_the_strata() -> None:
             own = [item.group for item in order if strata[item.group] == kind]
             n_questions = len(set(own))
             assert len(set(own[:n_questions])) == n_questions  # every question once before any twice
-    assert balanced_order(items, labels, scale, seed=1) == balanced_order(items, labels, scale, seed=1)
-    assert balanced_order(items, labels, scale, seed=1) != balanced_order(items, labels, scale, seed=2)
+    assert balanced(items, labels, scale, seed=1) == balanced(items, labels, scale, seed=1)
+    assert balanced(items, labels, scale, seed=1) != balanced(items, labels, scale, seed=2)
 
 
 # --- the metric
@@ -307,27 +301,27 @@ def mixed() -> tuple[list[Item], dict[str, Label], Scale]:
 def test_in_a_balanced_sample_the_strata_count_equally(size: int) -> None:
     items, labels, scale = mixed()
     for seed in range(5):
-        sample = balanced_sample(items, labels, scale, size=size, seed=seed)
+        sample = balanced(items, labels, scale, size=size, seed=seed)
         counts = Counter(labels[item.item_id] for item in sample)
         assert len(counts) == 3 and len(set(counts.values())) == 1
         assert len(sample) <= max(3, min(size, len(items)))
         # A rare stratum comes by all of its items before it comes by one again.
         per_item = Counter(item.item_id for item in sample if labels[item.item_id] == 10.0)
         assert max(per_item.values()) - min(per_item.values()) <= 1
-        assert sample == balanced_sample(items, labels, scale, size=size, seed=seed)
+        assert sample == balanced(items, labels, scale, size=size, seed=seed)
 
 
 def test_halves_share_no_question_and_the_strata_are_spread() -> None:
-    items, labels, scale = mixed()
+    items, labels, _ = mixed()
     for seed in range(10):
-        one, other = split_by_question(items, labels, scale, seed=seed)
+        one, other = parts_by_question(items, labels, seed=seed, n=2)
         assert sorted(i.item_id for i in [*one, *other]) == sorted(labels)
         assert not {i.group for i in one} & {i.group for i in other}
         for label, n in ((90.0, 45), (50.0, 12)):
             counts = [sum(labels[i.item_id] == label for i in half) for half in (one, other)]
             assert sum(counts) == n and abs(counts[0] - counts[1]) <= 3
     alone = [item for item in items if item.group == "g00"]
-    assert split_by_question(alone, labels, scale, seed=0) == (alone, alone)
+    assert parts_by_question(alone, labels, seed=0, n=2) == [tuple(alone)]
 
 
 def test_plain_agreement_over_a_balanced_sample_is_macro_agreement(signature: Load) -> None:
@@ -335,7 +329,7 @@ def test_plain_agreement_over_a_balanced_sample_is_macro_agreement(signature: Lo
     loaded = signature(PERCENT)
     metric = AgreementMetric(loaded, scale, labels)
     given = {item.item_id: (None if place % 7 == 0 else place % 101) for place, item in enumerate(items)}
-    sample = balanced_sample(items, labels, scale, size=60, seed=0)
+    sample = balanced(items, labels, scale, size=60, seed=0)
 
     def score(item: Item, label: Label, grade: object) -> float:
         rated = metric(to_example(loaded, item, label, scale), dspy.Prediction(grade=grade, reasoning=""))

@@ -22,13 +22,14 @@ from judgecal.experiment import say_remarks
 from judgecal.judges import JudgeAdapter, PromptJudge, read_reply
 from judgecal.judges.chat import neutralised, typed_verdict
 from judgecal.optimize.program_calls import (
+    ANYTHING,
     CALL_LOG,
     CallLog,
     ProgramCalls,
     Wanted,
     program_lm,
-    replies_wanted,
     says_something,
+    wanted_now,
     width,
 )
 from judgecal.optimize.programs import ModuleJudge, Optimised
@@ -36,28 +37,17 @@ from judgecal.optimize.training import Training
 
 
 class JudgeProgram(dspy.Module):  # type: ignore[misc]
-    """Judges one case with one call."""  # optimisers show this source to the model that writes instructions
+    """Judges one case."""  # optimisers show this source to the model that writes instructions
 
-    def __init__(self, judge: dspy.Module) -> None:
+    def __init__(self, judge: dspy.Module, prediction: Callable[[Any], dspy.Prediction] | None) -> None:
         super().__init__()
         self.judge = judge
+        # DSPy copies a judge's method, judge and all, and no function
+        self.prediction = prediction and (lambda output: prediction(output))  # noqa: PLW0108
 
     def forward(self, **inputs: Any) -> Any:
-        return self.judge(**inputs)
-
-
-class JudgeModule(JudgeProgram):
-    """Judges one case with a program of several calls."""
-
-    def __init__(self, judge: dspy.Module, prediction: Callable[[Any], dspy.Prediction]) -> None:
-        super().__init__(judge)
-
-        def reading(said: Any) -> dspy.Prediction:  # a function is not copied, and a judge's method is
-            return prediction(said)
-
-        self.prediction = reading
-
-    def forward(self, **inputs: Any) -> Any:
+        if self.prediction is None:
+            return self.judge(**inputs)
         try:
             return self.prediction(self.judge(**inputs))
         except Exception as error:  # noqa: BLE001 - the user's code: no verdict, which the metric counts
@@ -66,8 +56,8 @@ class JudgeModule(JudgeProgram):
 
 def judging(training: Training) -> JudgeProgram:
     """Make the program that an optimiser is given: inputs in, verdict out."""
-    judge, student = training.judge, training.student()
-    return JudgeModule(student, judge.prediction) if isinstance(judge, ModuleJudge) else JudgeProgram(student)
+    judge = training.judge
+    return JudgeProgram(training.student(), judge.prediction if isinstance(judge, ModuleJudge) else None)
 
 
 class OptimiserAdapter(JudgeAdapter):
@@ -92,9 +82,12 @@ class OptimiserAdapter(JudgeAdapter):
         def gives_verdict(reply: Reply) -> bool:
             return says_something(reply) and self._reading(reply.text).verdict is not None
 
-        wanted = Wanted(self._schema, gives_verdict) if self._is_the_judge(signature) else Wanted()
-        with replies_wanted(wanted):
+        wanted = Wanted(self._schema, gives_verdict) if self._is_the_judge(signature) else ANYTHING
+        before = wanted_now.set(wanted)
+        try:
             return super().__call__(lm, *args, signature=signature, **more)
+        finally:
+            wanted_now.reset(before)
 
     def _reading(self, text: str) -> ParsedReply:
         return read_guarded(functools.partial(read_reply, self._judged), text)
@@ -146,17 +139,15 @@ def compiling(training: Training, optimizer: str, *, calls_at_most: int | None) 
             the reflection model that DSPy cannot go on without.
     """
     with contextlib.ExitStack() as stack:
-        record = stack.enter_context(CallLog(training.log, optimizer)) if training.log else None
-        cache = stack.enter_context(open_cache(use=training.use_cache))
+        how: dict[str, Any] = {"cache": stack.enter_context(open_cache(use=training.use_cache))}
+        if training.log:
+            how["record"] = stack.enter_context(CallLog(training.log, optimizer))
         if not training.quiet:
             stack.callback(say_remarks, training.budget, ended=False)  # which is an error here
-        progress = None
         if calls_at_most is not None and not training.quiet:
-            progress = Progress(f"{optimizer}, at most", calls_at_most)
-            stack.callback(progress.close)
-        calls = stack.enter_context(
-            ProgramCalls(training.budget, record=record, cache=cache, progress=progress)
-        )
+            how["progress"] = Progress(f"{optimizer}, at most", calls_at_most)
+            stack.callback(how["progress"].close)
+        calls = stack.enter_context(ProgramCalls(training.budget, **how))
         if calls_at_most is not None:
             stack.enter_context(_quiet())
         stack.enter_context(_interruptible(calls))
@@ -191,17 +182,14 @@ def _quiet() -> Iterator[None]:
     logger = logging.getLogger("dspy")
     level = logger.level
     logger.setLevel(logging.CRITICAL)
-    try:
-        with (
-            Path(os.devnull).open("w", encoding="utf-8") as nowhere,
-            contextlib.redirect_stdout(nowhere),
-            contextlib.redirect_stderr(nowhere),
-            warnings.catch_warnings(),
-        ):
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logger.setLevel(level)
+    with contextlib.ExitStack() as stack:
+        stack.callback(logger.setLevel, level)
+        nowhere = stack.enter_context(Path(os.devnull).open("w", encoding="utf-8"))
+        stack.enter_context(contextlib.redirect_stdout(nowhere))
+        stack.enter_context(contextlib.redirect_stderr(nowhere))
+        stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")
+        yield
 
 
 @contextlib.contextmanager

@@ -12,7 +12,6 @@ tens of the model that writes.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -24,7 +23,7 @@ from dspy.teleprompt.gepa import InstructionProposer
 from judgecal.commands import OPTIMIZER_NAMES
 from judgecal.errors import InputError, JudgecalError, not_installed, unknown_name
 from judgecal.models import ModelSpec
-from judgecal.optimize.compiling import JudgeProgram, Room, compiling, judging
+from judgecal.optimize.compiling import Room, compiling, judging
 from judgecal.optimize.training import CLIMBED_ON, AgreementMetric, Candidate, Training
 
 # What each tries, for an experiment's configuration. A reply is taken as an example of good judging above a
@@ -33,11 +32,13 @@ _LABELED: dict[str, Any] = {"sizes": [4, 8, 16, 32], "draws": 3}
 _FEWSHOT: dict[str, Any] = {"bootstrapped": 4, "labeled": 12, "threshold": 0.9, "draws": 3}
 # Its candidates: instructions, the present ones among them, and sets of demos, none among them.
 _MIPRO: dict[str, Any] = {"candidates": 5, "trials": 10, "bootstrapped": 3, "labeled": 8, "threshold": 0.9}
-_GEPA: dict[str, Any] = {"full_passes": 6, "steps": 12, "minibatch": 5}
+_GEPA: dict[str, Any] = {"calls": 360, "climbed_on": CLIMBED_ON, "minibatch": 5}
 _AUTO: dict[str, Any] = {"climbed_on": 16, "minibatch": 12}
-_IDLE_ROUNDS = 8
 _SIMBA: dict[str, Any] = {"steps": 4, "candidates": 4, "batch": 16, "demos": 3}
 _COPRO: dict[str, Any] = {"breadth": 4, "depth": 2}
+_HANDED_OVER = 3
+_IDLE_ROUNDS = 8  # of GEPA, whose batches without an error ask for nothing
+_SUMMARY_BATCH = 10  # examples that MIPRO shows at once where it has the data described
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,26 +59,35 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Optimizer:
-    """How one optimiser makes its candidates, one by one, and what it takes."""
+    """How one optimiser makes its candidates, and what it takes."""
 
-    make: Callable[[Training], Iterator[Candidate]]
+    make: Callable[[Training], Iterable[Candidate]]
     settings: Mapping[str, Any]  # what it will try, for an experiment's configuration
     bounds: Callable[[Training], Bounds]
     reflects: bool = False  # whether it uses a model that writes instructions
+
+
+# --- examples alone
 
 
 def _labeled(training: Training) -> Iterator[Candidate]:
     """Demos that carry people's labels: how many, and which, is for dev to say."""
     sizes = [size for size in _LABELED["sizes"] if size < len(training.items)] or [len(training.items)]
     for draw in range(_LABELED["draws"]):
-        orders = {"labeled": training.examples(draw)}
-        if training.probes:
-            orders["probed"] = training.examples_and_probes(draw)
-        for name, ordered in orders.items():
+        for probed in (False, True) if training.probes else (False,):
             for size in sizes:
-                few = dspy.LabeledFewShot(k=size)
-                compiled = few.compile(training.student(), trainset=ordered, sample=False)
-                yield training.candidate(f"{name}-{size}-draw{draw + 1}", compiled)
+                yield _labelled(training, size, draw, probed=probed)
+
+
+def _labelled(
+    training: Training, size: int, draw: int, on: Candidate | None = None, *, probed: bool = False
+) -> Candidate:
+    """So many of people's examples in the prompt of a candidate, or of the judge as it was."""
+    student = on.program.deepcopy() if on else training.student()
+    few = dspy.LabeledFewShot(k=size)
+    compiled = few.compile(student, trainset=training.examples(draw, probed=probed), sample=False)
+    name = f"{'probed' if probed else 'labeled'}-{size}-draw{draw + 1}"
+    return training.candidate(f"{on.name}+{name}" if on else name, compiled, saw_all=on is not None)
 
 
 def _fewshot(training: Training) -> Iterator[Candidate]:
@@ -91,19 +101,26 @@ def _fewshot(training: Training) -> Iterator[Candidate]:
             max_labeled_demos=min(_FEWSHOT["labeled"], len(training.items)),
             max_errors=1,
         )
+        learnt = training.examples(draw, probed=bool(training.probes))
         with compiling(training, "fewshot", calls_at_most=len(training.everything)):
-            learnt = training.examples_and_probes(draw) if training.probes else training.examples(draw)
             compiled = optimizer.compile(judging(training), trainset=learnt)
         made = training.candidate(f"fewshot-draw{draw + 1}", compiled.judge)
         yield dataclasses.replace(made, rated=metric.calls, unusable=metric.unusable)
 
 
-_HANDED_OVER = 3
-_SUMMARY_BATCH = 10  # examples that MIPRO shows at once where it has the data described
-_Search = Callable[[Training, Room, AgreementMetric], Iterable[JudgeProgram]]
+def _fewshot_bounds(training: Training) -> Bounds:
+    draws = _FEWSHOT["draws"]
+    return Bounds(draws, task=draws * len(training.everything), demos=_FEWSHOT["labeled"])
+
+
+# --- those that have instructions written
+
+
+_Search = Callable[[Training, Room, AgreementMetric], Iterable[dspy.Module]]
 
 
 def _written(training: Training, name: str, search: _Search, calls_at_most: int) -> list[Candidate]:
+    """The first few programs of a search which differ from the judge as it was, and from each other."""
     metric = training.metric()
     with compiling(training, name, calls_at_most=calls_at_most) as room:
         programs = [program.judge for program in search(training, room, metric)]
@@ -120,19 +137,30 @@ def _written(training: Training, name: str, search: _Search, calls_at_most: int)
     return [dataclasses.replace(made[0], rated=metric.calls, unusable=metric.unusable), *made[1:]]
 
 
+def _content(program: dspy.Module) -> str:
+    return str([(part.signature.instructions, [*map(dict, part.demos)]) for part in program.predictors()])
+
+
 def _by_instructions(
-    name: str, search: _Search, settings: Mapping[str, Any], bounds: Callable[[Training], Bounds]
+    name: str, search: _Search, settings: Mapping[str, Any], *, passes: int = 0, task: int = 0, **most: int
 ) -> Optimizer:
-    """An optimiser that has instructions written. It hands over the first few of the programs that it found
-    which differ from the judge as it was, and from each other."""
+    """A search that calls the judge `passes` times on each example, and `task` times more."""
 
-    def make(training: Training) -> Iterator[Candidate]:
-        return iter(_written(training, name, search, bounds(training).calls))
+    def bounds(training: Training) -> Bounds:
+        examples = min(CLIMBED_ON, len(training.everything))
+        return Bounds(_HANDED_OVER, task=task + passes * examples, **{"written": 1, **most})
 
-    return Optimizer(make, {**settings, "climbed_on": CLIMBED_ON}, bounds, reflects=True)
+    def make(training: Training) -> list[Candidate]:
+        return _written(training, name, search, bounds(training).calls)
+
+    return Optimizer(make, {"climbed_on": CLIMBED_ON, **settings}, bounds, reflects=True)
 
 
-def _mipro(training: Training, room: Room, metric: AgreementMetric) -> Iterable[JudgeProgram]:
+def _best_first(compiled: Any) -> list[dspy.Module]:
+    return [candidate["program"] for candidate in compiled.candidate_programs]
+
+
+def _mipro(training: Training, room: Room, metric: AgreementMetric) -> list[dspy.Module]:
     """Instructions written from a summary of the data, and sets of demos, searched on train."""
     learn, climb = training.halves()
     optimizer = dspy.MIPROv2(
@@ -148,48 +176,31 @@ def _mipro(training: Training, room: Room, metric: AgreementMetric) -> Iterable[
         max_errors=1,
         seed=training.seed,
     )
-    best = optimizer.compile(
-        judging(training),
-        trainset=learn,
-        valset=climb,
-        num_trials=_MIPRO["trials"],
-        minibatch=False,
-        view_data_batch_size=_SUMMARY_BATCH,
+    how: dict[str, Any] = {"num_trials": _MIPRO["trials"], "view_data_batch_size": _SUMMARY_BATCH}
+    return _best_first(
+        optimizer.compile(judging(training), trainset=learn, valset=climb, minibatch=False, **how)
     )
-    return [candidate["program"] for candidate in best.candidate_programs]
 
 
-def _mipro_bounds(training: Training) -> Bounds:
-    learn, climb = training.halves()
-    sets = _MIPRO["candidates"]
-    combinations = min(_MIPRO["trials"] + 1, sets * sets)
-    summary = min(10, math.ceil(len(learn) / _SUMMARY_BATCH)) + 1
-    task = (sets - 2) * _distinct(learn) + combinations * _distinct(climb)
-    return Bounds(_HANDED_OVER, task=task, reflection=summary + 3 * sets, written=1, demos=_MIPRO["labeled"])
+def _gepa(
+    training: Training, room: Room, metric: AgreementMetric, *, settings: Mapping[str, Any], calls: int
+) -> list[dspy.Module]:
+    """Instructions rewritten by reflection on a few judged answers, and on what people said of them; the best
+    first. The calls of both models are counted as they are asked for."""
+    learn, _ = training.halves()
+    _, climb = training.halves(size=settings["climbed_on"])
+    batch = min(int(settings["minibatch"]), len(learn))
+    # a batch before and after, a reply of who writes, and a pass over the set that is climbed on
+    step, rounds = 2 * batch + 1 + len(climb), list[int]()
 
+    def stop(_state: Any) -> bool:
+        rounds.append(room.calls.n_asked)
+        idle = rounds[-_IDLE_ROUNDS:].count(rounds[-1]) == _IDLE_ROUNDS
+        return idle or rounds[-1] + step > calls or not training.affords(step)
 
-def _gepa(training: Training, room: Room, metric: AgreementMetric) -> Iterable[JudgeProgram]:
-    """Instructions rewritten by reflection on a few judged answers, and on what people said of them."""
-    learn, climb = training.halves()
-    counted, batch = _gepa_settings(len(learn), len(climb))
-    return _climbed(training, room, metric, learn, climb, max_metric_calls=counted, batch=batch)
-
-
-def _climbed(
-    training: Training,
-    room: Room,
-    metric: AgreementMetric,
-    learn: list[dspy.Example],
-    climb: list[dspy.Example],
-    *,
-    max_metric_calls: int,
-    batch: int,
-    stop: Callable[[Any], bool] | None = None,
-) -> list[JudgeProgram]:
-    """GEPA's programs, the best first."""
     optimizer = dspy.GEPA(
         metric=metric,
-        max_metric_calls=max_metric_calls,
+        max_metric_calls=calls * step,  # of the metric, whose calls for one request are one call
         reflection_lm=room.reflection,
         instruction_proposer=InstructionProposer(adapter=room.adapter),
         reflection_minibatch_size=batch,
@@ -198,93 +209,24 @@ def _climbed(
         track_stats=True,
         warn_on_score_mismatch=False,
         seed=training.seed,
-        gepa_kwargs=None if stop is None else {"stop_callbacks": stop},
+        gepa_kwargs={"stop_callbacks": stop},
     )
-    best = optimizer.compile(judging(training), trainset=learn, valset=climb)
-    climbed = best.detailed_results
+    climbed = optimizer.compile(judging(training), trainset=learn, valset=climb).detailed_results
     pairs = zip(climbed.val_aggregate_scores, climbed.candidates, strict=True)
     return [program for _, program in sorted(pairs, key=lambda pair: -pair[0])]
 
 
-def _short_gepa(training: Training, room: Room, metric: AgreementMetric) -> Iterable[JudgeProgram]:
-    """GEPA with as many calls of both models as the plan has, counted as they are asked for."""
-    learn, _ = training.halves()
-    _, climb = training.halves(size=_AUTO["climbed_on"])
-    batch = min(int(_AUTO["minibatch"]), len(learn))
-    # a batch before and after, a reply of who writes, and a pass over the set that is climbed on
-    step, rounds = 2 * batch + 1 + len(climb), list[int]()
-
-    def stop(_state: Any) -> bool:
-        rounds.append(room.calls.n_asked)  # a batch without an error asks for nothing new
-        idle = rounds[-_IDLE_ROUNDS:].count(rounds[-1]) == _IDLE_ROUNDS
-        return idle or rounds[-1] + step > training.plan.gepa_calls or not training.affords(step)
-
-    most = training.plan.gepa_calls * step  # of the metric, whose calls for one request are one call
-    return _climbed(training, room, metric, learn, climb, max_metric_calls=most, batch=batch, stop=stop)
+def _gepa_alone(*of_gepa: Any) -> list[dspy.Module]:
+    return _gepa(*of_gepa, settings=_GEPA, calls=_GEPA["calls"])
 
 
-def _auto(training: Training) -> Iterator[Candidate]:
-    """GEPA's instructions, the best of them with people's examples, and examples alone."""
-    plan, written = training.plan, list[Candidate]()
-    if plan.gepa_calls:
-        try:
-            made = _written(training, "gepa", _short_gepa, plan.gepa_calls)
-            written = [
-                candidate
-                for candidate in made
-                if _content(candidate.program) != _content(training.judge.program)
-            ]
-            if not written:
-                training.remarks.append("GEPA wrote no instruction that did better on train")
-        except JudgecalError as error:
-            training.remarks.append(
-                f"GEPA ended without an instruction, and examples alone were tried: {error}"
-            )
-    wanted: list[Candidate] = written[:1]
-    if training.shows_labels:
-        wanted += [_labelled(training, min(16, plan.demos), 0, best) for best in written[:1]]
-        sizes = [(32, 1), (16, 0), (8, 1), (16, 2), (4, 1)]
-        labelled = [_labelled(training, size, draw) for size, draw in sizes if size <= plan.demos]
-        wanted += [*labelled[:1], *written[1:2], *labelled[1:]]
-    else:
-        wanted = written
-    yield from wanted[: plan.candidates]
+def _gepa_calls(settings: Mapping[str, Any], calls: int) -> dict[str, int]:
+    """A round takes a batch of answers, before and after, to one reply of who writes."""
+    writes = calls // (2 * int(settings["minibatch"]))
+    return {"task": calls - writes, "reflection": writes, "written": int(writes > 0)}
 
 
-def _labelled(training: Training, size: int, draw: int, on: Candidate | None = None) -> Candidate:
-    """So many of people's examples in the prompt of a candidate, or of the judge as it was."""
-    student = on.program.deepcopy() if on else training.student()
-    shown = training.examples_and_probes(draw) if training.probes else training.examples(draw)
-    compiled = dspy.LabeledFewShot(k=size).compile(student, trainset=shown, sample=False)
-    name = f"labeled-{size}-draw{draw + 1}"
-    return training.candidate(f"{on.name}+{name}" if on else name, compiled, saw_all=on is not None)
-
-
-def _auto_bounds(training: Training) -> Bounds:
-    plan = training.plan
-    # a round takes a batch of answers, before and after, to one reply of who writes
-    writes = plan.gepa_calls // (2 * _AUTO["minibatch"])
-    return Bounds(
-        plan.candidates, plan.gepa_calls - writes, writes, written=bool(writes), demos=32 if writes else 16
-    )
-
-
-def _gepa_settings(n_learn: int, n_climb: int) -> tuple[int, int]:
-    """Calls of the metric, and examples in a batch."""
-    calls = int(_GEPA["full_passes"] * n_climb + 2 * _GEPA["steps"] * _GEPA["minibatch"])
-    return calls, min(int(_GEPA["minibatch"]), n_learn)
-
-
-def _gepa_bounds(training: Training) -> Bounds:
-    learn, climb = training.halves()
-    counted, batch = _gepa_settings(len(learn), len(climb))
-    # A round that has begun is finished: a batch before and after, and a pass over the set that is climbed
-    # on.
-    task = counted + 2 * batch + len(climb)
-    return Bounds(_HANDED_OVER, task=task, reflection=math.ceil(counted / batch), written=1)
-
-
-def _simba(training: Training, room: Room, metric: AgreementMetric) -> Iterable[JudgeProgram]:
+def _simba(training: Training, room: Room, metric: AgreementMetric) -> list[dspy.Module]:
     """Advice and demos drawn from the answers on which the judge differs most with itself."""
     examples = training.balanced(training.everything)
     optimizer = dspy.SIMBA(
@@ -296,63 +238,60 @@ def _simba(training: Training, room: Room, metric: AgreementMetric) -> Iterable[
         prompt_model=room.reflection,
         num_threads=room.threads,
     )
-    best = optimizer.compile(judging(training), trainset=examples, seed=training.seed)
-    return [candidate["program"] for candidate in best.candidate_programs]
+    return _best_first(optimizer.compile(judging(training), trainset=examples, seed=training.seed))
 
 
-def _simba_bounds(training: Training) -> Bounds:
-    examples = training.balanced(training.everything)
-    steps, batch = _SIMBA["steps"], min(_SIMBA["batch"], len(examples))
-    task = steps * batch * (2 * _SIMBA["candidates"] + 1) + (steps + 1) * _distinct(examples)
-    return Bounds(_HANDED_OVER, task=task, reflection=steps * batch, written=steps, demos=_SIMBA["demos"] + 1)
-
-
-def _copro(training: Training, room: Room, metric: AgreementMetric) -> Iterable[JudgeProgram]:
+def _copro(training: Training, room: Room, metric: AgreementMetric) -> list[dspy.Module]:
     """Several instructions written anew, then again from the best of them and their scores."""
-    breadth, depth = _COPRO["breadth"], _COPRO["depth"]
-    optimizer = dspy.COPRO(prompt_model=room.reflection, metric=metric, breadth=breadth, depth=depth)
+    optimizer = dspy.COPRO(prompt_model=room.reflection, metric=metric, **_COPRO)
     examples = training.balanced(training.everything)
     threads = {"num_threads": room.threads, "display_progress": False}
-    best = optimizer.compile(judging(training), trainset=examples, eval_kwargs=threads)
-    return [candidate["program"] for candidate in best.candidate_programs]
+    return _best_first(optimizer.compile(judging(training), trainset=examples, eval_kwargs=threads))
 
 
-def _copro_bounds(training: Training) -> Bounds:
-    prompts = _COPRO["breadth"] * _COPRO["depth"]
-    task = prompts * _distinct(training.balanced(training.everything))
-    return Bounds(_HANDED_OVER, task=task, reflection=prompts, written=1)
+# --- by itself
 
 
-def _distinct(examples: Iterable[dspy.Example]) -> int:
-    """A repeated example is the same request, and paid once."""
-    return len({id(example) for example in examples})
+def _auto(training: Training) -> list[Candidate]:
+    """GEPA's instructions, the best of them with people's examples, and examples alone."""
+    plan, written = training.plan, list[Candidate]()
+    if plan.gepa_calls:
+
+        def search(*of_gepa: Any) -> list[dspy.Module]:
+            return _gepa(*of_gepa, settings=_AUTO, calls=plan.gepa_calls)
+
+        try:
+            made = _written(training, "gepa", search, plan.gepa_calls)
+            as_it_was = _content(training.judge.program)
+            written = [candidate for candidate in made if _content(candidate.program) != as_it_was]
+            if not written:
+                training.remarks.append("GEPA wrote no instruction that did better on train")
+        except JudgecalError as error:
+            what = "GEPA ended without an instruction, and examples alone were tried"
+            training.remarks.append(f"{what}: {error}")
+    if not training.shows_labels:
+        return written[: plan.candidates]
+    both = [_labelled(training, min(16, plan.demos), 0, best) for best in written[:1]]
+    sizes = [(32, 1), (16, 0), (8, 1), (16, 2), (4, 1)]
+    labelled = [_labelled(training, size, draw) for size, draw in sizes if size <= plan.demos]
+    return [*written[:1], *both, *labelled[:1], *written[1:2], *labelled[1:]][: plan.candidates]
 
 
-def _content(program: dspy.Module) -> str:
-    return str(
-        [
-            (
-                predictor.signature.instructions,
-                [sorted(dict(demo).items(), key=str) for demo in predictor.demos],
-            )
-            for predictor in program.predictors()
-        ]
-    )
-
-
-def _fewshot_bounds(training: Training) -> Bounds:
-    draws = _FEWSHOT["draws"]
-    return Bounds(draws, task=draws * len(training.everything), demos=_FEWSHOT["labeled"])
+def _auto_bounds(training: Training) -> Bounds:
+    plan = training.plan
+    return Bounds(plan.candidates, demos=32 if plan.gepa_calls else 16, **_gepa_calls(_AUTO, plan.gepa_calls))
 
 
 OPTIMIZERS: Mapping[str, Optimizer] = {
     "auto": Optimizer(_auto, _AUTO, _auto_bounds, reflects=True),
-    "labeled": Optimizer(_labeled, _LABELED, lambda training: Bounds(candidates=0)),
+    "labeled": Optimizer(_labeled, _LABELED, lambda _: Bounds(candidates=0)),
     "fewshot": Optimizer(_fewshot, _FEWSHOT, _fewshot_bounds),
-    "mipro": _by_instructions("mipro", _mipro, _MIPRO, _mipro_bounds),
-    "gepa": _by_instructions("gepa", _gepa, _GEPA, _gepa_bounds),
-    "simba": _by_instructions("simba", _simba, _SIMBA, _simba_bounds),
-    "copro": _by_instructions("copro", _copro, _COPRO, _copro_bounds),
+    # three sets of demos, bootstrapped on one half of train, and eleven combinations on the other
+    "mipro": _by_instructions("mipro", _mipro, _MIPRO, passes=14, reflection=26, demos=8),
+    "gepa": _by_instructions("gepa", _gepa_alone, _GEPA, **_gepa_calls(_GEPA, _GEPA["calls"])),
+    # in each of four steps a batch of 16 is judged nine times, and all at the end of each and at the start
+    "simba": _by_instructions("simba", _simba, _SIMBA, passes=5, task=576, reflection=64, written=4, demos=4),
+    "copro": _by_instructions("copro", _copro, _COPRO, passes=8, reflection=8),
 }
 """Optimisers by name."""
 
@@ -372,8 +311,8 @@ def resolve_optimizer(name: str, model: ModelSpec) -> str:
     return "labeled" if name == "auto" and model.embedded else name
 
 
-def candidates(optimizer: str, training: Training) -> Iterator[Candidate]:
-    """The candidates of an optimiser, by its name in `OPTIMIZERS`, made one by one."""
+def candidates(optimizer: str, training: Training) -> Iterable[Candidate]:
+    """The candidates of an optimiser, by its name in `OPTIMIZERS`."""
     return OPTIMIZERS[optimizer].make(training)
 
 

@@ -48,8 +48,7 @@ def metric(gold: GoldSet, *, signature: Signed = None) -> AgreementMetric:
 
     It is 1 - |verdict - label| / range (of words 1 where they are equal), and a verdict that cannot be read
     counts as the one farthest from the label. Bootstrapping keeps replies from 0.9 on; GEPA gets feedback in
-    words, with what raters noted. Its `calls` and `unusable` count: a program that raises never reaches it,
-    and `Evaluate` takes that for 0.0, so hold `calls` against the examples.
+    words. A program that raises never reaches it, so hold its `calls` against the examples.
 
     >>> gold = judgecal.load_gold("starter")
     >>> rate = judgecal.metric(gold, signature="correctness_v3")

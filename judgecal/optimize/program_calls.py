@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import contextlib
 import contextvars
 import dataclasses
 import itertools
@@ -47,7 +46,7 @@ from judgecal.engine.transport import open_transport
 from judgecal.errors import BudgetError, JudgecalError, Stopped
 from judgecal.models import ModelSpec
 from judgecal.models.embedded import AsyncEmbeddedEngine, EmbeddedEngine
-from judgecal.records import RETRIED_ON_RESUME, digest
+from judgecal.records import RETRIED_ON_RESUME
 
 CALL_LOG = "optimizer_calls.jsonl"
 """The file's name in an experiment's folder."""
@@ -74,18 +73,9 @@ class Wanted:
     usable: Callable[[Reply], bool] = says_something
 
 
-_ANYTHING = Wanted()
-_wanted: contextvars.ContextVar[Wanted] = contextvars.ContextVar("judgecal_wanted", default=_ANYTHING)
-
-
-@contextlib.contextmanager
-def replies_wanted(wanted: Wanted) -> Iterator[None]:
-    """Within the block, hold the replies to calls of this thread to what is wanted."""
-    before = _wanted.set(wanted)
-    try:
-        yield
-    finally:
-        _wanted.reset(before)
+ANYTHING = Wanted()
+wanted_now: contextvars.ContextVar[Wanted] = contextvars.ContextVar("judgecal_wanted", default=ANYTHING)
+"""What the calls that this thread makes want."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -96,7 +86,7 @@ class ProgramCall:
     messages: Sequence[Message]
     purpose: str = "task"
     repeat: int = 0  # tells samples of one prompt apart; 0 where DSPy asks for none in particular
-    wanted: Wanted = _ANYTHING
+    wanted: Wanted = ANYTHING
 
     @property
     def key(self) -> str:
@@ -111,7 +101,7 @@ class CallLog:
         self._optimizer = optimizer
         self._log = Log[_Row](path, "call", encode=_line_of, decode=_row_of).open(lock=False)
         # The last line of a key wins.
-        self._replies = dict(stored for row in self._log.rows() if (stored := _known(row)) is not None)
+        self._replies = dict(stored for row in self._log.rows() if (stored := _stored(row)) is not None)
 
     def __enter__(self) -> CallLog:
         return self
@@ -119,34 +109,19 @@ class CallLog:
     def __exit__(self, *_: object) -> None:
         self._log.close()
 
-    def known(self, key: str) -> Reply | None:
-        """The reply that was had under a key; failures that another try can mend are not known."""
+    def stored(self, key: str) -> Reply | None:
+        """The reply that was had under a key; failures that another try can mend are none."""
         return self._replies.get(key)
 
     def add(self, call: ProgramCall, result: CallResult) -> None:
         """Log a call with its result."""
         reply, failure = result.reply or Reply("", call.spec.id), result.failure
-        self._log.append(
-            {
-                "at": now(),
-                "optimizer": self._optimizer,
-                "purpose": call.purpose,
-                "model": call.spec.alias,
-                "model_id": reply.model_id,
-                "temperature": call.spec.temperature,
-                "repeat": call.repeat,
-                "key": call.key,
-                "messages_sha": digest([dict(message) for message in call.messages]),
-                "text": None if failure else reply.text,
-                "stopped": reply.stopped,
-                "prompt_tokens": reply.prompt_tokens,
-                "completion_tokens": reply.completion_tokens,
-                "cost_usd": result.cost_usd,
-                "attempts": result.attempts,
-                "cached": result.cached,
-                "error": {"kind": failure.kind, "message": failure.message} if failure else None,
-            }
-        )
+        row = {name: getattr(reply, name) for name in _OF_REPLY}
+        row |= {"at": now(), "optimizer": self._optimizer, "purpose": call.purpose, "key": call.key}
+        row |= {"model": call.spec.alias, "cached": result.cached, "attempts": result.attempts}
+        row |= {"text": None if failure else reply.text, "cost_usd": result.cost_usd}
+        error = {"kind": failure.kind, "message": failure.message} if failure else None
+        self._log.append({**row, "error": error})
 
 
 def _line_of(row: _Row) -> bytes:
@@ -156,17 +131,19 @@ def _line_of(row: _Row) -> bytes:
 def _row_of(line: bytes) -> _Row:
     """Raises one of DAMAGED: the line is no call."""
     row: _Row = json.loads(line)
-    _known(row)
+    _stored(row)
     return row
 
 
-def _known(row: _Row) -> tuple[str, Reply] | None:
+def _stored(row: _Row) -> tuple[str, Reply] | None:
     """Key and reply of a call that need not be made again; None of a failure that another try can mend."""
     if row["error"] and row["error"]["kind"] in RETRIED_ON_RESUME:
         return None
-    names = ("model_id", "prompt_tokens", "completion_tokens", "stopped")
-    stored = {"text": row["text"] or "", **{name: row[name] for name in names}}
+    stored = {"text": row["text"] or "", **{name: row[name] for name in _OF_REPLY}}
     return str(row["key"]), stored_reply(json.dumps(stored).encode())
+
+
+_OF_REPLY = ("model_id", "prompt_tokens", "completion_tokens", "stopped")
 
 
 def logged_usd(path: Path) -> float:
@@ -272,30 +249,31 @@ class ProgramCalls:
         if call.key not in self._tasks:
             if self._ended:
                 raise asyncio.CancelledError  # asked for just before the end, and not begun
-            self._tasks[call.key] = asyncio.ensure_future(self._known_or_made(call))
+            self._tasks[call.key] = asyncio.ensure_future(self._stored_or_made(call))
         return await asyncio.shield(self._tasks[call.key])
 
-    async def _known_or_made(self, call: ProgramCall) -> Reply:
-        if self._record and (stored := self._record.known(call.key)):
+    async def _stored_or_made(self, call: ProgramCall) -> Reply:
+        if self._record and (stored := self._record.stored(call.key)):
             self._count(CallResult(stored))
             return stored
         runner, wanted = self._runner(call.spec), call.wanted
         result = await runner.make(call.messages, call.repeat, wanted.schema, usable=wanted.usable)
-        failure = result.failure
+        failure, kept = (
+            result.failure,
+            "so the optimiser stops without a result; what it was answered is kept",
+        )
         if failure and failure.kind == "budget":
             raise BudgetError(
-                f"--budget-usd: {failure.message}, so the optimiser stops without a result; what it "
-                "was answered is kept, and the same command with a larger budget goes on"
+                f"--budget-usd: {failure.message}, {kept}, and the same command with a larger budget goes on"
             )
         if self._record:
             self._record.add(call, result)
         self._count(result)
         if failure and failure.kind not in _OWN_FAULT:  # no program can be blamed for it
             tried = f"{result.attempts} attempts" if result.attempts > 1 else "one attempt"
+            what = f"model {call.spec.alias} ({call.spec.id}) gave no reply in {tried}"
             raise JudgecalError(
-                f"model {call.spec.alias} ({call.spec.id}) gave no reply in {tried} ({failure.kind}: "
-                f"{failure.message}), so the optimiser stops without a result; what it was answered is "
-                "kept, and the same command goes on"
+                f"{what} ({failure.kind}: {failure.message}), {kept}, and the same command goes on"
             )
         return result.reply or Reply("", call.spec.id)
 
@@ -365,7 +343,7 @@ class _Engine:
         messages: list[Message] = [{"role": "system", "content": system}] if system else []
         messages += [{"role": turn.role, "content": turn.text or ""} for turn in request.messages]
         spec, repeat = dataclasses.replace(self._spec, **settings), next(_samples.get())
-        reply = self._calls.ask(ProgramCall(spec, messages, self._purpose, repeat, _wanted.get()))
+        reply = self._calls.ask(ProgramCall(spec, messages, self._purpose, repeat, wanted_now.get()))
         text = "" if reply.stopped == "content_filter" else reply.text
         read, written = reply.prompt_tokens or 0, reply.completion_tokens or 0
         return Response(

@@ -26,14 +26,9 @@ _NO_SETTING = vars(dspy.Module())  # what DSPy itself keeps there
 
 
 class ModuleJudge(GivenFunction):
-    """A program none of whose prompts has a model of its own, so that all ask one of judgecal's.
+    """A program none of whose prompts has a model of its own, so that all ask one of judgecal's (`asks`).
 
-    For `judgecal.optimize`, which makes the calls: a verdict is asked for while they are open.
-
-    Attributes:
-        asks: the model.
-        signature: its inputs and its verdict, as an optimiser and a metric see them.
-        demos: of all its prompts.
+    A verdict is asked for while the calls of `judgecal.optimize` are open.
     """
 
     signature: LoadedSignature  # type: ignore[assignment]
@@ -116,11 +111,8 @@ def to_optimise(judge: Judge, gold: GoldSet, model: str | None, workspace: Works
         what = "say which model all its prompts are to ask, model=ALIAS or a litellm id"
         raise InputError(f"{judge.name} is a program of DSPy's: {what}; the calls then are judgecal's own")
     program = judge.program
-    if "forward" in vars(program):
-        what = "its forward is one that KNNFewShot or syncify set, so there is no one program to keep"
-        raise InputError(f"{judge.name}: {what}; score and compare take it")
-    if not program.predictors() or not hasattr(type(program), "forward"):
-        what = "has no forward, which DSPy's optimisers call" if program.predictors() else "has no prompt"
+    if "forward" in vars(program) or not program.predictors() or not hasattr(type(program), "forward"):
+        what = "has no prompt, or no forward of its class's own, which DSPy's optimisers call"
         raise InputError(f"{judge.name} {what}: score and compare take it")
     if type(program).forward in OWN_FORWARDS:
         with contextlib.suppress(InputError):  # of no signature of the workspace

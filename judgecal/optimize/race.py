@@ -7,12 +7,12 @@ stays valid: the winner is held to luck among all candidates that were ever scor
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from judgecal.experiment import AgreementTable
 from judgecal.optimize.result import ScoredCandidate, Stage
+from judgecal.optimize.training import parts_by_question
 from judgecal.records import Item
 from judgecal.scale import Label
 
@@ -21,20 +21,7 @@ LAPS = 3
 
 def laps(items: Sequence[Item], labels: Mapping[str, Label], seed: int) -> list[tuple[Item, ...]]:
     """Cut items into three parts by whole questions, each with its share of good and bad answers."""
-    groups: dict[str, list[Item]] = {}
-    for item in items:
-        groups.setdefault(item.group, []).append(item)
-    rng = random.Random(seed)
-
-    def goodness(members: Sequence[Item]) -> tuple[float, str, float]:
-        values = [labels[item.item_id] for item in members]
-        numbers = [float(value) for value in values if not isinstance(value, str)]
-        return (sum(numbers) / len(numbers) if numbers else 0.0, str(values[0]), rng.random())
-
-    ordered = sorted(groups.values(), key=goodness)
-    first = rng.randrange(LAPS)
-    dealt = [ordered[(first + lap) % LAPS :: LAPS] for lap in range(LAPS)]
-    return [tuple(item for members in part for item in members) for part in dealt if part]
+    return parts_by_question(items, labels, seed=seed, n=LAPS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,11 @@ from judgecal.experiment import AgreementTable, Verdicts
 from judgecal.experiment.agreement import labelled_by, unscored_counts_as
 from judgecal.experiment.stored import Unread
 from judgecal.experiment.verdicts import parted_items
+from judgecal.goldset import GoldSet
 from judgecal.judges.module import instructions_of
 from judgecal.optimize.programs import Optimised
 from judgecal.optimize.training import Candidate
-from judgecal.records import Estimate, Result
+from judgecal.records import Estimate, Item, Result
 from judgecal.stats import PairedLabels, calibrated_difference, compare_paired
 from judgecal.stats.confirmation import Gains, Held
 from judgecal.stats.sample import as_scale
@@ -73,15 +74,9 @@ class ScoredCandidate:
 
     def tried(self, metric: str) -> Tried:
         """The candidate's line in the result, by a metric."""
-        return Tried(
-            name=self.name,
-            n_demos=len(self.judge.demos),
-            judge_fingerprint=self.judge.fingerprint,
-            rated_in_training=self.candidate.rated if self.candidate else 0,
-            unusable_in_training=self.candidate.unusable if self.candidate else 0,
-            as_wrong=self.estimates[metric],
-            calibrated=self.calibrated,
-        )
+        training = (self.candidate.rated, self.candidate.unusable) if self.candidate else (0, 0)
+        judge, as_wrong = self.judge, self.estimates[metric]
+        return Tried(self.name, len(judge.demos), judge.fingerprint, *training, as_wrong, self.calibrated)
 
     def value(self, metric: str) -> float:
         """The candidate's value on dev in a metric, calibrated where that can be; -inf where undefined."""
@@ -297,14 +292,12 @@ def _decide(difference: Estimate, calibrated: Estimate, metric: str, *, ordered:
 
 @dataclass(frozen=True, slots=True)
 class OptimizedProbes:
-    """The share of probes of a split that break the judge as it was, and the one that was taken: of the
-    families that broke it on train, which are to be mended."""
+    """The share of probes of a split that break the judge as it was, and the one that was taken."""
 
     before: Estimate
     after: Estimate
     difference: Estimate  # after minus before, paired by probe, by question
     families: Mapping[str, tuple[float | None, float | None]]  # share broken of each; None where none could
-    weak: tuple[str, ...] = ()  # those that are to be mended; all where none is named
 
     @property
     def fewer(self) -> bool:
@@ -372,6 +365,18 @@ class OptimizedOn:
     def __post_init__(self) -> None:
         if self.n_groups.keys() != self.n_items.keys():
             raise ValueError("n_items and n_groups must name the same splits")
+
+    @classmethod
+    def of(cls, gold: GoldSet, items: Mapping[str, Sequence[Item]]) -> OptimizedOn:
+        """The set, by the items of each split."""
+        return cls(
+            set=gold.name,
+            sha256=gold.sha256,
+            scale=str(gold.scale),
+            labels_by=gold.card.labels_by,
+            n_items={split: len(of_split) for split, of_split in items.items()},
+            n_groups={split: len({item.group for item in of_split}) for split, of_split in items.items()},
+        )
 
     @property
     def in_words(self) -> str:

@@ -1,49 +1,62 @@
-"""`optimize`: compile on train, choose on dev, confirm once on test, decide."""
+"""`optimize`: compile on train, choose on dev, confirm once on test, decide; and what that would cost."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-import itertools
 import shlex
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from judgecal.engine import Budget, Journal, read_journal
-from judgecal.errors import notice
+from judgecal.engine import Budget, Journal, ReplySchema, read_journal, require_prices, worst_cost_usd
+from judgecal.errors import InputError, notice
 from judgecal.experiment import (
     AgreementTable,
+    CostEstimate,
+    Experiment,
     Look,
     RunOptions,
     Verdicts,
+    asked_items,
+    check_judge,
     full_name,
+    gold_config,
+    judge_config,
     look_at_test,
     looks_so_far,
     open_experiment,
     open_experiment_journal,
+    plan_calls,
+    plan_experiment,
+    refuse_unequal,
     require_keys,
     run_line,
     run_trials,
     seen_judges,
     stored_rows,
+    together,
     verdict_notes,
 )
 from judgecal.experiment.folder import keep_judges
+from judgecal.experiment.judgements import refuse_unfit
+from judgecal.experiment.losses import traits_of
 from judgecal.experiment.stored import Unread, unread_judge
-from judgecal.experiment.trials import Due
-from judgecal.goldset import GoldSet, load_gold, split_notes
-from judgecal.judges import Judge, JudgeName, PromptJudge, judge_named, save_program
-from judgecal.models import load_catalogue
+from judgecal.experiment.trials import Due, likely_usd
+from judgecal.goldset import GoldSet, load_gold, require_splits, split_notes
+from judgecal.judges import Judge, JudgeName, PromptJudge, judge_named, save_program, units_of
+from judgecal.models import ModelSpec, load_catalogue
 from judgecal.optimize.compiling import compiling
-from judgecal.optimize.optimizers import OPTIMIZERS, candidates, resolve_optimizer
-from judgecal.optimize.probing import SplitProbes, choose_probed
-from judgecal.optimize.program_calls import logged_usd
+from judgecal.optimize.optimizers import OPTIMIZERS, candidates, check_reflection, resolve_optimizer
+from judgecal.optimize.probing import SplitProbes, choose_probed, train_probes
+from judgecal.optimize.program_calls import CALL_LOG, logged_usd
 from judgecal.optimize.programs import ModuleJudge, Optimised, model_of, to_optimise
 from judgecal.optimize.race import Finish, laps, race
 from judgecal.optimize.result import (
     Changes,
+    Choice,
     Confirmation,
     OnDev,
     OptimizedOn,
@@ -55,22 +68,282 @@ from judgecal.optimize.result import (
     confirm,
     unconfirmed,
 )
-from judgecal.optimize.setup import OptimizeSetup
-from judgecal.optimize.training import Candidate
+from judgecal.optimize.training import PLANS, Candidate, Plan, Training, notes_of, reflection_spec, stratum_of
+from judgecal.probes.family import Probe
 from judgecal.probes.result import Footing
 from judgecal.records import RETRIED_ON_RESUME, Item, Judgement
-from judgecal.workspace import find_workspace, shown
+from judgecal.stats import leading_metric
+from judgecal.workspace import Workspace, find_workspace, shown
 
 _NEEDED_GROUPS = 2
+_LEARNT_FROM = 10  # questions of train, for who writes instructions
 _MONEY_ENDED = "the money did not pay for all that was planned"
 _NO_MONEY_FOR_TEST = "there is no money left for test: the same command with more goes on from here"
 _SAFETY = 1.2  # times what a call has cost so far
-_LEARNT_FROM = 10  # questions of train, for who writes instructions
+_MARGIN = 1.25  # of the likely cost, which is a rule of thumb
+_CHARS_PER_TOKEN = 4
+_EXAMPLES_SHOWN = 12  # judged answers in one prompt of the model that writes, at most
 
 
 @dataclass(frozen=True, kw_only=True)
-class OptimizeRun(OptimizeSetup):
+class OptimizeRun:
     """Everything that `optimize` needs; nothing is written or called before `run`."""
+
+    workspace: Workspace
+    gold: GoldSet
+    judge: Optimised
+    optimizer: str  # resolved
+    options: RunOptions
+    seed: int = 0
+    final: bool = True
+    # who writes instructions; None where the judge's own model does, or nobody
+    reflection: ModelSpec | None = None
+    out: str | None = None  # the slug of its experiment; None for the usual one
+    probes: bool = False  # learn from probes of train too, choose and confirm by those of dev and test
+
+    # --- what it is of
+
+    @cached_property
+    def experiment(self) -> Experiment:
+        """The experiment that the run writes to."""
+        optimizer, writer = OPTIMIZERS[self.optimizer], reflection_spec(self.reflection or self.model)
+        config = {
+            "command": "optimize",
+            "gold": gold_config(self.gold),
+            "judges": [judge_config(self.judge)],
+            "optimizer": self.optimizer,
+            "optimizer_settings": dict(optimizer.settings),
+            "reflection_model": {"model": writer.alias, **writer.settings()} if optimizer.reflects else None,
+            "final": self.final,
+            "repeats": self.options.repeats,
+            "seed": self.seed,
+            **({"probes": True} if self.probes else {}),
+            **({"model": self.model.settings()} if isinstance(self.judge, ModuleJudge) else {}),
+        }
+        return plan_experiment(self.workspace, config, out=self.out)
+
+    def check(self) -> None:
+        """Refuse an unusable slug, and hold the judge against the set, before anything is written."""
+        if mark := JudgeName.parse(self.judge.name).mark:
+            single = self.judge.name.removesuffix(mark)
+            raise InputError(f"{self.judge.name}: several calls share one prompt: optimize {single} instead")
+        if self.optimizer == "labeled" and not self.training(Budget(None), probes=False).shows_labels:
+            what = f"labels are shown as {self.judge.signature.verdict}, which no prompt of {self.judge.name}"
+            raise InputError(f"optimizer labeled: {what} gives: choose optimizer='BootstrapFewShot'")
+        self._check_train()
+        check_reflection(self.optimizer, self.model, self.reflection)
+        _ = self.experiment
+        check_judge(self.gold, self.judge)
+        models = [self.model, *([reflection_spec(self.reflection)] if self.reflection else [])]
+        require_prices(models, self.options.budget_usd)
+        require_splits(self.gold, dict.fromkeys(self.splits, _NEEDED_GROUPS))
+        for split in self.splits:
+            refuse_unequal(self.gold, self.items(split), "optimize")
+            refuse_unfit(self.judge, self.items(split), alone=True)
+            self.judge.check_items(self.items(split))
+        if self.probes and not self.probed["dev"].made:
+            raise InputError(f"--probes: the rules make no probe of the dev items of {self.gold.name}")
+
+    def _check_train(self) -> None:
+        """Refuse a train split from which no instruction can be learnt."""
+        items = self.items("train")
+        groups = {item.group for item in items}
+        classes = {stratum_of(self.gold.labels[item.item_id], self.gold.scale) for item in items}
+        problems = []
+        if len(groups) < _LEARNT_FROM:
+            problems.append(f"it has {len(groups)} questions, and {_LEARNT_FROM} are the least")
+        if len(classes) < 2:
+            problems.append("its labels are all alike (of one class, or in one third of the scale)")
+        if OPTIMIZERS[self.optimizer].reflects and problems:
+            what = f"optimizer {self.optimizer} cannot learn from the train split of {self.gold.name}"
+            raise InputError(f"{what}: {'; '.join(problems)}: label more, or choose --optimizer labeled")
+
+    @property
+    def metric(self) -> str:
+        """The metric that optimisers climb and that decides."""
+        return leading_metric(self.gold.scale)
+
+    @property
+    def model(self) -> ModelSpec:
+        """The model that gives the verdict."""
+        return model_of(self.judge)
+
+    @property
+    def by_itself(self) -> bool:
+        """Whether the plan is `auto`'s, and dev is a race."""
+        return self.optimizer == "auto"
+
+    @property
+    def reflection_alias(self) -> str | None:
+        """The alias of the model that writes instructions; None where none does."""
+        reflects = OPTIMIZERS[self.optimizer].reflects
+        return (self.reflection or self.model).alias if reflects else None
+
+    @property
+    def call_log(self) -> Path:
+        """The file of the optimiser's own calls."""
+        return self.experiment.folder / CALL_LOG
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The splits that are used; test only where it is looked at."""
+        return ("train", "dev", "test") if self.final else ("train", "dev")
+
+    def items(self, split: str) -> tuple[Item, ...]:
+        """The labelled items of a split; `--limit` cuts each split alike."""
+        return asked_items(self.gold, split, limit=self.options.limit)
+
+    def table(self, split: str, *, level: float = 0.95) -> AgreementTable:
+        """The agreement table of a split."""
+        return AgreementTable(self.gold, self.items(split), self.options.repeats, self.seed, level)
+
+    @cached_property
+    def dev(self) -> AgreementTable:
+        """The agreement table of dev, in the order of a race's laps."""
+        items = tuple(item for lap in laps(self.items("dev"), self.gold.labels, self.seed) for item in lap)
+        return dataclasses.replace(self.table("dev"), items=items)
+
+    @property
+    def _laps(self) -> list[tuple[Item, ...]]:
+        items = self.dev.items
+        return laps(items, self.gold.labels, self.seed) if self.by_itself else [items]
+
+    @cached_property
+    def probed(self) -> dict[str, SplitProbes]:
+        """The probes of dev and test; none where they were not asked for."""
+        return {
+            split: SplitProbes.of(self.gold, self.items(split), self.judge, self.seed)
+            if self.probes and split in self.splits
+            else SplitProbes(())
+            for split in ("dev", "test")
+        }
+
+    def training(self, budget: Budget, *, probes: bool = True, **more: Any) -> Training:
+        """The training material of an optimiser: train items and their labels alone."""
+        items, made = self.items("train"), list[Probe]()
+        labels = {item.item_id: self.gold.labels[item.item_id] for item in items}
+        if self.probes and probes:
+            made, probe_labels = train_probes(self.gold, items, self.judge, seed=self.seed)
+            labels |= probe_labels
+        return Training(
+            judge=self.judge,
+            # As the judge is shown them: of a chunk judge, an item is its context; a pair in its order.
+            items=[shown for item in items for *_, shown in [*units_of(self.judge, item)][:1]],
+            labels=labels,
+            notes={item: notes for item, notes in notes_of(self.gold).items() if item in labels},
+            people=self.gold.scale,
+            seed=self.seed,
+            budget=budget,
+            reflection=self.reflection,
+            log=self.call_log,
+            use_cache=self.options.use_cache,
+            quiet=self.options.quiet,
+            probes=[
+                (shown, probe.family.what) for probe in made for *_, shown in units_of(self.judge, probe.item)
+            ],
+            traits=_kinds_in_words(items),
+            **more,
+        )
+
+    @property
+    def _taken(self) -> str:
+        return f"{self.judge.name.partition('#')[0]}#{self.experiment.slug}"
+
+    def judge_of(self, candidate: Candidate) -> Optimised:
+        """The judge that a candidate's program makes."""
+        if isinstance(self.judge, ModuleJudge):
+            return self.judge.compiled(candidate.program, self._taken, candidate.trained_on)
+        return PromptJudge(self._taken, workspace=self.workspace, program=candidate.program)
+
+    # --- what it would cost
+
+    def preview(self) -> CostEstimate:
+        """Calls, tokens and cost at most; nothing is written."""
+        self.check()
+        stored = stored_rows(self.experiment.journal)
+        return self.planned_cost(self.plan, stored, within=self.options.budget_usd)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """What `auto` may take: less where the money is short."""
+        return self._plan_within or PLANS[-1]
+
+    @property
+    def _short(self) -> bool:
+        return self._plan_within is None
+
+    @cached_property
+    def _plan_within(self) -> Plan | None:
+        """The largest plan whose likely cost, and a quarter more, is within a budget; None where none is.
+
+        What the calls of a program of several prompts cost is known when they are made.
+        """
+        budget_usd = self.options.budget_usd
+        priced = self.model.priced and isinstance(self.judge, PromptJudge)
+        if not self.by_itself or budget_usd is None or not priced:
+            return PLANS[0]
+        nothing = stored_rows(self.experiment.journal.with_name("none.jsonl"))  # the same when it is resumed
+        for plan in PLANS:
+            likely = self.planned_cost(plan, nothing, within=None).usd_likely
+            if likely is not None and _MARGIN * likely <= budget_usd:
+                return plan
+        return None
+
+    @property
+    def plan_in_words(self) -> str:
+        """What `auto` is about to do, in a sentence."""
+        plan, limit = self.plan, self.options.budget_usd
+        gepa = f"GEPA with {plan.gepa_calls} calls" if plan.gepa_calls else "no GEPA, for want of money"
+        short = f": {limit:g} USD are likely too little to finish" if self._short else ""
+        n = f"{plan.candidates} candidate{'s' * (plan.candidates > 1)} on a third of dev"
+        return f"auto plans {gepa}, {n}, {plan.go_on[1]} on all of it{short}."
+
+    def planned_cost(self, plan: Plan, stored: Journal, *, within: float | None) -> CostEstimate:
+        """What a run would call at most; of `auto` by a plan, and `within` a budget that it shrinks to.
+
+        The candidates of `labeled` need no calls, so theirs is the very prompt that would be sent. Those of
+        another optimiser are not there yet: one of `labeled` with as many demos stands in for each.
+        """
+        training = self.training(Budget(None), plan=plan)
+        bounds = OPTIMIZERS[self.optimizer].bounds(training)
+        judges = [self.judge_of(candidate) for candidate in candidates("labeled", training)]
+        longest = max(judges, key=lambda judge: len(str(judge.demos)))
+        probes, counts = self.probed["dev"].items, [1]
+        if self.optimizer != "labeled":
+            judges.sort(
+                key=lambda judge: (len(judge.demos) < bounds.demos, abs(len(judge.demos) - bounds.demos))
+            )
+            judges, longest = judges[:1], judges[0]
+            counts = [plan.candidates, *plan.go_on] if self.by_itself else [bounds.candidates]
+
+        def planned(judges: Sequence[Optimised], items: Iterable[Item]) -> CostEstimate:
+            return plan_calls(judges, items, stored, self.options)
+
+        plans = [planned([self.judge], [*self.items("dev"), *probes])]
+        for lap, n in zip(self._laps, counts, strict=False):
+            plans += [planned(judges, lap)] * n
+        plans += [planned(judges, probes)] * counts[-1]
+        fit = [] if self.by_itself else self.items("train")
+        confirming = [*fit, *self.items("test"), *self.probed["test"].items] if self.final else []
+        plans.append(planned([self.judge, longest], confirming))
+        n_judged = together(plans[1:]).calls + bounds.task
+        # the optimiser's calls of both models, at the size of its largest prompt
+        works_on = self.judge if self.by_itself else longest
+        messages = max((works_on.messages(item) for item in training.items), key=_size)
+        writer, answers = training.reflection_model, [messages[-1]] * _EXAMPLES_SHOWN
+        plans.append(_repeated(self.model, bounds.task, messages, longest.schema))
+        plans.append(_repeated(writer, bounds.reflection, [*messages, *answers]))
+        # What the instructions that are not written yet may add to every prompt of the judge, in the bound
+        # alone: nearly all instructions are far shorter.
+        extra = self.model.cost_usd(bounds.written * (writer.longest_reply or 0), 0)
+        plans.append(CostEstimate(0, 0, 0, None if extra is None else n_judged * extra, 0.0))
+        whole = together(plans)
+        if self.by_itself and within is not None and whole.usd_at_most is not None:
+            likely = None if whole.usd_likely is None else min(within, whole.usd_likely)
+            return dataclasses.replace(whole, usd_at_most=min(within, whole.usd_at_most), usd_likely=likely)
+        return whole
+
+    # --- the run
 
     def run(self) -> OptimizeResult:
         """Compile, choose on dev, confirm on test, and return the result."""
@@ -81,159 +354,42 @@ class OptimizeRun(OptimizeSetup):
         open_experiment(self.experiment)
         keep_judges(self.experiment, [self.judge])
         self._say_plan()
-        budget, look, confirmation = Budget(self.options.budget_usd), None, None
-        probed: OptimizedProbes | None = None
+        budget = Budget(self.options.budget_usd)
         with open_experiment_journal(self.experiment, [self.judge], self.options) as journal:
-            weak, hard = self._weak_on_train(journal, budget) if self.probes else (frozenset(), frozenset())
-            finish, remarks = self._score_all(journal, budget, hard)
-            scored, dev = finish.scored, self.dev
-            on_dev = dataclasses.replace(self.probed["dev"], weak=weak)
-            choice, broken = choose_probed(scored, self.metric, dev, on_dev, finish.stages)
-            before, after = scored[0], choice.taken
-            program, columns = self.experiment.program, [score.column for score in (before, after)]
-            if self.optimizer != "auto":
-                columns = [score.column for score in scored]
+            finish, remarks = self._score_all(journal, budget)
+            before, on_dev = finish.scored[0], self.probed["dev"]
+            choice, broken = choose_probed(finish.scored, self.metric, self.dev, on_dev, finish.stages)
+            after = choice.taken
             save_program(
-                program, after.judge.program, signature=self.judge.signature, trained_on=after.trained_on
+                self.experiment.program,
+                after.judge.program,
+                signature=self.judge.signature,
+                trained_on=after.trained_on,
             )
-            lost, unchanged = _lost(columns), after.judge.fingerprint == before.judge.fingerprint
-            pays = self.optimizer != "auto" or self._affords(self._n_confirming, journal, budget)
-            if self.final and not (lost or unchanged or pays):
-                choice = dataclasses.replace(choice, sealed=_NO_MONEY_FOR_TEST)
-            if self.final and pays and not lost and not unchanged:  # both over train, dev and test
-                fitted_on = dev.items if self.optimizer == "auto" else (*self.items("train"), *dev.items)
-                fit = tuple(item for item in fitted_on if item.group not in after.trained_on)
-                columns = []
-                for judge, label in ((before.judge, "test: before"), (after.judge, "test: after")):
-                    judged_items = [*fit, *self.items("test"), *self.probed["test"].items]
-                    columns.append(self._judged(judge, judged_items, journal, budget, label))
-                lost = _lost(columns)
-                if not lost:
-                    judges = seen_judges(self.gold, self.items("test"), [column.rows for column in columns])
-                    look = look_at_test(
-                        **self._seen(judges), experiment=self.experiment.slug, kind="decision"
-                    )
-                    confirmation = confirm(
-                        test=self.table("test", level=look.level),
-                        fit=dataclasses.replace(dev, items=fit),
-                        before=columns[0],
-                        after=columns[1],
-                        metric=self.metric,
-                    )
-                    probed = self._held(columns, fit, weak, level=look.level)
-        if _MONEY_ENDED in remarks and after is before and choice.sealed is None:
-            choice = dataclasses.replace(choice, sealed=_MONEY_ENDED)
-        if lost:  # they count as wrong, and that is not the judge's doing
-            why = f"{lost} calls were lost (connection or budget)"
-            choice = dataclasses.replace(choice, sealed=f"{why}: the same command makes them again")
+            sealed = choice.sealed or self._sealed(finish, after, remarks, journal, budget)
+            choice = dataclasses.replace(choice, sealed=sealed)
+            look, probes, confirmation = None, None, unconfirmed(before, choice, self.metric)
+            if self.final and sealed is None and after.judge.fingerprint != before.judge.fingerprint:
+                look, probes, confirmation = self._confirmed(before, choice, journal, budget)
         # what judgements and the optimiser's calls are known to have cost, in all processes
         judged_usd = sum(row.cost_usd or 0.0 for row in read_journal(self.experiment.journal))
-        result = self._result(
-            finish.everybody,
-            after,
-            choice.why,
-            remarks,
-            look,
-            confirmation or unconfirmed(before, choice, self.metric),
-            judged_usd + logged_usd(self.call_log) + budget.unseen_usd,
-        )
+        usd = judged_usd + logged_usd(self.call_log) + budget.unseen_usd
+        result = self._result(finish.everybody, choice, remarks, look, confirmation, usd)
         if self.probes:
             held = on_dev.held(broken["before"], broken[after.name])
-            result = dataclasses.replace(result, probes=ProbesOf(held, probed))
+            result = dataclasses.replace(result, probes=ProbesOf(held, probes))
         self.experiment.write_summary(result)
         return result
 
-    def _held(
-        self, columns: Sequence[Verdicts], fit: tuple[Item, ...], weak: frozenset[str], *, level: float
-    ) -> OptimizedProbes | None:
-        """Both judges on the probes of test, each through its map of train and dev."""
-        test = self.table("test", level=level)
-        probes = dataclasses.replace(self.probed["test"], weak=weak)
-        if not probes.made:
-            return None
-        table = dataclasses.replace(test, items=fit)
-        before, after = (probes.broken(test, column, Footing.of(table, column)) for column in columns)
-        return probes.held(before, after, level=level)
-
-    def _result(
-        self,
-        scored: Sequence[ScoredCandidate],
-        after: ScoredCandidate,
-        why_taken: str,
-        remarks: Sequence[str],
-        look: Look | None,
-        confirmation: Confirmation,
-        usd: float,
-    ) -> OptimizeResult:
-        before, gold, metric = scored[0], self.gold, self.metric
-        unread, unread_before = None, unread_judge(self.judge.name, after.column.stored)
-        if unread_before is not None:  # and no candidate had a verdict on dev either
-            options = ["--gold", gold.name, "--judge", self.judge.name, "--split", "dev", "--retry-unscored"]
-            report = ["report", self.experiment.slug]
-            in_reach = JudgeName.parse(self.judge.name).in_reach
-            again = shlex.join(["judgecal", *(["score", *options] if in_reach else report)])
-            unread = Unread((unread_before,), 1, shown(self.experiment.journal), again)
-        notes = [*split_notes(gold), *verdict_notes(gold.scale, [after.column], rows=self._latest_rows())]
-        notes += remarks
-        extra = {"optimizer": self.optimizer, "program": after.judge.fingerprint[:8]}
-        if self.reflection_alias:
-            extra["reflection"] = self.reflection_alias
-        if look and after.candidate and (self.reflection_alias or isinstance(self.judge, ModuleJudge)):
-            n = len(set(self.table("dev").groups))
-            saw = "the optimiser saw every label of train"
-            notes.append(f"{saw}, so both judges are calibrated on dev alone ({n} questions)")
-        split, level = ("test", look.level) if look else ("dev", 0.95)
-        items = {split: self.items(split) for split in self.splits}
-        prompts = Prompts.of(self.judge.program, after.judge.program)
-        changes = None
-        if after.candidate is not None:
-            changes = Changes.between(self.dev, before.column, after.column)
-        return OptimizeResult(
-            experiment=self.experiment.slug,
-            optimizer=self.optimizer,
-            reflection_model=self.reflection_alias,
-            judge=self._taken,
-            metric=metric,
-            gold=OptimizedOn(
-                set=gold.name,
-                sha256=gold.sha256,
-                scale=str(gold.scale),
-                labels_by=gold.card.labels_by,
-                n_items={split: len(of_split) for split, of_split in items.items()},
-                n_groups={split: len({item.group for item in of_split}) for split, of_split in items.items()},
-            ),
-            dev=OnDev(before.estimates, after.estimates, tuple(score.tried(metric) for score in scored)),
-            test=confirmation.numbers,
-            decision=confirmation.decision,
-            why=confirmation.why,
-            program=shown(self.experiment.program),
-            n_demos=len(after.judge.demos),
-            instructions_changed=prompts.after != prompts.before,
-            prompts=prompts,
-            changes=changes,
-            chosen=after.name,
-            choice=why_taken,
-            test_looks=look.number if look else looks_so_far(self.workspace.experiments, gold),
-            test_look=look.sentence(gold.name) if look else None,
-            usd=usd,
-            notes=tuple(notes),
-            run_line=run_line(self.table(split, level=level), split, [full_name(self.judge)], extra),
-            unread=unread,
-        )
-
     def _say_plan(self) -> None:
         """Say on stderr what `auto` is about to do, and at what cost."""
-        if self.optimizer == "auto" and not self.options.quiet:
+        if self.by_itself and not self.options.quiet:
             words = self.plan_in_words
             if isinstance(self.judge, PromptJudge):
                 stored = stored_rows(self.experiment.journal)
                 cost = self.planned_cost(self.plan, stored, within=self.options.budget_usd)
                 words += f" At most {cost.calls:,} calls. {cost.cost_in_words}"
             notice(f"judgecal: {words}")
-
-    @property
-    def _n_confirming(self) -> int:
-        return 2 * len(self.items("test")) if self.final else 0
 
     def _affords(self, n_calls: int, journal: Journal, budget: Budget) -> bool:
         """Whether there is money for so many calls, at what a call has cost so far."""
@@ -243,12 +399,13 @@ class OptimizeRun(OptimizeSetup):
         mean = sum(costs) / len(costs) if costs else 0.0
         return n_calls * mean * _SAFETY <= budget.limit_usd - budget.spent_usd
 
-    def _score_all(self, journal: Journal, budget: Budget, hard: frozenset[str]) -> tuple[Finish, list[str]]:
-        """Candidates on dev, and what must be said of their making: all on all of dev, or of `auto` in a
-        race."""
-        dev, judges = self.dev, list[Optimised]()
+    @property
+    def _n_confirming(self) -> int:
+        return 2 * len(self.items("test")) if self.final else 0
 
-        refused = list[int]()
+    def _score_all(self, journal: Journal, budget: Budget) -> tuple[Finish, list[str]]:
+        """The judge as it was and the candidates on dev, and what must be said of their making."""
+        made, judges, refused = list[Candidate](), list[Optimised](), list[int]()
 
         def affords(n_calls: int) -> bool:
             more = 0 if self._short else self._n_confirming  # test is for another run
@@ -259,65 +416,138 @@ class OptimizeRun(OptimizeSetup):
         def score(number: int | None, table: AgreementTable) -> ScoredCandidate:
             candidate = None if number is None else made[number]
             judge = self.judge if number is None else judges[number]
-            place = f"{1 if number is None else number + 2} of at most {at_most + 1}"
-            label = f"dev: {candidate.name if candidate else 'before'} ({place})"
-            probes = self.probed["dev"].items if table is dev else []
+            label = "dev: before"
+            if candidate is not None:
+                label = f"dev: {candidate.name} ({made.index(candidate) + 1} of {len(made)})"
+            probes = self.probed["dev"].items if table is self.dev else []
             column = self._judged(judge, [*table.items, *probes], journal, budget, label)
             return ScoredCandidate.on(table, candidate, judge, column, self.metric)
 
-        if self.optimizer == "auto":
-            at_most = self.plan.candidates
-            before, made = score(None, dev), list[Candidate]()
-            training = self.training(budget, hard, plan=self.plan, affords=affords)
-            if not _lost([before.column]):
-                made = list(candidates("auto", training))
-            judges = [self.judge_of(candidate) for candidate in made]
-            parts, numbers = laps(dev.items, self.gold.labels, self.seed), range(len(made))
-            finish = race(
-                dev, parts, numbers, score, metric=self.metric, go_on=self.plan.go_on, affords=affords
-            )
-            whole = [one for one in finish.scored[1:] if not _lost([one.column])]
-            if refused or len(whole) < len(finish.scored) - 1:
-                training.remarks.append(_MONEY_ENDED)
-            return Finish([finish.scored[0], *whole], finish.stages), training.remarks
-        training, made = self.training(budget, hard), list[Candidate]()
-        coming: Iterable[Candidate] = candidates(self.optimizer, training)
-        at_most = OPTIMIZERS[self.optimizer].bounds(training).candidates
-        if not at_most:  # they take no call: all at once
-            coming = list(coming)
-            at_most = len(coming)
-        scored = [score(None, dev)]
-        for number, candidate in enumerate(coming):
-            made.append(candidate)
-            judges.append(self.judge_of(candidate))
-            scored.append(score(number, dev))
-        return Finish(scored, []), training.remarks
+        training = self.training(budget, plan=self.plan, affords=affords)
+        if not _lost([score(None, self.dev).column]):
+            made += candidates(self.optimizer, training)
+        judges += map(self.judge_of, made)
+        numbers, go_on = range(len(made)), self.plan.go_on
+        finish = race(self.dev, self._laps, numbers, score, metric=self.metric, go_on=go_on, affords=affords)
+        whole = [candidate for candidate in finish.scored[1:] if not _lost([candidate.column])]
+        if refused or len(whole) < len(finish.scored) - 1:
+            training.remarks.append(_MONEY_ENDED)
+        return Finish([finish.scored[0], *whole], finish.stages), training.remarks
 
-    def _weak_on_train(self, journal: Journal, budget: Budget) -> tuple[frozenset[str], frozenset[str]]:
-        """The families that break the judge on train, and the probes that do, from which it learns first."""
-        table, items = self.table("train"), self.items("train")
-        probes = SplitProbes.of(self.gold, items, self.judge, self.seed)
-        column = self._judged(self.judge, [*items, *probes.items], journal, budget, "train: probes")
-        broken = probes.broken(table, column, Footing.of(table, column))
-        values = itertools.chain(*broken.values())
-        hard = [item.item_id for item, value in zip(probes.items, values, strict=True) if value == 1.0]
-        return probes.weakened(broken), frozenset(hard)
+    def _sealed(
+        self, finish: Finish, after: ScoredCandidate, remarks: Sequence[str], journal: Journal, budget: Budget
+    ) -> str | None:
+        """Why test stays sealed for want of calls or money; None where it need not."""
+        before = finish.scored[0]
+        if lost := _lost([before.column, after.column]):
+            return _lost_in_words(lost)
+        if after is before:
+            return _MONEY_ENDED if _MONEY_ENDED in remarks else None
+        afforded = self._affords(self._n_confirming, journal, budget)
+        return None if afforded or not self.final else _NO_MONEY_FOR_TEST
+
+    def _confirmed(
+        self, before: ScoredCandidate, choice: Choice, journal: Journal, budget: Budget
+    ) -> tuple[Look | None, OptimizedProbes | None, Confirmation]:
+        """Both judges over test, and over what their maps are fitted on."""
+        after, probes = choice.taken, self.probed["test"]
+        fitted_on = self.dev.items if self.by_itself else (*self.items("train"), *self.dev.items)
+        fit = tuple(item for item in fitted_on if item.group not in after.trained_on)
+        items = [*fit, *self.items("test"), *probes.items]
+        columns = [
+            self._judged(judge, items, journal, budget, label)
+            for judge, label in ((before.judge, "test: before"), (after.judge, "test: after"))
+        ]
+        if lost := _lost(columns):  # they count as wrong, and that is not the judge's doing
+            choice = dataclasses.replace(choice, sealed=_lost_in_words(lost))
+            return None, None, unconfirmed(before, choice, self.metric)
+        look = look_at_test(
+            experiments=self.workspace.experiments,
+            gold=self.gold,
+            items=self.items("test"),
+            by=f"optimize by {self.metric}",
+            judges=seen_judges(self.gold, self.items("test"), [column.rows for column in columns]),
+            experiment=self.experiment.slug,
+            kind="decision",
+        )
+        test, fit_table = self.table("test", level=look.level), dataclasses.replace(self.dev, items=fit)
+        confirmation = confirm(
+            test=test, fit=fit_table, before=columns[0], after=columns[1], metric=self.metric
+        )
+        if not probes.made:
+            return look, None, confirmation
+        table = dataclasses.replace(test, items=fit)
+        broken = (probes.broken(test, column, Footing.of(table, column)) for column in columns)
+        return look, probes.held(*broken, level=look.level), confirmation
 
     def _judged(
         self, judge: Optimised, items: Sequence[Item], journal: Journal, budget: Budget, label: str
     ) -> Verdicts:
-        run_options: dict[str, Any] = {
-            "journal": journal,
-            "options": self.options,
-            "budget": budget,
-            "label": label,
-        }
         within: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
         if isinstance(judge, ModuleJudge) and Due(judge, items, journal, self.options):
             within = compiling(self.training(budget), "dev and test", calls_at_most=None)
         with within:
-            rows = run_trials([judge], items, **run_options)
+            rows = run_trials(
+                [judge], items, journal=journal, options=self.options, budget=budget, label=label
+            )
         return Verdicts.from_calls(judge, rows)
+
+    def _result(
+        self,
+        scored: Sequence[ScoredCandidate],
+        choice: Choice,
+        remarks: Sequence[str],
+        look: Look | None,
+        confirmation: Confirmation,
+        usd: float,
+    ) -> OptimizeResult:
+        before, after, gold, metric = scored[0], choice.taken, self.gold, self.metric
+        unread, unread_before = None, unread_judge(self.judge.name, after.column.stored)
+        if unread_before is not None:  # and no candidate had a verdict on dev either
+            options = ["--gold", gold.name, "--judge", self.judge.name, "--split", "dev", "--retry-unscored"]
+            in_reach = JudgeName.parse(self.judge.name).in_reach
+            again = ["score", *options] if in_reach else ["report", self.experiment.slug]
+            file = shown(self.experiment.journal)
+            unread = Unread((unread_before,), 1, file, shlex.join(["judgecal", *again]))
+        notes = [*split_notes(gold), *verdict_notes(gold.scale, [after.column], rows=self._latest_rows())]
+        notes += remarks
+        extra = {"optimizer": self.optimizer, "program": after.judge.fingerprint[:8]}
+        if self.reflection_alias:
+            extra["reflection"] = self.reflection_alias
+        if look and after.candidate and (self.reflection_alias or isinstance(self.judge, ModuleJudge)):
+            n = len(set(self.dev.groups))
+            saw = "the optimiser saw every label of train"
+            notes.append(f"{saw}, so both judges are calibrated on dev alone ({n} questions)")
+        split, level = ("test", look.level) if look else ("dev", 0.95)
+        prompts = Prompts.of(self.judge.program, after.judge.program)
+        changes = None
+        if after is not before:
+            changes = Changes.between(self.dev, before.column, after.column)
+        return OptimizeResult(
+            experiment=self.experiment.slug,
+            optimizer=self.optimizer,
+            reflection_model=self.reflection_alias,
+            judge=self._taken,
+            metric=metric,
+            gold=OptimizedOn.of(gold, {split: self.items(split) for split in self.splits}),
+            dev=OnDev(before.estimates, after.estimates, tuple(score.tried(metric) for score in scored)),
+            test=confirmation.numbers,
+            decision=confirmation.decision,
+            why=confirmation.why,
+            program=shown(self.experiment.program),
+            n_demos=len(after.judge.demos),
+            instructions_changed=prompts.after != prompts.before,
+            prompts=prompts,
+            changes=changes,
+            chosen=after.name,
+            choice=choice.why,
+            test_looks=look.number if look else looks_so_far(self.workspace.experiments, gold),
+            test_look=look.sentence(gold.name) if look else None,
+            usd=usd,
+            notes=tuple(notes),
+            run_line=run_line(self.table(split, level=level), split, [full_name(self.judge)], extra),
+            unread=unread,
+        )
 
     def _latest_rows(self) -> Collection[Judgement]:
         return stored_rows(self.experiment.journal).latest.values()
@@ -339,6 +569,36 @@ def _lost(columns: Iterable[Verdicts]) -> int:
     """Calls that ended on the wire or at the budget."""
     rows = (row for column in columns for row in column.stored)
     return sum(row.error is not None and row.error.kind in RETRIED_ON_RESUME for row in rows)
+
+
+def _lost_in_words(lost: int) -> str:
+    return f"{lost} calls were lost (connection or budget): the same command makes them again"
+
+
+def _kinds_in_words(items: Sequence[Item]) -> dict[str, str]:
+    """Item id -> what kind of answer it is, for who writes instructions; who gave it is none of their
+    business."""
+    kinds_of: list[list[str]] = [[] for _ in items]
+    for (name, value), places in traits_of(items).items():
+        for place in places.tolist() if name != "system" else ():
+            kinds_of[place].append(f"{name} {value}")
+    kinds = zip(items, kinds_of, strict=True)
+    return {item.item_id: f" Of the answer: {', '.join(traits)}." for item, traits in kinds}
+
+
+def _repeated(
+    spec: ModelSpec, calls: int, messages: Sequence[Mapping[str, str]], schema: ReplySchema | None = None
+) -> CostEstimate:
+    if not calls:
+        return CostEstimate(0, 0, 0, 0.0, 0.0)
+    tokens = calls * _size(messages) // _CHARS_PER_TOKEN
+    usd = calls * worst_cost_usd(spec, messages, schema) if spec.priced and spec.bounded else None
+    likely, unbounded = likely_usd(spec, calls, tokens), () if spec.bounded else (spec.alias,)
+    return CostEstimate(calls, 0, tokens, usd, usd_likely=likely, unbounded=unbounded)
+
+
+def _size(messages: Sequence[Mapping[str, str]]) -> int:
+    return sum(len(message["content"]) for message in messages)
 
 
 def optimize(

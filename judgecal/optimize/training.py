@@ -3,14 +3,15 @@
 It climbs agreement with the people, so that the strata count equally. An unusable reply counts as the verdict
 farthest from its label, and is counted.
 
-Scores are the agreement itself, 0 to 1, over examples in which every stratum stands equally often
-(`balanced_sample`), so that no weight of a stratum is taken for the quality of a judge.
+Scores are the agreement itself, 0 to 1, over examples in which every stratum stands equally often, so that no
+weight of a stratum is taken for the quality of a judge.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +31,6 @@ from judgecal.judges.chat import neutralised, typed_verdict
 from judgecal.judges.reply import read_verdict
 from judgecal.models import ModelSpec
 from judgecal.optimize.programs import ModuleJudge, Optimised, model_of
-from judgecal.probes.family import FAMILIES_BY_KIND, TENTH, Kind
 from judgecal.records import Item, Rating
 from judgecal.scale import Label, Scale, common_scale, onto
 from judgecal.signatures import LoadedSignature
@@ -52,11 +52,14 @@ _NOTE_CHARS = 300
 class AgreementMetric:
     """A DSPy metric over the labels (by item id) of the training items: agreement, 0 to 1.
 
-    `notes` (by item id) are those items' ratings with a note, which the feedback quotes.
-
     Called as DSPy calls metrics, from several threads. With `pred_name` (as GEPA asks again for the feedback
     on a prediction that it has scored) it returns score and feedback in words. `calls` counts the predictions
     rated so far, `unusable` those of them without a verdict.
+
+    Args:
+        notes: by item id, the ratings with a note, which the feedback quotes.
+        traits: by item id, what is to be seen of an answer, in words.
+        probes: by item id, what a rule did to make an answer that no person labelled.
     """
 
     def __init__(
@@ -66,12 +69,11 @@ class AgreementMetric:
         labels: Mapping[str, Label],
         *,
         notes: Mapping[str, Sequence[Rating]] | None = None,
-        probes: Mapping[str, tuple[Kind, str]] | None = None,
         traits: Mapping[str, str] | None = None,
+        probes: Mapping[str, str] | None = None,
     ) -> None:
-        self._signature, self._people = signature, people
-        self._labels, self._notes, self._probes = dict(labels), dict(notes or {}), dict(probes or {})
-        self._traits = dict(traits or {})
+        self._signature, self._people, self._labels = signature, people, dict(labels)
+        self._notes, self._traits, self._probes = dict(notes or {}), dict(traits or {}), dict(probes or {})
         self._common = common_scale(people, signature.judge_scale())
         self._counting = Lock()
         self.calls = self.unusable = 0
@@ -87,31 +89,17 @@ class AgreementMetric:
         item_id = self.item_of(example)
         label, value = self._labels[item_id], getattr(prediction, str(self._signature.verdict), None)
         verdict = None if value is None else read_verdict(self._signature, value)[0]
-        kind, what = self._probes.get(item_id, (None, ""))
-        agreement = self.agreement(label, verdict) if kind is None else self._held(kind, label, verdict)
+        agreement = self.agreement(label, verdict)
         if pred_name is not None:
             words = self.feedback(label, verdict) + self._traits.get(item_id, "") + self.quoted_notes(item_id)
-            if kind is not None:
-                held = "it does" if agreement >= 1.0 - TENTH else "it does not"
-                given = "no usable verdict" if verdict is None else f"the verdict {verdict}"
-                made = f"A rule made this answer ({what}), and no person labelled it"
-                words = f"{made}. It {FAMILIES_BY_KIND[kind]}: with {given} {held}."
+            if item_id in self._probes:
+                made = f"A rule made this answer ({self._probes[item_id]}), and no person labelled it. "
+                words = made + self.feedback(label, verdict, who="The rule")
             return dspy.Prediction(score=agreement, feedback=words)
         with self._counting:
             self.calls += 1
             self.unusable += verdict is None
         return agreement
-
-    def _held(self, kind: Kind, label: Label, verdict: Label | None) -> float:
-        """How far a verdict on a probe is what it must be, 0..1; what must fall or not rise may be below."""
-        agreement = self.agreement(label, verdict)
-        if verdict is None or isinstance(verdict, str) or isinstance(label, str):
-            return agreement
-        common, most = self._common, onto(self._common, self._people, label)
-        if kind == "falls" and self._people.graded:  # made of an answer within a tenth of full marks
-            most = common.high - 2.0 * TENTH * common.span
-        over = onto(common, self._signature.judge_scale(), verdict) - most
-        return 1.0 - max(0.0, over) / common.span if kind in ("falls", "no_rise") else agreement
 
     def item_of(self, example: dspy.Example) -> str:
         """The id of the item that an example was made of."""
@@ -135,20 +123,22 @@ class AgreementMetric:
             given = onto(common, self._signature.judge_scale(), verdict)
         return 1.0 - abs(given - target) / common.span
 
-    def feedback(self, label: Label, verdict: Label | None) -> str:
+    def feedback(self, label: Label, verdict: Label | None, *, who: str = "People") -> str:
         """What the people said, by how much and in which direction the verdict was off, in words; where the
         verdict is a word, in the words (or the bool) of its own type."""
+        says = "say" if who == "People" else "says"
         scale = self._signature.judge_scale()
         if isinstance(label, str) or isinstance(verdict, str) or scale.kind == "binary":
             wanted, given = label_as_verdict(self._signature, label, self._people), verdict
             if verdict is None:
-                return f"People say {wanted}; the reply held no usable verdict."
+                return f"{who} {says} {wanted}; the reply held no usable verdict."
             if not isinstance(verdict, str):
                 yes, no = self._signature.words or (True, False)
                 given = yes if verdict else no
-            return f"People say {wanted}; the verdict {given} {'agrees' if given == wanted else 'does not'}."
+            agrees = "agrees" if given == wanted else "does not"
+            return f"{who} {says} {wanted}; the verdict {given} {agrees}."
         target = onto(scale, self._people, label)
-        people = f"People gave {target:g} on the scale from {scale.low:g} to {scale.high:g}"
+        people = f"{who} gave {target:g} on the scale from {scale.low:g} to {scale.high:g}"
         if verdict is None:
             return f"{people}; the reply held no usable verdict: it must give one number on that scale."
         off = verdict - target
@@ -218,40 +208,35 @@ def to_example(
 ) -> dspy.Example:
     """An item and its people's label as a DSPy example of a signature, without reasoning."""
     inputs = item_inputs(signature.inputs, item) if inputs is None else inputs
-    values = {
-        **inputs,
-        str(signature.verdict): label_as_verdict(signature, label, people),
-        ITEM_ID: item.item_id,
-    }
-    return dspy.Example(**values).with_inputs(*inputs)
+    verdict = {str(signature.verdict): label_as_verdict(signature, label, people)}
+    return dspy.Example(**inputs, **verdict, **{ITEM_ID: item.item_id}).with_inputs(*inputs)
 
 
-def balanced_order(
-    items: Sequence[Item], labels: Mapping[str, Label], scale: Scale, *, seed: int
+def balanced(
+    items: Sequence[Item], labels: Mapping[str, Label], scale: Scale, *, seed: int, size: int | None = None
 ) -> list[Item]:
     """Items in a drawn order whose every beginning is balanced over the strata and spread over the questions.
 
     Strata (classes on a nominal scale) take turns; within one, a question gives its second item only when
-    every other question has given its first. The first k make a demo set of size k.
+    every other question has given its first. Without a size each item comes once. With it, about so many come
+    in which every stratum stands equally often, a rare one by repetition: the plain mean of agreement over
+    them is `macro_agreement`. A repeated item is the same request to a model, so it is paid once.
     """
-    queues = _queues(items, labels, scale, seed=seed)
-    longest = max(map(len, queues), default=0)
-    return [queue[place] for place in range(longest) for queue in queues if place < len(queue)]
-
-
-def balanced_sample(
-    items: Sequence[Item], labels: Mapping[str, Label], scale: Scale, *, size: int, seed: int
-) -> list[Item]:
-    """About `size` items in which every stratum that there is stands equally often, a rare one by repetition.
-
-    The plain mean of agreement over them is `macro_agreement` (of a sample, where `size` is smaller than a
-    stratum times the strata). A repeated item is the same request to a model, so it is paid once.
-    """
-    queues = _queues(items, labels, scale, seed=seed)
+    rng, seen = random.Random(seed), Counter[tuple[Any, str]]()
+    by_class: dict[Any, list[tuple[int, Item]]] = {}
+    for item in rng.sample(items, len(items)):
+        kind = stratum_of(labels[item.item_id], scale)
+        by_class.setdefault(kind, []).append((seen[kind, item.group], item))
+        seen[kind, item.group] += 1
+    classes = rng.sample(sorted(by_class, key=str), len(by_class))
+    queues = [[item for _, item in sorted(by_class[kind], key=lambda pair: pair[0])] for kind in classes]
+    if size is None:
+        return [item for turn in itertools.zip_longest(*queues) for item in turn if item is not None]
     turns = max(1, min(size, len(items)) // len(queues))
     return [queue[turn % len(queue)] for turn in range(turns) for queue in queues]
 
 
+<<<<<<< HEAD
 def split_by_question(
     items: Sequence[Item], labels: Mapping[str, Label], scale: Scale, *, seed: int
 ) -> tuple[list[Item], list[Item]]:
@@ -276,18 +261,26 @@ def _queues(
     items: Sequence[Item], labels: Mapping[str, Label], scale: Scale, *, seed: int
 ) -> list[list[Item]]:
     """The items of each class in a drawn order; no question comes again before all others came."""
+=======
+def parts_by_question(
+    items: Sequence[Item], labels: Mapping[str, Label], *, seed: int, n: int
+) -> list[tuple[Item, ...]]:
+    """Items in `n` parts by whole questions, each part with its share of good and bad answers."""
+    groups: dict[str, list[Item]] = {}
+    for item in items:
+        groups.setdefault(item.group, []).append(item)
+>>>>>>> e1b2fdb4 (Let every optimiser take one way: made on train, raced or scored on dev, confirmed)
     rng = random.Random(seed)
-    drawn = list(items)
-    rng.shuffle(drawn)
-    seen: Counter[tuple[Any, str]] = Counter()
-    by_class: dict[Any, list[tuple[int, Item]]] = {}
-    for item in drawn:
-        kind = stratum_of(labels[item.item_id], scale)
-        by_class.setdefault(kind, []).append((seen[kind, item.group], item))
-        seen[kind, item.group] += 1
-    classes = sorted(by_class, key=str)
-    rng.shuffle(classes)
-    return [[item for _, item in sorted(by_class[kind], key=lambda pair: pair[0])] for kind in classes]
+
+    def goodness(members: Sequence[Item]) -> tuple[float, str, float]:
+        values = [labels[item.item_id] for item in members]
+        numbers = [float(value) for value in values if not isinstance(value, str)]
+        return (sum(numbers) / len(numbers) if numbers else 0.0, str(values[0]), rng.random())
+
+    ordered = sorted(groups.values(), key=goodness)
+    first = rng.randrange(n)
+    dealt = [ordered[(first + part) % n :: n] for part in range(n)]
+    return [tuple(item for members in part for item in members) for part in dealt if part]
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,9 +332,8 @@ class Training:
     notes: Mapping[str, Sequence[Rating]] = field(default_factory=dict)  # by item id, the ratings with a note
     use_cache: bool = False  # take stored replies of other experiments
     quiet: bool = False
-    # probes of train with their kind and what was done to them; `labels` has what each must get
-    probes: Sequence[tuple[Item, Kind, str]] = ()
-    broken: frozenset[str] = frozenset()  # ids of those that break the judge as it is
+    # probes of train and what a rule did to each; `labels` has what each must get
+    probes: Sequence[tuple[Item, str]] = ()
     plan: Plan = PLANS[0]
     affords: Callable[[int], bool] = lambda _: True  # whether there is money for so many calls more
     remarks: list[str] = field(default_factory=list)  # what did not come about, for the result
@@ -363,7 +355,7 @@ class Training:
             self.labels,
             notes=self.notes,
             traits=self.traits,
-            probes={item.item_id: (kind, what) for item, kind, what in self.probes},
+            probes={item.item_id: what for item, what in self.probes},
         )
 
     @property
@@ -380,13 +372,21 @@ class Training:
         """The judge's program, to be changed."""
         return self.judge.program.deepcopy()
 
-    def examples(self, draw: int) -> list[dspy.Example]:
-        """The train split as examples, in a balanced order of its own for each draw."""
+    def examples(self, draw: int, *, probed: bool = False) -> list[dspy.Example]:
+        """The train split as examples, in a balanced order of its own for each draw; or `probed`, each answer
+        that a probe was made of with that probe behind it, so that the two differ by what the rule did."""
         seed = self.seed * 1000 + draw
-        return self._as_examples(balanced_order(self.items, self.labels, self.people, seed=seed))
+        if not probed:
+            return self._as_examples(balanced(self.items, self.labels, self.people, seed=seed))
+        by_id = {item.item_id: item for item in self.items}
+        drawn = random.Random(seed).sample(range(len(self.probes)), len(self.probes))
+        probes = [self.probes[place][0] for place in drawn]
+        pairs = ((by_id[probe.item_id.rpartition("~")[0]], probe) for probe in probes)
+        return self._as_examples([item for pair in pairs for item in pair])
 
     @property
     def everything(self) -> list[Item]:
+<<<<<<< HEAD
         """The training items, and the probes made of them."""
         return [*self.items, *(item for item, *_ in self.probes)]
 
@@ -412,6 +412,19 @@ class Training:
         """Train as two balanced halves of examples, no common question: to learn from, to climb on."""
         learn, climb = split_by_question(self.everything, self.labels, self.people, seed=self.seed)
         return self.balanced(learn, size), self.balanced(climb, size)
+=======
+        """The items, and the probes made of them."""
+        return [*self.items, *(item for item, _ in self.probes)]
+
+    def balanced(self, items: Sequence[Item], size: int = CLIMBED_ON) -> list[dspy.Example]:
+        """So many train examples at most, in which every stratum stands equally often."""
+        return self._as_examples(balanced(items, self.labels, self.people, seed=self.seed, size=size))
+
+    def halves(self, size: int = CLIMBED_ON) -> tuple[list[dspy.Example], list[dspy.Example]]:
+        """Train in two halves without a common question, balanced: to learn from, and to climb on."""
+        learn, *climb = parts_by_question(self.everything, self.labels, seed=self.seed, n=2)
+        return self.balanced(learn, size), self.balanced(climb[0] if climb else learn, size)
+>>>>>>> e1b2fdb4 (Let every optimiser take one way: made on train, raced or scored on dev, confirmed)
 
     def candidate(self, name: str, program: dspy.Module, *, saw_all: bool = False) -> Candidate:
         """A candidate of what DSPy made, which is changed: its demos hold the signature's own fields alone.
@@ -424,23 +437,20 @@ class Training:
         if isinstance(judge, ModuleJudge):
             return Candidate(name, program, frozenset(item.group for item in self.items) | judge.trained_on)
         shown = {tuple(demo[field] for field in names) for demo in program.demos}
-        saw = (
-            item for item in self.everything if saw_all or tuple(item_inputs(names, item).values()) in shown
-        )
-        return Candidate(name, program, frozenset(item.group for item in saw))
+        saw = {
+            item.group
+            for item in self.everything
+            if saw_all or tuple(item_inputs(names, item).values()) in shown
+        }
+        return Candidate(name, program, frozenset(saw))
 
     def _as_examples(self, items: Sequence[Item]) -> list[dspy.Example]:
-        drawn = {item.item_id: item for item in items}
-        made = {
-            item_id: to_example(
-                self.judge.signature,
-                item,
-                self.labels[item_id],
-                self.people,
-                inputs=self.judge.given(item) if isinstance(self.judge, ModuleJudge) else None,
-            )
-            for item_id, item in drawn.items()
-        }
+        made = dict[str, dspy.Example]()  # a repeated item is the same example
+        for item in items:
+            if item.item_id not in made:
+                label = self.labels[item.item_id]
+                inputs = self.judge.given(item) if isinstance(self.judge, ModuleJudge) else None
+                made[item.item_id] = to_example(self.judge.signature, item, label, self.people, inputs=inputs)
         return [made[item.item_id] for item in items]
 
 

@@ -113,7 +113,7 @@ def _headline(result: OptimizeResult) -> Headline:
         elif probed and result.decision != WORSE:
             act = act if result.decision == BETTER else "Take the optimised judge: fewer probes break it"
             share = (percent(broken.value, 1) for broken in (probed.before, probed.after))
-            words = "{} of the probes of test broke it, {} do now, of kinds that broke it on train"
+            words = "{} of the probes of test broke it, {} do now"
             reasons.insert(0, words.format(*share))
     after = (test.after or result.dev.after)[result.metric]
     scope = f"{after.n_unscored:,} of {after.n_expected:,} unscored on {split}"
@@ -276,10 +276,8 @@ def _probes(result: OptimizeResult) -> Section | None:
     return section(
         "probes",
         "Probes that break it",
-        f"Of the families that broke it on train: {', '.join(result.probes.dev.weak) or 'all alike'}. Of the "
-        "candidates that agree on dev no less than the judge as it was, and break on no more probes of all "
-        "families, we take the one with the fewest of these broken, where they are fewer by more than luck; "
-        "else agreement alone chooses.",
+        "Of the candidates that agree on dev no less than the judge as it was, we take the one with the fewest "
+        "broken probes, where they are fewer by more than luck; else agreement alone chooses.",
         Grid(["broken probes", "before", "after", "after - before, points", "n"], whole, short=True),
         Grid(["family", *heads], families),
     )
