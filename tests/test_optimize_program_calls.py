@@ -195,7 +195,7 @@ def test_a_record_answers_for_its_calls(serve: Serve, tmp_path: Path) -> None:
     assert refused["text"] is good["error"] is None
     told = {"optimizer": "gepa", "purpose": "task", "prompt_tokens": 1000, "completion_tokens": 50}
     assert {name: good[name] for name in told} == told and good["cost_usd"] == pytest.approx(0.0011)
-    assert good["messages_sha"] != refused["messages_sha"] and not good["cached"]
+    assert good["key"] != refused["key"] and not good["cached"]
 
 
 def test_what_another_try_can_mend_is_tried_again(serve: Serve, tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ def mending(optimizer: str, runs: int, *, deaf: bool) -> None:
         pairs = [[one["families"][name] for name in ASKING] for one in probes]
         columns: dict[str, list[float]] = {}
         for at, when in enumerate(("before", "after")):
-            columns[f"of the families that broke it on train {when}"] = [one[when]["value"] for one in probes]
+            columns[f"of all probes {when}"] = [one[when]["value"] for one in probes]
             columns[f"of {', '.join(ASKING)} {when}"] = [
                 float(np.mean([pair[at] for pair in of if pair[at] is not None])) for of in pairs
             ]
