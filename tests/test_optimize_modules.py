@@ -214,7 +214,7 @@ def test_knn_few_shot_is_scored_and_compared_and_not_locked(
             sides.append(judgecal_names.score(judge, gold, split="dev", limit=9))
     assert not any(side.unscored for side in sides)
     assert judgecal_names.compare(gold, *sides).decision == "cannot tell"
-    with pytest.raises(InputError, match="no forward of its class.s own.*: score and compare take it"):
+    with pytest.raises(InputError, match="no forward of its class's own, "):
         judgecal_names.optimize(
             judgecal_names.Judge(few.compile(student), trained_on=()), gold, model="embedded"
         )

@@ -276,8 +276,8 @@ def _probes(result: OptimizeResult) -> Section | None:
     return section(
         "probes",
         "Probes that break it",
-        "Of the candidates that agree on dev no less than the judge as it was, we take the one with the fewest "
-        "broken probes, where they are fewer by more than luck; else agreement alone chooses.",
+        "Of the candidates that agree on dev no less than the judge as it was, we take the one with the "
+        "fewest broken probes, where they are fewer by more than luck; else agreement alone chooses.",
         Grid(["broken probes", "before", "after", "after - before, points", "n"], whole, short=True),
         Grid(["family", *heads], families),
     )
