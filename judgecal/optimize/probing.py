@@ -3,8 +3,9 @@
 Agreement is not traded away: of the candidates that agree on dev at least as well as the judge as it was, the
 one with the fewest broken probes is taken where these are fewer by more than luck (as `choose` has it: in one
 run of five the best of as many equal candidates gains more); else agreement alone chooses, as without probes.
-On test fewer probes break it where the paired difference is shown below 0, and it may be taken for that
-unless its agreement is shown to fall.
+On test the families count that broke the judge as it was on a tenth of dev's probes: fewer of them break it
+where the paired difference is shown below 0, and it may be taken for that unless its agreement is shown to
+fall.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from judgecal.experiment import AgreementTable, Verdicts
 from judgecal.goldset import GoldSet
 from judgecal.optimize.programs import Optimised, model_of
 from judgecal.optimize.result import Choice, OptimizedProbes, ScoredCandidate, Stage, choose
-from judgecal.probes.family import MadeProbes, Probe, Sources, families_named, make_probes
+from judgecal.probes.family import TENTH, MadeProbes, Probe, Sources, families_named, make_probes
 from judgecal.probes.result import Footing, ProbeVerdicts, by_group, changes, share_of
 from judgecal.probes.run import fits
 from judgecal.records import Item
@@ -62,6 +63,11 @@ class SplitProbes:
         verdicts = ProbeVerdicts.of(footing, column)
         values = {made.family.name: verdicts.broken(made.probes) for made in self.made}
         return {name: np.where(np.isnan(broken), 1.0, broken) for name, broken in values.items()}
+
+    def breaking(self, broken: Broken, others: SplitProbes) -> SplitProbes:
+        """Of another split, the probes of the families that break a judge in a tenth of these or more."""
+        weak = {made.family.name for made in self.made if (_share(broken, made) or 0.0) >= TENTH - 1e-9}
+        return SplitProbes(tuple(made for made in others.made if made.family.name in weak))
 
     def parts(self, before: Broken, after: Broken) -> Floats:
         """Question by question, how many fewer of the probes to be mended break."""

@@ -370,7 +370,8 @@ class OptimizeRun:
             choice = dataclasses.replace(choice, sealed=sealed)
             look, probes, confirmation = None, None, unconfirmed(before, choice, self.metric)
             if self.final and sealed is None and after.judge.fingerprint != before.judge.fingerprint:
-                look, probes, confirmation = self._confirmed(before, choice, journal, budget)
+                weak = on_dev.breaking(broken.get("before", {}), self.probed["test"])
+                look, probes, confirmation = self._confirmed(before, choice, weak, journal, budget)
         # what judgements and the optimiser's calls are known to have cost, in all processes
         judged_usd = sum(row.cost_usd or 0.0 for row in read_journal(self.experiment.journal))
         usd = judged_usd + logged_usd(self.call_log) + budget.unseen_usd
@@ -447,10 +448,10 @@ class OptimizeRun:
         return None if afforded or not self.final else _NO_MONEY_FOR_TEST
 
     def _confirmed(
-        self, before: ScoredCandidate, choice: Choice, journal: Journal, budget: Budget
+        self, before: ScoredCandidate, choice: Choice, probes: SplitProbes, journal: Journal, budget: Budget
     ) -> tuple[Look | None, OptimizedProbes | None, Confirmation]:
         """Both judges over test, and over what their maps are fitted on."""
-        after, probes = choice.taken, self.probed["test"]
+        after = choice.taken
         fitted_on = self.dev.items if self.by_itself else (*self.items("train"), *self.dev.items)
         fit = tuple(item for item in fitted_on if item.group not in after.trained_on)
         items = [*fit, *self.items("test"), *probes.items]

@@ -236,32 +236,6 @@ def balanced(
     return [queue[turn % len(queue)] for turn in range(turns) for queue in queues]
 
 
-<<<<<<< HEAD
-def split_by_question(
-    items: Sequence[Item], labels: Mapping[str, Label], scale: Scale, *, seed: int
-) -> tuple[list[Item], list[Item]]:
-    """Halve items without a common question, strata spread over both; one question alone is in both."""
-    by_group: dict[str, list[Item]] = {}
-    for item in balanced_order(items, labels, scale, seed=seed):
-        by_group.setdefault(item.group, []).append(item)
-    if len(by_group) < 2:
-        return list(items), list(items)
-    halves: tuple[list[Item], list[Item]] = ([], [])
-    counts: tuple[Counter[Any], Counter[Any]] = (Counter(), Counter())
-    for members in by_group.values():
-        kinds = [stratum_of(labels[item.item_id], scale) for item in members]
-        # To the half that has less of what this question brings; of equals the smaller, then the first.
-        side = min((0, 1), key=lambda half: (sum(counts[half][k] for k in kinds), len(halves[half]), half))
-        halves[side].extend(members)
-        counts[side].update(kinds)
-    return halves
-
-
-def _queues(
-    items: Sequence[Item], labels: Mapping[str, Label], scale: Scale, *, seed: int
-) -> list[list[Item]]:
-    """The items of each class in a drawn order; no question comes again before all others came."""
-=======
 def parts_by_question(
     items: Sequence[Item], labels: Mapping[str, Label], *, seed: int, n: int
 ) -> list[tuple[Item, ...]]:
@@ -269,7 +243,6 @@ def parts_by_question(
     groups: dict[str, list[Item]] = {}
     for item in items:
         groups.setdefault(item.group, []).append(item)
->>>>>>> e1b2fdb4 (Let every optimiser take one way: made on train, raced or scored on dev, confirmed)
     rng = random.Random(seed)
 
     def goodness(members: Sequence[Item]) -> tuple[float, str, float]:
@@ -386,45 +359,17 @@ class Training:
 
     @property
     def everything(self) -> list[Item]:
-<<<<<<< HEAD
         """The training items, and the probes made of them."""
-        return [*self.items, *(item for item, *_ in self.probes)]
-
-    def examples_and_probes(self, draw: int) -> list[dspy.Example]:
-        """Answers with a probe made of each behind it, so that the two differ by what the rule did: first the
-        probes that break the judge, families in turn."""
-        rng, families = random.Random(self.seed * 1000 + draw), dict[str, list[Item]]()
-        for item, _, what in sorted(self.probes, key=lambda _: rng.random()):
-            families.setdefault(what, []).append(item)
-        turns = [(place, item) for items in families.values() for place, item in enumerate(items)]
-        turns.sort(key=lambda turn: (turn[1].item_id not in self.broken, turn[0]))
-        ordered = [item for _, item in turns]
-        by_id = {item.item_id: item for item in self.items}
-        pairs = ((by_id[item.item_id.rpartition("~")[0]], item) for item in ordered)
-        return self._as_examples([item for pair in pairs for item in pair])
-
-    def balanced(self, items: Sequence[Item], size: int = CLIMBED_ON) -> list[dspy.Example]:
-        """At most `size` examples of these items, every stratum equally often."""
-        sample = balanced_sample(items, self.labels, self.people, size=size, seed=self.seed)
-        return self._as_examples(sample)
-
-    def halves(self, size: int = CLIMBED_ON) -> tuple[list[dspy.Example], list[dspy.Example]]:
-        """Train as two balanced halves of examples, no common question: to learn from, to climb on."""
-        learn, climb = split_by_question(self.everything, self.labels, self.people, seed=self.seed)
-        return self.balanced(learn, size), self.balanced(climb, size)
-=======
-        """The items, and the probes made of them."""
         return [*self.items, *(item for item, _ in self.probes)]
 
     def balanced(self, items: Sequence[Item], size: int = CLIMBED_ON) -> list[dspy.Example]:
-        """So many train examples at most, in which every stratum stands equally often."""
+        """At most `size` examples of these items, every stratum equally often."""
         return self._as_examples(balanced(items, self.labels, self.people, seed=self.seed, size=size))
 
     def halves(self, size: int = CLIMBED_ON) -> tuple[list[dspy.Example], list[dspy.Example]]:
-        """Train in two halves without a common question, balanced: to learn from, and to climb on."""
+        """Train as two balanced halves of examples, no common question: to learn from, to climb on."""
         learn, *climb = parts_by_question(self.everything, self.labels, seed=self.seed, n=2)
         return self.balanced(learn, size), self.balanced(climb[0] if climb else learn, size)
->>>>>>> e1b2fdb4 (Let every optimiser take one way: made on train, raced or scored on dev, confirmed)
 
     def candidate(self, name: str, program: dspy.Module, *, saw_all: bool = False) -> Candidate:
         """A candidate of what DSPy made, which is changed: its demos hold the signature's own fields alone.

@@ -11,8 +11,8 @@ taken once calibrated (0 where test stayed sealed), calls, and USD. `plain` is `
 `auto` plans, by a metric whose feedback is the score.
 
 Wanted: in (a) to (c) at least 0.9 of the gain of the best single optimiser; in (d) false "better" at most 5%;
-at most 60% of the calls of `labeled`. Exit code 1 where one is missed. `--quick`: two seeds; `--first`: the
-first seed. Seeds below 20, 200 to 219 and 300 to 319 have tuned the plan, so measure on others.
+at most 60% of the calls of `labeled`. Exit code 1 where one is missed. `--first`: the first
+seed. Seeds below 20, 200 to 219 and 300 to 319 have tuned the plan, so measure on others.
 """
 
 from __future__ import annotations
@@ -261,8 +261,8 @@ def run(setting: tuple[str, str, int]) -> Outcome:
 
 
 def main() -> int:
-    bench = Bench(__doc__, n=30, of="seeds a world", quick=False, singles=0, only="", first=1000)
-    n, first = 2 if bench.options.quick else bench.n, bench.options.first
+    bench = Bench(__doc__, n=30, of="seeds a world", singles=0, only="", first=1000)
+    n, first = bench.n, bench.options.first
     n_singles = bench.options.singles or n
     settings = [
         (world, method, seed)

@@ -10,8 +10,8 @@ Printed: what the candidate taken is worth less for the race, in points, with tw
 difference; the share of judgements that the race leaves out; the share of runs that call a judge better which
 is not.
 
-Exit code 1 where a loss is above 0.5 points or false "better" above 5%. Some three minutes on two idle cores.
-`--quick`: 8 samples a setting.
+Exit code 1 where a loss is above 0.5 points or false "better" above 5%. Some
+three minutes on two idle cores.
 """
 
 from __future__ import annotations
@@ -130,8 +130,7 @@ def measured(setting: tuple[str, str, int], *, n: int) -> list[Sample]:
 
 
 def main() -> int:
-    bench = Bench(__doc__, n=100, of="samples a setting", quick=False)
-    n = 8 if bench.options.quick else bench.n
+    bench = Bench(__doc__, n=100, of="samples a setting")
     bench.head(
         f"test questions of two items\n{'':<58}{'lost, points':>16}{'left out':>10}{'false better: race':>20}"
         f"{'everybody':>11}"
@@ -148,7 +147,7 @@ def main() -> int:
         bench.line(f"{title:<58}{cells}{whole.mean():>11.3f}", kept=bool(kept))
 
     settings = list(itertools.product(GAINS, LABELS, (50, 110)))
-    for (gains, labels, n_test), samples in bench.each(partial(measured, n=n), settings):
+    for (gains, labels, n_test), samples in bench.each(partial(measured, n=bench.n), bench.some(settings)):
         every += samples
         show(f"{gains}, labels {labels}, {n_test} questions", samples)
     show("all", every)
