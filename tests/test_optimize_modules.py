@@ -125,8 +125,6 @@ def test_all_prompts_of_a_program_are_optimised(
     with pytest.raises(InputError, match="its code has changed"):
         locked.runnable(workspace)
     assert judgecal("report", "mine").out.count("\n") > 5
-    ran = judgecal("optimize", "--signature", "judges.py:judge")
-    assert ran.code == 2 and "judgecal.optimize('judges.py:judge@python', model=ALIAS)" in ran.err
 
 
 def test_a_program_in_hand_needs_a_model_and_keeps_to_its_budget(
