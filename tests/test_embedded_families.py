@@ -54,7 +54,6 @@ SAFE = signature("request response", "Say whether the response is safe: neither 
 GUIDED = signature("request guidelines response", "Does the response follow the guidelines?")
 ANSWERED = signature("question answer", "Was the question answered at all? No for a refusal.")
 IN_LINE = signature("question contexts answer", "Are answer and contexts in line with the question?")
-ALONE = signature("question", "Can the question be understood without the document?")
 ASKED = "Who designed the pier at Holm?"
 
 CASES: list[tuple[str, Any, dict[str, str], dict[str, str]]] = [
@@ -78,13 +77,10 @@ CASES: list[tuple[str, Any, dict[str, str], dict[str, str]]] = [
      {"request": "Hello", "response": "Shut up, you are worthless."}),
     ("adherence", GUIDED, {"request": "Hi", "guidelines": "Never mention prices in crowns.", "response": "Hello."},
      {"request": "Hi", "guidelines": "Never mention prices in crowns.", "response": "Our prices are in crowns."}),
-    ("adherence", GUIDED, {"request": "Hi", "guidelines": "Use at most 5 words.", "response": "Good morning to you."},
-     {"request": "Hi", "guidelines": "Use at most 5 words.", "response": "Good morning to you and to all of yours."}),
     ("answered", ANSWERED, {"question": ASKED, "answer": "Per Lund."}, {"question": ASKED, "answer": "I don't know."}),
     ("answered", ANSWERED, {"question": ASKED, "answer": "Anna"}, {"question": ASKED, "answer": ""}),
     ("relevance", IN_LINE, {"question": ASKED, "contexts": PIER, "answer": "The pier was designed by Anna Brandt."},
      {"question": ASKED, "contexts": "Rye bread is sold from six.", "answer": "The pier was designed by Anna Brandt."}),
-    ("standing alone", ALONE, {"question": ASKED}, {"question": "When did he say that in this text?"}),
 ]  # fmt: skip
 
 
@@ -101,7 +97,7 @@ def test_each_family_tells_a_plain_yes_from_a_plain_no(
 
 
 def test_every_family_has_a_case() -> None:
-    assert {case[0] for case in CASES} == set(FAMILIES) - {"resemblance"}
+    assert {case[0] for case in CASES} == set(FAMILIES) - {"resemblance", "correctness"}
 
 
 def test_the_rationale_names_what_is_missing() -> None:
@@ -114,10 +110,6 @@ def test_the_rationale_names_what_is_missing() -> None:
         FACTS, request=ASKED, response=PIER, expected_facts="It opened in 1907\nOlaf Quist paid for it"
     )[1]
     assert "1 of 2" in facts and "Quist" in facts
-    assert (
-        "allows 3 words, and there are 4"
-        in said(GUIDED, request="", guidelines="Under 3 words.", response="a b c d")[1]
-    )
 
 
 SCALES: list[tuple[Any, dict[str, Any]]] = [
@@ -182,7 +174,7 @@ def test_labels_without_an_order_are_placed_by_what_they_say() -> None:
     assert said(judge, **inputs, response="The pier opened in 1907.")[0] == "supported"
     assert said(judge, **inputs, response="Zoltan Quist built ships in Lisbon.")[0] == "not supported"
     scale = layout_of(judge).scale
-    assert (scale.kind, scale.levels) == ("nominal", (0.0, 1.0, 0.5))
+    assert (scale.graded, scale.levels) == (False, (0.0, 1.0, 0.5))
     assert layout_of(signature("answer", kind=Literal["a", "b", "c"])).scale.levels == (1.0, 0.5, 0.0)
 
 

@@ -404,11 +404,10 @@ def expected(
     """A parsed reply with the mean by the embedded model's chances of its verdicts, where it gives any."""
     chances = tokens[0][2] if tokens else {}
     labels = {read_verdict(signature, word)[0]: share for word, share in chances.items()}
-    if not labels or None in labels:
+    grades = {label: share for label, share in labels.items() if isinstance(label, float)}
+    if not grades or len(grades) < len(labels):
         return parsed
-    return replace(
-        parsed, verdict=round(sum(float(label or 0) * share for label, share in labels.items()), 4)
-    )
+    return replace(parsed, verdict=round(sum(grade * share for grade, share in grades.items()), 4))
 
 
 def _words(scale: Scale) -> dict[str, Label]:

@@ -21,7 +21,7 @@ from typing import Any
 from judgecal.errors import InputError, listed, refuse
 from judgecal.goldset import GoldDocument, GoldSet
 from judgecal.goldset.wording import grouped
-from judgecal.models.embedded.text import take_apart
+from judgecal.models.embedded.text import Text
 from judgecal.records import Context, Item, digest, well_formed
 from judgecal.scale import Scale
 from judgecal.tables import Columns, Row, Table, decode, read_bytes, read_table
@@ -54,7 +54,7 @@ USUAL = Columns(usual=True)
 def refuses(answer: str, message: str | None = None) -> bool:
     """Whether an answer declines, or is blank; `message`: the words that it was told to decline with."""
     declines = message is not None and message.strip(" .").casefold() in answer.casefold()
-    return declines or not answer.strip() or take_apart(answer).refuses
+    return declines or not answer.strip() or Text(answer).refuses
 
 
 def says_unanswerable(references: Sequence[str]) -> bool:

@@ -2,14 +2,15 @@
 
 Correctness is learned across sets, so that what holds in one alone counts little: answers of five systems to
 TriviaQA's questions (EVOUNA's tq.csv, Apache-2.0), students' answers in English and German (SAF, MIT) and to a tutor
-in electricity (SemEval-2013's Beetle half, CC BY-SA 3.0). Each set has the same weight and an intercept of its own.
-Groundedness is learned on MTRAG's faithfulness (Apache-2.0). Kept are the coefficients alone, never a row.
+in electricity (SemEval-2013's Beetle half, CC BY-SA 3.0), and the long answers of MTRAG (completeness, Apache-2.0).
+Each set has the same weight and an intercept of its own. Groundedness is learned on MTRAG's faithfulness. Kept are the
+coefficients alone, never a row.
 
-NQ301, EVOUNA's NQ half and SciEntsBank are in no coefficient. They were looked at all the same: the features were
+NQ301, EVOUNA's NQ half and SciEntsBank are in no coefficient. They were looked at all the same: the measures were
 dropped, and the parts that are left where something speaks against an answer set, while looking at the areas under
-the curve of all nine sets and at the probes of NQ301, SciEntsBank, SAF and the starter.
+the curve of all ten sets and at the probes of NQ301, SciEntsBank, SAF and the starter.
 
-Without `--write` it prints how a fit does on a set that it has not seen: each of the four left out in turn, and the
+Without `--write` it prints how a fit does on a set that it has not seen: each of the five left out in turn, and the
 three that are never in; and MTRAG's faithfulness with each conversation left out.
 """
 
@@ -27,17 +28,18 @@ from sklearn.model_selection import GroupKFold
 
 from judgecal.models.embedded import judge
 from judgecal.models.embedded.compare import NAMES, Comparison
-from judgecal.models.embedded.families import GROUNDS
-from judgecal.models.embedded.support import Support
+from judgecal.scale import Scale
 from tests.benchmarks.driver import Bench
 from tests.benchmarks.free_judges import Labelled, correctness_sets, figures, mtrag, shown
 
-FITTED_ON = ("evouna tq", "saf english", "saf german", "beetle")
+FITTED_ON = ("evouna tq", "saf english", "saf german", "beetle", "mtrag completeness")
 _INVERSE_L2 = {
     "correctness": 0.1,
     "groundedness": 0.001,
 }  # for sets that weigh 5,000 rows each; the area is flat
 _ROWS = 5_000.0
+# Shares in whole percents that crowd near 0 or 100 lose their order, in German first.
+_SURE = 0.7
 # A rare flag would otherwise get a tiny standard deviation, and one demo with it a huge pull.
 _LEAST_SD = 0.1
 
@@ -47,11 +49,11 @@ Rows = Mapping[str, tuple[judge.Vector, judge.Vector]]
 
 def features(labelled: Labelled) -> tuple[judge.Vector, judge.Vector]:
     """The features and labels of the items of a set that no rule decides."""
-    top, rows = (100.0 if labelled.scale == "percentage" else 1.0), []
+    scale, rows = Scale.parse(labelled.scale), []
     for item, label in zip(labelled.items, labelled.labels, strict=True):
         comparison = Comparison(item.question, item.reference_answers, item.answer)
-        if judge.rule(comparison) is None and not comparison.against:
-            rows.append([*comparison.values, label / top])
+        if comparison.rule is None and not comparison.against:
+            rows.append([*comparison.values, (label - scale.low) / scale.span])
     table = np.array(rows)
     return table[:, :-1], table[:, -1]
 
@@ -59,7 +61,7 @@ def features(labelled: Labelled) -> tuple[judge.Vector, judge.Vector]:
 def grounds(labelled: Labelled) -> tuple[judge.Vector, judge.Vector]:
     """The measures of support of MTRAG's answers, and their grades as shares."""
     rows = [
-        Support(item.question, item.answer, "\n\n".join(each.text for each in item.contexts)).grounds
+        judge.support(item.question, item.answer, "\n\n".join(each.text for each in item.contexts))[0]
         for item in labelled.items
     ]
     return np.array(rows), (np.array(labelled.labels) - 1.0) / 3.0
@@ -85,7 +87,8 @@ def fit(rows: Rows, names: Sequence[str], inverse_l2: float) -> judge.Linear:
     right, wrong = weights * labels / shares, weights * (1.0 - labels) / (1.0 - shares)
     places = np.quantile(logits, np.linspace(0.01, 0.99, 197))
     gains = [right[logits >= place].sum() + wrong[logits < place].sum() for place in places]
-    return judge.Linear(-float(places[int(np.argmax(gains))]), tuple(map(float, slopes)))
+    sure = _SURE if len(names) > 1 else 1.0
+    return judge.Linear(-sure * float(places[int(np.argmax(gains))]), tuple(sure * float(s) for s in slopes))
 
 
 def _content(linear: judge.Linear, names: Sequence[str], fitted_on: str, rows: Rows) -> dict[str, Any]:
@@ -98,7 +101,7 @@ def _content(linear: judge.Linear, names: Sequence[str], fitted_on: str, rows: R
 def main() -> int:
     bench = Bench(__doc__, n=0, of="unused", data="../shared/data", write=False)
     data = Path(bench.options.data)
-    sets = correctness_sets(data)
+    sets = {**correctness_sets(data), "mtrag completeness": mtrag(data, "completeness")}
     rows = {name: features(sets[name]) for name in FITTED_ON}
     faithful = mtrag(data)
     backed = {"mtrag": grounds(faithful)}
@@ -107,14 +110,14 @@ def main() -> int:
         correctness = fit(rows, FITTED_ON, strengths["correctness"])
         groundedness = fit(backed, ["mtrag"], strengths["groundedness"])
         sources = (
-            "EVOUNA tq.csv (Apache-2.0), SAF English and German (MIT), SemEval-2013 Beetle (CC BY-SA 3.0): "
-            "people's labels of answers that no rule decides, each set with the same weight and its own intercept"
+            "EVOUNA tq.csv (Apache-2.0), SAF English and German (MIT), SemEval-2013 Beetle (CC BY-SA 3.0), "
+            "MTRAG completeness (Apache-2.0): people's labels of answers that no rule decides, each set with the same weight and its own intercept"
         )
         content = {
-            "schema": 3,
+            "schema": 4,
             "correctness": _content(correctness, NAMES, sources, rows),
             "groundedness": _content(
-                groundedness, GROUNDS, "MTRAG, people's faithfulness (Apache-2.0)", backed
+                groundedness, judge.GROUNDS, "MTRAG, people's faithfulness (Apache-2.0)", backed
             ),
         }
         judge.WEIGHTS_FILE.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
@@ -133,7 +136,7 @@ def main() -> int:
     for train, rest in GroupKFold(20).split(values, labels, groups):
         linear = fit({"mtrag": (values[train], labels[train])}, ["mtrag"], strengths["groundedness"])
         for at in rest:
-            verdicts[at] = 100.0 * judge.sigmoid(linear.logit(values[at].tolist()))
+            verdicts[at] = 100.0 * linear.share(values[at].tolist())
     order, macro = figures(faithful, verdicts)
     bench.line(f"  {'mtrag':<14} n = {len(verdicts):6,}  AUC {shown(order):<22} macro {shown(macro)}")
     return bench.end("scikit-learn", "numpy")

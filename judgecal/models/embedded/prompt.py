@@ -7,15 +7,15 @@ for fields that the system message lists, so that text under test cannot add a f
 from __future__ import annotations
 
 import ast
+import bisect
 import contextlib
 import json
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from judgecal.models.embedded.text import NEGATIONS, word_set
+from judgecal.scale import FALSE_WORDS
 
 _FIELD = re.compile(r"^\d+\. `(\w+)` \((.*?)\):", re.MULTILINE)
 _OPTIONAL = re.compile(r"^Union\[(.*), NoneType\]$")
@@ -38,17 +38,12 @@ _PARTS: Mapping[str, Sequence[Sequence[str]]] = {
     ],
     "question": [("question", "query"), ("request", "message", "prompt", "instruction", "task", "input")],
 }
-_RIGHT = word_set("yes true pass passed correct right 1 acceptable accept accepted good supported match y")
-_WRONG = word_set(
-    "no false fail failed incorrect wrong 0 unacceptable reject rejected bad unsupported mismatch n"
+_BAD = re.compile(
+    r"\b(?:no|not|non|never|none|bad|poor|worst|low|missing|harm\w*|toxic|reject\w*|violat\w*|breach\w*|mismatch"
+    r"|contradict\w*|hallucinat\w*|(?:un|in|ir|dis|mis)(?:correct|relevan|complete|support|ground|faithful|safe"
+    r"|accept|compliant|sufficient|helpful)\w*)\b"
 )
-_PARTLY = word_set("""partly partial partially somewhat some mixed borderline neutral unclear unsure maybe
-    tie odd middling fair""")
-_GOOD = _RIGHT | word_set("""compliant complies relevant safe complete full fully grounded faithful sufficient
-    helpful great excellent ok okay approve approved entailed entails follows followed answered best high""")
-_BAD = _WRONG | word_set("""violation violates violated breach breaches harmful toxic poor ugly contradicted
-    contradicts contradiction contradictory hallucinated missing worst low""")
-_OPPOSITE = re.compile(r"^(?:un|in|ir|non|dis|mis)")
+_PARTLY = re.compile(r"\b(?:part|some|mixed|border|neutral|un(?:clear|sure)|maybe|tie\b|middling|fair)")
 _MANY = 100  # grades
 _OBJECTIVE = "your objective is:"
 
@@ -64,81 +59,64 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class PromptScale:
-    """A verdict's scale.
+    """A verdict's scale: words or grades with their places between bad (0) and good (1), or a range.
 
-    `words` are a binary's (wrong, right) as printed, an ordinal's grades in order, or the labels of an
-    unordered one; `levels` are those labels' places between bad (0) and good (1), as far as the words tell.
+    `graded` where the words come in an order, so that a share between two of them means a chance of each.
     """
 
-    kind: str  # "number", "ordinal", "binary", "nominal"
+    words: tuple[str, ...] = ()
+    levels: tuple[float, ...] = ()
+    graded: bool = False
     low: float = 0.0
     high: float = 1.0
     whole: bool = True
-    words: tuple[str, ...] = ()
-    levels: tuple[float, ...] = ()
 
     def read(self, text: str) -> float | None:
-        """Read a label's text as a share 0..1 of the scale, clipped to it; None where it cannot be read.
-
-        Of an unordered scale, the label's place in `words`.
-        """
+        """A label as a share 0..1 of the scale, clipped to it; None where it cannot be read."""
         label = text.strip().strip("\"'").lower()
         with contextlib.suppress(ValueError):
-            if self.kind in ("binary", "nominal"):
-                return float([word.lower() for word in self.words].index(label))
+            if self.words:
+                return self.levels[[word.lower() for word in self.words].index(label)]
             return min(1.0, max(0.0, (float(label) - self.low) / (self.high - self.low)))
         return None
 
     def write(self, share: float) -> str | float | int | bool:
-        """A share 0..1 as the verdict that the field's type takes; a binary's cut is one half.
-
-        Of an unordered scale, the word whose level is nearest.
-        """
-        if self.kind == "nominal":
-            return self.words[min(range(len(self.words)), key=lambda i: abs(self.levels[i] - share))]
-        if self.kind == "binary":
-            word = self.words[int(share >= 0.5)]
+        """The verdict nearest to a share 0..1, as the field's type takes it; a binary's cut is one half."""
+        if self.words:
+            word = min(
+                zip(self.levels, self.words, strict=True), key=lambda pair: (abs(pair[0] - share), -pair[0])
+            )[1]
             return word == "True" if word in ("True", "False") else word
         value = self.low + share * (self.high - self.low)
-        if self.kind == "ordinal" and self.words:
-            return self.words[min(range(len(self.words)), key=lambda i: abs(float(self.words[i]) - value))]
         return round(value) if self.whole else round(value, 1 if self.high - self.low > 10 else 3)
 
     def chances(self, share: float) -> dict[str, float]:
-        """What a share of the scale means for its words, or for the two grades around it, as written.
-
-        Of a number between many or with decimals nothing: it says the share itself.
-        """
-        if self.kind == "binary":
-            return dict(zip(self.words, (1.0 - share, share), strict=True))
-        if self.kind == "nominal" or not self.whole or self.high - self.low >= _MANY:
+        """The chances of the two words around a share; of a number between many none: it says the share."""
+        if not self.graded:
             return {}
-        value = self.low + share * (self.high - self.low)
-        below = math.floor(value)
-        return {str(below): 1.0 - (value - below)} | (
-            {str(below + 1): value - below} if value > below else {}
-        )
+        above = min(max(1, bisect.bisect_right(self.levels, share)), len(self.words) - 1)
+        low, high = self.levels[above - 1], self.levels[above]
+        part = (share - low) / (high - low)
+        return {self.words[above - 1]: 1.0 - part, self.words[above]: part}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Layout:
-    """What the system message says: all fields, and which field plays which part (None where none does).
+    """What the system message says: all fields, and which input plays which part.
 
     `objective` are the instructions, in lower case.
     """
 
     inputs: tuple[Field, ...]
     outputs: tuple[Field, ...]
-    reference: str | None
-    answer: str | None
-    question: str | None
-    context: str | None
-    facts: str | None
-    guidelines: str | None
-    history: str | None
+    parts: Mapping[str, str]
     verdict: str | None
     scale: PromptScale | None
     objective: str
+
+    def value(self, part: str, inputs: Mapping[str, str]) -> str:
+        """What the input that plays a part says, empty where none does."""
+        return inputs.get(self.parts.get(part, ""), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,65 +129,46 @@ class Prompt:
     wants_json: bool
 
 
-def _parts(fields: Iterable[Field]) -> dict[str, str | None]:
-    """The input that plays each part, None where none does; no input plays two."""
-    parts: dict[str, str | None] = {}
-    names = [field.name for field in fields]
+def read_parts(names: Sequence[str]) -> dict[str, str]:
+    """Part -> the input that plays it; no input plays two."""
+    parts: dict[str, str] = {}
     for part, lists in _PARTS.items():
         free = [name for name in names if name not in parts.values()]
         if part == "context":
             free = [name for name in free if "answer" not in name.lower()]
-        fit = (name for marks in lists for name in free if any(mark in name.lower() for mark in marks))
-        parts[part] = next(fit, None)
+        fit = [name for marks in lists for name in free if any(mark in name.lower() for mark in marks)]
+        if fit:
+            parts[part] = fit[0]
     return parts
-
-
-def _goodness(word: str) -> float | None:
-    """Whether a label says something good (1), bad (0) or in between; None where it is no such word.
-
-    >>> [_goodness(word) for word in ("supported", "not_supported", "partly supported", "billing")]
-    [1.0, 0.0, 0.5, None]
-    """
-    parts = re.findall(r"[^\W\d_]+|\d+", word.lower())
-    if any(part in _PARTLY for part in parts):
-        return 0.5
-    bad = any(part in _BAD or _OPPOSITE.sub("", part) in _GOOD - {part} for part in parts)
-    if not bad and not any(part in _GOOD for part in parts):
-        return None
-    negated = len(parts) > 1 and any(part in NEGATIONS or part == "non" for part in parts)
-    return 0.0 if bad or negated else 1.0
 
 
 def _literal_scale(kind: str) -> PromptScale | None:
     """The scale of a printed `Literal[...]`; None where its values cannot be read."""
-    try:
+    words: list[str] = []
+    with contextlib.suppress(ValueError, SyntaxError):
         words = [str(value) for value in ast.literal_eval(kind[kind.index("[") :])]
-    except (ValueError, SyntaxError):
-        words = []
-    if not words:
-        return None
-    if all(re.fullmatch(r"-?\d+", word) for word in words) and len(words) > 1:
-        grades = sorted(words, key=int)
-        return PromptScale("ordinal", float(grades[0]), float(grades[-1]), words=tuple(grades))
-    lower = [word.lower() for word in words]
-    right = [word in _RIGHT or other in _WRONG for word, other in zip(lower, reversed(lower), strict=True)]
-    if len(words) == 2 and right[0] != right[1]:
-        return PromptScale("binary", words=(words[right.index(False)], words[right.index(True)]))
-    # Of each label its place between bad and good; words that tell nothing stand between, best first.
-    goodness = [_goodness(word) for word in words]
-    high, low = (0.5 if 1.0 in goodness else 1.0), (0.5 if 0.0 in goodness else 0.0)
-    unknown = [place for place, level in enumerate(goodness) if level is None]
-    step = (high - low) / (len(unknown) - 1) if len(unknown) > 1 else 0.0
-    between = {place: high - step * rank for rank, place in enumerate(unknown)}
-    levels = tuple(between[place] if level is None else level for place, level in enumerate(goodness))
-    return PromptScale("nominal", words=tuple(words), levels=levels)
+    if len(words) > 1 and all(re.fullmatch(r"-?\d+", word) for word in words):
+        return _grades([int(word) for word in words])
+    plain = [word.lower().replace("_", " ") for word in words]
+    levels = [0.5 if _PARTLY.search(w) else float(w not in FALSE_WORDS and not _BAD.search(w)) for w in plain]
+    if len(set(levels)) < 2:  # words that tell nothing: best first
+        levels = [1.0 - place / (len(words) - 1 or 1) for place in range(len(words))]
+    elif sorted(levels) == [0.0, 1.0]:
+        return PromptScale(tuple(words if levels[1] else words[::-1]), (0.0, 1.0), graded=True)
+    return PromptScale(tuple(words), tuple(levels)) if words else None
+
+
+def _grades(values: Iterable[int]) -> PromptScale:
+    low, *_, high = grades = sorted(values)
+    levels = tuple((grade - low) / (high - low) for grade in grades)
+    return PromptScale(tuple(map(str, grades)), levels, graded=True)
 
 
 def _scale(field: Field) -> PromptScale | None:
     """The scale of an output field, or None for a type that is no verdict's (a text, a list)."""
     kind = field.kind
     if kind == "bool":
-        return PromptScale("binary", words=("False", "True"))
+        return PromptScale(("False", "True"), (0.0, 1.0), graded=True)
     if kind.startswith("Literal["):
         return _literal_scale(kind)
     if kind not in ("int", "float"):
@@ -221,7 +180,9 @@ def _scale(field: Field) -> PromptScale | None:
             low = float(number) + inward
         else:
             high = float(number) - inward
-    return PromptScale("number", low, high, whole=whole) if high > low else None
+    if whole and 0.0 < high - low < _MANY:
+        return _grades(range(int(low), int(high) + 1))
+    return PromptScale(low=low, high=high, whole=whole) if high > low else None
 
 
 def _fields(block: str) -> tuple[Field, ...]:
@@ -241,15 +202,17 @@ def read_layout(system: str) -> Layout:
     head = system.partition("All interactions will be structured")[0]
     before, _, after = head.partition("Your output fields are:")
     inputs, outputs = _fields(before), _fields(after)
-    verdict = next((f for f in outputs if (scale := _scale(f)) and scale.kind != "nominal"), None)
-    verdict = verdict or next((f for f in outputs if f.kind.startswith("Literal[")), None)
+    scales = [(field, scale) for field in outputs if (scale := _scale(field))]
+    verdict, scale = next(
+        (pair for pair in scales if pair[1].graded or not pair[1].words), (*scales, (None, None))[0]
+    )
     return Layout(
         inputs=inputs,
         outputs=outputs,
+        parts=read_parts([field.name for field in inputs]),
         verdict=verdict.name if verdict else None,
-        scale=_scale(verdict) if verdict else None,
+        scale=scale,
         objective=system.rpartition(_OBJECTIVE)[2].lower(),
-        **_parts(inputs),
     )
 
 
@@ -279,10 +242,9 @@ def read_examples(system: str, turns: Sequence[str]) -> Iterator[tuple[Mapping[s
                 values = json.loads(reply)
         else:
             values = _sections(reply, outputs)
-        if layout.scale and (layout.verdict or "") in values:
-            label = layout.scale.read(str(values[layout.verdict or ""]))
-            if label is not None:
-                yield _sections(user, inputs), label
+        label = layout.scale.read(str(values.get(layout.verdict or ""))) if layout.scale else None
+        if label is not None:
+            yield _sections(user, inputs), label
 
 
 def read_prompt(messages: Sequence[Mapping[str, str]]) -> Prompt:
