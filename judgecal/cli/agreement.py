@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -13,9 +13,6 @@ from judgecal.cli.output import print_prose, print_result
 from judgecal.cli.report import open_page
 from judgecal.commands import OPTIMIZER_NAMES
 from judgecal.errors import InputError, unknown_name
-
-if TYPE_CHECKING:
-    from judgecal.goldset import GoldSet
 
 
 def agreement(
@@ -57,7 +54,7 @@ def agreement(
     rows.check()
     from judgecal.experiment import RunOptions, ScoreRun, read_recorded
     from judgecal.experiment.score import run_of_table
-    from judgecal.goldset import load_gold, read_mapping
+    from judgecal.goldset import JUDGEMENTS, load_gold, read_mapping
     from judgecal.judges import judge_named
     from judgecal.tables import read_columns
 
@@ -85,24 +82,17 @@ def agreement(
             columns.col or (), takes=("item", "judge"), inputs=(), workspace=workspace, verdict=verdict
         )
         gold_set = load_gold(gold or "starter", workspace=workspace)
-        path = judgements or _with_the_set(gold_set)
+        path = judgements or gold_set.path / JUDGEMENTS
+        if not (judgements or path.is_file()):
+            raise InputError(
+                f"gold set {gold_set.name} came without judgements: name their file with --judgements, or "
+                "give a table with labels and verdicts, judgecal agreement FILE"
+            )
         recorded = read_recorded(path, gold_set, columns=read_by, verdict_scale=verdict_scale)
         run = ScoreRun(workspace=workspace, gold=gold_set, recorded=recorded, split=split, **of_run)
     show_agreement(workspace, measured := run.run(), rows, json=json, full=full)
     if look:
         open_page(workspace, measured[0].experiment)
-
-
-def _with_the_set(gold: GoldSet) -> Path:
-    from judgecal.goldset import JUDGEMENTS
-
-    path = gold.path / JUDGEMENTS
-    if not path.is_file():
-        raise InputError(
-            f"gold set {gold.name} came without judgements: name their file with --judgements, or give "
-            "a table with labels and verdicts, judgecal agreement FILE"
-        )
-    return path
 
 
 def score(

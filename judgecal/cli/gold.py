@@ -198,12 +198,7 @@ def _tied(labelled: LabelSource, items: Sequence[Item]) -> tuple[tuple[Item, ...
     wanted = {item.item_id for item in gold.tied} if labelled.to == gold.name else set()
     tied = tuple(item for item in items if item.item_id in wanted)
     if not tied:
-        why = (
-            "of numbers the median is the label"
-            if gold.scale.numeric and gold.scale.kind != "binary"
-            else "of these"
-        )
-        raise InputError(f"--ties: raters of {gold.name} tie on no item ({why}): leave --ties out")
+        raise InputError(f"--ties: raters of {gold.name} tie on no item: leave --ties out")
     voted = [
         rater for rater in gold.raters if any(item.item_id in gold.ratings_by_rater[rater] for item in tied)
     ]

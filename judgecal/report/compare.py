@@ -19,7 +19,7 @@ from judgecal.report.wording import (
     sentence,
     sentences,
 )
-from judgecal.stats import PLANNED_DISCORDANCE, POWER, PairComparison
+from judgecal.stats import PLANNED_DISCORDANCE, POWER
 from judgecal.stats.means import driven_in_words
 from judgecal.stats.metrics import amount_of, metric_facts
 from judgecal.stats.significance import MARGIN
@@ -30,10 +30,6 @@ _DRAWN = 12  # pairs in the picture; the table has all
 
 def compare_document(result: CompareResult) -> Document:
     """The page of a comparison: every pair of judges with its decision."""
-    two = len(result.pairs) == 1
-    apart = [pair.difference for pair in result.pairs.values() if pair.decision == "cannot tell"]
-    clear = not two and any((change.low or 0.0) > 0.0 or (change.high or 0.0) < 0.0 for change in apart)
-    stands = "Each interval looks at its pair alone. A decision allows for all pairs (Holm), so it may"
     return stored_document(
         result,
         f"{result.experiment}: judges compared with each other",
@@ -43,10 +39,10 @@ def compare_document(result: CompareResult) -> Document:
         section(
             "pairs",
             "Differences",
-            "Which judge agrees better? Each pair is compared on the same items, question by question.",
+            "Which judge agrees better? Each pair is compared on the same items, question by question. An "
+            "interval looks at its pair alone, a decision allows for all pairs (Holm).",
             _pairs(result),
             _picture(result),
-            clear and Paragraph(f"{stands} stay open where an interval leaves out 0.", short=True),
             result.test_look and Paragraph(sentence(result.test_look), short=True),
         ),
         notes=_notes(result),
@@ -99,7 +95,8 @@ def _headline(result: CompareResult) -> Headline:
         if unclear and pair.planned and least is not None and least > MARGIN:
             needed = pair.planned.groups_for(MARGIN)
             shown += f" About {needed:,} questions would reveal one of {points(MARGIN)}." if needed else ""
-        each = f"{a} reaches {percent(pair.a, 1)}{_once(pair)}, {b} {percent(pair.b, 1)}"
+        once = " once calibrated" * (pair.raw is not None)
+        each = f"{a} reaches {percent(pair.a, 1)}{once}, {b} {percent(pair.b, 1)}"
         reached = f"{each}: {change} points.{shown}"
     what = f"We cannot tell whether {a} or {b} agrees better{by}."
     if better:
@@ -112,10 +109,6 @@ def _headline(result: CompareResult) -> Headline:
 def _first(clauses: list[str]) -> str:
     more = f"; and {len(clauses) - _NAMED:,} more" if len(clauses) > _NAMED else ""
     return "; ".join(clauses[:_NAMED]) + more
-
-
-def _once(pair: PairComparison) -> str:
-    return " once calibrated" if pair.raw is not None else ""
 
 
 def _picture(result: CompareResult) -> Picture | None:

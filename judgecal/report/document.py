@@ -75,8 +75,7 @@ class Cell:
 class Grid(Block):
     """A table; a row of one cell is a heading across it.
 
-    A terminal shows ten rows: the first ones and, of the `last`, the first; half of the ten where both have
-    more. Of the columns it shows those that fit, so that those that decide come first.
+    A terminal shows the first ten rows, and of the columns those that fit: those that decide come first.
     """
 
     header: Sequence[str]
@@ -84,7 +83,6 @@ class Grid(Block):
     left: int = 1  # columns, the first ones, that are aligned to the left
     title: str = ""
     chosen: str | None = None  # the row, by its first cell, that was decided for
-    last: int = 0
     drawn: bool = False  # the document's ladder has what it says first: where that is drawn, only with --full
 
     def cells(self) -> list[list[Cell]]:
@@ -92,24 +90,14 @@ class Grid(Block):
         return [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in self.rows]
 
 
-def table(
-    rows: Iterable[_T],
-    columns: Mapping[str, Callable[[_T], str | Cell] | None],
-    *,
-    left: int = 1,
-    title: str = "",
-    chosen: str | None = None,
-    last: int = 0,
-    drawn: bool = False,
-    short: bool = False,
-) -> Grid:
+def table(rows: Iterable[_T], columns: Mapping[str, Callable[[_T], str | Cell] | None], **more: Any) -> Grid:
     """Make a grid of rows by its columns, heading -> cell of a row; a column that is None is left out.
 
-    Write the columns into the call: there the type checker knows what `row` is in `lambda row: ...`.
+    `more`: what else a `Grid` takes. Write the columns into the call: there the type checker knows the rows.
     """
     cells = {heading: cell for heading, cell in columns.items() if cell is not None}
     shown = [[cell(row) for cell in cells.values()] for row in rows]
-    return Grid([*cells], shown, left=left, title=title, chosen=chosen, last=last, drawn=drawn, short=short)
+    return Grid([*cells], shown, **more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,12 +324,6 @@ class StoredResult(Protocol):
         ...
 
 
-def from_summary(result: StoredResult) -> dict[str, Any]:
-    """What every document of such a result ends with: `run_lines`, `foot` and `data` of `Document`."""
-    lines = (f"experiment: {result.experiment}", f"run: {result.run_line}")
-    return {"run_lines": lines, "foot": FROM_SUMMARY, "data": {"result": result.as_json()}}
-
-
 def stored_document(
     result: StoredResult,
     title: str,
@@ -354,9 +336,10 @@ def stored_document(
 ) -> Document:
     """The document of a stored result: title, headline, the sections that are there, then its notes."""
     there = [part for part in sections if isinstance(part, Section)]
-    last = notes_section([*notes], short=short)
-    stored = from_summary(result)
-    return Document(title, about, headline, [*there, *last], facts, **stored)
+    there += notes_section([*notes], short=short)
+    lines = (f"experiment: {result.experiment}", f"run: {result.run_line}")
+    data = {"result": result.as_json()}
+    return Document(title, about, headline, there, facts, lines, FROM_SUMMARY, data)
 
 
 def notes_section(notes: Sequence[str], *, short: bool = False) -> list[Section]:

@@ -96,11 +96,9 @@ class Explorer(Block):
 
     @property
     def columns(self) -> list[str]:
-        """The headings of the list; what all judges share of `signature@model` is left out."""
-        halves = [name.rpartition("@")[::2] for name in self.judges]
-        apart = [half for half in zip(*halves, strict=True) if len(set(half)) > 1]
-        names = ["@".join(filter(None, parts)) for parts in zip(*apart, strict=True)] or list(self.judges)
-        return [*self.heads.values(), *(names[: self.listed] or ["judges wrong"] * bool(names))]
+        """The headings of the list."""
+        errors = ["judges wrong"] * bool(self.judges)
+        return [*self.heads.values(), *(self.judges[: self.listed] or errors)]
 
     @property
     def listed(self) -> int:

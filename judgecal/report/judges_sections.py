@@ -286,7 +286,7 @@ def _noise(decision: Evidence) -> list[Block]:
             "flip rate": lambda row: in_percent(row[1].flip_rate) if row[1].flip_rate else DASH,
             "margin": lambda row: f"{100.0 * decision.margin:g}",
         },
-        title="Noise against the margin",
+        title="Noise against the margin (who repeats itself may still be wrong)",
     )
     cached = [judge for judge, retest in repeated if retest.all_cached]
     notes = sentences(
@@ -297,8 +297,6 @@ def _noise(decision: Evidence) -> list[Block]:
         ),
         bool(cached)
         and f"Every reply of {in_a_row(cached)} came from the store, each repeat as an earlier call.",
-        "Repeatability is not accuracy: a judge that makes the same error every time repeats itself "
-        "perfectly.",
     )
     return [repeats, Bullets(notes)]
 

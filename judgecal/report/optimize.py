@@ -39,7 +39,7 @@ from judgecal.report.document import (
     table,
 )
 from judgecal.report.judges_headline import raters_in_words, unread_headline
-from judgecal.report.wording import DASH, OWN_LABELS, fitting, money, percent, sentence, sentences, signed
+from judgecal.report.wording import OWN_LABELS, fitting, money, percent, sentence, sentences, signed
 
 
 def optimize_document(result: OptimizeResult) -> Document:
@@ -254,7 +254,7 @@ def _summary(result: OptimizeResult) -> str:
 
 
 def _probes(result: OptimizeResult) -> Section | None:
-    """Broken probes before and after, on dev and on test, all together and by family."""
+    """Broken probes before and after, on dev and on test."""
     if result.probes is None:
         return None
     splits = [("dev", result.probes.dev), *([("test", result.probes.test)] if result.probes.test else [])]
@@ -267,19 +267,12 @@ def _probes(result: OptimizeResult) -> Section | None:
         ]
         for name, broken in splits
     ]
-    names = dict.fromkeys(name for _, broken in splits for name in broken.families)
-    families = [
-        [name, *(percent(share) for _, broken in splits for share in broken.families.get(name, (None, None)))]
-        for name in names
-    ]
-    heads = [f"{split}, {when}" for split, _ in splits for when in ("before", "after")]
     return section(
         "probes",
         "Probes that break it",
         "Of the candidates that agree on dev no less than the judge as it was, we take the one with the "
         "fewest broken probes, where they are fewer by more than luck; else agreement alone chooses.",
         Grid(["broken probes", "before", "after", "after - before, points", "n"], whole, short=True),
-        Grid(["family", *heads], families),
     )
 
 
@@ -324,11 +317,6 @@ def _candidates(result: OptimizeResult) -> Section:
                 candidate.calibrated, metric, scale
             ),
             "raw": lambda candidate: of_metric(candidate.as_wrong, metric, scale),
-            "no verdict in training": lambda candidate: (
-                f"{candidate.unusable_in_training:,} of {candidate.rated_in_training:,}"
-                if candidate.rated_in_training
-                else DASH
-            ),
         },
         chosen=result.chosen,
     )

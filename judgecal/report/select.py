@@ -211,11 +211,7 @@ def _lock(result: SelectResult) -> Section:
             f"agreement of two calls {same}."
         )
         if calibration is not None:
-            mapped = (
-                f"Its calibration map, fitted on {count(calibration.n)} judgements of "
-                f"{calibration.fitted_on}, is in the lock: judgecal judge writes the raw and the "
-                "calibrated verdict."
-            )
+            mapped = f"The lock holds its calibration map, fitted on {calibration.fitted_on}."
     return section(
         "lock",
         "The lock",

@@ -10,7 +10,7 @@ import math
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from rich.cells import cell_len
 
@@ -32,7 +32,6 @@ from judgecal.report.wording import CHIPS, sentences, shortened
 
 _LINES = 27  # of the short form, headline and next command among them
 _ROWS = 10  # of a table in the short form
-_FEWEST_ROWS = 6
 _HEAD = 4  # lines from which on the beginning of a part says something
 _GAP = 2  # columns between two columns of a table
 _LONGEST_WORD = 24  # columns that a word of a table keeps before it is broken
@@ -47,7 +46,6 @@ class _Screen:
     width: int
     full: bool
     colour: bool
-    rows: int = _ROWS  # of a table in the short form
 
     def strong(self, text: str, chip: str = "") -> str:
         """Lines in bold, in the colour of a decision; as they are where the screen has no colours."""
@@ -85,7 +83,7 @@ def terminal(document: Document, *, width: int = 80, full: bool = False, colour:
     chip = f"{CHIPS[headline.chip][0]} {headline.chip} · " if headline.chip else ""
     sentence = screen.strong(screen.prose(chip + headline.sentence), headline.chip)
     head = _lines(sentence, screen.prose(" ".join(headline.because)))
-    following = _command(visible_line(f"next: {headline.next}"), screen.width) if headline.next else ""
+    following = visible_line(f"next: {headline.next}") if headline.next else ""
     if full:
         more = screen.prose(" ".join(headline.more))
         parts, last = (
@@ -107,32 +105,14 @@ def _lines(*parts: str) -> str:
     return "\n".join(filter(None, parts))
 
 
-def _command(line: str, width: int) -> str:
-    """A command in as many lines as it needs, broken before its options as a shell reads it."""
-    lines = [""]
-    for part in re.split(r" (?=-)", line):
-        longer = f"{lines[-1]} {part}" if lines[-1] else part
-        if lines[-1] and cell_len(longer) > width - 2 and cell_len(line) > width:
-            lines.append(f"  {part}")
-        else:
-            lines[-1] = longer
-    return " \\\n".join(lines)
-
-
 def _short(first: str, document: Document, screen: _Screen, lines: int) -> str:
-    """What stands first and the short blocks in so many lines; the first table in fewer rows if that helps.
+    """What stands first and the short blocks in so many lines.
 
     An empty line stands between two blocks. Of one that does not fit the first lines stay, where they are
     more than a heading; that something is cut off is said.
     """
-    drawn: list[str] = []
-    for rows in range(_ROWS, _FEWEST_ROWS - 1, -1):
-        smaller = replace(screen, rows=rows)
-        drawn = [part for section in document.sections for part in _blocks(section.blocks, smaller)]
-        drawn = [*_first(document, smaller), *drawn]
-        if "\n\n".join([first, *drawn[:1]]).count("\n") < lines - 2:
-            break
-    whole = "\n\n".join(filter(None, [first, *drawn]))
+    drawn = [part for section in document.sections for part in _blocks(section.blocks, screen)]
+    whole = "\n\n".join(filter(None, [first, *_first(document, screen), *drawn]))
     if whole.count("\n") < lines:
         return whole
     shown: list[str] = []
@@ -245,11 +225,9 @@ def _table(block: Grid, screen: _Screen) -> str:
     A row of one cell is a heading across the table, which widens no column.
     """
     cells, left_out = block.cells(), 0
-    if not screen.full and len(cells) > screen.rows:
-        left_out = len(cells) - screen.rows
-        first = len(cells) - block.last
-        last = min(block.last, max(screen.rows - first, screen.rows // 2))
-        cells = [*cells[: screen.rows - last], *cells[first : first + last]]
+    if not screen.full and len(cells) > _ROWS:
+        left_out = len(cells) - _ROWS
+        cells = cells[:_ROWS]
     rows = [[visible_line(cell.text) for cell in row] for row in cells]
     header = [visible_line(text) for text in block.header]
     chosen = next((at for at, row in enumerate(cells) if row[0].text == block.chosen), None)
