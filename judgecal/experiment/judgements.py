@@ -21,17 +21,16 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, overload
 
+import orjson
 import polars as pl
 
-from judgecal.artefacts import SCHEMA, check_schema
+from judgecal.artefacts import SCHEMA, check_schema, validated
 from judgecal.engine.log import PRIVATE, now
-from judgecal.errors import InputError, refuse
+from judgecal.errors import InputError
 from judgecal.goldset import GoldSet
 from judgecal.goldset.card import card_text, read_card
 from judgecal.goldset.gold_set import CARD
-from judgecal.goldset.load import read_item
 from judgecal.goldset.wording import grouped
-from judgecal.goldset.write import item_row, text_columns
 from judgecal.judges import Judge, single_calls
 from judgecal.records import ITEM_UNIT, ORDERS, OTHER, PAIR_UNIT, TIE, Failure, Item, Judgement, Rating
 from judgecal.scale import Scale
@@ -369,55 +368,34 @@ def damaged(path: Path, why: str) -> InputError:
     return InputError(f"{shown(path)}: cannot be read ({why}): delete it and run the same command again")
 
 
-_TEXTS = ("item_id", "group", "question", "answer", "system")
+@dataclass(frozen=True, slots=True)
+class _KeptSet:
+    items: tuple[Item, ...]
+    ratings: tuple[Rating, ...]
 
 
 def write_items(folder: Path, gold: GoldSet) -> None:
-    """Keep the set of a labelled table: its card, and its items with their ratings as one Parquet file."""
-    words = [isinstance(rating.label, str) for rating in gold.ratings]
-    labels = [None if word else rating.label for rating, word in zip(gold.ratings, words, strict=True)]
-    texts = [rating.label if word else None for rating, word in zip(gold.ratings, words, strict=True)]
-    given = pl.DataFrame(
-        {
-            "item_id": pl.Series([rating.item_id for rating in gold.ratings], dtype=pl.String),
-            "rater": pl.Series([rating.rater for rating in gold.ratings], dtype=pl.String),
-            "label": pl.Series(labels, dtype=pl.Float64),
-            "word": pl.Series(texts, dtype=pl.String),
-            "note": pl.Series([rating.note for rating in gold.ratings], dtype=pl.String),
-        }
-    )
-    by_item = given.group_by("item_id", maintain_order=True).agg(
-        pl.struct(*given.columns[1:]).alias("ratings")
-    )
-    columns = text_columns(gold.items)
-    if columns is None or "reference_answer" in columns:
-        rows = [item_row(item) for item in gold.items]
-        columns = {name: [row.pop(name, None) for row in rows] for name in _TEXTS}
-        columns["more"] = [json.dumps(row) if row else None for row in rows]
-    none: list[str | None] = [None] * len(gold.items)
-    columns = {name: columns.get(name, none) for name in (*_TEXTS, "more")}
-    frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
-    rated = frame.join(by_item, on="item_id", how="left", maintain_order="left")
-    rated = rated.with_columns(pl.col("ratings").fill_null([]))
+    """Keep the set of a labelled table: its card, and items and ratings, a JSON object each, as Parquet."""
+    rows = [("items", gold.items), ("ratings", gold.ratings)]
+    frames = [
+        pl.DataFrame({"part": name, "json": [orjson.dumps(row).decode() for row in part]})
+        for name, part in rows
+    ]
     write_text(folder / CARD, card_text(gold.card))
-    write_frame(folder / ITEMS, rated, {"sha256": gold.sha256})
+    write_frame(folder / ITEMS, pl.concat(frames), {"sha256": gold.sha256})
 
 
 def read_set(folder: Path) -> GoldSet:
-    frame, about = read_frame(folder / ITEMS)
-    items, ratings, problems = list[Item](), list[Rating](), list[str]()
-    for item_id, group, question, answer, system, more, given in frame.iter_rows():
-        if more is None and question is not None and answer is not None:
-            items.append(Item(item_id, group, question, answer, system=system))
-        else:
-            row = dict(zip(_TEXTS, (item_id, group, question, answer, system), strict=True))
-            items.append(read_item(row | json.loads(more or "{}"), shown(folder / ITEMS), problems))
-        for rating in given:
-            label = rating["label"] if rating["word"] is None else rating["word"]
-            ratings.append(Rating(item_id, rating["rater"], label, rating["note"]))
-    refuse(problems)
-    card = read_card(folder / CARD)
-    return GoldSet(card.name, folder, card, tuple(items), tuple(ratings), (), about["sha256"])
+    """Read back what `write_items` kept."""
+    path, rows = folder / ITEMS, dict[str, list[Any]](items=[], ratings=[])
+    frame, about = read_frame(path)
+    try:
+        for part, text in frame.select("part", "json").iter_rows():
+            rows[part].append(orjson.loads(text))
+    except (pl.exceptions.PolarsError, ValueError, KeyError) as error:
+        raise damaged(path, str(error)) from None
+    kept, card = validated(_KeptSet, rows, shown(path)), read_card(folder / CARD)
+    return GoldSet(card.name, folder, card, kept.items, kept.ratings, (), about["sha256"])
 
 
 def _row(*values: Any) -> Judgement:

@@ -88,22 +88,6 @@ def rating_row(rating: Rating) -> dict[str, Any]:
     return row
 
 
-def _has_texts_alone(item: Item) -> bool:
-    more = (item.contexts, item.conversation, item.tags, item.reference_documents, item.pair, item.fields)
-    return not (any(more) or item.expect or item.reference_answers[1:] or item.inclusion_probability)
-
-
-def text_columns(items: Collection[Item]) -> dict[str, list[str | None]] | None:
-    """The columns of `items.jsonl` of items that have texts alone; None where one has more."""
-    if not all(map(_has_texts_alone, items)):
-        return None
-    names = ("item_id", "group", "question", "answer")
-    columns: dict[str, list[str | None]] = {name: [getattr(item, name) for item in items] for name in names}
-    columns["reference_answer"] = [item.reference_answer for item in items]
-    columns["system"] = [item.system or None for item in items]
-    return {name: column for name, column in columns.items() if name in names or any(column)}
-
-
 def _without_empty(row: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in row.items() if key == "text" or value not in (None, "", [], {})}
 
