@@ -44,7 +44,7 @@ def test_score_gives_a_row_for_each_item_and_repeat() -> None:
     wanted = [item.item_id for item in gold.select("dev") if item.item_id in gold.labels]
     assert [(row.item_id, row.repeat) for row in rows] == [(item_id, r) for item_id in wanted for r in (0, 1)]
     assert all(isinstance(row, Judgement) for row in rows[:3])
-    assert isinstance(rows[:3], Judgements) and len(rows[:3]) == 3
+    assert isinstance(rows.unscored, Judgements) and len(rows[:3]) == 3
     assert len(rows.unscored) == 0
     frame = rows.frame()
     assert (frame.height, frame["item_id"].to_list()) == (len(rows), [row.item_id for row in rows])

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self, overload
+from typing import Any, Self
 
 from judgecal.engine import require_prices
 from judgecal.errors import InputError, notice
@@ -29,48 +29,40 @@ from judgecal.stats.significance import N_PERM
 from judgecal.workspace import find_workspace
 
 
-class Judgements(Sequence[Judgement], Result):
+class Judgements(tuple[Judgement, ...], Result):
     """What `judgecal.score` gives: judgements by judge, then item, then repeat, and each judge's agreement
     with the gold set."""
 
-    def __init__(
-        self,
+    gold: GoldSet | None
+    scales: Mapping[str, Scale]  # judge -> the scale of its verdicts
+
+    def __new__(
+        cls,
         rows: Iterable[Judgement],
         *,
         gold: GoldSet | None = None,
         scales: Mapping[str, Scale] | None = None,
-    ) -> None:
-        self._rows, self.gold, self.scales = tuple(rows), gold, dict(scales or {})
+    ) -> Self:
+        made = super().__new__(cls, rows)
+        made.gold, made.scales = gold, scales or {}
+        return made
 
-    def _with(self, rows: Iterable[Judgement]) -> Self:
-        return type(self)(rows, gold=self.gold, scales=self.scales)
-
-    @overload
-    def __getitem__(self, index: int) -> Judgement: ...
-    @overload
-    def __getitem__(self, index: slice) -> Self: ...
-    def __getitem__(self, index: int | slice) -> Judgement | Self:
-        return self._with(self._rows[index]) if isinstance(index, slice) else self._rows[index]
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __iter__(self) -> Iterator[Judgement]:
-        return iter(self._rows)
+    def _where(self, takes: Callable[[Judgement], bool]) -> Self:
+        return type(self)(filter(takes, self), gold=self.gold, scales=self.scales)
 
     @property
     def unscored(self) -> Self:
-        """The judgements without a verdict; each has an `error`."""
-        return self._with(row for row in self._rows if row.verdict is None)
+        """Those without a verdict; each has an `error`."""
+        return self._where(lambda row: row.verdict is None)
 
     def of(self, judge: str) -> Self:
-        return self._with(row for row in self._rows if row.judge == judge)
+        return self._where(lambda row: row.judge == judge)
 
     def frame(self) -> Any:
         """A `polars.DataFrame`, a row a judgement, columns as in `judgements.jsonl`."""
         import polars
 
-        return polars.DataFrame([row.as_json() for row in self._rows], infer_schema_length=None)
+        return polars.DataFrame([row.as_json() for row in self], infer_schema_length=None)
 
     def as_json(self) -> dict[str, Any]:
         """A row a judge, with its agreement where it judged a labelled item; of test items that is a look."""
