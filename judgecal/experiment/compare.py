@@ -135,7 +135,15 @@ class CompareRun:
         gold, slug = stored.gold, stored.experiment.slug
         look = None
         if stored.holds_test:
-            look = look_at_test(**self._seen(), experiment=experiment.slug, kind="decision")
+            look = look_at_test(
+                self.workspace.experiments,
+                gold,
+                stored.items,
+                experiment=experiment.slug,
+                kind="decision",
+                by=f"compare by {metric}",  # the same judges by the same metric are the same look
+                judges=seen_judges(gold, stored.items, [column.rows for column in columns]),
+            )
         level = look.level_within(self.level) if look else self.level
         table = dataclasses.replace(stored.table, seed=self.seed, level=level, tied=())
         notes, names = [], []
@@ -179,10 +187,3 @@ class CompareRun:
     def _repeats(self, column: Verdicts) -> int:
         """As many as were asked for; of recorded judgements, as many as a judge gave."""
         return max(self.stored.table.repeats, column.repeats)
-
-    def _seen(self) -> dict[str, Any]:
-        """What makes a look: the same judges by the same metric are the same one."""
-        gold, items = self.stored.gold, self.stored.items
-        judges = seen_judges(gold, items, [column.rows for column in self.columns])
-        about = {"experiments": self.workspace.experiments, "gold": gold, "items": items}
-        return {**about, "by": f"compare by {self._metric}", "judges": judges}

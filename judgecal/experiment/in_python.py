@@ -102,7 +102,8 @@ def score(
         quiet: no progress on stderr.
     """
     given = [*judge] if isinstance(judge, Sequence) and not isinstance(judge, str) else [judge]
-    judges = [_on_scale_of(gold, one) for one in given]
+    judges = [judge_named(one) if isinstance(one, str) or callable(one) else one for one in given]
+    judges = [judge.on(gold.scale) if isinstance(judge, GivenFunction) else judge for judge in judges]
     names = [judge.name for judge in judges]
     if not names:
         raise InputError("score: no judge is given: name one, such as 'token_f1@local'")
@@ -122,12 +123,6 @@ def score(
     return Judgements(
         itertools.chain(*whole), gold=gold, scales={judge.name: item_scale(judge) for judge in judges}
     )
-
-
-def _on_scale_of(gold: GoldSet, judge: Judge | str | Callable[..., Any]) -> Judge:
-    """A judge by whatever it is given as; a function that says no scale has the set's."""
-    made = judge_named(judge) if isinstance(judge, str) or callable(judge) else judge
-    return made.on(gold.scale) if isinstance(made, GivenFunction) else made
 
 
 def compare(

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from judgecal.engine import Budget, Journal, require_prices
+from judgecal.engine import Budget, require_prices
 from judgecal.errors import InputError
 from judgecal.experiment.agreement import AgreementResult, StoredExperiment
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts, free_items
@@ -107,26 +107,16 @@ class ScoreRun:
         _, items = self.experiment, (*self.items, *self.tied)
         require_prices(models_of(self.judges), self.options.budget_usd)
         for judge in self.judges:
-            if self.recorded is not None:
-                self._check_beside(judge, self.recorded)
+            if self.recorded is not None and judge.name in [column.judge for column in self.recorded.columns]:
+                raise InputError(f"{self.recorded.name} holds a judge {judge.name} too: rename it there")
+            calls = not (judge.model is None or judge.model.embedded)
+            if self.recorded is not None and (judge.trained_on or calls):
+                why = "was trained on labels" if judge.trained_on else "calls a model"
+                raise InputError(
+                    f"{judge.name} {why}: agreement makes no calls, so use judgecal score for it"
+                )
             check_judge(self.gold, judge, items)
             judge.check_items(items)
-
-    def _check_beside(self, judge: Judge, recorded: Recorded) -> None:
-        if any(column.judge == judge.name for column in recorded.columns):
-            raise InputError(f"{recorded.name} holds a judge {judge.name} too: rename it there")
-        if judge.trained_on or not (judge.model is None or judge.model.embedded):
-            why = "was trained on labels" if judge.trained_on else "calls a model"
-            raise InputError(f"{judge.name} {why}: agreement makes no calls, so use judgecal score for it")
-
-    def _judged(self, journal: Journal) -> dict[str, list[Judgement]]:
-        """Judge -> its judgements."""
-        judged: dict[str, list[Judgement]] = {judge.name: [] for judge in self.judges}
-        budget = Budget(self.options.budget_usd)
-        for items, options in self._parts:
-            for row in run_trials(self.judges, items, journal=journal, options=options, budget=budget):
-                judged[row.judge].append(row)
-        return judged
 
     @old_objects_left_alone()
     def run(self) -> tuple[AgreementResult, StoredExperiment]:
@@ -158,8 +148,13 @@ class ScoreRun:
         columns = list(self.recorded.columns) if self.recorded else []
         recorded = [column.stored for column in columns]
         with open_experiment_journal(experiment, self.judges, options, recorded) as journal:
-            judged = self._judged(journal)
-            names = [judge.name for judge in self.judges]
+            judged: dict[str, list[Judgement]] = {judge.name: [] for judge in self.judges}
+            budget, names = Budget(options.budget_usd), list(judged)
+            for items, options_of_items in self._parts:
+                for row in run_trials(
+                    self.judges, items, journal=journal, options=options_of_items, budget=budget
+                ):
+                    judged[row.judge].append(row)
             free, floor, why = floor_columns(self.workspace, table, journal, options, names)
         keep_judges(experiment, [*free, *self.judges])
         columns += [Verdicts.from_calls(judge, judged[judge.name]) for judge in self.judges]

@@ -188,7 +188,10 @@ def _estimate_mean(metric: Metric, means: Means, sample: Sample, *, level: float
             f"fewer than {MIN_STRATUM} items in a class or third of the scale: no interval for the mean over "
             "them"
         )
-    interval = Interval(reason=refused) if refused else _interval_of_mean(linear, level)
+    # rates and means of rates by Wilson on the effective n, all other means linearised
+    rates = math.isfinite(linear.means.low) and (linear.two_valued or linear.means.fewest > 1)
+    made = score_interval if rates and not linear.means.root else linear_interval
+    interval = Interval(reason=refused) if refused else made(linear, level=level)
     return _with(blank, linear.value, interval, repeats=linear.repeats)
 
 
@@ -211,14 +214,6 @@ def no_interval(metric: Metric, sample: Sample, n_groups: int, *, of_spread: boo
         if low == high:
             return "all labels lie in one third of the scale: no interval for what hangs on their spread"
     return None
-
-
-def _interval_of_mean(linear: LinearMean, level: float) -> Interval:
-    """Rates and means of rates by Wilson on the effective n, all other means linearised."""
-    bounded = math.isfinite(linear.means.low)
-    if bounded and not linear.means.root and (linear.two_valued or linear.means.fewest > 1):
-        return score_interval(linear, level=level)
-    return linear_interval(linear, level=level)
 
 
 def _estimate_coefficient(

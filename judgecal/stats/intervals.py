@@ -221,12 +221,9 @@ def score_interval(linear: LinearMean, *, level: float) -> Interval:
     middle = float(weights @ rates)
     low = max(0.0, middle - math.sqrt(max(0.0, float(below @ together @ below))))
     high = min(1.0, middle + math.sqrt(max(0.0, float(above @ together @ above))))
-    return Interval(floor + span * low, floor + span * high, _score_method(len(rates), df))
-
-
-def _score_method(strata: int, df: Floats) -> str:
     t = f"t({df[0]:g})" if np.all(df == df[0]) else "t by stratum"
-    return f"Wilson, effective n, {t}" if strata == 1 else f"Wilson by stratum, effective n, MOVER, {t}"
+    method = f"Wilson, effective n, {t}" if len(rates) == 1 else f"Wilson by stratum, effective n, MOVER, {t}"
+    return Interval(floor + span * low, floor + span * high, method)
 
 
 def _design_effects(linear: LinearMean, influence: Floats, rates: Floats) -> tuple[Floats, Floats]:

@@ -182,7 +182,9 @@ def losses_against_best(
         one: prepare(labels, verdicts, judge_scale=once.scales[one], **options)
         for one, verdicts in once.verdicts.items()
     }
-    _check_units(chosen, samples)
+    units = {str(sample.scale) for sample in samples.values() if chosen.unit == "scale"}
+    if len(units) > 1:
+        raise InputError(f"{chosen.name} is in units of {' and of '.join(sorted(units))}: choose by another")
     read = {judge: _worth(chosen, sample, at_mark=at_mark) for judge, sample in samples.items()}
     if all(isinstance(worth, str) for worth in read.values()):
         raise InputError(
@@ -214,12 +216,6 @@ def _no_bounds(valued: Sequence[_Worth], n_groups: int, metric: str) -> str | No
         return "some judge's metric is undefined without one of the groups"
     linear = valued[0].linear
     return None if linear is None else too_thin(strata_of(linear, valued[0].sample), metric)
-
-
-def _check_units(metric: Metric, samples: Mapping[str, Sample]) -> None:
-    units = {str(sample.scale) for sample in samples.values() if metric.unit == "scale"}
-    if len(units) > 1:
-        raise InputError(f"{metric.name} is in units of {' and of '.join(sorted(units))}: choose by another")
 
 
 @dataclass(frozen=True)
