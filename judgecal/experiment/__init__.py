@@ -12,14 +12,7 @@ from judgecal.experiment.agreement import (
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts
 from judgecal.experiment.compare import CompareRun
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment, read_config
-from judgecal.experiment.judgements import (
-    StoredVerdicts,
-    item_scale,
-    judged_by,
-    stored_notes,
-    whole_item,
-    whole_items,
-)
+from judgecal.experiment.judgements import StoredVerdicts, item_scale, stored_notes, whole_item, whole_items
 from judgecal.experiment.looks import (
     Look,
     LookKind,
@@ -73,7 +66,7 @@ __all__ = [
     "Experiment", "GoldSummary", "JudgedItems", "Look", "LookKind", "ReadRow", "Reader", "RowReader",
     "RunOptions", "ScoreRun", "StoredExperiment", "StoredVerdicts", "TableRows", "Verdicts", "asked_items",
     "check_judge", "entry", "foresee_look", "full_name", "gold_config", "input_config", "item_scale",
-    "judge_config", "judge_to_journal", "judged_by", "judgement_of", "look_at_test", "looks_so_far",
+    "judge_config", "judge_to_journal", "judgement_of", "look_at_test", "looks_so_far",
     "models_of", "open_experiment", "open_experiment_journal", "open_journal", "plan_calls",
     "plan_experiment", "plan_trials", "read_config", "read_experiment", "read_recorded", "recorder",
     "refuse_unequal", "require_keys", "run_line", "run_trials", "say_remarks", "seen_judges",
