@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from judgecal.commands import wing
 from judgecal.errors import InputError, refuse, unknown_name
@@ -14,10 +15,12 @@ from judgecal.experiment.rows import LEAST_DRAWN, ROWS, kept_rows
 from judgecal.experiment.stored import find_experiment
 from judgecal.experiment.trials import stored_rows
 from judgecal.goldset import Card, GoldSet, load_gold, write_gold
+from judgecal.goldset.card import UNKNOWN_LICENCE
 from judgecal.goldset.draw import draw
 from judgecal.goldset.load import read_items
 from judgecal.goldset.write import name_problems
 from judgecal.records import Item
+from judgecal.scale import Scale
 from judgecal.workspace import Workspace
 
 
@@ -104,6 +107,12 @@ def answers_sample(source: LabelSource) -> LabelSample:
     return LabelSample(card, source.items, ())
 
 
+def drawn_card(name: str, scale: Scale, source: str, *, sampling: str) -> Card:
+    """The card of a set of drawn items, which waits for people's labels."""
+    made: dict[str, Any] = {"made_by": "people", "labels_by": "people", "sampling": sampling}
+    return Card(name, scale, version="1", licence=UNKNOWN_LICENCE, source=source, **made)
+
+
 def draw_of(
     source: str,
     gold: GoldSet,
@@ -155,19 +164,9 @@ def draw_of(
         joined = f"they join gold set {before.name}, whose {len(done)} items have new inclusion_probabilities"
         notes = (f"drawn: {counts}", joined)
         return LabelSample(before.card, drawn.items, notes, before=before, earlier=drawn.earlier)
-    card = Card(
-        name=name,
-        scale=gold.scale,
-        version="1",
-        licence=gold.card.licence,
-        source=f"drawn from {where} ({counts}), seed {seed}",
-        made_by="people",
-        sampling="stratified",
-        labels_by="people",
-        rubric=gold.card.rubric,
-        anchors=gold.card.anchors,
-        splits=gold.card.splits,
-    )
+    card = drawn_card(name, gold.scale, f"drawn from {where} ({counts}), seed {seed}", sampling="stratified")
+    like_gold = {key: getattr(gold.card, key) for key in ("licence", "rubric", "anchors", "splits")}
+    card = replace(card, **like_gold)
     waits = f"the items and their inclusion_probability are gold set {name}, which waits for the labels"
     waits += f"; once it has them, the command that made {source} takes --labels {name}"
     rubric = gold.path / card.rubric if card.rubric else None

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from judgecal.errors import InputError, listed, refuse, unknown_name
-from judgecal.experiment.label_source import LabelSample
+from judgecal.experiment.label_source import LabelSample, drawn_card
 from judgecal.experiment.rows import LEAST_DRAWN
 from judgecal.goldset import Card, GoldSet, load_gold
-from judgecal.goldset.card import UNKNOWN_LICENCE
 from judgecal.goldset.draw import DrawStratum, allocate, draw
 from judgecal.goldset.write import name_problems
 from judgecal.records import Item, digest
@@ -416,7 +415,9 @@ def draw_rows(
         except InputError:  # the lock's set need not be here: then the sheet has no anchors
             anchors = Card(lock.gold.set, lock.gold.people).anchors
         source = f"drawn from {path.name}, judged by {lock.judge} ({counts}), seed {seed}"
-        card = _card(name, lock.gold.people, source, sampling="random" if strata is None else "stratified")
+        card = drawn_card(
+            name, lock.gold.people, source, sampling="random" if strata is None else "stratified"
+        )
         waits = f"the rows and their inclusion_probability are gold set {name}, which waits for the labels"
         return LabelSample(replace(card, anchors=anchors), items, (f"drawn: {counts}", waits))
     rows = zip(*(places.tolist() for places in table.places(before.items)), strict=True)
@@ -429,19 +430,6 @@ def draw_rows(
         f"they join gold set {before.name}, whose {len(earlier):,} items have new inclusion_probabilities"
     )
     return LabelSample(before.card, items, (f"drawn: {counts}", joined), before=before, earlier=earlier)
-
-
-def _card(name: str, scale: Scale, source: str, *, sampling: str) -> Card:
-    return Card(
-        name=name,
-        scale=scale,
-        version="1",
-        licence=UNKNOWN_LICENCE,
-        source=source,
-        made_by="people",
-        sampling=sampling,
-        labels_by="people",
-    )
 
 
 def _draw(
@@ -533,7 +521,7 @@ def _answers_to_label(
     size, empty = len(items) if n is None else min(n, len(items)), len(read) - len(items)
     drawn = draw([DrawStratum("all rows", items, _ANY_SPREAD)], size, seed=seed)
     counts = ", ".join(f"{size} of {there}" for size, there in drawn.counts.values())
-    card = _card(name, scale, f"{counts} rows of {path.name}, seed {seed}", sampling="random")
+    card = drawn_card(name, scale, f"{counts} rows of {path.name}, seed {seed}", sampling="random")
     left_out = (f"left out: {empty} rows whose question is empty",) if empty else ()
     waits = f"the rows are gold set {name}, which waits for the labels"
     return LabelSample(card, drawn.items, (f"drawn: {counts}", *left_out, waits))
