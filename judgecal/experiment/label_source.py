@@ -107,7 +107,7 @@ def answers_sample(source: LabelSource) -> LabelSample:
     return LabelSample(card, source.items, ())
 
 
-def drawn_card(name: str, scale: Scale, source: str, *, sampling: str) -> Card:
+def drawn_card(name: str, scale: Scale, source: str, sampling: str) -> Card:
     """The card of a set of drawn items, which waits for people's labels."""
     made: dict[str, Any] = {"made_by": "people", "labels_by": "people", "sampling": sampling}
     return Card(name, scale, version="1", licence=UNKNOWN_LICENCE, source=source, **made)
@@ -164,7 +164,7 @@ def draw_of(
         joined = f"they join gold set {before.name}, whose {len(done)} items have new inclusion_probabilities"
         notes = (f"drawn: {counts}", joined)
         return LabelSample(before.card, drawn.items, notes, before=before, earlier=drawn.earlier)
-    card = drawn_card(name, gold.scale, f"drawn from {where} ({counts}), seed {seed}", sampling="stratified")
+    card = drawn_card(name, gold.scale, f"drawn from {where} ({counts}), seed {seed}", "stratified")
     like_gold = {key: getattr(gold.card, key) for key in ("licence", "rubric", "anchors", "splits")}
     card = replace(card, **like_gold)
     waits = f"the items and their inclusion_probability are gold set {name}, which waits for the labels"

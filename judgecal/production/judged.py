@@ -521,7 +521,7 @@ def _answers_to_label(
     size, empty = len(items) if n is None else min(n, len(items)), len(read) - len(items)
     drawn = draw([DrawStratum("all rows", items, _ANY_SPREAD)], size, seed=seed)
     counts = ", ".join(f"{size} of {there}" for size, there in drawn.counts.values())
-    card = drawn_card(name, scale, f"{counts} rows of {path.name}, seed {seed}", sampling="random")
+    card = drawn_card(name, scale, f"{counts} rows of {path.name}, seed {seed}", "random")
     left_out = (f"left out: {empty} rows whose question is empty",) if empty else ()
     waits = f"the rows are gold set {name}, which waits for the labels"
     return LabelSample(card, drawn.items, (f"drawn: {counts}", *left_out, waits))
