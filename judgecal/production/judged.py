@@ -415,9 +415,7 @@ def draw_rows(
         except InputError:  # the lock's set need not be here: then the sheet has no anchors
             anchors = Card(lock.gold.set, lock.gold.people).anchors
         source = f"drawn from {path.name}, judged by {lock.judge} ({counts}), seed {seed}"
-        card = drawn_card(
-            name, lock.gold.people, source, sampling="random" if strata is None else "stratified"
-        )
+        card = drawn_card(name, lock.gold.people, source, "stratified" if strata else "random")
         waits = f"the rows and their inclusion_probability are gold set {name}, which waits for the labels"
         return LabelSample(replace(card, anchors=anchors), items, (f"drawn: {counts}", waits))
     rows = zip(*(places.tolist() for places in table.places(before.items)), strict=True)
