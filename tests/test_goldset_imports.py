@@ -128,11 +128,17 @@ def test_a_cause_is_one_message_however_many_rows_it_has(place: Workspace) -> No
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"labels": ("x", "x")}, "--label x is given 2 times"),
+        ({"labels": ("x", "x")}, "'x' is named 2 times: name it once"),
         ({"labels": ("x", "y"), "rater": "final"}, "it takes one --label column; found 2"),
         ({"labels": ("gold",)}, "--label gold: the rater name 'gold' is kept for the adjudicated label"),
-        ({"labels": ("x",), "reference_separator": "|"}, "--reference-separator without --col reference="),
-        ({"labels": ("x",), "reference": "ref", "reference_separator": ""}, "--reference-separator is empty"),
+        (
+            {"labels": ("x",), "reference_separator": "|"},
+            "--reference-separator is the text between alternatives",
+        ),
+        (
+            {"labels": ("x",), "reference": "ref", "reference_separator": ""},
+            "--reference-separator is the text between alternatives",
+        ),
         ({"labels": ("xx",)}, "t.csv:1: unknown column 'xx'"),
         ({"labels": ("x",), "question": "Q", "answer": "fnal"}, "unknown column 'fnal': did you mean final?"),
         ({"labels": ("x",), "scale": "bnary"}, "unknown scale 'bnary'"),

@@ -357,20 +357,9 @@ class Columns:
             problems.append("a pair has --col answer_a= and --col answer_b=, and no answer: name both")
         if not (self.answer or self.pairs or judged) and (self.question is not None or not self.fields):
             problems.append("--col answer=COLUMN is missing (only items without a question may do without)")
-        for option, what, given in (
-            ("--label", "column", self.labels),
-            ("--verdict", "column", self.verdicts),
-            ("--col", "part", tuple(name for name, _ in self.fields)),
-        ):
-            problems += [
-                f"{option} {name} is given {count} times: give each {what} once"
-                for name, count in Counter(given).items()
-                if count > 1
-            ]
-        shared = sorted({*self.label_names} & {*self.verdicts})
-        problems += [
-            f"column {name!r} is people's and a judge's (--verdict): name it once" for name in shared
-        ]
+        named = Counter((*self.labels, *self.verdicts, *(name for name, _ in self.fields)))
+        named.update({*self.label_names} & {*self.verdicts})  # people's, and a judge's
+        problems += [f"{name!r} is named {n} times: name it once" for name, n in named.items() if n > 1]
         if self.rater is not None and len(self.labels) != 1:
             problems.append(
                 f"--col rater={self.rater} names who gave the label of each row, so it takes one --label "
@@ -386,12 +375,10 @@ class Columns:
                 f"--col note= is given {len(self.notes)} times and --label {len(self.labels)} times: give "
                 "one for each --label, in their order"
             )
-        if self.reference_separator == "":
+        if self.reference_separator is not None and not (self.reference_separator and self.reference):
             problems.append(
-                "--reference-separator is empty: leave it out, or give the text between alternatives"
+                "--reference-separator is the text between alternatives of --col reference=: give both"
             )
-        if self.reference_separator is not None and self.reference is None:
-            problems.append("--reference-separator without --col reference=: name the column")
         return problems
 
     def read_item(self, row: Row, where: str, *, item_id: str, problems: list[str]) -> Item:

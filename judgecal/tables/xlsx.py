@@ -46,11 +46,12 @@ def _read(path: Path) -> Table:
     """Read one sheet of a workbook; a row's number is the sheet's own."""
     where = shown(path)
     with _opened(path, where) as (book, archive):
-        sheets = [sheet for sheet in book.worksheets if _has_content(sheet)]
+        rows_of = {sheet.title: _rows_of(sheet) for sheet in book.worksheets}
+        sheets = [sheet for sheet in book.worksheets if rows_of[sheet.title]]
         if not sheets:
             raise InputError(f"{where}: no sheet of the workbook holds anything")
         taken = next((sheet for sheet in sheets if sheet.sheet_state == "visible"), sheets[0])
-        rows = _rows_of(taken)
+        rows = rows_of[taken.title]
         with archive.open(taken._worksheet_path.lstrip("/")) as xml:  # the one way to what is no value
             merged, unsaved = _odd_cells(xml, rows)
     if len(sheets) > 1:
@@ -148,10 +149,6 @@ def _no_workbook(path: Path) -> str | None:
     return None
 
 
-def _has_content(sheet: Any) -> bool:
-    return any(str(value or "").strip() or value == 0 for row in sheet.values for value in row)
-
-
 def _rows_of(sheet: Any) -> Rows:
     """The rows with any content; InputError for one that lies too far down."""
     rows, n_cells, n_filled = Rows(), 0, 0
@@ -180,7 +177,7 @@ def _value(cell: Any) -> Any:
     if isinstance(value, str):
         if "_x" in value:  # control characters stand so; a line ends with a line feed
             value = _ESCAPED.sub(lambda match: chr(int(match[1], 16)), value).replace("\r\n", "\n")
-        return value or None
+        return value if value.strip() else None
     if isinstance(value, datetime.datetime):
         return value.date().isoformat() if value.time() == datetime.time.min else value.isoformat(sep=" ")
     if isinstance(value, datetime.date | datetime.time):
