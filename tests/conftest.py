@@ -57,7 +57,7 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 def _away_from_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The store of replies goes to a temporary folder; no key, endpoint or proxy of the machine is seen."""
     monkeypatch.setenv("JUDGECAL_CACHE_DIR", str(tmp_path / "judgecal-cache"))
-    monkeypatch.setattr("judgecal.engine.reply_forms.takes_schema", {})
+    monkeypatch.setattr("judgecal.engine.call_runner.takes_schema", {})
     for name in list(os.environ):
         if name.upper().endswith(("_API_KEY", "_API_BASE", "_BASE_URL", "_PROXY")):
             monkeypatch.delenv(name)

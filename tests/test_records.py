@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from judgecal import load_gold
-from judgecal.engine.journal import row_of
+from judgecal.engine.log import row_of
 from judgecal.records import (
     Context,
     Estimate,

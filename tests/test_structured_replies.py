@@ -301,7 +301,7 @@ def test_a_refusal_costs_one_attempt_and_is_remembered(serve: Serve, refusal: An
 
 
 def test_a_slow_first_call_holds_nobody_up_for_long(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judgecal.engine.reply_forms._PATIENCE_S", 0.05)
+    monkeypatch.setattr("judgecal.engine.call_runner._FIRST_REPLY_S", 0.05)
     second = threading.Event()
 
     def script(body: dict[str, Any]) -> str:

@@ -13,8 +13,7 @@ from judgecal.engine.calls import (
     ReplySchema,
     read_guarded,
 )
-from judgecal.engine.journal import Journal, read_journal
-from judgecal.engine.log import held
+from judgecal.engine.log import Journal, held, read_journal
 from judgecal.engine.run import Progress, run_calls, take_verdicts
 from judgecal.engine.scheduler import CallSlots, Limiter
 

@@ -4,6 +4,9 @@ A row is handed to the operating system when `append` returns, so that `kill -9`
 and each line is whole or not there: one that was torn is cut off on opening. A line that cannot be read is
 named and counts as not there, unless the log says otherwise. The files hold texts of users, so they are
 theirs alone to read.
+
+The journal is the log of judgements, `judgements.jsonl`, one line a judgement after its retries: `kill -9` at
+any moment loses at most the calls in flight. For one key the last line wins.
 """
 
 from __future__ import annotations
@@ -25,9 +28,11 @@ from filelock import FileLock, Timeout
 from pydantic import TypeAdapter, ValidationError
 
 from judgecal.errors import BusyError, InputError, JudgecalError, notice
+from judgecal.records import RETRIED_ON_RESUME, Judgement, Key, old_objects_left_alone
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
 
 _MOST = 1 << 53  # of a number: more tokens, attempts or repeats than anybody has
 _WINDOW = 1 << 16  # bytes that are read at once from the end
@@ -292,3 +297,83 @@ def line_reader(kind: type[T]) -> Callable[[bytes], T]:
         return row
 
     return read
+
+
+class Journal:
+    """The journal of one experiment, held by one process at a time.
+
+    Args:
+        path: the `judgements.jsonl`, made if it is not there; None keeps the rows in memory only.
+
+    Attributes:
+        source: the file of the rows, also where they are only looked at; None of rows in memory.
+        mended: bytes of a torn last line that were cut off on opening, 0 where there was none.
+
+    Raises:
+        BusyError: another process holds it.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = self.source = path
+        self.mended = 0
+        self._log = None if path is None else judgements_log(path).open()
+        if self._log is None:
+            return
+        self.mended = self._log.mended
+        try:
+            self.latest  # noqa: B018 - read now, so that a broken line is told before the first call
+        except BaseException:
+            self._log.close()
+            raise
+
+    @classmethod
+    def looked_at(cls, path: Path) -> Journal:
+        """A journal read from a file when first asked; what is appended stays in memory."""
+        journal = cls(None)
+        journal.source = path
+        return journal
+
+    @functools.cached_property
+    def latest(self) -> dict[Key, Judgement]:
+        """The last row of each key."""
+        if self.source is None:
+            return {}
+        with old_objects_left_alone():
+            return {row.key: row for row in read_journal(self.source)}
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._log is not None:
+            self._log.close()
+
+    def append(self, *judgements: Judgement) -> None:
+        """Add rows, all or none, as `Log.append`."""
+        if self._log is not None and judgements:
+            self._log.append(*judgements)
+        self.latest.update((judgement.key, judgement) for judgement in judgements)
+
+    def settled(self, key: Key, *, retry_unscored: bool) -> Judgement | None:
+        """The judgement under a key that makes another call needless; None where the call is due.
+
+        A key with a verdict is never called again. Errors of the wire are tried again; a reply that gave no
+        verdict only with `retry_unscored`.
+        """
+        row = self.latest.get(key)
+        if row is None or row.verdict is not None:
+            return row
+        failed = row.error.kind if row.error else "parse"
+        again = failed in RETRIED_ON_RESUME or retry_unscored
+        return None if again else row
+
+
+def read_journal(path: Path) -> Iterator[Judgement]:
+    """The rows of a journal in their order, none where there is no file; a line that is none is named."""
+    return judgements_log(path).rows()
+
+
+row_of = line_reader(Judgement)
+"""Reads a line of the journal."""
+judgements_log = functools.partial(Log[Judgement], what="judgement", encode=as_line, decode=row_of)
+"""The log of judgements in a file."""

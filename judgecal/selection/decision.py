@@ -94,13 +94,9 @@ class Caps:
     def config(self) -> dict[str, Any]:
         return {
             "max_usd_per_1k": self.usd_per_1k,
+            "max_broken": ",".join(f"{name}={100 * most:g}" for name, most in self.broken.items()),
             "allow_below_floor": self.allow_below_floor,
-            **({"allow_unconfirmed": True} if self.allow_unconfirmed else {}),
-            **(
-                {"max_broken": ",".join(f"{name}={100 * most:g}" for name, most in self.broken.items())}
-                if self.broken
-                else {}
-            ),
+            "allow_unconfirmed": self.allow_unconfirmed,
         }
 
     def over(self, judge: MeasuredJudge) -> str | None:

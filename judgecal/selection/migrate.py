@@ -152,18 +152,6 @@ _RowsJudged = Sequence[tuple[Item, Sequence[Judgement] | None]]
 """Rows with the judgements of both judges, None where a row lacks what they ask for."""
 
 
-def _without_verdict(rows: _RowsJudged) -> int:
-    """How many rows lack what the judges ask for, and verdicts that could not be had."""
-    return sum(1 if judged is None else sum(row.verdict is None for row in judged) for _, judged in rows)
-
-
-def _verdicts(
-    rows: Iterable[tuple[Item, Sequence[Judgement] | None]],
-) -> list[tuple[Item, list[Label | None]]]:
-    """The rows that both judges judged, each with their verdicts."""
-    return [(item, [row.verdict for row in judged]) for item, judged in rows if judged is not None]
-
-
 @dataclass(frozen=True, slots=True)
 class _Side:
     """One judge with its verdicts by item, on a scale."""
@@ -367,13 +355,6 @@ class MigrateRun:
             judge_to_journal([trial], budget=budget, label=judged.judge.name)
         return list(judgements_of_rows(recent, (self.old, self.new), journal))
 
-    def _rules(self, maps: Iterable[Calibration | None]) -> list[PassRule]:
-        """Which verdicts of either judge pass."""
-        return [
-            PassRule.for_scale(self.lock.gold, item_scale(judge), calibration)
-            for judge, calibration in zip((self.old, self.new), maps, strict=True)
-        ]
-
     def _on_rows(
         self,
         sides: tuple[_Side, _Side],
@@ -391,7 +372,7 @@ class MigrateRun:
             (self.old.name, self.new.name),
             maps,
             (open_items, [side.on(open_items) for side in sides]),
-            _verdicts(rows),
+            [(item, [row.verdict for row in judged]) for item, judged in rows if judged is not None],
             where=recent.source.path.name,
             trained=self.old.trained_on | self.new.trained_on,
         )
@@ -443,6 +424,12 @@ class MigrateRun:
         locked, now = (
             {} if sealed else table.agreements(side.column(test_items))["as_wrong"] for side in sides
         )
+        of_recent = [row for _, judged in recent for row in judged or ()]
+        lacking = sum(judged is None for _, judged in recent)
+        rules = [
+            PassRule.for_scale(lock.gold, side.scale, calibration)
+            for side, calibration in zip(sides, maps, strict=True)
+        ]
         of_test = [(item, [side.verdicts[item.item_id] for side in sides]) for item in test_items]
         extra = {"lock": lock.sha256[:12], "metric": metric, "margin": self.margin}
         return MigrateResult(
@@ -459,7 +446,7 @@ class MigrateRun:
             smallest_detectable=test.smallest_detectable,
             locked=locked,
             now=now,
-            flip_rate=flip_rate(self._rules(maps), of_test, level=look.level),
+            flip_rate=flip_rate(rules, of_test, level=look.level),
             noise=lock.noise.flip_rate,
             unscored=UnscoredShares(*(side.on(test_items).count(None) / len(test_items) for side in sides)),
             model_changed=lock.model_id is not None
@@ -469,13 +456,13 @@ class MigrateRun:
             all_items=OldAndNew(whole.difference, whole.b, whole.a),
             new_lock=None,
             new_lock_reason=None,
-            n_unscored=sum(row.verdict is None for row in rows) + _without_verdict(recent),
+            n_unscored=sum(row.verdict is None for row in (*rows, *of_recent)) + lacking,
             gold=summary_of_gold(table, "test"),
             test_looks=look.number - sealed,
             test_look=_SEALED if sealed else look.sentence(self.gold.name),
             reused=look.reused and not sealed,
             notes=(
-                *self._notes_on_rows(recent, on_rows),
+                *self._notes_on_rows(lacking, bool(recent) and on_rows is None),
                 *split_notes(self.gold),
                 *verdict_notes(people, [Verdicts.from_calls(self.new, rows)]),
             ),
@@ -484,11 +471,10 @@ class MigrateRun:
             decided_by=by,
         )
 
-    def _notes_on_rows(self, recent: _RowsJudged, on_rows: OnRows | None) -> Iterator[str]:
-        lacking = sum(judged is None for _, judged in recent)
+    def _notes_on_rows(self, lacking: int, unused: bool) -> Iterator[str]:
         if lacking:
             yield f"{lacking:,} rows of --on lack what the judges ask for, and are left out"
-        if recent and on_rows is None:
+        if unused:
             why = "too few labelled questions are open, or it is no mean over answers"
             yield f"the rows of --on say nothing of {self.lock.metric}: {why}"
 

@@ -224,7 +224,7 @@ def select_result(
     n_unscored = 0  # recorded judgements are nobody's to call again
     if confirmed is not None and (lock is not None or confirmed.n_lost):
         n_unscored = sum(row.verdict is None for row in (*confirmed.column.rows, *noise_rows))
-    caps = {name: cap for name, cap in run.caps.config().items() if cap not in (None, [], False)}
+    caps = {name: cap for name, cap in run.caps.config().items() if cap not in (None, "", False)}
     chosen_by = model_ids(confirmed.column.rows) if confirmed and lock else []
     slug = stored.experiment.slug
     extra = {"experiment": slug, "metric": run.by, "margin": f"{run.margin:g}", **caps}

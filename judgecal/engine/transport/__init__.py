@@ -5,6 +5,8 @@ A transport makes one attempt; retries belong to the call runner.
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -38,12 +40,43 @@ class Transport(Protocol):
         ...
 
 
+class EmbeddedTransport:
+    """The model inside judgecal, called in this process; its calls run one after the other."""
+
+    keeps_time = True
+
+    def __init__(self) -> None:
+        from judgecal.models.embedded import VERSION, weighed_reply
+
+        self._reply, self._model_id = weighed_reply, f"embedded-{VERSION}"
+
+    async def close(self) -> None:
+        """Do nothing: no connection is open."""
+
+    async def send(
+        self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None = None
+    ) -> Reply:
+        """Return the embedded model's reply to messages; it cannot fail."""
+        start = time.perf_counter()
+        text, chances = self._reply(messages)
+        took = time.perf_counter() - start
+        # Give the loop a turn, so that Ctrl-C and other models' calls get through.
+        await asyncio.sleep(0)
+        size = sum(len(message["content"]) for message in messages)
+        return Reply(
+            text,
+            self._model_id,
+            prompt_tokens=size // 4,
+            completion_tokens=len(text) // 4,
+            latency_s=took,
+            tokens=[[0, "", chances]] if chances else [],
+        )
+
+
 def open_transport(spec: ModelSpec) -> Transport:
     """The transport of a model: its provider's, unless its alias says another."""
     # each where it is wanted: they load clients that take their time
     if spec.way == "embedded":
-        from judgecal.engine.transport.embedded import EmbeddedTransport
-
         return EmbeddedTransport()
     if spec.way == "http":
         from judgecal.engine.transport.http import HttpTransport
