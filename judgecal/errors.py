@@ -59,7 +59,7 @@ class BusyError(InputError):
     """Another process holds the experiment."""
 
 
-def described(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """Describe an exception of somebody's code on one line: its type and message, which may raise as well."""
     try:
         text = str.__getitem__(str(error), slice(_DESCRIBED))

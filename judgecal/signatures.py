@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
-from judgecal.errors import InputError, described, unknown_name
+from judgecal.errors import InputError, error_text, unknown_name
 from judgecal.prompts import TextPrompt, read_prompt
 from judgecal.records import ITEM_UNIT, PAIR_UNIT, digest
 from judgecal.scale import FALSE_WORDS, TRUE_WORDS, Scale
@@ -263,7 +263,7 @@ def run_source(path: Path, source: str) -> ModuleType:
         del sys.modules[name]
         if isinstance(error, KeyboardInterrupt):
             raise
-        raise InputError(f"{_place(path, error)}: running the file raised {described(error)}") from error
+        raise InputError(f"{_place(path, error)}: running the file raised {error_text(error)}") from error
     return module
 
 

@@ -12,7 +12,7 @@ import pytest
 from judgecal.errors import InputError
 from judgecal.goldset import GoldDocument, GoldSet, item_row, load_gold
 from judgecal.rag.evaluation.answerer import Answerer
-from judgecal.rag.evaluation.contexts import ContextConfig, serve
+from judgecal.rag.evaluation.contexts import ContextConfig, question_contexts
 from judgecal.rag.evaluation.run import ITEMS_FILE, answered_items
 from judgecal.rag.evaluation.system import SystemAnswer
 from judgecal.rag.questions import Question, collection_of_gold, refuses, says_unanswerable, wording_notes
@@ -120,7 +120,7 @@ def shelf(empty: GoldSet, *names: str) -> GoldSet:
 
 def handed(gold: GoldSet, question: Question, kind: Any = "controlled", **options: Any) -> Any:
     made = ContextConfig(kind=kind, **options)
-    return serve((question,), gold.documents, made)["q"]
+    return question_contexts((question,), gold.documents, made)["q"]
 
 
 def names(served: Any) -> list[str | None]:

@@ -26,7 +26,7 @@ from judgecal.engine import (
     run_calls,
 )
 from judgecal.engine.budget import Budget, BudgetGate
-from judgecal.engine.calls import MOST_BYTES, admitted, shortened
+from judgecal.engine.calls import MOST_BYTES, clean_reply, shortened
 from judgecal.engine.transport import open_transport
 from judgecal.models import ModelSpec
 from judgecal.records import Judgement, Key
@@ -152,9 +152,9 @@ def test_a_count_of_ten_thousand_digits_does_not_hide_the_reply(serve: Serve) ->
 
 def test_half_a_character_is_replaced() -> None:
     odd = "a\ud800b\udfffc \U0001f642"
-    reply = admitted(Reply(odd, odd, stopped=odd))
+    reply = clean_reply(Reply(odd, odd, stopped=odd))
     assert reply.text == reply.model_id == reply.stopped == "a\ufffdb\ufffdc \U0001f642"
-    assert admitted(Reply("plain", "m" * 10_000)).model_id == "m" * 200
+    assert clean_reply(Reply("plain", "m" * 10_000)).model_id == "m" * 200
 
 
 def test_a_row_holds_the_ends_of_a_long_reply(serve: Serve) -> None:

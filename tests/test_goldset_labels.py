@@ -11,7 +11,7 @@ import pytest
 from judgecal.errors import InputError
 from judgecal.experiment.people import rater_agreement
 from judgecal.goldset import Columns, Imported, check_gold, import_gold, load_gold
-from judgecal.goldset.labels import read_label, says_nothing, scale_told
+from judgecal.goldset.labels import guess_scale, is_no_label, read_label
 from judgecal.scale import Scale
 from judgecal.workspace import Workspace
 from tests.support.command import Run
@@ -71,8 +71,8 @@ def test_a_cell_that_is_no_label(cell: str, scale: str, message: str) -> None:
 
 @pytest.mark.parametrize("cell", ["N/A", "n/a", "-", "?", "#N/A", "#NV", "\u00a0–", "NaN"])
 def test_cells_without_a_label(cell: str) -> None:
-    assert says_nothing(cell, Scale.parse("percentage"))
-    assert says_nothing("None", Scale.parse("binary")) and not says_nothing("none", Scale.parse("nominal"))
+    assert is_no_label(cell, Scale.parse("percentage"))
+    assert is_no_label("None", Scale.parse("binary")) and not is_no_label("none", Scale.parse("nominal"))
 
 
 def run(place: Workspace, cells: list[str], scale: str, **options: Any) -> Imported:
@@ -120,7 +120,7 @@ def test_the_scale_that_fits_is_named(place: Workspace, cells: list[str], scale:
     ],
 )
 def test_labels_tell_their_scale(cells: list[str], scale: str) -> None:
-    assert scale_told(cells)[0] == scale
+    assert guess_scale(cells)[0] == scale
 
 
 def test_a_slip_of_the_pen_is_no_other_scale(place: Workspace) -> None:

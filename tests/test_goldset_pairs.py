@@ -17,7 +17,7 @@ from judgecal.desk.server import choices_of
 from judgecal.errors import InputError
 from judgecal.goldset import import_sheets, load_gold, write_sheets
 from judgecal.goldset.check import check_gold
-from judgecal.goldset.labels import left_of, pairs_told
+from judgecal.goldset.labels import left_of, pair_scale
 from judgecal.records import Item, Pair
 from judgecal.scale import Scale
 from judgecal.tables import Columns
@@ -43,7 +43,7 @@ def rows(*labels: str, a: str = "answer_a", b: str = "answer_b") -> list[dict[st
      (["A > B", "B>A", "A=B"], "A B tie"), (["model_b", "tie (inconsistent)"], "B tie"), (["output_2"], "B")],
 )  # fmt: skip
 def test_words_for_sides(cells: list[str], labels: str) -> None:
-    scale, words, _ = pairs_told(cells)
+    scale, words, _ = pair_scale(cells)
     assert scale == "nominal" and " ".join(words[cell.casefold()] for cell in cells) == labels
 
 

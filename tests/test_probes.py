@@ -16,8 +16,8 @@ from judgecal.experiment.judgements import read_verdicts
 from judgecal.experiment.verdicts import Cut
 from judgecal.judges import judge_named
 from judgecal.probes.family import families_named, make_probes
-from judgecal.probes.result import Footing, ProbeVerdicts, breaks, family_result, moved
-from judgecal.probes.run import ProbeRun, certain
+from judgecal.probes.result import Footing, ProbeVerdicts, breaks, family_result, noise_moves
+from judgecal.probes.run import ProbeRun, is_deterministic
 from judgecal.records import digest
 from judgecal.scale import Scale
 from judgecal.stats import Calibration
@@ -70,7 +70,7 @@ def test_without_a_verdict_nothing_is_broken_and_nothing_holds(kind: str) -> Non
     ],
 )  # fmt: skip
 def test_noise_is_what_the_same_answer_does_again(kind: Any, again: float, noise: float) -> None:
-    given = moved(kind, np.array([0.8]), np.array([again]), PASS)[0]
+    given = noise_moves(kind, np.array([0.8]), np.array([again]), PASS)[0]
     assert (np.isnan(given) and np.isnan(noise)) or given == noise
 
 
@@ -210,7 +210,7 @@ def test_a_run_that_cannot_be_is_refused_in_a_sentence(judgecal: Run, workspace:
     )
     with pytest.raises(InputError, match="the rules make no probe"):
         run.check()
-    assert certain(judge)
+    assert is_deterministic(judge)
 
 
 def test_a_paid_model_is_planned_called_again_for_its_noise_and_held_to_a_budget(

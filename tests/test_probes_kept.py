@@ -12,7 +12,7 @@ import pytest
 
 from judgecal import load_gold
 from judgecal.errors import InputError
-from judgecal.probes.result import changes, remade
+from judgecal.probes.result import break_changes, remake_probes
 from judgecal.selection.lock import load_lock
 from tests.support.command import Run, one_object
 
@@ -78,8 +78,8 @@ def test_a_probe_that_had_no_room_and_breaks_now_makes_it_easier_to_fool() -> No
     before, after = (
         np.array(values) for values in ([0.0, np.inf, np.inf, 1.0, np.nan], [1.0, 1.0, np.inf, np.inf, 0.0])
     )
-    assert changes(before, after)[[0, 1, 3]].tolist() == [1.0, 1.0, -1.0]
-    assert np.isnan(changes(before, after)[[2, 4]]).all()
+    assert break_changes(before, after)[[0, 1, 3]].tolist() == [1.0, 1.0, -1.0]
+    assert np.isnan(break_changes(before, after)[[2, 4]]).all()
 
 
 def test_a_gate_whose_probes_were_lost_does_not_pass(probed: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,9 +113,9 @@ def test_a_gate_of_probes_that_no_lock_holds_is_refused(judgecal: Run, workspace
 def test_probes_that_the_rules_make_no_more_are_refused(probed: Run) -> None:
     lock = locked(probed)
     gold, of = load_gold("starter"), lock.probes["empty"]
-    assert len(remade({"empty": of}, gold, "l")["empty"]) == of.n
+    assert len(remake_probes({"empty": of}, gold, "l")["empty"]) == of.n
     with pytest.raises(InputError, match="makes other probes of the family empty"):
-        remade({"empty": type(of)(of.n, of.broken, of.seed, "0" * 64, of.outcomes)}, gold, "l")
+        remake_probes({"empty": type(of)(of.n, of.broken, of.seed, "0" * 64, of.outcomes)}, gold, "l")
 
 
 def test_a_judge_shown_to_exceed_a_cap_is_left_out_and_one_not_shown_is_said(judgecal: Run) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from judgecal.experiment.verdicts import Confusion, Cut
 from judgecal.report import html as html_module
-from judgecal.report.experiments import Listed
+from judgecal.report.experiments import IndexLine
 from judgecal.report.explorer import MOST_PACKED, Explorer, ExplorerRow
 from judgecal.report.html import escaped, index_page
 from judgecal.scale import Scale
@@ -192,7 +192,7 @@ def test_nothing_is_loaded(judgecal: Run, slug: str) -> None:
     ],
 )  # fmt: skip
 def test_escapes(text: str, html: str, markdown: str) -> None:
-    assert f"<td>{html}</td>" in index_page([Listed("s", "score", headline=text)])
+    assert f"<td>{html}</td>" in index_page([IndexLine("s", "score", headline=text)])
     assert escaped(text) == markdown
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
 from judgecal.errors import InputError
-from judgecal.rag.retrieval.indexes import Bm25, Bm25Index, embedding_model, standing, top, words_of
+from judgecal.rag.retrieval.indexes import Bm25, Bm25Index, embedding_model, ranks_of, top_k, words_of
 
 DRAWN = st.lists(st.sampled_from(["tram", "harbour", "bread", "judge", "zebra", ""]), max_size=6).map(
     " ".join
@@ -58,13 +58,13 @@ def test_a_score_by_hand() -> None:
 
 
 def test_the_rank_counts_higher_scores_and_equal_ones_before_it() -> None:
-    ranks = standing(SCORES, np.array([2, 3, 0]))
+    ranks = ranks_of(SCORES, np.array([2, 3, 0]))
     assert ranks.tolist() == [3, 4, 4]  # the 5, then the 2 in front of it; the three zeros before it
 
 
 def test_the_best_come_in_order_and_ties_in_the_order_of_the_corpus() -> None:
-    assert top(SCORES, 3).tolist() == [[1, 0, 2], [0, 1, 2], [3, 2, 1]]
-    assert top(SCORES, 9).shape == (3, 4)
+    assert top_k(SCORES, 3).tolist() == [[1, 0, 2], [0, 1, 2], [3, 2, 1]]
+    assert top_k(SCORES, 9).shape == (3, 4)
 
 
 def test_words_are_lower_cased_runs_of_letters_and_digits() -> None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from judgecal.engine import Budget, held
+from judgecal.engine import Budget, log_lock
 from judgecal.errors import InputError, notice, refuse
 from judgecal.experiment import (
     CostEstimate,
@@ -167,7 +167,7 @@ class FilesRun:
         tasks, runs, _ = zip(*checked, strict=True)
         open_experiment(self.experiment)
         budget, total = Budget(limit_usd), RowCounts([self.column])
-        with held(self.experiment.journal):  # two commands would spend one budget each
+        with log_lock(self.experiment.journal):  # two commands would spend one budget each
             in_turn = enumerate(task.judge(budget) for task in tasks)
             parts = dict(self.engine(tasks, self.column, limit_usd) if self.engine else in_turn)
             for number in range(len(tasks)):

@@ -18,7 +18,7 @@ from typing import Any
 
 from judgecal.bulk.files import FileTask
 from judgecal.engine import Budget
-from judgecal.errors import BusyError, InputError, JudgecalError, described, not_installed, notice
+from judgecal.errors import BusyError, InputError, JudgecalError, error_text, not_installed, notice
 from judgecal.production.results import RowCounts
 from judgecal.production.suite import SuiteColumn
 
@@ -48,7 +48,7 @@ def _started() -> Iterator[Any]:
             context = ray.init(**options)
         except (Exception, SystemExit) as error:  # of a machine that is too busy it raises either
             name = "RAY_ADDRESS names a cluster that runs; without it, Ray is started on this machine"
-            raise InputError(f"Ray cannot be started or reached ({described(error)}): {name}") from error
+            raise InputError(f"Ray cannot be started or reached ({error_text(error)}): {name}") from error
         with context:
             yield ray
 
@@ -101,7 +101,7 @@ def _why_lost(error: Exception, name: str, attempt: int) -> str:
     cause = getattr(error, "cause", None)
     if isinstance(cause, Exception) and not isinstance(cause, BusyError):
         raise cause if isinstance(cause, JudgecalError) else error
-    lost = f"{name}: its worker was lost ({described(error)})"
+    lost = f"{name}: its worker was lost ({error_text(error)})"
     if attempt == _TRIES:
         raise JudgecalError(f"{lost} {_TRIES} times: the same command goes on from its journal") from error
     return lost

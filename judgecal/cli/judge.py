@@ -93,9 +93,9 @@ def judge(
 ) -> None:
     """Judge a table of answers with locked judges or a suite.
 
-    Every row comes out, in order, with verdicts. The same command writes over its own output, another one only
-    with --replace. Where OUT is a folder (DIR/), as of several files, addresses and --engine ray, the rows of
-    each file go to a file of its name there, and a file that is done is left alone.
+    Every row comes out, in order, with verdicts. The same command writes over its own output, another one
+    only with --replace. Where OUT is a folder (DIR/), as of several files, addresses and --engine ray, the
+    rows of each file go to a file of its name there, and a file that is done is left alone.
     """
     from judgecal.production.suite import SuiteColumn
 

@@ -13,13 +13,13 @@ from judgecal.engine.calls import (
     ReplySchema,
     read_guarded,
 )
-from judgecal.engine.log import Journal, held, read_journal
+from judgecal.engine.log import Journal, log_lock, read_journal
 from judgecal.engine.run import Progress, run_calls, take_verdicts
 from judgecal.engine.scheduler import CallSlots, Limiter
 
 __all__ = [
     "Budget", "BudgetGate", "Call", "CallFailed", "CallResult", "CallRunner", "CallSlots", "Journal",
     "Limiter", "Message", "OwnVerdict", "ParsedReply", "Policy", "Progress", "Reply",
-    "ReplyCache", "ReplySchema", "cache_folder", "counted_remark", "held", "open_cache",
+    "ReplyCache", "ReplySchema", "cache_folder", "counted_remark", "log_lock", "open_cache",
     "read_guarded", "read_journal", "require_prices", "run_calls", "take_verdicts", "worst_cost_usd",
 ]  # fmt: skip

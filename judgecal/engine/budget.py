@@ -203,7 +203,7 @@ def worst_cost_usd(spec: ModelSpec, messages: Sequence[Message], schema: ReplySc
     return spec.cost_usd(size, spec.longest_reply or _UNBOUNDED_REPLY) or 0.0
 
 
-def billed(spec: ModelSpec, messages: Sequence[Message], reply: Reply) -> tuple[Reply, Bill]:
+def with_bill(spec: ModelSpec, messages: Sequence[Message], reply: Reply) -> tuple[Reply, Bill]:
     """A reply without counts of tokens that cannot be, and the bill of its call to a model.
 
     What a server reports is what its provider bills, so it is believed as long as a tokenizer could have

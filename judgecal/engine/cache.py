@@ -22,7 +22,7 @@ from typing import Any
 import orjson
 
 from judgecal.engine.calls import Message, Reply, ReplySchema
-from judgecal.engine.log import DAMAGED, PRIVATE, as_line, line_reader, say_damaged
+from judgecal.engine.log import DAMAGED, PRIVATE, as_line, line_reader, report_damaged
 from judgecal.errors import InputError
 from judgecal.models import ModelSpec, load_catalogue
 from judgecal.records import Result, canonical_json
@@ -149,7 +149,7 @@ class ReplyCache:
                 return None
             return stored_reply(row[0].encode()), row[1]
         except DAMAGED as error:
-            say_damaged(str(self.path), f"stored reply {key[:12]}", str(error))
+            report_damaged(str(self.path), f"stored reply {key[:12]}", str(error))
             return None
 
     def put(self, key: str, reply: Reply) -> None:

@@ -19,9 +19,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from judgecal.engine.budget import Bill, BudgetGate, billed, worst_cost_usd
+from judgecal.engine.budget import Bill, BudgetGate, with_bill, worst_cost_usd
 from judgecal.engine.cache import ReplyCache, cache_key
-from judgecal.engine.calls import CallFailed, Message, Reply, ReplySchema, admitted
+from judgecal.engine.calls import CallFailed, Message, Reply, ReplySchema, clean_reply
 from judgecal.engine.scheduler import CallSlots
 from judgecal.engine.transport import Transport
 from judgecal.engine.transport.redaction import redacted, redacted_reply, secrets_of, sent_secrets
@@ -208,8 +208,8 @@ class CallRunner:
                 except TimeoutError:
                     message = f"no reply within {self._spec.timeout:g} s"
                     raise CallFailed("timeout", message, retry=True) from None
-            answer = admitted(redacted_reply(answer, self._secrets, sent=self._sent_secrets))
-            reply, bill = billed(self._spec, messages, answer)
+            answer = clean_reply(redacted_reply(answer, self._secrets, sent=self._sent_secrets))
+            reply, bill = with_bill(self._spec, messages, answer)
             took = self._loop.time() - start
             limiter.succeeded(took)
         except CallFailed as failed:

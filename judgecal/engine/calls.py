@@ -186,7 +186,7 @@ _LONGEST_NAME = 200  # of a model, or of the reason why a text ends
 _LONGEST_IN_ROW = 20_000
 
 
-def admitted(reply: Reply) -> Reply:
+def clean_reply(reply: Reply) -> Reply:
     """A reply fit for a row: no lone surrogate, and short names.
 
     Raises:

@@ -60,7 +60,7 @@ def iso(second: int) -> str:
 
 
 @functools.cache
-def say_damaged(where: str, what: str, why: str) -> None:
+def report_damaged(where: str, what: str, why: str) -> None:
     """Report on stderr a line of a file that cannot be read, and why; once a run for each."""
     notice(
         f"judgecal: {where}: no {what} can be read from this line ({why[:200]}): we ignore the line and "
@@ -113,7 +113,7 @@ class Log(Generic[T]):
         self.mended = 0
         self._what = what
         self._encode, self._decode = encode, decode
-        self._damaged = damaged or (lambda where, error: say_damaged(where, what, str(error)))
+        self._damaged = damaged or (lambda where, error: report_damaged(where, what, str(error)))
         self._synced, self._ended, self._mode = synced, ended, mode
         self._flags = getattr(os, "O_BINARY", 0) | (0 if follow else getattr(os, "O_NOFOLLOW", 0))
         self._lock: FileLock | None = None
@@ -243,7 +243,7 @@ class Log(Generic[T]):
 
 
 @contextlib.contextmanager
-def held(journal: Path) -> Iterator[None]:
+def log_lock(journal: Path) -> Iterator[None]:
     """Within the block, lock the experiment of a journal whose processes write to other files.
 
     Raises:

@@ -21,10 +21,10 @@ from judgecal.goldset.imports import LISTED, Imported, keep_card, labels_scale, 
 from judgecal.goldset.labels import (
     NARROW,
     LabelMap,
+    guess_scale,
     narrow_labels,
     percent,
     read_verdict,
-    scale_told,
     verdict_scale,
 )
 from judgecal.goldset.write import name_problems, write_gold
@@ -157,7 +157,7 @@ def _read_labels(export: Export, options: LabelOptions) -> _Labels:
 
     stored = [_cell(score.value) for score in export.ratings]
     cells = [options.mapping.get(cell, cell).strip() for cell in stored]
-    guessed, words, why = scale_told([cell for cell in cells if cell])
+    guessed, words, why = guess_scale([cell for cell in cells if cell])
     if options.scale is None and guessed is None:
         whose = f"{export.where}: the labels of {name}"
         raise InputError(f"{whose} do not tell their scale ({why}): give --scale")

@@ -16,10 +16,10 @@ from typing import Any, TypeVar
 from judgecal.errors import InputError, listed, notice, refuse
 from judgecal.goldset.card import CARD_KEPT, UNKNOWN_LICENCE, Card, Splits, read_card
 from judgecal.goldset.gold_set import CARD, GoldSet, SplitCounts, split_counts
-from judgecal.goldset.labels import LabelMap, pairs_told, percent, says_nothing, scale_told, typed
+from judgecal.goldset.labels import LabelMap, guess_scale, is_no_label, pair_scale, percent, typed
 from judgecal.goldset.load import load_gold
 from judgecal.goldset.reading import TableItems
-from judgecal.goldset.write import name_problems, unwritten, write_gold
+from judgecal.goldset.write import in_memory, name_problems, write_gold
 from judgecal.records import Result
 from judgecal.scale import Scale
 from judgecal.tables import Table, read_table
@@ -173,7 +173,7 @@ def import_gold(
     )
     ratings = tuple(read.ratings.values())
     if workspace is None:
-        gold = unwritten(card, read.items, ratings)
+        gold = in_memory(card, read.items, ratings)
     else:
         about: Any = {"replace": replace, "readme": readme_of(name), "judgements": read.judgements}
         gold = write_gold(card, read.items, ratings, workspace=workspace, check=False, **about)
@@ -223,11 +223,11 @@ def _scale_of_labels(read: TableItems, mapping: LabelMap) -> tuple[str, LabelMap
     """
     columns, held, verdicts = read.columns, read.label_texts, read.verdict_texts
     cells = [cell for cell in (mapping.get(cell, cell).strip() for cell in sorted(held)) if cell]
-    cells = [cell for cell in cells if not says_nothing(cell, Scale.parse("nominal"))]
+    cells = [cell for cell in cells if not is_no_label(cell, Scale.parse("nominal"))]
     if columns.pairs:
-        scale, words, why = pairs_told(cells, set().union(*verdicts.values()) - held)
+        scale, words, why = pair_scale(cells, set().union(*verdicts.values()) - held)
     else:
-        scale, words, why = scale_told([typed(cell) for cell in cells])
+        scale, words, why = guess_scale([typed(cell) for cell in cells])
     if scale is None:
         option = "--map, or the --scale of grades" if columns.pairs else "--scale"
         what = f"the labels show no scale ({why}): give {option}"

@@ -110,7 +110,7 @@ _LONGEST_WORD = 40  # characters
 _MOST_WORDS = 20  # different ones; more, and mostly different, are texts and no labels
 
 
-def scale_told(cells: Sequence[str]) -> tuple[str | None, Mapping[str, str], str]:
+def guess_scale(cells: Sequence[str]) -> tuple[str | None, Mapping[str, str], str]:
     """Guess the scale of label cells: its text, what stands for yes and no, and why; or why not."""
     distinct = {cell.casefold() for cell in cells}
     shown = listed(sorted(distinct), 4)
@@ -184,7 +184,7 @@ def percent(value: float) -> float:
     return round(value, 9)
 
 
-def says_nothing(cell: str, scale: Scale) -> bool:
+def is_no_label(cell: str, scale: Scale) -> bool:
     """Whether a cell says by a word or a sign that there is no label, such as `N/A` or `-`."""
     text = _plain(cell)
     word = text.casefold()
@@ -346,7 +346,7 @@ _WORDS: Mapping[str, str] = {
 }
 
 
-def pairs_told(cells: Collection[str], more: Iterable[str] = ()) -> tuple[str | None, Mapping[str, str], str]:
+def pair_scale(cells: Collection[str], more: Iterable[str] = ()) -> tuple[str | None, Mapping[str, str], str]:
     """The scale of label cells of pairs, what they and `more` stand for, by the cell in lower case, and why;
     no scale where one may be either answer, as 0 and 1 without a 2 may.
     """

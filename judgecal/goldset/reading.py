@@ -14,13 +14,13 @@ from judgecal.goldset.labels import (
     NARROW,
     PAIR_LABELS,
     LabelMap,
+    is_no_label,
     map_for,
     missing_notes,
     narrow_labels,
     number_in,
     percent,
     read_label,
-    says_nothing,
     typed,
 )
 from judgecal.goldset.load import read_item
@@ -199,7 +199,7 @@ class TableItems:
         for column in self.columns.verdicts:
             stated = {cell: maps.get(cell, cell).strip() for cell in self.verdict_texts[column]}
             verdicts = {
-                cell: None if not text or says_nothing(text, scale) else typed(text)
+                cell: None if not text or is_no_label(text, scale) else typed(text)
                 for cell, text in stated.items()
             }
             self.verdicts[column] = [verdicts[cell] for cell in self._cells(column)]
@@ -237,7 +237,7 @@ class TableItems:
             text, labels[cell] = maps.get(cell, cell).strip(), None
             if not text:
                 continue
-            if says_nothing(text, scale):
+            if is_no_label(text, scale):
                 missing[text] += n
                 continue
             try:

@@ -23,11 +23,11 @@ from judgecal.goldset.imports import LISTED, Imported, attempt
 from judgecal.goldset.labels import (
     LabelMap,
     by_side,
+    is_no_label,
     left_of,
     map_for,
     missing_notes,
     read_label,
-    says_nothing,
     unexplained,
 )
 from judgecal.goldset.load import load_gold
@@ -243,7 +243,7 @@ def _read_rows(
                 continue
             cell = cells[_LABEL].strip()
             cell = mapping.get(cell, cell).strip()
-            if not cell or says_nothing(cell, scale):
+            if not cell or is_no_label(cell, scale):
                 empty[who] += 1
                 missing.update([cell] if cell else [])
                 continue

@@ -150,7 +150,7 @@ def write_gold(
     return GoldSet(card.name, place, card, tuple(items), tuple(ratings), tuple(documents), content_sha(place))
 
 
-def unwritten(card: Card, items: Sequence[Item], ratings: Sequence[Rating]) -> GoldSet:
+def in_memory(card: Card, items: Sequence[Item], ratings: Sequence[Rating]) -> GoldSet:
     """Make a gold set in memory of a card, items and ratings, with the sha that its files would have."""
     total = hashlib.sha256(card_text(card).encode("utf-8", "replace"))
     for row in (*items, *ratings):

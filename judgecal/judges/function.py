@@ -29,7 +29,7 @@ from typing import Any, TypeGuard
 
 from judgecal.artefacts import read_json
 from judgecal.engine import ParsedReply
-from judgecal.errors import InputError, Stopped, described, unknown_name
+from judgecal.errors import InputError, Stopped, error_text, unknown_name
 from judgecal.judges import local
 from judgecal.judges.local import local_rules
 from judgecal.judges.protocol import JudgeKind, JudgeName, item_value, lacking_inputs, refuse_lacking
@@ -406,4 +406,4 @@ def _label(scale: Scale, value: Any) -> Label:
 def _raised(error: BaseException) -> ParsedReply:
     if isinstance(error, Stopped):  # no doing of the code's: the same command asks again
         return ParsedReply(None, failure=Failure("transport", "the run was stopped"))
-    return ParsedReply(None, failure=Failure("code", well_formed(described(error))))
+    return ParsedReply(None, failure=Failure("code", well_formed(error_text(error))))

@@ -211,8 +211,8 @@ class PromptJudge:
     def weigh(self) -> Callable[[str, Sequence[Token], ParsedReply], ParsedReply] | None:
         """What takes the verdict from the chances of its token; None where the word counts."""
         if self.model.weighs and self.model.embedded:
-            return partial(expected, self.signature)
-        return partial(weighed, self.signature, read=self.read) if self.model.weighs else None
+            return partial(embedded_mean, self.signature)
+        return partial(weigh_verdict, self.signature, read=self.read) if self.model.weighs else None
 
     def check_items(self, items: Sequence[Item]) -> None:
         """Refuse items that lack what the signature asks for, as `refuse_lacking` does."""
@@ -349,7 +349,7 @@ NO_TOKEN = "the verdict was no single token"
 NO_MASS = f"less than {LEAST_MASS:g} of the chances lay on allowed verdicts"
 
 
-def weighed(
+def weigh_verdict(
     signature: LoadedSignature,
     text: str,
     tokens: Sequence[Token],
@@ -398,7 +398,7 @@ def weighed(
     return replace(parsed, verdict=verdict, chances=chances, token=token)
 
 
-def expected(
+def embedded_mean(
     signature: LoadedSignature, _text: str, tokens: Sequence[Token], parsed: ParsedReply
 ) -> ParsedReply:
     """A parsed reply with the mean by the embedded model's chances of its verdicts, where it gives any."""

@@ -61,10 +61,10 @@ class Setting:
     def __str__(self) -> str:
         """As it is listed: its name, its default, and what else it can be."""
         others = "|".join(choice for choice in self.choices if choice != self.default)
-        return f"{self.name}={written(self.default) or '-'}{f' ({others})' if others else ''}"
+        return f"{self.name}={value_text(self.default) or '-'}{f' ({others})' if others else ''}"
 
 
-def written(value: Value) -> str:
+def value_text(value: Value) -> str:
     """Write a setting's value as a judge's name carries it."""
     if isinstance(value, bool):
         return str(value).lower()
@@ -113,7 +113,7 @@ def read_settings(
         except InputError as error:
             problems += [f"{name}: {problem}" for problem in error.problems]
     values = {key: value for key, value in values.items() if value != by_name[key].default}
-    texts = {key: written(value) for key, value in values.items()}
+    texts = {key: value_text(value) for key, value in values.items()}
     for setting in settings:
         path = values.get(setting.name, setting.default)
         if not isinstance(path, Path) or path == Path():  # none is set, and none is needed

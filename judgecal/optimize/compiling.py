@@ -17,7 +17,7 @@ from typing import Any
 import dspy
 
 from judgecal.engine import ParsedReply, Progress, Reply, open_cache, read_guarded
-from judgecal.errors import InputError, Stopped, described
+from judgecal.errors import InputError, Stopped, error_text
 from judgecal.experiment import say_remarks
 from judgecal.judges import JudgeAdapter, PromptJudge, read_reply
 from judgecal.judges.chat import neutralised, typed_verdict
@@ -51,7 +51,7 @@ class JudgeProgram(dspy.Module):  # type: ignore[misc]
         try:
             return self.prediction(self.judge(**inputs))
         except Exception as error:  # noqa: BLE001 - the user's code: no verdict, which the metric counts
-            return self.prediction((None, described(error)))
+            return self.prediction((None, error_text(error)))
 
 
 def judging(training: Training) -> JudgeProgram:

@@ -21,8 +21,8 @@ from judgecal.goldset import GoldSet
 from judgecal.optimize.programs import Optimised, model_of
 from judgecal.optimize.result import Choice, OptimizedProbes, ScoredCandidate, Stage, choose
 from judgecal.probes.family import TENTH, MadeProbes, Probe, Sources, families_named, make_probes
-from judgecal.probes.result import Footing, ProbeVerdicts, by_group, changes, share_of
-from judgecal.probes.run import fits
+from judgecal.probes.result import Footing, ProbeVerdicts, break_changes, share_of, sum_by_group
+from judgecal.probes.run import family_fits
 from judgecal.records import Item
 from judgecal.scale import Label
 from judgecal.stats.confirmation import Gains
@@ -45,7 +45,7 @@ class SplitProbes:
         """Make the probes of a split's items, borrowing from these items alone."""
         n = N_FREE if model_of(judge).embedded else N_PROBES
         every = make_probes(gold, items, families_named(()), n=n, seed=seed, sources=Sources.of(gold, items))
-        return cls(tuple(probes for probes in every.values() if fits(judge, probes)))
+        return cls(tuple(probes for probes in every.values() if family_fits(judge, probes)))
 
     @property
     def items(self) -> list[Item]:
@@ -71,12 +71,12 @@ class SplitProbes:
 
     def parts(self, before: Broken, after: Broken) -> Floats:
         """Question by question, how many fewer of the probes to be mended break."""
-        return by_group(changes(_flat(after), _flat(before)), self.groups)
+        return sum_by_group(break_changes(_flat(after), _flat(before)), self.groups)
 
     def held(self, before: Broken, after: Broken, *, level: float = 0.95) -> OptimizedProbes:
         """Compare a judge before and after, paired by probe."""
         families = {made.family.name: (_share(before, made), _share(after, made)) for made in self.made}
-        change = changes(_flat(before), _flat(after))
+        change = break_changes(_flat(before), _flat(after))
         return OptimizedProbes(
             share_of(_flat(before), self.groups, level=level),
             share_of(_flat(after), self.groups, level=level),

@@ -215,7 +215,7 @@ def kept(answer: str, item: Item) -> float:
     return max((len(new & held) / len(new) if new else 1.0 for new in added), default=0.0)
 
 
-def answered(item: Item) -> tuple[str, ...]:
+def right_answers(item: Item) -> tuple[str, ...]:
     """The references of an item whose question has an answer."""
     if not item.reference_answers:
         raise NoProbe("there is no reference")

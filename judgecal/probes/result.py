@@ -94,7 +94,7 @@ def breaks(kind: Kind, before: Floats, after: Floats, marks: tuple[float, float]
     return np.where(lacking, np.nan, np.where(full, np.inf, broken.astype(np.float64)))
 
 
-def moved(kind: Kind, before: Floats, again: Floats, marks: tuple[float, float]) -> Floats:
+def noise_moves(kind: Kind, before: Floats, again: Floats, marks: tuple[float, float]) -> Floats:
     """For each answer, from two verdicts on it: 1 if they part as a probe of the kind would, 0 or NaN."""
     rise, tenth, mark = again - before, TENTH - _EPS, marks[kind == "none"] - _EPS
     sides = (before >= mark) != (again >= mark)
@@ -111,7 +111,7 @@ def share_of(broken: Floats, groups: Sequence[str], *, level: float = 0.95) -> E
     )
 
 
-def changes(before: Floats, after: Floats) -> Floats:
+def break_changes(before: Floats, after: Floats) -> Floats:
     """For each probe 1 where it held before and breaks after, -1 for the reverse, else 0.
 
     One that could not break at one time held then; NaN without a verdict, and where it could at neither time.
@@ -157,7 +157,7 @@ class ProbedJudge(Result):
 
 
 @dataclass(frozen=True, slots=True)
-class SaidOfProbe(Result):
+class ProbeVerdict(Result):
     """What a judge said of an answer and of the probe made of it, in the verdicts that describe it."""
 
     judge: str
@@ -181,7 +181,7 @@ class ProbedAnswer(Result):
     references: tuple[str, ...]
     original: str
     answer: str
-    said: tuple[SaidOfProbe, ...]
+    said: tuple[ProbeVerdict, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,7 +242,7 @@ class ProbeVerdicts:
         before, again = (
             self._heights(verdicts, (probe.of for probe in probes)) for verdicts in (self.first, self.again)
         )
-        return moved(probes[0].family.kind, before, again, self.footing.marks)
+        return noise_moves(probes[0].family.kind, before, again, self.footing.marks)
 
 
 def family_result(made: MadeProbes, verdicts: ProbeVerdicts, *, of: int, level: float = 0.95) -> FamilyResult:
@@ -254,7 +254,7 @@ def family_result(made: MadeProbes, verdicts: ProbeVerdicts, *, of: int, level: 
     least, together = -1.0 if np.nansum(noise[could]) else 0.0, (1.0 - level) / of
     excess = mean_estimate(apart, there.tolist(), low=least, level=1.0 - together)
     # few moves either way leave no interval to trust: their signs must be rarer than the level allows, too
-    rare = verdicts.again is None or sign_flip_p(by_group(apart, there))[0] / 2.0 < together
+    rare = verdicts.again is None or sign_flip_p(sum_by_group(apart, there))[0] / 2.0 < together
     moves = share_of(np.where(could, noise, np.inf), groups, level=level)
     if verdicts.again is None and broken.n:
         never = "the same each time, by its making"
@@ -271,7 +271,7 @@ def family_result(made: MadeProbes, verdicts: ProbeVerdicts, *, of: int, level: 
     )
 
 
-def by_group(values: Floats, groups: npt.ArrayLike) -> Floats:
+def sum_by_group(values: Floats, groups: npt.ArrayLike) -> Floats:
     """Sum values over each question (group); NaN adds nothing."""
     codes = np.unique(np.asarray(groups, dtype=str), return_inverse=True)[1]
     return np.bincount(codes, weights=np.nan_to_num(values)).astype(np.float64)
@@ -287,7 +287,7 @@ class KeptProbes:
     judge: ProbedJudge
     by_family: Mapping[str, ProbeResult]
 
-    def answers(self, family: str) -> list[tuple[ProbedAnswer, SaidOfProbe]]:
+    def answers(self, family: str) -> list[tuple[ProbedAnswer, ProbeVerdict]]:
         """The probes of a family, each with what the judge said of it."""
         result = self.by_family[family]
         names = {judge.judge for judge in result.judges if judge.fingerprint == self.judge.fingerprint}
@@ -367,7 +367,7 @@ def locked_probes(kept: KeptProbes | None, footing: Footing) -> dict[str, Locked
     return locked
 
 
-def remade(locked: Mapping[str, LockedProbes], gold: GoldSet, where: str) -> dict[str, list[Probe]]:
+def remake_probes(locked: Mapping[str, LockedProbes], gold: GoldSet, where: str) -> dict[str, list[Probe]]:
     """Make a lock's probes again from the gold set, by family; refused where the rules make others today."""
     sources, items = Sources.of(gold), {item.item_id: item for item in gold.items}
     made: dict[str, list[Probe]] = {}
@@ -411,9 +411,9 @@ def probes_now(
     for family, probes in made.items():
         then = [locked[family].outcomes[probe.item.item_id] for probe in probes]
         now, groups = verdicts.broken(probes), [probe.item.group for probe in probes]
-        change = changes(np.array([np.nan if one is None else float(one) for one in then]), now)
+        change = break_changes(np.array([np.nan if one is None else float(one) for one in then]), now)
         paired = ~np.isnan(change)
-        parts = by_group(change[paired], np.array(groups)[paired])
+        parts = sum_by_group(change[paired], np.array(groups)[paired])
         p_values.append(sign_flip_p(parts)[0] if len(parts) >= MIN_GROUPS else None)
         difference = mean_estimate(change, groups, low=-1.0, high=1.0, level=level)
         share = share_of(now, groups, level=level)

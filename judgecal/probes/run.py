@@ -45,8 +45,8 @@ from judgecal.probes.result import (
     ProbedAnswer,
     ProbedJudge,
     ProbeResult,
+    ProbeVerdict,
     ProbeVerdicts,
-    SaidOfProbe,
     family_result,
     worst_first,
 )
@@ -58,12 +58,12 @@ N_PROBES = 50
 _REFERENCES = frozenset({"reference_answer", "reference_answers", "item"})
 
 
-def certain(judge: Judge) -> bool:
+def is_deterministic(judge: Judge) -> bool:
     """Whether a judge gives the same verdict each time by its making: a rule of ours, the embedded model."""
     return judge.kind == "local" or (judge.model is not None and judge.model.embedded)
 
 
-def fits(judge: Judge, made: MadeProbes) -> bool:
+def family_fits(judge: Judge, made: MadeProbes) -> bool:
     """Whether a family's probes fit a judge: what is right hangs on the reference, but for few kinds."""
     anyway = made.family.kind in ("still", "no_rise")
     return bool(made.probes) and (anyway or not _REFERENCES.isdisjoint(judge.inputs))
@@ -104,10 +104,10 @@ class ProbeRun:
 
     def _parts(self, judge: Judge) -> list[tuple[list[Item], RunOptions]]:
         """What a judge is asked: items, probes, and twice the answers that these were made of."""
-        probes = [probe for made in self.made if fits(judge, made) for probe in made.probes]
+        probes = [probe for made in self.made if family_fits(judge, made) for probe in made.probes]
         originals = {probe.of.item_id: probe.of for probe in probes}
         every = {item.item_id: item for item in (*self.items, *originals.values())}
-        twice = {} if certain(judge) else originals
+        twice = {} if is_deterministic(judge) else originals
         once = [item for name, item in every.items() if name not in twice] + [probe.item for probe in probes]
         parts = ((once, 1), ([*twice.values()], 2))
         return [(part, dataclasses.replace(self.options, repeats=n)) for part, n in parts if part]
@@ -122,7 +122,7 @@ class ProbeRun:
             raise InputError(f"gold set {self.gold.name}: the rules make no probe of its open items")
         for judge in self.judges:
             check_judge(self.gold, judge, self.items)
-            if not any(fits(judge, probes) for probes in made):
+            if not any(family_fits(judge, probes) for probes in made):
                 raise InputError(f"{judge.name} sees no reference: these families say nothing of it")
             judge.check_items([item for part, _ in self._parts(judge) for item in part])
 
@@ -156,7 +156,7 @@ class ProbeRun:
         probed = [self._probed(*parts, table) for parts in zip(every, columns, strict=True)]
         notes = [*verdict_notes(self.gold.scale, columns), *lacking]
         for judge in every:
-            blind = [made.family.name for made in self.made if made.probes and not fits(judge, made)]
+            blind = [made.family.name for made in self.made if made.probes and not family_fits(judge, made)]
             notes += [f"{judge.name} sees no reference, on which {', '.join(blind)} hang"] * bool(blind)
         answers = []
         for probe in (probe for made in self.made for probe in made.probes):
@@ -185,10 +185,10 @@ class ProbeRun:
 
     def _probed(
         self, judge: Judge, column: Verdicts, table: AgreementTable
-    ) -> tuple[ProbedJudge, dict[str, SaidOfProbe]]:
+    ) -> tuple[ProbedJudge, dict[str, ProbeVerdict]]:
         """What the probes say of a judge, the worst family first, and what it said of each."""
-        there, footing = [made for made in self.made if fits(judge, made)], Footing.of(table, column)
-        verdicts = ProbeVerdicts.of(footing, column, certain=certain(judge))
+        there, footing = [made for made in self.made if family_fits(judge, made)], Footing.of(table, column)
+        verdicts = ProbeVerdicts.of(footing, column, certain=is_deterministic(judge))
         families = [family_result(made, verdicts, of=len(there), level=table.level) for made in there]
         probed = ProbedJudge(
             judge.name,
@@ -205,7 +205,7 @@ class ProbeRun:
                 raw = verdicts.first.get(probe.of.item_id), verdicts.first.get(name)
                 before, after = map(footing.label, raw)
                 broken = bool(value) if value in (0.0, 1.0) else None
-                by_probe[name] = SaidOfProbe(judge.name, before, after, raw, broken, why.get(name, ""))
+                by_probe[name] = ProbeVerdict(judge.name, before, after, raw, broken, why.get(name, ""))
         return probed, by_probe
 
 

@@ -237,7 +237,7 @@ def _verdicts(column: pl.Series, judge: Scale, where: str) -> Floats:
     for text in texts.unique().to_list():
         try:
             number = text.replace(",", ".") if text.replace(",", "", 1).isdecimal() else text
-            read[text] = number_of(judge.read(number)) if text else float("nan")
+            read[text] = label_number(judge.read(number)) if text else float("nan")
         except (ValueError, OverflowError) as error:
             problems.append(str(error))
     if problems:
@@ -252,7 +252,7 @@ def _verdicts(column: pl.Series, judge: Scale, where: str) -> Floats:
     return verdicts
 
 
-def number_of(label: Label) -> float:
+def label_number(label: Label) -> float:
     """A label as a number: of a pair what it counts for the first answer."""
     return PREFERENCE[label] if isinstance(label, str) else label
 
@@ -312,7 +312,7 @@ def read_labels(gold: GoldSet, table: JudgedTable) -> RowLabels:
         labelled_of = {chance: labelled[chance] / drawn[chance] for chance in labelled}
         each = (item.inclusion_probability for item in items)
         chances = np.array([(chance or 0.0) * labelled_of[chance] for chance in each])[place]
-    label = np.array([number_of(gold.labels[item.item_id]) for item in items])[place]
+    label = np.array([label_number(gold.labels[item.item_id]) for item in items])[place]
     if table.swapped is not None:
         label = np.where(table.swapped[at], 1.0 - label, label)
     return RowLabels(gold, at, label, chances, len(drawn_items) - len(items))

@@ -61,7 +61,7 @@ class NextLabels:
 
 
 @dataclass(frozen=True, slots=True)
-class ShiftSeen:
+class ShiftTest:
     """Whether the labels contradict the error rates of the lock; rates: name -> {locked, now}."""
 
     contradicts: bool
@@ -70,7 +70,7 @@ class ShiftSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class RateOf:
+class GroupRate:
     """The rate of the rows with one value of the column that they are compared by."""
 
     value: str
@@ -117,10 +117,10 @@ class RateResult(Result):
     method: str
     assumes: tuple[str, ...]
     warning: str | None  # why there is nothing to correct by: the judge is no better than chance
-    shift: ShiftSeen | None
+    shift: ShiftTest | None
     drawn: SelectionTest | None  # None without labels
     by_column: str | None
-    by: tuple[RateOf, ...]
+    by: tuple[GroupRate, ...]
     labels_saved: int | None
     next_labels: NextLabels | None
     escalate: Escalated | None
@@ -291,7 +291,7 @@ class RateRun:
         for name, rows in parts:
             of_value = self._rate(rows, 1.0 - (1.0 - self.level) / len(parts))
             n_labelled = 0 if labels is None else int(rows[labels.at].sum())
-            by.append(RateOf(name, int(rows.sum()), n_labelled, of_value.raw, of_value.corrected))
+            by.append(GroupRate(name, int(rows.sum()), n_labelled, of_value.raw, of_value.corrected))
         shown = "none" if self.gold is None else f"{self.gold.name}@{self.gold.sha256[:12]}"
         return RateResult(
             experiment=self.experiment.slug,
@@ -355,7 +355,7 @@ class RateRun:
 
     # --- labels held against the lock and the table
 
-    def _shift(self, labels: RowLabels, raw: Estimate) -> ShiftSeen | None:
+    def _shift(self, labels: RowLabels, raw: Estimate) -> ShiftTest | None:
         """The lock's error rates held against those of the labels."""
         people, applied, table = self.rule.people, self.lock.applied, self.table
         mark = "" if people.kind == "binary" else f"@{people.pass_at:g}"
@@ -375,7 +375,7 @@ class RateRun:
         )
         rates = {name: {"locked": applied[name], "now": now[name]} for name in names}
         if len(names) < 2:
-            return ShiftSeen(False, None, rates)
+            return ShiftTest(False, None, rates)
 
         def of_scored(rate: Estimate) -> Estimate:
             """Of the scored ones, as a table's verdicts are: the lock counts unscored items as wrong."""
@@ -394,7 +394,7 @@ class RateRun:
             given.append(mean_estimate(self.label_values[rows], groups, weights=of_side, level=self.level))
         at_lock = [of_scored(applied[name]) for name in names]
         p = shift_p(*at_lock, passing=raw, precision=given[0], missed=given[1])
-        return ShiftSeen(p is not None and p < _CONTRADICTS, p, rates)
+        return ShiftTest(p is not None and p < _CONTRADICTS, p, rates)
 
     def _drawn(self, labels: RowLabels) -> SelectionTest | None:
         """Labelled rows' verdicts held against the table's: labels drawn at random have them too."""

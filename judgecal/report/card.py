@@ -100,7 +100,7 @@ class LockCard(Result):
 
     def written(self, value: Estimate | None) -> str:
         """An estimate of the deciding metric with its interval."""
-        return DASH if value is None else charts.of_metric(value, self.lock.metric, self.lock.gold.scale)
+        return DASH if value is None else charts.metric_text(value, self.lock.metric, self.lock.gold.scale)
 
     @property
     def floor(self) -> Estimate | None:
@@ -134,7 +134,7 @@ class LockCard(Result):
         if right is None or right.value is None or not {"tpr", "tnr"} <= rates.keys():
             return None
         return charts.hundred(
-            self.lock.judge, right.value, charts.one_less(rates["tpr"]), charts.one_less(rates["tnr"])
+            self.lock.judge, right.value, charts.complement(rates["tpr"]), charts.complement(rates["tnr"])
         )
 
     @property

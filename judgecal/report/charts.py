@@ -35,7 +35,7 @@ def _times(value: Estimate, factor: float) -> Estimate:
     return dataclasses.replace(value, value=middle, low=low, high=high)
 
 
-def one_less(share: Estimate) -> Estimate:
+def complement(share: Estimate) -> Estimate:
     """1 less a share, with its interval."""
     ends = (share.value, share.high, share.low)
     value, low, high = (None if end is None else 1.0 - end for end in ends)
@@ -52,7 +52,7 @@ def axis_of(metric: str) -> str:
     return f"{metric}{', %' * (metric_facts(metric).unit == 'share')}"
 
 
-def of_metric(
+def metric_text(
     value: Estimate | None, metric: str, unit: Scale | str, *, on: Scale | str | None = None
 ) -> str:
     """A metric's estimate in words with its interval: a share in percent, else with enough digits.
@@ -69,13 +69,13 @@ def of_metric(
 
 
 def change_of(change: Estimate | None, metric: str, unit: Scale | str) -> str:
-    """A metric's change in words, with its interval: of a share in points of 100, else as `of_metric`."""
+    """A metric's change in words, with its interval: of a share in points of 100, else as `metric_text`."""
     if change is not None and change.value is not None and metric_facts(metric).unit == "share":
         return f"{change_in_points(change)} points"
     return difference(change, digits_of(metric, unit))
 
 
-def points_of(share: Estimate | None, digits: int = 1) -> str:
+def points_text(share: Estimate | None, digits: int = 1) -> str:
     """A share with its interval in points of 100: `84.9 [82.3, 87.0]`; a dash without one."""
     return DASH if share is None else estimate(in_points(share), digits)
 
@@ -87,10 +87,10 @@ def change_in_points(change: Estimate | None) -> str:
 
 def in_percent(share: Estimate) -> str:
     """A share with its interval in percent; a dash where it has no value."""
-    return DASH if share.value is None else f"{points_of(share)}%"
+    return DASH if share.value is None else f"{points_text(share)}%"
 
 
-def said_in_words(shares: Mapping[str, Estimate]) -> str:
+def word_shares_text(shares: Mapping[str, Estimate]) -> str:
     """Shares of words in a sentence: `Of 1,200 rows 62.0% [59.0, 65.0] are "refund"`, and how many more.
 
     `shares` is word -> share of the rows that have a verdict; there is one word at least.
@@ -148,7 +148,7 @@ def metric_row(
     name: str, value: Estimate, metric: str, unit: Scale | str, *, strong: bool = False, hollow: bool = False
 ) -> Rung:
     """A picture's row for a metric's estimate, in the units of `axis_of`."""
-    return Rung(name, in_units(value, metric), of_metric(value, metric, unit), strong, hollow)
+    return Rung(name, in_units(value, metric), metric_text(value, metric, unit), strong, hollow)
 
 
 def change_row(name: str, change: Estimate, metric: str, unit: Scale | str, *, strong: bool) -> Rung:

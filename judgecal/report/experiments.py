@@ -72,7 +72,7 @@ def load_report(
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class IndexLine:
     """A line of the index."""
 
     slug: str
@@ -98,7 +98,7 @@ def write_index(workspace: Workspace, *, margin: float = MARGIN) -> Path:
     path = workspace.experiments / "index.html"
     if not path.exists():
         write_text(path, "")  # so that the pages made now link to it
-    progress, listed = Progress("Drawing pages", len(folders)), list[Listed]()
+    progress, listed = Progress("Drawing pages", len(folders)), list[IndexLine]()
     for folder in folders:
         listed.append(_listed(workspace, folder, margin))
         progress.add(scored=True, cost_usd=0.0)
@@ -108,7 +108,7 @@ def write_index(workspace: Workspace, *, margin: float = MARGIN) -> Path:
     return path
 
 
-def _listed(workspace: Workspace, folder: Path, margin: float) -> Listed:
+def _listed(workspace: Workspace, folder: Path, margin: float) -> IndexLine:
     """A line of the index; the page of the experiment is made anew."""
     slug, command, at, finished = folder.name, "", "", (folder / "summary.json").exists()
     try:
@@ -119,10 +119,10 @@ def _listed(workspace: Workspace, folder: Path, margin: float) -> Listed:
         report = report_of(workspace, slug, margin=margin)
     except InputError as error:
         state = "unfinished" if command in REPORTS and not finished else "not readable"
-        return Listed(slug, command, at, headline=str(error), state=state)
+        return IndexLine(slug, command, at, headline=str(error), state=state)
     report.write(folder / PAGE)
     headline, state = report.document.headline, "done" if finished else "unfinished"
-    return Listed(
+    return IndexLine(
         slug,
         command,
         at,

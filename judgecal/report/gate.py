@@ -13,10 +13,10 @@ from judgecal.report.charts import (
     change_in_points,
     change_of,
     change_picture,
+    complement,
     in_percent,
-    of_metric,
-    one_less,
-    points_of,
+    metric_text,
+    points_text,
 )
 from judgecal.report.document import Document, Fact, Grid, Paragraph, Section, section, stored_document, table
 from judgecal.report.judges_headline import raters_in_words, unread_headline
@@ -153,7 +153,7 @@ def _gate_facts(result: GateResult) -> Iterator[Fact]:
 
     marked = result.flip_rate.value is not None
     rate, noise = (
-        (result.flip_rate, result.noise) if marked else (result.changed, one_less(result.noise_unchanged))
+        (result.flip_rate, result.noise) if marked else (result.changed, complement(result.noise_unchanged))
     )
     yield Fact(
         share_or_why(rate),
@@ -207,8 +207,8 @@ def _metrics(result: GateResult) -> Grid:
         rows,
         {
             "metric": lambda row: row[0],
-            f"locked {level}": lambda row: of_metric(row[2], row[1], scale),
-            f"now {level}": lambda row: of_metric(row[3], row[1], scale),
+            f"locked {level}": lambda row: metric_text(row[2], row[1], scale),
+            f"now {level}": lambda row: metric_text(row[3], row[1], scale),
             "n": lambda row: f"{row[3].n}/{row[3].n_expected}",
             "unscored": lambda row: count(row[3].n_unscored),
         },
@@ -284,8 +284,8 @@ def _difference(result: MigrateResult) -> Section:
             f"new - old ({100 * result.difference.level:.4g}% interval)": lambda side: change(
                 side[1].difference
             ),
-            "old": lambda side: of_metric(Estimate(side[1].old_value), metric, scale),
-            "new": lambda side: of_metric(Estimate(side[1].new_value), metric, scale),
+            "old": lambda side: metric_text(Estimate(side[1].old_value), metric, scale),
+            "new": lambda side: metric_text(Estimate(side[1].new_value), metric, scale),
             "n": lambda side: f"{side[1].difference.n}/{side[1].difference.n_expected}",
         },
         short=True,
@@ -298,7 +298,7 @@ def _difference(result: MigrateResult) -> Section:
     lines = (
         sentence(result.test_look),
         f"old: {result.old} ({result.lock}); new: {result.new}",
-        f"On test {points_of(result.flip_rate)}% of the items change sides.",
+        f"On test {points_text(result.flip_rate)}% of the items change sides.",
     )
     return section(
         "difference",

@@ -248,14 +248,14 @@ def _raters_section(result: CheckedSet) -> Section:
 
 
 def _against_others(raters: Sequence[RaterAmongOthers], scale: str, *, short: bool) -> Grid:
-    from judgecal.report.charts import of_metric
+    from judgecal.report.charts import metric_text
     from judgecal.stats import columns_of, metric_facts
 
     columns = columns_of(raters[0].agreement, scale)
     names = [name for name in columns if (facts := metric_facts(name)).unit != "scale" and not facts.is_rate]
     ranked = sorted(raters, key=lambda rater: -(rater.agreement[names[0]].value or 0.0))
     rows = [
-        (rater.rater, count(rater.n), *(of_metric(rater.agreement[name], name, scale) for name in names))
+        (rater.rater, count(rater.n), *(metric_text(rater.agreement[name], name, scale) for name in names))
         for rater in ranked
     ]
     title = "Each rater compared with each other rater, on all items that both rated"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from judgecal.production.results import ColumnRate, JudgeResult, SuiteMember
 from judgecal.records import Headline
-from judgecal.report.charts import Axis, in_percent, interval_picture, said_in_words, share_row
+from judgecal.report.charts import Axis, in_percent, interval_picture, share_row, word_shares_text
 from judgecal.report.document import Document, Section, section, stored_document, table
 from judgecal.report.wording import (
     DASH,
@@ -96,7 +96,7 @@ def _headline(result: JudgeResult) -> Headline:
             beside = f"By its {footing} verdicts {passes}. {beside}"
     elif worded:
         name, shares = next(iter(worded.items()))
-        kind, what = "raw rate", f"{said_in_words(shares)}, says {name}."
+        kind, what = "raw rate", f"{word_shares_text(shares)}, says {name}."
         beside = "These are not people's verdicts."
     warned = next((judge for judge in result.judges if judge.warning), None)
     if warned is not None:

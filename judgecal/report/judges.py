@@ -14,7 +14,7 @@ from judgecal.experiment.folder import Experiment
 from judgecal.experiment.stored import read_experiment
 from judgecal.experiment.summary import summarised_result
 from judgecal.records import Estimate
-from judgecal.report.charts import hundred, in_points, ladder_picture, one_less, points_of
+from judgecal.report.charts import complement, hundred, in_points, ladder_picture, points_text
 from judgecal.report.document import (
     Bullets,
     Document,
@@ -168,8 +168,8 @@ def first_facts(decision: Evidence) -> Iterator[Fact]:
         return Fact(f"{points(share.value, 0)} of 100", what + interval(in_points(share), 0))
 
     if "tnr" in rates and "tpr" in rates:
-        yield in_a_hundred(one_less(rates["tnr"]), "bad answers it lets through")
-        yield in_a_hundred(one_less(rates["tpr"]), "good answers it rejects")
+        yield in_a_hundred(complement(rates["tnr"]), "bad answers it lets through")
+        yield in_a_hundred(complement(rates["tpr"]), "good answers it rejects")
     elif "mae" in rates:
         mae, digits, once = rates["mae"], digits_of("mae", shape.unit), " once calibrated" * shape.mapped
         off = f"mean distance from people's labels{once}{interval(mae, digits)}"
@@ -200,8 +200,8 @@ def hundred_answers(decision: Evidence) -> Hundred | None:
     return hundred(
         judge,
         passes / (fails + passes),
-        one_less(rates["tpr"]),
-        one_less(rates["tnr"]),
+        complement(rates["tpr"]),
+        complement(rates["tnr"]),
         note=f"{count(lost)} of {count(fails + passes + lost)} without a verdict." * bool(lost),
         shown=decision.basis.may_choose,
     )
@@ -371,7 +371,7 @@ def _agreement_table(decision: Evidence) -> Grid:
         lines,
         {
             "judge": lambda line: line[0],
-            f"agreement ({100 * level:.4g}% interval)": lambda line: points_of(deciding(line[1], metric)),
+            f"agreement ({100 * level:.4g}% interval)": lambda line: points_text(deciding(line[1], metric)),
             "raw": (lambda line: points(line[1].as_wrong[metric].value)) if mapped else None,
             "n": (lambda line: f"{line[1].n}/{line[1].n_expected}") if uneven else None,
             "false pass": (lambda line: missed(line[1], "tnr")) if "tnr" in columns else None,

@@ -8,7 +8,7 @@ from judgecal.experiment.agreement import AgreementResult, AltTestEntry, Entry, 
 from judgecal.experiment.losses import SliceTable
 from judgecal.experiment.verdicts import Confusion
 from judgecal.records import Estimate
-from judgecal.report.charts import Axis, in_percent, in_points, interval_picture, of_metric, points_of
+from judgecal.report.charts import Axis, in_percent, in_points, interval_picture, metric_text, points_text
 from judgecal.report.document import (
     Block,
     Bullets,
@@ -84,8 +84,8 @@ def _orders(decision: Evidence) -> Sequence[Block]:
         judges,
         {
             "judge": lambda judge: judge.judge,
-            "first place": lambda judge: points_of(judge.first_place, 0),
-            "orders agree": lambda judge: points_of(judge.consistent, 0),
+            "first place": lambda judge: points_text(judge.first_place, 0),
+            "orders agree": lambda judge: points_text(judge.consistent, 0),
         },
         title="Both orders of a pair, in %",
     )
@@ -311,7 +311,7 @@ def _metrics(decision: Evidence) -> list[Block]:
 
         def row(entry: Entry) -> list[str]:
             metrics, unit = metrics_of(entry)
-            values = [of_metric(metrics.get(name), name, unit, on=scale) for name in names]
+            values = [metric_text(metrics.get(name), name, unit, on=scale) for name in names]
             return [entry.judge, f"{count(entry.n)}/{count(entry.n_expected)}", *values]
 
         return Grid(["", "n", *names], [*map(row, result.judges), ["floor"], *map(row, result.floor)])

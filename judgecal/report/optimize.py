@@ -23,7 +23,7 @@ from judgecal.report.charts import (
     in_percent,
     interval_picture,
     metric_row,
-    of_metric,
+    metric_text,
 )
 from judgecal.report.document import (
     Block,
@@ -204,7 +204,7 @@ def _gain(result: OptimizeResult) -> Section:
             f"{split}, {when}",
             f"{value.n:,}/{value.n_expected:,}",
             f"{value.n_unscored:,}",
-            f"{of_metric(value, metric, scale)} at {value.level:.4g}",
+            f"{metric_text(value, metric, scale)} at {value.level:.4g}",
         ]
         for split, when, value in deciding
     ]
@@ -313,10 +313,10 @@ def _candidates(result: OptimizeResult) -> Section:
             "candidate": lambda candidate: candidate.name,
             "demos": lambda candidate: f"{candidate.n_demos:,}",
             "answers": lambda candidate: f"{candidate.as_wrong.n_expected:,}",
-            f"{metric} on dev once calibrated": lambda candidate: of_metric(
+            f"{metric} on dev once calibrated": lambda candidate: metric_text(
                 candidate.calibrated, metric, scale
             ),
-            "raw": lambda candidate: of_metric(candidate.as_wrong, metric, scale),
+            "raw": lambda candidate: metric_text(candidate.as_wrong, metric, scale),
         },
         chosen=result.chosen,
     )

@@ -15,7 +15,7 @@ from judgecal.probes.result import (
     ProbedAnswer,
     ProbedJudge,
     ProbeResult,
-    SaidOfProbe,
+    ProbeVerdict,
 )
 from judgecal.records import Headline
 from judgecal.report.charts import Axis, in_percent, interval_picture, share_row
@@ -53,7 +53,7 @@ def probe_document(result: ProbeResult) -> Document:
             f"What breaks {worst.judge}",
             f"Worst first, by {'calibrated' if worst.mapped else 'raw'} verdicts. Noise: how often the same "
             "answer does so when the judge is asked again.",
-            *probed_blocks(worst),
+            *family_blocks(worst),
         ),
         notes=map(sentence, result.notes),
     )
@@ -91,7 +91,7 @@ def _explorer(result: ProbeResult, worst: ProbedJudge) -> Explorer:
 
 
 def _row(answer: ProbedAnswer, judges: list[str], *, binary: bool) -> ExplorerRow:
-    def before_and_after(verdict: SaidOfProbe) -> Said:
+    def before_and_after(verdict: ProbeVerdict) -> Said:
         before, after = (shown(label, binary=binary) for label in (verdict.before, verdict.after))
         raw = " → ".join(shown(label, binary=False) for label in verdict.raw)
         return Said(f"{before} → {after}", raw, "broken" if verdict.broken else "", verdict.why)
@@ -112,7 +112,7 @@ def _row(answer: ProbedAnswer, judges: list[str], *, binary: bool) -> ExplorerRo
     )
 
 
-def probed_blocks(judge: ProbedJudge, *, short: bool = True) -> Iterator[Block]:
+def family_blocks(judge: ProbedJudge, *, short: bool = True) -> Iterator[Block]:
     """The probe families of a judge as a table, worst first, and as a picture."""
     numbers = table(
         judge.families,
@@ -149,10 +149,10 @@ def probes_section(probed: KeptProbes | None) -> Section | None:
         return None
     slugs = [*dict.fromkeys(result.experiment for result in probed.by_family.values())]
     caption = f"Probes of {', '.join(slugs)}, worst first; judgecal report {slugs[0]} --open shows each."
-    return section("probes", "Can it be fooled?", caption, *probed_blocks(probed.judge, short=False))
+    return section("probes", "Can it be fooled?", caption, *family_blocks(probed.judge, short=False))
 
 
-def in_words(family: FamilyResult) -> str:
+def family_line(family: FamilyResult) -> str:
     """What a family shows of a judge: `rises on 11 of 50 pleas for 100%, 22% [14, 33]`."""
     n, ends = (
         round((family.broken.value or 0.0) * family.n),
@@ -181,14 +181,14 @@ def _headline(result: ProbeResult) -> Headline:
     if not worst.broken:
         what = f"No kind of probe is shown to break {worst.judge}."
         most = [family for family in worst.families if family.broken.value][:1]
-        because, more = fitting(*(f"Not shown: it {in_words(family)}." for family in most), *others)
+        because, more = fitting(*(f"Not shown: it {family_line(family)}." for family in most), *others)
         return Headline("holds", what, because, unknown, following, more=more)
     first, *also = worst.broken
     others_hold = (
         "Everything else holds." if len(also) < 2 else f"Probes of {len(also) - 1} more kinds break it."
     )
-    because, more = fitting(*(f"It {in_words(family)}." for family in also[:1]), others_hold, *others)
+    because, more = fitting(*(f"It {family_line(family)}." for family in also[:1]), others_hold, *others)
     if name is not None and name.kind == "prompt" and "#" not in worst.judge:
         command = f"judgecal optimize --signature {name.signature} --model {name.model} --probes"
         following = f"{command} --gold {result.gold.set}"
-    return Headline("broken", f"{worst.judge} {in_words(first)}.", because, unknown, following, more=more)
+    return Headline("broken", f"{worst.judge} {family_line(first)}.", because, unknown, following, more=more)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from judgecal.records import Estimate, Headline
-from judgecal.report.charts import Axis, axis_of, in_percent, interval_picture, metric_row, of_metric
+from judgecal.report.charts import Axis, axis_of, in_percent, interval_picture, metric_row, metric_text
 from judgecal.report.document import Document, Paragraph, Section, section, stored_document, table
 from judgecal.report.judges_headline import (
     CANNOT_TELL,
@@ -124,7 +124,7 @@ def _reached(result: SelectResult) -> Iterator[str]:
     unscored = f", {count(value.n_unscored)} unscored" * (value.n_unscored > 0)
     items = f"On test ({count(on.n_items)} items{unscored})"
     if not _leads(result) or result.floor is None:
-        yield f"{items} its {metric} is {of_metric(value, metric, result.gold.scale)}."
+        yield f"{items} its {metric} is {metric_text(value, metric, result.gold.scale)}."
         return
     free = ("saying the same every time", result.floor.value, None)
     yield from reach_in_words(f"{items} it", value, result.gold, mapped=mapped, free=free)
@@ -151,7 +151,7 @@ def _judges(result: SelectResult) -> Section:
         ranked,
         {
             "judge": lambda judge: judge.judge,
-            f"{metric} ({100 * result.level:.4g}% interval)": lambda judge: of_metric(
+            f"{metric} ({100 * result.level:.4g}% interval)": lambda judge: metric_text(
                 judge.value, metric, scale
             ),
             "loss": lambda judge: amount(judge.loss),

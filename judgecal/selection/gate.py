@@ -46,7 +46,7 @@ from judgecal.experiment.stored import Unread, unread_judge
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import Judge
 from judgecal.probes.family import Probe
-from judgecal.probes.result import Footing, ProbesNow, ProbeVerdicts, probes_now, remade
+from judgecal.probes.result import Footing, ProbesNow, ProbeVerdicts, probes_now, remake_probes
 from judgecal.records import RETRIED_ON_RESUME, Estimate, Item, Judgement, Result
 from judgecal.scale import Label
 from judgecal.selection.lock import Lock, load_lock, model_ids
@@ -303,7 +303,7 @@ def plan_gate(
         problems.append(f"{path}: the lock holds no probes: run {ask}, then judgecal select again")
     if rule is None or gold is None or judge is None or problems:
         raise InputError(problems)
-    again = remade(lock.probes, gold, str(path)) if probes else {}
+    again = remake_probes(lock.probes, gold, str(path)) if probes else {}
     # what the lock says of its judge, so that neither endpoint nor price is in it
     judge_config: dict[str, Any] = {"judge": lock.judge, "fingerprint": lock.fingerprint}
     if lock.signature is not None and lock.model is not None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from judgecal.errors import InputError, described, refuse, working
+from judgecal.errors import InputError, error_text, refuse, working
 from judgecal.tables.table import NoRowsError, Row, Table
 from judgecal.tables.text import ending_of, unreadable
 from judgecal.workspace import replacing, shown
@@ -207,7 +207,7 @@ def reaching(address: str) -> Iterator[tuple[Any, str]]:
         system.invalidate_cache()
         yield system, path
     except Exception as error:  # each file system has exceptions of its own
-        raise InputError(f"{address}: cannot be reached ({described(error)})") from error
+        raise InputError(f"{address}: cannot be reached ({error_text(error)})") from error
 
 
 def addresses_of(text: str) -> list[str]:

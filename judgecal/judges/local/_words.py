@@ -100,7 +100,7 @@ def runs_anew(text: str, length: int) -> frozenset[tuple[str, ...]]:
 _runs = lru_cache(maxsize=256)(runs_anew)
 
 
-def share_told(good: int, whole: int, what: str, others: Sequence[str]) -> str:
+def share_in_words(good: int, whole: int, what: str, others: Sequence[str]) -> str:
     """`3 of 5 sentences; not: ...`: how many of the whole count, and the first that does not."""
     first = f"; not: {others[0][:_SHOWN]}{'...' * (len(others[0]) > _SHOWN)}" if others else ""
     return f"{good} of {whole} {what}{first}"

@@ -9,7 +9,7 @@ from typing import Annotated, NamedTuple
 
 from judgecal.goldset.wording import sentences
 from judgecal.judges.local import local_judge
-from judgecal.judges.local._words import CACHED, key_words, key_words_anew, runs, runs_anew, share_told
+from judgecal.judges.local._words import CACHED, key_words, key_words_anew, runs, runs_anew, share_in_words
 
 _NO_CLAIM = "no sentence of the answer has a key word to look for"
 _SOURCE = "word and word-pair overlap by sentence"
@@ -97,7 +97,7 @@ def faithfulness_overlap(
         return None, _NO_CLAIM
     missed = [sentence.text for sentence in sentences if sentence.held <= (share or 0.5)]
     good = len(sentences) - len(missed)
-    reason = share_told(good, len(sentences), "sentences", missed)
+    reason = share_in_words(good, len(sentences), "sentences", missed)
     return 100.0 * (good / len(sentences) if share else mean_held(sentences)), reason
 
 
@@ -122,7 +122,7 @@ def hallucination_overlap(
         return None, _NO_CLAIM
     made_up = [sentence.text for sentence in sentences if 1.0 - sentence.held > (share or 0.5)]
     good = len(sentences) - len(made_up)
-    reason = share_told(good, len(sentences), "sentences", made_up)
+    reason = share_in_words(good, len(sentences), "sentences", made_up)
     verdict = 100.0 * good / len(sentences) if share else 100.0 * mean_held(sentences)
     return 100.0 - verdict if rest else verdict, reason
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from judgecal.errors import InputError
 from judgecal.judges.local import local_judge
-from judgecal.judges.local._words import NO_REFERENCE, key_words, runs, share_told, words
+from judgecal.judges.local._words import NO_REFERENCE, key_words, runs, share_in_words, words
 from judgecal.records import Item
 
 _LENGTH = 3  # of the runs of words that are looked for
@@ -54,7 +54,7 @@ def context_precision(
     chosen, n = _first(contexts, k)
     missed = [text for text in chosen if _jaccard(key_words(text), wanted) <= overlap]
     good = len(chosen) - len(missed)
-    return 100.0 * good / n, share_told(good, n, "contexts", missed)
+    return 100.0 * good / n, share_in_words(good, n, "contexts", missed)
 
 
 def _jaccard(words: frozenset[str], others: Sequence[frozenset[str]]) -> float:
@@ -100,7 +100,7 @@ def recall_at_k(answer: str, contexts: Sequence[str], *, k: str = "all") -> tupl
     chosen, n = _first(contexts, k)
     missed = [context for context in chosen if wanted.isdisjoint(runs(context, length))]
     good = len(chosen) - len(missed)
-    return 100.0 * good / n, share_told(good, n, "contexts", missed)
+    return 100.0 * good / n, share_in_words(good, n, "contexts", missed)
 
 
 @local_judge(
@@ -120,4 +120,4 @@ def document_recall(item: Item) -> tuple[float | None, str]:
         return None, "the item has no contexts with a document_id"
     missed = [document for document in wanted if document not in retrieved]
     n, n_retrieved = len(wanted), len(wanted) - len(missed)
-    return 100.0 * n_retrieved / n, share_told(n_retrieved, n, "reference documents", missed)
+    return 100.0 * n_retrieved / n, share_in_words(n_retrieved, n, "reference documents", missed)

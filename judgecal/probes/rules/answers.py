@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from judgecal.models.embedded.text import analyse, sentences
-from judgecal.probes.family import Family, NoProbe, Sources, answered, kept
+from judgecal.probes.family import Family, NoProbe, Sources, kept, right_answers
 from judgecal.records import Item
 
 _OPENING = 3  # sentences of a context that a reader may take for the answer
@@ -14,7 +14,7 @@ _SHORT, _LONG, _TIMES = 15, 60, 6  # words of a short reference, of a long conte
 
 def _agreed(item: Item) -> list[str]:
     """The references that more than half of the references hold: of a list, one may be a part, or a stray."""
-    contents = {text: analyse(text).content for text in answered(item)}
+    contents = {text: analyse(text).content for text in right_answers(item)}
     agreed = [
         text
         for text, content in contents.items()
@@ -41,18 +41,18 @@ def _layout(item: Item, _sources: Sources, rng: random.Random) -> str:
 def _question(item: Item, _sources: Sources, _rng: random.Random) -> str:
     if not (question_words := analyse(item.question).content):
         raise NoProbe("there is no question")
-    if any(analyse(text).content <= question_words for text in answered(item)):
+    if any(analyse(text).content <= question_words for text in right_answers(item)):
         raise NoProbe("the question holds the answer")
     return item.question
 
 
 def _other(item: Item, sources: Sources, rng: random.Random) -> str:
-    answered(item)
+    right_answers(item)
     return sources.foreign(item, rng)
 
 
 def _context(item: Item, sources: Sources, _rng: random.Random) -> str:
-    longest, documents = max(len(text.split()) for text in answered(item)), sources.documents
+    longest, documents = max(len(text.split()) for text in right_answers(item)), sources.documents
     texts = [context.text for context in item.contexts]
     texts = texts or [documents[name] for name in item.reference_documents if name in documents]
     if not texts:

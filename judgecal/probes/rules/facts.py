@@ -9,7 +9,7 @@ import random
 import re
 
 from judgecal.models.embedded.text import analyse, sentences
-from judgecal.probes.family import Family, NoProbe, Sources, answered, kept, language_of
+from judgecal.probes.family import Family, NoProbe, Sources, kept, language_of, right_answers
 from judgecal.records import Item
 
 # a number that stands alone: no part of a date in digits, a time, a range, a version, an ordinal or a word
@@ -46,7 +46,7 @@ def _other_digits(number: str, rng: random.Random) -> str:
 
 
 def _number(item: Item, _sources: Sources, rng: random.Random) -> str:
-    references, answer = answered(item), item.answer
+    references, answer = right_answers(item), item.answer
     few = all(len(text.split()) <= _FEW for text in references)
     if not few and not _ASKS_NUMBER.search(item.question):
         raise NoProbe("a number may not be what is asked for")
@@ -66,7 +66,7 @@ def _number(item: Item, _sources: Sources, rng: random.Random) -> str:
 
 
 def _name(item: Item, sources: Sources, rng: random.Random) -> str:
-    references, question_words = answered(item), analyse(item.question).content
+    references, question_words = right_answers(item), analyse(item.question).content
     if language_of(item) == "de":
         raise NoProbe("German writes every noun as a name is written")
 
@@ -94,7 +94,7 @@ def _name(item: Item, sources: Sources, rng: random.Random) -> str:
 
 
 def _negation(item: Item, _sources: Sources, _rng: random.Random) -> str:
-    answered(item)
+    right_answers(item)
     text = item.answer.strip()
     if len(sentences(text)) != 1 or not 4 <= len(text.split()) <= 25 or analyse(text).polarity:
         raise NoProbe("the answer is not one plain sentence")

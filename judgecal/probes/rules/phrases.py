@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from judgecal.models.embedded.text import refuses
-from judgecal.probes.family import Family, Kind, NoProbe, Sources, answered, language_of
+from judgecal.probes.family import Family, Kind, NoProbe, Sources, language_of, right_answers
 from judgecal.records import Item
 
 _ANY = ""  # language
@@ -85,7 +85,7 @@ def _family(named: str, phrases: Mapping[str, str], *, abroad: bool = False) -> 
         if kind == "full":
             _must_refuse(item)
         elif kind in ("none", "falls"):
-            answered(item)
+            right_answers(item)
         if kind in ("falls", "still") and not item.answer.strip():
             raise NoProbe("the answer is empty")
         here = _ANY if _ANY in phrases else language_of(item)

@@ -204,7 +204,7 @@ def _read_systems(
         except InputError as error:
             problems += error.problems
             continue
-        apart = [f"({name}={printed(level)})" for name, level in settings.items() if level != base[name]]
+        apart = [f"({name}={level_text(level)})" for name, level in settings.items() if level != base[name]]
         full = "".join([head.name, *apart])
         systems.append(SystemTable(full, head.name, head.kind, options, settings, is_base))
     refuse(list(dict.fromkeys(problems)))
@@ -222,7 +222,7 @@ def sweep_problems(factors: Mapping[str, Any], table: Mapping[str, Any]) -> Iter
             yield f"{factor}: give its levels as a list, found {levels!r:.60}"
         elif odd := [level for level in levels if not isinstance(level, str | int | float | bool)]:
             yield f"{factor}: a level is a text, a number, true or false, found {odd[0]!r:.60}"
-        elif len(set(map(printed, levels))) < len(levels):
+        elif len(set(map(level_text, levels))) < len(levels):
             yield f"{factor}: two of the levels {', '.join(map(repr, levels))} are the same: keep one"
         elif held.get(factor, levels[0]) not in levels:
             listed_levels = ", ".join(map(repr, levels))
@@ -253,7 +253,7 @@ def variants(
         yield settings, filled, bool(factors) and settings is base
 
 
-def printed(level: Setting) -> str:
+def level_text(level: Setting) -> str:
     """A level as names show it, as TOML has it but for the quotes of a text."""
     return str(level).lower() if isinstance(level, bool) else str(level)
 

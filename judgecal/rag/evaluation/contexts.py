@@ -55,7 +55,7 @@ class ContextConfig(BaseModel):
         return {"kind": self.kind, **{name: getattr(self, name) for name in _DEPENDS_ON.get(self.kind, ())}}
 
 
-def serve(
+def question_contexts(
     questions: Sequence[Question], documents: Sequence[GoldDocument], options: ContextConfig
 ) -> dict[str, tuple[Context, ...] | str]:
     """Question group -> its contexts from documents, in order, a title above its text; or why there are none.

@@ -23,7 +23,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from judgecal.engine.log import now
-from judgecal.errors import InputError, described, unknown_name
+from judgecal.errors import InputError, error_text, unknown_name
 from judgecal.rag.evaluation.system import MOST_BYTES, Ask, Asking, System, SystemAnswer, ask_all, contexts_of
 from judgecal.rag.questions import Question
 from judgecal.records import Failure
@@ -123,7 +123,7 @@ def _called(call: Callable[[str], Any], text: str) -> _Row:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 - the user's code, and values of its own: whatever they raise
-        return row | {"error": Failure("code", described(error))}
+        return row | {"error": Failure("code", error_text(error))}
 
 
 def _read(value: Any) -> _Row:
@@ -148,7 +148,7 @@ def _read(value: Any) -> _Row:
                 raise ValueError(f"contexts, {error}") from error
         fields["answer"] = str.__str__(fields["answer"])  # of a text with methods of its own the text alone
     except ValueError as error:
-        return {"error": Failure("parse", f"what it returned: {described(error).partition(': ')[2]}")}
+        return {"error": Failure("parse", f"what it returned: {error_text(error).partition(': ')[2]}")}
     texts = [fields["answer"], *(context.text for context in fields.get("contexts", ()))]
     sizes = (len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")) for text in texts)
     if sum(sizes) > MOST_BYTES:

@@ -39,7 +39,7 @@ from judgecal.judges import JudgeName, Respondent, judge_named
 from judgecal.models import ModelSpec, for_task, load_catalogue
 from judgecal.models.catalogue import Task
 from judgecal.rag.evaluation.answerer import Answerer
-from judgecal.rag.evaluation.contexts import ContextConfig, serve
+from judgecal.rag.evaluation.contexts import ContextConfig, question_contexts
 from judgecal.rag.evaluation.system import AnswerJournal, Asking, System, SystemAnswer
 from judgecal.rag.questions import Question
 from judgecal.rag.retrieval.indexes import (
@@ -142,7 +142,7 @@ def plan(respondent: Respondent, items: Sequence[Item], asking: Asking, file: st
     return plan_calls([respondent], items, stored_rows(asking.folder / file), asking.options)
 
 
-def added(*values: float | None) -> float | None:
+def known_sum(*values: float | None) -> float | None:
     """Add up numbers; None where one of them is not known."""
     return None if None in values else sum(value for value in values if value is not None)
 
@@ -281,12 +281,12 @@ def texts_to_embed(texts: Sequence[str]) -> list[Item]:
     ]
 
 
-def asked_each(questions: Sequence[Question]) -> list[Item]:
+def question_items(questions: Sequence[Question]) -> list[Item]:
     """Make each question an item of one text."""
     return [texts_to_embed([question.question])[0] for question in questions]
 
 
-def embedded(
+def embed_items(
     embedder: Embedder, items: Sequence[Item], asking: Asking, label: str | None = None
 ) -> list[tuple[Judgement, Vectors | None]]:
     """Embed items: the reply to each, with its vectors; no text of the experiment is embedded twice."""
@@ -303,7 +303,7 @@ def embedded(
 
 
 def plan_vectors(embedder: Embedder, items: Sequence[Item], asking: Asking) -> CostEstimate:
-    """What `embedded` would call."""
+    """What `embed_items` would call."""
     return plan(embedder, items, dataclasses.replace(asking, folder=asking.folder.parent), EMBEDDINGS_FILE)
 
 
@@ -334,7 +334,7 @@ def reranker_named(name: str, *, workspace: Workspace) -> Respondent:
     return judge
 
 
-def with_candidates(questions: Sequence[Question], retrieved: Sequence[Retrieved]) -> list[Item]:
+def candidate_items(questions: Sequence[Question], retrieved: Sequence[Retrieved]) -> list[Item]:
     """Questions as items with the texts retrieved for them as contexts; without those that have none."""
     return [
         question.item(tuple(Context(candidate.text) for candidate in hit.candidates))
@@ -353,7 +353,7 @@ def rerank(
     which has one core, those of all.
     """
     rows: dict[str, list[Judgement]] = {}
-    for row in call(reranker, with_candidates(questions, retrieved), asking, RERANKING_FILE):
+    for row in call(reranker, candidate_items(questions, retrieved), asking, RERANKING_FILE):
         rows.setdefault(row.item_id, []).append(row)
     return [
         _reranked(reranker, before, rows[question.group]) if before.candidates else before
@@ -378,8 +378,8 @@ def _reranked(reranker: Respondent, before: Retrieved, rows: Sequence[Judgement]
     longest = max((seconds for seconds in times if seconds is not None), default=0.0)
     return Retrieved(
         tuple(sorted(scored, key=lambda candidate: -(candidate.context.score or 0.0))),
-        seconds=added(before.seconds, *([longest] if at_once else times)),
-        cost_usd=added(before.cost_usd, *(price_of(row, model) for row in rows)),
+        seconds=known_sum(before.seconds, *([longest] if at_once else times)),
+        cost_usd=known_sum(before.cost_usd, *(price_of(row, model) for row in rows)),
     )
 
 
@@ -519,10 +519,10 @@ class LocalSystem(System):
                     answer,
                     answer=None if reply.verdict is None else str(reply.verdict),
                     error=reply.error,
-                    latency_s=added(answer.latency_s, reply.latency_s),
+                    latency_s=known_sum(answer.latency_s, reply.latency_s),
                     prompt_tokens=reply.prompt_tokens,
                     completion_tokens=reply.completion_tokens,
-                    cost_usd=added(answer.cost_usd, price_of(reply, self.answerer.model)),
+                    cost_usd=known_sum(answer.cost_usd, price_of(reply, self.answerer.model)),
                     at=reply.at,
                 )
             answers.append(answer)
@@ -532,7 +532,7 @@ class LocalSystem(System):
         """By group, the contexts that are chosen by a rule, as answers that are not there yet."""
         if not self._chosen:
             return {}
-        served = serve(questions, self.documents(), self.table.contexts)
+        served = question_contexts(questions, self.documents(), self.table.contexts)
         answer = SystemAnswer(self.name, "", "", latency_s=0.0, cost_usd=0.0)
         return {
             group: SystemAnswer(self.name, group, None, error=Failure("refused", f"not asked: {given}"))
@@ -584,12 +584,12 @@ class LocalSystem(System):
         chunks, estimates = self._chunks(), list[CostEstimate]()
         texts = [chunk.text for chunk in chunks]
         if self.embedder:
-            items = [*texts_to_embed(texts), *asked_each(due)]
+            items = [*texts_to_embed(texts), *question_items(due)]
             estimates.append(plan_vectors(self.embedder, items, asking))
         searched, k, parents = Searched(Bm25Index(texts), chunks), *self._wanted()
         retrieved = [searched.best(question.question, k, parents) for question in due]
         if self.reranker:
-            items = with_candidates(due, retrieved)
+            items = candidate_items(due, retrieved)
             estimates.append(plan(self.reranker, items, asking, RERANKING_FILE))
         return estimates, retrieved
 
@@ -606,14 +606,14 @@ class LocalSystem(System):
             retrieved = [searched.best(question.question, k, parents) for question in due]
         else:
             retrieved = list[Retrieved]()
-            for row, vectors in embedded(self.embedder, asked_each(due), asking):
+            for row, vectors in embed_items(self.embedder, question_items(due), asking):
                 if vectors is None:
                     error = row.error or Failure("server", "no reply")
                     message = f"{self.embedder.name}: the question: {error.message}"
                     retrieved.append(Retrieved(failure=Failure(error.kind, message)))
                     continue
                 hit = searched.best(vectors[0], k, parents)
-                seconds = added(row.latency_s, hit.seconds)
+                seconds = known_sum(row.latency_s, hit.seconds)
                 cost = price_of(row, self.embedder.model)
                 retrieved.append(dataclasses.replace(hit, seconds=seconds, cost_usd=cost))
         return rerank(self.reranker, due, retrieved, asking) if self.reranker else retrieved
@@ -635,7 +635,7 @@ class LocalSystem(System):
         if not self.embedder:
             return Searched(Bm25Index(texts), chunks)
         label = f"vectors of {len(texts):,} texts"
-        rows = embedded(self.embedder, texts_to_embed(texts), asking, label)
+        rows = embed_items(self.embedder, texts_to_embed(texts), asking, label)
         parts = [vectors for _, vectors in rows if vectors is not None]
         if len(parts) < len(rows):
             error = next(row.error for row, vectors in rows if vectors is None) or Failure(

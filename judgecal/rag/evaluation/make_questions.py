@@ -230,7 +230,7 @@ def expected_draft(request: QuestionRequest, corpus: Corpus) -> Draft:
     return Draft(request, text[:200], "x" * _LONGEST_ANSWER, contexts=contexts)
 
 
-def item_of(draft: Draft, name: str) -> Item:
+def draft_item(draft: Draft, name: str) -> Item:
     """A draft as an item of the set: its answer is the reference too, and people accept it or not."""
     answerable = draft.request.kind != UNANSWERABLE
     return Item(
@@ -489,7 +489,7 @@ class MakeRun:
 
     def _written(self) -> GoldSet:
         """The set: as it stands where this run has made it before, else written."""
-        items = [item_of(draft, name) for name, draft in self.accepted.items()]
+        items = [draft_item(draft, name) for name, draft in self.accepted.items()]
         if self._stands():
             stands = load_gold(self.name, workspace=self.workspace, labelling=True)
             if list(stands.items) == items:

@@ -105,7 +105,7 @@ class Bm25:
         return scores
 
 
-def standing(scores: Floats, documents: Ints) -> Ints:
+def ranks_of(scores: Floats, documents: Ints) -> Ints:
     """Rank one document in each row of scores (queries x documents).
 
     Ranks count from 1: strictly higher scores, and equal ones earlier in the corpus, stand before it.
@@ -117,7 +117,7 @@ def standing(scores: Floats, documents: Ints) -> Ints:
     return ranks
 
 
-def top(scores: Floats, k: int) -> Ints:
+def top_k(scores: Floats, k: int) -> Ints:
     """The k best documents in each row of scores, ties in the corpus's order: queries x min(k, documents)."""
     k = min(k, scores.shape[1])
     best = np.argpartition(scores, scores.shape[1] - k, axis=1)[:, scores.shape[1] - k :]
@@ -162,7 +162,7 @@ class Bm25Index:
 
         def fill(start: int, block: Floats) -> None:
             rows = slice(start, start + len(block))
-            chunks[rows] = top(block, n)
+            chunks[rows] = top_k(block, n)
             scores[rows] = np.take_along_axis(block, chunks[rows], axis=1)
 
         self._index.each_block([*map(words_of, queries)], fill)
@@ -183,7 +183,7 @@ class DenseIndex:
         """Retrieve the best k texts for each query vector (`Bm25Index.search`)."""
         cosines = np.round((self._unit(queries) @ self._vectors.T).astype(np.float64), _DIGITS)
         cosines += 0.0  # makes one zero of both
-        chunks = top(cosines, k)
+        chunks = top_k(cosines, k)
         return chunks, np.take_along_axis(cosines, chunks, axis=1)
 
 

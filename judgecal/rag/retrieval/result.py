@@ -18,7 +18,7 @@ import numpy.typing as npt
 from judgecal._version import __version__
 from judgecal.errors import InputError, listed, refuse, working
 from judgecal.rag.questions import Collection, cut_lines
-from judgecal.rag.retrieval.indexes import EPSILON, K1, B, Bm25, Floats, Ints, standing, words_of
+from judgecal.rag.retrieval.indexes import EPSILON, K1, B, Bm25, Floats, Ints, ranks_of, words_of
 from judgecal.records import Estimate, Result, digest
 from judgecal.stats.intervals import mean_estimate
 from judgecal.workspace import shown
@@ -166,7 +166,7 @@ def by_bm25(index: Bm25, queries: Sequence[Sequence[str]], collection: Collectio
         present = first + np.flatnonzero(ranking.document[first:last] >= 0)
         for part in np.array_split(present, -(-len(present) // len(scores)) or 1):
             rows, documents = ranking.question[part] - start, ranking.document[part]
-            ranking.rank[part] = standing(scores[rows], documents)
+            ranking.rank[part] = ranks_of(scores[rows], documents)
 
     index.each_block(queries, rank_block)
     return ranking
