@@ -63,10 +63,12 @@ def test_the_instruction_that_people_imply_is_written_chosen_and_shown(
     assert PHRASE in result["prompts"]["after"] and PHRASE not in result["prompts"]["before"]
     changes = result["changes"]
     assert changes["n_better"] > 0 == changes["n_worse"]
+    assert 1 <= len(changes["answers"]) <= 5 and all(answer["better"] for answer in changes["answers"])
+    assert max(map(sum, changes["kinds"].values())) <= changes["n_better"]
     text = judgecal(*AUTO[:-1]).said
     assert "sentences are new, " in text and "changed sides for the better, 0 for the worse" in text
     whole = judgecal(*AUTO[:-1], "--full").out
-    assert f"+ {PHRASE}" in whole
+    assert f"+ {PHRASE}" in whole and "Answers that it judges otherwise" in whole
 
 
 @pytest.mark.parametrize("at", [100, 180])

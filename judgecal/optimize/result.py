@@ -15,6 +15,7 @@ import dspy
 
 from judgecal.experiment import AgreementTable, Verdicts
 from judgecal.experiment.agreement import labelled_by, unscored_counts_as
+from judgecal.experiment.losses import traits_of
 from judgecal.experiment.stored import Unread
 from judgecal.experiment.verdicts import parted_items
 from judgecal.goldset import GoldSet
@@ -22,6 +23,7 @@ from judgecal.judges.module import instructions_of
 from judgecal.optimize.programs import Optimised
 from judgecal.optimize.training import Candidate
 from judgecal.records import Estimate, Item, Result
+from judgecal.scale import Label
 from judgecal.stats import PairedLabels, calibrated_difference, compare_paired
 from judgecal.stats.confirmation import Gains, Held
 from judgecal.stats.sample import as_scale
@@ -29,6 +31,9 @@ from judgecal.stats.significance import MARGIN
 
 BETTER, WORSE, RESCALED_ONLY, CANNOT_TELL = "better", "worse", "rescaled only", "cannot tell"
 NOTHING_CHANGED = "nothing changed"
+
+_KINDS = 6  # traits of answers whose changes are counted
+_ANSWERS = 5  # that changed sides for the better, and for the worse, which are shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,19 +341,58 @@ class Prompts:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangedAnswer:
+    """A dev answer on which the judge changed sides: people's label, and its verdict before and after."""
+
+    item_id: str
+    question: str
+    answer: str
+    label: Label
+    before: Label | None
+    after: Label | None
+    better: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Changes:
-    """On how many dev answers the judge that was taken changed sides for the better and for the worse, by the
-    verdicts that describe it."""
+    """Dev answers on which the judge that was taken changed sides, by the verdicts that describe it.
+
+    Attributes:
+        kinds: trait of answers -> how many got better and how many worse, the most changes first.
+        answers: at most five that got better and five that got worse, the farthest from the label first.
+    """
 
     n_better: int
     n_worse: int
+    kinds: dict[str, tuple[int, int]]
+    answers: tuple[ChangedAnswer, ...]
 
     @classmethod
     def between(cls, dev: AgreementTable, before: Verdicts, after: Verdicts) -> Changes:
-        """Count the dev answers on which two judges' verdicts change sides."""
+        """Return the dev answers on which two judges' verdicts change sides."""
         parted = parted_items(dev, [before, after], dev.items)
-        sides = [old.parts for old, new in (item.said for item in parted) if old.parts != new.parts]
-        return cls(sum(sides), len(sides) - sum(sides))
+        changed = [
+            ChangedAnswer(
+                part.item.item_id,
+                part.item.question,
+                part.item.answered,
+                part.label,
+                part.said[0].verdicts[0],
+                part.said[1].verdicts[0],
+                part.said[0].parts,
+            )
+            for part in parted
+            if part.said[0].parts != part.said[1].parts
+        ]
+        better = [answer for answer in changed if answer.better]
+        worse = [answer for answer in changed if not answer.better]
+        items = {part.item.item_id: part.item for part in parted}
+        traits = traits_of([items[answer.item_id] for answer in changed])
+        kinds = {
+            f"{trait}: {value}": (n := sum(changed[at].better for at in places), len(places) - n)
+            for (trait, value), places in sorted(traits.items(), key=lambda kind: -len(kind[1]))[:_KINDS]
+        }
+        return cls(len(better), len(worse), kinds, (*better[:_ANSWERS], *worse[:_ANSWERS]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
+from judgecal.goldset.labels import label_text
 from judgecal.judges import JudgeName
 from judgecal.optimize.result import (
     BETTER,
@@ -39,7 +40,18 @@ from judgecal.report.document import (
     table,
 )
 from judgecal.report.judges_headline import raters_in_words, unread_headline
-from judgecal.report.wording import OWN_LABELS, fitting, money, percent, sentence, sentences, signed
+from judgecal.report.wording import (
+    OWN_LABELS,
+    fitting,
+    money,
+    percent,
+    sentence,
+    sentences,
+    shortened,
+    signed,
+)
+
+_SHOWN = 120  # characters of a question and of an answer
 
 
 def optimize_document(result: OptimizeResult) -> Document:
@@ -56,6 +68,7 @@ def optimize_document(result: OptimizeResult) -> Document:
         _gain(result),
         _probes(result),
         _prompt(result),
+        _changes(result),
         _candidates(result),
         notes=sentences(
             f"We tried {len(tried):,} prompts on dev, the judge as it is among them, and took "
@@ -273,6 +286,29 @@ def _probes(result: OptimizeResult) -> Section | None:
         "Of the candidates that agree on dev no less than the judge as it was, we take the one with the "
         "fewest broken probes, where they are fewer by more than luck; else agreement alone chooses.",
         Grid(["broken probes", "before", "after", "after - before, points", "n"], whole, short=True),
+    )
+
+
+def _changes(result: OptimizeResult) -> Section | None:
+    """Which kinds of answers are judged otherwise, and some of those answers; None where the judge stays."""
+    if result.changes is None or not result.changes.answers:
+        return None
+    kinds = [[kind, f"{better:,}", f"{worse:,}"] for kind, (better, worse) in result.changes.kinds.items()]
+    answers = [
+        [
+            "better" if answer.better else "worse",
+            *map(label_text, (answer.label, answer.before, answer.after)),
+            shortened(answer.question, _SHOWN),
+            shortened(answer.answer, _SHOWN),
+        ]
+        for answer in result.changes.answers
+    ]
+    return section(
+        "changes",
+        "Answers that it judges otherwise",
+        "On which open answers did the judge change sides?",
+        Grid(["dev answers", "better", "worse"], kinds),
+        Grid(["now", "people", "before", "after", "question", "answer"], answers, left=6),
     )
 
 
