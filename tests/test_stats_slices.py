@@ -10,7 +10,7 @@ from scipy.stats import hypergeom
 
 from judgecal.errors import InputError
 from judgecal.stats.intervals import mean_estimate
-from judgecal.stats.slices import slices
+from judgecal.stats.significance import slices
 
 N = 100
 GROUPS = np.repeat(np.arange(N), 3)  # 100 questions of three answers

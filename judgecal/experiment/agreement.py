@@ -401,7 +401,7 @@ def unscored_counts_as(scale: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SliceEntry(Result):
-    """A judge on the open items that share a trait, held against all others (`stats.slices`)."""
+    """A judge on the open items that share a trait, held against all others (`stats.significance.slices`)."""
 
     judge: str
     trait: str

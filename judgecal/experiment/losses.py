@@ -25,8 +25,8 @@ from judgecal.stats.means import Stratum, too_thin
 from judgecal.stats.metrics import metric_facts
 from judgecal.stats.paired import PairedDifference
 from judgecal.stats.sample import Ints
+from judgecal.stats.significance import slices
 from judgecal.stats.simultaneous import Losses, losses_against_best
-from judgecal.stats.slices import slices
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ _INPUTS = {
     ANSWER_A: (ANSWER_A, ANSWER_A, "answer A"),
     ANSWER_B: (ANSWER_B, ANSWER_B, "answer B"),
 }
-_ANSWERS = frozenset(name for name, (_, part, _) in _INPUTS.items() if part == "response")
+_ANSWERS = frozenset(("answer_under_test", "answer", "response"))
 _ALWAYS = _ANSWERS | {"question"}  # what every item has, if only as an empty text
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from judgecal.stats.sample import Bools
-from judgecal.stats.slices import slices
+from judgecal.stats.significance import slices
 from tests.benchmarks.driver import Bench, Floats, Ints, slack
 
 QUESTIONS, ANSWERS, RATES, CORRELATIONS = (
