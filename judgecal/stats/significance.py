@@ -1,4 +1,4 @@
-"""Is a difference more than chance? P values by group, several together, what could be shown, and slices of items."""
+"""Is a difference more than chance? P values by group, several together, of slices, and what shows."""
 
 from __future__ import annotations
 
