@@ -154,7 +154,7 @@ COMMANDS = {command.name: command for commands in TABLE.values() for command in 
 
 
 def load(name: str) -> Any:
-    """What stands under a `module:name` of the table."""
+    """Import what a `module:name` of the table names."""
     module, _, attribute = name.partition(":")
     return getattr(importlib.import_module(f"judgecal.{module}"), attribute)
 

@@ -55,7 +55,7 @@ class Labelling:
         return self.opinions is not None
 
     def queue(self, ratings: Sequence[RatingKey]) -> LabelQueue:
-        """Return the queue of the items, those of these ratings done."""
+        """Return the queue of the items, with those of some ratings done."""
         ids = [item.item_id for item in self.items]
         queue = LabelQueue(ids, self.raters, overlap=self.overlap, shuffled=self.shuffled, seed=self.seed)
         for item_id, rater in ratings:

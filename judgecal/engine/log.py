@@ -273,7 +273,7 @@ def _refuse_busy(journal: Path) -> NoReturn:
 
 
 def line_reader(kind: type[T]) -> Callable[[bytes], T]:
-    """Make what reads a line as a dataclass: values of their types, and numbers that a double holds.
+    """Make a function that reads a line of JSON as a dataclass, its values checked by type.
 
     It raises one of DAMAGED where the line is none.
     """

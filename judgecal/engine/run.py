@@ -71,7 +71,7 @@ class Progress:
             self._write(bar if self._live else f"{self.label}: {state}\n")
 
     def state(self, elapsed_s: float) -> str:
-        """The state in words: how much is done, how fast, for how much money, and the time left."""
+        """The state after so many seconds in words: how much is done, how fast, its cost, the time left."""
         rate = self.done / elapsed_s if elapsed_s > 0 else 0.0
         a_second = f"{rate:,.{0 if rate >= 10 else 1}f} a second"
         parts = [f"{self.done:,} of {self.total:,} ({math.floor(100 * self._share)}%)"]

@@ -31,7 +31,7 @@ from judgecal.stats.stand_in import MIN_SHARED, Nearer, StandIn
 
 
 def refuse_unequal(gold: GoldSet, items: Sequence[Item], command: str) -> None:
-    """Refuse a command that cannot weigh items which were drawn with unequal probabilities."""
+    """Refuse a command that cannot weigh items of a set which were drawn with unequal probabilities."""
     if drawing_weights(gold, items) is not None:
         raise InputError(
             f"{command} would count all items of gold set {gold.name} alike, but they were drawn with "

@@ -209,7 +209,7 @@ def _read(file: str | Path | Table, columns: Columns, name: str, encoding: str |
 
 
 def attempt(step: Callable[[], _T], problems: list[str]) -> _T | None:
-    """What a step comes to; None where it refuses its input, with its problems among the others."""
+    """The value of a step, or None where it refuses its input: its problems are added to `problems`."""
     try:
         return step()
     except InputError as error:

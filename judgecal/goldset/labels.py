@@ -185,7 +185,7 @@ def percent(value: float) -> float:
 
 
 def is_no_label(cell: str, scale: Scale) -> bool:
-    """Whether a cell says by a word or a sign that there is no label, such as `N/A` or `-`."""
+    """Whether a cell says there is no label, such as `N/A` or `-`, and is none of the scale's categories."""
     text = _plain(cell)
     word = text.casefold()
     return text not in scale.categories and (word in _MISSING or (scale.numeric and word in _MISSING_NUMBER))

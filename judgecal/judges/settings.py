@@ -37,7 +37,7 @@ class Setting:
     high: float | None = None
 
     def read(self, text: str) -> Value:
-        """The value that a text means."""
+        """Read a text as the setting's value; InputError where it is none."""
         words = self.choices or (tuple(_TRUTH) if self.kind is bool else ())
         if words and (text.lower() if self.kind is bool else text) not in words:
             raise unknown_name(f"value of {self.name}", text, list(words))

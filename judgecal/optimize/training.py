@@ -239,7 +239,7 @@ def balanced(
 def parts_by_question(
     items: Sequence[Item], labels: Mapping[str, Label], *, seed: int, n: int
 ) -> list[tuple[Item, ...]]:
-    """Items in `n` parts by whole questions, each part with its share of good and bad answers."""
+    """Cut items into `n` parts by whole questions, each with its share of good and bad labels."""
     groups: dict[str, list[Item]] = {}
     for item in items:
         groups.setdefault(item.group, []).append(item)

@@ -131,7 +131,7 @@ class LoadedJudge:
         return verdict if mapped is None else mapped
 
     def replies(self, row: ReadRow, journal: Journal, *, whole: bool) -> list[RowReply]:
-        """The judge's replies in a journal on a row, or on each of its contexts with a text.
+        """A judge's replies in a journal on a row, `whole` or on each of its contexts with a text.
 
         `whole`: of the item whatever its unit.
         """
@@ -212,7 +212,7 @@ class SuiteColumn:
         return (first, lacking) if able is None else (able, None)
 
     def trials(self, rows: Iterable[ReadRow], journal: Journal, options: RunOptions) -> list[Due]:
-        """The calls due for its judges on some rows, which may be read from the start again."""
+        """The calls due for each judge on rows, by journal and options; rows may be read again."""
 
         def trial(judge: LoadedJudge) -> Due:
             def takes(row: ReadRow) -> bool:

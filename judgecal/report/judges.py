@@ -152,8 +152,7 @@ def _subject(decision: Evidence) -> JudgeEntry:
 
 
 def first_facts(decision: Evidence) -> Iterator[Fact]:
-    """At most four of the judge: its errors either way, where it fails, its cost and what it leaves without a
-    verdict.
+    """At most four facts on the judge: its errors either way, where it fails, its cost and unscored answers.
 
     The errors stand at the pass mark in a hundred; without one how far and how often verdicts lie off; of
     words, beyond chance.

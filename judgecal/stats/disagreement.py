@@ -111,12 +111,12 @@ class VerdictPairs:
         return np.asarray(weights[self.class_of(labels)], dtype=np.float64)
 
     def losses(self, at: Ints, labels: Floats, shares: Floats | None) -> Floats:
-        """The candidate's loss on each of some rows, were these labels theirs."""
+        """The candidate's loss on each of some rows, given labels and the shares of classes."""
         near = [_closeness(side[at], labels, self.scale) for side in (self.reference, self.candidate)]
         return (near[0] - near[1]) * self.heights(labels, shares)
 
     def ends(self, shares: Floats | None) -> tuple[Floats, Floats]:
-        """N each: the least and the largest loss that a label could make of each row; 0 where they agree."""
+        """N each: the least and the largest loss by any label, given class shares; 0 where judges agree."""
         verdicts = np.stack([self.reference, self.candidate])
         pairs, place = np.unique(
             np.nan_to_num(verdicts[:, self.differ], nan=np.inf), axis=1, return_inverse=True

@@ -157,7 +157,7 @@ def _unranked(collection: Collection) -> Ranking:
 
 
 def by_bm25(index: Bm25, queries: Sequence[Sequence[str]], collection: Collection) -> Ranking:
-    """Rank all documents for each query by BM25, ties in the order of the corpus."""
+    """Rank a collection's documents for each query by a BM25 index, ties in the order of the corpus."""
     ranking = _unranked(collection)
 
     def rank_block(start: int, scores: Floats) -> None:  # blocks write to rows of their own
