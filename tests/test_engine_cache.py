@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sqlite3
 import sys
 import time
@@ -62,7 +61,7 @@ def test_a_file_beyond_the_bound_loses_its_older_half(tmp_path: Path) -> None:
     assert cache.path.stat().st_size < 100_000
 
 
-def test_replies_from_before_a_moment_are_not_served_and_inf_serves_none(tmp_path: Path) -> None:
+def test_a_reply_is_served_with_the_time_of_its_storing(tmp_path: Path) -> None:
     before = time.time()
     with ReplyCache(tmp_path) as cache:
         cache.put("k", Reply("85", "m"))
@@ -70,9 +69,6 @@ def test_replies_from_before_a_moment_are_not_served_and_inf_serves_none(tmp_pat
         found = cache.get("k")
         assert found is not None
         assert before <= found[1] <= time.time()
-    for since, served in ((before, True), (time.time(), False), (math.inf, False)):
-        with ReplyCache(tmp_path, since=since) as cache:
-            assert (cache.get("k") is not None) == served
 
 
 def test_without_use_replies_are_added_and_a_store_that_cannot_be_opened_is_done_without(

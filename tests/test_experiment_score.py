@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -247,7 +246,6 @@ def test_a_journal_is_resumed_and_planned(gold: GoldSet, workspace: Workspace, t
     [
         (RunOptions(quiet=True), True),
         (RunOptions(quiet=True, use_cache=False), False),
-        (RunOptions(quiet=True, stored_since=math.inf), False),
         (RunOptions(quiet=True, retry_unscored=True), True),
     ],
 )

@@ -29,7 +29,7 @@ from judgecal.experiment import (
     stored_rows,
     together,
 )
-from judgecal.production.judge import JudgeRun, since_gate
+from judgecal.production.judge import JudgeRun
 from judgecal.production.results import JudgeResult, RowCounts
 from judgecal.production.suite import SuiteColumn
 from judgecal.tables import Columns, NoRowsError
@@ -124,7 +124,6 @@ class FilesRun:
 
     def _tasks(self) -> Iterator[FileTask]:
         (folder,), files = addresses_of(self.output), self.experiment.folder.absolute() / "files"
-        options = since_gate(self.options, self.workspace, filter(None, [self.column.judges[0].lock]))
         load = functools.partial(
             JudgeRun.of_lock,
             workspace=replace(self.workspace, root=self.workspace.root.absolute(), experiments=files),
@@ -134,7 +133,7 @@ class FilesRun:
         )
         for address in dict.fromkeys(address for text in self.files for address in addresses_of(text)):
             name = address.rpartition("/")[2]
-            yield FileTask(name, address, f"{folder}/{name}", files / name / "done", options, load)
+            yield FileTask(name, address, f"{folder}/{name}", files / name / "done", self.options, load)
 
     def _checked(self, look: Callable[[JudgeRun], Any]) -> list[tuple[FileTask, JudgeRun, Any]]:
         """Each task with rows, its run, and what `look` gives for it; InputError: all that is wrong."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import math
 import os
 import sqlite3
 import sys
@@ -76,12 +75,10 @@ def models_here(workspace: Workspace) -> ModelsHere:
     return ModelsHere(tuple(catalogue.specs.values()), folder, size, catalogue.n_own)
 
 
-def open_cache(
-    *, use: bool = True, since: float = 0.0
-) -> contextlib.AbstractContextManager[ReplyCache | None]:
+def open_cache(*, use: bool = True) -> contextlib.AbstractContextManager[ReplyCache | None]:
     """The store; without `use` replies are only added, and a store that cannot be opened is done without."""
     try:
-        return ReplyCache(cache_folder(), since=since if use else math.inf)
+        return ReplyCache(cache_folder(), serves=use)
     except InputError:
         if use:
             raise
@@ -93,13 +90,13 @@ class ReplyCache:
 
     Args:
         folder: where the file is or will be.
-        since: replies that were stored before, in seconds since 1970, are not served; `inf` serves none.
+        serves: whether stored replies are handed out, and not only added.
         max_bytes: when the file is larger on opening, the older half of the replies is deleted.
     """
 
-    def __init__(self, folder: Path, *, since: float = 0.0, max_bytes: int = _MAX_BYTES) -> None:
+    def __init__(self, folder: Path, *, serves: bool = True, max_bytes: int = _MAX_BYTES) -> None:
         self.path = folder / _FILE
-        self._since = since
+        self._serves = serves
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             # SQLite's own files beside it take its mode
@@ -135,13 +132,12 @@ class ReplyCache:
         """
         if key in self._pending:
             self.flush(now=True)
-        if self._since == math.inf:
+        if not self._serves:
             return None  # a damaged file is then no hindrance
         try:
             if not self._db.in_transaction:  # until `flush`: one for each look takes twice as long
                 self._db.execute("BEGIN")
-            query = "SELECT reply, at FROM replies WHERE key = ? AND at >= ?"
-            row = self._db.execute(query, (key, self._since)).fetchone()
+            row = self._db.execute("SELECT reply, at FROM replies WHERE key = ?", (key,)).fetchone()
         except sqlite3.Error as error:
             raise self._unusable(error) from error
         try:

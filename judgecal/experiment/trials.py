@@ -7,7 +7,6 @@ import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -46,9 +45,6 @@ class RunOptions:
     limit: int | None = None
     budget_usd: float | None = None  # for this run
     use_cache: bool = True  # take stored replies of other experiments; they are stored all the same
-    stored_since: float = (
-        0.0  # no verdict from before (seconds since 1970) is taken, stored or in the journal
-    )
     retry_unscored: bool = False  # also try again where a reply gave no verdict
     quiet: bool = False  # no progress on stderr
     processes: int = 1  # that do this at once, and divide the calls at once that a model allows
@@ -177,12 +173,8 @@ class Due:
             yield of_calls(self.judge.name, [self.journal.latest[call] for call in (key, *more)])
 
     def __iter__(self) -> Iterator[tuple[Item, Key]]:
-        retry, since = self.options.retry_unscored, self.options.stored_since
         for item, key in self.all_keys():
-            row = self.journal.settled(key, retry_unscored=retry)
-            if row is None or (
-                since and datetime.fromisoformat(row.replied_at or row.at).timestamp() < since
-            ):
+            if self.journal.settled(key, retry_unscored=self.options.retry_unscored) is None:
                 yield item, key
 
     def __bool__(self) -> bool:
@@ -269,7 +261,7 @@ def judge_to_journal(
         progress = Progress(label or f"{len(trials)} judges", total)
     opened: contextlib.AbstractContextManager[ReplyCache | None] = contextlib.nullcontext()
     if not all(model.embedded for model in models):
-        opened = open_cache(use=options.use_cache, since=options.stored_since)
+        opened = open_cache(use=options.use_cache)
     with opened as cache:
         parts = [[pair] for pair in counted] if in_turn else [counted]
         for number, part in enumerate(parts, 1):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -30,13 +30,11 @@ from judgecal.experiment import (
     open_journal,
     plan_experiment,
     plan_trials,
-    read_config,
     require_keys,
     stored_rows,
 )
 from judgecal.production.results import JudgeResult, RowCounts, SuiteMember
 from judgecal.production.suite import INPUT, LeftOut, LoadedJudge, Naming, RowReply, SuiteColumn, survey
-from judgecal.selection.lock import Lock
 from judgecal.tables import Columns, Row, Table, check_output, open_table, write_columns, write_table
 from judgecal.tables.formats import Output
 from judgecal.workspace import Workspace, find_workspace
@@ -97,12 +95,6 @@ class JudgeRun:
     def judges(self) -> list[LoadedJudge]:
         return [judge for column in self.columns for judge in column.judges]
 
-    @cached_property
-    def asking(self) -> RunOptions:
-        """The options, with no verdict from before the last gate of the locks taken."""
-        locks = [judge.lock for judge in self.judges if judge.lock is not None]
-        return since_gate(self.options, self.workspace, locks)
-
     def check(self) -> None:
         """Refuse what cannot be done before anything is called or written."""
         may_replace = self.replace or self.experiment.wrote(self.output)
@@ -141,7 +133,7 @@ class JudgeRun:
 
     def trials(self, journal: Journal) -> list[Due]:
         """What each judge is asked, beside what a journal holds."""
-        return [trial for column in self.running for trial in column.trials(self.rows, journal, self.asking)]
+        return [trial for column in self.running for trial in column.trials(self.rows, journal, self.options)]
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -291,22 +283,6 @@ def _other_models(rows: RowCounts, judge: LoadedJudge) -> Iterator[str]:
 def _limit_notes(n: int, n_rows: int) -> Iterator[str]:
     if n < n_rows:
         yield f"the output holds only the first {n:,} of {n_rows:,} rows (--limit)"
-
-
-def since_gate(options: RunOptions, workspace: Workspace, locks: Iterable[Lock]) -> RunOptions:
-    """Options whose verdicts were made since the last gate of these locks: only a gate's fresh calls are
-    known to stand for the judge now.
-    """
-    shas = [lock.sha256 for lock in locks]
-    last = options.stored_since
-    for path in workspace.experiments.glob("*/experiment.toml"):
-        if not any(sha in path.read_text(encoding="utf-8", errors="replace") for sha in shas):
-            continue
-        config = read_config(path.parent)
-        gate = Experiment(path.parent, config)
-        if config["command"] == "gate" and config["lock"] in shas and gate.summary.exists():
-            last = max(last, gate.last_written.timestamp())
-    return dataclasses.replace(options, stored_since=last)
 
 
 def judge(

@@ -148,7 +148,7 @@ class CallCosts:
             return self.stored.notes()
         rows = f"{self._n_old:,} verdict{'s are' if self._n_old > 1 else ' is'}"
         earlier = f"{rows} of an earlier run of this command, the oldest of {self._oldest[:10]}"
-        return [*self.stored.notes(), f"{earlier}: after a judgecal gate we ask for them again"]
+        return [*self.stored.notes(), earlier]
 
 
 def _sum(a: float | None, b: float | None) -> float | None:
