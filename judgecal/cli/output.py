@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from judgecal.cli.streams import encodable, in_colour
+from judgecal.cli.streams import encodable
 from judgecal.commands import document_of
 from judgecal.errors import UNSEEN, JudgecalError, notice, visible_line
 from judgecal.workspace import find_workspace, shown
@@ -74,14 +74,11 @@ def print_result(result: Result, document: Document | None = None, *, json: bool
 
 
 def print_document(document: Document, *, full: bool = False) -> None:
-    """A document at the terminal's width, 80 columns where that is unknown; in colour where a terminal shows
-    it."""
+    """A document at the terminal's width, 80 columns where that is unknown."""
     from judgecal.report.terminal import terminal
 
-    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     width = shutil.get_terminal_size((80, 24)).columns
-    with in_colour(colour):
-        print_text(terminal(document, width=width, full=full, colour=colour))
+    print_text(terminal(document, width=width, full=full))
 
 
 def print_json(value: Any) -> None:

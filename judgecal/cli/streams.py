@@ -11,7 +11,6 @@ import contextlib
 import errno
 import io
 import os
-import re
 import shutil
 import sys
 import threading
@@ -27,7 +26,6 @@ _LIVE_S = 1.0
 _TURN = threading.RLock()
 """Who writes on a stream; the line that is redrawn has a thread of its own."""
 
-_COLOURS = re.compile(r"(\x1b\[[0-9;]*m)")
 _READER_GONE = (errno.EPIPE, errno.ECONNRESET, errno.ESHUTDOWN)
 
 
@@ -35,7 +33,6 @@ class SafeStream(io.TextIOBase):
     """A standard stream that is safe to write any text to.
 
     Attributes:
-        coloured: whether colours pass, as those of a document on a terminal do.
         lost: why the stream takes nothing any more; None as long as it does.
         written: when something was written last, by the monotonic clock.
         live: the line that is redrawn, as long as it stands; whatever else is written takes its place.
@@ -43,7 +40,6 @@ class SafeStream(io.TextIOBase):
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self.coloured = False
         self.lost: OSError | None = None
         self.written = time.monotonic()
         self.live = ""
@@ -61,7 +57,7 @@ class SafeStream(io.TextIOBase):
             for stream in (self, self.beside):
                 if stream and stream.live:
                     stream.redraw("")
-            self._write(encodable(self._harmless(text), self.encoding))
+            self._write(encodable(visible(text).replace("\t", "    "), self.encoding))
         return len(text)
 
     def redraw(self, line: str) -> None:
@@ -104,12 +100,6 @@ class SafeStream(io.TextIOBase):
     def fileno(self) -> int:
         """The file descriptor of the stream below."""
         return self._stream.fileno()
-
-    def _harmless(self, text: str) -> str:
-        parts = _COLOURS.split(text) if self.coloured else [text]
-        return "".join(
-            part if number % 2 else visible(part).replace("\t", "    ") for number, part in enumerate(parts)
-        )
 
     @contextlib.contextmanager
     def _losing(self) -> Iterator[None]:
@@ -184,17 +174,3 @@ def claim_descriptors() -> None:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDWR)
-
-
-@contextlib.contextmanager
-def in_colour(wanted: bool) -> Iterator[None]:
-    """Within the block, let a document's colours pass to stdout; a renderer has made its texts harmless."""
-    stream = sys.stdout
-    if not wanted or not isinstance(stream, SafeStream):
-        yield
-        return
-    before, stream.coloured = stream.coloured, True
-    try:
-        yield
-    finally:
-        stream.coloured = before

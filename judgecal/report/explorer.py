@@ -78,7 +78,6 @@ class Explorer(Block):
     chips: Mapping[str, str] = field(default_factory=dict)  # mark -> what its filter is called
     n_quiet: int = 0  # of the rows the last ones, which are shown on request
     n_agreed: int = 0  # of which those are drawn
-    others: str = "agreed"  # what they are called
     n_sealed: int = 0  # test items, which are counted and not shown
     heads: Mapping[str, str] = field(default_factory=_ITEM.copy)  # part of a row -> its heading
     prompts: Mapping[str, str] = field(default_factory=dict)  # judge -> its prompt, where that is known
@@ -92,7 +91,7 @@ class Explorer(Block):
     def quiet(self) -> str:
         """The words of the button that also shows rows on which nobody errs; empty without any."""
         drawn = f"{count(self.n_quiet)} of " * (self.n_quiet < self.n_agreed)
-        return f"also show {self.others} ({drawn}{count(self.n_agreed)})" if self.n_quiet else ""
+        return f"also show agreed ({drawn}{count(self.n_agreed)})" if self.n_quiet else ""
 
     @property
     def columns(self) -> list[str]:

@@ -135,9 +135,9 @@ class Report(Result):
         """The short form for a pull request."""
         return markdown(self.document)
 
-    def text(self, *, width: int = 80, full: bool = False, colour: bool = False) -> str:
+    def text(self, *, width: int = 80, full: bool = False) -> str:
         """The report for a terminal of so many columns (see `terminal`)."""
-        return terminal(self.document, width=width, full=full, colour=colour)
+        return terminal(self.document, width=width, full=full)
 
     def as_json(self) -> dict[str, Any]:
         """For scripts: the headline, what reproduces the numbers, and what the page carries for programs."""

@@ -84,19 +84,7 @@ def judges_document(decision: Evidence) -> Document:
         },
     )
     if decision.unread is not None and decision.unread.all:
-        failures = table(
-            decision.unread.judges,
-            {
-                "judge": lambda judge: judge.judge,
-                "without a verdict": lambda judge: count(judge.n),
-                "failure": lambda judge: judge.kind,
-                "with this message": lambda judge: count(judge.n_message),
-                "message": lambda judge: judge.message or DASH,
-            },
-        )
-        caption = "The commonest failure of each judge, and what it says."
-        why = Section("unread", "Why nothing could be read", caption, [failures])
-        return replace(head, sections=[why])
+        return head
     return replace(
         head,
         facts=[*first_facts(decision)],

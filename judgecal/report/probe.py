@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain
 
 from judgecal.judges import JudgeName
 from judgecal.probes.family import Kind, families
@@ -23,7 +22,6 @@ from judgecal.report.document import Block, Document, Section, section, stored_d
 from judgecal.report.explorer import Explorer, ExplorerRow, Said, shown
 from judgecal.report.wording import DASH, count, count_of, fitting, points, sentence, sentences
 
-_WHOLE = 10  # probes that hold, of a family, that the explorer has beside those that break
 _WORDS: dict[Kind, tuple[str, str]] = {
     "full": ("fails", "full marks"),
     "none": ("passes", "no marks"),
@@ -61,31 +59,22 @@ def probe_document(result: ProbeResult) -> Document:
 
 
 def _explorer(result: ProbeResult, worst: ProbedJudge) -> Explorer:
-    """Every probe that breaks a judge, and some that hold."""
+    """Every probe that breaks a judge, by family, the worst first."""
     order = dict.fromkeys(
         [*(family.family for family in worst.families), *(answer.family for answer in result.answers)]
     )
-    loud, quiet = (
-        [
-            [
-                answer
-                for answer in result.answers
-                if answer.family == name and any(verdict.broken for verdict in answer.said) == broken
-            ]
-            for name in order
-        ]
-        for broken in (True, False)
-    )
-    few = [answer for answers in quiet for answer in answers[:_WHOLE]]
     judges, binary = [judge.judge for judge in result.judges], result.gold.scale == "binary"
+    rows = [
+        _row(answer, judges, binary=binary)
+        for name in order
+        for answer in result.answers
+        if answer.family == name and any(verdict.broken for verdict in answer.said)
+    ]
     return Explorer(
-        f"{count(sum(map(len, loud)))} of {count(len(result.answers))} probes that break a judge",
-        [_row(answer, judges, binary=binary) for answer in (*chain(*loud), *few)],
+        f"{count(len(rows))} of {count(len(result.answers))} probes that break a judge",
+        rows,
         judges,
         chips={f"family:{name}": name for name in order},
-        n_quiet=len(few),
-        n_agreed=sum(map(len, quiet)),
-        others="probes that hold",
         heads={"id": "probe", "question": "question", "answer": "answer, changed", "label": "must"},
     )
 

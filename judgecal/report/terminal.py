@@ -37,28 +37,12 @@ _GAP = 2  # columns between two columns of a table
 _LONGEST_WORD = 24  # columns that a word of a table keeps before it is broken
 _WIDEST_PROSE = 110
 _FREE, _PEOPLE = "░", "▒"  # the zones of a ladder
-_BOLD, _RESET = "\x1b[1m", "\x1b[0m"
-_TONES = {"good": "\x1b[1;32m", "bad": "\x1b[1;31m", "careful": "\x1b[1;33m", "open": "\x1b[1;33m"}
 
 
 @dataclass(frozen=True, slots=True)
 class _Screen:
     width: int
     full: bool
-    colour: bool
-
-    def strong(self, text: str, chip: str = "") -> str:
-        """Lines in bold, in the colour of a decision; as they are where the screen has no colours."""
-        if not self.colour:
-            return text
-        tone = _TONES[CHIPS[chip][1]] if chip else _BOLD
-        return "\n".join(f"{tone}{line}{_RESET}" for line in text.split("\n"))
-
-    def zoned(self, text: str) -> str:
-        """A drawing whose zones are in colour."""
-        for sign, tone in ((_FREE, "\x1b[90m"), (_PEOPLE, "\x1b[32m")) if self.colour else ():
-            text = re.sub(f"({sign}+)", rf"{tone}\1{_RESET}", text)
-        return text
 
     def prose(self, text: str, *, first: str = "", indent: str = "") -> str:
         """A paragraph, wrapped; a long word keeps its letters together."""
@@ -72,18 +56,16 @@ class _Screen:
         )
 
 
-def terminal(document: Document, *, width: int = 80, full: bool = False, colour: bool = False) -> str:
+def terminal(document: Document, *, width: int = 80, full: bool = False) -> str:
     """The document as text of at most `width` columns, but for a command or a path that is longer.
 
     Args:
         full: every block, what is not known, and the run lines; not only the headline and the short blocks.
-        colour: headline in bold and colour, and the chosen row in bold; for a screen alone.
     """
-    screen, headline, run = _Screen(max(width, 40), full, colour), document.headline, document.run_lines
+    screen, headline, run = _Screen(max(width, 40), full), document.headline, document.run_lines
     chip = f"{CHIPS[headline.chip][0]} {headline.chip} · " if headline.chip else ""
-    sentence = screen.strong(screen.prose(chip + headline.sentence), headline.chip)
-    head = _lines(sentence, screen.prose(" ".join(headline.because)))
-    following = visible_line(f"next: {headline.next}") if headline.next else ""
+    head = _lines(screen.prose(chip + headline.sentence), screen.prose(" ".join(headline.because)))
+    following = _command(visible_line(f"next: {headline.next}"), screen.width) if headline.next else ""
     if full:
         more = screen.prose(" ".join(headline.more))
         parts, last = (
@@ -103,6 +85,18 @@ def terminal(document: Document, *, width: int = 80, full: bool = False, colour:
 
 def _lines(*parts: str) -> str:
     return "\n".join(filter(None, parts))
+
+
+def _command(line: str, width: int) -> str:
+    """A command in as many lines as it needs, broken before its options as a shell reads it."""
+    lines = [""]
+    for part in re.split(r" (?=-)", line):
+        longer = f"{lines[-1]} {part}" if lines[-1] else part
+        if lines[-1] and cell_len(longer) > width - 2 and cell_len(line) > width:
+            lines.append(f"  {part}")
+        else:
+            lines[-1] = longer
+    return " \\\n".join(lines)
 
 
 def _short(first: str, document: Document, screen: _Screen, lines: int) -> str:
@@ -206,14 +200,13 @@ def _ladder(ladder: Ladder, screen: _Screen) -> str:
         dot, drawn = at(rung.value.value, 0), zones.copy()
         for x in range(at(rung.value.low, dot), at(rung.value.high, dot) + 1):
             drawn[x] = "●" if x == dot else "─"
-        mark = screen.strong if rung.strong else str
-        columns = mark(f"{name}{' ' * (left - cell_len(name))}"), "".join(drawn), mark(rung.text.rjust(right))
+        columns = f"{name}{' ' * (left - cell_len(name))}", "".join(drawn), rung.text.rjust(right)
         lines.append((" " * _GAP).join(columns))
     step = next(step for step in (1, 2, 5, 10, 20, 50, 100) if span / step <= wide / 6)
     axis = ""
     for tick in range(math.ceil(low / step) * step, math.floor(high) + 1, step):
         axis = f"{axis:{at(tick, 0)}}{tick}"
-    return screen.zoned("\n".join([*lines, f"{' ' * (left + _GAP)}{axis}"]))
+    return "\n".join([*lines, f"{' ' * (left + _GAP)}{axis}"])
 
 
 # --- tables
@@ -230,7 +223,6 @@ def _table(block: Grid, screen: _Screen) -> str:
         cells = cells[:_ROWS]
     rows = [[visible_line(cell.text) for cell in row] for row in cells]
     header = [visible_line(text) for text in block.header]
-    chosen = next((at for at, row in enumerate(cells) if row[0].text == block.chosen), None)
     words, numbers = range(block.left), range(block.left, len(header))
     columns = [[row[at] for row in rows if len(row) == len(header)] for at in range(len(header))]
     inner = [max(map(cell_len, column), default=0) for column in columns]
@@ -259,12 +251,11 @@ def _table(block: Grid, screen: _Screen) -> str:
             widths[max(spare, key=lambda at: widths[at])] -= 1
         lines = _row([header[at] for at in places], widths, block.left)
         lines.append("-" * (sum(widths) + _GAP * (len(places) - 1)))
-        for at, row in enumerate(rows):
+        for row in rows:
             if len(row) == 1 < len(header):
-                row_lines = textwrap.wrap(row[0], screen.width) or [""]
+                lines += textwrap.wrap(row[0], screen.width) or [""]
             else:
-                row_lines = _row([row[place] for place in places], widths, block.left)
-            lines += map(screen.strong, row_lines) if at == chosen else row_lines
+                lines += _row([row[place] for place in places], widths, block.left)
         drawn.append("\n".join(lines))
     more = f"... {left_out:,} more: --full" if left_out else ""
     return _lines(screen.prose(block.title), "\n\n".join(drawn), more)
