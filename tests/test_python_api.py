@@ -272,7 +272,7 @@ def test_a_frame_that_makes_no_set_is_refused_with_every_problem() -> None:
     ]
     assert "likewise row 3" in str(refused.value)
     frame_of_words = polars.DataFrame({"question": ["A", "B"], "answer": ["a", "b"], "x": ["yes", "gut"]})
-    with pytest.raises(InputError, match="give --map gut=yes"):
+    with pytest.raises(InputError, match="give --map FROM=TO"):
         GoldSet.from_frame(frame_of_words, labels="x", scale="binary")
     asked = package.Columns("q")
     for call, message in (

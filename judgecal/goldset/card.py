@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, ValidationError, with_config
+from pydantic import AfterValidator, BaseModel, ConfigDict, Strict, ValidationError, with_config
 
 from judgecal.artefacts import SCHEMA, read_toml, schema_problems, toml_text
 from judgecal.errors import InputError
@@ -80,7 +80,6 @@ class Card:
     labels_by: str = "unknown"
     rubric: str = ""
     rubric_sha256: str = ""
-    language: str = ""  # of questions and answers, as `pl`; the rules compare words in its dictionary forms
     anchors: Mapping[str, str] = field(default_factory=dict)
     raters: Mapping[str, RaterCard] = field(default_factory=dict)
     splits: Splits = field(default_factory=Splits)
@@ -131,7 +130,6 @@ class _CardTable(BaseModel):
     labels_by: Literal["people", "project", "unknown"] = "unknown"
     rubric: str = ""
     rubric_sha256: str = ""
-    language: Annotated[str, Field(pattern="^([a-z]{2,3})?$")] = ""
     scale: _ScaleTable = _ScaleTable()
     raters: dict[str, RaterCard] = {}
     splits: Annotated[Splits, AfterValidator(_whole)] = Splits()

@@ -110,12 +110,6 @@ def _card_gaps(gold: GoldSet) -> Findings:
     for rater in gold.raters:
         if rater not in gold.card.raters:
             yield CARD, f"no [raters.{rater}]: say who they are, and which instructions they had"
-    for rater in gold.card.raters:
-        if rater not in gold.raters and not any(rating.rater == rater for rating in gold.ratings):
-            yield CARD, f"[raters.{rater}] has no rating in {RATINGS}"
-
-
-"""kind -> from a set to its findings of that kind, in the order in which they are told."""
 
 
 def check_gold(gold: GoldSet, *, workspace: Workspace | None = None) -> list[Problem]:

@@ -210,18 +210,6 @@ def read_label(cell: str, scale: Scale) -> Label:
     return label
 
 
-def map_for(cell: str, scale: Scale) -> str:
-    """The `--map` option that would make a label of a cell's word; where that is not clear, what to add."""
-    word = " ".join(cell.casefold().split())
-    meant = _THUMBS.get(word, "")
-    if number_in(cell) is not None or is_part(cell) or len(word) > _LONGEST_WORD:
-        return "--map FROM=TO for it"
-    if scale.kind == "binary" and meant:
-        return shlex.join(["--map", f"{word}={meant}"])
-    label = "yes or no" if scale.kind == "binary" else f"a label of {scale}"
-    return f"{shlex.join(['--map', f'{word}='])} with {label} behind it (nothing: no label)"
-
-
 def missing_notes(counts: Mapping[str, int]) -> list[str]:
     """Notes on label cells that say there is no label, from the count of each such text."""
     cells = ", ".join(
@@ -340,19 +328,16 @@ def verdict_scale(people: Scale, cells: Iterable[str]) -> Scale:
 PAIR_LABELS = ("A", "B", "tie")
 """The item's own first answer is better, its second, or neither."""
 _WORDS: Mapping[str, str] = {
-    **dict.fromkeys(("a", "left", "1", "model_a", "model_1", "output_1", "response_1", "a>b"), "A"),
-    **dict.fromkeys(("b", "right", "2", "model_b", "model_2", "output_2", "response_2", "b>a"), "B"),
-    **dict.fromkeys(("tie", "0", "a=b", "tie(inconsistent)"), "tie"),
-}
+    "a": "A", "left": "A", "model_a": "A", "b": "B", "right": "B", "model_b": "B", "tie": "tie",
+}  # fmt: skip
 
 
 def pair_scale(cells: Collection[str], more: Iterable[str] = ()) -> tuple[str | None, Mapping[str, str], str]:
     """The scale of label cells of pairs, what they and `more` stand for, by the cell in lower case, and why;
-    no scale where one may be either answer, as 0 and 1 without a 2 may.
+    no scale where a word is none of theirs.
     """
-    words = {cell.casefold(): "".join(cell.casefold().split()).removesuffix(".0") for cell in (*cells, *more)}
-    unsure = {"0", "1"} if "2" not in words.values() else set()
-    meanings = {cell: _WORDS[word] for cell, word in words.items() if word in _WORDS.keys() - unsure}
+    words = {cell.casefold() for cell in (*cells, *more)}
+    meanings = {word: _WORDS[word] for word in sorted(words & _WORDS.keys())}
     if unclear := sorted({cell.casefold() for cell in cells} - meanings.keys()):
         why = f"labels of pairs are A, B or tie, and {', '.join(unclear[:4])} may be either"
         return None, {}, f"{why}; --map {unclear[0]}=A says it"

@@ -15,7 +15,6 @@ from judgecal.goldset.labels import (
     PAIR_LABELS,
     LabelMap,
     is_no_label,
-    map_for,
     missing_notes,
     narrow_labels,
     number_in,
@@ -243,7 +242,7 @@ class TableItems:
             try:
                 label = read_label(text, scale)
             except (ValueError, OverflowError) as error:
-                what = f"column {column!r}: {error}: fix the cell, or give {map_for(text, scale)}"
+                what = f"column {column!r}: {error}: fix the cell, or give --map FROM=TO for it"
                 lines = [line for line, other in zip(self.table.numbers, cells, strict=True) if other == cell]
                 self._problems += [(line, f"{self.table.place(line)}: {what}") for line in lines]
                 continue

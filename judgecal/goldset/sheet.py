@@ -25,7 +25,6 @@ from judgecal.goldset.labels import (
     by_side,
     is_no_label,
     left_of,
-    map_for,
     missing_notes,
     read_label,
     unexplained,
@@ -255,7 +254,7 @@ def _read_rows(
                     raise ValueError(f"{cell!r} is none of left, right, tie")
                 label = None if unclear else read_label(by_side(cell, sided), scale)
             except (ValueError, OverflowError) as error:
-                mend = f"fix the cell, leave it empty, or give {map_for(cell, scale)}"
+                mend = "fix the cell, leave it empty, or give --map FROM=TO for it"
                 problems.append(f"{where}: column {_LABEL}: {error}: {mend}")
                 continue
             note, reason = cells.get(_NOTE, "").strip() or None, CANNOT_TELL if unclear else None

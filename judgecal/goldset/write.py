@@ -5,13 +5,11 @@ people are labelling. Never half a set.
 from __future__ import annotations
 
 import contextlib
-import glob
 import hashlib
 import os
 import re
 import secrets
 import shutil
-import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -39,7 +37,6 @@ from judgecal.records import Item, Rating
 from judgecal.tables import json_line, write_json_lines
 from judgecal.workspace import Workspace, name_problem, shown
 
-_ABANDONED = 600.0  # seconds without a line, after which nobody is writing a draft any more
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -167,11 +164,6 @@ def _drafting(name: str, *, workspace: Workspace) -> Iterator[Path]:
     """
     target = (workspace.gold / name).resolve()
     _refuse_while_labelled(target)
-    for left in target.parent.glob(f".{glob.escape(target.name)}.new-*"):  # by processes that were killed
-        with contextlib.suppress(FileNotFoundError):  # its process has just put it in place
-            written = max(path.stat().st_mtime for path in (left, *left.iterdir()))
-            if time.time() - written > _ABANDONED:
-                shutil.rmtree(left, ignore_errors=True)
     fresh = target.with_name(f".{name}.new-{secrets.token_hex(4)}")
     fresh.mkdir(parents=True)
     try:
