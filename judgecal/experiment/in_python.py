@@ -102,7 +102,7 @@ def score(
         quiet: no progress on stderr.
     """
     given = [*judge] if isinstance(judge, Sequence) and not isinstance(judge, str) else [judge]
-    judges = [judge_named(one) if isinstance(one, str) or callable(one) else one for one in given]
+    judges = [judge_named(judge) if isinstance(judge, str) or callable(judge) else judge for judge in given]
     judges = [judge.on(gold.scale) if isinstance(judge, GivenFunction) else judge for judge in judges]
     names = [judge.name for judge in judges]
     if not names:
@@ -112,14 +112,16 @@ def score(
     options = RunOptions(repeats=repeats, limit=limit, budget_usd=budget_usd, quiet=quiet)
     options.check()
     require_prices(models_of(judges), options.budget_usd)
-    for one in judges:
-        check_judge(gold, one)
+    for judge in judges:
+        check_judge(gold, judge)
     trained = frozenset[str]().union(*(judge.trained_on for judge in judges if split == "open"))
     items = asked_items(gold, split, limit=limit, without_groups=trained)
     with open_journal(None if journal is None else Path(journal), options) as stored:
         rows = run_trials(judges, items, journal=stored, options=options)
     of_judges = [(judge, [row for row in rows if row.judge == judge.name]) for judge in judges]
-    whole = [whole_items(of, one.scale) if one.unit == PAIR_UNIT else of for one, of in of_judges]
+    whole = [
+        whole_items(judged, judge.scale) if judge.unit == PAIR_UNIT else judged for judge, judged in of_judges
+    ]
     return Judgements(
         itertools.chain(*whole), gold=gold, scales={judge.name: item_scale(judge) for judge in judges}
     )

@@ -386,7 +386,7 @@ def write_items(folder: Path, gold: GoldSet) -> None:
 
 
 def read_set(folder: Path) -> GoldSet:
-    """Read back what `write_items` kept."""
+    """Read back what `write_items` read."""
     path, rows = folder / ITEMS, dict[str, list[Any]](items=[], ratings=[])
     frame, about = read_frame(path)
     try:
@@ -394,8 +394,8 @@ def read_set(folder: Path) -> GoldSet:
             rows[part].append(orjson.loads(text))
     except (pl.exceptions.PolarsError, ValueError, KeyError) as error:
         raise damaged(path, str(error)) from None
-    kept, card = validated(_KeptSet, rows, shown(path)), read_card(folder / CARD)
-    return GoldSet(card.name, folder, card, kept.items, kept.ratings, (), about["sha256"])
+    read, card = validated(_KeptSet, rows, shown(path)), read_card(folder / CARD)
+    return GoldSet(card.name, folder, card, read.items, read.ratings, (), about["sha256"])
 
 
 def _row(*values: Any) -> Judgement:

@@ -154,13 +154,12 @@ def _asked(config: Mapping[str, Any], rows: Mapping[str, VerdictRows]) -> dict[s
             if fingerprint == recorded_fingerprint(sha256, judge := of_judge[0].judge):
                 verdicts_of[judge] = of_judge
     repeats = config.get("repeats", 1)
-    for asked in config.get("judges", ()):
-        judge, fingerprint = str(asked["judge"]), str(asked["fingerprint"])
+    for judge_config in config.get("judges", ()):
+        judge, fingerprint = str(judge_config["judge"]), str(judge_config["fingerprint"])
         single, n_calls = single_calls(fingerprint)
         calls = rows.get(single, VerdictRows.from_rows([]))
-        one = n_calls == 1
         verdicts_of[judge] = (
-            calls.of(judge, repeats) if one else judged_by(judge, fingerprint, calls, repeats)
+            calls.of(judge, repeats) if n_calls == 1 else judged_by(judge, fingerprint, calls, repeats)
         )
     return verdicts_of
 

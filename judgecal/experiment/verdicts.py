@@ -248,9 +248,9 @@ def parted_items(
         sure = sum(other == label for other in given) / len(given) if given else 0.0
         return sure, PartedItem(item, label, binary, of_item, judges, judges_differ, people_differ, word)
 
-    both = [(item, tuple(judge[item.item_id] for judge in every)) for item in items]
-    agreed = [pair for pair in both if not any(judge.parts for judge in pair[1])]
-    parted = [judged(*pair) for pair in both if any(judge.parts for judge in pair[1])]
+    pairs = [(item, tuple(judge[item.item_id] for judge in every)) for item in items]
+    agreed = [pair for pair in pairs if not any(judge.parts for judge in pair[1])]
+    parted = [judged(*pair) for pair in pairs if any(judge.parts for judge in pair[1])]
     parted.sort(key=lambda pair: (-pair[1].distance, -pair[1].n_wrong, -pair[0]))
     few = agreed[:: -(-len(agreed) // _AGREED) or 1]
     return tuple(item for _, item in (*parted, *(judged(*pair) for pair in few)))

@@ -183,13 +183,13 @@ def calibrated(
     scale: Scale,
     scales: Mapping[_Name, Scale | str],
     groups: Labels | None,
-    asked: bool = True,
+    mapped: bool = True,
     weights: Floats | None = None,
 ) -> DecidingVerdicts[_Name]:
-    """The verdicts of several judges through cross-fitted maps, or as they are where not `asked`."""
+    """The verdicts of several judges through cross-fitted maps, or as they are where not `mapped`."""
     before, fits = {name: scales.get(name, scale) for name in judges}, dict[_Name, CrossFit]()
     shared: dict[str, Any] = {"scale": scale, "groups": groups, "weights": weights}
-    for name, rows in judges.items() if asked else ():
+    for name, rows in judges.items() if mapped else ():
         fit = cross_fit(gold_labels, rows, judge_scale=before[name], **shared)
         if fit is not None:
             fits[name] = fit
@@ -259,7 +259,7 @@ def calibrated_difference(
 def _uncut(metric: str, people: Scale) -> Metric:
     chosen, _ = metric_named(metric, people)
     if not chosen.uncut:
-        usable = ", ".join(known.name for known in METRICS.values() if known.uncut)
+        usable = ", ".join(metric.name for metric in METRICS.values() if metric.uncut)
         raise InputError(f"metric {metric!r} is not taken on uncut verdicts: use one of {usable}")
     return chosen
 

@@ -183,8 +183,8 @@ def krippendorff_alpha(sample: Sample) -> Totals | Tables:
     classes = sample.classes
     two = classes is not None and len(classes.values) == 2 and classes.problem is None
     if two or sample.scale.kind == "nominal":
-        known = classes_of(sample)
-        return nominal_alpha(codes_panel(known), len(known.values), sample)
+        categories = classes_of(sample)
+        return nominal_alpha(codes_panel(categories), len(categories.values), sample)
     if sample.scale.kind in INTERVAL:
         return interval_alpha(values_panel(sample), sample)
     return ordinal_alpha(values_panel(sample), sample)

@@ -173,9 +173,9 @@ def compare_all(
     given = {judge: as_sequence(rows) for judge, rows in judges.items()}
     if len(judges) < 2:
         raise InputError(f"{len(judges)} judge{'s' * (len(judges) != 1)}: a comparison takes two or more")
-    asked = calibrate and chosen.calibrated
+    mapped = calibrate and chosen.calibrated
     of_items: dict[str, Any] = {"scale": people, "groups": codes, "weights": weights}
-    once = deciding or calibrated(labels, given, scales=judge_scales, asked=asked, **of_items)
+    once = deciding or calibrated(labels, given, scales=judge_scales, mapped=mapped, **of_items)
     options: dict[str, Any] = {**of_items, "metric": name, "level": level, "seed": seed}
 
     def paired(verdicts: Mapping[str, Any], of: Mapping[str, Scale | str], **more: Any) -> PairedDifference:
@@ -193,16 +193,16 @@ def compare_all(
             raw[a, b] = paired(given, judge_scales, n_perm=1)
     adjusted = holm([main.p_value for main, _ in tested.values()])
     return {
-        pair: replace(_comparison(name, main, complete, p=p, of=len(tested)), raw=raw.get(pair))
+        pair: replace(_comparison(name, main, complete, p=p, n_pairs=len(tested)), raw=raw.get(pair))
         for (pair, (main, complete)), p in zip(tested.items(), adjusted, strict=True)
     }
 
 
 def _comparison(
-    metric: str, main: PairedDifference, complete: PairedDifference, *, p: float | None, of: int
+    metric: str, main: PairedDifference, complete: PairedDifference, *, p: float | None, n_pairs: int
 ) -> PairComparison:
-    decision, why = _decide(metric, main, complete, p=p, of=of)
-    planned = _planned(main, level=1.0 - (1.0 - main.difference.level) / of)
+    decision, why = _decide(metric, main, complete, p=p, n_pairs=n_pairs)
+    planned = _planned(main, level=1.0 - (1.0 - main.difference.level) / n_pairs)
     return PairComparison(
         metric=metric,
         difference=main.difference,
@@ -221,7 +221,7 @@ def _comparison(
 
 
 def _decide(
-    metric: str, main: PairedDifference, complete: PairedDifference, *, p: float | None, of: int
+    metric: str, main: PairedDifference, complete: PairedDifference, *, p: float | None, n_pairs: int
 ) -> tuple[Decision, str]:
     difference, facts = main.difference, metric_facts(metric)
     if facts.direction == "neither":
@@ -233,7 +233,7 @@ def _decide(
         return "cannot tell", difference.reason or "there is no interval"
     alpha = round(1.0 - difference.level, 12)
     small, clear = p < alpha, difference.clear_of_zero
-    shown = f"p = {p:.3g}{f' after Holm over {of} comparisons' if of > 1 else ''}"
+    shown = f"p = {p:.3g}{f' after Holm over {n_pairs} comparisons' if n_pairs > 1 else ''}"
     if difference.low == difference.high == 0.0:
         return "cannot tell", "the two agree equally well with people on every question"
     thin = too_thin(main.strata, metric)

@@ -252,9 +252,9 @@ def loss_on_labels(judges: VerdictPairs, drawn: DrawnLabels, *, level: float) ->
     classes: tuple[int, ...] = ()
     if judges.macro:
         shares, of_shares = _shares(judges, drawn, weight)
-        found = np.bincount(judges.class_of(drawn.label), minlength=_CLASSES)
-        there = [0, 2] if judges.scale.kind == "binary" else np.flatnonzero(found).tolist()
-        classes = tuple(int(found[code]) for code in there)
+        n_of_class = np.bincount(judges.class_of(drawn.label), minlength=_CLASSES)
+        there = [0, 2] if judges.scale.kind == "binary" else np.flatnonzero(n_of_class).tolist()
+        classes = tuple(int(n_of_class[code]) for code in there)
 
     def refused(why: str) -> LossOnLabels:
         return LossOnLabels(replace(counts, reason=why), None, int(inside.sum()), classes)

@@ -156,22 +156,12 @@ def _numbers(labels: Labels, scale: Scale) -> Floats | None:
     try:
         values = np.array(labels, dtype=np.float64)
         if scale.kind == "binary":
-            return _read_distinct(values, scale)
+            return values if (np.isin(values, (0.0, 1.0)) | np.isnan(values)).all() else None
     except (ValueError, OverflowError):
         return None
     values *= 100.0 if scale.from_fraction else 1.0
     outside: Bools = (values < scale.low) | (values > scale.high)
     return None if outside.any() else values
-
-
-def _read_distinct(values: Floats, scale: Scale) -> Floats:
-    present = ~np.isnan(values)
-    if scale.kind == "binary" and ((values == 0.0) | (values == 1.0) | ~present).all():
-        return values
-    distinct, place = np.unique(values[present], return_inverse=True)
-    read = values.copy()
-    read[present] = np.array([scale.read(value) for value in distinct.tolist()], dtype=np.float64)[place]
-    return read
 
 
 def _coded(labels: Floats | list[float | str], number: Mapping[str, float]) -> Floats:

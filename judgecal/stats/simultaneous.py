@@ -176,11 +176,11 @@ def losses_against_best(
     labels, codes = as_sequence(gold_labels), None if groups is None else as_sequence(groups)
     options: dict[str, Any] = {"groups": codes, "weights": weights}
     mapped = calibrate and chosen.calibrated
-    once = deciding or calibrated(labels, judges, scale=people, scales=judge_scales, asked=mapped, **options)
+    once = deciding or calibrated(labels, judges, scale=people, scales=judge_scales, mapped=mapped, **options)
     options |= {"people": people, "unscored": "wrong"}
     samples = {
-        one: prepare(labels, verdicts, judge_scale=once.scales[one], **options)
-        for one, verdicts in once.verdicts.items()
+        judge: prepare(labels, verdicts, judge_scale=once.scales[judge], **options)
+        for judge, verdicts in once.verdicts.items()
     }
     units = {str(sample.scale) for sample in samples.values() if chosen.unit == "scale"}
     if len(units) > 1:

@@ -159,9 +159,9 @@ def stand_in(
             )
     bounds = [rater.at_worst for rater in raters.values() if rater.at_worst is not None]
     reason = None if raters else _NOBODY
-    for rater, one in raters.items():
-        if one.at_worst is None:
-            reason = reason or f"beside {rater}: {one.reason}"
+    for rater, held in raters.items():
+        if held.at_worst is None:
+            reason = reason or f"beside {rater}: {held.reason}"
     return StandIn(name, level, raters, None if reason else min(bounds), reason, left_out)
 
 
@@ -181,7 +181,7 @@ def _held(
     """
     people = as_scale(scales["person"])
     calibrate = metric_facts(metric).calibrated
-    once = calibrated(labels, sides, scale=people, scales=scales, groups=groups, asked=calibrate)
+    once = calibrated(labels, sides, scale=people, scales=scales, groups=groups, mapped=calibrate)
     floor = [best_constant(labels, scale=people, metric=metric)] * len(labels)
     shared: dict[str, Any] = {"scale": people, "metric": metric, "groups": groups}
     mapped, plain, above = (
