@@ -47,4 +47,4 @@ def test_each_promise_names_a_benchmark_or_a_test_that_is_there() -> None:
     commands = {row["command"].split()[0] for section in table["section"] for row in section["promise"]}
     assert {name for name in commands if "/" in name and not (ROOT / name).is_file()} == set()
     named = {name for name in commands if "/" not in name}
-    assert named == set(NAMES) - {"mutations", "sweeps", "embedded_fit"}  # which promise users nothing
+    assert named == set(NAMES) - {"mutations", "embedded_fit"}  # which promise users nothing
