@@ -517,8 +517,7 @@ class OptimizeRun:
             extra["reflection"] = self.reflection_alias
         if look and after.candidate and (self.reflection_alias or isinstance(self.judge, ModuleJudge)):
             n = len(set(self.dev.groups))
-            saw = "the optimiser saw every label of train"
-            notes.append(f"{saw}, so both judges are calibrated on dev alone ({n} questions)")
+            notes.append(f"train was learnt from, so both judges are calibrated on dev alone ({n} questions)")
         split, level = ("test", look.level) if look else ("dev", 0.95)
         prompts = Prompts.of(self.judge.program, after.judge.program)
         changes = None
