@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from judgecal.experiment.in_python import Judgements, agreement, compare, score
     from judgecal.goldset import Columns, GoldSet, load_gold
     from judgecal.judges import judge_named as Judge  # noqa: N812 - Python's door to a judge of any kind
-    from judgecal.optimize.plain_dspy import examples, metric
     from judgecal.optimize.run import optimize
+    from judgecal.optimize.training import examples, metric
     from judgecal.probes.run import probe
     from judgecal.production.judge import judge
     from judgecal.production.rate import rate
@@ -40,7 +40,7 @@ _NAMES = {
     "judgecal.goldset": "Columns GoldSet load_gold",
     "judgecal.judges": "Judge:judge_named",
     "judgecal.optimize": "optimize",
-    "judgecal.optimize.plain_dspy": "examples metric",
+    "judgecal.optimize.training": "examples metric",
     "judgecal.probes.run": "probe",
     "judgecal.production.judge": "judge",
     "judgecal.production.rate": "rate",

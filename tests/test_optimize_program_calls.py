@@ -251,8 +251,11 @@ def test_a_writer_has_room_for_instructions(
     assert written.max_tokens == room
 
 
-def test_known_spending_counts_whatever_else_of_its_line_is_damaged(tmp_path: Path) -> None:
-    damaged = {"cost_usd": 0.25, "prompt_tokens": "bad"}
-    rows = [{"cost_usd": 0.5}, damaged, {"cost_usd": "0.125"}, {"key": "none"}]
-    (tmp_path / "calls.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    assert logged_usd(tmp_path / "calls.jsonl") == 0.875
+def test_known_spending_is_that_of_the_lines_that_can_be_read(serve: Serve, tmp_path: Path) -> None:
+    server, path = serve(in_turn("yes")), tmp_path / "calls.jsonl"
+    with CallLog(path, "gepa") as log, calling(record=log) as calls:
+        calls.ask(asked(server, "good"))
+    path.write_text(
+        path.read_text(encoding="utf-8") + '{"cost_usd": 0.25, "key": "none"}\n', encoding="utf-8"
+    )
+    assert logged_usd(path) == pytest.approx(0.0011) and logged_usd(tmp_path / "none.jsonl") == 0.0

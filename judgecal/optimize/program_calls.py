@@ -132,6 +132,7 @@ def _row_of(line: bytes) -> _Row:
     """Raises one of DAMAGED: the line is no call."""
     row: _Row = json.loads(line)
     _stored(row)
+    row["cost_usd"] = float(row["cost_usd"] or 0.0)
     return row
 
 
@@ -149,13 +150,10 @@ _OF_REPLY = ("model_id", "prompt_tokens", "completion_tokens", "stopped")
 def logged_usd(path: Path) -> float:
     """What the calls in a log are known to have cost, in US dollars; 0 where there is no file.
 
-    A line whose cost cannot be read counts nothing; `CallLog` has named it.
+    A line that cannot be read counts nothing; `CallLog` has named it.
     """
-
-    def usd(line: bytes) -> float:
-        return float(json.loads(line)["cost_usd"] or 0.0)
-
-    return sum(Log[float](path, "call", encode=lambda _: b"", decode=usd, damaged=lambda *_: None).rows())
+    log = Log[_Row](path, "call", encode=_line_of, decode=_row_of, damaged=lambda *_: None)
+    return sum((row["cost_usd"] for row in log.rows()), 0.0)
 
 
 def width(spec: ModelSpec) -> int:
