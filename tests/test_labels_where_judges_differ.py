@@ -24,6 +24,7 @@ from judgecal.stats.disagreement import (
     KnownClasses,
     Outlook,
     VerdictPairs,
+    by_rows,
     draw_strata,
     labels_needed,
     loss_on_labels,
@@ -173,6 +174,8 @@ def test_words_and_percentages_lose_what_their_scale_says() -> None:
     words = two([0, 1], [1, 1], Scale.parse("nominal"), "accuracy")
     assert words.losses(np.array([0]), np.array([0.0]), None).tolist() == [1.0]
     graded = two([0.0], [50.0], Scale.parse("percentage"), "mean_agreement")
+    assert by_rows("mean_agreement", graded.scale) and by_rows("accuracy", BINARY)
+    assert not by_rows("accuracy", graded.scale) and not by_rows("kappa", BINARY)
     assert [end.tolist() for end in graded.ends(None)] == [[pytest.approx(-0.5)], [0.5]]
 
 

@@ -60,6 +60,9 @@ def test_what_luck_gains_is_a_quantile_of_the_paired_errors() -> None:
     assert luck(other, of_fit=0.03) == pytest.approx(student.ppf(0.8, 99) * math.hypot(error, 0.03))
     assert luck(other, other) == pytest.approx(once, rel=0.05)  # the same candidate twice is one
     # The larger of two independent equal ones stays below z with chance 0.8 where each does with 0.8^(1/2).
+    few = Gains.over(held(12, 0), [held(12, 3)] * 2, people=BINARY, metric="accuracy", of_fit=[0.0] * 2)
+    assert few is not None
+    assert few.by_luck() == pytest.approx(student.ppf(0.8, 11) * few.errors[0], rel=0.02)
     two = luck(other, other, of_fit=100.0)
     assert two == pytest.approx(100.0 * student.ppf(math.sqrt(0.8), 99), rel=0.05)
 
