@@ -16,7 +16,15 @@ from typing import Any, TypeVar
 from judgecal.errors import InputError, listed, notice, refuse
 from judgecal.goldset.card import CARD_KEPT, UNKNOWN_LICENCE, Card, Splits, read_card
 from judgecal.goldset.gold_set import CARD, GoldSet, SplitCounts, split_counts
-from judgecal.goldset.labels import LabelMap, guess_scale, is_no_label, pair_scale, percent, typed
+from judgecal.goldset.labels import (
+    LabelMap,
+    guess_scale,
+    is_no_label,
+    pair_scale,
+    percent,
+    scale_with_verdicts,
+    typed,
+)
 from judgecal.goldset.load import load_gold
 from judgecal.goldset.reading import TableItems
 from judgecal.goldset.write import in_memory, name_problems, write_gold
@@ -228,6 +236,8 @@ def _scale_of_labels(read: TableItems, mapping: LabelMap) -> tuple[str, LabelMap
         scale, words, why = pair_scale(cells, set().union(*verdicts.values()) - held)
     else:
         scale, words, why = guess_scale([typed(cell) for cell in cells])
+    for texts in verdicts.values() if scale and scale.startswith("ordinal") else ():
+        scale = scale_with_verdicts(str(scale), texts)
     if scale is None:
         option = "--map, or the --scale of grades" if columns.pairs else "--scale"
         what = f"the labels show no scale ({why}): give {option}"

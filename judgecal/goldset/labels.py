@@ -146,6 +146,15 @@ def guess_scale(cells: Sequence[str]) -> tuple[str | None, Mapping[str, str], st
     return fitting, {}, f"they are {span}"
 
 
+def scale_with_verdicts(scale: str, cells: Iterable[str]) -> str:
+    """Return the ordinal scale that labels show, with a grade more at an end that only a judge gave."""
+    labels_scale = Scale.parse(scale)
+    numbers = [number for cell in cells if (number := number_in(cell)) is not None]
+    together = Scale.parse(fitting_scale([labels_scale.low, labels_scale.high, *numbers]))
+    near = abs(together.low - labels_scale.low) <= 1.0 and abs(together.high - labels_scale.high) <= 1.0
+    return str(together) if together.kind == "ordinal" and near else scale
+
+
 def _finite(cell: str) -> float | None:
     try:
         number = float(cell.removesuffix("%"))
