@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from judgecal.engine.transport import embedded as transport
+from judgecal.models import embedded as transport
 from tests.support.command import ROOT, Run, journal, one_object, tree
 from tests.support.gold import harsh_gold
 

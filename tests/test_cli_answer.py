@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from judgecal.engine.transport import embedded as transport
+from judgecal.models import embedded as transport
 from judgecal.rag.evaluation.run import answered_items
 from tests.support.command import Ran, Run, one_object, tree
 from tests.support.gold import THINGS, made_gold

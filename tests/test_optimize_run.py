@@ -10,8 +10,8 @@ import dspy
 import pytest
 
 from judgecal.engine.calls import CallFailed
-from judgecal.engine.transport import embedded as transport
 from judgecal.goldset import GoldSet, load_gold
+from judgecal.models import embedded as transport
 from judgecal.optimize import Candidate, Training
 from judgecal.optimize.optimizers import candidates
 from judgecal.optimize.result import Choice

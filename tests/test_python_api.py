@@ -15,7 +15,7 @@ import pytest
 
 import judgecal as package
 from judgecal import GoldSet, InputError, Judge, Judgement, Judgements, load_gold, load_signature, score
-from judgecal.engine.transport import embedded as transport
+from judgecal.models import embedded as transport
 from judgecal.selection.decision import Caps
 from judgecal.workspace import find_workspace
 

@@ -17,7 +17,7 @@ from functools import lru_cache
 
 from judgecal.models.embedded.text import NEGATIONS, POLAR, STOPWORDS
 
-EDITION = 3
+EDITION = 4
 """Of what is taken from other modules, whose texts the fingerprints of the metrics do not cover."""
 NO_REFERENCE = "no reference answer holds a word"
 
