@@ -24,7 +24,7 @@ from judgecal.stats import (
     cross_fit,
     fit_calibration,
 )
-from judgecal.stats.calibration import best_cuts, calibrated
+from judgecal.stats.calibration import _thinned, best_cuts, calibrated
 from tests.support.two_judges import labels
 
 PERCENTAGE = Scale.parse("percentage")
@@ -69,6 +69,11 @@ def test_of_equally_good_cuts_the_middlemost_is_taken() -> None:
     assert best_cuts(np.zeros((4, 1)), np.zeros((4, 1))).tolist() == [2]
     below, above = np.eye(1, 8, 0).T, np.eye(1, 8, 6).T  # any cut from 1 to 6 is right
     assert best_cuts(above, below).tolist() == [3]
+
+
+def test_of_many_verdicts_the_ranks_that_are_taken_reach_from_end_to_end() -> None:
+    taken = _thinned(np.arange(1000.0), 100)
+    assert (len(taken), taken[0], taken[-1]) == (100, 0.0, 999.0)
 
 
 def test_binary_labels_are_cut_where_balanced_accuracy_is_highest() -> None:
