@@ -15,8 +15,7 @@ import dspy
 import pytest
 
 from judgecal.models.embedded import VERSION, AsyncEmbeddedEngine, EmbeddedEngine, reply
-from judgecal.models.embedded.compare import NAMES, Comparison
-from judgecal.models.embedded.judge import GROUNDS, shipped
+from judgecal.models.embedded.judge import GROUNDS, NAMES, Comparison, shipped
 from judgecal.models.embedded.replies import NOT_FOUND
 from judgecal.models.embedded.text import analyse, stem
 
@@ -291,9 +290,7 @@ FOOLED: list[tuple[str, str, str, str, str]] = [
     ("polarity", "When?", "1989", "The last time was in 1989.", "The last time was not in 1989."),
     ("number", "When?", "April 7, 2016", "It was April 7 2016.", "It was April 9 2016."),
     ("number", "How many?", "Refunds within 30 days.", "Within 30 days.", "Refunds within 14 days."),
-    ("name", "Who?", "Jane Smith runs it.", "It is run by Jane Smith.", "It is run by Bob Jones, she said."),
     ("echo", "Where is the old harbour office?", "In Oslo.", "Oslo", "Where is the old harbour office?"),
-    ("dump", "Who?", "Jane Smith", "Jane Smith", f"{'Boats pay by the metre in winter. ' * 30}Jane Smith. {'Gas is off. ' * 20}"),
 ]  # fmt: skip
 
 

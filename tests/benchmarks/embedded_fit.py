@@ -27,7 +27,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold
 
 from judgecal.models.embedded import judge
-from judgecal.models.embedded.compare import NAMES, Comparison
+from judgecal.models.embedded.judge import NAMES, Comparison
 from judgecal.scale import Scale
 from tests.benchmarks.driver import Bench
 from tests.benchmarks.free_judges import Labelled, correctness_sets, figures, made_up, mtrag, shown

@@ -33,9 +33,7 @@ def reply(messages: Sequence[Mapping[str, str]]) -> str:
     """The assistant's text for chat messages (`role`, `content`), in the format that the prompt asks for.
 
     A prompt with a verdict field is judged, whatever its inputs and its scale; one that asks for a question
-    gets a gap in a sentence of its passage; any other is answered from its context. An answer whose reference
-    answer is blank cannot be judged, and that is said in one plain sentence, which no adapter parses. Never
-    raises on odd text.
+    gets a gap in a sentence of its passage; any other is answered from its context. Never raises on odd text.
     """
     return weighed_reply(messages)[0]
 

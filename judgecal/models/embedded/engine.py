@@ -16,18 +16,13 @@ if TYPE_CHECKING:
 _CHARACTERS_PER_TOKEN = 4  # nobody pays for these, they only keep the books in the usual unit
 
 
-def _messages(request: Request) -> list[dict[str, str]]:
-    """The request as role and content, text parts only; the system text comes first."""
+def _respond(request: Request) -> Response:
+    validate_request(request)
     system = request.system or ""
     if not isinstance(system, str):
         system = "".join(part.text for part in system if isinstance(part, TextPart))
     turns = [{"role": message.role, "content": message.text or ""} for message in request.messages]
-    return [{"role": "system", "content": system}, *turns]
-
-
-def _respond(request: Request) -> Response:
-    validate_request(request)
-    messages = _messages(request)
+    messages = [{"role": "system", "content": system}, *turns]
     text = reply(messages)
     read = -(-sum(len(message["content"]) for message in messages) // _CHARACTERS_PER_TOKEN)
     written = -(-len(text) // _CHARACTERS_PER_TOKEN)

@@ -13,14 +13,12 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
 from judgecal.models.embedded import judge
-from judgecal.models.embedded.compare import Comparison
-from judgecal.models.embedded.prompt import Layout, alternatives, read_parts
-from judgecal.models.embedded.text import Text, analyse, refuses, sentences
+from judgecal.models.embedded.prompt import Layout, alternatives
+from judgecal.models.embedded.text import Text, analyse, refuses
 
 _GROUNDS = re.compile(r"ground|support|faithful|hallucinat|entail|factual|attribut")
 _RELEVANCE = re.compile(r"relevan|in line with|on topic|to the point|address")
@@ -28,10 +26,9 @@ _ANSWERED = re.compile(r"\banswered\b|\brefus|at all\b|attempt|evasi|declin")
 _SAFETY = re.compile(r"\b(?:un)?saf(?:e|ety)\b|harmful|toxic|offensive|hateful|dangerous")
 # What a text is called harmful for, English alone: words that hardly stand in a harmless answer.
 _HARMFUL = re.compile(
-    r"\b(?:kill (?:yourself|him|her|them|you)|how to poison|(?:build|make) an? (?:\w+ )?(?:bomb|explosive)"
+    r"(?i)\b(?:kill (?:yourself|him|her|them|you)|how to poison|(?:build|make) an? (?:\w+ )?bomb"
     r"|ransomware|phishing (?:kit|page)|porn\w*|subhuman\w*|vermin|scum|idiots?|morons?|stupid|shut up"
-    r"|go to hell|i hate (?:you|them)|you(?:'re| are) (?:worthless|disgusting|trash|garbage))\b",
-    re.IGNORECASE,
+    r"|go to hell|i hate (?:you|them)|you(?:'re| are) (?:worthless|disgusting|trash|garbage))\b"
 )
 _FORBIDS = re.compile(r"\b(?:not|never|no|without|avoid|refrain|prohibit|forbid|cannot)|n't\b", re.IGNORECASE)
 _BULLET = re.compile(r"^\s*(?:[-*•·]|\(?\d{1,3}[.)])\s+", re.MULTILINE)
@@ -56,27 +53,26 @@ class Finding(NamedTuple):
 
 
 def find(layout: Layout, inputs: Mapping[str, str]) -> Finding:
-    """Judge the inputs of one item; any inputs are accepted. Of two answers each is judged by itself."""
-    if {*_PAIR} <= {field.name for field in layout.inputs}:
-        a, b = (find(side, inputs) for side in _sides(layout))
+    """Judge the inputs of one item by its prompt's layout; of two answers each is judged by itself."""
+    names = [field.name for field in layout.inputs]
+    if {*_PAIR} <= {*names}:
+        a, b = (_find(layout, inputs, side) for side in _PAIR)
         share, why = judge.sigmoid(_DECISIVE * (a.share - b.share)), f"Answer A: {a.why} Answer B: {b.why}"
-        return Finding(share, why, (), unable=a.unable)
-    family, names = family_of(layout), [field.name for field in layout.inputs]
-    judged = layout.parts.get("answer") or layout.parts.get("context") or names[-1] if names else ""
+        return Finding(share, why, unable=a.unable)
+    return _find(
+        layout, inputs, layout.parts.get("answer") or layout.parts.get("context") or "".join(names[-1:])
+    )
+
+
+def _find(layout: Layout, inputs: Mapping[str, str], judged: str) -> Finding:
     case = defaultdict(str, {part: inputs.get(name, "") for part, name in layout.parts.items()})
     case["text"] = inputs.get(judged, "")
-    case["others"] = "\n".join(inputs.get(name, "") for name in names if name != judged)
+    case["others"] = "\n".join(inputs.get(field.name, "") for field in layout.inputs if field.name != judged)
+    family = family_of(layout)
+    if family != "correctness" and not analyse(case["text"]).tokens:
+        return Finding(0.01, "The text that is judged is empty.", decided=True)
     finding = FAMILIES[family](case)
     return finding._replace(share=min(1.0, max(0.01, finding.share)))
-
-
-@lru_cache(maxsize=256)
-def _sides(layout: Layout) -> list[Layout]:
-    """The prompt of a pair as if it had the one answer alone, and the other."""
-    sides = [tuple(field for field in layout.inputs if field.name != other) for other in _PAIR[::-1]]
-    return [
-        replace(layout, inputs=inputs, parts=read_parts([field.name for field in inputs])) for inputs in sides
-    ]
 
 
 @lru_cache(maxsize=256)
@@ -119,16 +115,15 @@ def _lacking(wanted: Mapping[str, str], text: Text) -> tuple[float, str]:
 def _coverage(wanted: Mapping[str, str], text: str, cut: float, who: str, what: str) -> Finding:
     """How many of some words a text has, as a verdict, one half at the cut; and which it has not."""
     share, missing = _lacking(wanted, analyse(text))
-    return Finding(
-        judge.sigmoid(9.0 * (share - cut)), f"{who} {share:.0%} of the key words of {what}{missing}."
-    )
+    why = f"{who} {share:.0%} of the key words of {what}{missing}."
+    return Finding(judge.sigmoid(9.0 * (share - cut)), why)
 
 
 def _correctness(case: Case) -> Finding:
     references = alternatives(case["reference"])
     if not references:
         return Finding(0.5, "there is no reference answer to compare the answer with.", unable=True)
-    comparison = Comparison(case["question"], references, case["text"])
+    comparison = judge.Comparison(case["question"], references, case["text"])
     share, why = judge.correctness(comparison), judge.reasoning(comparison)
     if comparison.rule is not None or comparison.against:
         return Finding(share, why, decided=True)
@@ -140,7 +135,7 @@ def _expected_facts(case: Case) -> Finding:
     facts = _lines(case["facts"])
     if not facts:
         return Finding(0.5, "No fact is expected.")
-    shares = [judge.correctness(Comparison(case["question"], [fact], case["text"])) for fact in facts]
+    shares = [judge.correctness(judge.Comparison(case["question"], [fact], case["text"])) for fact in facts]
     missing = [fact for fact, share in zip(facts, shares, strict=True) if share < 0.5]
     mean = sum(shares) / len(shares)
     if not missing:
@@ -150,16 +145,12 @@ def _expected_facts(case: Case) -> Finding:
 
 
 def _groundedness(case: Case) -> Finding:
-    if not case["text"].strip():
-        return Finding(0.01, "The answer is empty.", decided=True)
     asked = f"{case['history']}\n{case['question']}"
     measures, missing = judge.support(asked, case["text"], case["context"])
     share = judge.shipped("groundedness", judge.GROUNDS).share(measures)
     if len(case["text"].split()) <= _SHORT_REFUSAL and refuses(case["text"]):
         why = "The answer refuses, so it states nothing that the contexts would have to support."
-        return Finding(max(share, 0.5), why, measures)
-    if not case["context"].strip():
-        return Finding(0.03, "There is no context that could support the answer.", measures)
+        return Finding(max(share, 0.51), why, measures)
     words, lacking = sum(measures) / len(measures), f"; they lack {judge.worded(missing)}" if missing else ""
     why = f"The contexts hold {words:.0%} of the answer by words, their pairs and sentences{lacking}."
     return Finding(share, why, measures)
@@ -168,17 +159,11 @@ def _groundedness(case: Case) -> Finding:
 def _relevance(case: Case) -> Finding:
     """Of the answer to the question; where the prompt has contexts, of these too."""
     asked, answer = analyse(case["question"]), analyse(case["text"])
-    if not answer.tokens:
-        return Finding(0.01, "The answer is empty.")
     if answer.refuses:
         return Finding(0.15, "The answer refuses, so it does not address the question.")
     taken_up = _lacking(asked.written, answer)[0]
-    short = len(answer.tokens) <= _SHORT_ANSWER and (answer.names | answer.numbers) - asked.content
-    fits = short or (asked.polar_question and answer.polarity)
-    share, why = (
-        0.3 + 0.65 * taken_up + 0.3 * bool(fits),
-        f"The answer takes up {taken_up:.0%} of the question's key words.",
-    )
+    fits = len(answer.tokens) <= _SHORT_ANSWER and answer.content - asked.content
+    share, why = 0.3 + 0.65 * taken_up + 0.3 * bool(fits), f"The answer takes up {taken_up:.0%} of it."
     if case["context"].strip():
         held = _lacking(asked.written, analyse(case["context"]))[0]
         share, why = min(share, 0.2 + held), f"{why} The contexts hold {held:.0%} of them."
@@ -191,21 +176,14 @@ def _chunk_relevance(case: Case) -> Finding:
 
 def _sufficiency(case: Case) -> Finding:
     reference = "\n".join(alternatives(case["reference"]) or _lines(case["facts"]))
-    if refuses(reference):
-        return Finding(0.1, "The expected answer says that the question cannot be answered.")
     asked, wanted = analyse(case["question"]).written, analyse(reference).written
     wanted = {token: word for token, word in wanted.items() if token not in asked} or asked
     return _coverage(wanted, case["context"], 0.6, "The contexts hold", "the expected answer")
 
 
 def _answered(case: Case) -> Finding:
-    answer = analyse(case["text"])
-    if not answer.tokens:
-        return Finding(0.01, "The answer is empty.")
-    if answer.refuses:
+    if refuses(case["text"]):
         return Finding(0.05, "The answer refuses, or says that it does not know.")
-    if answer.content <= analyse(case["question"]).content and len(answer.content) > _SHORT_ANSWER // 2:
-        return Finding(0.1, "The answer only repeats the question.")
     return Finding(0.95, "The answer says something, and it is no refusal.")
 
 
@@ -217,26 +195,14 @@ def _safety(case: Case) -> Finding:
 
 
 def _adherence(case: Case) -> Finding:
-    """By the guideline that is kept least: of what it forbids the words must be few, of others many."""
-    rules = [part for line in _lines(case["guidelines"]) for part in sentences(line)][:_MOST]
-    if not rules:
-        return Finding(0.5, "There is no guideline.")
-    answer, shares = analyse(case["text"]), list[float]()
-    for rule in rules:
-        held = _lacking(analyse(rule).written, answer)[0]
-        shares.append(0.85 - 0.8 * max(0.0, held - 0.2) if _FORBIDS.search(rule) else 0.55 + 0.4 * held)
-    worst = min(range(len(rules)), key=shares.__getitem__)
-    return Finding(
-        shares[worst], f"Of {len(rules)} guidelines, number {worst + 1} is kept least, by its words."
-    )
+    """Of what guidelines forbid the words must be few, of others many."""
+    held = _lacking(analyse(case["guidelines"]).written, analyse(case["text"]))[0]
+    share = 0.85 - held if _FORBIDS.search(case["guidelines"]) else 0.55 + 0.4 * held
+    return Finding(share, f"The answer has {held:.0%} of the key words of the guidelines.")
 
 
 def _resemblance(case: Case) -> Finding:
     """The last input against the others."""
-    if not case["text"].strip():
-        return Finding(0.05, "The text that is judged is empty.")
-    if not case["others"].strip():
-        return Finding(0.5, "There is nothing to hold the text against.")
     return _coverage(analyse(case["text"]).written, case["others"], 0.4, "The other inputs hold", "the text")
 
 

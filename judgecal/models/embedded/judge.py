@@ -1,15 +1,18 @@
-"""The learnt part: measures to a share 0..1 by a logistic regression a family, refitted to a prompt's demos.
+"""An answer beside a reference answer or contexts: measures, what decides, and the share that was learnt.
 
-The coefficients stand in `weights.json`, which names the data that they were fitted on, by scikit-learn, in
-`tests/benchmarks/embedded_fit.py`. To score is a dot product: scikit-learn is imported for demos alone.
+The measures are lexical: words, groups of letters, lengths. A logistic regression turns them into a share
+0..1; `weights.json` has its coefficients and names the data that they were fitted on, by
+`tests/benchmarks/embedded_fit.py`.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
-from functools import lru_cache
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cached_property, lru_cache
 from operator import mul
 from pathlib import Path
 from typing import NamedTuple
@@ -18,16 +21,214 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judgecal.errors import listed
-from judgecal.models.embedded.compare import AGAINST, NAMES, RULES, Comparison
-from judgecal.models.embedded.text import END, analyse
+from judgecal.models.embedded.text import END, NEGATIONS, POLAR, STOPWORDS, Text, analyse
 
 WEIGHTS_FILE = Path(__file__).with_name("weights.json")
-GROUNDS = ("words", "together", "beside")
 Vector = NDArray[np.float64]
-_CAP = 30.0
+GROUNDS = ("words", "together", "beside")
 _GRID = np.linspace(-3.0, 3.0, 7)
 _PRIOR = 6.0  # demos that the shipped share counts as
 _REACH = 0.5  # of a measure beside the share: how far demos move it
+_MAX_ALTERNATIVES = 48
+_FEW, _BRIEF, _BARE = 30, 12, 3  # tokens of a short text; key words of one; tokens of a bare yes or no
+_LONG_FROM, _LONG = 15, 35  # tokens of a reference
+_REFUSAL = 25  # tokens of a reference that does nothing but refuse
+_ONE_SENTENCE = 15  # tokens
+_OPPOSED = 0.8  # the share of words that two texts share if they deny each other
+_CALCULATION = 5  # numbers
+_ASIDE = 8  # tokens
+_MANY_CHARS = 2_000
+_STATEMENT = re.compile(r"(?<=[.!?:])\s+|\n+|\s+(?=\()")
+
+NAMES = (
+    "contained", "precision", "gram_recall", "answer_length", "question_echo", "longest_missing", "all_words",
+    "new_words", "denied", "long", "long_new_words",
+)  # fmt: skip
+"""The measures that the map weighs, each 0..1 but for the length, a logarithm of tokens."""
+
+RULES: Mapping[str, tuple[float, str]] = {
+    "empty answer": (0.01, "The answer is empty."),
+    "both refuse": (1.0, "The answer and the reference both say that there is no answer."),
+    "fact against a refusal": (0.04, "The reference says that there is no answer, but the answer has one."),
+    "the reference itself": (1.0, "The answer is the reference, word for word."),
+    "refusal against a fact": (0.01, "The answer refuses, but the reference gives an answer."),
+    "same yes or no": (0.95, "The answer and the reference agree on yes or no."),
+    "opposite yes or no": (0.04, "The answer and the reference disagree on yes or no."),
+}
+"""A rule that decides alone -> the share and the sentence that says why."""
+AGAINST: Mapping[str, tuple[float, str]] = {
+    "retraction": (0.03, "The answer takes back what it says."),
+    "echo": (0.03, "The answer only repeats the question."),
+    "polarity": (0.2, "One of the two denies what the other states."),
+    "number": (0.15, "It gives another number than the reference."),
+}
+"""What speaks against an answer, whatever it shares -> the part of its share that is left, and why."""
+_RETRACTS = re.compile(
+    r"""(?ix)\b(?:(?:false|untrue|wrong|incorrect|nonsense|a\ lie|not\ (?:true|right|correct|so|the\ case))
+    |(?:forget|scratch|ignore|disregard)\ (?:that|it|this|what)|take\ (?:that|it|this)\ back
+    |falsch|stimmt\ (?:so\ )?nicht|nicht\ wahr|nichts\ davon|vergiss\ (?:das|es)|unwahr|gelogen
+    |faux|pas\ vrai|rien\ de\ tout|nieprawdą?|fałsz|nic\ z\ tego|falso|nada\ de\ esto|no\ es\ verdad)\b"""
+)
+_DENIAL = re.compile(
+    r"(?i)\b(?:is|are|was|were|do(?:es)?|did|ha[sd]|have|can|[cw]ould|should|will)(?: not|n['’]t)\b|cannot"
+)
+_PART = re.compile(r"(?i)[.;:,!?()\n–—]+(?:\s|$)|\b(?:but|because|and|or|aber|und|mais|ale|pero)\b")
+
+
+class Comparison:
+    """An answer beside the reference alternative that it fits best, given the question.
+
+    Attributes:
+        key: what the reference says and the question does not; where it says nothing else, all of it.
+        missing: of the key what the answer has not.
+        foreign: words of the answer that are neither in the question nor in an alternative.
+    """
+
+    def __init__(self, question: str, alternatives: Sequence[str], answer: str) -> None:
+        """Compare; `alternatives` must hold at least one text."""
+        self.asked, references = analyse(question), [*map(analyse, alternatives[:_MAX_ALTERNATIVES])]
+        backed = self.asked.content.union(*(text.content for text in references))
+        self.whole, self.answer = analyse(answer), _to_the_point(answer, backed)
+        self.reference = max(references, key=self._fits) if len(references) > 1 else references[0]
+        reference, content = self.reference, self.answer.content
+        self.foreign = content - backed
+        self.key = reference.content - self.asked.content or reference.content
+        self.missing = self.key - content
+
+    def _fits(self, reference: Text) -> float:
+        """A cheap order of the alternatives: which one is the answer most likely to match?"""
+        key, answer = reference.content - self.asked.content or reference.content, self.answer
+        grams = len(reference.grams & answer.grams) / (len(reference.grams) or 1)
+        return len(key & answer.content) / (len(key) or 1) + grams + _held(reference, answer)
+
+    @cached_property
+    def rule(self) -> str | None:
+        """The name of the rule in `RULES` that decides this item alone, or None."""
+        answer, reference = self.answer, self.reference
+        if not answer.tokens:
+            return "empty answer"
+        if reference.refuses and len(reference.tokens) <= _REFUSAL:
+            return "both refuse" if answer.refuses else "fact against a refusal"
+        if answer.joined and self.whole.joined == reference.joined:
+            return "the reference itself"
+        if answer.refuses and self.missing and len(answer.tokens) <= 2 * _FEW:
+            return "refusal against a fact"
+        return self._yes_or_no()
+
+    def _yes_or_no(self) -> str | None:
+        """A bare yes or no decides; so does an opposite one at the head of both texts."""
+        texts = (self.reference, self.answer)
+        polarities = [text.polarity for text in texts]
+        bare = any(text.polarity and _bare(text) for text in texts)
+        if bare and not POLAR.isdisjoint(self.asked.tokens[:1]):
+            polarities = [text.polarity or (-1 if text.negations else 1) for text in texts]
+        if 0 in polarities or min(len(text.tokens) for text in texts) > _FEW or self.against:
+            return None
+        if polarities[0] != polarities[1]:
+            return "opposite yes or no"
+        return "same yes or no" if bare and len(self.reference.tokens) <= _FEW else None
+
+    @cached_property
+    def against(self) -> Sequence[str]:
+        """What speaks against the answer, keys of `AGAINST`."""
+        asked, given = self.asked.content, self.whole.content
+        checks = {
+            "retraction": self._retracts(),
+            "number": self._other_number(),
+            "polarity": self._opposed(),
+            "echo": given <= asked and 2 * len(given) > len(asked) and not self.reference.content <= asked,
+        }
+        return [name for name, speaks in checks.items() if speaks]
+
+    @cached_property
+    def values(self) -> Sequence[float]:
+        """The measures in the order of `NAMES`; of a long reference one of its own is added, bit by bit."""
+        reference, given, asked = self.reference, self.answer, self.asked.content
+        n_given, size = len(given.content), len(reference.tokens)
+        long = min(1.0, max(0.0, (size - _LONG_FROM) / (_LONG - _LONG_FROM)))
+        # F1 of all words, each as often as it stands there; of long texts without those of the question
+        counts = Counter(given.tokens) & Counter(reference.tokens)
+        shared_new, total_new = 0, 1
+        if long:
+            shared_new = sum(n for token, n in counts.items() if token not in asked)
+            total_new = sum(token not in asked for text in (given, reference) for token in text.tokens)
+        return (
+            float(_held(reference, given)),
+            1.0 - len(self.foreign) / n_given if n_given else 0.0,
+            len(reference.grams & given.grams) / (len(reference.grams) or 1),
+            math.log1p(len(given.tokens)),
+            len(given.content & asked) / (n_given or 1),
+            max(map(len, self.missing), default=0) / 10.0,
+            2.0 * counts.total() / (len(given.tokens) + size or 1),
+            _dice(given.content - asked, self.key),
+            # the more two texts are alike otherwise, and the shorter, the more a negation in one of them says
+            _dice(reference.grams, given.grams) ** 2
+            * min(1.0, 20.0 / (size or 1))
+            * ((given.negations > 0) != (reference.negations > 0)),
+            long,
+            long * 2.0 * shared_new / (total_new or 1),
+        )
+
+    def _other_number(self) -> bool:
+        """Whether a number of the key is missing, and the answer has one that nothing else has."""
+        numbers = self.key & self.reference.numbers
+        lacking, others = numbers & self.missing, [token for token in self.foreign if token[0] == "#"]
+        if len(self.key) <= _BRIEF:
+            return bool(lacking and others)
+        calculates = len(numbers) >= _CALCULATION
+        central = [token for token in lacking if calculates and self.reference.tokens.count(token) > 1]
+        return any(len(a) == len(b) > 2 and sum(map(str.__ne__, a, b)) == 1 for a in central for b in others)
+
+    def _opposed(self) -> bool:
+        """Whether one of two texts denies what the other states.
+
+        Two short texts that share most words and of which one has a negation more; or a sentence that says
+        "is not" or the like where neither the question nor the reference denies anything.
+        """
+        reference, given = self.reference, self.answer
+        if max(len(reference.tokens), len(given.tokens)) > _FEW or given.refuses or reference.refuses:
+            return False
+        if len(given.tokens) <= _ONE_SENTENCE and self.asked.negations == reference.negations == 0:
+            return given.negations == 1 and _DENIAL.search(given.plain) is not None
+        opposite = (given.negations + reference.negations) % 2 == 1
+        return opposite and _dice(given.content, reference.content) >= _OPPOSED
+
+    def _retracts(self) -> bool:
+        """Whether one of the last statements takes back what stands before it, and is about nothing else."""
+        topic = (self.asked.content | self.reference.content) - NEGATIONS
+        for part in [part for part in _PART.split(self.whole.plain) if part.strip()][1:][-2:]:
+            if _RETRACTS.search(part):
+                content = {t for t in analyse(_RETRACTS.sub(" ", part)).tokens if len(t) > _BARE} - STOPWORDS
+                if len(content - NEGATIONS) <= 2 and not content & topic:
+                    return True
+        return False
+
+
+def _to_the_point(answer: str, topic: frozenset[str]) -> Text:
+    """The answer without short first and last statements that share no word with question and references.
+
+    So go greetings, names of experts and what is said to a grader. What is said twice counts once.
+    """
+    parts = [*dict.fromkeys(map(str.strip, _STATEMENT.split(answer)))] if len(answer) < _MANY_CHARS else []
+    about = [len(text.tokens) > _ASIDE or not topic.isdisjoint(text.content) for text in map(analyse, parts)]
+    if not any(about):
+        return analyse(answer)
+    return analyse("\n".join(parts[about.index(True) : len(about) - about[::-1].index(True)]))
+
+
+def _dice(a: frozenset[str], b: frozenset[str]) -> float:
+    """The F1 of what two texts have."""
+    return 2.0 * len(a & b) / (len(a) + len(b) or 1)
+
+
+def _held(reference: Text, answer: Text) -> bool:
+    """Whether the answer has the words of the reference side by side."""
+    return bool(reference.joined) and f" {reference.joined} " in f" {answer.joined} "
+
+
+def _bare(text: Text) -> bool:
+    """Whether a text is little but its yes or no."""
+    return len(text.tokens) <= _BARE or not frozenset(text.tokens[1:]) - STOPWORDS - NEGATIONS
 
 
 class Linear(NamedTuple):
@@ -43,7 +244,7 @@ class Linear(NamedTuple):
 
 def sigmoid(logit: float) -> float:
     """The logistic function, safe for any finite logit."""
-    return 1.0 / (1.0 + math.exp(-max(-_CAP, min(_CAP, logit))))
+    return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, logit))))
 
 
 @lru_cache(maxsize=8)
@@ -70,14 +271,10 @@ def reasoning(comparison: Comparison) -> str:
     """One to three sentences: what of the reference the answer has, what it lacks, what speaks against it."""
     if comparison.rule is not None:
         return RULES[comparison.rule][1]
-    key = {token: word for token, word in comparison.reference.written.items() if token in comparison.key}
-    matched = worded([word for token, word in key.items() if token not in comparison.missing])
-    missing = worded([word for token, word in key.items() if token in comparison.missing])
-    about = (
-        f"The answer has {matched} from the reference"
-        if matched
-        else "The answer has no key word of the reference"
-    )
+    key = [(token, word) for token, word in comparison.reference.written.items() if token in comparison.key]
+    matched = worded([word for token, word in key if token not in comparison.missing])
+    missing = worded([word for token, word in key if token in comparison.missing])
+    about = f"The answer has {matched or 'no key word'} of the reference"
     about += f"; it lacks {missing}." if missing else "."
     return " ".join([about, *(AGAINST[name][1] for name in comparison.against[:2])])
 
@@ -85,8 +282,7 @@ def reasoning(comparison: Comparison) -> str:
 def support(question: str, text: str, source: str) -> tuple[tuple[float, float, float], Sequence[str]]:
     """Return the shares of a text's words that a source holds (`GROUNDS`), and the words that it lacks.
 
-    What the question says already counts neither for nor against. A paraphrase shares few words, so it counts
-    as unsupported: this is a floor.
+    What the question says already counts neither for nor against; a paraphrase counts as unsupported.
     """
     asked, given, held = analyse(question).content, analyse(text), analyse(source)
     new = given.content - asked
@@ -98,13 +294,12 @@ def support(question: str, text: str, source: str) -> tuple[tuple[float, float, 
     together = most / total if total else 1.0
     pairs = {pair for pair in given.pairs if END not in pair}
     beside = len(pairs & held.pairs) / len(pairs) if pairs else together
-    lacking = new - shared
-    missing = [word for token, word in given.written.items() if token in lacking]
-    return (words, together, beside), missing
+    missing = new - shared
+    return (words, together, beside), [word for token, word in given.written.items() if token in missing]
 
 
 def refit(shares: Sequence[float], rows: Sequence[Sequence[float]], labels: Sequence[float]) -> Linear:
-    """A logistic regression of labels 0..1 on the logit of the share and the measures, as demos teach it.
+    """Fit a logistic regression of demos' labels 0..1 on the logit of the share and the measures.
 
     What is shipped is in it as made-up demos at the demos' mean measures: at each logit as often right as it
     says. A graded label is a bit of either class.
@@ -114,9 +309,8 @@ def refit(shares: Sequence[float], rows: Sequence[Sequence[float]], labels: Sequ
     measures = np.asarray(rows, dtype=np.float64).reshape(len(rows), -1)
     middle, reach = measures.mean(axis=0), np.append(1.0, np.full(measures.shape[1], _REACH))
     grid = np.column_stack([_GRID, np.zeros((len(_GRID), len(middle)))])
-    design = (
-        np.vstack([np.column_stack([[logit(share) for share in shares], measures - middle]), grid]) * reach
-    )
+    taught = np.column_stack([[logit(share) for share in shares], measures - middle])
+    design = np.vstack([taught, grid]) * reach
     goals = np.append(labels, 1.0 / (1.0 + np.exp(-_GRID)))
     weights = np.append(np.ones(len(labels)), np.full(len(_GRID), _PRIOR / len(_GRID)))
     twice = np.append(weights * goals, weights * (1.0 - goals)) + 1e-9

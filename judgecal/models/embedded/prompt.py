@@ -39,13 +39,10 @@ _PARTS: Mapping[str, Sequence[Sequence[str]]] = {
     "question": [("question", "query"), ("request", "message", "prompt", "instruction", "task", "input")],
 }
 _BAD = re.compile(
-    r"\b(?:no|not|non|never|none|bad|poor|worst|low|missing|harm\w*|toxic|reject\w*|violat\w*|breach\w*|mismatch"
-    r"|contradict\w*|hallucinat\w*|(?:un|in|ir|dis|mis)(?:correct|relevan|complete|support|ground|faithful|safe"
-    r"|accept|compliant|sufficient|helpful)\w*)\b"
+    r"\b(?:no|not|non|never|none|bad|poor|worst|low|missing|toxic|mismatch|(?:harm|reject|violat|breach|contradict"
+    r"|hallucinat|(?:un|ir|dis|mis)[a-z]{4}|incor|incom|insuf)\w*)\b"
 )
 _PARTLY = re.compile(r"\b(?:part|some|mixed|border|neutral|un(?:clear|sure)|maybe|tie\b|middling|fair)")
-_MANY = 100  # grades
-_OBJECTIVE = "your objective is:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +80,10 @@ class PromptScale:
     def write(self, share: float) -> str | float | int | bool:
         """The verdict nearest to a share 0..1, as the field's type takes it; a binary's cut is one half."""
         if self.words:
-            word = min(
-                zip(self.levels, self.words, strict=True), key=lambda pair: (abs(pair[0] - share), -pair[0])
-            )[1]
+            word = self.words[min(range(len(self.words)), key=lambda at: abs(self.levels[at] - share))]
             return word == "True" if word in ("True", "False") else word
         value = self.low + share * (self.high - self.low)
-        return round(value) if self.whole else round(value, 1 if self.high - self.low > 10 else 3)
+        return round(value) if self.whole else round(value, 3)
 
     def chances(self, share: float) -> dict[str, float]:
         """The chances of the two words around a share; of a number between many none: it says the share."""
@@ -113,10 +108,6 @@ class Layout:
     verdict: str | None
     scale: PromptScale | None
     objective: str
-
-    def value(self, part: str, inputs: Mapping[str, str]) -> str:
-        """What the input that plays a part says, empty where none does."""
-        return inputs.get(self.parts.get(part, ""), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +171,7 @@ def _scale(field: Field) -> PromptScale | None:
             low = float(number) + inward
         else:
             high = float(number) - inward
-    if whole and 0.0 < high - low < _MANY:
+    if whole and 0.0 < high - low < 100.0:
         return _grades(range(int(low), int(high) + 1))
     return PromptScale(low=low, high=high, whole=whole) if high > low else None
 
@@ -203,16 +194,15 @@ def read_layout(system: str) -> Layout:
     before, _, after = head.partition("Your output fields are:")
     inputs, outputs = _fields(before), _fields(after)
     scales = [(field, scale) for field in outputs if (scale := _scale(field))]
-    verdict, scale = next(
-        (pair for pair in scales if pair[1].graded or not pair[1].words), (*scales, (None, None))[0]
-    )
+    numeric = [pair for pair in scales if pair[1].graded or not pair[1].words]
+    verdict, scale = (*numeric, *scales, (None, None))[0]
     return Layout(
         inputs=inputs,
         outputs=outputs,
         parts=read_parts([field.name for field in inputs]),
         verdict=verdict.name if verdict else None,
         scale=scale,
-        objective=system.rpartition(_OBJECTIVE)[2].lower(),
+        objective=system.rpartition("your objective is:")[2].lower(),
     )
 
 
@@ -263,11 +253,7 @@ def read_prompt(messages: Sequence[Mapping[str, str]]) -> Prompt:
 
 
 def alternatives(value: str) -> list[str]:
-    """The equally right references in a field: a JSON list, or texts joined by " | "; no blanks.
-
-    >>> alternatives("FedExField | Landover, Maryland")
-    ['FedExField', 'Landover, Maryland']
-    """
+    """The equally right references in a field: a JSON list, or texts joined by " | "; no blanks."""
     if value.startswith("[") and value.endswith("]"):
         listed = [value]
         with contextlib.suppress(json.JSONDecodeError):

@@ -18,12 +18,10 @@ from judgecal.models.embedded.prompt import Field, Layout, Prompt, read_examples
 from judgecal.models.embedded.text import Text, analyse, sentences
 
 NOT_FOUND = "The answer is not in the document."
-_LEAST_COVERAGE = 0.4
+_COMPLETED = {"completed": ""}
 _LEAST, _MOST = 6, 40  # words of a sentence that is asked about
 _GAP = re.compile(r"(?<![\w.,:])\d+(?:[.,:]\d+)*(?!\w)|(?<=[^.!?] )[A-Z][^\W\d_]{4,}|[^\W\d_]{6,}")
-_POINTS = re.compile(
-    r"\b(?:he|she|it|they|his|hers?|its|them|their|this|that|these|those|such)\b", re.IGNORECASE
-)
+_POINTS = re.compile(r'(?i)"|\b(?:he|she|it|they|his|hers?|its|them|their|th(?:is|at|ese|ose)|such)\b')
 
 
 def make_reply(messages: Sequence[Mapping[str, str]]) -> tuple[str, dict[str, float]]:
@@ -69,12 +67,8 @@ def _written(prompt: Prompt, values: Mapping[str, Any]) -> str:
     """The values in the order of the output fields, as ChatAdapter or JSONAdapter reads them."""
     if prompt.wants_json:
         return json.dumps(dict(values), indent=2)
-    shown = {
-        name: str(value) if isinstance(value, str | bool) else json.dumps(value)
-        for name, value in values.items()
-    }
-    blocks = [f"[[ ## {name} ## ]]\n{text}" for name, text in shown.items()]
-    return "\n\n".join([*blocks, "[[ ## completed ## ]]"])
+    texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in values.items()}
+    return "\n\n".join([f"[[ ## {name} ## ]]\n{text}" for name, text in (texts | _COMPLETED).items()])
 
 
 def _answers(layout: Layout, inputs: Mapping[str, str]) -> dict[str, Any]:
@@ -82,24 +76,24 @@ def _answers(layout: Layout, inputs: Mapping[str, str]) -> dict[str, Any]:
 
     An optimiser that asks for a new instruction gets the old one back: this model writes none.
     """
-    sentence = best_sentence(layout.value("question", inputs), layout.value("context", inputs))
-    why = "This sentence of the document shares the most words with the question."
-    why = why if sentence else "No sentence of the document shares enough words with the question."
+    question, context = (inputs.get(layout.parts.get(part, ""), "") for part in ("question", "context"))
+    sentence = best_sentence(question, context)
+    found = "This sentence of the document shares" if sentence else "No sentence shares enough of"
+    why = f"{found} the words of the question."
     given = (value for name, value in inputs.items() if "instruction" in name.lower())
     instruction = next(given, "Judge the answer against the reference.")
     values: dict[str, Any] = {}
     for field in layout.outputs:
-        reasoned = len(layout.outputs) > 1 and "reason" in field.name.lower()
-        text = (
-            instruction if "instruction" in field.name.lower() else why if reasoned else sentence or NOT_FOUND
-        )
+        name, text = field.name.lower(), sentence or NOT_FOUND
+        if "instruction" in name or ("reason" in name and len(layout.outputs) > 1):
+            text = instruction if "instruction" in name else why
         values[field.name] = text if field.kind == "str" else _blank(field)
     return values
 
 
 def best_sentence(question: str, context: str) -> str | None:
     """The sentence with most of the question's words; None below a share of 0.4."""
-    asked, best, most = analyse(question).content, None, _LEAST_COVERAGE
+    asked, best, most = analyse(question).content, None, 0.4
     for sentence in sentences(context):
         content = Text(sentence).content  # not cached: a document's sentences are read once
         # one that says nothing beside the question is hardly its answer
@@ -118,11 +112,7 @@ def _question(layout: Layout, inputs: Mapping[str, str]) -> dict[str, str]:
     works, and measures next to nothing. Without a quote the passage is not to answer the question.
     """
     passage = next((inputs.get(field.name, "") for field in layout.inputs if "passage" in field.name), "")
-    fit = [
-        s
-        for s in sentences(passage)
-        if _LEAST <= len(s.split()) <= _MOST and not _POINTS.search(s) and '"' not in s
-    ]
+    fit = [s for s in sentences(passage) if _LEAST <= len(s.split()) <= _MOST and not _POINTS.search(s)]
     quote = max(fit, key=len, default="")
     gap = _GAP.search(quote, 1)
     values = {"quote": quote if gap else "", "answer": gap[0] if gap else "", "question": ""}

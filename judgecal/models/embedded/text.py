@@ -44,19 +44,16 @@ _VALUES = (
     | {"ii": 2, "iii": 3}
 )
 _SCALES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
-_ALIASES = {
-    "america": "usa", "american": "usa", "britain": "uk", "british": "uk", "%": "percent", "km": "kilometer",
-    "kilometre": "kilometer", "metre": "meter", "kg": "kilogram", "people": "person", "nov": "november",
-}  # fmt: skip
+_MONTHS = "january february march april june july august september october november december"
+_ALIASES = {month[:3]: month for month in _MONTHS.split()} | {"%": "percent", "km": "kilometer"}
+_ALIASES |= {"america": "usa", "american": "usa", "britain": "uk", "british": "uk"}
 _ENDING = re.compile(
     r"(?<=\w{4})(?:ications?|at(?:ions?|ing|ed?|es)|ements?|ments?|iness|ness|ically|it(?:y|ies)|ions?|edly|ly"
     r"|ers?|y)$|(?<=\w{3})(?:ings?|ies|ied|ed|es|(?<!s)s|e)$"
 )
 _STEM = 6  # letters
 _SOURCE = r"(?:document|context|text|passage|article|material|source|paper|page)s?"
-_SAYS = (
-    "mention|contain|state|say|specify|provide|include|give|answer|address|indicate|cover|name|tell|reveal"
-)
+_SAYS = "mention|contain|state|say|specify|provide|include|give|answer|address|indicate|cover|name|tell"
 REFUSAL = re.compile(
     rf"""\b(?:can(?:\ ?not|'t)|could(?:\ not|n't))\ be\ (?:answered|determined|verified|inferred|told)\b
     | \b(?:i|we)\ (?:can(?:\ ?not|'t)|could(?:\ not|n't)|(?:am|are|was|were)\ (?:unable|not\ able)\ to)
@@ -66,13 +63,11 @@ REFUSAL = re.compile(
         (?:know|remember|recall|have\ (?:\w+\ )?(?:information|data|access|idea|knowledge))\b
     | \b(?:{_SOURCE}|it|they|(?:the|this|these)\ (?:\w+\ ){{0,3}}\w+)\ (?:do(?:es)?|did)(?:\ not|n't)
         \ (?:\w+\ )?(?:{_SAYS})\b
-    | \b(?:gives?|has|have|contains?|provides?|states?|names?)\ no
-        \ (?:figure|information|answer|mention|detail|date|number)s?\b
-    | \bsays?\ nothing\b | \bnot\ (?:\w+\ )?(?:mentioned|stated|specified|provided|answerable)\b
+    | \bno\ (?:\w+\ )?(?:figures?|information|answer|mention|idea)\b | \bsays?\ nothing\b
+    | \bnot\ (?:\w+\ )?(?:mentioned|stated|specified|provided|answerable)\b
     | \bnot\ (?:\w+\ )?(?:(?:given|available|found|contained|included|covered|answered|present|described)\ )?
         (?:in|by)\ (?:the|this|these|that|any)\ (?:\w+\ )?{_SOURCE}\b
-    | \bno\ (?:\w+\ )?(?:information|answer|mention)\b
-    | \b(?:i(?:'m|\ am)\ (?:not\ (?:sure|certain)|sorry|unsure)|no\ idea|unanswerable|idk|dunno|don't\ know)\b
+    | \b(?:i(?:'m|\ am)\ (?:not\ (?:sure|certain)|sorry|unsure)|unanswerable|idk|dunno|don't\ know)\b
     | \b(?:insufficient|not\ enough)\ (?:information|context|data)\b | \bas\ an\ ai\b
     | ^\W*(?:unknown|sorry|n/a|not\ sure)\b
     | \b(?:nicht\ im\ (?:dokument|text)|weiß\ (?:es\ |ich\ )?nicht|keine\ (?:angabe|ahnung|antwort))
@@ -80,21 +75,8 @@ REFUSAL = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 # Without one of these nothing refuses; looking for them costs a fiftieth of the whole pattern.
-_REFUSAL_CUES = (
-    *(
-        "not",
-        "n't",
-        "unable",
-        "unanswer",
-        "unsure",
-        "unknown",
-        "idk",
-        "dunno",
-        "sorry",
-        "insufficient",
-        "n/a",
-    ),
-    *("nicht", "keine", "brak", "no ", "as an ai", "nie wiem", "nothing"),
+_REFUSAL_CUE = re.compile(
+    "n[o']t|nothing|no |un(?:able|ans|sure|kno)|idk|dunno|sorry|insuff|n/a|nicht|keine|brak|wiem|an ai", re.I
 )
 _REFUSAL_WITHIN = 160  # the same words deep in a long answer are usually about a side matter
 
@@ -121,11 +103,7 @@ def strip_accents(text: str) -> str:
 
 
 def stem(word: str) -> str:
-    """The first six letters of a lower-case word without a known ending.
-
-    >>> stem("evaporated"), stem("evaporation"), stem("cities"), stem("was")
-    ('evapor', 'evapor', 'cit', 'was')
-    """
+    """The first six letters of a lower-case word without a known ending."""
     word = _ALIASES.get(word, word)
     return _ENDING.sub("", word, count=1)[:_STEM]
 
@@ -146,24 +124,21 @@ class _Tokens(dict[str, str]):
     """Words as written -> their tokens, made when a word first comes up."""
 
     def __missing__(self, word: str) -> str:
-        if len(self) > _REMEMBERED:
+        if len(self) > 65_536:
             self.clear()
-        lower = word.lower()
+        lower = "usa" if word == "US" else word.lower()  # no pronoun
         if word[0].isdigit():
             token = _number(lower)
         elif word[0] in ".!?\n":
             token = END
         elif lower in _VALUES:
             token = f"#{_VALUES[lower]}"
-        else:  # US is no pronoun
-            token = (
-                "usa" if word == "US" else lower if lower in STOPWORDS or lower in NEGATIONS else stem(lower)
-            )
+        else:
+            token = lower if lower in _NO_CONTENT else stem(lower)
         self[word] = token
         return token
 
 
-_REMEMBERED = 65_536
 _tokens = _Tokens()
 _NO_CONTENT = STOPWORDS | NEGATIONS | {END}
 
@@ -175,11 +150,10 @@ class Text:
         """Take a text apart, its first 60,000 characters; any string is accepted."""
         self.plain = text[:MAX_CHARS]
         plain = self.plain if self.plain.isascii() else strip_accents(self.plain).translate(_APOSTROPHES)
-        if "'" in plain:
-            plain = plain.replace("n't", " not")
+        plain = plain.replace("n't", " not").replace("U.S.", "US")
         if "ty-" in plain:
             plain = _COMPOUND.sub(_compound, plain)
-        self._found = (_ASCII_WORD if plain.isascii() else _WORD).findall(plain.replace("U.S.", "US"))
+        self._found = (_ASCII_WORD if plain.isascii() else _WORD).findall(plain)
         self.read: Sequence[str] = list(map(_tokens.__getitem__, self._found))  # with `END` between sentences
         self.content = frozenset(self.read) - _NO_CONTENT or frozenset(self.tokens)
 
@@ -195,23 +169,14 @@ class Text:
 
     @cached_property
     def written(self) -> dict[str, str]:
-        """The content, each token once and in order, with the word as first written."""
-        words = dict[str, str]()
-        for token, word in zip(self.tokens, self.words, strict=True):
-            if token in self.content and token not in words:
-                words[token] = word
-        return words
+        """The content, each token once and in order, with the word as last written."""
+        pairs = zip(self.tokens, self.words, strict=True)
+        return {token: word for token, word in pairs if token in self.content}
 
     @cached_property
     def numbers(self) -> frozenset[str]:
         """The tokens of numbers."""
         return frozenset([token for token in self.content if token[0] == "#"])
-
-    @cached_property
-    def names(self) -> frozenset[str]:
-        """The content that is written with a capital, but for the first word."""
-        words = zip(self.tokens[1:], self.words[1:], strict=True)
-        return frozenset([token for token, word in words if word[0].isupper() and token in self.content])
 
     @cached_property
     def refuses(self) -> bool:
@@ -223,11 +188,6 @@ class Text:
         """1 where it starts with yes, -1 with no, else 0."""
         first = self.words[0].lower() if self.words else ""
         return 1 if first in YES else -1 if first in NO else 0
-
-    @property
-    def polar_question(self) -> bool:
-        """Whether it begins as a question for yes or no does."""
-        return bool(self.words) and self.words[0].lower() in POLAR
 
     @cached_property
     def negations(self) -> int:
@@ -268,8 +228,7 @@ def _compound(match: re.Match[str]) -> str:
 def refuses(text: str) -> bool:
     """Whether a text begins as a refusal does."""
     head = text[:_REFUSAL_WITHIN].translate(_APOSTROPHES)
-    cues = filter(head.lower().__contains__, _REFUSAL_CUES)  # faster than a generator over them
-    return next(cues, None) is not None and REFUSAL.search(head) is not None
+    return _REFUSAL_CUE.search(head) is not None and REFUSAL.search(head) is not None
 
 
 _short, _long = lru_cache(maxsize=4096)(Text), lru_cache(maxsize=256)(Text)
