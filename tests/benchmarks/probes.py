@@ -125,7 +125,7 @@ def mending(optimizer: str, runs: int, *, deaf: bool) -> None:
     print(f"{optimizer}, {'no prompt mends it' if deaf else 'a prompt mends it'}, {runs} runs: {counts}")
     for split in ("dev", "test"):
         probes = [one["probes"][split] for one in results if one["probes"][split]]
-        pairs = [[one["families"][name] for name in ASKING] for one in probes]
+        pairs = [[one["families"].get(name, (None, None)) for name in ASKING] for one in probes]
         columns: dict[str, list[float]] = {}
         for at, when in enumerate(("before", "after")):
             columns[f"of all probes {when}"] = [one[when]["value"] for one in probes]
