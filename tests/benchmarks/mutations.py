@@ -38,7 +38,7 @@ from tests.benchmarks.driver import Bench
 
 ROOT = Path(__file__).resolve().parents[2]
 DECIDING = (
-    "stats/*.py", "selection/*.py", "production/judge_counts.py", "production/judged.py", "production/rate.py",
+    "stats/*.py", "selection/*.py", "production/results.py", "production/judged.py", "production/rate.py",
     "experiment/agreement.py", "experiment/agreement_table.py", "experiment/compare.py", "experiment/looks.py",
     "experiment/losses.py", "experiment/people.py", "experiment/verdicts.py",
 )  # fmt: skip
@@ -279,10 +279,12 @@ def seen_by(mutant: Mutant, copy: Path, tests: list[str], number: int) -> str | 
 
 def main() -> int:
     """Draw, run and list."""
-    quick = {"n": 1, "only": "stats/strata.py", "tests": ["tests/test_stats_strata.py"]}
+    quick = {"n": 1, "only": "stats/metrics.py", "tests": ["tests/test_stats_strata.py"]}
     flags: dict[str, Any] = {"seed": 0, "again": "", "trace": "", "seconds": 120, "only": "", "tests": []}
     bench = Bench(__doc__, n=300, of="mistakes", quick=quick, **flags)
     options = bench.options
+    gone = [pattern for pattern in DECIDING if not any((ROOT / "judgecal").glob(pattern))]
+    assert not gone, f"no such files: {gone}"
     files = sorted({path for pattern in DECIDING for path in (ROOT / "judgecal").glob(pattern)})
     files = [path for path in files if options.only in path.as_posix()]
     every = [mutant for path in files for mutant in mutants(path)]
