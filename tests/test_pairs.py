@@ -108,17 +108,11 @@ def test_who_always_takes_the_first_place_is_seen_and_gains_nothing(judgecal: Ru
     assert [entry["judge"] for entry in found["floor"]] == [
         "best constant", "longer_answer@local", "pairwise_v1@embedded"
     ]  # fmt: skip
-    # the same from the journal alone, and from it as a file of somebody else's
+    # the same from the journal alone
     journal = Path("experiments", found["experiment"], "judgements.jsonl")
     (journal.parent / "summary.json").unlink()
     again = one_object(judgecal("report", found["experiment"], "--json"))["result"]
     assert (again["judges"], again["floor"]) == (found["judges"], found["floor"])
-    read = one_object(judgecal("agreement", "--gold", "pairs", "--judgements", journal, "--json"), code=0)
-    assert [entry["first_place"] for entry in read["judges"][:3]] == [
-        j["first_place"] for j in found["judges"]
-    ]
-    leaning = [what for what in found["headline"]["unknown"] if "prefers the first answer in 100 [" in what]
-    assert len(leaning) == 2  # and of `knows`, at 62.5%, the interval holds 50
 
 
 @pytest.mark.parametrize(

@@ -209,7 +209,7 @@ def test_a_lock_holds_the_text_and_runs_what_the_workspace_holds(workspace: Work
     again = lock.runnable(workspace)
     assert isinstance(again, PromptJudge) and again.messages(ITEM) == judge.messages(ITEM)
     written(workspace, "Judge:\n{answer}\n")  # other line ends are another prompt
-    with pytest.raises(InputError, match=r"from line 5 on.*--trust-lock"):
+    with pytest.raises(InputError, match=r"mine.md is not the text that was locked.*--trust-lock"):
         lock.runnable(workspace)
     trusted = lock.runnable(workspace, trust_lock=True)
     assert isinstance(trusted, PromptJudge) and trusted.messages(ITEM) == judge.messages(ITEM)
