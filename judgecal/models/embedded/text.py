@@ -75,9 +75,10 @@ REFUSAL = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 # Without one of these nothing refuses; looking for them costs a fiftieth of the whole pattern.
-_REFUSAL_CUE = re.compile(
-    "n[o']t|nothing|no |un(?:able|ans|sure|kno)|idk|dunno|sorry|insuff|n/a|nicht|keine|brak|wiem|an ai", re.I
-)
+_REFUSAL_CUES = (
+    "n't", "not", "no ", "unable", "unans", "unsure", "unkno", "idk", "dunno", "sorry", "insuff", "n/a",
+    "nicht", "keine", "brak", "wiem", "an ai",
+)  # fmt: skip
 _REFUSAL_WITHIN = 160  # the same words deep in a long answer are usually about a side matter
 
 MAX_CHARS = 60_000
@@ -228,7 +229,7 @@ def _compound(match: re.Match[str]) -> str:
 def refuses(text: str) -> bool:
     """Whether a text begins as a refusal does."""
     head = text[:_REFUSAL_WITHIN].translate(_APOSTROPHES)
-    return _REFUSAL_CUE.search(head) is not None and REFUSAL.search(head) is not None
+    return any(map(head.lower().__contains__, _REFUSAL_CUES)) and REFUSAL.search(head) is not None
 
 
 _short, _long = lru_cache(maxsize=4096)(Text), lru_cache(maxsize=256)(Text)
