@@ -164,6 +164,8 @@ def _headline(result: ProbeResult) -> Headline:
     others = (
         f"{'Probes' if not judge.beside else 'Of the free judges, probes'} of "
         f"{count_of(len(judge.broken), 'kind')} break {judge.judge}."
+        if judge.broken
+        else f"No kind is shown to break {judge.judge}."
         for judge in result.judges
         if judge is not worst
     )
