@@ -191,7 +191,7 @@ class LabelQueue:
                 self._single.setdefault(item_id, rater)
 
     def next(self, rater: str) -> str | None:
-        """Return the item that a rater sees next, shown to nobody else unless all label it; None at the end.
+        """The id of the item that a rater sees next, held for them unless all label it; None at the end.
 
         Before a label the same item is returned again: two pages of one rater show the same.
         """

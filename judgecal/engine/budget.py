@@ -204,7 +204,7 @@ def worst_cost_usd(spec: ModelSpec, messages: Sequence[Message], schema: ReplySc
 
 
 def with_bill(spec: ModelSpec, messages: Sequence[Message], reply: Reply) -> tuple[Reply, Bill]:
-    """A reply without counts of tokens that cannot be, and the bill of its call to a model.
+    """From a model's spec, messages and reply: the reply without impossible token counts, and its Bill.
 
     What a server reports is what its provider bills, so it is believed as long as a tokenizer could have
     given it. Where it is absent, 0 beside a text, or one token to more than twelve characters, the text is

@@ -266,7 +266,7 @@ class ReplyForms:
         return SchemaAttempts(self, schema, sent=not self.off and schema.key not in self.refused)
 
     def learn(self, *, taken: bool) -> None:
-        """Note that a server takes schemas, or that it took none."""
+        """Note by `taken` whether this model's server takes schemas; where not, none is sent from now on."""
         takes_schema[self._model] = taken
         self.off = not taken
 

@@ -88,7 +88,7 @@ def judge_losses(
 def floor_loss(
     table: AgreementTable, judge: Verdicts, *, metric: str, of: int, floor: Verdicts | None = None
 ) -> FloorLoss:
-    """What the best constant, or another floor, loses against a judge in a metric, paired on a table's items.
+    """What a floor's verdicts (else the best constant) lose against a judge's in a metric, on a table.
 
     The judge is one of so many, the best of which may owe its place to luck: the interval stands at level
     1 - (1 - level) / of (Bonferroni). Of errors the difference is turned round, so that a loss is above 0.

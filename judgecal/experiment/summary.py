@@ -48,7 +48,7 @@ _TEXTS = frozenset({"question", "answer", "answer_under_test", "response"})
 
 
 def check_judge(gold: GoldSet, judge: Judge, items: Sequence[Item] = ()) -> None:
-    """Refuse a judge whose verdicts cannot stand beside the people's labels of some items."""
+    """InputError where a judge does not fit a gold set's scale, or cannot read the given items."""
     refuse_unfit(judge, items)
     try:
         common_scale(gold.scale, item_scale(judge))

@@ -237,6 +237,7 @@ def _splits(gold: GoldSet, items: list[Item]) -> list[str]:
 
 
 def question_in_groups(gold: GoldSet) -> Findings:
+    """The items and message of each question of a set that stands in more than one group."""
     questioned = [item for item in gold.items if item.question]  # else it has fields in its place
     texts = {question: normal_text(question) for question in {item.question for item in questioned}}
     for items in grouped(questioned, lambda item: texts[item.question]).values():

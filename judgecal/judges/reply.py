@@ -126,8 +126,7 @@ def _unambiguous(pairs: Fields) -> dict[str, Any]:
 
 
 def reply_fields(text: str, names: Collection[str]) -> Fields:
-    """The fields of a reply: what stands below its markers, and in it where it is a JSON object and nothing
-    else.
+    """The (name, value) pairs in a reply's text: below its markers, or of the JSON object that it is.
 
     An object inside prose is left alone: it may be quoted from the text under test.
 

@@ -112,7 +112,7 @@ def share_of(broken: Floats, groups: Sequence[str], *, level: float = 0.95) -> E
 
 
 def break_changes(before: Floats, after: Floats) -> Floats:
-    """For each probe 1 where it held before and breaks after, -1 for the reverse, else 0.
+    """Broken after less broken before (1, 0, inf or NaN a probe): 1 newly breaks, -1 no longer.
 
     One that could not break at one time held then; NaN without a verdict, and where it could at neither time.
     """

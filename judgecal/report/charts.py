@@ -182,7 +182,7 @@ def interval_picture(
     short: bool = False,
     note: str = "",
 ) -> Picture:
-    """A picture of rows with intervals; `numbers` is the table behind it, alone where short."""
+    """A Picture of rungs with intervals on an axis; `numbers` is the table behind it, alone where short."""
     zones = (_free(axis), _reached(axis.people))
     return Picture(
         draw=lambda: _drawn(rows, axis),

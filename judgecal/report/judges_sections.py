@@ -372,7 +372,7 @@ def slice_facts(slices: SliceTable | None, scale: Scale) -> Iterator[Fact]:
 
 
 def slices_section(slices: SliceTable | None, scale: Scale) -> Section | None:
-    """The section on slices, a picture with its numbers; None without a slice."""
+    """The section on a judge's slices, in the units of a scale; None without a slice."""
     if slices is None or not slices.entries:
         return None
     entries, digits = slices.entries, digits_of("mae", scale) if scale.graded else 0

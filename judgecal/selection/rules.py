@@ -352,7 +352,7 @@ def migration(
 
 
 def undecided(on_open: MigrationItems | None, *, metric: str, **options: Any) -> MigrationDecision:
-    """The decision without a look at test, `inconclusive`: what open items say, and nothing of test."""
+    """The inconclusive decision in a metric without a look at test, from the open items if there are any."""
     reason = "the rows decide, so we did not look at test"
     none = PairedDifference(Estimate(None, reason=reason), None)
     test = PairComparison(

@@ -65,7 +65,7 @@ class Tables:
 
     @classmethod
     def of(cls, sample: Sample, combine: Callable[[Cells, Floats], Floats], *, undefined: str) -> Tables:
-        """Tabulate a sample's labels against its verdicts, one table a repeat."""
+        """Tables of a sample's labels by verdicts, one a repeat, with the statistic of them (`combine`)."""
         cells, counts = [], []
         row = np.unique(sample.gold, return_inverse=True)[1]
         for repeat, used in enumerate(sample.scored.T):

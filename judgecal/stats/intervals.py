@@ -147,7 +147,7 @@ def jackknife_interval(value: float, left_out: Floats, made: IntervalBasis, *, l
 
 
 def freedom(parts: Floats, n_groups: int) -> float:
-    """Degrees of freedom of the error that some groups' parts make, fewer where few groups make most of it.
+    """Degrees of freedom of an error by groups' parts and their number; fewer where few make most of it.
 
     (G - 1) min(1, 2 / (k - 1)) after Satterthwaite (1946), k the kurtosis of the parts, put up by (G + 1) /
     (G - 1) as that of a normal sample is as much too small.

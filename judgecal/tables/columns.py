@@ -67,9 +67,7 @@ def listed_cell(value: Any) -> Any:
 
 
 def read_conversation(row: Row, column: str, where: str, problems: list[str]) -> tuple[Turn, ...]:
-    """Read the turns in a row's cell: a list (in a text cell: a JSON list) of {role, content}; what is not is
-    added to the problems.
-    """
+    """The turns in a row's column (a list of {role, content}, or its JSON); adds faults to `problems`."""
     value = listed_cell(row.raw.get(column))
     if value in (None, ""):
         return ()

@@ -91,7 +91,7 @@ def _read_array(path: Path) -> Table:
 
 
 def one_array(value: Any, where: str) -> tuple[str, list[dict[str, Any]]]:
-    """The one array of objects in a JSON value, with the keys that lead to it, such as `data.items`.
+    """The keys that lead to the one array of objects in a JSON value (`data.items`), and that array.
 
     InputError: there is none, there are several, or an element is no object.
     """

@@ -101,7 +101,7 @@ class Export:
             self.problems.append(f"{self.where}: two items with different texts have the id {item.item_id!r}")
 
     def add_apart(self, items: Sequence[Item]) -> list[Item]:
-        """Add items, those of one id with different texts with 8 digits of their sha behind it."""
+        """Add items and return them as added: an id with several texts gets 8 digits of each text's sha."""
         texts: defaultdict[str, set[str]] = defaultdict(set)
         for item in items:
             texts[item.item_id].add(item.sha)

@@ -121,7 +121,7 @@ class Prompt:
 
 
 def read_parts(names: Sequence[str]) -> dict[str, str]:
-    """Part -> the input that plays it; no input plays two."""
+    """From the names of a prompt's inputs: part -> the input that plays it; none plays two."""
     parts: dict[str, str] = {}
     for part, lists in _PARTS.items():
         free = [name for name in names if name not in parts.values()]

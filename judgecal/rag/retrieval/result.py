@@ -317,7 +317,7 @@ def _run_line(collection: Collection, options: str, n: int, run: Run | None) -> 
 
 
 def windows(scores: Floats, size: int) -> tuple[Window, ...]:
-    """The mean score of each window of `size` questions; NaN is not scored."""
+    """A Window (name, number scored, mean or None) for each `size` questions' scores; NaN is not scored."""
     rows = []
     for start in range(0, len(scores), size):
         inside = scores[start : start + size]
