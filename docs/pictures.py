@@ -60,8 +60,8 @@ def _page_and_ladder(chromium: Browser, data: Path) -> None:
     )
     _judgecal(f"agreement --gold nq301 --judgements {data / 'judgements.csv'} --verdict verdict --name nq")
     tab = _opened(chromium, "nq", 1280, 960)
-    _cut(tab, "ladder", [".card:has(.wide)"])
-    parts = [".chip", ".card:has(.wide)", ".card:has(.hundred)", "#slices", ".card.next"]
+    _cut(tab, "ladder", [".card:has(.free)"])
+    parts = [".chip", ".card:has(.free)", ".card:has(.hundred)", "#slices", ".card.next"]
     tab.run("document.body.style.paddingLeft = '44px', 0")
     for number, selector in enumerate(parts, start=1):
         left, top, _, _ = _box(tab, selector)
