@@ -52,13 +52,13 @@ USUAL = Columns(usual=True)
 
 
 def refuses(answer: str, message: str | None = None) -> bool:
-    """Whether an answer declines, or is blank; `message`: the words that it was told to decline with."""
+    """Return whether an answer declines, or is blank; `message`: the words told to decline with."""
     declines = message is not None and message.strip(" .").casefold() in answer.casefold()
     return declines or not answer.strip() or Text(answer).refuses
 
 
 def says_unanswerable(references: Sequence[str]) -> bool:
-    """Whether the reference answers say that there is none ("The answer is not in the document.").
+    """Return whether the reference answers say that there is none ("not in the document").
 
     Narrower than `refuses`: a reference may well be about something that was not found.
     """
@@ -96,7 +96,7 @@ class Question:
         return Item(self.group, self.group, self.question, "", contexts=contexts)
 
     def judged_by(self, qrels: Mapping[str, int]) -> Question:
-        """The question with the documents of qrels."""
+        """Return the question with the reference documents of qrels (document -> relevance)."""
         references = tuple(name for name, grade in qrels.items() if grade > 0)
         return replace(self, reference_documents=references, qrels=qrels)
 
@@ -144,7 +144,7 @@ class Collection:
 
 
 def collection_of_gold(gold: GoldSet, split: str = "all") -> Collection:
-    """The questions of a split, one for each group, without rejected drafts; no label is read."""
+    """Return the Collection of a gold set's split, a question for each group; no label is read."""
     items = [item for item in gold.select(split) if item.group not in gold.turned_down]
     if not items:
         raise InputError(f"gold set {gold.name}: no question is left to ask")
@@ -169,7 +169,7 @@ def collection_of_gold(gold: GoldSet, split: str = "all") -> Collection:
 
 
 def sealed_names(gold: GoldSet) -> frozenset[str]:
-    """The names of the test questions of a gold set."""
+    """Return the names of a gold set's test questions, a frozenset."""
     groups = {item.group for item in gold.items}
     of_test = [item for item in gold.items if item.group in gold.test_groups]
     others = {name for item in of_test for name in (item.item_id, f"{item.group} {item.item_id}")}
@@ -177,7 +177,7 @@ def sealed_names(gold: GoldSet) -> frozenset[str]:
 
 
 def wording_notes(questions: Sequence[Question]) -> list[str]:
-    """Note that questions count as unanswerable only by how their reference is worded."""
+    """Return notes on questions that count as unanswerable by their reference's wording alone."""
     n = sum(question.marked is None and not question.answerable for question in questions)
     why = "by the wording of their reference alone: a column answerable, or a tag unanswerable, is surer"
     return [f"{n} of {len(questions)} questions count as having no answer, {why}"] if n else []
@@ -192,7 +192,7 @@ def _marked(item: Item) -> bool | None:
 
 
 def by_group(items: Iterable[Item]) -> tuple[Question, ...]:
-    """Make one question of the items of each group, in the groups' order, in texts that every file can hold.
+    """Make a Question of the items of each group, in the groups' order.
 
     Each further item of a group and system that has rules (`expect`) is a question of its own, named by its
     id: a benchmark may ask one thing twice. Where any is marked, those that are not have an answer; where
@@ -245,7 +245,7 @@ def collection_of_files(
     columns: Columns = USUAL,
     references: str | None = None,
 ) -> Collection:
-    """Documents (a table, a folder of texts or one text), questions (a table), qrels instead of references.
+    """Read a Collection from the path of documents, the path of questions, and qrels.
 
     What `columns` do not name has the first usual name that the file has; `group` holds the questions' ids,
     by default their wordings, `references` the ids of their reference documents.
@@ -274,7 +274,7 @@ def collection_of_files(
 
 
 def read_documents(path: Path, columns: Columns = USUAL) -> tuple[tuple[GoldDocument, ...], list[str]]:
-    """The documents of a table, folder or text file, and what was noticed while they were read.
+    """Read documents from a table, folder or text file at a path; return them and what was noticed.
 
     An id may come again with the same text, never with another one.
     """
@@ -378,7 +378,7 @@ def _ids_in(row: Row, column: str, separator: str | None) -> Sequence[str]:
 
 
 def cut_lines(path: Path, problems: list[str]) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number of each line of a file that is not blank, and its cells, cut at white space."""
+    """Yield (line number, cells cut at white space) for a file's lines that are not blank."""
     text, undecoded = decode(read_bytes(path), shown(path))
     problems += undecoded
     for line, source in enumerate(text.split("\n"), start=1):

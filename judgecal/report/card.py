@@ -163,7 +163,7 @@ class LockCard(Result):
         return tuple(what for what, is_missing in missing.items() if is_missing)
 
     def as_json(self) -> dict[str, Any]:
-        """The JSON object of the contract."""
+        """Return the card as the JSON object of the contract: keys to plain values."""
         entry, on = self.entry, self.selected.confirmed_on if self.selected else None
         squares = self.hundred.squares() if self.hundred else ()
         return {
@@ -191,7 +191,7 @@ class LockCard(Result):
 
 
 def card_of(path: Path, workspace: Workspace) -> LockCard:
-    """Read the card of a lock's file; refused (InputError) where a character of the lock was changed."""
+    """Read the card of the lock in a file of a workspace; refused (InputError) where the lock was changed."""
     lock, selected, scored, prompt = load_lock(path), None, None, None
     for experiment in _experiments(workspace, "select"):
         if read_json(experiment.summary, absent="is gone").get("lock_sha256") == lock.sha256:
@@ -223,7 +223,7 @@ def _experiments(workspace: Workspace, command: str) -> Iterator[Experiment]:
 
 
 def card_document(card: LockCard) -> Document:
-    """The card of one judge."""
+    """Lay out the card of a judge as a Document."""
     lock, value, on = card.lock, card.agreement, card.selected.confirmed_on if card.selected else None
     metric, scale = lock.metric, lock.gold.scale
     who = {"project": ", labelled by the project itself", "people": ", labelled by people"}
@@ -342,7 +342,7 @@ def _suite_document(cards: Mapping[str, LockCard], name: str) -> Document:
 
 
 def card_report(path: Path, workspace: Workspace) -> Report:
-    """The report on a lock, or on a suite of locks (`.toml`), in every form; `svg` is its badge."""
+    """Return the Report on the lock or suite (`.toml`) at a path of a workspace; `svg` is its badge."""
     if path.suffix != ".toml":
         card = card_of(path, workspace)
         return Report(card_document(card), card.lock.locked_at[:10])
@@ -354,7 +354,7 @@ def card_report(path: Path, workspace: Workspace) -> Report:
 
 
 def badge(card: LockCard) -> str:
-    """The card in a line, as SVG without a script: `judge: triage only, 84.9% [82.3, 87.0]`."""
+    """Draw the card as a one-line SVG text: `judge: triage only, 84.9% [82.3, 87.0]`."""
     text, colour = f"{card.headline.chip}, {charts.in_percent(card.agreement)}", card.headline.chip
     sizes = {
         "left": 12 + 5 * _WIDE,

@@ -36,7 +36,7 @@ def _times(value: Estimate, factor: float) -> Estimate:
 
 
 def complement(share: Estimate) -> Estimate:
-    """1 less a share, with its interval."""
+    """Return the estimate of 1 less a share, from the share's Estimate."""
     ends = (share.value, share.high, share.low)
     value, low, high = (None if end is None else 1.0 - end for end in ends)
     return dataclasses.replace(share, value=value, low=low, high=high)
@@ -55,7 +55,7 @@ def axis_of(metric: str) -> str:
 def metric_text(
     value: Estimate | None, metric: str, unit: Scale | str, *, on: Scale | str | None = None
 ) -> str:
-    """A metric's estimate in words with its interval: a share in percent, else with enough digits.
+    """Write a metric's estimate and interval as text, given its scale: a share in percent.
 
     `unit` is the scale that it is in units of, `on` the one in whose units it is to be written.
     """
@@ -69,7 +69,7 @@ def metric_text(
 
 
 def change_of(change: Estimate | None, metric: str, unit: Scale | str) -> str:
-    """A metric's change in words, with its interval: of a share in points of 100, else as `metric_text`."""
+    """Write the change of a metric and its interval as text, given its scale: a share in points of 100."""
     if change is not None and change.value is not None and metric_facts(metric).unit == "share":
         return f"{change_in_points(change)} points"
     return difference(change, digits_of(metric, unit))
@@ -147,12 +147,12 @@ class Axis:
 def metric_row(
     name: str, value: Estimate, metric: str, unit: Scale | str, *, strong: bool = False, hollow: bool = False
 ) -> Rung:
-    """A picture's row for a metric's estimate, in the units of `axis_of`."""
+    """Return the row of a picture (Rung) for a judge's name and its estimate of a metric, on a scale."""
     return Rung(name, in_units(value, metric), metric_text(value, metric, unit), strong, hollow)
 
 
 def change_row(name: str, change: Estimate, metric: str, unit: Scale | str, *, strong: bool) -> Rung:
-    """A picture's row for a change of a metric; hollow where it decides nothing."""
+    """Return a picture's row (Rung) for a named change of a metric on a scale; hollow unless `strong`."""
     text = change_of(change, metric, unit)
     return Rung(name, in_units(change, metric), text, strong, hollow=not strong)
 
@@ -165,7 +165,7 @@ def share_row(name: str, share: Estimate, *, strong: bool = False) -> Rung:
 def change_picture(
     changes: Sequence[tuple[str, Estimate, bool]], metric: str, *, unit: Scale | str, margin: float
 ) -> Picture:
-    """A picture of changes of a metric (name, change, whether it decides) against 0 and the margin."""
+    """Draw changes of a metric (name, change, whether it decides) against 0 and the margin as a Picture."""
     facts = metric_facts(metric)
     share = facts.unit == "share"
     rows = [change_row(name, change, metric, unit, strong=strong) for name, change, strong in changes]
@@ -195,7 +195,7 @@ def interval_picture(
 
 
 def ladder_picture(ladder: Ladder, title: str, *, note: str = "") -> Picture:
-    """The ladder as a picture with a title."""
+    """Draw an agreement Ladder with its title as a Picture."""
     axis = Axis(ladder.title, low=ladder.below, free=ladder.free, people=ladder.people)
     return dataclasses.replace(interval_picture(ladder.rungs, axis, title=title, note=note), ladder=ladder)
 
@@ -299,7 +299,7 @@ def hundred(
     note: str = "",
     shown: bool = False,
 ) -> Hundred:
-    """The picture of a judge on a hundred answers, from the share `right` and its rates of errors.
+    """Return a judge's picture on 100 answers, from the share `right`, its false fails and false passes.
 
     Args:
         right: the share that people pass, 0..1.

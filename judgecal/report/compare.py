@@ -29,7 +29,7 @@ _DRAWN = 12  # pairs in the picture; the table has all
 
 
 def compare_document(result: CompareResult) -> Document:
-    """The page of a comparison: every pair of judges with its decision."""
+    """Lay out a CompareResult as a Document: every pair of judges with its decision."""
     return stored_document(
         result,
         f"{result.experiment}: judges compared with each other",

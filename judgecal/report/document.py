@@ -216,7 +216,7 @@ class Diff(Block):
     after: str
 
     def lines(self) -> list[tuple[str, str]]:
-        """The sign of each sentence (`-`, `+` or a space), and the sentence; a list's lines stay apart."""
+        """Return a pair for each sentence of the diff: its sign (`-`, `+` or a space) and the sentence."""
         before, after = (
             [part for line in _WRAPPED.sub(" ", text).splitlines() for part in _SENTENCE.split(line)]
             for text in (self.before, self.after)
@@ -301,7 +301,7 @@ def section(name: str, title: str, caption: str, *parts: Part) -> Section:
 
 
 def listing(title: str, headline: Headline, *parts: Part, about: str = "", caption: str = "") -> Document:
-    """The document of a command that lists: all of it in one section, none where there is nothing."""
+    """Make a Document with a title, a headline and its parts in a single section, for commands that list."""
     word, blocks = title.split(maxsplit=1)[0].lower(), blocks_of(*parts)
     return Document(title, about, headline, [Section(word, title, caption, blocks)] if blocks else [])
 
@@ -334,7 +334,7 @@ def stored_document(
     notes: Iterable[str] = (),
     short: bool = False,
 ) -> Document:
-    """The document of a stored result: title, headline, the sections that are there, then its notes."""
+    """Make the Document of a stored result from title, subtitle (`about`), headline, sections and notes."""
     there = [part for part in sections if isinstance(part, Section)]
     there += notes_section([*notes], short=short)
     lines = (f"experiment: {result.experiment}", f"run: {result.run_line}")
@@ -343,6 +343,6 @@ def stored_document(
 
 
 def notes_section(notes: Sequence[str], *, short: bool = False) -> list[Section]:
-    """The last section: what else to know; none where there is nothing."""
+    """Return the last section, made of notes; an empty list where there are none."""
     caption = "What else to know before you repeat this."
     return [section("notes", "Notes", caption, Bullets(notes, short=short))] if notes else []

@@ -35,7 +35,7 @@ _ROWS = 20  # of a table in a notebook
 
 @working("Reading the experiment")
 def report_of(workspace: Workspace, name: str, *, margin: float = MARGIN) -> Report:
-    """Rebuild the report of an experiment by its name, or of a lock or a suite of locks; calls no model."""
+    """Rebuild the Report of the workspace's experiment, lock or suite of that name; calls no model."""
     if not margin > 0.0:
         raise InputError(f"--margin must be above 0, found {margin:g}")
     if name.endswith((".json", ".toml")) and Path(name).is_file():
@@ -57,7 +57,7 @@ def report_of(workspace: Workspace, name: str, *, margin: float = MARGIN) -> Rep
 def load_report(
     experiment: str | Path, *, workspace: str | Path | None = None, margin: float = MARGIN
 ) -> Report:
-    """The report of an experiment; in a notebook it displays itself.
+    """Return the Report of an experiment by its name or path; in a notebook it displays itself.
 
     Args:
         experiment: its slug, or the path of its folder.
@@ -140,7 +140,7 @@ def _listed(workspace: Workspace, folder: Path, margin: float) -> IndexLine:
 
 
 def block_of(result: Result) -> str:
-    """The markup of a result's headline and first short table; of a part of a result its table alone."""
+    """Return the HTML markup of a result's headline and first short table; of a part its table alone."""
     document = _document(result)
     first = next(_short_tables(document), None) if document else None
     if first is None:
@@ -157,7 +157,7 @@ def block_of(result: Result) -> str:
 
 
 def text_of(result: Result) -> str:
-    """The headline for a terminal; of a part of a result that has none its fields."""
+    """Return a result's headline as text for a terminal; of a part without a headline its fields."""
     document = _document(result)
     headline = document.headline if document else _headline(result)
     if headline is not None:

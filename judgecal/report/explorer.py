@@ -178,7 +178,7 @@ def judged_explorer(
     n_sealed: int,
     prompts: Mapping[str, str],
 ) -> Explorer:
-    """The explorer of judged items in their order, agreed ones last; `case` is marked of the subject alone.
+    """Make the Explorer of judged items from what judges said of them, with traits and prompts.
 
     `traits`: item -> further marks.
     """
@@ -237,7 +237,7 @@ def _judged_row(
 
 
 def row_of(item: Item, **further: Any) -> ExplorerRow:
-    """An item as a row, its fields, conversation and contexts as further texts."""
+    """Make an ExplorerRow of an item; its fields, conversation and contexts are further texts."""
     contexts = [(f"Context {at.document_id or place}", at.text) for place, at in enumerate(item.contexts, 1)]
     turns = ((turn.role, turn.content) for turn in item.conversation)
     return ExplorerRow(

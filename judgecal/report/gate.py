@@ -46,7 +46,7 @@ _ACTS = {
 
 
 def gate_document(result: GateResult) -> Document:
-    """What a gate found."""
+    """Lay out a GateResult, whether a locked judge drifted, as a Document."""
     model = result.model_id
     return stored_document(
         result,
@@ -222,7 +222,7 @@ def _metrics(result: GateResult) -> Grid:
 
 
 def migrate_document(result: MigrateResult) -> Document:
-    """What a migration comes to: the paired difference, and what would change in production."""
+    """Lay out a MigrateResult as a Document: the paired difference, and what changes in production."""
     old, new, (whom, _) = result.old, result.new, raters_in_words(result.gold.labels_by)
     says = {
         "pass": f"{new} may take the place of {old}.",
@@ -313,7 +313,7 @@ def _difference(result: MigrateResult) -> Section:
 
 
 def rows_section(on: OnRows | None, metric: str, scale: str) -> Section | None:
-    """The section on unlabelled rows: how far judges differ, its bound, labels; None without rows."""
+    """Return the section on unlabelled rows (how far two judges differ, for a metric on a scale), or None."""
     if on is None:
         return None
     worst = on.differ.worst_loss

@@ -77,7 +77,7 @@ def _meaning(header: str) -> str:
 
 
 def source(name: str) -> Markup:
-    """Read a style sheet or a script of judgecal's by its name."""
+    """Read the text of one of judgecal's style sheets or scripts, by file name, as Markup."""
     loader = _environment().loader
     assert loader is not None
     return Markup(loader.get_source(_environment(), name)[0])
@@ -101,7 +101,7 @@ def _page(template: str, script: str, **values: Any) -> str:
 
 @working("Drawing the page")
 def html(document: Document, *, made: str = "", index: str = "") -> str:
-    """Render a document as one whole HTML page.
+    """Render a document as a whole HTML page, returned as text.
 
     Args:
         document: what it shows.
@@ -169,7 +169,7 @@ _FENCE = re.compile("`{3,}")
 
 
 def markdown(document: Document) -> str:
-    """Render a document as short Markdown: the headline, what is unknown, and every short block."""
+    """Render a document as short Markdown text: the headline, what is unknown, and every short block."""
     headline = document.headline
     chip = f"{CHIPS[headline.chip][0]} {headline.chip} · " if headline.chip else ""
     parts = [" ".join([f"**{escaped(chip + headline.sentence)}**", *map(escaped, headline.because)])]

@@ -27,7 +27,7 @@ _PASSES = {"rating": "of the answers pass", "precision": "of a row's chunks pass
 
 
 def judge_document(result: JudgeResult) -> Document:
-    """What a table comes to that a lock or a suite judged."""
+    """Lay out a JudgeResult, a table judged by a lock or a suite, as a Document."""
     who = f"{count_of(len(result.judges), 'judge')} of suite {result.suite}"
     if result.lock is not None:
         who = f"{result.judges[0].judge} ({result.lock})"

@@ -61,7 +61,7 @@ _DRAWN = 7  # judges on the first screen; the table has all
 
 
 def judges_document(decision: Evidence) -> Document:
-    """The page of `score`, of `agreement`, and of `report` on either, from the evidence on its judges."""
+    """Lay out the Evidence on judges as the Document of `score`, of `agreement`, and of their reports."""
     result, losses, n = decision.result, decision.losses, len(decision.result.judges)
     about = f"{result.experiment} · {n} judge{'s' * (n != 1)} on {result.gold.in_words}"
     if result.table is not None:
@@ -109,7 +109,7 @@ def _explorer(decision: Evidence) -> Explorer:
 
 
 def judges_sections(decision: Evidence) -> list[Section]:
-    """The sections of a page about judges below its first screen, in this order."""
+    """Return the list of sections below the first screen, from the Evidence on judges."""
     sections = (
         errors_section(decision),
         _agreement(decision),
@@ -124,7 +124,7 @@ def judges_sections(decision: Evidence) -> list[Section]:
 
 
 def judges_report(workspace: Workspace, experiment: Experiment, margin: float) -> Document:
-    """The page of an experiment of `score` or `agreement`, rebuilt from its judgements."""
+    """Rebuild the Document of a workspace's experiment of `score` or `agreement`, at a margin."""
     stored = read_experiment(workspace, str(experiment.folder))
     result = summarised_result(stored, workspace)
     return judges_document(decide_on_judges(workspace, stored, margin=margin, result=result))
@@ -140,7 +140,7 @@ def _subject(decision: Evidence) -> JudgeEntry:
 
 
 def first_facts(decision: Evidence) -> Iterator[Fact]:
-    """At most four facts on the judge: its errors either way, where it fails, its cost and unscored answers.
+    """Yield at most four Facts on the judge from its Evidence: errors, worst slice, cost, unscored.
 
     The errors stand at the pass mark in a hundred; without one how far and how often verdicts lie off; of
     words, beyond chance.
@@ -174,7 +174,7 @@ def first_facts(decision: Evidence) -> Iterator[Fact]:
 
 
 def hundred_answers(decision: Evidence) -> Hundred | None:
-    """The picture of the judge on a hundred answers at the set's own mix; None without a pass mark."""
+    """Return the judge's picture on 100 answers, from its Evidence; None without a pass mark."""
     judge = _subject(decision).judge
     shape = next(shape for shape in decision.shapes if shape.judge == judge)
     rates, cells = {metric_facts(name).name: rate for name, rate in shape.rates.items()}, shape.confusion
@@ -195,7 +195,7 @@ def hundred_answers(decision: Evidence) -> Hundred | None:
 
 
 def agreement_ladder(decision: Evidence) -> Ladder | None:
-    """The ladder of judges, best first, between free ones and people; None where no judge has a value.
+    """Return the Ladder of judges, best first, from their Evidence; None where no judge has a value.
 
     Judges are held against the people's label, as the headline is. People are held against each other;
     so is each judge, against the same single people, by its value `beside`.
@@ -247,7 +247,7 @@ def _people(raters: Sequence[RaterEntry], metric: str, labels_by: str) -> Rung |
 
 
 def agreement_plot(decision: Evidence) -> Picture | None:
-    """The agreement ladder as the page draws it; None where no judge has a value."""
+    """Draw the Evidence on judges as a ladder Picture; None where no judge has a value."""
     ladder, n = agreement_ladder(decision), len(decision.result.judges)
     if ladder is None:
         return None

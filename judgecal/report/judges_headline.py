@@ -41,7 +41,7 @@ _MANY_TIES = 0.1  # share of the items on which raters tie: from here on settlin
 
 
 def judges_headline(decision: Evidence) -> Headline:
-    """Which judge to use and for what; if nothing could be read that alone; unread judges by name.
+    """Return the Headline (which judge to use, and for what) that the Evidence on judges comes to.
 
     Where raters tie no judge's number counts the items; where they are many, to settle them is the next step.
     """
@@ -81,7 +81,7 @@ def _of_table(headline: Headline, decision: Evidence, table: LabelledTable) -> H
 
 
 def rate_in_words(rate: TableRate, gold: GoldSummary) -> tuple[str, ...]:
-    """Sentences on a table's rate: as judged, by people's labels, and corrected for all rows."""
+    """Return sentences on a table's rate: as judged, by the gold labels, and corrected for all rows."""
     whom, n = raters_in_words(gold.labels_by)[0], f"{count(rate.raw.n_expected)} {gold.noun}"
     binary = gold.scale == "binary"
 
@@ -143,7 +143,7 @@ def _ranked(decision: Evidence) -> Headline:
 def nobody(
     pick: Recommendation, gold: GoldSummary, kind: str, constant: str, n_judges: int
 ) -> tuple[str, tuple[str, ...], str]:
-    """Sentence, reasons and next command where no judge may be used; `kind` is the best judge's."""
+    """Return sentence, reasons and next command where a Recommendation picks no judge over a constant."""
     if pick.too_few:
         what, _, why = pick.too_few.partition(": ")
         return f"{what}.", (why,), f"judgecal gold sheet {gold.set} -o sheet.csv"
@@ -164,7 +164,7 @@ def nobody(
 
 
 def use(judge: str, stand_in: StandIn | None, margin: float, noun: str) -> tuple[str, str]:
-    """Chip and sentence on what a judge is good for; in a person's place only where that is shown."""
+    """Return chip and sentence on a judge's use, given its stand-in test, the margin and a noun for it."""
     may = None if stand_in is None else stand_in.shown(margin)
     if may:
         return "use", f"Use {judge}: it may stand in for a person."
@@ -256,7 +256,7 @@ def reach_in_words(
     beside: Sequence[float | None] = (),
     ties: str = "",
 ) -> tuple[str, ...]:
-    """A judge's agreement, and what stands beside it (people, free judges), a sentence each.
+    """Return sentences on a judge's Estimate of agreement beside people and the best free judge.
 
     Args:
         who: the judge, by its name or as a pronoun.
@@ -294,7 +294,7 @@ def reach_in_words(
 
 
 def deciding(entry: Entry, metric: str) -> Estimate:
-    """The estimate that decides on a judge or a rater; a rater's as it is, where mapping lowers it."""
+    """Return the Estimate of a metric that decides on an entry (judge or rater); calibrated for judges."""
     mapped = entry.decided_by(metric)
     if not isinstance(entry, RaterEntry):
         return mapped
@@ -312,7 +312,7 @@ def raters_in_words(labels_by: str) -> tuple[str, str]:
 
 
 def always(constant: str, scale: str) -> str:
-    """`saying "45" every time`, of a constant by its name."""
+    """Return a constant's name as words on its scale: `saying "45" every time`."""
     verdict = constant.removeprefix("constant ")
     word = {"0": "fail", "1": "pass"}.get(verdict, verdict) if scale == "binary" else verdict
     return f'saying "{word}" every time'
@@ -327,7 +327,7 @@ def on_train_and_dev(n_groups: int) -> str:
 
 
 def beside_free(pick: Recommendation, where: str) -> tuple[str, ...]:
-    """A sentence on a judge's lead over the strongest free judge; `where` says on which questions."""
+    """Return a sentence on the picked judge's lead over the best free judge; `where`: on which questions."""
     free = pick.free
     if free is None:
         return ()
@@ -341,7 +341,7 @@ def beside_free(pick: Recommendation, where: str) -> tuple[str, ...]:
 
 
 def not_told_apart(pick: Recommendation, where: str) -> tuple[str, ...]:
-    """A sentence on the judges that do about as well as the chosen one."""
+    """Return a sentence on judges that do about as well as the pick; `where`: on which questions."""
     others = [name for name in pick.tied if name not in (pick.judge, pick.free and pick.free.judge)]
     beside = "it" if pick.judge == pick.best or pick.judge not in pick.tied else f"it or {pick.best}"
     return sentences(

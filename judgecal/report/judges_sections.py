@@ -49,7 +49,7 @@ _MAY = {True: "may stand in", False: "to triage", None: "cannot tell"}
 
 
 def errors_section(decision: Evidence) -> Section:
-    """The section on errors: a confusion table a judge, to filter by; of pairs the order."""
+    """Return the Section on errors from the Evidence: a confusion table a judge; of pairs the order."""
     shapes, scale = {shape.judge: shape for shape in decision.shapes}, decision.result.gold.scale
     gold = decision.result.gold
     cut = shapes if scale == "binary" or (gold.pass_at is not None and scale != "nominal") else {}
@@ -117,7 +117,7 @@ def _confusion(judge: str, confusion: Confusion) -> Grid:
 
 
 def people_section(decision: Evidence) -> Section | None:
-    """The section on people: each judge beside each rater; None where no two raters share an item."""
+    """Return the Section with judges beside raters from the Evidence; None where raters share no item."""
     result, margin = decision.result, decision.margin
     judges = [(judge, judge.stand_in) for judge in result.judges if judge.stand_in is not None]
     if not result.raters or not judges:
@@ -234,7 +234,7 @@ def alt_test_note(test: AltTestEntry) -> str:
 
 
 def ceiling_notes(result: AgreementResult) -> Iterator[str]:
-    """Notes on raters who are left out of the ceiling, and why; or that there is no ceiling."""
+    """Yield notes on raters left out of an AgreementResult's ceiling, and why, or that it has none."""
     few = [rater.judge for rater in result.raters if not rater.enough]
     if not result.raters:
         yield "We cannot say how far people agree: no item has labels from two raters."
@@ -248,7 +248,7 @@ def ceiling_notes(result: AgreementResult) -> Iterator[str]:
 
 
 def diagnostics(decision: Evidence) -> Section:
-    """The section on cost, noise and metrics, in the order in which readers ask."""
+    """Return the Section on cost, noise and metrics from the Evidence on judges."""
     judges = decision.result.judges
     cost = table(
         judges,
@@ -343,13 +343,13 @@ _NAMES = {
 
 
 def slice_name(entry: SliceEntry, *, short: bool = False) -> str:
-    """The items of a slice in words, to stand behind `on`, or short at a line."""
+    """Return the items of a slice's entry in words, to stand behind `on`, or short at a line."""
     name = _NAMES[entry.trait][short].format(entry.value)
     return name.removesuffix("s") if (entry.trait, entry.value) == ("references", "1") else name
 
 
 def standing_out(slices: SliceTable, scale: Scale) -> list[SliceEntry]:
-    """The slices that stand out, the worst first."""
+    """Return the list of slices that stand out of a SliceTable, worst first on the scale."""
 
     def worse(entry: SliceEntry) -> float:
         more = (entry.error.value or 0.0) - entry.rest
@@ -359,7 +359,7 @@ def standing_out(slices: SliceTable, scale: Scale) -> list[SliceEntry]:
 
 
 def slice_facts(slices: SliceTable | None, scale: Scale) -> Iterator[Fact]:
-    """The fact of the slice that stands out most, if any does."""
+    """Yield a Fact on the slice of a SliceTable that stands out most on the scale, if any does."""
     for entry in standing_out(slices, scale)[:1] if slices else ():
         if scale.graded:
             digits = digits_of("mae", scale)
@@ -372,7 +372,7 @@ def slice_facts(slices: SliceTable | None, scale: Scale) -> Iterator[Fact]:
 
 
 def slices_section(slices: SliceTable | None, scale: Scale) -> Section | None:
-    """The section on a judge's slices, in the units of a scale; None without a slice."""
+    """Return the Section on a judge's SliceTable, in units of the scale; None without a slice."""
     if slices is None or not slices.entries:
         return None
     entries, digits = slices.entries, digits_of("mae", scale) if scale.graded else 0

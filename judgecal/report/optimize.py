@@ -55,7 +55,7 @@ _SHOWN = 120  # characters of a question and of an answer
 
 
 def optimize_document(result: OptimizeResult) -> Document:
-    """The page of an optimisation's result."""
+    """Lay out an OptimizeResult as a Document: gain, instruction before and after, examples."""
     tried = result.dev.candidates
     unusable = sum(candidate.unusable_in_training for candidate in tried)
     rated = sum(candidate.rated_in_training for candidate in tried)

@@ -24,7 +24,7 @@ from judgecal.report.wording import (
 
 
 def rate_document(result: RateResult) -> Document:
-    """What share of the judged rows is right."""
+    """Lay out a RateResult, what share of judged rows is right, as a Document."""
     labelled = f"no labels of these rows; error rates measured on {result.gold.set} ({result.gold.split})"
     if result.labels is not None:
         labelled = f"{count(result.n_labelled)} of them labelled ({result.labels})"

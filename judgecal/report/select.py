@@ -38,7 +38,7 @@ _OUT = ("over the caps", "not above the floor", "below the floor", "not confirme
 
 
 def select_document(result: SelectResult) -> Document:
-    """What a selection comes to."""
+    """Lay out a SelectResult, the judge chosen and confirmed, as a Document."""
     gold = result.gold
     return stored_document(
         result,

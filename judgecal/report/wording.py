@@ -55,13 +55,13 @@ def fitting(*reasons: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def sentence(text: str) -> str:
-    """Make a note a sentence of its own; a leading name of a metric or a judge keeps its first letter."""
+    """Return a note as a sentence, its first letter raised unless a metric's or a judge's name begins it."""
     named = not text.split(maxsplit=1)[0].rstrip(",:").isalpha()
     return f"{text}." if named else f"{text[0].upper()}{text[1:]}."
 
 
 def columns_in_words(columns: Mapping[str, str], left_out: Sequence[str]) -> tuple[str, ...]:
-    """Sentences on what each column of a table was taken as, and which were left out."""
+    """Return sentences on what each column of a table was taken as, and which were left out."""
     used = ", ".join(f"{name} as {what}" for name, what in columns.items())
     return sentences(
         bool(columns) and f"Columns used: {used}.",
@@ -70,20 +70,20 @@ def columns_in_words(columns: Mapping[str, str], left_out: Sequence[str]) -> tup
 
 
 def in_a_row(names: Sequence[str]) -> str:
-    """Names in a row, `a, b and c`; of many the first ones, and how many more."""
+    """Join names as `a, b and c`; of many the first ones, and how many more."""
     if len(names) > _IN_A_ROW:
         return listed(list(names), _IN_A_ROW)
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def path_from_here(path: Path) -> str:
-    """A path as it is typed here: within the current folder without what leads to that."""
+    """Write a path as it is typed here: within the current folder relative to it."""
     here = Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
 def failures_in_words(unscored: Mapping[str, int]) -> str:
-    """Reasons of missing verdicts (kind -> count) in words, the commonest first; counts where several."""
+    """Write counts of unscored judgements by reason (kind -> count) as text, commonest first."""
     reasons = sorted(unscored.items(), key=lambda reason: -reason[1])
     counts = len(reasons) > 1
     parted = ((kind.rpartition(": "), n) for kind, n in reasons)  # `answer: parse` is one of no verdict
@@ -96,7 +96,7 @@ DASH = "-"
 
 
 def plain(value: float | None, digits: int = 3) -> str:
-    """A number with fixed digits; a dash where it is undefined; never `-0.000`."""
+    """Write a number (or None) with fixed digits; a dash where it is undefined; never `-0.000`."""
     if value is None:
         return DASH
     text = f"{value:.{digits}f}"
@@ -106,7 +106,7 @@ def plain(value: float | None, digits: int = 3) -> str:
 def estimate(
     measured: Estimate | None, digits: int = 3, *, write: Callable[[float | None, int], str] = plain
 ) -> str:
-    """`0.842 [0.781, 0.903]`; the value alone where there is no interval."""
+    """Write an Estimate as `0.842 [0.781, 0.903]`; the value alone where there is no interval."""
     if measured is None:
         return DASH
     return write(measured.value, digits) + interval(measured, digits, write=write)
@@ -115,7 +115,7 @@ def estimate(
 def interval(
     measured: Estimate, digits: int = 3, *, write: Callable[[float | None, int], str] = plain
 ) -> str:
-    """The interval of an estimate, to stand behind its value: ` [0.781, 0.903]`; empty where it has none."""
+    """Write an Estimate's interval, to stand behind its value: ` [0.781, 0.903]`; empty without one."""
     if measured.value is None or measured.low is None or measured.high is None:
         return ""
     return f" [{write(measured.low, digits)}, {write(measured.high, digits)}]"
@@ -127,20 +127,20 @@ def difference(measured: Estimate | None, digits: int = 3) -> str:
 
 
 def signed(value: float | None, digits: int) -> str:
-    """A number with fixed digits (`plain`) and a sign before what is above 0."""
+    """Write a number with fixed digits and its sign (`+` above 0)."""
     text = plain(value, digits)
     return f"+{text}" if value is not None and value > 0.0 and float(text) else text
 
 
 def money(usd: float | None) -> str:
-    """US dollars in words, with enough digits for a thousandth of a cent."""
+    """Write US dollars as text, with enough digits for a thousandth of a cent."""
     if usd is None:
         return "unknown"
     return "0" if usd == 0 else f"{usd:.5f}" if usd < 0.01 else f"{usd:.3f}"
 
 
 def seconds(value: float | None) -> str:
-    """A latency in words, in ms below a second."""
+    """Write a latency in seconds as text, in ms below a second."""
     if value is None:
         return DASH
     return f"{value:.2f} s" if value >= 1.0 else f"{1000.0 * value:.1f} ms"
@@ -172,7 +172,7 @@ def p_value(value: float | None) -> str:
 
 
 def between(values: Sequence[float | None]) -> str:
-    """The range of some shares in words, `87%` or `91 to 95%`."""
+    """Write the range of some shares as text, `87%` or `91 to 95%`."""
     ends = sorted((points(value, 0) for value in values if value is not None), key=float)
     if not ends:
         return "an unknown share"
@@ -180,6 +180,6 @@ def between(values: Sequence[float | None]) -> str:
 
 
 def shortened(name: str, width: int) -> str:
-    """A name cut to a width in its middle, since beginnings and ends tell judges apart."""
+    """Cut a name to a width in its middle, since beginnings and ends tell judges apart."""
     half = (width - 1) // 2
     return name if len(name) <= width else f"{name[: width - 1 - half]}…{name[-half:]}"

@@ -69,7 +69,7 @@ class Writer:
         return digest([self.model.settings(), version, self.messages(Item("", "", "", ""))])[:16]
 
     def messages(self, item: Item) -> Sequence[Message]:
-        """The chat messages for one item."""
+        """Return the chat messages that ask the writer for an item's answer."""
         inputs = item_inputs(self.signature.inputs, item)
         formatted: list[dict[str, Any]] = self._adapter.format(self._asked, [], inputs)
         return [{"role": message["role"], "content": message["content"]} for message in formatted]
@@ -78,7 +78,7 @@ class Writer:
         """What an item lacks is empty in the prompt."""
 
     def fields(self, text: str, needed: str) -> dict[str, str] | Failure:
-        """The texts of a reply by field name, stripped; a failure where the field `needed` is absent.
+        """Parse the text of a reply into field -> text; a Failure where the field `needed` is absent.
 
         A reply without any field is the output itself, where the signature has no other.
         """
@@ -98,7 +98,7 @@ class Writer:
         )
 
     def config(self) -> dict[str, Any]:
-        """What a configuration says of it: enough to know that it is the same one."""
+        """Return the writer's configuration as a dict: enough to know the same writer again."""
         return {
             "system": self.name,
             "fingerprint": self.fingerprint,
@@ -130,7 +130,7 @@ class Answerer(Writer):
         return any(name in ("context", "contexts") for name in self.signature.inputs)
 
     def read(self, text: str) -> ParsedReply:
-        """Parse a reply: the answer is the verdict; an empty one counts, a reply without the field fails."""
+        """Parse a reply's text into a ParsedReply whose verdict is the answer; an empty one counts."""
         fields = self.fields(text, self.field)
         if isinstance(fields, Failure):
             return ParsedReply(None, failure=fields)

@@ -97,7 +97,7 @@ class FactorCurve:
 
 
 def values_of(measured: Sequence[Measured]) -> Values:
-    """System -> question -> total of the measured answers."""
+    """Return system -> question -> total, from measured answers."""
     return {
         system: {answer.question: answer.total for answer in answers}
         for system, answers in by_system(measured).items()
@@ -105,7 +105,7 @@ def values_of(measured: Sequence[Measured]) -> Values:
 
 
 def compare_systems(measured: Sequence[Measured], *, seed: int = 0) -> tuple[SystemComparison, ...]:
-    """Compare every two systems by total, paired by question, in the order in which they first occur.
+    """Compare every two systems of the measured answers by total, paired by question.
 
     None where there is but one. The seed is of the sign flips.
     """
@@ -123,7 +123,7 @@ def compare_systems(measured: Sequence[Measured], *, seed: int = 0) -> tuple[Sys
 
 
 def compare_documents(measured: Sequence[Measured], *, seed: int = 0) -> tuple[SystemComparison, ...]:
-    """Compare every two systems on the questions of each document that has ten or more, after Holm over all.
+    """Compare every two systems of the measured answers on each document of ten questions and more.
 
     What could have been shown at least is not known of so many at once, and None.
     """
@@ -143,7 +143,7 @@ def compare_documents(measured: Sequence[Measured], *, seed: int = 0) -> tuple[S
 
 
 def best_of(values: Values, *, level: float = LEVEL, seed: int = 0) -> BestOf:
-    """The systems not told apart from the best by total (`stats.best`); one alone only where shown.
+    """Return the systems not told apart from the best, from system -> question -> total (`stats.best`).
 
     The seed is of the sign flips and of the draws behind the bounds.
     """
@@ -187,7 +187,7 @@ def factor_curves(
     *,
     seed: int = 0,
 ) -> tuple[FactorCurve, ...]:
-    """The curve of each factor that has several levels, of systems that differ from their base in it alone.
+    """Return the curve of each factor of several levels, from systems' totals, settings and base systems.
 
     What is called the best of a curve is held at a level that pays for all of them.
 

@@ -95,7 +95,7 @@ class EvaluateConfig(BaseModel):
     sweep: dict[str, dict[str, Any]] = {}
 
     def problems(self) -> Iterator[str]:
-        """What of the tables goes together with no other one."""
+        """Yield messages on the configuration's tables that do not go together."""
         questions = self.questions
         if (questions.gold is None) == (questions.file is None):
             either = "either gold, a gold set, or file, a table of questions with reference answers"
@@ -145,7 +145,7 @@ class ReadConfig:
 
 
 def read_evaluate_config(path: Path) -> ReadConfig:
-    """Read a configuration; every problem is told at once: where, what was found, the nearest key."""
+    """Read a configuration from its path; every problem is told at once, with the nearest valid key."""
     where = shown(path)
     tables, systems = _tables_of(read_toml(path), where, path.parent)
     return ReadConfig("evaluate", shlex.quote(where), path.parent, tables, tuple(systems))
@@ -215,7 +215,7 @@ def _read_systems(
 
 
 def sweep_problems(factors: Mapping[str, Any], table: Mapping[str, Any]) -> Iterator[str]:
-    """Problems of a system's factors and their levels, beside what its own table says of the same options."""
+    """Yield problems of a system's swept factors and levels, beside the system's own table."""
     held = dict(_flat(table))
     for factor, levels in factors.items():
         if not isinstance(levels, list) or not levels:
@@ -232,7 +232,7 @@ def sweep_problems(factors: Mapping[str, Any], table: Mapping[str, Any]) -> Iter
 def variants(
     table: Mapping[str, Any], factors: Mapping[str, Sequence[Setting]]
 ) -> Iterator[tuple[Mapping[str, Setting], Mapping[str, Any], bool]]:
-    """The settings of each system of a table, the table with them, and whether it is the base of the others.
+    """Yield (settings, table, whether base) for each system that a table and its swept factors make.
 
     Each level comes in the order of the file; `factors` (by dotted path) are without `sweep_problems`. The
     base has what the table says of them, else their first level; each other differs from it in one factor.
@@ -277,7 +277,7 @@ def system_of(
     workspace: Workspace,
     documents: Callable[[], Sequence[GoldDocument]],
 ) -> System:
-    """Make the system of a table; nobody is called, and `documents` are read when they are needed."""
+    """Make the System of a configuration's table; `documents` are read only when they are needed."""
     name, options = table.name, table.options
     if table.kind == "local":
         return LocalSystem(name, options, documents, workspace)
@@ -289,7 +289,7 @@ def system_of(
 
 
 def collection_of(config: ReadConfig, workspace: Workspace) -> Collection:
-    """The questions of a configuration, after `split` and without `limit`, and its documents."""
+    """Return the Collection (questions after `split`, documents) of a configuration in a workspace."""
     table, folder = config.tables.questions, config.folder
     documents = config.tables.documents.path and folder / config.tables.documents.path
     if table.file is None:
@@ -325,7 +325,7 @@ def answer_config(
     trust_lock: bool,
     repeats: int,
 ) -> ReadConfig:
-    """The configuration of `answer`: each signature x model x kind of contexts, and a judge of correctness.
+    """Return the configuration of `answer`: signatures x models x kinds of contexts, judged on a gold set.
 
     `typed`: the options, as they were typed.
     """

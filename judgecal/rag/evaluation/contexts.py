@@ -40,7 +40,7 @@ class ContextConfig(BaseModel):
     shuffle: int | None = None  # the seed by which a question's own contexts are put into another order
 
     def problems(self) -> Iterator[str]:
-        """Settings that make no context, one message each."""
+        """Yield a message for each setting that makes no context."""
         last, place = self.distractors + 1, self.position
         if place not in _PLACES and not (place.isdecimal() and 1 <= int(place) <= last):
             yield (
@@ -58,7 +58,7 @@ class ContextConfig(BaseModel):
 def question_contexts(
     questions: Sequence[Question], documents: Sequence[GoldDocument], options: ContextConfig
 ) -> dict[str, tuple[Context, ...] | str]:
-    """Question group -> its contexts from documents, in order, a title above its text; or why there are none.
+    """Return question group -> contexts built from the documents by the options, or why there are none.
 
     A controlled context cannot be made where the reference document is missing or empty, or where a question
     names none and yet has an answer.

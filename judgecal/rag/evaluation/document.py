@@ -48,7 +48,7 @@ _KINDS = {"controlled": "controlled", "topk": "retrieved", "own": "its own", "no
 
 
 def evaluate_document(result: EvaluateResult) -> Document:
-    """What systems, or settings of one, come to on the same questions."""
+    """Lay out an EvaluateResult, systems on the same questions, as a Document."""
     questions, n, states = result.questions, len(result.systems), result.states
     held = [
         f"{base.system} ({', '.join(f'{factor}={level}' for factor, level in base.settings.items())})"
@@ -87,7 +87,7 @@ def evaluate_document(result: EvaluateResult) -> Document:
 
 
 def evaluate_report(workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
-    """The page of an `evaluate` experiment with its answers, as state 3 and the journal hold them."""
+    """Rebuild the Document of a workspace's `evaluate` experiment, with its answers."""
     result, states = experiment.read_summary(EvaluateResult), dict[str, dict[str, Any]]()
     if (path := experiment.folder / Path(result.states.measured).name).is_file():
         import polars  # slow to load

@@ -57,7 +57,7 @@ class FunctionSystem(System):
         return inspect.signature(self._loaded[0]).return_annotation not in (str, "str")
 
     def config(self) -> dict[str, Any]:
-        """The function, and the text of the file that it stands in: another text is asked anew."""
+        """Return the function's name and its file's text as a dict: another text is asked anew."""
         sha256 = hashlib.sha256(self._loaded[1].encode()).hexdigest()
         return {"function": self.table.function, "sha256": sha256}
 

@@ -74,7 +74,7 @@ def _is_path(text: str) -> str:
 
 
 def value_at(path: str, data: Any) -> Any:
-    """The values of JSON data at a dotted path: a key, a place in a list from 0, or `*` for each of a list.
+    """Return the values of JSON data at a dotted path: a key, a place in a list from 0, or `*` for all.
 
     Raises:
         LookupError: it holds nothing there; the message says what is there instead. In the place of one of
@@ -162,12 +162,12 @@ class HttpConfig(BaseModel):
         )
 
     def secrets(self) -> tuple[str, ...]:
-        """Values of the variables that headers name, the longest first."""
+        """Return the values of the environment variables that the headers name, the longest first."""
         values = {os.environ.get(name, "").strip() for name in self._variables()}
         return tuple(sorted((value for value in values if len(value) >= 8), key=len, reverse=True))
 
     def problems(self) -> Iterator[str]:
-        """What keeps it from being asked, one message each; no variable's value stands in one."""
+        """Yield a message for each thing that keeps the service from being asked; no secret stands in one."""
         if self.answer is None and self.token is None:
             yield "neither answer nor token: say where in the reply the answer stands, as in answer.text"
         if self.contexts is None and self.context_ids:
@@ -182,7 +182,7 @@ class HttpConfig(BaseModel):
                 yield f"the environment variable {name} is not set, which headers ask for: set it"
 
     def request(self, question: str) -> dict[str, Any]:
-        """The request for a question: quoted in the address, as JSON in the body."""
+        """Return the HTTP request for a question as a dict: quoted in the address, as JSON in the body."""
         quoted = urllib.parse.quote(question, safe="", errors="replace")
         headers = {
             name: _VARIABLE.sub(lambda match: os.environ.get(match[1], "").strip(), value)
@@ -226,7 +226,7 @@ class Received:
     latency_s: float  # from the request to the last byte
 
     def events(self) -> Iterator[bytes]:
-        """Yield the data of each event or line of a stream; `[DONE]` ends them.
+        """Yield the bytes of each event or line of the received stream; `[DONE]` ends them.
 
         Comments, names and ids of server-sent events are passed over.
 

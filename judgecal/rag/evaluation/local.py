@@ -109,7 +109,7 @@ class LocalConfig(BaseModel):
         return self.strategy in ("rerank", "both")
 
     def problems(self) -> Iterator[str]:
-        """What of the settings makes no pipeline, one message each."""
+        """Yield a message for each setting that makes no pipeline."""
         yield from self.chunk.problems()
         try:
             embedding_model(self.index)
@@ -129,7 +129,7 @@ class LocalConfig(BaseModel):
 def call(
     respondent: Respondent, items: Sequence[Item], asking: Asking, file: str, *, label: str | None = None
 ) -> tuple[Judgement, ...]:
-    """Have a respondent answer items, unless the journal `file` holds the judgement of one."""
+    """Return a respondent's judgements of items, from the journal `file` where it holds them, else asked."""
     options = asking.options
     with open_journal(asking.folder / file, options) as journal:
         return run_trials(
@@ -148,7 +148,7 @@ def known_sum(*values: float | None) -> float | None:
 
 
 def price_of(row: Judgement, model: ModelSpec | None) -> float | None:
-    """What the call of a judgement costs; of a stored reply its model's price, None where not known."""
+    """Return the USD that a judgement's call cost; of a stored reply the model's price, None if unknown."""
     if not row.cached or model is None:
         return row.cost_usd
     written = row.completion_tokens if model.task == "chat" else 0
@@ -189,7 +189,7 @@ class Searched:
         return max(Counter(chunk.document_id for chunk in self.chunks).values())
 
     def best(self, query: str | Vectors, k: int, parents: Mapping[str, str] | None = None) -> Retrieved:
-        """Retrieve the best k chunks for a text or its vector, or all where there are fewer.
+        """Retrieve the best k chunks for a query, a text or its vector.
 
         With `parents`, the texts of documents by id, it is the best k documents, each by its best chunk.
         """
@@ -215,7 +215,7 @@ _built: OrderedDict[str, Searched] = OrderedDict()
 
 
 def shared(key: str, build: Callable[[], Searched]) -> Searched:
-    """Build the search index of a key, unless this process holds it; the two used last are held."""
+    """Return the search index of a key, built by `build` unless this process holds it; two are held."""
     searched = _built.pop(key, None) or build()
     _built[key] = searched
     while len(_built) > _HELD:
@@ -257,7 +257,7 @@ class Embedder(_TaskModel):
     _task = "embeddings"
 
     def read(self, text: str) -> ParsedReply:
-        """Parse a reply: its text, where that holds usable vectors, or the failure."""
+        """Parse the text of a reply into a ParsedReply with usable vectors, or the failure."""
         from judgecal.engine.transport.wires import vectors_in
 
         try:
@@ -268,7 +268,7 @@ class Embedder(_TaskModel):
 
 
 def texts_to_embed(texts: Sequence[str]) -> list[Item]:
-    """Texts as items of up to 32 each, in their order; one item's vectors come with one call.
+    """Pack texts in their order into items of up to 32 each, one call an item.
 
     A text that is blank, which servers refuse, is sent as a full stop.
     """
@@ -289,7 +289,7 @@ def question_items(questions: Sequence[Question]) -> list[Item]:
 def embed_items(
     embedder: Embedder, items: Sequence[Item], asking: Asking, label: str | None = None
 ) -> list[tuple[Judgement, Vectors | None]]:
-    """Embed items: the reply to each, with its vectors; no text of the experiment is embedded twice."""
+    """Embed items by an embedder: a list of each judgement with its vectors, None where it failed."""
     from judgecal.engine.transport.wires import vectors_in
 
     shared_asking = dataclasses.replace(asking, folder=asking.folder.parent)
@@ -313,14 +313,14 @@ class RerankModel(_TaskModel):
     _task = "rerank"
 
     def read(self, text: str) -> ParsedReply:
-        """Parse a reply: its text, where all scores are finite numbers, or the failure."""
+        """Parse a reply's text into a ParsedReply where all scores are finite numbers, or a Failure."""
         if not all(math.isfinite(score) for score in json.loads(text)):
             return ParsedReply(None, failure=Failure("parse", f"a score is not a finite number: {text:.80}"))
         return ParsedReply(text)
 
 
 def reranker_named(name: str, *, workspace: Workspace) -> Respondent:
-    """A judge of single contexts by its string, or a reranking model by its alias or id."""
+    """Return the reranker of a name: a judge of single contexts, or a reranking model by alias or id."""
     if JudgeName.read(name) is None:
         if name in list_signatures(workspace):
             raise InputError(f"reranker {name} is a signature: write {name}@MODEL, such as {name}@embedded")
@@ -335,7 +335,7 @@ def reranker_named(name: str, *, workspace: Workspace) -> Respondent:
 
 
 def candidate_items(questions: Sequence[Question], retrieved: Sequence[Retrieved]) -> list[Item]:
-    """Questions as items with the texts retrieved for them as contexts; without those that have none."""
+    """Make an item of each question with the texts retrieved for it as contexts; empty ones left out."""
     return [
         question.item(tuple(Context(candidate.text) for candidate in hit.candidates))
         for question, hit in zip(questions, retrieved, strict=True)
@@ -346,7 +346,7 @@ def candidate_items(questions: Sequence[Question], retrieved: Sequence[Retrieved
 def rerank(
     reranker: Respondent, questions: Sequence[Question], retrieved: Sequence[Retrieved], asking: Asking
 ) -> list[Retrieved]:
-    """Reorder the candidates retrieved for each question by a reranker's scores; its time and cost are added.
+    """Reorder the texts retrieved for each question by a reranker's scores; its time and cost are added.
 
     The better the verdict on a candidate, the further to the front; equal ones stay as they were. The seconds
     are those of the longest call, as the calls of a question are made at once; of the model inside judgecal,
@@ -427,7 +427,7 @@ class LocalSystem(System):
         return None if model is None else Embedder(model, workspace=self.workspace)
 
     def models(self) -> Sequence[ModelSpec]:
-        """The models that answer, rerank and embed; InputError: there is no such model."""
+        """Return the models that answer, rerank and embed; InputError: there is no such model."""
         called = (self.answerer, self.reranker, self.embedder)
         return models_of(respondent for respondent in called if respondent is not None)
 
@@ -495,7 +495,7 @@ class LocalSystem(System):
     # --- one question after the other
 
     def preview(self, questions: Sequence[Question], asking: Asking) -> CostEstimate:
-        """The cost of answering the questions now; before a search, BM25 tells what would be found."""
+        """Estimate the cost of answering the questions now; before a search, BM25 stands in for it."""
         with_contexts = self._served(questions) or self._journal(asking).settled(questions)
         due = [question for question in questions if question.group not in with_contexts]
         estimates = list[CostEstimate]()

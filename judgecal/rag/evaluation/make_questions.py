@@ -100,7 +100,7 @@ class QuestionRequest:
     passage: Chunk
 
     def item(self) -> Item:
-        """The request as an item, as the signature of its kind is shown it."""
+        """Return the request as the Item that the signature of its kind is shown."""
         texts = {"title": self.passage.title or "", "passage": self.passage.text.strip()}
         return Item(self.name, self.passage.document_id, "", "", fields=texts)
 
@@ -109,7 +109,7 @@ class Maker(Writer):
     """Who makes questions of one kind: a signature of `gold_make/` and a model; verdicts are JSON."""
 
     def read(self, text: str) -> ParsedReply:
-        """Parse a reply into the fields of a draft; an empty question says that there is nothing to ask."""
+        """Parse a reply's text into a draft's fields; an empty question: there is none to ask."""
         fields = self.fields(text, "question")
         if isinstance(fields, Failure):
             return ParsedReply(None, failure=fields)
@@ -133,7 +133,7 @@ class Draft:
         return {(plain_text(self.question),), *([(self.answer, self.quote)] if self.quote else [])}
 
     def shown(self) -> Item:
-        """The draft as an item, as critics are shown it."""
+        """Return the draft as the Item that critics are shown."""
         name = self.request.name
         return Item(name, name, self.question, self.answer, contexts=self.contexts)
 
@@ -183,14 +183,14 @@ class Pool:
     made: int = 0
 
     def take(self) -> list[QuestionRequest]:
-        """The requests of the next round."""
+        """Return the list of question requests of the next round."""
         left = DRAFTS_PER_QUESTION * self.wanted - self.made
         requests = list(islice(self.requests, max(0, min(self.wanted - self.kept, left))))
         self.made += len(requests)
         return requests
 
     def short(self) -> str | None:
-        """Why there are fewer than were wanted; None where there are not."""
+        """Say why fewer questions were made than wanted; None where enough were."""
         if self.kept >= self.wanted:
             return None
         if self.made < DRAFTS_PER_QUESTION * self.wanted:
@@ -199,7 +199,7 @@ class Pool:
 
 
 def read_draft(request: QuestionRequest, row: Judgement, corpus: Corpus) -> Draft:
-    """Make a draft of the reply to a request, turned down where a rule does it."""
+    """Make a Draft of a request and the judgement that replies to it; a rule may turn it down."""
     if row.verdict is None:
         kind = row.error.kind if row.error else "parse"
         return Draft(request).reject(
@@ -223,7 +223,7 @@ def read_draft(request: QuestionRequest, row: Judgement, corpus: Corpus) -> Draf
 
 
 def expected_draft(request: QuestionRequest, corpus: Corpus) -> Draft:
-    """The longest draft a request may give, for a preview's bound: the passage as its quote."""
+    """Return the longest Draft that a request to a corpus may give, for a preview's bound."""
     unanswerable, text = request.kind == UNANSWERABLE, request.passage.text
     passages = corpus.nearest(text) if unanswerable else [request.passage]
     contexts = tuple(Context(passage.text, passage.document_id) for passage in passages)
@@ -231,7 +231,7 @@ def expected_draft(request: QuestionRequest, corpus: Corpus) -> Draft:
 
 
 def draft_item(draft: Draft, name: str) -> Item:
-    """A draft as an item of the set: its answer is the reference too, and people accept it or not."""
+    """Return a draft as an Item of the set, of this name; its answer is the reference too."""
     answerable = draft.request.kind != UNANSWERABLE
     return Item(
         item_id=name,
@@ -252,7 +252,7 @@ Ask = Callable[[Respondent, Sequence[Item], str], Sequence[Judgement]]
 
 
 def criticise(drafts: Sequence[Draft], critics: Mapping[str, Judge], ask: Ask) -> list[Draft]:
-    """Turn down drafts that a critic does not let pass; each critic sees what is left.
+    """Return the drafts, those turned down that a critic does not let pass; `ask` makes the calls.
 
     `critics`: a judge for each of `CRITICS`, in the order in which they are asked.
     """
@@ -285,7 +285,7 @@ def asked(critic: str, draft: Draft) -> bool:
 
 
 def lost(row: Judgement) -> str:
-    """Why the call of a judgement has to be made again; empty where it need not."""
+    """Say why a judgement's call has to be made again; empty where it need not."""
     failed = row.error is not None and row.error.kind in RETRIED_ON_RESUME
     return f"{NO_CALL} ({row.error.kind})" if failed and row.error else ""
 
@@ -396,7 +396,7 @@ class MakeRun:
         return {f"{self.name}-{place:04d}": draft for place, draft in enumerate(fine, 1)}
 
     def check(self) -> None:
-        """Refuse what makes no set, and what would be refused after the calls."""
+        """Refuse a run that makes no set, before any call."""
         unknown = [kind for kind in self.kinds if kind not in KINDS]
         problems = [f"--kinds: there is no kind {kind!r}: choose from {', '.join(KINDS)}" for kind in unknown]
         problems += name_problems(self.name, workspace=self.workspace, replace=True)
@@ -414,7 +414,7 @@ class MakeRun:
         require_prices(called, self.options.budget_usd)
 
     def preview(self) -> CostEstimate:
-        """The most that a run would cost, with every draft kept and as many made as may be.
+        """Return the CostEstimate of the run at most: every draft kept, as many made as may be.
 
         A draft is taken to quote its whole passage.
         """
@@ -569,7 +569,7 @@ _OFFLINE = (
 
 
 def make_document(result: MadeQuestions, *, again: str = "") -> Document:
-    """What was made; `again` is the command that goes on, where calls failed."""
+    """Lay out the made questions as a Document; `again` is the command that goes on after failed calls."""
     kinds = table(
         result.kinds.items(),
         {

@@ -40,7 +40,7 @@ class RecordedConfig(BaseModel):
 
 
 def recorded_columns(col: Sequence[str], table: Table, workspace: Workspace | None) -> Columns:
-    """The columns of a table of answers that `col` entries name, the others by their usual names."""
+    """Return the Columns of a table of answers, from `col` entries (PART=COLUMN) and usual names."""
     columns = read_columns(col, takes=_PARTS, inputs=(), workspace=workspace)
     columns = columns.resolved(table.columns, only=("system", "contexts"))
     usual = next((name for name in _QUESTION_COLUMNS if name in table.columns), _QUESTION_COLUMNS[0])
@@ -80,7 +80,7 @@ class RecordedSystem(System):
         )
 
     def config(self) -> dict[str, Any]:
-        """The table with the file's sha256 in the place of its path."""
+        """Return the table's configuration as a dict, with the file's sha256 in the place of its path."""
         sha256 = hashlib.sha256(Path(self.table.answers).read_bytes()).hexdigest()
         return {**self.table.model_dump(exclude={"answers"}), "sha256": sha256}
 

@@ -117,7 +117,7 @@ class Panel:
         return _share(judge.rule.mark, judge.rule.common)
 
     def config(self) -> list[dict[str, Any]]:
-        """What a configuration says of the judges; more repeats extend a run."""
+        """Return the judges' configuration, a dict each; more repeats extend a run."""
         return [
             {"column": column.name, **judge_config(judge.judge)}
             for column in self.columns
@@ -125,7 +125,7 @@ class Panel:
         ]
 
     def measured_by(self) -> tuple[MeasuredBy, ...]:
-        """List each judge with the column that it fills, and its lock (`MeasuredBy`)."""
+        """Return each judge with the column that it fills, and its lock (`MeasuredBy`)."""
         return tuple(
             MeasuredBy(
                 column.name,
@@ -139,7 +139,7 @@ class Panel:
         )
 
     def lacking(self, questions: Sequence[Question]) -> list[str]:
-        """Questions whose answers the judge of correctness could not judge, as problems."""
+        """Return a message for each question whose answers the judge of correctness could not judge."""
         judge, groups_by_lack = self.correctness_by.judge, dict[str, list[str]]()
         for question in [question for question in questions if question.answerable]:
             probe = ReadRow(SystemAnswer("any", question.group, "An answer.").item(question))
@@ -153,7 +153,7 @@ class Panel:
         ]
 
     def trained_notes(self, questions: Sequence[Question]) -> list[str]:
-        """Warn of each judge that was trained on some of these questions: it may be too good on them."""
+        """Return a warning for each judge that was trained on some of these questions."""
         n_seen = {
             judge.judge.name: sum(question.group in judge.judge.trained_on for question in questions)
             for judge in self.members
@@ -170,7 +170,7 @@ class Panel:
         return 1 if judge.model is None or judge.model.embedded else self.repeats
 
     def due(self, rows: Sequence[ReadRow], journal: Journal, options: RunOptions) -> list[Due]:
-        """The calls due for the judges on some answers, each as often as it says anything new."""
+        """Return the calls due for the judges on answered rows, less those that the journal holds."""
         return [
             Due(
                 trial.judge,
@@ -183,12 +183,12 @@ class Panel:
         ]
 
     def running(self, rows: Sequence[ReadRow]) -> tuple[Panel, Sequence[LeftOut]]:
-        """The part of the panel that has anything to judge in some answers; and who is left out."""
+        """Return the part of the panel that can judge some of the rows, and the judges left out."""
         columns, left_out = survey(self.columns, rows) if rows else ((), ())
         return replace(self, columns=tuple(columns)), left_out
 
     def verdicts(self, row: ReadRow, journal: Journal) -> dict[str, AnswerVerdicts]:
-        """Column -> verdicts that the journal holds of an answer; without columns that it has nothing for."""
+        """Return column -> verdicts that the journal holds of a row, an answer."""
         judges = {column.name: column.judge_of(row) for column in self.columns}
         return {
             name: self._verdicts(journal, judge, row.shown(judge.judge))
@@ -341,7 +341,7 @@ class EvaluateRun:
     # --- before the first call
 
     def check(self) -> None:
-        """Refuse what cannot be done before anybody is called or anything is written, with every problem."""
+        """Refuse a run that cannot be done, with every problem, before any call or file."""
         problems = list[str]()
 
         def able(*parts: str) -> bool:
@@ -369,7 +369,7 @@ class EvaluateRun:
         require_prices([*models, *judges], self.options.budget_usd)
 
     def preview(self) -> CostEstimate:
-        """The cost of the calls that a run would make; answers that are not there yet are guessed."""
+        """Return the CostEstimate of the run's calls; answers that are not there yet are guessed."""
         self.check()
         budget = Budget(self.options.budget_usd)
         shown_rows = [
@@ -408,7 +408,7 @@ class EvaluateRun:
     # --- the run
 
     def run(self) -> EvaluateResult:
-        """Ask, judge and sum up; each state's files are there when it is reached."""
+        """Ask the systems, judge the answers and return their EvaluateResult; each state writes its files."""
         self.check()
         budget = Budget(self.options.budget_usd)
         for due in self._due(self._expected(_LIKELY)):
@@ -625,7 +625,7 @@ def evaluate(
     name: str | None = None,
     workspace: str | Path | None = None,
 ) -> EvaluateResult:
-    """Systems x questions x judges, as a configuration says; what was asked before is not asked again.
+    """Evaluate systems x questions x judges by a configuration file; what was asked is not asked again.
 
     Args:
         config: the TOML file.

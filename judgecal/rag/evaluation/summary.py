@@ -75,7 +75,7 @@ class Measured:
 
 
 def mean_of(values: Sequence[float | None]) -> float | None:
-    """The mean of the values that are there; None where none is."""
+    """Return the mean of the values that are not None; None where none is."""
     defined = [value for value in values if value is not None]
     return statistics.fmean(defined) if defined else None
 
@@ -164,7 +164,7 @@ def documents_of(measured: Iterable[Measured]) -> tuple[str, ...]:
 def mean_share(
     shares: Iterable[tuple[str, float | None]], *, unscored: Literal["drop", "wrong"] = "drop"
 ) -> Estimate:
-    """The mean of (question, share) pairs as an Estimate by question; an unscored share is left out, or 0."""
+    """Return the mean of (question, share) pairs as an Estimate; an unscored share is left out, or 0."""
     pairs = list(shares)
     n_unscored = sum(share is None for _, share in pairs)
     blank = math.nan if unscored == "drop" else 0.0
@@ -180,7 +180,7 @@ def summarise(
     right_at: float = 0.5,
     pooled: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> tuple[SystemSummary, ...]:
-    """Summarise each system over all questions, or those that name a document, in the order of the answers.
+    """Summarise the measured answers of each system, over all questions or those that name a document.
 
     Args:
         documents: None for all questions; a question may name several.
@@ -214,7 +214,7 @@ def _pooled(
 def outcome_of(
     answered: bool | None, answerable: bool, correctness: float | None, right_at: float
 ) -> OutcomeKind | None:
-    """The outcome of a question: right or wrong, answer or refusal; None where it is unscored."""
+    """Return a question's outcome from answered, answerable and correctness; None where unscored."""
     if answered is None:
         return None
     if not answered:
@@ -279,7 +279,7 @@ def _summary(
 
 
 def seconds_of(times: Iterable[tuple[float | None, bool]]) -> Seconds:
-    """Means and percentiles of times, each with whether its question is complex; unknown ones left out."""
+    """Return means and percentiles of (seconds, whether complex) pairs as Seconds; None is left out."""
     defined = [(time, is_complex) for time, is_complex in times if time is not None]
     over = number_summary([time for time, _ in defined])
     of_complex = mean_of([time for time, is_complex in defined if is_complex])
@@ -287,7 +287,7 @@ def seconds_of(times: Iterable[tuple[float | None, bool]]) -> Seconds:
 
 
 def usd_per_1k(costs: Sequence[float | None]) -> float | None:
-    """Cost of a thousand answers; None where that of any is not known."""
+    """Return the USD of a thousand answers from the cost of each; None where any is unknown."""
     mean = None if None in costs else mean_of(costs)
     return None if mean is None else 1000.0 * mean
 
@@ -307,7 +307,7 @@ _KEY = re.compile(
 
 
 def is_complex(question: str) -> bool:
-    """Whether two of these hold: more than 20 words, two question marks or more, an English key word.
+    """Return whether a question is complex: long, of several questions, or with an English key word.
 
     We made the rule; nobody has rated questions by it.
     """

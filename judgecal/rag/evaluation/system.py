@@ -71,7 +71,7 @@ class SystemAnswer:
         return f"{self.question}::{self.system}"
 
     def item(self, question: Question) -> Item:
-        """The answer to a question as the item that judges see and `gold sheet` draws."""
+        """Return the answer to a question as the Item that judges see and `gold sheet` draws."""
         return Item(
             self.item_id,
             question.group,
@@ -120,14 +120,14 @@ class System(Protocol):
         return []
 
     def preview(self, questions: Sequence[Question], asking: Asking) -> CostEstimate:
-        """The cost of answering questions now, if known (of others' systems it is not)."""
+        """Estimate the cost of answering questions now, if known (of others' systems it is not)."""
         retry = asking.options.retry_unscored
         journal = AnswerJournal(asking.folder / ANSWERS_FILE, self.config(), retry_unscored=retry)
         stored = len(journal.settled(questions))
         return CostEstimate(len(questions) - stored, stored, 0, 0.0)
 
     def answer(self, questions: Sequence[Question], asking: Asking) -> list[SystemAnswer]:
-        """Answer questions, one answer each, in their order.
+        """Return a SystemAnswer for each of the questions, in their order.
 
         What the folder holds of an earlier run is not asked again, but for failures of the wire.
         """
@@ -135,7 +135,7 @@ class System(Protocol):
 
 
 def contexts_of(value: Any) -> tuple[Context, ...]:
-    """Read a system's contexts from a value: a text, or a list of texts or of `{text, document_id?, score?}`.
+    """Read contexts from a system's value: a text, or a list of texts or `{text, document_id?, score?}`.
 
     A score that is no finite number (numpy's are numbers) is left out, and that is said once a run.
 
@@ -189,7 +189,7 @@ class AnswerJournal(Log[_Row]):
         self._config, self._retry = digest(config)[:16], retry_unscored
 
     def settled(self, questions: Sequence[Question]) -> dict[str, SystemAnswer]:
-        """The answers that make asking needless, by group; a question without one is due."""
+        """Return group -> stored answer for those questions that need not be asked again."""
         latest = {key: answer for config, key, answer in self.rows() if config == self._config}
         answers = {question.group: latest.get(_key(question)) for question in questions}
         return {
@@ -240,7 +240,7 @@ def ask_all(
     *,
     concurrency: int,
 ) -> list[SystemAnswer]:
-    """Answer every question, in their order: from the journal where it holds the answer, else by asking now.
+    """Return a system's answer to every question, from the journal where it holds it, else asked now.
 
     `connected` opens what asks one question, so many of which are asked at once.
 

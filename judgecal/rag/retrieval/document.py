@@ -22,7 +22,7 @@ _ENOUGH = 0.9  # of the questions: a retriever passes that is shown to find a re
 
 
 def retrieval_document(result: RetrievalResult) -> Document:
-    """What a retriever comes to."""
+    """Lay out a RetrievalResult as a Document: where the reference documents rank."""
     n, n_without, n_sealed = result.n_questions, result.n_without_reference, result.n_test_questions
     documents = f"{count(result.n_documents)} documents" if result.n_documents else "documents not given"
     notes = sentences(
