@@ -60,9 +60,9 @@ from judgecal.workspace import Workspace
 _DRAWN = 7  # judges on the first screen; the table has all
 
 
-def judges_document(decision: Evidence) -> Document:
+def judges_document(evidence: Evidence) -> Document:
     """Lay out the Evidence on judges as the Document of `score`, of `agreement`, and of their reports."""
-    result, losses, n = decision.result, decision.losses, len(decision.result.judges)
+    result, losses, n = evidence.result, evidence.losses, len(evidence.result.judges)
     about = f"{result.experiment} · {n} judge{'s' * (n != 1)} on {result.gold.in_words}"
     if result.table is not None:
         understood = columns_in_words(result.table.columns, result.table.left_out)
@@ -70,55 +70,55 @@ def judges_document(decision: Evidence) -> Document:
     head = Document(
         title=f"{result.experiment}: judges compared with people",
         about=about,
-        headline=judges_headline(decision),
+        headline=judges_headline(evidence),
         sections=[],
         run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
         data={
             "experiment": result.experiment,
             "run_line": result.run_line,
             "result": result.as_json(),
-            "choice": decision.pick,
-            "margin": decision.margin,
+            "choice": evidence.pick,
+            "margin": evidence.margin,
             "judges": losses.judges if losses else (),
             "floor": losses.floor if losses else (),
         },
     )
-    if decision.unread is not None and decision.unread.all:
+    if evidence.unread is not None and evidence.unread.all:
         return head
     return replace(
         head,
-        facts=[*first_facts(decision)],
-        picture=agreement_plot(decision),
-        hundred=hundred_answers(decision),
-        explorer=partial(_explorer, decision),
-        sections=judges_sections(decision),
+        facts=[*first_facts(evidence)],
+        picture=agreement_plot(evidence),
+        hundred=hundred_answers(evidence),
+        explorer=partial(_explorer, evidence),
+        sections=judges_sections(evidence),
     )
 
 
-def _explorer(decision: Evidence) -> Explorer:
-    gold = decision.result.gold
+def _explorer(evidence: Evidence) -> Explorer:
+    gold = evidence.result.gold
     return judged_explorer(
-        decision.parted(),
-        [judge.judge for judge in decision.result.judges],
-        _subject(decision).judge,
-        n_open=decision.basis.n_items * decision.basis.may_choose,
-        traits=decision.slices.marks if decision.slices else {},
+        evidence.parted(),
+        [judge.judge for judge in evidence.result.judges],
+        _subject(evidence).judge,
+        n_open=evidence.basis.n_items * evidence.basis.may_choose,
+        traits=evidence.slices.marks if evidence.slices else {},
         n_sealed=gold.n_test_items,
-        prompts=decision.prompts,
+        prompts=evidence.prompts,
     )
 
 
-def judges_sections(decision: Evidence) -> list[Section]:
+def judges_sections(evidence: Evidence) -> list[Section]:
     """Return the list of sections below the first screen, from the Evidence on judges."""
     sections = (
-        errors_section(decision),
-        _agreement(decision),
-        slices_section(decision.slices, as_scale(decision.result.gold.scale)),
+        errors_section(evidence),
+        _agreement(evidence),
+        slices_section(evidence.slices, as_scale(evidence.result.gold.scale)),
         probes_section(
-            next((m.probes for m in decision.measured if m.judge == _subject(decision).judge), None)
+            next((m.probes for m in evidence.measured if m.judge == _subject(evidence).judge), None)
         ),
-        people_section(decision),
-        diagnostics(decision),
+        people_section(evidence),
+        diagnostics(evidence),
     )
     return [part for part in sections if part is not None]
 
@@ -133,20 +133,20 @@ def judges_report(workspace: Workspace, experiment: Experiment, margin: float) -
 # --- the first screen
 
 
-def _subject(decision: Evidence) -> JudgeEntry:
+def _subject(evidence: Evidence) -> JudgeEntry:
     """The judge to use; where there is none, the best one."""
-    best = decision.pick.best if decision.pick else decision.result.judges[0].judge
-    return entry_of(decision, decision.chosen or best)
+    best = evidence.pick.best if evidence.pick else evidence.result.judges[0].judge
+    return entry_of(evidence, evidence.chosen or best)
 
 
-def first_facts(decision: Evidence) -> Iterator[Fact]:
+def first_facts(evidence: Evidence) -> Iterator[Fact]:
     """Yield at most four Facts on the judge from its Evidence: errors, worst slice, cost, unscored.
 
     The errors stand at the pass mark in a hundred; without one how far and how often verdicts lie off; of
     words, beyond chance.
     """
-    judge = _subject(decision)
-    shape = next(shape for shape in decision.shapes if shape.judge == judge.judge)
+    judge = _subject(evidence)
+    shape = next(shape for shape in evidence.shapes if shape.judge == judge.judge)
     rates = {metric_facts(name).name: rate for name, rate in shape.rates.items()}
 
     def in_a_hundred(share: Estimate, what: str) -> Fact:
@@ -167,16 +167,16 @@ def first_facts(decision: Evidence) -> Iterator[Fact]:
         yield Fact(plain(rates["kappa"].value, 2), f"kappa{interval(rates['kappa'], 2)}: beyond chance")
     if judge.consistent and judge.consistent.n:
         yield in_a_hundred(judge.consistent, "pairs get one verdict in both orders")
-    yield from slice_facts(decision.slices, as_scale(decision.result.gold.scale))
+    yield from slice_facts(evidence.slices, as_scale(evidence.result.gold.scale))
     usd, lost = judge.usd_per_1k, f"{count(judge.n_unscored)} of {count(judge.n_expected)} unscored"
     price = "price unknown" if usd is None else f"${money(usd)}" if usd else "free"
-    yield Fact(price, f"per 1,000 {decision.result.gold.noun}; {lost}" if usd else lost)
+    yield Fact(price, f"per 1,000 {evidence.result.gold.noun}; {lost}" if usd else lost)
 
 
-def hundred_answers(decision: Evidence) -> Hundred | None:
+def hundred_answers(evidence: Evidence) -> Hundred | None:
     """Return the judge's picture on 100 answers, from its Evidence; None without a pass mark."""
-    judge = _subject(decision).judge
-    shape = next(shape for shape in decision.shapes if shape.judge == judge)
+    judge = _subject(evidence).judge
+    shape = next(shape for shape in evidence.shapes if shape.judge == judge)
     rates, cells = {metric_facts(name).name: rate for name, rate in shape.rates.items()}, shape.confusion
     if cells is None or cells.classes != ("fail", "pass") or not {"tpr", "tnr"} <= rates.keys():
         return None
@@ -190,22 +190,22 @@ def hundred_answers(decision: Evidence) -> Hundred | None:
         complement(rates["tpr"]),
         complement(rates["tnr"]),
         note=f"{count(lost)} of {count(fails + passes + lost)} without a verdict." * bool(lost),
-        shown=decision.basis.may_choose,
+        shown=evidence.basis.may_choose,
     )
 
 
-def agreement_ladder(decision: Evidence) -> Ladder | None:
+def agreement_ladder(evidence: Evidence) -> Ladder | None:
     """Return the Ladder of judges, best first, from their Evidence; None where no judge has a value.
 
     Judges are held against the people's label, as the headline is. People are held against each other;
     so is each judge, against the same single people, by its value `beside`.
     """
-    result, metric, subject = decision.result, decision.metric, _subject(decision).judge
+    result, metric, subject = evidence.result, evidence.metric, _subject(evidence).judge
 
     def has_value(entry: Entry) -> bool:
         return entry.decided_by(metric).value is not None
 
-    judges = [judge for judge in _best_first(decision) if has_value(judge)]
+    judges = [judge for judge in _best_first(evidence) if has_value(judge)]
     if not judges:
         return None
     raters = [rater for rater in result.raters if rater.enough and has_value(rater)]
@@ -217,7 +217,7 @@ def agreement_ladder(decision: Evidence) -> Ladder | None:
         beside = 100.0 * sum(single) / len(single) if single else None
         strong = judge.judge == subject
         rungs.append(Rung(judge.judge, value, estimate(value, 1), strong=strong, beside=beside))
-    floor, losses, pick = _floor(decision), decision.losses, decision.pick
+    floor, losses, pick = _floor(evidence), evidence.losses, evidence.pick
     strongest = pick.free.judge if pick and pick.free else None
     every: list[Entry] = [entry for entry in (*result.judges, *floor) if entry.judge == strongest]
     if every := [entry for entry in (*every, *floor[:1]) if has_value(entry)]:
@@ -229,7 +229,7 @@ def agreement_ladder(decision: Evidence) -> Ladder | None:
             text += f" on {count(n)} of {count(n_all)} {result.gold.noun}"
         free = Rung(name, value, text)
     foot = in_points(floor[0].decided_by(metric)).value if floor else None
-    what, people = f"agreement{_once(decision)}, %", _people(result.raters, metric, result.gold.labels_by)
+    what, people = f"agreement{_once(evidence)}, %", _people(result.raters, metric, result.gold.labels_by)
     return Ladder(what, rungs, free, people, foot)
 
 
@@ -246,50 +246,50 @@ def _people(raters: Sequence[RaterEntry], metric: str, labels_by: str) -> Rung |
     return Rung("two raters" if labels_by == "project" else "two people", value, span)
 
 
-def agreement_plot(decision: Evidence) -> Picture | None:
+def agreement_plot(evidence: Evidence) -> Picture | None:
     """Draw the Evidence on judges as a ladder Picture; None where no judge has a value."""
-    ladder, n = agreement_ladder(decision), len(decision.result.judges)
+    ladder, n = agreement_ladder(evidence), len(evidence.result.judges)
     if ladder is None:
         return None
     more = "" if len(ladder.rungs) >= n else f" The best {len(ladder.rungs)} of {n} judges."
-    whom, two = raters_in_words(decision.result.gold.labels_by)
+    whom, two = raters_in_words(evidence.result.gold.labels_by)
     weighing = {"nominal": "", "binary": ", good and bad answers weighing the same"}
-    alike = weighing.get(decision.result.gold.scale, ", low, middle and high labels weighing the same")
-    level = decision.result.judges[0].decided_by(decision.metric).level
+    alike = weighing.get(evidence.result.gold.scale, ", low, middle and high labels weighing the same")
+    level = evidence.result.judges[0].decided_by(evidence.metric).level
     single = f" ◇: with each single rater, as {two} are with each other." if ladder.people else ""
     note = f"●: agreement with {whom}{alike}; line: {level:.0%} interval.{single}{more}"
     return ladder_picture(ladder, "How far up the ladder is each judge?", note=note)
 
 
-def _best_first(decision: Evidence) -> list[JudgeEntry]:
+def _best_first(evidence: Evidence) -> list[JudgeEntry]:
     """The judges, best first, those without a value last."""
 
     def rank(judge: JudgeEntry) -> tuple[bool, float]:
-        value = judge.decided_by(decision.metric).value
+        value = judge.decided_by(evidence.metric).value
         return value is None, -(value or 0.0)
 
-    return sorted(decision.result.judges, key=rank)
+    return sorted(evidence.result.judges, key=rank)
 
 
-def _floor(decision: Evidence) -> list[Entry]:
+def _floor(evidence: Evidence) -> list[Entry]:
     """What a judge must beat, but for what was asked for as a judge."""
-    judges = {judge.judge for judge in decision.result.judges}
-    return [constant for constant in decision.result.floor if constant.judge not in judges]
+    judges = {judge.judge for judge in evidence.result.judges}
+    return [constant for constant in evidence.result.floor if constant.judge not in judges]
 
 
-def _once(decision: Evidence) -> str:
-    return " once calibrated" if any(judge.calibrated for judge in decision.result.judges) else ""
+def _once(evidence: Evidence) -> str:
+    return " once calibrated" if any(judge.calibrated for judge in evidence.result.judges) else ""
 
 
-def _rater(decision: Evidence) -> str:
-    return "rater" if decision.result.gold.labels_by == "project" else "person"
+def _rater(evidence: Evidence) -> str:
+    return "rater" if evidence.result.gold.labels_by == "project" else "person"
 
 
 # --- the agreement table
 
 
-def _agreement(decision: Evidence) -> Section:
-    result, gold, metric = decision.result, decision.result.gold, decision.metric
+def _agreement(evidence: Evidence) -> Section:
+    result, gold, metric = evidence.result, evidence.result.gold, evidence.metric
     deciding_on = [judge.decided_by(metric) for judge in result.judges]
     reasons = {value.reason for value in deciding_on if value.low is None and value.reason}
     first = sentences(
@@ -310,7 +310,7 @@ def _agreement(decision: Evidence) -> Section:
         f"In {metric} an item without a verdict counts as {gold.unscored_counts_as}; the other columns "
         "leave it out.",
         [f"No interval for {metric}: {reason}." for reason in sorted(reasons)],
-        (f"{driver}." for driver in (decision.losses.losses.driven if decision.losses else ())),
+        (f"{driver}." for driver in (evidence.losses.losses.driven if evidence.losses else ())),
         bool(gold.n_unlabelled)
         and f"{gold.n_unlabelled:,} items have no gold label and are left out{stand * bool(gold.n_tied)}.",
         result.floor_reason and sentence(result.floor_reason),
@@ -321,20 +321,20 @@ def _agreement(decision: Evidence) -> Section:
         "people agree with each other, on all items that they share, also those without a gold label. "
         "The table of every metric below has the judges on that same footing."
     )
-    blocks = [_agreement_table(decision), Bullets(first, short=True), Bullets(further)]
+    blocks = [_agreement_table(evidence), Bullets(first, short=True), Bullets(further)]
     return Section("agreement", "Agreement with people", caption, blocks)
 
 
-def _agreement_table(decision: Evidence) -> Grid:
+def _agreement_table(evidence: Evidence) -> Grid:
     """A line a judge, best first; then the floor, and each rater.
 
     Columns that decide come first, and those that say nothing here are left out; every metric stands in the
     diagnostics.
     """
-    result, metric, rater = decision.result, decision.metric, _rater(decision)
-    people, floor = [rater for rater in result.raters if rater.enough], _floor(decision)
+    result, metric, rater = evidence.result, evidence.metric, _rater(evidence)
+    people, floor = [rater for rater in result.raters if rater.enough], _floor(evidence)
     lines: list[tuple[str, Entry]] = [
-        *((judge.judge, judge) for judge in _best_first(decision)),
+        *((judge.judge, judge) for judge in _best_first(evidence)),
         *((f"{constant.judge} (floor)", constant) for constant in floor),
         *((f"{person.judge} ({rater})", person) for person in people),
     ]
@@ -344,7 +344,7 @@ def _agreement_table(decision: Evidence) -> Grid:
     uneven = any(entry.n_unscored for entry in entries) or len({entry.n_expected for entry in entries}) > 1
     beside = f"; each {rater} is compared with the others" * bool(people)
 
-    shapes = {shape.judge: shape.rates for shape in decision.shapes}
+    shapes = {shape.judge: shape.rates for shape in evidence.shapes}
 
     def missed(entry: Entry, base: str) -> str:
         """What is missing of a rate, of the same verdicts as the line's agreement."""
@@ -364,9 +364,9 @@ def _agreement_table(decision: Evidence) -> Grid:
             "false pass": (lambda line: missed(line[1], "tnr")) if "tnr" in columns else None,
             "false fail": (lambda line: missed(line[1], "tpr")) if "tpr" in columns else None,
         },
-        title=f"Agreement with {raters_in_words(result.gold.labels_by)[0]}{_once(decision)}, in % "
+        title=f"Agreement with {raters_in_words(result.gold.labels_by)[0]}{_once(evidence)}, in % "
         f"({metric}{beside})",
         short=True,
-        chosen=decision.chosen,
+        chosen=evidence.chosen,
         drawn=True,
     )

@@ -40,33 +40,33 @@ NOT_DRAWN = (
 _MANY_TIES = 0.1  # share of the items on which raters tie: from here on settling them is the next step
 
 
-def judges_headline(decision: Evidence) -> Headline:
+def judges_headline(evidence: Evidence) -> Headline:
     """Return the Headline (which judge to use, and for what) that the Evidence on judges comes to.
 
     Where raters tie no judge's number counts the items; where they are many, to settle them is the next step.
     """
-    nothing = unread_headline(decision.unread)
+    nothing = unread_headline(evidence.unread)
     if nothing is not None:
         return nothing
-    headline, gold = naming_unread(_ranked(decision), decision.unread), decision.result.gold
-    if decision.result.table is not None:
-        return _of_table(headline, decision, decision.result.table)
+    headline, gold = naming_unread(_ranked(evidence), evidence.unread), evidence.result.gold
+    if evidence.result.table is not None:
+        return _of_table(headline, evidence, evidence.result.table)
     if not gold.n_tied:
         return headline
     sheet = f"judgecal gold sheet {gold.set} --ties -o ties.csv"
     what = f"How judges do on the {gold.ties_in_words}, the harder ones: {sheet} sends them to another rater."
-    many = decision.basis.may_choose and gold.n_tied >= _MANY_TIES * (gold.n_items + gold.n_tied)
+    many = evidence.basis.may_choose and gold.n_tied >= _MANY_TIES * (gold.n_items + gold.n_tied)
     settle = f"judgecal gold label {gold.set} --adjudicate" if many else headline.next
     return replace(headline, unknown=(what, *headline.unknown), next=settle)
 
 
-def _of_table(headline: Headline, decision: Evidence, table: LabelledTable) -> Headline:
+def _of_table(headline: Headline, evidence: Evidence, table: LabelledTable) -> Headline:
     """A headline on a table that is no gold set yet: what the judge says of it and what people say first; no
     command that needs the set but the one that makes it."""
-    gold, judge = decision.result.gold, decision.pick and (decision.pick.judge or decision.pick.best)
+    gold, judge = evidence.result.gold, evidence.pick and (evidence.pick.judge or evidence.pick.best)
     rate = next((rate for rate in table.rates if rate.judge == judge), None)
     first: tuple[str, ...] = ()
-    if not any(entry.kind == "recorded" for entry in decision.result.judges):
+    if not any(entry.kind == "recorded" for entry in evidence.result.judges):
         ask = f"judgecal score --gold {gold.set} --models gemini-flash"
         first = (f"No column is a judge's, so these judges are free. Once imported, {ask} asks a model.",)
     elif rate is not None:
@@ -104,39 +104,39 @@ def rate_in_words(rate: TableRate, gold: GoldSummary) -> tuple[str, ...]:
     )
 
 
-def _ranked(decision: Evidence) -> Headline:
+def _ranked(evidence: Evidence) -> Headline:
     """Whom to use and for what, in one sentence; in the next what it reaches beside people and the floor."""
-    result, gold, losses, pick = decision.result, decision.result.gold, decision.losses, decision.pick
+    result, gold, losses, pick = evidence.result, evidence.result.gold, evidence.losses, evidence.pick
     if losses is None or pick is None:
-        values = [judge.entry.decided_by(decision.metric) for judge in decision.measured]
+        values = [judge.entry.decided_by(evidence.metric) for judge in evidence.measured]
         why = next((value.reason for value in values if value.reason), "nothing was judged")
         return Headline("too few", CANNOT_TELL, (sentence(why),), next=f"judgecal gold check {gold.set}")
-    best, may_choose, floor = pick.best, decision.basis.may_choose, losses.floor[0]
-    unknown, entry = _unknown(decision, floor.loss, pick), entry_of(decision, pick.judge or best)
+    best, may_choose, floor = pick.best, evidence.basis.may_choose, losses.floor[0]
+    unknown, entry = _unknown(evidence, floor.loss, pick), entry_of(evidence, pick.judge or best)
     if not may_choose:
         what = f"Choose nobody from this: all are sealed test {gold.noun}."
         following = f"judgecal score --gold {gold.set} --judge '{best}'"
         if entry.kind == "recorded":
-            option = "--split open" if decision.kept else "--help"
+            option = "--split open" if evidence.kept else "--help"
             following = f"judgecal agreement --gold {gold.set} {option}"
-        because, more = fitting(*_agreement(decision, losses, best, best))
+        because, more = fitting(*_agreement(evidence, losses, best, best))
         return Headline("none", what, because, unknown, following, "none", more)
-    where = on_train_and_dev(decision.basis.n_groups) * bool(gold.n_test_items)
+    where = on_train_and_dev(evidence.basis.n_groups) * bool(gold.n_test_items)
     if pick.judge is None:
         several, constant = len(losses.judges) > 1, always(floor.judge, gold.scale)
         what, reasons, following = nobody(pick, gold, entry.kind, constant, len(losses.judges))
         who = f"So far {best}" if pick.too_few else f"The best, {best}," if several else "It"
         lead = f"Its lead over {constant}{where}: {points(floor.loss.value)} points ({_ends(floor.loss)})."
-        reached, beside = _agreement(decision, losses, best, who), beside_free(pick, where)
+        reached, beside = _agreement(evidence, losses, best, who), beside_free(pick, where)
         because, more = fitting(*reached, *(reasons if pick.too_few else (lead,)), *beside)
         return Headline(pick.kind, what, because, unknown, following, pick.kind, more)
     because, more = fitting(
-        *_agreement(decision, losses, pick.judge),
+        *_agreement(evidence, losses, pick.judge),
         *beside_free(pick, where),
         *not_told_apart(pick, where),
-        _beside_a_person(entry.stand_in, decision),
+        _beside_a_person(entry.stand_in, evidence),
     )
-    chip, what = use(pick.judge, entry.stand_in, decision.margin, gold.noun)
+    chip, what = use(pick.judge, entry.stand_in, evidence.margin, gold.noun)
     return Headline(pick.kind, what, because, unknown, f"judgecal select {result.experiment}", chip, more)
 
 
@@ -221,13 +221,13 @@ def _failure(judge: UnreadReplies) -> str:
 # --- what a judge reaches
 
 
-def _agreement(decision: Evidence, losses: LossPicture, judge: str, who: str = "It") -> tuple[str, ...]:
+def _agreement(evidence: Evidence, losses: LossPicture, judge: str, who: str = "It") -> tuple[str, ...]:
     """How well a judge agrees with people, people with each other and with it, and what is free."""
-    result, metric, pick = decision.result, decision.metric, decision.pick
-    entry, people = entry_of(decision, judge), [rater for rater in result.raters if rater.enough]
+    result, metric, pick = evidence.result, evidence.metric, evidence.pick
+    entry, people = entry_of(evidence, judge), [rater for rater in result.raters if rater.enough]
     every = {line.judge: line for line in (*result.floor, *result.judges)}
     reaches, name = deciding(result.floor[0], metric).value, always(losses.floor[0].judge, result.gold.scale)
-    beaten = None if pick is None or pick.judge or pick.too_few or not decision.basis.may_choose else False
+    beaten = None if pick is None or pick.judge or pick.too_few or not evidence.basis.may_choose else False
     if pick and pick.free and pick.judge:
         beaten, name = pick.free.shown, pick.free.judge
         reaches = deciding(every[name], metric).value if name in every else None
@@ -301,9 +301,9 @@ def deciding(entry: Entry, metric: str) -> Estimate:
     return max(entry.as_wrong[metric], mapped, key=lambda reached: reached.value or 0.0)
 
 
-def entry_of(decision: Evidence, judge: str) -> JudgeEntry:
+def entry_of(evidence: Evidence, judge: str) -> JudgeEntry:
     """Find a judge's entry by its name."""
-    return next(entry for entry in decision.result.judges if entry.judge == judge)
+    return next(entry for entry in evidence.result.judges if entry.judge == judge)
 
 
 def raters_in_words(labels_by: str) -> tuple[str, str]:
@@ -350,17 +350,17 @@ def not_told_apart(pick: Recommendation, where: str) -> tuple[str, ...]:
     )
 
 
-def _beside_a_person(stand_in: StandIn | None, decision: Evidence) -> str:
+def _beside_a_person(stand_in: StandIn | None, evidence: Evidence) -> str:
     """Why a judge is said to stand in for a person, or is not, where that was tested."""
     if stand_in is None or stand_in.at_worst is None:
         return ""
-    margin, shown = decision.margin, stand_in.shown(decision.margin)
+    margin, shown = evidence.margin, stand_in.shown(evidence.margin)
     if stand_in.at_worst > -margin and not shown:
         return "It is not shown to agree with every person better than a constant does."
     raters = stand_in.raters.items()
     worst, rater, n = min((beside.at_worst or 0.0, name, beside.n) for name, beside in raters)
     return (
-        f"Next to {rater} it could be {points(-worst)} points worse ({count(n)} {decision.result.gold.noun} "
+        f"Next to {rater} it could be {points(-worst)} points worse ({count(n)} {evidence.result.gold.noun} "
         f"both rated); we allow {100.0 * margin:g}."
     )
 
@@ -372,11 +372,11 @@ def _ends(loss: Estimate) -> str:
 # --- what is not known
 
 
-def _unknown(decision: Evidence, lead: Estimate, pick: Recommendation) -> tuple[str, ...]:
+def _unknown(evidence: Evidence, lead: Estimate, pick: Recommendation) -> tuple[str, ...]:
     """What weighs most comes first; `lead`: of the best judge over the best constant."""
-    result, may_choose, judge = decision.result, decision.basis.may_choose, pick.judge or pick.best
+    result, may_choose, judge = evidence.result, evidence.basis.may_choose, pick.judge or pick.best
     n_sealed, noun, free = result.gold.n_test_items, result.gold.noun, pick.free
-    stand_in, to_show = entry_of(decision, judge).stand_in, _questions_to_show(lead)
+    stand_in, to_show = entry_of(evidence, judge).stand_in, _questions_to_show(lead)
     sealed = f"the {count(n_sealed)} sealed test {noun}" if n_sealed else "questions that did not choose it"
     beats = ""
     if free is not None and not free.shown and not free.below:
@@ -390,7 +390,7 @@ def _unknown(decision: Evidence, lead: Estimate, pick: Recommendation) -> tuple[
         "Whom to use: judges are chosen on train and dev (judgecal score --split open)."
         if not may_choose
         else "Whether another prompt or model would do: only these were asked."
-        if decision.chosen is None
+        if evidence.chosen is None
         else f"Whether it holds on {sealed}: judgecal select {result.experiment} confirms it once.",
         result.gold.labels_by == "project" and OWN_LABELS,
         stand_in is not None
@@ -407,7 +407,7 @@ def _unknown(decision: Evidence, lead: Estimate, pick: Recommendation) -> tuple[
         and f"How well people agree with each other: no two raters share {MIN_SHARED} items.",
         not any(entry.retest for entry in result.judges)
         and "Whether a judge says the same twice: it was asked once (--repeats 3 would tell).",
-        decision.sampling in ("curated", "unknown")
+        evidence.sampling in ("curated", "unknown")
         and "Rates in production: the card does not say that these items were drawn at random there.",
     )
 

@@ -48,12 +48,12 @@ _MAY = {True: "may stand in", False: "to triage", None: "cannot tell"}
 # --- errors
 
 
-def errors_section(decision: Evidence) -> Section:
+def errors_section(evidence: Evidence) -> Section:
     """Return the Section on errors from the Evidence: a confusion table a judge; of pairs the order."""
-    shapes, scale = {shape.judge: shape for shape in decision.shapes}, decision.result.gold.scale
-    gold = decision.result.gold
+    shapes, scale = {shape.judge: shape for shape in evidence.shapes}, evidence.result.gold.scale
+    gold = evidence.result.gold
     cut = shapes if scale == "binary" or (gold.pass_at is not None and scale != "nominal") else {}
-    classed = [_confusion(shape.judge, shape.confusion) for shape in decision.shapes if shape.confusion]
+    classed = [_confusion(shape.judge, shape.confusion) for shape in evidence.shapes if shape.confusion]
     once = (
         " The verdicts are calibrated, each by a map fitted on other questions; a lock carries the map "
         "of train and dev."
@@ -63,8 +63,8 @@ def errors_section(decision: Evidence) -> Section:
         "Where people and judges disagree",
         "What the wrong verdicts are. A bad answer that passes is never looked at again; a good one "
         "that fails costs a second look. Some of both will be errors in the "
-        f"labels.{once * any(shape.mapped for shape in decision.shapes)}",
-        *_orders(decision),
+        f"labels.{once * any(shape.mapped for shape in evidence.shapes)}",
+        *_orders(evidence),
         not (cut and classed)
         and scale != "nominal"  # words have none, whatever the card says
         and "The labels have no pass mark, so no verdict can be a false pass: set pass_at in the card.",
@@ -77,9 +77,9 @@ def errors_section(decision: Evidence) -> Section:
     )
 
 
-def _orders(decision: Evidence) -> Sequence[Block]:
+def _orders(evidence: Evidence) -> Sequence[Block]:
     """A line a judge of pairs: whether it matters to it which answer is shown first."""
-    judges = [judge for judge in decision.result.judges if judge.consistent]
+    judges = [judge for judge in evidence.result.judges if judge.consistent]
     shown = table(
         judges,
         {
@@ -116,9 +116,9 @@ def _confusion(judge: str, confusion: Confusion) -> Grid:
 # --- judges beside people
 
 
-def people_section(decision: Evidence) -> Section | None:
+def people_section(evidence: Evidence) -> Section | None:
     """Return the Section with judges beside raters from the Evidence; None where raters share no item."""
-    result, margin = decision.result, decision.margin
+    result, margin = evidence.result, evidence.margin
     judges = [(judge, judge.stand_in) for judge in result.judges if judge.stand_in is not None]
     if not result.raters or not judges:
         return None
@@ -148,7 +148,7 @@ def people_section(decision: Evidence) -> Section | None:
             "items": lambda row: at_worst(row[1])[2],
             "decision": lambda row: _MAY[row[1].shown(margin)],
         },
-        chosen=decision.chosen,
+        chosen=evidence.chosen,
     )
     reasons = sentences(
         (why_not(judge.judge, stand_in) for judge, stand_in in judges),
@@ -159,22 +159,22 @@ def people_section(decision: Evidence) -> Section | None:
         "Can it replace a person?",
         "We compare the judge and a rater with the same labels of the other raters, on all items that "
         "they share, also those without a gold label. The judge may stand in for a person where it is "
-        f"shown to lie less than {100.0 * margin:g} points of {decision.metric} below every rater (each "
+        f"shown to lie less than {100.0 * margin:g} points of {evidence.metric} below every rater (each "
         f"bound one-sided, at {100 * judges[0][1].level:.4g}%, so that the chance to let any of the "
         "judges in by error is at most 5%). Else use it to triage: it sorts, and a person reads.",
         decisions,
         Bullets(reasons),
-        _by_rater(decision, judges),
+        _by_rater(evidence, judges),
         _alt_tests(result),
     )
 
 
-def _by_rater(decision: Evidence, judges: list[tuple[JudgeEntry, StandIn]]) -> Grid:
+def _by_rater(evidence: Evidence, judges: list[tuple[JudgeEntry, StandIn]]) -> Grid:
     """A line a judge and rater, both compared with the other raters."""
     metric = judges[0][1].metric
     raw = {
         (judge.judge, rater.judge): judge.as_wrong[metric].value
-        for rater in decision.result.raters
+        for rater in evidence.result.raters
         for judge in rater.judges
         if judge.calibrated
     }
@@ -247,9 +247,9 @@ def ceiling_notes(result: AgreementResult) -> Iterator[str]:
 # --- diagnostics
 
 
-def diagnostics(decision: Evidence) -> Section:
+def diagnostics(evidence: Evidence) -> Section:
     """Return the Section on cost, noise and metrics from the Evidence on judges."""
-    judges = decision.result.judges
+    judges = evidence.result.judges
     cost = table(
         judges,
         {
@@ -266,14 +266,14 @@ def diagnostics(decision: Evidence) -> Section:
         "diagnostics",
         "Diagnostics",
         "What to fix in the prompt, what to label next, how far a judge repeats itself.",
-        _noise(decision),
+        _noise(evidence),
         cost,
-        _metrics(decision),
+        _metrics(evidence),
     )
 
 
-def _noise(decision: Evidence) -> list[Block]:
-    repeated = [(judge.judge, judge.retest) for judge in decision.result.judges if judge.retest is not None]
+def _noise(evidence: Evidence) -> list[Block]:
+    repeated = [(judge.judge, judge.retest) for judge in evidence.result.judges if judge.retest is not None]
     if not repeated:
         once = "Each item was judged once, so nobody knows how often a judge contradicts itself."
         return blocks_of(f"{once} With --repeats 3 you see its noise here beside the margin.")
@@ -284,7 +284,7 @@ def _noise(decision: Evidence) -> list[Block]:
             "repeats": lambda row: str(row[1].repeats),
             "same verdict": lambda row: in_percent(row[1].exact_agreement),
             "flip rate": lambda row: in_percent(row[1].flip_rate) if row[1].flip_rate else DASH,
-            "margin": lambda row: f"{100.0 * decision.margin:g}",
+            "margin": lambda row: f"{100.0 * evidence.margin:g}",
         },
         title="Noise against the margin (who repeats itself may still be wrong)",
     )
@@ -301,9 +301,9 @@ def _noise(decision: Evidence) -> list[Block]:
     return [repeats, Bullets(notes)]
 
 
-def _metrics(decision: Evidence) -> list[Block]:
+def _metrics(evidence: Evidence) -> list[Block]:
     """Calibrated and raw apart; in percent but for coefficients and what has the unit of the labels."""
-    result, scale = decision.result, decision.result.gold.scale
+    result, scale = evidence.result, evidence.result.gold.scale
 
     def of_each(metrics_of: Callable[[Entry], tuple[Mapping[str, Estimate], str]]) -> Grid:
         """`metrics_of`: an entry's metrics, and the scale that they are in units of."""
