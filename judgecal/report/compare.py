@@ -164,7 +164,7 @@ def _amount(size: float | None, result: CompareResult) -> str:
 
 def _notes(result: CompareResult) -> tuple[str, ...]:
     pairs = list(result.pairs.values())
-    least, strata = pairs[0].smallest_detectable, pairs[0].strata
+    strata = pairs[0].strata
     counts = ", ".join(f"{stratum.name} {count(stratum.n)}" for stratum in strata)
     made = dict.fromkeys(
         f"intervals {pair.difference.method}; p: {pair.p_method}" for pair in pairs if pair.p_method
@@ -174,10 +174,7 @@ def _notes(result: CompareResult) -> tuple[str, ...]:
         "as two that err independently, or as much as these do where that is more"
     )
     return sentences(
-        f"Detectable: the smallest difference that we would find {assumed}, at the first step of Holm."
-        if len(pairs) > 1
-        else least is not None
-        and f"These items could only reveal a difference of {_amount(least, result)} or more, {assumed}.",
+        f"Detectable: the smallest difference that we would find {assumed} (of several pairs, at the first step of Holm).",
         bool(strata) and f"{result.metric} is the mean over groups of labels: {counts}.",
         (f"{why}." for why in driven_in_words((*two, pair.strata) for two, pair in result.pairs.items())),
         (f"Paired on the same items: {method}." for method in made),

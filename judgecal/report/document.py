@@ -166,14 +166,6 @@ class Hundred(Block):
         """All outcomes of the hundred answers in one line."""
         return f"{self.title}: {'; '.join(f'{n} {outcome.says}' for outcome, n, _ in self.squares())}."
 
-    @property
-    def worst(self) -> tuple[str, str]:
-        """The explorer's marks of the worst errors, and what they are; empty where the explorer has none."""
-        _, through, rejected, _ = self.squares()
-        if through[1]:
-            return through[0].show, "bad answers that it lets through"
-        return rejected[0].show * bool(rejected[1]), "good answers that it rejects"
-
     def squares(self) -> list[tuple[Outcome, int, list[tuple[int, int, int, int]]]]:
         """Each outcome with its number of squares and where they lie: columns and rows, from and to."""
         shares = [100.0 * outcome.share for outcome in self.outcomes]

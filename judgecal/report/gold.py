@@ -170,7 +170,7 @@ def import_document(result: Imported, *, guessed: str | None = None) -> Document
         "imported" if result.n_ratings else "waits for labels",
         f"{result.set_} has {_items(result)}, {labels}.",
         sentences(
-            _guessed(guessed),
+            guessed and f"Read as an export of {guessed}, recognised by its content (--from overrides).",
             f"Tell us where the labels come from: {path_from_here(result.path / 'card.toml')}.",
             judged,
         ),
@@ -201,11 +201,6 @@ def _accounted(result: Imported) -> list[str]:
 
 def _without(unscored: int) -> str:
     return f", {unscored:,} of them without a verdict" if unscored else ""
-
-
-def _guessed(tool: str | None) -> str:
-    recognised = "recognised by its content (--from overrides)"
-    return "" if tool is None else f"Read as an export of {tool}, {recognised}."
 
 
 # --- agreement of the raters

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from judgecal.production.results import ColumnRate, JudgeResult, SuiteMember
+from judgecal.production.results import ColumnRate, JudgeResult
 from judgecal.records import Headline
 from judgecal.report.charts import Axis, in_percent, interval_picture, share_row, word_shares_text
 from judgecal.report.document import Document, Section, section, stored_document, table
@@ -43,9 +43,6 @@ def judge_document(result: JudgeResult) -> Document:
         title="Without a verdict, and left out above",
         short=True,
     )
-    left_out = table(
-        result.left_out, {"judge": lambda row: row.name, "why": lambda row: row.why}, left=2, short=True
-    )
     usd = f"USD per 1,000 rows: {money(result.usd_per_1k)}; paid: {money(result.usd)}."
     return stored_document(
         result,
@@ -61,15 +58,12 @@ def judge_document(result: JudgeResult) -> Document:
             f"{result.output} has the reason of each row, by judge.",
             unscored,
         ),
-        bool(result.left_out)
-        and section(
-            "left_out",
-            "Judges left out",
-            "A judge runs only where some row has all that it asks for.",
-            left_out,
-        ),
         _judges(result),
-        notes=[f"{usd} Model: {', '.join(result.model_ids) or 'none'}.", *map(sentence, result.notes)],
+        notes=sentences(
+            f"{usd} Model: {', '.join(result.model_ids) or 'none'}.",
+            (f"{judge.name} is left out: {judge.why}." for judge in result.left_out),
+            map(sentence, result.notes),
+        ),
         short=True,
     )
 
@@ -138,21 +132,15 @@ def _after(result: JudgeResult, *, corrects: bool) -> str:
 def _judges(result: JudgeResult) -> Section:
     """Each judge with its lock and the error rates that it had when it was locked."""
     rule, unlocked = "none: a rule checks itself", "none: nobody knows whether it agrees with people"
-    several = len({judge.gold.set for judge in result.judges if judge.gold}) > 1
-
-    def tested_on(judge: SuiteMember) -> str:
-        return DASH if judge.gold is None else judge.gold.set
-
     judges = table(
         result.judges,
         {
             "judge": lambda judge: judge.judge,
             "lock": lambda judge: judge.lock or (rule if judge.kind == "local" else unlocked),
-            "tested on": tested_on if several else None,
             "sensitivity": lambda judge: in_percent(judge.sensitivity) if judge.sensitivity else DASH,
             "specificity": lambda judge: in_percent(judge.specificity) if judge.specificity else DASH,
         },
-        left=2 + several,
+        left=2,
     )
     return section(
         "judges",
