@@ -174,7 +174,8 @@ def _notes(result: CompareResult) -> tuple[str, ...]:
         "as two that err independently, or as much as these do where that is more"
     )
     return sentences(
-        f"Detectable: the smallest difference that we would find {assumed} (of several pairs, at the first step of Holm).",
+        f"Detectable: the smallest difference that we would find {assumed}; of several pairs, "
+        "at the first step of Holm.",
         bool(strata) and f"{result.metric} is the mean over groups of labels: {counts}.",
         (f"{why}." for why in driven_in_words((*two, pair.strata) for two, pair in result.pairs.items())),
         (f"Paired on the same items: {method}." for method in made),
