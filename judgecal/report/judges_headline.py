@@ -383,7 +383,8 @@ def _unknown(evidence: Evidence, lead: Estimate, pick: Recommendation) -> tuple[
         needed = _questions_to_show(free.loss)
         tell = "" if needed is None else f"; about {count(needed)} more questions would tell"
         gap = f"{points(free.loss.value)} points, {_ends(free.loss)}"
-        beats = f"Whether it beats the free {free.judge}: {gap}{tell}."
+        where = on_train_and_dev(evidence.basis.n_groups) * bool(n_sealed)
+        beats = f"Whether it beats the free {free.judge}{where}: {gap}{tell}."
     shown = "more questions would show it, if it is as good as it looks."
     return sentences(
         may_choose and beats,
