@@ -62,6 +62,7 @@ class FunctionSystem(System):
         return {"function": self.table.function, "sha256": sha256}
 
     def check(self, questions: Sequence[Question]) -> list[str]:
+        """Return a message for each thing that keeps the function from being asked these questions."""
         try:
             call, _ = self._loaded
         except InputError as error:
@@ -74,6 +75,7 @@ class FunctionSystem(System):
         return problems
 
     def answer(self, questions: Sequence[Question], asking: Asking) -> list[SystemAnswer]:
+        """Return the function's SystemAnswer to each of the questions, called in threads."""
         call, concurrency = self._loaded[0], self.table.concurrency
 
         @contextlib.asynccontextmanager

@@ -272,6 +272,7 @@ class HttpSystem(System):
         return [*self.table.problems()]
 
     def answer(self, questions: Sequence[Question], asking: Asking) -> list[SystemAnswer]:
+        """Return the service's SystemAnswer to each of the questions."""
         table = self.table
 
         @asynccontextmanager

@@ -432,6 +432,7 @@ class LocalSystem(System):
         return models_of(respondent for respondent in called if respondent is not None)
 
     def check(self, questions: Sequence[Question]) -> list[str]:
+        """Return a message for each thing that keeps the pipeline from being asked these questions."""
         problems, kind = list(self.table.problems()), self.table.contexts.kind
         if kind not in ("none", "own") and not any(document.text.strip() for document in self.documents()):
             problems.append(
@@ -506,6 +507,7 @@ class LocalSystem(System):
         return together(estimates)
 
     def answer(self, questions: Sequence[Question], asking: Asking) -> list[SystemAnswer]:
+        """Return the pipeline's SystemAnswer to each of the questions: retrieve, rerank, answer."""
         with_contexts = self._served(questions) or self._searched_for(questions, asking)
         items = _items(questions, with_contexts)
         rows = call(self.answerer, items, asking, REPLIES_FILE, label=self.name)

@@ -85,6 +85,7 @@ class RecordedSystem(System):
         return {**self.table.model_dump(exclude={"answers"}), "sha256": sha256}
 
     def check(self, questions: Sequence[Question]) -> list[str]:
+        """Return a message for each problem of the table of answers to these questions."""
         try:
             self._read(questions)
         except InputError as error:
@@ -95,6 +96,7 @@ class RecordedSystem(System):
         return CostEstimate(0, len(questions), 0, 0.0)
 
     def answer(self, questions: Sequence[Question], asking: Asking) -> list[SystemAnswer]:
+        """Return the recorded SystemAnswer to each of the questions."""
         recorded, unmatched = self._read(questions)
         if unmatched:  # counted alone, as they may name sealed questions
             notice(
