@@ -3,11 +3,16 @@ them."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from scipy.optimize import brentq, minimize_scalar
+from scipy.stats import chi2
 
 from judgecal.records import Estimate
-from judgecal.stats.error_rates import carried_rate, limits_around, shift_p
+from judgecal.stats.error_rates import carried_rate, effective_n, limits_around, shift_p
 from judgecal.stats.intervals import mean_estimate, t_quantile, wilson
 
 
@@ -24,12 +29,52 @@ def test_known_value() -> None:
     assert low is not None and high is not None and 0.25 < low < 0.36 < 0.5 < high < 0.58
 
 
-def test_a_perfect_judge_leaves_the_raw_interval() -> None:
-    sure = Estimate(1.0, 1.0, 1.0, n=10_000, n_expected=10_000, n_groups=10_000)
-    raw = rate(0.3, 200)
-    found = carried_rate(raw, sure, sure).estimate
-    assert found.value == pytest.approx(0.3)
-    assert found.low == pytest.approx(raw.low, abs=0.002) and found.high == pytest.approx(raw.high, abs=0.002)
+def exact(value: float) -> Estimate:
+    return Estimate(value, value, value, n=10_000, n_expected=10_000, n_groups=10_000)
+
+
+def ends(*rates: Estimate) -> tuple[float, float]:
+    found = carried_rate(*rates).estimate
+    assert found.low is not None and found.high is not None and found.method.startswith("Rogan-Gladen")
+    return found.low, found.high
+
+
+STEP = 2.001 / 4000  # ends are rounded outwards to the next of 4,000 steps
+
+
+def test_one_uncertain_rate_carries_its_own_limits_over() -> None:
+    """With two rates exact the ends are the corrected rates of the third one's ends, whichever it is."""
+    p, s, c = rate(0.5, 400), rate(0.9, 60), rate(0.8, 60)
+    by_raw = [((end or 0.0) - 0.2) / 0.7 for end in (p.low, p.high)]
+    assert ends(p, exact(0.9), exact(0.8)) == pytest.approx(by_raw, abs=STEP)
+    by_sensitivity = [0.3 / ((end or 0.0) - 0.2) for end in (s.high, s.low)]
+    assert ends(exact(0.5), s, exact(0.8)) == pytest.approx(by_sensitivity, abs=STEP)
+    by_specificity = [((end or 0.0) - 0.5) / ((end or 0.0) - 0.1) for end in (c.low, c.high)]
+    low, high = ends(exact(0.5), exact(0.9), c)
+    assert (low, high) == pytest.approx(by_specificity, abs=STEP)
+    assert low <= by_specificity[0] and high >= by_specificity[1]
+
+
+def test_three_uncertain_rates_add_their_squares() -> None:
+    p, s, c = rate(0.5, 400), rate(0.9, 60), rate(0.8, 60)
+
+    def spare(share: float, p_end: float, s_end: float, c_end: float) -> float:
+        apart = 0.5 - share * 0.9 - (1.0 - share) * 0.2
+        parts = (p_end - 0.5, share * (s_end - 0.9), (1.0 - share) * (c_end - 0.8))
+        return apart**2 - sum(part**2 for part in parts)
+
+    lowest = brentq(spare, 0.1, 3 / 7, args=(p.low, s.high, c.low))
+    highest = brentq(spare, 3 / 7, 0.9, args=(p.high, s.low, c.high))
+    assert ends(p, s, c) == pytest.approx((lowest, highest), abs=STEP)
+
+
+def test_the_worth_of_an_interval_in_trials() -> None:
+    assert effective_n(rate(0.3, 40)) == pytest.approx(40.0)
+    assert effective_n(rate(1.0, 25, level=0.9)) == pytest.approx(25.0)
+    two = replace(rate(0.3, 40), n_groups=2)  # the same limits by t(1) are worth many more
+    assert effective_n(two) == pytest.approx(40.0 * (t_quantile(0.95, 1) / t_quantile(0.95, 39)) ** 2)
+    assert effective_n(replace(two, n_groups=1)) == effective_n(two)
+    assert effective_n(exact(0.4)) == effective_n(exact(1.0)) == math.inf
 
 
 def test_chance_level_has_no_corrected_rate() -> None:
@@ -76,6 +121,11 @@ def test_intervals_hold_near_the_ends(true: float, rates: tuple[float, float]) -
     assert held >= 0.91 * 200
 
 
+def test_just_above_chance_there_is_a_rate_and_at_chance_none() -> None:
+    assert carried_rate(rate(0.5, 400), exact(0.6), exact(0.41)).estimate.value == 0.0
+    assert carried_rate(rate(0.5, 400), exact(0.5), exact(0.5)).estimate.value is None
+
+
 def test_a_share_that_may_be_none_has_an_interval_from_nought() -> None:
     passed, right, wrong = (np.repeat([1.0, 0.0], n) for n in ((6, 94), (90, 10), (95, 5)))
     found = carried_rate(*(mean_estimate(rows, range(100)) for rows in (passed, right, wrong))).estimate
@@ -87,7 +137,7 @@ def test_a_shift_is_seen_and_none_is_not() -> None:
 
     def said(by: float) -> float:
         seen = 0
-        for _ in range(60):
+        for _ in range(20):
             then = [
                 mean_estimate((rng.random(150) < one).astype(np.float64), range(150)) for one in (0.9, 0.8)
             ]
@@ -101,7 +151,7 @@ def test_a_shift_is_seen_and_none_is_not() -> None:
             ]
             table = mean_estimate(passes.astype(np.float64), range(1000))
             seen += (shift_p(*then, passing=table, precision=given[0], missed=given[1]) or 0.0) < 0.05
-        return seen / 60
+        return seen / 20
 
     assert said(0.15) >= 0.8
     assert said(0.0) <= 0.1
@@ -112,6 +162,32 @@ def test_two_rates_of_the_sample_are_enough_to_contradict() -> None:
     bare = Estimate(0.2, reason="4 items of the class")
     sample = {"passing": rate(0.9, 900), "precision": rate(0.3, 100), "missed": bare}
     assert (shift_p(rate(0.9, 100), rate(0.8, 100), **sample) or 0.0) < 0.05
+
+
+@pytest.mark.parametrize("precision", [0.9, 0.8])
+def test_a_contradiction_by_a_likelihood_ratio(precision: float) -> None:
+    """The lock's rates hardly vary: the share that is right alone is free, as many rates less one are left."""
+    s, c, n, sizes = 0.9, 0.8, 10**7, (800, 90, 60)
+    seen = {"passing": rate(0.6, 800), "precision": rate(precision, 90), "missed": rate(0.2, 60)}
+
+    def ratio(t: float) -> float:
+        p = t * s + (1 - t) * (1 - c)
+        pairs = zip((0.6, precision, 0.2), (p, t * s / p, t * (1 - s) / (1 - p)), sizes, strict=True)
+        return 2 * sum(n * (r * math.log(r / e) + (1 - r) * math.log((1 - r) / (1 - e))) for r, e, n in pairs)
+
+    locked = rate(s, n), rate(c, n)
+
+    def missed(t: float) -> float:
+        e = t * (1 - s) / (1 - t * s - (1 - t) * (1 - c))
+        return 2 * 60 * (0.2 * math.log(0.2 / e) + 0.8 * math.log(0.8 / (1 - e)))
+
+    least = minimize_scalar(ratio, bounds=(0.05, 0.95), method="bounded", options={"xatol": 1e-9}).fun
+    assert shift_p(*locked, **seen) == pytest.approx(chi2.sf(least, 2), rel=2e-3)
+    without = shift_p(*locked, **{**seen, "missed": replace(seen["missed"], low=None)})
+    two = minimize_scalar(
+        lambda t: ratio(t) - missed(t), bounds=(0.05, 0.95), method="bounded", options={"xatol": 1e-9}
+    ).fun
+    assert without == pytest.approx(chi2.sf(two, 1), rel=2e-3)
 
 
 def test_too_few_labels_cannot_contradict() -> None:
