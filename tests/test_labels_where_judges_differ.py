@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from judgecal.stats.disagreement import (
     loss_on_labels,
     worst_loss,
 )
+from judgecal.stats.intervals import mean_estimate, t_quantile, wilson
 from judgecal.workspace import find_workspace
 from tests.support.command import Run
 
@@ -177,6 +179,118 @@ def test_words_and_percentages_lose_what_their_scale_says() -> None:
     assert by_rows("mean_agreement", graded.scale) and by_rows("accuracy", BINARY)
     assert not by_rows("accuracy", graded.scale) and not by_rows("kappa", BINARY)
     assert [end.tolist() for end in graded.ends(None)] == [[pytest.approx(-0.5)], [0.5]]
+
+
+def test_the_bound_of_a_loss_by_hand() -> None:
+    """Rows that are all alike have no spread: what is left is one more row that loses all."""
+    c = t_quantile(0.9, N - 1)  # one-sided at 95%
+    for apart in (0.0, 30.0):
+        old = np.full(N, 50.0)
+        worst = worst_loss(two(old, old + apart, TENS, "mean_agreement"), None, level=0.95)
+        lost = 0.3 if apart else 0.0
+        step = (lost**2 / N + 1 / N**2) / (lost + 1 / N)
+        high = lost + c**2 * step / 2 + c * math.sqrt((c * step) ** 2 / 4)
+        assert worst is not None and worst.high == pytest.approx(high) and worst.level == 0.95
+    # By a macro metric half of the level goes to the shares of the classes, and a row of the rarest loses most.
+    known = KnownClasses(np.array([2] * 300 + [0] * 100), np.arange(400))
+    rare = mean_estimate([1.0] * 100 + [0.0] * 300, range(400), level=0.975).low
+    same = worst_loss(differing(N, passed=0, failed=0), known, level=0.95)
+    high = t_quantile(0.95, N - 1) ** 2 / N / (2 * (rare or 0.0))
+    assert same is not None and same.high == pytest.approx(high) and same.level == 0.975
+    thirds = KnownClasses(np.arange(300) % 3, np.arange(300))
+    third = mean_estimate([1.0] * 100 + [0.0] * 200, range(300), level=1 - 0.1 / 3).low
+    assert thirds.least(0.95) == pytest.approx([third] * 3) and thirds.shares == pytest.approx([1 / 3] * 3)
+    few = worst_loss(two([50.0] * 9, [50.0] * 9, TENS, "mean_agreement"), None, level=0.95)
+    ten = worst_loss(two([50.0] * 10, [50.0] * 10, TENS, "mean_agreement"), None, level=0.95)
+    assert few is not None and few.high is None and ten is not None and ten.high is not None
+
+
+def test_the_loss_on_drawn_labels_by_hand() -> None:
+    """Of 400 rows the new judge fails 80 that the old one passed; 40 of these have labels, 25 of them a pass."""
+    n, differ, m = 400, 80, 40
+    rows = two(np.ones(n), np.where(np.arange(n) < differ, 0.0, 1.0), metric="accuracy")
+    passes, chance = np.arange(m) < 25, np.where(np.arange(m) % 2, 0.5, 0.25)
+    found = loss_on_labels(rows, DrawnLabels(np.arange(m), passes * 1.0, chance), level=0.95)
+    heavy = 1.0 / chance / (1.0 / chance).sum()
+    right = float(heavy @ passes)
+    assert found.loss.value == pytest.approx(differ / n * (2 * right - 1))
+    variance = float((heavy**2 * (passes - right) ** 2).sum()) * m / (m - 1)
+    effective = right * (1 - right) / max(variance, right * (1 - right) * float((heavy**2).sum()))
+    of_rows = np.where(np.arange(n) < differ, 2 * right - 1, 0.0)
+    sampled = float(of_rows.var()) / (n - 1)
+
+    def ends(level: float) -> list[float]:
+        t = t_quantile(level, m - 1)
+        sides = zip((-1, 1), wilson(right, effective, t), strict=True)
+        reach = [s * math.hypot(2 * differ / n * (end - right), t * math.sqrt(sampled)) for s, end in sides]
+        return [differ / n * (2 * right - 1) + part for part in reach]
+
+    assert [found.loss.low, found.loss.high] == pytest.approx(ends(0.95))
+    assert found.upper == pytest.approx(ends(0.9)[1])
+    assert (found.n_differ, found.classes, found.loss.n_groups, found.loss.n_unscored) == (m, (), m, 0)
+
+
+def test_the_macro_loss_weighs_each_class_by_its_share_among_rows_like_these() -> None:
+    """Labels are carried over to the rows with the same pair of verdicts; no label there, then all labels."""
+    rows = differing(N, passed=100, failed=40)  # 900 and 960 agree to pass and to fail
+    old, new = rows.reference, rows.candidate
+    picked = {(1, 0): (30, 18), (0, 1): (20, 5), (1, 1): (40, 36), (0, 0): (30, 6)}
+    at = [np.flatnonzero((old == pair[0]) & (new == pair[1]))[: n[0]] for pair, n in picked.items()]
+    labels = np.concatenate([np.arange(n) < passes for n, passes in picked.values()]) * 1.0
+    found = loss_on_labels(rows, DrawnLabels(np.concatenate(at), labels, np.full(120, 0.1)), level=0.95)
+    passing = (100 * 18 / 30 + 40 * 5 / 20 + 900 * 36 / 40 + 960 * 6 / 30) / N
+    lost = (100 * 18 / 30 - 40 * 5 / 20) / passing / 2 - (100 * 12 / 30 - 40 * 15 / 20) / (1 - passing) / 2
+    assert found.loss.value == pytest.approx(lost / N) and found.classes == (55, 65)
+
+
+def test_strata_of_a_draw_by_hand() -> None:
+    """Thirds of what can be lost; where judges agree a twentieth of the draw, by a macro metric a quarter."""
+    apart = np.repeat([0.0, 10.0, 30.0, 40.0, 60.0, 90.0], 100)
+    strata, spreads = draw_strata(two(np.zeros(600), apart, TENS, "mean_agreement"), None)
+    assert strata.tolist() == np.repeat([0, 1, 1, 2, 2, 3], 100).tolist()
+    wide = np.sqrt([(0.2**2 + 0.6**2) / 2, (0.8**2 + 1.2**2) / 2, 1.8**2])
+    agreeing = (200 * wide[:2].sum() + 100 * wide[2]) * 0.05 / 0.95 / 100
+    assert spreads == pytest.approx([agreeing, *wide])
+    strata, spreads = draw_strata(differing(N, passed=60, failed=40), np.array([0.5, 0.0, 0.5]))
+    assert np.bincount(strata).tolist() == [960, 940, 100]
+    assert spreads == pytest.approx([200 / 3 / 2 / 960, 200 / 3 / 2 / 940, 2.0])
+
+
+def test_an_outlook_by_hand() -> None:
+    """Of 30 items that only the old judge passes 20 are right, of 10 that only the new one passes 7."""
+    n, labels = 100, np.zeros(100)
+    old, new = labels.copy(), labels.copy()
+    old[:30], new[30:40] = 1.0, 1.0
+    labels[:20], labels[30:37], labels[40:63] = 1.0, 1.0, 1.0  # half of all
+    outlook = Outlook.of(two(old, new), labels)
+    assert outlook.shares is not None and outlook.shares.tolist() == [0.5, 0.0, 0.5]
+    assert list(outlook.places) == pytest.approx([21 / 32, 4 / 12])
+    lost = np.repeat([1.0, -1.0, -1.0, 1.0, 0.0], [20, 10, 7, 3, 60])
+    assert (outlook.loss, outlook.error) == pytest.approx((lost.mean(), math.sqrt(lost.var() / (n - 1))))
+    assert outlook.planned(0.2) == pytest.approx(lost.mean() * 0.01 / (0.01 + outlook.error**2))
+    assert replace(outlook, loss=-0.1).planned(0.2) == 0.0
+
+
+@pytest.mark.parametrize(("size", "margin"), [(1, 0.03), (2, 0.06)])
+def test_a_plan_by_hand(size: int, margin: float) -> None:
+    """The fewest labels whose error, for such losses of such questions, fits in what is left of the margin."""
+    n, differ = 2000, 200
+    old = np.where(np.arange(n) < differ, 1.0, 0.0)
+    rows = VerdictPairs(old, np.zeros(n), np.arange(n) // size, BINARY, "accuracy")
+    outlook = Outlook(0.01, 0.005, (0.4, 0.5), None)
+    of_row = 4 * 0.4 * 0.6 / n**2
+    together = 0.25 * (size - 1) * of_row * differ
+    room = margin - outlook.planned(margin)
+
+    def reach(m: int) -> float:
+        spread = math.sqrt(1.1 * n / m * differ * of_row + together)
+        return (t_quantile(2 * 0.97 - 1, m - 1) + 0.8416212335729143) * spread
+
+    expected = next(m for m in range(10, n) if reach(m) <= room)
+    options: dict[str, Any] = {"strata": np.zeros(n, dtype=np.int64), "sizes": lambda m: [m]}
+    assert labels_needed(rows, outlook, margin=margin, level=0.97, **options) == expected
+    assert labels_needed(rows, replace(outlook, loss=0.0), margin=0.5, level=0.97, **options) == 10
+    assert labels_needed(rows, outlook, margin=0.012, level=0.97, **options) is None
 
 
 # --- rows and the labels of a draw
