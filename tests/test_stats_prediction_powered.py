@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -11,6 +13,9 @@ from judgecal.stats.intervals import t_quantile, wilson
 from judgecal.stats.prediction_powered import (
     LabelledRows,
     _alone_with_others,
+    _clustered,
+    _saved,
+    _together,
     _unseen,
     corrected_mean,
     slope,
@@ -151,6 +156,84 @@ def test_slope_is_that_of_least_squares() -> None:
     label, verdict, _ = table(50)
     assert slope(label, verdict) == pytest.approx(np.polyfit(verdict, label, 1)[0])
     assert slope(label, np.ones(50)) == 0.0
+
+
+def test_slope_with_half_a_row_of_each_kind() -> None:
+    label, verdict, _ = table(50)
+    heavy = np.linspace(0.5, 1.5, 50)
+    every = [np.append(verdict, [0.0, 1.0, 0.0, 1.0]), np.append(label, [0.0, 0.0, 1.0, 1.0])]
+    fitted = np.polyfit(*every, 1, w=np.sqrt(np.append(heavy, [0.5] * 4)))[0]
+    assert slope(label, verdict, heavy, pseudo=0.5) == pytest.approx(fitted)
+
+
+def limits(value: float, n: int, variance: float, *, evened: bool) -> tuple[float, float]:
+    """Wilson's, at the n that a variance is worth; of a judged share the shorter side is lengthened."""
+    near = (value * n + 0.7) / (n + 1.4)
+    low, high = wilson(value, near * (1 - near) / variance, t_quantile(0.95, n - 1))
+    more = (high + low - 2 * value) * min(1.0, 15 / n) if evened else 0.0
+    return max(0.0, low - max(0.0, more)), min(1.0, high + max(0.0, -more))
+
+
+@pytest.mark.parametrize(("right", "n"), [(0.5, 60), (0.9, 60), (0.5, 12)])
+def test_a_corrected_share_by_hand(right: float, n: int) -> None:
+    """Of 600 rows, each its own question, some have labels: the formulas of the head of the module."""
+    label, verdict, _ = table(600, right=right, rates=(0.85, 0.7), seed=2)
+    labelled = LabelledRows(np.arange(n), label[:n])
+    found = corrected_mean(verdict, np.arange(600), labelled)
+    weights, left = tuned_weights(verdict[:n], labelled, np.arange(n)), 1 - n / 600
+    variances = []
+    for estimate, weight in ((found.plain, np.zeros(n)), (found.estimate, weights)):
+        weight = weight.mean() + (weight - weight.mean()) * left
+        residual = label[:n] - weight * verdict[:n]
+        value = residual.mean() + weight.mean() * verdict.mean()
+        guess = weight * verdict[:n]
+        kinds = np.array([end - at for end in (0, 1) for at in (guess.min(), guess.max())])
+        middle = (residual.sum() + 0.35 * kinds.sum()) / (n + 1.4)
+        unseen = 0.35 * ((kinds - middle) ** 2).sum() + n * (residual.mean() - middle) ** 2
+        variances.append(left * (residual.var() / (n - 1) + unseen / (n + 1.4) ** 2))
+        ends = limits(value, n, variances[-1], evened=estimate is found.estimate)
+        assert (estimate.value, estimate.low, estimate.high) == pytest.approx((value, *ends))
+        assert estimate.method.endswith(f"Wilson on the effective n, t({n - 1})")
+    assert found.weight == pytest.approx(weights.mean())
+    per_label = variances[0] / (1 / n - 1 / 600)
+    assert found.labels_saved == max(0, math.floor(1 / (variances[1] / per_label + 1 / 600)) - n)
+
+
+def test_a_corrected_mean_of_grades_by_hand() -> None:
+    """On the logit of the place in 1..5, by t with as many degrees of freedom as the parts' kurtosis leaves."""
+    label = np.random.default_rng(3).integers(1, 6, 400).astype(float)
+    found = corrected_mean(
+        np.full(400, 2.0), np.arange(400), LabelledRows(np.arange(40), label[:40]), low=1.0, high=5.0
+    )
+    place = (label[:40] - 1) / 4
+    value, parts = place.mean(), place - place.mean()
+    k = 40 * (parts**4).sum() / (parts**2).sum() ** 2 * 41 / 39
+    df = 39 * min(1.0, 2 / (k - 1))
+    half = t_quantile(0.95, df) * math.sqrt(0.9 * place.var() / 39) / (value * (1 - value))
+    ends = [1 + 4 / (1 + (1 - value) / value * math.exp(-side * half)) for side in (-1, 1)]
+    assert (found.plain.value, found.plain.low, found.plain.high) == pytest.approx((1 + 4 * value, *ends))
+    assert found.weight == 0.0 and found.estimate.value == found.plain.value
+
+
+def test_rows_drawn_together_are_told_from_pairs_of_a_question() -> None:
+    """Of 40 questions of two rows each both rows, one row, or both of half of the questions have labels."""
+    groups, both = np.repeat(np.arange(40), 2), np.repeat(np.arange(20), 2)
+    some = np.concatenate([np.repeat(np.arange(10), 2), np.arange(10, 20)])
+    for group, told in ((both, 1.0), (np.arange(20), 0.0), (some, 0.5)):
+        assert _together(groups, group, np.full(len(group), 2.0), 0.5) == pytest.approx(told)
+    # Twelve equal groups whose sums are their rows' together: G / (G - 2); alone nothing is between rows.
+    parts, group = np.tile([1.0, -1.0], 12) * np.repeat([1.0, 1.0], 12), np.repeat(np.arange(12), 2)
+    assert _clustered(np.abs(parts), group, np.ones(24), 1.0) == pytest.approx(12 * 4 * 12 / 10)
+    assert _clustered(np.abs(parts), group, np.ones(24), 0.5) == pytest.approx((24 + 12 * 4 * 12 / 10) / 2)
+    assert _clustered(parts, group, np.ones(24), 1.0) == 12.0  # never under half of the rows' own
+
+
+@pytest.mark.parametrize(
+    ("tuned", "n", "saved"), [(0.004, 50, 66), (0.01, 50, 0), (0.02, 50, 0), (0.0, 50, 0), (0.004, 1000, 0)]
+)
+def test_labels_saved_by_hand(tuned: float, n: int, saved: int) -> None:
+    # 50 of 1,000 rows leave 0.01 = s (1 / 50 - 1 / 1000): 0.004 is left by 116.3.
+    assert _saved(0.01, tuned, n=n, n_rows=1000) == saved
 
 
 # Of ppi-python 0.2.3 (ppi_mean_pointestimate, ppi_mean_ci at alpha 0.05), its unlabelled rows being all 400

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import hypergeom
+from scipy.stats import hypergeom, kurtosis, norm, pearson3, t
 
 from judgecal.errors import InputError
 from judgecal.stats.intervals import mean_estimate
@@ -44,7 +44,7 @@ def test_a_slice_and_its_rest_are_one_test() -> None:
     errors[member] = np.tile([1.0, 0.0, 0.0, 0.0, 1.0, 0.0], 10)  # 33%
     (alone,) = slices(errors, [member], GROUPS)
     assert alone and alone.stands_out
-    both = slices(errors, [member, ~member] * 2_000, GROUPS)
+    both = slices(errors, [member, ~member] * 300, GROUPS)
     assert all(one and one.stands_out and one.p_value == pytest.approx(alone.p_value) for one in both)
     noise = [np.repeat(RNG.random(N) < 0.5, 3) for _ in range(2_000)]
     assert not (first := slices(errors, [member, *noise], GROUPS)[0]) or not first.stands_out
@@ -85,3 +85,40 @@ def test_amounts_with_a_sign_and_what_has_no_verdict() -> None:
     assert same and same.p_value == 1.0 and not same.stands_out
     with pytest.raises(InputError, match="300 errors: give each slice as many"):
         slices(errors, [member[:5]], GROUPS)
+
+
+@pytest.mark.parametrize(
+    "power", [1.0, 4.0]
+)  # of amounts with tails hardly longer than normal, and far longer
+def test_the_p_of_a_slice_by_hand(power: float) -> None:
+    """A gamma distribution with the moments of a random split, its tails brought to those of t."""
+    errors = np.random.default_rng(5).gamma(2.0, size=60) ** power
+    inside, apart = np.arange(60) % 4 == 0, errors - errors.mean()
+    (found,) = slices(errors, [inside], np.arange(60), high=1e9)
+    variance = np.mean(apart**2) * (1 / 15 + 1 / 45)
+    skew = np.mean(apart**3) * (1 / 15**2 - 1 / 45**2) / variance**1.5
+    z = (apart[inside].mean() - apart[~inside].mean()) / math.sqrt(variance * 60 / 59)
+    tail = min(pearson3(skew).sf(z), pearson3(skew).cdf(z))
+    squares = np.mean(apart**2) ** 2 * (15 / 15**4 + 45 / 45**4) / variance**2
+    lacking = kurtosis(errors) * squares - 1.5 * skew**2
+    df = min(59.0, 4 + 6 / lacking) if lacking > 0 else 59.0
+    assert found and found.p_value == pytest.approx(2 * t(df).cdf(norm.ppf(tail)), rel=1e-6)
+    assert found.rest == pytest.approx(errors[~inside].mean())
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_whole_questions_in_a_slice_count_as_their_means(size: int) -> None:
+    rng = np.random.default_rng(6)
+    means = rng.gamma(1.0, size=(50, 1))
+    errors = (means * rng.random((50, size))).ravel()
+    inside, groups = np.arange(50) < 15, np.repeat(np.arange(50), size)
+    (every,) = slices(errors, [np.repeat(inside, size)], groups, high=99.0)
+    (alone,) = slices(errors.reshape(50, size).mean(axis=1), [inside], np.arange(50), high=99.0)
+    assert every and alone and every.p_value == pytest.approx(alone.p_value)
+
+
+def test_ten_questions_within_and_ten_without_are_a_slice() -> None:
+    errors = np.arange(20) % 3 == 0
+    ten, eleven = np.arange(20) < 10, np.arange(20) < 11
+    found = slices(errors.astype(float), [ten, eleven], np.arange(20))
+    assert found[0] is not None and found[1] is None
