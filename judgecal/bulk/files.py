@@ -56,7 +56,7 @@ class FileTask:
 
     @contextlib.contextmanager
     def open(self) -> Iterator[JudgeRun]:
-        """The run of the file, or of a copy on this machine; it writes into a folder of the moment."""
+        """Yield the JudgeRun of the file, or of a copy on this machine; it writes into a temporary folder."""
         with tempfile.TemporaryDirectory(prefix="judgecal-") as folder:
             path, output = Path(self.address), Path(folder, "out", self.name)
             output.parent.mkdir()
@@ -67,7 +67,7 @@ class FileTask:
             yield self.load(path, options=self.options, output=output, out=self.name, address=self.address)
 
     def judge(self, budget: Budget) -> RowCounts:
-        """Judge the file; where that is done, count its rows."""
+        """Judge the file within a Budget and return its RowCounts; where that is done, count its rows."""
         made_of = f"input {file_key(self.address)} limit {self.options.limit} output"
         with self.open() as run:
             journal = stored_rows(run.experiment.journal)

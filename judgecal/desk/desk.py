@@ -55,7 +55,7 @@ class Labelling:
         return self.opinions is not None
 
     def queue(self, ratings: Sequence[RatingKey]) -> LabelQueue:
-        """Return the queue of the items, with those of some ratings done."""
+        """Return the LabelQueue of the items; the keys of ratings (`RatingKey`) are done in it."""
         ids = [item.item_id for item in self.items]
         queue = LabelQueue(ids, self.raters, overlap=self.overlap, shuffled=self.shuffled, seed=self.seed)
         for item_id, rater in ratings:
@@ -122,7 +122,7 @@ class Desk:
     # --- what a page asks for
 
     async def act(self, rater: str, verb: str, sent: Mapping[str, Any]) -> dict[str, Any]:
-        """Do what a rater's page asks for by a verb, and return the JSON that the page shows.
+        """Do what a rater's page asks for by a verb and the JSON it sent; return the JSON that it shows.
 
         `next` shows the next item; `label` writes a label (or that the rater cannot tell) and shows the next
         item; `step` by -1 or 1 shows what the rater labelled before.
@@ -222,7 +222,7 @@ class Desk:
     # --- what is shown
 
     def counts(self, rater: str, sent: Mapping[str, Any]) -> dict[str, Any]:
-        """Return where a rater is, and whether the item that a page shows was labelled elsewhere."""
+        """Return a rater's counts as JSON, and whether the item in the sent JSON was labelled elsewhere."""
         done = self.queue.done[rater]
         elsewhere = self._by_key.get(str(sent.get("item"))) in done
         counts = {"done": len(done), "left": self.queue.left(rater), "elsewhere": elsewhere}

@@ -124,7 +124,7 @@ class LabelJournal:
         self._lock.release()
 
     def append(self, entries: Sequence[LabelEntry]) -> None:
-        """Add acts; they are on disk when the call returns.
+        """Add a list of LabelEntry; they are on disk when the call returns.
 
         Raises:
             OSError: the disk is full, say; then no part of them is in the file.

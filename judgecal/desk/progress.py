@@ -37,7 +37,7 @@ class LabelProgress(Result):
 
 
 def label_progress(task: Labelling, gold: GoldSet, queue: LabelQueue) -> LabelProgress:
-    """Count the labels of a labelling; `gold` is its set with the labels of now."""
+    """Return the LabelProgress of a Labelling and its LabelQueue; the GoldSet has the labels of now."""
     ids = {item.item_id for item in task.items}
     ratings = [rating for rating in gold.ratings if rating.item_id in ids and rating.rater in task.raters]
     given = Counter((rating.rater, rating.label is not None) for rating in ratings)
@@ -50,7 +50,7 @@ def label_progress(task: Labelling, gold: GoldSet, queue: LabelQueue) -> LabelPr
 
 
 def opinions_of(gold: GoldSet) -> dict[str, tuple[Rating, ...]]:
-    """Return item id -> its ratings, for each item on which raters differ; "cannot tell" among them.
+    """Return item id -> tuple of its Ratings, for each item of a GoldSet on which raters differ.
 
     Two labels differ where they are other words, or lie a step and a tenth of the range apart.
     """
@@ -67,7 +67,7 @@ def opinions_of(gold: GoldSet) -> dict[str, tuple[Rating, ...]]:
 
 
 def contested(gold: GoldSet) -> Sequence[Item]:
-    """Return the items on which raters differ and that nobody has adjudicated, in file order."""
+    """Return the Items of a GoldSet on which raters differ and that nobody has adjudicated."""
     opinions, settled = opinions_of(gold), {rating.item_id for rating in gold.ratings if rating.rater == GOLD}
     return [item for item in gold.items if item.item_id in opinions and item.item_id not in settled]
 

@@ -65,7 +65,7 @@ def import_export(
     labels: LabelOptions,
     replace: bool = False,
 ) -> Imported:
-    """Read the files of a tool's export together and write them to `gold/<name>`, judges' scores beside it.
+    """Read a tool's export files into `gold/<name>` of a Workspace by LabelOptions; return Imported.
 
     People's scores under one name are the ratings. InputError lists every problem, and nothing is written.
     """

@@ -76,13 +76,13 @@ def _pared(value: Any) -> Any:
 
 
 def columns_of(begun: Any) -> set[str]:
-    """Return the names of a table's columns from its outline."""
+    """Return the set of a table's column names, from its outline (`begun`)."""
     rows = begun if isinstance(begun, list) else []
     return {name for row in rows if isinstance(row, dict) for name in row}
 
 
 def fields_of(begun: Any) -> set[str]:
-    """Return the columns of a file, or the fields of its first records, from its outline."""
+    """Return the set of a file's columns, or of its first records' fields, from its outline (`begun`)."""
     if isinstance(begun, dict):
         return {*begun}.union(*(columns_of(nested(part)) for part in begun.values()))
     return columns_of(begun)
@@ -92,7 +92,7 @@ def fields_of(begun: Any) -> set[str]:
 
 
 def records_of(path: Path) -> Iterator[Placed]:
-    """Yield each record of a file with its place.
+    """Yield each record of the file at a path as Placed: with its place.
 
     Rows of a table, or the objects of a JSON file: an array, the one array in an object, a data frame as
     pandas writes it (its index is the column `index`). Lists and objects in cells of text are parsed.

@@ -56,7 +56,7 @@ class MosaicReader:
         return f"mosaic --col item={self.item or ''} --col group={self.group or ''}"
 
     def read(self, row: Row) -> ReadRow:
-        """The item of a row; without a `request_id` it is known by its text."""
+        """Read a Row as a ReadRow with its item; without a `request_id` the item's id is of its text."""
         item_id = row.cells.get(self.item or "request_id", "").strip()
         group = row.cells.get(self.group, "").strip() if self.group else ""
         return read_record(row.raw, self.inputs, item_id=item_id, group=group)
@@ -70,7 +70,7 @@ class MosaicReader:
 def read_record(
     record: Mapping[str, Any], inputs: Collection[str] = (), *, item_id: str = "", group: str = ""
 ) -> ReadRow:
-    """The item of one record of either schema; `inputs`: what the judges ask for, by name.
+    """Read a record (dict) of either schema as a ReadRow: its item and the judges' `inputs` by name.
 
     Without an id it is known by its text, without a group it belongs to its question. A part that cannot be
     read is a problem, and a reference answer that is not there is called as Mosaic does.

@@ -59,7 +59,7 @@ def import_rules(
     answers: str | None = None,
     replace: bool = False,
 ) -> Imported:
-    """Write the questions of a file to `gold/<name>`, with the answers of another one where it is given.
+    """Write the questions and answers of files to `gold/<name>` of a Workspace; return Imported.
 
     People's labels are to be percentages, as the rules' verdicts are. Without answers they are empty.
     """

@@ -59,20 +59,20 @@ def word_in(record: Mapping[str, Any], *names: str) -> str:
 
 
 def object_of(value: Any) -> Row:
-    """Return a value as a dict, out of a cell's text too."""
+    """Return a value as a dict (Row), out of a cell's text too."""
     value = nested(value)
     return value if isinstance(value, dict) else {}
 
 
 def object_in(record: Mapping[str, Any], *path: str) -> Row:
-    """Return the dict in a record under a name, or under a path of names."""
+    """Return the dict (Row) in a record under a name, or under a path of names."""
     for name in path:
         record = object_of(record.get(name))
     return dict(record)
 
 
 def objects(value: Any) -> list[Row]:
-    """Return the dicts of a list, out of a cell's text too."""
+    """Return the dicts (Rows) of a value that is a list, out of a cell's text too."""
     value = nested(value)
     return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
 
@@ -125,7 +125,7 @@ def texts_of(values: Any) -> tuple[str, ...]:
 
 
 def contexts_of(value: Any) -> tuple[Context, ...]:
-    """Return a value as passages: a list of texts, or of objects that hold one; a single text is one."""
+    """Return a value as a tuple of Contexts: a list of texts or of objects that hold one, or one text."""
     values = value if isinstance(value, list) else [] if value in (None, "") else [value]
     return tuple(map(_context, values))
 
@@ -144,7 +144,7 @@ def _context(value: Any) -> Context:
 
 
 def passages_of(value: Any) -> tuple[Context, ...]:
-    """Return a retriever's output as passages: a list of texts or objects, or an object's list of them."""
+    """Return a value, a retriever's output, as a tuple of Contexts: a list, or an object's list."""
     if isinstance(value, dict):
         value = next((value[name] for name in _PASSAGES if value.get(name)), None)
     return contexts_of(value)
@@ -193,7 +193,7 @@ class Request(NamedTuple):
 
 
 def request_of(value: Any) -> Request:
-    """Return what an input asks: a text, a chat's last question, an object's text by its name, or JSON."""
+    """Return a value, an input, as a Request: a text, a chat's last question, an object's text, or JSON."""
     if turns := _chat(value):
         places = [place for place, turn in enumerate(turns) if turn.role in ("user", "human")]
         return Request(turns[places[-1]].content, turns[: places[-1]]) if places else Request("", turns[:-1])
@@ -210,7 +210,7 @@ def request_of(value: Any) -> Request:
 
 
 def answer_of(value: Any) -> str:
-    """Return what an output says: a text, a chat's last message, an object's text by its name, or JSON."""
+    """Return a value, an output, as text: itself, a chat's last message, an object's text, or JSON."""
     if turns := _chat(value):
         return turns[-1].content
     if isinstance(value, dict):

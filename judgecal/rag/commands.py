@@ -48,7 +48,7 @@ class CollectionArguments:
     ] = None
 
     def collection(self, workspace: Workspace) -> Collection:
-        """Read the Collection (documents, questions) that the options name; by default the set starter's."""
+        """Read the Collection that the options name, in a Workspace; by default the set starter's."""
         from judgecal.goldset import load_gold
         from judgecal.rag.questions import collection_of_files, collection_of_gold
         from judgecal.tables import read_columns

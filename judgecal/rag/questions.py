@@ -144,7 +144,7 @@ class Collection:
 
 
 def collection_of_gold(gold: GoldSet, split: str = "all") -> Collection:
-    """Return the Collection of a gold set's split, a question for each group; no label is read."""
+    """Return the Collection of a GoldSet's split, a Question for each group; no label is read."""
     items = [item for item in gold.select(split) if item.group not in gold.turned_down]
     if not items:
         raise InputError(f"gold set {gold.name}: no question is left to ask")
@@ -169,7 +169,7 @@ def collection_of_gold(gold: GoldSet, split: str = "all") -> Collection:
 
 
 def sealed_names(gold: GoldSet) -> frozenset[str]:
-    """Return the names of a gold set's test questions, a frozenset."""
+    """Return the names of a GoldSet's test questions, a frozenset."""
     groups = {item.group for item in gold.items}
     of_test = [item for item in gold.items if item.group in gold.test_groups]
     others = {name for item in of_test for name in (item.item_id, f"{item.group} {item.item_id}")}
@@ -274,7 +274,7 @@ def collection_of_files(
 
 
 def read_documents(path: Path, columns: Columns = USUAL) -> tuple[tuple[GoldDocument, ...], list[str]]:
-    """Read documents from a table, folder or text file at a path; return them and what was noticed.
+    """Read GoldDocuments from the path of a table, folder or text; return them and a list of remarks.
 
     An id may come again with the same text, never with another one.
     """
@@ -378,7 +378,7 @@ def _ids_in(row: Row, column: str, separator: str | None) -> Sequence[str]:
 
 
 def cut_lines(path: Path, problems: list[str]) -> Iterator[tuple[int, list[str]]]:
-    """Yield (line number, cells cut at white space) for a file's lines that are not blank."""
+    """Yield (line number, list of cells) of a path's lines; what is no text goes to the list `problems`."""
     text, undecoded = decode(read_bytes(path), shown(path))
     problems += undecoded
     for line, source in enumerate(text.split("\n"), start=1):
@@ -387,7 +387,7 @@ def cut_lines(path: Path, problems: list[str]) -> Iterator[tuple[int, list[str]]
 
 
 def read_qrels(path: Path) -> dict[str, dict[str, int]]:
-    """Read TREC qrels from a file: question -> document -> relevance.
+    """Read TREC qrels from a path: question -> document -> relevance.
 
     Lines are `question 0 document relevance` (TREC), or `question document relevance` under a header (BEIR).
     """

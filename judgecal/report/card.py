@@ -191,7 +191,7 @@ class LockCard(Result):
 
 
 def card_of(path: Path, workspace: Workspace) -> LockCard:
-    """Read the card of the lock in a file of a workspace; refused (InputError) where the lock was changed."""
+    """Read the LockCard of the lock at a path of a Workspace; a changed lock is refused (InputError)."""
     lock, selected, scored, prompt = load_lock(path), None, None, None
     for experiment in _experiments(workspace, "select"):
         if read_json(experiment.summary, absent="is gone").get("lock_sha256") == lock.sha256:
@@ -223,7 +223,7 @@ def _experiments(workspace: Workspace, command: str) -> Iterator[Experiment]:
 
 
 def card_document(card: LockCard) -> Document:
-    """Lay out the card of a judge as a Document."""
+    """Lay out a LockCard, the card of a judge, as a Document."""
     lock, value, on = card.lock, card.agreement, card.selected.confirmed_on if card.selected else None
     metric, scale = lock.metric, lock.gold.scale
     who = {"project": ", labelled by the project itself", "people": ", labelled by people"}
@@ -354,7 +354,7 @@ def card_report(path: Path, workspace: Workspace) -> Report:
 
 
 def badge(card: LockCard) -> str:
-    """Draw the card as a one-line SVG text: `judge: triage only, 84.9% [82.3, 87.0]`."""
+    """Draw a LockCard as a one-line SVG text: `judge: triage only, 84.9% [82.3, 87.0]`."""
     text, colour = f"{card.headline.chip}, {charts.in_percent(card.agreement)}", card.headline.chip
     sizes = {
         "left": 12 + 5 * _WIDE,

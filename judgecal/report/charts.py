@@ -55,7 +55,7 @@ def axis_of(metric: str) -> str:
 def metric_text(
     value: Estimate | None, metric: str, unit: Scale | str, *, on: Scale | str | None = None
 ) -> str:
-    """Write a metric's estimate and interval as text, given its scale: a share in percent.
+    """Write an Estimate of a metric with its interval as text, given its scale: a share in percent.
 
     `unit` is the scale that it is in units of, `on` the one in whose units it is to be written.
     """
@@ -69,7 +69,7 @@ def metric_text(
 
 
 def change_of(change: Estimate | None, metric: str, unit: Scale | str) -> str:
-    """Write the change of a metric and its interval as text, given its scale: a share in points of 100."""
+    """Write an Estimate of a metric's change as text, given its scale: a share in points of 100."""
     if change is not None and change.value is not None and metric_facts(metric).unit == "share":
         return f"{change_in_points(change)} points"
     return difference(change, digits_of(metric, unit))
@@ -91,7 +91,7 @@ def in_percent(share: Estimate) -> str:
 
 
 def word_shares_text(shares: Mapping[str, Estimate]) -> str:
-    """Shares of words in a sentence: `Of 1,200 rows 62.0% [59.0, 65.0] are "refund"`, and how many more.
+    """Write word -> Estimate of its share as text: `Of 1,200 rows 62.0% [59.0, 65.0] are "refund"`.
 
     `shares` is word -> share of the rows that have a verdict; there is one word at least.
     """
@@ -147,12 +147,12 @@ class Axis:
 def metric_row(
     name: str, value: Estimate, metric: str, unit: Scale | str, *, strong: bool = False, hollow: bool = False
 ) -> Rung:
-    """Return the row of a picture (Rung) for a judge's name and its estimate of a metric, on a scale."""
+    """Return a picture's Rung for a name and its Estimate of a metric, on a scale (`unit`)."""
     return Rung(name, in_units(value, metric), metric_text(value, metric, unit), strong, hollow)
 
 
 def change_row(name: str, change: Estimate, metric: str, unit: Scale | str, *, strong: bool) -> Rung:
-    """Return a picture's row (Rung) for a named change of a metric on a scale; hollow unless `strong`."""
+    """Return a picture's Rung for a name and the Estimate of a metric's change; hollow unless `strong`."""
     text = change_of(change, metric, unit)
     return Rung(name, in_units(change, metric), text, strong, hollow=not strong)
 
@@ -165,7 +165,7 @@ def share_row(name: str, share: Estimate, *, strong: bool = False) -> Rung:
 def change_picture(
     changes: Sequence[tuple[str, Estimate, bool]], metric: str, *, unit: Scale | str, margin: float
 ) -> Picture:
-    """Draw changes of a metric (name, change, whether it decides) against 0 and the margin as a Picture."""
+    """Draw (name, Estimate, whether it decides) changes of a metric on a scale as a Picture with a margin."""
     facts = metric_facts(metric)
     share = facts.unit == "share"
     rows = [change_row(name, change, metric, unit, strong=strong) for name, change, strong in changes]
@@ -299,7 +299,7 @@ def hundred(
     note: str = "",
     shown: bool = False,
 ) -> Hundred:
-    """Return a judge's picture on 100 answers, from the share `right`, its false fails and false passes.
+    """Return a judge's Hundred answers from the share `right` and Estimates of false fails and passes.
 
     Args:
         right: the share that people pass, 0..1.

@@ -178,7 +178,7 @@ def judged_explorer(
     n_sealed: int,
     prompts: Mapping[str, str],
 ) -> Explorer:
-    """Make the Explorer of judged items from what judges said of them, with traits and prompts.
+    """Make the Explorer of PartedItems by judges, of the `subject` first, with traits, prompts and counts.
 
     `traits`: item -> further marks.
     """

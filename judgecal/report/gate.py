@@ -313,7 +313,7 @@ def _difference(result: MigrateResult) -> Section:
 
 
 def rows_section(on: OnRows | None, metric: str, scale: str) -> Section | None:
-    """Return the section on unlabelled rows (how far two judges differ, for a metric on a scale), or None."""
+    """Return the Section on unlabelled rows (OnRows) for a metric on a scale, or None without them."""
     if on is None:
         return None
     worst = on.differ.worst_loss

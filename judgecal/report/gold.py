@@ -31,7 +31,7 @@ _NAMED = 4  # raters or judges in a sentence; of more the first ones, or their n
 
 
 def list_document(result: GoldList) -> Document:
-    """Lay out the list of gold sets as a Document, a row each."""
+    """Lay out a GoldList, the gold sets here, as a Document, a row each."""
     n = len(result.sets)
     if not n:
         headline = Headline("none", "There is no gold set here yet.", next="judgecal gold import --help")
@@ -64,7 +64,7 @@ def list_document(result: GoldList) -> Document:
 
 
 def check_document(result: CheckedSet, *, full: bool = False) -> Document:
-    """Lay out a checked gold set as a Document: counts, problems, raters; `full` prints all."""
+    """Lay out a CheckedSet (counts, problems, raters) as a Document; `full` prints all."""
     check, raters = result.check, result.raters
     name, findings = check.set_, [problem for problem in check.problems if problem.explained is None]
     # what a set that was looked through is for: to hold judges against its labels, once it has some
@@ -133,7 +133,7 @@ def _by_kind(problems: Sequence[Problem]) -> dict[str, list[Problem]]:
 
 
 def sheets_document(result: Sheets, following: str) -> Document:
-    """Lay out the written sheets as a Document, with `following`, the command that reads them back."""
+    """Lay out Sheets, what was written, as a Document; `following`: the command that reads them back."""
     rows = [(path, str(result.n_items)) for path in result.sheets]
     sheets, items = count_of(len(result.sheets), "sheet"), count_of(result.n_items, "item")
     headline = Headline("written", f"{sheets} of {items} of {result.set_}.", next=following)
@@ -145,7 +145,7 @@ def sheets_document(result: Sheets, following: str) -> Document:
 
 
 def import_document(result: Imported, *, guessed: str | None = None) -> Document:
-    """Lay out an import as a Document: rows, raters, what to fix; `guessed`: the tool recognised."""
+    """Lay out Imported (rows, raters, what to fix) as a Document; `guessed`: the tool recognised."""
     lines = [*columns_in_words(result.columns, ()), *_accounted(result), *result.notes]
     labels = "and waits for labels"
     if result.n_ratings:

@@ -174,7 +174,7 @@ def first_facts(evidence: Evidence) -> Iterator[Fact]:
 
 
 def hundred_answers(evidence: Evidence) -> Hundred | None:
-    """Return the judge's picture on 100 answers, from its Evidence; None without a pass mark."""
+    """Return the judge's Hundred answers, from the Evidence; None without a pass mark."""
     judge = _subject(evidence).judge
     shape = next(shape for shape in evidence.shapes if shape.judge == judge)
     rates, cells = {metric_facts(name).name: rate for name, rate in shape.rates.items()}, shape.confusion

@@ -81,7 +81,7 @@ def _of_table(headline: Headline, evidence: Evidence, table: LabelledTable) -> H
 
 
 def rate_in_words(rate: TableRate, gold: GoldSummary) -> tuple[str, ...]:
-    """Return sentences on a table's rate: as judged, by the gold labels, and corrected for all rows."""
+    """Return a tuple of sentences on a TableRate, given the GoldSummary: as judged, labelled, corrected."""
     whom, n = raters_in_words(gold.labels_by)[0], f"{count(rate.raw.n_expected)} {gold.noun}"
     binary = gold.scale == "binary"
 
@@ -143,7 +143,7 @@ def _ranked(evidence: Evidence) -> Headline:
 def nobody(
     pick: Recommendation, gold: GoldSummary, kind: str, constant: str, n_judges: int
 ) -> tuple[str, tuple[str, ...], str]:
-    """Return sentence, reasons and next command where a Recommendation picks no judge over a constant."""
+    """Return sentence, reasons and next command where a Recommendation picks nobody of a GoldSummary's."""
     if pick.too_few:
         what, _, why = pick.too_few.partition(": ")
         return f"{what}.", (why,), f"judgecal gold sheet {gold.set} -o sheet.csv"
@@ -177,7 +177,7 @@ def use(judge: str, stand_in: StandIn | None, margin: float, noun: str) -> tuple
 
 
 def unread_headline(unread: Unread | None) -> Headline | None:
-    """The headline where nothing could be read; None where some judge has a verdict."""
+    """Return the Headline on Unread judges where nothing could be read; else None."""
     if unread is None or not unread.all:
         return None
     several, n = len(unread.judges) > 1, max(judge.n for judge in unread.judges)
@@ -198,7 +198,7 @@ def unread_headline(unread: Unread | None) -> Headline | None:
 
 
 def naming_unread(headline: Headline, unread: Unread | None) -> Headline:
-    """A headline that names the judges without any verdict first, and then why."""
+    """Return a Headline that names Unread judges (those without any verdict) first, and then why."""
     if unread is None or not unread.judges:
         return headline
     names = in_a_row([judge.judge for judge in unread.judges])
@@ -256,7 +256,7 @@ def reach_in_words(
     beside: Sequence[float | None] = (),
     ties: str = "",
 ) -> tuple[str, ...]:
-    """Return sentences on a judge's Estimate of agreement beside people and the best free judge.
+    """Return a tuple of sentences on who reaches which Estimate, given the GoldSummary and a free judge.
 
     Args:
         who: the judge, by its name or as a pronoun.
@@ -327,7 +327,7 @@ def on_train_and_dev(n_groups: int) -> str:
 
 
 def beside_free(pick: Recommendation, where: str) -> tuple[str, ...]:
-    """Return a sentence on the picked judge's lead over the best free judge; `where`: on which questions."""
+    """Return a Recommendation's sentence on its lead over the free judge, in a tuple; `where`: measured."""
     free = pick.free
     if free is None:
         return ()
@@ -341,7 +341,7 @@ def beside_free(pick: Recommendation, where: str) -> tuple[str, ...]:
 
 
 def not_told_apart(pick: Recommendation, where: str) -> tuple[str, ...]:
-    """Return a sentence on judges that do about as well as the pick; `where`: on which questions."""
+    """Return a Recommendation's sentence on tied judges, in a tuple; `where`: on which questions."""
     others = [name for name in pick.tied if name not in (pick.judge, pick.free and pick.free.judge)]
     beside = "it" if pick.judge == pick.best or pick.judge not in pick.tied else f"it or {pick.best}"
     return sentences(

@@ -219,7 +219,7 @@ def _alt_tests(result: AgreementResult) -> list[Block]:
 
 
 def alt_test_note(test: AltTestEntry) -> str:
-    """The outcome of the alternative annotator test for one judge, in a sentence."""
+    """Write an AltTestEntry, a judge's alternative annotator test, as a sentence."""
     left_out = "; ".join(f"{rater}: {why}" for rater, why in test.left_out.items())
     if test.reason is not None:
         return f"takes no alternative annotator test: {test.reason}{f' ({left_out})' if left_out else ''}."

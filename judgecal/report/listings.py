@@ -30,7 +30,7 @@ _WIDTH = 79  # of its lines; JSON has them as they are
 
 
 def models_document(here: ModelsHere) -> Document:
-    """Lay out the models here (alias, price, key, where replies are stored) as the Document of `models`."""
+    """Lay out ModelsHere (models, prices, keys, where replies are stored) as the Document of `models`."""
     words = {None: "none needed", True: "is set"}
     rows = [
         [
@@ -64,7 +64,7 @@ def models_document(here: ModelsHere) -> Document:
 
 
 def judges_here_document(here: Listing) -> Document:
-    """Lay out the judges here (local ones, signatures, suites, problems) as the Document of `judges`."""
+    """Lay out a Listing (local judges, signatures, suites, problems) as the Document of `judges`."""
     signatures = [signature for signature in here.signatures if not signature.problem]
     prompts = [prompt for prompt in here.prompts if not prompt.problem]
     suites = [suite for suite in here.suites if not suite.problem]
@@ -137,7 +137,7 @@ def _signatures(rows: Sequence[ListedSignature]) -> Grid:
 
 
 def shown_judge_document(judge: ShownJudge) -> Document:
-    """Lay out a judge (problems, inputs, the prompt as sent) as the Document of `judges NAME`."""
+    """Lay out a ShownJudge (problems, inputs, the prompt as sent) as the Document of `judges NAME`."""
     problems = [f"{problem.where}: {problem.message}" for problem in judge.problems]
     text = (judge.prompt or "").splitlines()
     lines = [part for line in text for part in textwrap.wrap(line, _WIDTH, break_long_words=False) or [""]]

@@ -102,7 +102,7 @@ def _row(answer: ProbedAnswer, judges: list[str], *, binary: bool) -> ExplorerRo
 
 
 def family_blocks(judge: ProbedJudge, *, short: bool = True) -> Iterator[Block]:
-    """Yield a probed judge's families as a table, worst first, and as a picture."""
+    """Yield Blocks on a ProbedJudge's families: a table, worst first, and a picture."""
     numbers = table(
         judge.families,
         {
@@ -133,7 +133,7 @@ def family_blocks(judge: ProbedJudge, *, short: bool = True) -> Iterator[Block]:
 
 
 def probes_section(probed: KeptProbes | None) -> Section | None:
-    """Return the Section on a judge's stored probes; None where nobody probed it on this set."""
+    """Return the Section on a judge's KeptProbes; None where nobody probed it on this set."""
     if probed is None:
         return None
     slugs = [*dict.fromkeys(result.experiment for result in probed.by_family.values())]
@@ -142,7 +142,7 @@ def probes_section(probed: KeptProbes | None) -> Section | None:
 
 
 def family_line(family: FamilyResult) -> str:
-    """Write the result of a probe family as a line: `rises on 11 of 50 pleas for 100%, 22% [14, 33]`."""
+    """Write a FamilyResult as a line of text: `rises on 11 of 50 pleas for 100%, 22% [14, 33]`."""
     n, ends = (
         round((family.broken.value or 0.0) * family.n),
         (family.broken.value, family.broken.low, family.broken.high),

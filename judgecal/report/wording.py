@@ -41,13 +41,13 @@ _FAILURES = {
 
 
 def sentences(*parts: str | bool | Iterable[str] | None) -> tuple[str, ...]:
-    """The sentences whose condition holds, in order: `n > 0 and f"{n} are left."`; lists are taken in."""
+    """Return a tuple of the parts whose condition holds, in order: `n > 0 and f"{n} are left."`."""
     lists = ([part] if isinstance(part, str) else part for part in parts if part and part is not True)
     return tuple(text for texts in lists for text in texts if text)
 
 
 def fitting(*reasons: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What there is room for below a headline's sentence, and the rest; what weighs most comes first."""
+    """Split reasons into a tuple that fits below a headline and a tuple of the others; first come first."""
     there = [reason for reason in reasons if reason]
     words = accumulate(len(reason.split()) for reason in there)
     n = max(1, sum(total <= _WORDS_BELOW for total in words))
@@ -55,7 +55,7 @@ def fitting(*reasons: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def sentence(text: str) -> str:
-    """Return a note as a sentence, its first letter raised unless a metric's or a judge's name begins it."""
+    """Return a text as a sentence, its first letter raised unless a metric's or a judge's name begins it."""
     named = not text.split(maxsplit=1)[0].rstrip(",:").isalpha()
     return f"{text}." if named else f"{text[0].upper()}{text[1:]}."
 
@@ -96,7 +96,7 @@ DASH = "-"
 
 
 def plain(value: float | None, digits: int = 3) -> str:
-    """Write a number (or None) with fixed digits; a dash where it is undefined; never `-0.000`."""
+    """Write a value (or None) with fixed digits; a dash where it is undefined; never `-0.000`."""
     if value is None:
         return DASH
     text = f"{value:.{digits}f}"
@@ -127,13 +127,13 @@ def difference(measured: Estimate | None, digits: int = 3) -> str:
 
 
 def signed(value: float | None, digits: int) -> str:
-    """Write a number with fixed digits and its sign (`+` above 0)."""
+    """Write a value with that many digits and its sign (`+` above 0)."""
     text = plain(value, digits)
     return f"+{text}" if value is not None and value > 0.0 and float(text) else text
 
 
 def money(usd: float | None) -> str:
-    """Write US dollars as text, with enough digits for a thousandth of a cent."""
+    """Write an amount in USD as text, with enough digits for a thousandth of a cent."""
     if usd is None:
         return "unknown"
     return "0" if usd == 0 else f"{usd:.5f}" if usd < 0.01 else f"{usd:.3f}"
@@ -172,7 +172,7 @@ def p_value(value: float | None) -> str:
 
 
 def between(values: Sequence[float | None]) -> str:
-    """Write the range of some shares as text, `87%` or `91 to 95%`."""
+    """Write the range of values, shares, as text: `87%` or `91 to 95%`."""
     ends = sorted((points(value, 0) for value in values if value is not None), key=float)
     if not ends:
         return "an unknown share"

@@ -67,12 +67,12 @@ class Export:
             self.skipped[reason] += n
 
     def count_skipped(self, reason: str, n: int) -> None:
-        """Count `n` records and skip them for a reason."""
+        """Count `n` records as skipped for a reason."""
         self.count(n)
         self.skip(reason, n)
 
     def objects(self, value: Any, what: str, *, holders: bool = False) -> list[Row]:
-        """Return the objects of a list, each counted; a value that is no object is skipped as no `what`.
+        """Return the objects (rows) of a value that is a list, each counted; others are skipped as no `what`.
 
         With `holders` the objects hold records and are none themselves: only what is no object is counted.
         """
@@ -83,7 +83,7 @@ class Export:
         return rows
 
     def lack_texts(self, what: str, advice: str) -> None:
-        """Refuse an export of scores without the texts that they are of."""
+        """Refuse an export of `what` that lacks the texts judged, with the advice."""
         self.problems.append(
             f"{self.where}: no {what} among the files, so there is no text to judge: export {advice}, and "
             "hand over both files"
@@ -138,7 +138,7 @@ class Export:
     def add_by_source(
         self, source: str, score: Score, *, rater: str, people: str, judges: Collection[str]
     ) -> None:
-        """Add a score as a rating or a judgement, as its source says; skip a score of any other source."""
+        """Add a Score as a rater's or a judge's by its source: `people`, or one of `judges`; else skip it."""
         if source == people:
             self.add_rating(replace(score, by=person(rater), error=None))
         elif source in judges:
@@ -172,14 +172,14 @@ class ExportFormat:
 
 
 def formats() -> dict[str, ExportFormat]:
-    """Return the tools by name."""
+    """Return tool name -> ExportFormat, a dict."""
     names = sorted(module.name for module in pkgutil.iter_modules(__path__))
     tools = [importlib.import_module(f"{__name__}.{name}").FORMAT for name in names]
     return {tool.name: tool for tool in tools}
 
 
 def guess(files: Sequence[Path]) -> str | None:
-    """Return the tool that files are of; None where they are of none, or not there. Several are refused."""
+    """Return the name of the tool that files are exported from; None for none; several are refused."""
     begun = [outline(file) for file in files]
     fitting = [tool.name for tool in formats().values() if tool.holds(begun)]
     if len(fitting) > 1:

@@ -97,7 +97,7 @@ class FactorCurve:
 
 
 def values_of(measured: Sequence[Measured]) -> Values:
-    """Return system -> question -> total, from measured answers."""
+    """Return Values (system -> question -> total) of Measured answers."""
     return {
         system: {answer.question: answer.total for answer in answers}
         for system, answers in by_system(measured).items()
@@ -143,7 +143,7 @@ def compare_documents(measured: Sequence[Measured], *, seed: int = 0) -> tuple[S
 
 
 def best_of(values: Values, *, level: float = LEVEL, seed: int = 0) -> BestOf:
-    """Return the systems not told apart from the best, from system -> question -> total (`stats.best`).
+    """Return BestOf, the systems not told apart from the best, of Values (system -> question -> total).
 
     The seed is of the sign flips and of the draws behind the bounds.
     """
@@ -187,7 +187,7 @@ def factor_curves(
     *,
     seed: int = 0,
 ) -> tuple[FactorCurve, ...]:
-    """Return the curve of each factor of several levels, from systems' totals, settings and base systems.
+    """Return a FactorCurve for each factor of several levels, from Values, settings and base systems.
 
     What is called the best of a curve is held at a level that pays for all of them.
 

@@ -145,7 +145,7 @@ class ReadConfig:
 
 
 def read_evaluate_config(path: Path) -> ReadConfig:
-    """Read a configuration from its path; every problem is told at once, with the nearest valid key."""
+    """Read the path of a configuration as a ReadConfig; every problem is told at once."""
     where = shown(path)
     tables, systems = _tables_of(read_toml(path), where, path.parent)
     return ReadConfig("evaluate", shlex.quote(where), path.parent, tables, tuple(systems))
@@ -277,7 +277,7 @@ def system_of(
     workspace: Workspace,
     documents: Callable[[], Sequence[GoldDocument]],
 ) -> System:
-    """Make the System of a configuration's table; `documents` are read only when they are needed."""
+    """Make the System of a SystemTable, its ReadConfig and a Workspace; `documents` reads GoldDocuments."""
     name, options = table.name, table.options
     if table.kind == "local":
         return LocalSystem(name, options, documents, workspace)
@@ -289,7 +289,7 @@ def system_of(
 
 
 def collection_of(config: ReadConfig, workspace: Workspace) -> Collection:
-    """Return the Collection (questions after `split`, documents) of a configuration in a workspace."""
+    """Return the Collection (questions after `split`, documents) of a ReadConfig in a Workspace."""
     table, folder = config.tables.questions, config.folder
     documents = config.tables.documents.path and folder / config.tables.documents.path
     if table.file is None:
@@ -325,7 +325,7 @@ def answer_config(
     trust_lock: bool,
     repeats: int,
 ) -> ReadConfig:
-    """Return the configuration of `answer`: signatures x models x kinds of contexts, judged on a gold set.
+    """Make the ReadConfig of the typed command `answer` from its options: signatures x models x contexts.
 
     `typed`: the options, as they were typed.
     """

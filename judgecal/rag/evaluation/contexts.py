@@ -58,7 +58,7 @@ class ContextConfig(BaseModel):
 def question_contexts(
     questions: Sequence[Question], documents: Sequence[GoldDocument], options: ContextConfig
 ) -> dict[str, tuple[Context, ...] | str]:
-    """Return question group -> contexts built from the documents by the options, or why there are none.
+    """Return group -> Contexts of Questions, from GoldDocuments by a ContextConfig, or why there are none.
 
     A controlled context cannot be made where the reference document is missing or empty, or where a question
     names none and yet has an answer.

@@ -87,7 +87,7 @@ def evaluate_document(result: EvaluateResult) -> Document:
 
 
 def evaluate_report(workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
-    """Rebuild the Document of a workspace's `evaluate` experiment, with its answers."""
+    """Rebuild the Document of a Workspace's `evaluate` Experiment; the margin is not used."""
     result, states = experiment.read_summary(EvaluateResult), dict[str, dict[str, Any]]()
     if (path := experiment.folder / Path(result.states.measured).name).is_file():
         import polars  # slow to load

@@ -75,7 +75,7 @@ class FunctionSystem(System):
         return problems
 
     def answer(self, questions: Sequence[Question], asking: Asking) -> list[SystemAnswer]:
-        """Return the function's SystemAnswer to each of the questions, called in threads."""
+        """Return the function's SystemAnswer to each of the Questions, called in threads under an Asking."""
         call, concurrency = self._loaded[0], self.table.concurrency
 
         @contextlib.asynccontextmanager

@@ -272,7 +272,7 @@ class HttpSystem(System):
         return [*self.table.problems()]
 
     def answer(self, questions: Sequence[Question], asking: Asking) -> list[SystemAnswer]:
-        """Return the service's SystemAnswer to each of the questions."""
+        """Return the service's SystemAnswer to each of the Questions, asked under an Asking."""
         table = self.table
 
         @asynccontextmanager

@@ -129,7 +129,7 @@ class LocalConfig(BaseModel):
 def call(
     respondent: Respondent, items: Sequence[Item], asking: Asking, file: str, *, label: str | None = None
 ) -> tuple[Judgement, ...]:
-    """Return a respondent's judgements of items, from the journal `file` where it holds them, else asked."""
+    """Return a Respondent's Judgements of Items, from the journal `file` or asked now, under an Asking."""
     options = asking.options
     with open_journal(asking.folder / file, options) as journal:
         return run_trials(
@@ -189,7 +189,7 @@ class Searched:
         return max(Counter(chunk.document_id for chunk in self.chunks).values())
 
     def best(self, query: str | Vectors, k: int, parents: Mapping[str, str] | None = None) -> Retrieved:
-        """Retrieve the best k chunks for a query, a text or its vector.
+        """Return the best k chunks for a query, a text or its vector, as Retrieved.
 
         With `parents`, the texts of documents by id, it is the best k documents, each by its best chunk.
         """
@@ -289,7 +289,7 @@ def question_items(questions: Sequence[Question]) -> list[Item]:
 def embed_items(
     embedder: Embedder, items: Sequence[Item], asking: Asking, label: str | None = None
 ) -> list[tuple[Judgement, Vectors | None]]:
-    """Embed items by an embedder: a list of each judgement with its vectors, None where it failed."""
+    """Return (Judgement, Vectors or None) for each Item that an Embedder embeds under an Asking."""
     from judgecal.engine.transport.wires import vectors_in
 
     shared_asking = dataclasses.replace(asking, folder=asking.folder.parent)
@@ -320,7 +320,7 @@ class RerankModel(_TaskModel):
 
 
 def reranker_named(name: str, *, workspace: Workspace) -> Respondent:
-    """Return the reranker of a name: a judge of single contexts, or a reranking model by alias or id."""
+    """Return the Respondent of a name in a Workspace: a judge of single contexts, or a reranking model."""
     if JudgeName.read(name) is None:
         if name in list_signatures(workspace):
             raise InputError(f"reranker {name} is a signature: write {name}@MODEL, such as {name}@embedded")
@@ -346,7 +346,7 @@ def candidate_items(questions: Sequence[Question], retrieved: Sequence[Retrieved
 def rerank(
     reranker: Respondent, questions: Sequence[Question], retrieved: Sequence[Retrieved], asking: Asking
 ) -> list[Retrieved]:
-    """Reorder the texts retrieved for each question by a reranker's scores; its time and cost are added.
+    """Return what was Retrieved for each Question, reordered by a Respondent's scores under an Asking.
 
     The better the verdict on a candidate, the further to the front; equal ones stay as they were. The seconds
     are those of the longest call, as the calls of a question are made at once; of the model inside judgecal,
@@ -496,7 +496,7 @@ class LocalSystem(System):
     # --- one question after the other
 
     def preview(self, questions: Sequence[Question], asking: Asking) -> CostEstimate:
-        """Estimate the cost of answering the questions now; before a search, BM25 stands in for it."""
+        """Return the CostEstimate of answering Questions under an Asking; BM25 stands in for a search."""
         with_contexts = self._served(questions) or self._journal(asking).settled(questions)
         due = [question for question in questions if question.group not in with_contexts]
         estimates = list[CostEstimate]()
@@ -507,7 +507,7 @@ class LocalSystem(System):
         return together(estimates)
 
     def answer(self, questions: Sequence[Question], asking: Asking) -> list[SystemAnswer]:
-        """Return the pipeline's SystemAnswer to each of the questions: retrieve, rerank, answer."""
+        """Return the pipeline's SystemAnswer to each of the Questions, asked under an Asking."""
         with_contexts = self._served(questions) or self._searched_for(questions, asking)
         items = _items(questions, with_contexts)
         rows = call(self.answerer, items, asking, REPLIES_FILE, label=self.name)

@@ -199,7 +199,7 @@ class Pool:
 
 
 def read_draft(request: QuestionRequest, row: Judgement, corpus: Corpus) -> Draft:
-    """Make a Draft of a request and the judgement that replies to it; a rule may turn it down."""
+    """Make the Draft of a QuestionRequest from the Judgement that replies to it; the Corpus may refuse it."""
     if row.verdict is None:
         kind = row.error.kind if row.error else "parse"
         return Draft(request).reject(
@@ -223,7 +223,7 @@ def read_draft(request: QuestionRequest, row: Judgement, corpus: Corpus) -> Draf
 
 
 def expected_draft(request: QuestionRequest, corpus: Corpus) -> Draft:
-    """Return the longest Draft that a request to a corpus may give, for a preview's bound."""
+    """Return the longest Draft that a QuestionRequest may give on a Corpus, for a preview's bound."""
     unanswerable, text = request.kind == UNANSWERABLE, request.passage.text
     passages = corpus.nearest(text) if unanswerable else [request.passage]
     contexts = tuple(Context(passage.text, passage.document_id) for passage in passages)
@@ -252,7 +252,7 @@ Ask = Callable[[Respondent, Sequence[Item], str], Sequence[Judgement]]
 
 
 def criticise(drafts: Sequence[Draft], critics: Mapping[str, Judge], ask: Ask) -> list[Draft]:
-    """Return the drafts, those turned down that a critic does not let pass; `ask` makes the calls.
+    """Return the Drafts, those turned down that a critic (name -> Judge) fails; `ask` makes the calls.
 
     `critics`: a judge for each of `CRITICS`, in the order in which they are asked.
     """
@@ -435,7 +435,7 @@ class MakeRun:
         return dataclasses.replace(planned(1), usd_at_most=planned(DRAFTS_PER_QUESTION).usd_at_most)
 
     def run(self) -> MadeQuestions:
-        """Make the calls that are due, write the set, and return the result."""
+        """Make the calls that are due, write the set, and return MadeQuestions."""
         self.check()
         open_experiment(self.experiment)
         budget, seen = Budget(self.options.budget_usd), set[tuple[str, ...]]()
@@ -569,7 +569,7 @@ _OFFLINE = (
 
 
 def make_document(result: MadeQuestions, *, again: str = "") -> Document:
-    """Lay out the made questions as a Document; `again` is the command that goes on after failed calls."""
+    """Lay out MadeQuestions as a Document; `again` is the command that goes on after failed calls."""
     kinds = table(
         result.kinds.items(),
         {

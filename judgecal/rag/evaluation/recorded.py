@@ -40,7 +40,7 @@ class RecordedConfig(BaseModel):
 
 
 def recorded_columns(col: Sequence[str], table: Table, workspace: Workspace | None) -> Columns:
-    """Return the Columns of a table of answers, from `col` entries (PART=COLUMN) and usual names."""
+    """Return the Columns of a Table of answers, from `col` entries (PART=COLUMN) or a Workspace's."""
     columns = read_columns(col, takes=_PARTS, inputs=(), workspace=workspace)
     columns = columns.resolved(table.columns, only=("system", "contexts"))
     usual = next((name for name in _QUESTION_COLUMNS if name in table.columns), _QUESTION_COLUMNS[0])
@@ -96,7 +96,7 @@ class RecordedSystem(System):
         return CostEstimate(0, len(questions), 0, 0.0)
 
     def answer(self, questions: Sequence[Question], asking: Asking) -> list[SystemAnswer]:
-        """Return the recorded SystemAnswer to each of the questions."""
+        """Return the recorded SystemAnswer to each of the Questions; nothing is asked under the Asking."""
         recorded, unmatched = self._read(questions)
         if unmatched:  # counted alone, as they may name sealed questions
             notice(

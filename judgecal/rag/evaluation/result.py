@@ -153,7 +153,7 @@ class StateFiles:
         self._write(1, map(self._answer, answers), ANSWER_COLUMNS)
 
     def write_measured(self, measured: Iterable[Measured], columns: Sequence[str]) -> None:
-        """Write state 3, the measured answers, as a file; `columns` are the suite's."""
+        """Write state 3, Measured answers, as a file with the named columns of judges."""
         kinds = {"share": float, "raw": float, "error": str}
         of_suite = {f"{column}_{part}": kind for column in columns for part, kind in kinds.items()}
         rows = []
@@ -175,7 +175,7 @@ class StateFiles:
         self._write(2, rows, {**ANSWER_COLUMNS, **VERDICT_COLUMNS, **of_suite})
 
     def write_summary(self, summaries: Iterable[SystemSummary], columns: Sequence[str]) -> None:
-        """Write state 4, the systems' summaries over all questions and by document, as a file."""
+        """Write state 4, a row for each SystemSummary, as a file with the named columns of judges."""
         rows = [
             _row(
                 SUMMARY_COLUMNS,

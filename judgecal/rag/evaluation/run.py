@@ -139,7 +139,7 @@ class Panel:
         )
 
     def lacking(self, questions: Sequence[Question]) -> list[str]:
-        """Return a message for each question whose answers the judge of correctness could not judge."""
+        """Return a message for each set of inputs that Questions lack for the judge of correctness."""
         judge, groups_by_lack = self.correctness_by.judge, dict[str, list[str]]()
         for question in [question for question in questions if question.answerable]:
             probe = ReadRow(SystemAnswer("any", question.group, "An answer.").item(question))
@@ -170,7 +170,7 @@ class Panel:
         return 1 if judge.model is None or judge.model.embedded else self.repeats
 
     def due(self, rows: Sequence[ReadRow], journal: Journal, options: RunOptions) -> list[Due]:
-        """Return the calls due for the judges on answered rows, less those that the journal holds."""
+        """Return the calls Due for the judges on ReadRows, less what the Journal holds, by RunOptions."""
         return [
             Due(
                 trial.judge,
@@ -183,12 +183,12 @@ class Panel:
         ]
 
     def running(self, rows: Sequence[ReadRow]) -> tuple[Panel, Sequence[LeftOut]]:
-        """Return the part of the panel that can judge some of the rows, and the judges left out."""
+        """Return the Panel of judges that can judge some of the ReadRows, and those LeftOut."""
         columns, left_out = survey(self.columns, rows) if rows else ((), ())
         return replace(self, columns=tuple(columns)), left_out
 
     def verdicts(self, row: ReadRow, journal: Journal) -> dict[str, AnswerVerdicts]:
-        """Return column -> verdicts that the journal holds of a row, an answer."""
+        """Return column -> AnswerVerdicts that the Journal holds of a ReadRow."""
         judges = {column.name: column.judge_of(row) for column in self.columns}
         return {
             name: self._verdicts(journal, judge, row.shown(judge.judge))
@@ -215,7 +215,7 @@ def _share(label: Label | None, scale: Scale) -> float | None:
 
 
 def read_panel(table: PanelTable, folder: Path, workspace: Workspace) -> Panel:
-    """Read the judges of a configuration's table; paths of locks and suite start at its `folder`."""
+    """Read the Panel of judges of a PanelTable in a Workspace; paths start at its `folder`."""
     if table.judge is None:
         suite = load_suite(
             str(folder / table.suite) if table.suite.endswith(".toml") else table.suite, workspace=workspace

@@ -214,7 +214,7 @@ def _pooled(
 def outcome_of(
     answered: bool | None, answerable: bool, correctness: float | None, right_at: float
 ) -> OutcomeKind | None:
-    """Return a question's outcome from answered, answerable and correctness; None where unscored."""
+    """Return a question's outcome from answered, answerable, correctness and the mark `right_at`."""
     if answered is None:
         return None
     if not answered:
@@ -279,7 +279,7 @@ def _summary(
 
 
 def seconds_of(times: Iterable[tuple[float | None, bool]]) -> Seconds:
-    """Return means and percentiles of (seconds, whether complex) pairs as Seconds; None is left out."""
+    """Return Seconds (means, percentiles) of times: pairs of seconds and whether complex; None left out."""
     defined = [(time, is_complex) for time, is_complex in times if time is not None]
     over = number_summary([time for time, _ in defined])
     of_complex = mean_of([time for time, is_complex in defined if is_complex])

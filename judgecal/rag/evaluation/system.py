@@ -120,14 +120,14 @@ class System(Protocol):
         return []
 
     def preview(self, questions: Sequence[Question], asking: Asking) -> CostEstimate:
-        """Estimate the cost of answering questions now, if known (of others' systems it is not)."""
+        """Return the CostEstimate of answering Questions under an Asking, if known."""
         retry = asking.options.retry_unscored
         journal = AnswerJournal(asking.folder / ANSWERS_FILE, self.config(), retry_unscored=retry)
         stored = len(journal.settled(questions))
         return CostEstimate(len(questions) - stored, stored, 0, 0.0)
 
     def answer(self, questions: Sequence[Question], asking: Asking) -> list[SystemAnswer]:
-        """Return a SystemAnswer for each of the questions, in their order.
+        """Return a SystemAnswer for each of the Questions, in their order, asked under an Asking.
 
         What the folder holds of an earlier run is not asked again, but for failures of the wire.
         """
@@ -189,7 +189,7 @@ class AnswerJournal(Log[_Row]):
         self._config, self._retry = digest(config)[:16], retry_unscored
 
     def settled(self, questions: Sequence[Question]) -> dict[str, SystemAnswer]:
-        """Return group -> stored answer for those questions that need not be asked again."""
+        """Return group -> stored SystemAnswer for those Questions that need not be asked again."""
         latest = {key: answer for config, key, answer in self.rows() if config == self._config}
         answers = {question.group: latest.get(_key(question)) for question in questions}
         return {
@@ -240,7 +240,7 @@ def ask_all(
     *,
     concurrency: int,
 ) -> list[SystemAnswer]:
-    """Return a system's answer to every question, from the journal where it holds it, else asked now.
+    """Return a System's SystemAnswers to Questions, from the Asking's journal or by `connected` calls.
 
     `connected` opens what asks one question, so many of which are asked at once.
 

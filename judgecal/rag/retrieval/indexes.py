@@ -118,7 +118,7 @@ def ranks_of(scores: Floats, documents: Ints) -> Ints:
 
 
 def top_k(scores: Floats, k: int) -> Ints:
-    """Return the k best documents of each row of scores, an array of queries x min(k, documents)."""
+    """Return the k best documents of each row of scores as an array: queries x min(k, documents)."""
     k = min(k, scores.shape[1])
     best = np.argpartition(scores, scores.shape[1] - k, axis=1)[:, scores.shape[1] - k :]
     best.sort(axis=1)
@@ -156,7 +156,7 @@ class Bm25Index:
         self._index = Bm25.of(map(words_of, texts))
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
-        """Return the Hits of each query text: the best k texts, or all where there are fewer."""
+        """Return the Hits of query texts: of each query the best k texts, or all where there are fewer."""
         n = min(k, self._index.n_documents)
         chunks, scores = np.empty((len(queries), n), dtype=np.int64), np.empty((len(queries), n))
 
@@ -180,7 +180,7 @@ class DenseIndex:
         self._vectors: Vectors = normalize(vectors)
 
     def search(self, queries: Vectors, k: int) -> Hits:
-        """Return the Hits of each query vector: the best k texts (`Bm25Index.search`)."""
+        """Return the Hits of query vectors: of each the best k texts (`Bm25Index.search`)."""
         cosines = np.round((self._unit(queries) @ self._vectors.T).astype(np.float64), _DIGITS)
         cosines += 0.0  # makes one zero of both
         chunks = top_k(cosines, k)
@@ -226,7 +226,7 @@ class Chunk:
 
 
 def chunks_of(documents: Iterable[GoldDocument], options: ChunkOptions | None = None) -> list[Chunk]:
-    """Cut documents into a list of chunks, in their order, by the options.
+    """Cut GoldDocuments into a list of Chunks, in their order.
 
     Every character of any other document stands in exactly one chunk, but for overlap.
     """

@@ -99,7 +99,7 @@ class Ranking:
         return np.where(best == last, 0, best)
 
     def reference_score(self, k: int) -> Floats:
-        """Return each question's score, an array: 1 for a first-ranked reference, less 1/k a place."""
+        """Return each question's score at k, an array: 1 for a first-ranked reference, less 1/k a place."""
         inside = (self.best_rank > 0) & (self.best_rank <= k)
         return self._defined(np.where(inside, (k + 1 - self.best_rank) / k, 0.0))
 
@@ -157,7 +157,7 @@ def _unranked(collection: Collection) -> Ranking:
 
 
 def by_bm25(index: Bm25, queries: Sequence[Sequence[str]], collection: Collection) -> Ranking:
-    """Return the Ranking of a collection's documents for queries (lists of words) by a BM25 index."""
+    """Return the Ranking of a Collection's documents for queries (lists of words) by a Bm25 index."""
     ranking = _unranked(collection)
 
     def rank_block(start: int, scores: Floats) -> None:  # blocks write to rows of their own
@@ -173,7 +173,7 @@ def by_bm25(index: Bm25, queries: Sequence[Sequence[str]], collection: Collectio
 
 
 def by_run(run: Run, collection: Collection) -> Ranking:
-    """Return the Ranking of a collection that a Run gives; a question that it lacks has an empty one."""
+    """Return the Ranking of a Collection that a Run gives; a question that it lacks has an empty one."""
     ranking, first = _unranked(collection), 0
     for question in collection.questions:
         ranked = run.ranked.get(question.group, [])
@@ -236,7 +236,7 @@ class RetrievalResult(Result):
 def measure_retrieval(
     collection: Collection, *, k: int = 5, window: int = 110, run: Run | None = None
 ) -> RetrievalResult:
-    """Measure BM25, or the rankings of a `run`, on a collection; return the RetrievalResult.
+    """Measure BM25, or the rankings of a `run`, on a Collection; return the RetrievalResult.
 
     Args:
         k: documents handed on; the score falls from 1 to 0 over them.
