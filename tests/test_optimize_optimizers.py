@@ -142,7 +142,7 @@ def test_who_writes_nothing_needs_no_writer(judgecal: Run, gold: GoldSet) -> Non
 
 
 @pytest.mark.parametrize("optimizer", REFLECTING)
-def test_unusable_replies_are_counted_and_stop_nothing(
+def test_unusable_replies_stop_nothing(
     judgecal: Run, workspace: Workspace, gold: GoldSet, served: StubServer, optimizer: str
 ) -> None:
     # prose, an empty reply, and a refusal of the text
@@ -157,9 +157,6 @@ def test_unusable_replies_are_counted_and_stop_nothing(
     served.script = script
     ran = judgecal(*argv(optimizer, "--no-final"))
     found = one_object(ran)
-    tried = found["dev"]["candidates"]
-    unusable, seen = (sum(one[f"{name}_in_training"] for one in tried) for name in ("unusable", "rated"))
-    assert 0 < unusable < seen
     assert found["dev"]["after"]["macro_agreement"]["value"] == 1.0
     state = json.loads((workspace.experiments / found["experiment"] / "program.json").read_text())
     assert all(demo["correctness_percentage"] is not None for demo in state["demos"])

@@ -34,7 +34,7 @@ from tests.support.obeying import ASKING, FEEDBACK, obeying
 def test_the_feedback_says_what_was_done_and_what_it_must_get() -> None:
     labels, probes = {"p": 0}, {"p": "changed numbers"}
     signature, scale = load_signature("correctness_v3"), Scale.parse("percentage")
-    metric = AgreementMetric(signature, scale, labels, probes=probes)
+    metric = AgreementMetric(signature, scale, labels, rules=probes)
     verdict = dspy.Prediction(correctness_percentage=80)
     given = metric(dspy.Example(**{ITEM_ID: "p"}), verdict, pred_name="judge")
     assert given.score == pytest.approx(0.2)
@@ -146,8 +146,6 @@ def test_the_result_says_both_before_and_after_and_test_stays_sealed(
     assert result["probes"]["test"] is None
     assert dev["before"]["n"] > 0 and dev["difference"]["n"] > 0
     assert set(dev["families"]) >= {"empty", "give_100", "contradiction"}
-    names = {candidate["name"].partition("-")[0] for candidate in result["dev"]["candidates"]}
-    assert names == {"before", "labeled", "probed"}
     gold = load_gold("starter")
     item_ids = {row.item_id for row in read_verdicts(workspace_dir / "experiments/o/verdicts.parquet")}
     assert item_ids and not {name.partition("~")[0] for name in item_ids if "~" in name} & gold.test_ids
@@ -229,12 +227,7 @@ def test_fewer_broken_probes_on_test_are_a_reason_to_take_it_unless_agreement_fa
     gone = estimate(0.0)
     test = replace(result.test, **same, difference=gone, difference_recalibrated=gone)
     broken = OptimizedProbes(estimate(0.3), estimate(0.1), estimate(-0.2), {})
-    gold = replace(
-        result.gold,
-        n_items={**result.gold.n_items, "test": 200},
-        n_groups={**result.gold.n_groups, "test": 40},
-    )
-    mended = replace(result, gold=gold, test=test, chosen="before", probes=ProbesOf(broken, broken))
+    mended = replace(result, test=test, chosen="before", probes=ProbesOf(broken, broken))
     headline = optimize_document(mended).headline
     assert headline.sentence == "Take the optimised judge: fewer probes break it."
     assert (headline.kind, headline.chip) == ("mended", "")

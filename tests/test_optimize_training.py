@@ -235,7 +235,6 @@ def test_labeled_programs_hold_train_labels(gold: GoldSet, workspace: Workspace)
         assert found.trained_on == demo_groups(found, part)
         assert 0 < len(found.program.demos) <= len(part.items)
         assert {demo.correctness_percentage for demo in found.program.demos} <= {0, 100}
-        assert (found.rated, found.unusable) == (0, 0)
         assert "judgecal_item_id" not in str(found.program.dump_state())
     again = [str(found.program.demos) for found in candidates("labeled", part)]
     assert again == [str(found.program.demos) for found in made]
@@ -258,7 +257,6 @@ def test_fewshot_keeps_reasoning_where_the_verdict_met_the_people(
     assert capsys.readouterr().out == ""  # stdout is the command's result
     for found in made:
         assert found.trained_on == demo_groups(found, part)
-        assert found.rated > 0 and found.unusable == 0
         own = [demo for demo in found.program.demos if "correctness_reasoning" in demo]
         assert own
         for demo in own:

@@ -11,9 +11,9 @@ tens of the model that writes.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -24,21 +24,19 @@ from judgecal.commands import OPTIMIZER_NAMES
 from judgecal.errors import InputError, JudgecalError, not_installed, unknown_name
 from judgecal.models import ModelSpec
 from judgecal.optimize.compiling import Room, compiling, judging
-from judgecal.optimize.training import CLIMBED_ON, AgreementMetric, Candidate, Training
+from judgecal.optimize.training import CLIMBED_ON, Candidate, Training
 
-# What each tries, for an experiment's configuration. A reply is taken as an example of good judging above a
-# threshold: where it lies within a tenth of the scale from the people.
+# What each tries, most of it as DSPy names it; an experiment's configuration has it.
 _LABELED: dict[str, Any] = {"sizes": [4, 8, 16, 32], "draws": 3}
-_FEWSHOT: dict[str, Any] = {"bootstrapped": 4, "labeled": 12, "threshold": 0.9, "draws": 3}
+_FEWSHOT: dict[str, Any] = {"max_bootstrapped_demos": 4, "max_labeled_demos": 12, "draws": 3}
 # Its candidates: instructions, the present ones among them, and sets of demos, none among them.
-_MIPRO: dict[str, Any] = {"candidates": 5, "trials": 10, "bootstrapped": 3, "labeled": 8, "threshold": 0.9}
+_MIPRO: dict[str, Any] = {"num_candidates": 5, "max_bootstrapped_demos": 3, "max_labeled_demos": 8}
 _GEPA: dict[str, Any] = {"calls": 360, "climbed_on": CLIMBED_ON, "minibatch": 5}
 _AUTO: dict[str, Any] = {"climbed_on": 16, "minibatch": 12}
-_SIMBA: dict[str, Any] = {"steps": 4, "candidates": 4, "batch": 16, "demos": 3}
+_SIMBA: dict[str, Any] = {"max_steps": 4, "num_candidates": 4, "bsize": 16, "max_demos": 3}
 _COPRO: dict[str, Any] = {"breadth": 4, "depth": 2}
 _HANDED_OVER = 3
 _IDLE_ROUNDS = 8  # of GEPA, whose batches without an error ask for nothing
-_SUMMARY_BATCH = 10  # examples that MIPRO shows at once where it has the data described
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,67 +72,55 @@ def _labeled(training: Training) -> Iterator[Candidate]:
     """Demos that carry people's labels: how many, and which, is for dev to say."""
     sizes = [size for size in _LABELED["sizes"] if size < len(training.items)] or [len(training.items)]
     for draw in range(_LABELED["draws"]):
-        for probed in (False, True) if training.probes else (False,):
-            for size in sizes:
-                yield _labelled(training, size, draw, probed=probed)
+        for size in sizes:
+            yield _labelled(training, size, draw)
 
 
-def _labelled(
-    training: Training, size: int, draw: int, on: Candidate | None = None, *, probed: bool = False
-) -> Candidate:
-    """So many of people's examples in the prompt of a candidate, or of the judge as it was."""
+def _labelled(training: Training, size: int, draw: int, on: Candidate | None = None) -> Candidate:
+    """Return a candidate with so many of people's examples, on a candidate or on the judge as it was."""
     student = on.program.deepcopy() if on else training.student()
-    few = dspy.LabeledFewShot(k=size)
-    compiled = few.compile(student, trainset=training.examples(draw, probed=probed), sample=False)
-    name = f"{'probed' if probed else 'labeled'}-{size}-draw{draw + 1}"
+    compiled = dspy.LabeledFewShot(k=size).compile(student, trainset=training.examples(draw), sample=False)
+    name = f"labeled-{size}-draw{draw + 1}"
     return training.candidate(f"{on.name}+{name}" if on else name, compiled, saw_all=on is not None)
 
 
 def _fewshot(training: Training) -> Iterator[Candidate]:
     """Demos with the judge's own reasoning where its verdict met the label, filled up with labels."""
     for draw in range(_FEWSHOT["draws"]):
-        metric = training.metric()
         optimizer = dspy.BootstrapFewShot(
-            metric=metric,
-            metric_threshold=_FEWSHOT["threshold"],
-            max_bootstrapped_demos=_FEWSHOT["bootstrapped"],
-            max_labeled_demos=min(_FEWSHOT["labeled"], len(training.items)),
+            metric=training.metric(),
+            max_bootstrapped_demos=_FEWSHOT["max_bootstrapped_demos"],
+            max_labeled_demos=min(_FEWSHOT["max_labeled_demos"], len(training.items)),
             max_errors=1,
         )
-        learnt = training.examples(draw, probed=bool(training.probes))
-        with compiling(training, "fewshot", calls_at_most=len(training.everything)):
-            compiled = optimizer.compile(judging(training), trainset=learnt)
-        made = training.candidate(f"fewshot-draw{draw + 1}", compiled.judge)
-        yield dataclasses.replace(made, rated=metric.calls, unusable=metric.unusable)
+        with compiling(training, "fewshot", calls_at_most=len(training.items)):
+            compiled = optimizer.compile(judging(training), trainset=training.examples(draw))
+        yield training.candidate(f"fewshot-draw{draw + 1}", compiled.judge)
 
 
 def _fewshot_bounds(training: Training) -> Bounds:
     draws = _FEWSHOT["draws"]
-    return Bounds(draws, task=draws * len(training.everything), demos=_FEWSHOT["labeled"])
+    return Bounds(draws, task=draws * len(training.items), demos=_FEWSHOT["max_labeled_demos"])
 
 
 # --- those that have instructions written
 
 
-_Search = Callable[[Training, Room, AgreementMetric], Iterable[dspy.Module]]
+_Search = Callable[[Training, Room], Iterable[dspy.Module]]
 
 
 def _written(training: Training, name: str, search: _Search, calls_at_most: int) -> list[Candidate]:
-    """The first few programs of a search which differ from the judge as it was, and from each other."""
-    metric = training.metric()
+    """Return the first few programs of a search that differ from the judge as it was, as candidates."""
     with compiling(training, name, calls_at_most=calls_at_most) as room:
-        programs = [program.judge for program in search(training, room, metric)]
+        programs = [program.judge for program in search(training, room)]
     seen, new = {_content(training.judge.program)}, list[dspy.Module]()
     for program in programs:
         if _content(program) not in seen and len(new) < _HANDED_OVER:
             seen.add(_content(program))
             new.append(program.deepcopy())
-    # where it found nothing, what it rated is shown all the same
-    made = [
-        training.candidate(f"{name}-{number}", program, saw_all=True)
-        for number, program in enumerate(new or [training.student()], 1)
+    return [
+        training.candidate(f"{name}-{number}", program, saw_all=True) for number, program in enumerate(new, 1)
     ]
-    return [dataclasses.replace(made[0], rated=metric.calls, unusable=metric.unusable), *made[1:]]
 
 
 def _content(program: dspy.Module) -> str:
@@ -147,7 +133,7 @@ def _by_instructions(
     """A search that calls the judge `passes` times on each example, and `task` times more."""
 
     def bounds(training: Training) -> Bounds:
-        examples = min(CLIMBED_ON, len(training.everything))
+        examples = min(CLIMBED_ON, len(training.items))
         return Bounds(_HANDED_OVER, task=task + passes * examples, **{"written": 1, **most})
 
     def make(training: Training) -> list[Candidate]:
@@ -160,31 +146,25 @@ def _best_first(compiled: Any) -> list[dspy.Module]:
     return [candidate["program"] for candidate in compiled.candidate_programs]
 
 
-def _mipro(training: Training, room: Room, metric: AgreementMetric) -> list[dspy.Module]:
+def _mipro(training: Training, room: Room) -> list[dspy.Module]:
     """Instructions written from a summary of the data, and sets of demos, searched on train."""
     learn, climb = training.halves()
     optimizer = dspy.MIPROv2(
-        metric=metric,
+        metric=training.metric(),
         prompt_model=room.reflection,
         task_model=room.task,
         auto=None,
-        num_candidates=_MIPRO["candidates"],
-        max_bootstrapped_demos=_MIPRO["bootstrapped"],
-        max_labeled_demos=min(_MIPRO["labeled"], len(learn)),
-        metric_threshold=_MIPRO["threshold"],
         num_threads=room.threads,
         max_errors=1,
         seed=training.seed,
+        **{**_MIPRO, "max_labeled_demos": min(_MIPRO["max_labeled_demos"], len(learn))},
     )
-    how: dict[str, Any] = {"num_trials": _MIPRO["trials"], "view_data_batch_size": _SUMMARY_BATCH}
     return _best_first(
-        optimizer.compile(judging(training), trainset=learn, valset=climb, minibatch=False, **how)
+        optimizer.compile(judging(training), trainset=learn, valset=climb, num_trials=10, minibatch=False)
     )
 
 
-def _gepa(
-    training: Training, room: Room, metric: AgreementMetric, *, settings: Mapping[str, Any], calls: int
-) -> list[dspy.Module]:
+def _gepa(training: Training, room: Room, *, settings: Mapping[str, Any], calls: int) -> list[dspy.Module]:
     """Instructions rewritten by reflection on a few judged answers, and on what people said of them; the best
     first. The calls of both models are counted as they are asked for."""
     learn, _ = training.halves()
@@ -199,7 +179,7 @@ def _gepa(
         return idle or rounds[-1] + step > calls or not training.affords(step)
 
     optimizer = dspy.GEPA(
-        metric=metric,
+        metric=training.metric(),
         max_metric_calls=calls * step,  # of the metric, whose calls for one request are one call
         reflection_lm=room.reflection,
         instruction_proposer=InstructionProposer(adapter=room.adapter),
@@ -216,36 +196,29 @@ def _gepa(
     return [program for _, program in sorted(pairs, key=lambda pair: -pair[0])]
 
 
-def _gepa_alone(*of_gepa: Any) -> list[dspy.Module]:
-    return _gepa(*of_gepa, settings=_GEPA, calls=_GEPA["calls"])
-
-
 def _gepa_calls(settings: Mapping[str, Any], calls: int) -> dict[str, int]:
     """A round takes a batch of answers, before and after, to one reply of who writes."""
     writes = calls // (2 * int(settings["minibatch"]))
     return {"task": calls - writes, "reflection": writes, "written": int(writes > 0)}
 
 
-def _simba(training: Training, room: Room, metric: AgreementMetric) -> list[dspy.Module]:
+def _simba(training: Training, room: Room) -> list[dspy.Module]:
     """Advice and demos drawn from the answers on which the judge differs most with itself."""
-    examples = training.balanced(training.everything)
+    examples = training.balanced(training.items)
     optimizer = dspy.SIMBA(
-        metric=metric.in_words,
-        bsize=min(_SIMBA["batch"], len(examples)),
-        num_candidates=_SIMBA["candidates"],
-        max_steps=_SIMBA["steps"],
-        max_demos=_SIMBA["demos"],
+        metric=training.metric().in_words,
         prompt_model=room.reflection,
         num_threads=room.threads,
+        **{**_SIMBA, "bsize": min(_SIMBA["bsize"], len(examples))},
     )
     return _best_first(optimizer.compile(judging(training), trainset=examples, seed=training.seed))
 
 
-def _copro(training: Training, room: Room, metric: AgreementMetric) -> list[dspy.Module]:
+def _copro(training: Training, room: Room) -> list[dspy.Module]:
     """Several instructions written anew, then again from the best of them and their scores."""
-    optimizer = dspy.COPRO(prompt_model=room.reflection, metric=metric, **_COPRO)
-    examples = training.balanced(training.everything)
+    optimizer = dspy.COPRO(prompt_model=room.reflection, metric=training.metric(), **_COPRO)
     threads = {"num_threads": room.threads, "display_progress": False}
+    examples = training.balanced(training.items)
     return _best_first(optimizer.compile(judging(training), trainset=examples, eval_kwargs=threads))
 
 
@@ -256,14 +229,9 @@ def _auto(training: Training) -> list[Candidate]:
     """GEPA's instructions, the best of them with people's examples, and examples alone."""
     plan, written = training.plan, list[Candidate]()
     if plan.gepa_calls:
-
-        def search(*of_gepa: Any) -> list[dspy.Module]:
-            return _gepa(*of_gepa, settings=_AUTO, calls=plan.gepa_calls)
-
+        search = partial(_gepa, settings=_AUTO, calls=plan.gepa_calls)
         try:
-            made = _written(training, "gepa", search, plan.gepa_calls)
-            as_it_was = _content(training.judge.program)
-            written = [candidate for candidate in made if _content(candidate.program) != as_it_was]
+            written = _written(training, "gepa", search, plan.gepa_calls)
             if not written:
                 training.remarks.append("GEPA wrote no instruction that did better on train")
         except JudgecalError as error:
@@ -288,7 +256,12 @@ OPTIMIZERS: Mapping[str, Optimizer] = {
     "fewshot": Optimizer(_fewshot, _FEWSHOT, _fewshot_bounds),
     # three sets of demos, bootstrapped on one half of train, and eleven combinations on the other
     "mipro": _by_instructions("mipro", _mipro, _MIPRO, passes=14, reflection=26, demos=8),
-    "gepa": _by_instructions("gepa", _gepa_alone, _GEPA, **_gepa_calls(_GEPA, _GEPA["calls"])),
+    "gepa": _by_instructions(
+        "gepa",
+        partial(_gepa, settings=_GEPA, calls=_GEPA["calls"]),
+        _GEPA,
+        **_gepa_calls(_GEPA, _GEPA["calls"]),
+    ),
     # in each of four steps a batch of 16 is judged nine times, and all at the end of each and at the start
     "simba": _by_instructions("simba", _simba, _SIMBA, passes=5, task=576, reflection=64, written=4, demos=4),
     "copro": _by_instructions("copro", _copro, _COPRO, passes=8, reflection=8),

@@ -13,16 +13,14 @@ from typing import Any
 
 import dspy
 
-from judgecal.experiment import AgreementTable, Verdicts
-from judgecal.experiment.agreement import labelled_by, unscored_counts_as
+from judgecal.experiment import AgreementTable, GoldSummary, Verdicts
 from judgecal.experiment.losses import traits_of
 from judgecal.experiment.stored import Unread
 from judgecal.experiment.verdicts import parted_items
-from judgecal.goldset import GoldSet
 from judgecal.judges.module import instructions_of
 from judgecal.optimize.programs import Optimised
 from judgecal.optimize.training import Candidate
-from judgecal.records import Estimate, Item, Result
+from judgecal.records import Estimate, Result
 from judgecal.scale import Label
 from judgecal.stats import PairedLabels, calibrated_difference, compare_paired
 from judgecal.stats.confirmation import Gains, Held
@@ -43,8 +41,6 @@ class Tried:
     name: str  # `before` of the judge as it was
     n_demos: int
     judge_fingerprint: str
-    rated_in_training: int  # replies that its making asked for
-    unusable_in_training: int  # those of them without a verdict
     as_wrong: Estimate  # the deciding metric, an unscored item counted as wrong
     calibrated: Estimate | None  # the same once calibrated; None where that cannot be
 
@@ -79,9 +75,8 @@ class ScoredCandidate:
 
     def tried(self, metric: str) -> Tried:
         """The candidate's line in the result, by a metric."""
-        training = (self.candidate.rated, self.candidate.unusable) if self.candidate else (0, 0)
         judge, as_wrong = self.judge, self.estimates[metric]
-        return Tried(self.name, len(judge.demos), judge.fingerprint, *training, as_wrong, self.calibrated)
+        return Tried(self.name, len(judge.demos), judge.fingerprint, as_wrong, self.calibrated)
 
     def value(self, metric: str) -> float:
         """The candidate's value on dev in a metric, calibrated where that can be; -inf where undefined."""
@@ -396,50 +391,6 @@ class Changes:
 
 
 @dataclass(frozen=True, slots=True)
-class OptimizedOn:
-    """The gold set, and what each split that was used holds."""
-
-    set: str
-    sha256: str
-    scale: str
-    labels_by: str
-    n_items: dict[str, int]
-    n_groups: dict[str, int]
-
-    def __post_init__(self) -> None:
-        if self.n_groups.keys() != self.n_items.keys():
-            raise ValueError("n_items and n_groups must name the same splits")
-
-    @classmethod
-    def of(cls, gold: GoldSet, items: Mapping[str, Sequence[Item]]) -> OptimizedOn:
-        """The set, by the items of each split."""
-        return cls(
-            set=gold.name,
-            sha256=gold.sha256,
-            scale=str(gold.scale),
-            labels_by=gold.card.labels_by,
-            n_items={split: len(of_split) for split, of_split in items.items()},
-            n_groups={split: len({item.group for item in of_split}) for split, of_split in items.items()},
-        )
-
-    @property
-    def in_words(self) -> str:
-        """The gold set and its splits in words, without a full stop."""
-        parts = [
-            f"{split} {n:,} items on {self.n_groups[split]:,} questions" for split, n in self.n_items.items()
-        ]
-        return (
-            f"{self.set}@{self.sha256[:12]}: {', '.join(parts)}; {self.scale} "
-            f"labels{labelled_by(self.labels_by)}"
-        )
-
-    @property
-    def unscored_counts_as(self) -> str:
-        """What an unscored item counts as."""
-        return unscored_counts_as(self.scale)
-
-
-@dataclass(frozen=True, slots=True)
 class OnDev:
     """Metric -> Estimate of the judge before and after, and everything that was tried."""
 
@@ -457,7 +408,7 @@ class OptimizeResult(Result):
     reflection_model: str | None  # alias; None where nobody wrote instructions
     judge: str  # that it made, `signature@model#experiment`
     metric: str  # what was climbed and decided on
-    gold: OptimizedOn
+    gold: GoldSummary  # of test, or of dev where test stayed sealed
     dev: OnDev
     test: OnTest
     decision: str  # better, worse, rescaled only, cannot tell or nothing changed

@@ -37,6 +37,7 @@ from judgecal.experiment import (
     run_trials,
     seen_judges,
     stored_rows,
+    summary_of_gold,
     together,
     verdict_notes,
 )
@@ -59,7 +60,6 @@ from judgecal.optimize.result import (
     Choice,
     Confirmation,
     OnDev,
-    OptimizedOn,
     OptimizedProbes,
     OptimizeResult,
     ProbesOf,
@@ -69,7 +69,6 @@ from judgecal.optimize.result import (
     unconfirmed,
 )
 from judgecal.optimize.training import PLANS, Candidate, Plan, Training, notes_of, reflection_spec, stratum_of
-from judgecal.probes.family import Probe
 from judgecal.probes.result import Footing
 from judgecal.records import RETRIED_ON_RESUME, Item, Judgement
 from judgecal.stats import leading_metric
@@ -220,11 +219,13 @@ class OptimizeRun:
 
     def training(self, budget: Budget, *, probes: bool = True, **more: Any) -> Training:
         """The training material of an optimiser: train items and their labels alone."""
-        items, made = self.items("train"), list[Probe]()
+        items, rules = self.items("train"), dict[str, str]()
         labels = {item.item_id: self.gold.labels[item.item_id] for item in items}
         if self.probes and probes:
             made, probe_labels = train_probes(self.gold, items, self.judge, seed=self.seed)
             labels |= probe_labels
+            items += tuple(probe.item for probe in made)
+            rules = {probe.item.item_id: probe.family.what for probe in made}
         return Training(
             judge=self.judge,
             # As the judge is shown them: of a chunk judge, an item is its context; a pair in its order.
@@ -238,9 +239,7 @@ class OptimizeRun:
             log=self.call_log,
             use_cache=self.options.use_cache,
             quiet=self.options.quiet,
-            probes=[
-                (shown, probe.family.what) for probe in made for *_, shown in units_of(self.judge, probe.item)
-            ],
+            rules=rules,
             traits=_kinds_in_words(items),
             **more,
         )
@@ -529,7 +528,7 @@ class OptimizeRun:
             reflection_model=self.reflection_alias,
             judge=self._taken,
             metric=metric,
-            gold=OptimizedOn.of(gold, {split: self.items(split) for split in self.splits}),
+            gold=summary_of_gold(self.table(split), split),
             dev=OnDev(before.estimates, after.estimates, tuple(score.tried(metric) for score in scored)),
             test=confirmation.numbers,
             decision=confirmation.decision,

@@ -43,6 +43,8 @@ ITEM_ID = "dspy_judgecal_item_id"
 It is no field of the signature, and DSPy hides keys with this prefix, so no prompt shows it: neither the
 judge's nor those in which an optimiser shows whole examples to the model that writes instructions.
 """
+SUCCESS = 0.9
+"""Agreement from which a reply is kept as an example of good judging: where DSPy hands over a trace."""
 CLIMBED_ON = 60
 """Examples that a program is climbed on at most; with more, calls grow faster than what is learnt."""
 # A judge's alias allows for a verdict; instructions are longer, and half of them would be worse than none.
@@ -61,7 +63,7 @@ class AgreementMetric:
     Args:
         notes: by item id, the ratings with a note, which the feedback quotes.
         traits: by item id, what is to be seen of an answer, in words.
-        probes: by item id, what a rule did to make an answer that no person labelled.
+        rules: by item id, what a rule did to make an answer that no person labelled.
     """
 
     def __init__(
@@ -72,10 +74,10 @@ class AgreementMetric:
         *,
         notes: Mapping[str, Sequence[Rating]] | None = None,
         traits: Mapping[str, str] | None = None,
-        probes: Mapping[str, str] | None = None,
+        rules: Mapping[str, str] | None = None,
     ) -> None:
         self._signature, self._people, self._labels = signature, people, dict(labels)
-        self._notes, self._traits, self._probes = dict(notes or {}), dict(traits or {}), dict(probes or {})
+        self._notes, self._traits, self._rules = notes or {}, traits or {}, rules or {}
         self._common = common_scale(people, signature.judge_scale())
         self._counting = Lock()
         self.calls = self.unusable = 0
@@ -88,24 +90,22 @@ class AgreementMetric:
         pred_name: str | None = None,
         pred_trace: Any = None,
     ) -> float | dspy.Prediction:
-        item_id = self.item_of(example)
+        item_id = example.get(ITEM_ID)
+        if item_id not in self._labels:
+            raise InputError("make the examples of a metric by judgecal.examples, of the same gold set")
         label, value = self._labels[item_id], getattr(prediction, str(self._signature.verdict), None)
         verdict = None if value is None else read_verdict(self._signature, value)[0]
         agreement = self.agreement(label, verdict)
         if pred_name is not None:
             words = self.feedback(label, verdict) + self._traits.get(item_id, "") + self.quoted_notes(item_id)
-            if item_id in self._probes:
-                made = f"A rule made this answer ({self._probes[item_id]}), and no person labelled it. "
+            if item_id in self._rules:
+                made = f"A rule made this answer ({self._rules[item_id]}), and no person labelled it. "
                 words = made + self.feedback(label, verdict, who="The rule")
             return dspy.Prediction(score=agreement, feedback=words)
         with self._counting:
             self.calls += 1
             self.unusable += verdict is None
-        return agreement
-
-    def item_of(self, example: dspy.Example) -> str:
-        """The id of the item that an example was made of."""
-        return str(example[ITEM_ID])
+        return agreement if trace is None else agreement >= SUCCESS
 
     def in_words(self, example: dspy.Example, prediction: Any) -> dspy.Prediction:
         """Score and feedback on a prediction at once, for an optimiser that takes both where it scores."""
@@ -266,10 +266,6 @@ class Candidate:
     program: dspy.Module
     # groups of its demos; all of train where instructions were written with its labels in sight
     trained_on: frozenset[str]
-    # replies that the optimiser asked for and held against labels while it made this one, and those of them
-    # without a verdict; where it made several at once, they stand with the first
-    rated: int = 0
-    unusable: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,8 +303,9 @@ class Training:
     notes: Mapping[str, Sequence[Rating]] = field(default_factory=dict)  # by item id, the ratings with a note
     use_cache: bool = False  # take stored replies of other experiments
     quiet: bool = False
-    # probes of train and what a rule did to each; `labels` has what each must get
-    probes: Sequence[tuple[Item, str]] = ()
+    rules: Mapping[str, str] = field(
+        default_factory=dict
+    )  # by id of an item that is a probe, what a rule did
     plan: Plan = PLANS[0]
     affords: Callable[[int], bool] = lambda _: True  # whether there is money for so many calls more
     remarks: list[str] = field(default_factory=list)  # what did not come about, for the result
@@ -330,7 +327,7 @@ class Training:
             self.labels,
             notes=self.notes,
             traits=self.traits,
-            probes={item.item_id: what for item, what in self.probes},
+            rules=self.rules,
         )
 
     @property
@@ -347,22 +344,10 @@ class Training:
         """The judge's program, to be changed."""
         return self.judge.program.deepcopy()
 
-    def examples(self, draw: int, *, probed: bool = False) -> list[dspy.Example]:
-        """The train split as examples, in a balanced order of its own for each draw; or `probed`, each answer
-        that a probe was made of with that probe behind it, so that the two differ by what the rule did."""
+    def examples(self, draw: int) -> list[dspy.Example]:
+        """Return the train split as examples, in a balanced order of its own for each draw."""
         seed = self.seed * 1000 + draw
-        if not probed:
-            return self._as_examples(balanced(self.items, self.labels, self.people, seed=seed))
-        by_id = {item.item_id: item for item in self.items}
-        drawn = random.Random(seed).sample(range(len(self.probes)), len(self.probes))
-        probes = [self.probes[place][0] for place in drawn]
-        pairs = ((by_id[probe.item_id.rpartition("~")[0]], probe) for probe in probes)
-        return self._as_examples([item for pair in pairs for item in pair])
-
-    @property
-    def everything(self) -> list[Item]:
-        """The training items, and the probes made of them."""
-        return [*self.items, *(item for item, _ in self.probes)]
+        return self._as_examples(balanced(self.items, self.labels, self.people, seed=seed))
 
     def balanced(self, items: Sequence[Item], size: int = CLIMBED_ON) -> list[dspy.Example]:
         """At most `size` examples of these items, every stratum equally often."""
@@ -370,7 +355,7 @@ class Training:
 
     def halves(self, size: int = CLIMBED_ON) -> tuple[list[dspy.Example], list[dspy.Example]]:
         """Train as two balanced halves of examples, no common question: to learn from, to climb on."""
-        learn, *climb = parts_by_question(self.everything, self.labels, seed=self.seed, n=2)
+        learn, *climb = parts_by_question(self.items, self.labels, seed=self.seed, n=2)
         return self.balanced(learn, size), self.balanced(climb[0] if climb else learn, size)
 
     def candidate(self, name: str, program: dspy.Module, *, saw_all: bool = False) -> Candidate:
@@ -385,20 +370,17 @@ class Training:
             return Candidate(name, program, frozenset(item.group for item in self.items) | judge.trained_on)
         shown = {tuple(demo[field] for field in names) for demo in program.demos}
         saw = {
-            item.group
-            for item in self.everything
-            if saw_all or tuple(item_inputs(names, item).values()) in shown
+            item.group for item in self.items if saw_all or tuple(item_inputs(names, item).values()) in shown
         }
         return Candidate(name, program, frozenset(saw))
 
     def _as_examples(self, items: Sequence[Item]) -> list[dspy.Example]:
-        made = dict[str, dspy.Example]()  # a repeated item is the same example
+        judge, made = self.judge, list[dspy.Example]()
         for item in items:
-            if item.item_id not in made:
-                label = self.labels[item.item_id]
-                inputs = self.judge.given(item) if isinstance(self.judge, ModuleJudge) else None
-                made[item.item_id] = to_example(self.judge.signature, item, label, self.people, inputs=inputs)
-        return [made[item.item_id] for item in items]
+            inputs = judge.given(item) if isinstance(judge, ModuleJudge) else None
+            label = self.labels[item.item_id]
+            made.append(to_example(judge.signature, item, label, self.people, inputs=inputs))
+        return made
 
 
 def _demos_of(predictor: dspy.Predict, judge: Optimised) -> list[dspy.Example]:
@@ -427,7 +409,6 @@ def reflection_spec(spec: ModelSpec) -> ModelSpec:
 
 # --- a gold set for DSPy's own optimisers and `dspy.Evaluate`
 
-_SUCCESS = 0.9  # agreement from which a reply is kept as an example of good judging
 _USUAL = ("question", "answer", "reference_answer", "context", "conversation")
 Signed: TypeAlias = LoadedSignature | type[dspy.Signature] | dspy.Module | str | None
 
@@ -450,9 +431,7 @@ def examples(gold: GoldSet, *, split: str = "train", signature: Signed = None) -
             "train, dev or open, and hold the finished program against test by judgecal.score"
             f"(..., split={split!r})"
         )
-    return [
-        to_example(loaded, item, gold.labels[item.item_id], gold.scale).without(ITEM_ID) for item in items
-    ]
+    return [to_example(loaded, item, gold.labels[item.item_id], gold.scale) for item in items]
 
 
 def metric(gold: GoldSet, *, signature: Signed = None) -> AgreementMetric:
@@ -471,27 +450,7 @@ def metric(gold: GoldSet, *, signature: Signed = None) -> AgreementMetric:
     Args:
         signature: as for `examples`.
     """
-    return _PlainMetric(gold, _loaded(gold, signature))
-
-
-class _PlainMetric(AgreementMetric):
-    def __init__(self, gold: GoldSet, signature: LoadedSignature) -> None:
-        super().__init__(signature, gold.scale, gold.labels, notes=notes_of(gold))
-        labelled = (item for item in gold.items if item.item_id in gold.labels)
-        self._items = {tuple(item_inputs(signature.inputs, item).values()): item.item_id for item in labelled}
-        self._set = gold.name
-
-    def __call__(self, example: Any, prediction: Any, trace: Any = None, *more: Any, **named: Any) -> Any:
-        score = super().__call__(example, prediction, trace, *more, **named)
-        return score >= _SUCCESS if trace is not None and isinstance(score, float) else score
-
-    def item_of(self, example: dspy.Example) -> str:
-        """The id of the item whose texts these are."""
-        texts = tuple(example.get(name) for name in self._signature.inputs)
-        if texts not in self._items:
-            what = "make examples and metric with the same signature, judgecal.examples(gold, signature=...)"
-            raise InputError(f"gold set {self._set} has no labelled item with this example's inputs: {what}")
-        return self._items[texts]
+    return AgreementMetric(_loaded(gold, signature), gold.scale, gold.labels, notes=notes_of(gold))
 
 
 def _loaded(gold: GoldSet, signature: Signed) -> LoadedSignature:

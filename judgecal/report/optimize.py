@@ -57,8 +57,6 @@ _SHOWN = 120  # characters of a question and of an answer
 def optimize_document(result: OptimizeResult) -> Document:
     """Lay out an OptimizeResult as a Document: gain, instruction before and after, examples."""
     tried = result.dev.candidates
-    unusable = sum(candidate.unusable_in_training for candidate in tried)
-    rated = sum(candidate.rated_in_training for candidate in tried)
     changed = "new instructions" if result.instructions_changed else "instructions unchanged"
     return stored_document(
         result,
@@ -75,8 +73,6 @@ def optimize_document(result: OptimizeResult) -> Document:
             f"{result.chosen}: {result.choice}.",
             f"An item without a verdict counts as {result.gold.unscored_counts_as}. Intervals are by "
             "question.",
-            unusable > 0
-            and f"In training {unusable} of {rated} replies gave no verdict and counted as wrong.",
             map(sentence, result.notes),
             f"Program: {result.program} ({result.n_demos:,} demos, {changed}), as a judge {result.judge}.",
             f"This optimisation spent {money(result.usd)} USD.",
@@ -132,7 +128,7 @@ def _headline(result: OptimizeResult) -> Headline:
     scope = f"{after.n_unscored:,} of {after.n_expected:,} unscored on {split}"
     because, more = fitting(
         *map(sentence, reasons),
-        f"{scope}, {result.gold.n_groups[split]:,} questions.",
+        f"{scope}, {after.n_groups:,} questions.",
         "" if result.why in (act, *reasons) else sentence(result.why),
     )
     take = act.startswith("Take") or (split == "dev" and result.chosen != "before")
