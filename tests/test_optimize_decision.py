@@ -189,11 +189,6 @@ def test_the_decision(difference: Ends, recalibrated: Ends, ordered: bool, decis
     assert why and (estimate(recalibrated).reason or "") in why
 
 
-def test_a_gain_that_may_be_scale_alone_is_called_so() -> None:
-    _, why = _decide(estimate(UP), estimate(UNSURE), METRIC, ordered=True)
-    assert why.startswith("better, perhaps only in scale: ")
-
-
 def columns_of(gold: GoldSet, verdicts: Callable[[Item], Label | None], name: str) -> Verdicts:
     rows = [Judgement(item.item_id, item.sha, name, name, 0, verdicts(item)) for item in gold.items]
     return Verdicts(name, gold.scale, rows)

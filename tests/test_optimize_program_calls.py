@@ -16,15 +16,7 @@ import pytest
 from judgecal.engine import Budget, Policy, ReplyCache
 from judgecal.errors import AuthError, BudgetError, JudgecalError
 from judgecal.models import ModelSpec
-from judgecal.optimize.program_calls import (
-    CallLog,
-    ProgramCall,
-    ProgramCalls,
-    Stopped,
-    Wanted,
-    logged_usd,
-    program_lm,
-)
+from judgecal.optimize.program_calls import ProgramCall, ProgramCalls, Stopped, logged_usd, program_lm
 from judgecal.optimize.training import reflection_spec
 from tests.support.calls import n_stored
 from tests.support.server import Serve, StubServer, failing, in_turn
@@ -186,26 +178,26 @@ def test_a_record_answers_for_its_calls(serve: Serve, tmp_path: Path) -> None:
     server = serve(in_turn(failing(400, "not that"), "yes \ud800"))
     path = tmp_path / "calls.jsonl"
     for _ in range(2):
-        with CallLog(path, "gepa") as log, calling(record=log) as calls:
+        with calling(log=path, optimizer="gepa") as calls:
             assert calls.ask(asked(server, "refused")).text == ""
             assert calls.ask(asked(server, "good")).text == "yes \ufffd"
     assert server.calls == 2
     refused, good = (json.loads(line) for line in path.read_text().splitlines())
     assert refused["error"] == {"kind": "refused", "message": refused["error"]["message"]}
-    assert refused["text"] is good["error"] is None
-    told = {"optimizer": "gepa", "purpose": "task", "prompt_tokens": 1000, "completion_tokens": 50}
-    assert {name: good[name] for name in told} == told and good["cost_usd"] == pytest.approx(0.0011)
+    assert refused["reply"] is good["error"] is None
+    assert (good["optimizer"], good["purpose"], good["cost_usd"]) == ("gepa", "task", pytest.approx(0.0011))
+    assert (good["reply"]["prompt_tokens"], good["reply"]["completion_tokens"]) == (1000, 50)
     assert good["key"] != refused["key"] and not good["cached"]
 
 
 def test_what_another_try_can_mend_is_tried_again(serve: Serve, tmp_path: Path) -> None:
     server = serve(in_turn(*[failing(503, "gone")] * QUICK.attempts, "yes"))
     path = tmp_path / "calls.jsonl"
-    with CallLog(path, "gepa") as log, calling(record=log) as calls, pytest.raises(Stopped):
+    with calling(log=path, optimizer="gepa") as calls, pytest.raises(Stopped):
         calls.ask(asked(server))
     with path.open("a") as file:
         file.write('{"key": "torn')
-    with CallLog(path, "gepa") as log, calling(record=log) as calls:
+    with calling(log=path, optimizer="gepa") as calls:
         assert calls.ask(asked(server)).text == "yes"
     kinds = [json.loads(line)["error"] for line in path.read_text().splitlines()]
     assert [kind and kind["kind"] for kind in kinds] == ["server", None]
@@ -225,13 +217,10 @@ def test_stored_replies_are_shared_with_the_judges(serve: Serve, tmp_path: Path)
     assert server.calls == 1
 
 
-def test_a_blank_reply_is_stored_for_nobody_and_neither_is_one_without_a_verdict(
-    serve: Serve, tmp_path: Path
-) -> None:
-    server = serve(in_turn(" ", "no verdict", "said"))
+def test_a_blank_reply_is_stored_for_nobody(serve: Serve, tmp_path: Path) -> None:
+    server = serve(in_turn(" ", "said"))
     with ReplyCache(tmp_path) as cache, calling(cache=cache) as calls:
         calls.ask(asked(server))
-        calls.ask(asked(server, repeat=1, wanted=Wanted(usable=lambda reply: reply.text != "no verdict")))
         assert n_stored(cache) == 0
         calls.ask(asked(server, repeat=2))
         assert n_stored(cache) == 1
@@ -253,7 +242,7 @@ def test_a_writer_has_room_for_instructions(
 
 def test_known_spending_is_that_of_the_lines_that_can_be_read(serve: Serve, tmp_path: Path) -> None:
     server, path = serve(in_turn("yes")), tmp_path / "calls.jsonl"
-    with CallLog(path, "gepa") as log, calling(record=log) as calls:
+    with calling(log=path, optimizer="gepa") as calls:
         calls.ask(asked(server, "good"))
     path.write_text(
         path.read_text(encoding="utf-8") + '{"cost_usd": 0.25, "key": "none"}\n', encoding="utf-8"

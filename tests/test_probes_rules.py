@@ -45,7 +45,7 @@ def test_every_family_says_what_it_claims_and_the_kinds_stand_in_their_order() -
     kinds = [family.kind for family in families().values()]
     assert kinds == sorted(kinds, key=list(FAMILIES_BY_KIND).index)
     assert set(kinds) == set(FAMILIES_BY_KIND)
-    assert len(families()) == 23
+    assert len(families()) == 22
 
 
 # --- full marks and none
@@ -132,18 +132,6 @@ def test_a_number_that_may_not_matter_stays(question: str, answer: str, referenc
     why_not("number_changed", item(question, answer, reference))
 
 
-def test_a_name_is_swapped_where_it_is_all_that_is_asked_for() -> None:
-    assert (
-        probe("name_swapped", item("Who made it?", "Ann Rowe made it.", "Ann Rowe"))
-        == "Carel Fabritius made it."
-    )
-    of = item("Where can one find it in the Bible?", "In Matthew and in Luke.", "in the Gospel of Luke")
-    assert why_not("name_swapped", of).startswith("the answer has several names")
-    of = item("Wer war der Bäcker und was ist das?", "Das war die Mühle.", "die Mühle")
-    assert why_not("name_swapped", of).startswith("German")
-    why_not("name_swapped", item("What did Ann Rowe make?", "Ann Rowe", "Ann Rowe's clock"))
-
-
 @pytest.mark.parametrize(
     ("answer", "changed"),
     [
@@ -216,10 +204,10 @@ def test_probes_are_items_of_their_own_and_the_same_each_time(starter: GoldSet) 
     made, again = (make_probes(starter, items, families_named(()), n=10, seed=3) for _ in range(2))
     assert made == again
     assert made != make_probes(starter, items, families_named(()), n=10, seed=4)
-    for name, one in made.items():
-        assert len(one.probes) <= 10
-        for given in one.probes:
-            assert given.item.item_id == f"{given.of.item_id}~{name}"
+    for probes in made:
+        assert len(probes) <= 10
+        for given in probes:
+            assert given.item.item_id == f"{given.of.item_id}~{given.family.name}"
             assert given.item.group == given.of.group
             assert given.of.item_id in starter.labels and given.of.item_id not in starter.test_ids
 
@@ -227,11 +215,11 @@ def test_probes_are_items_of_their_own_and_the_same_each_time(starter: GoldSet) 
 def test_right_answers_fall_and_wrong_ones_may_rise(starter: GoldSet) -> None:
     items = [one for one in starter.select("open") if one.item_id in starter.labels]
     made = make_probes(starter, items, families_named(()), n=1000, seed=0)
-    for one in made.values():
-        labels = [float(starter.labels[given.of.item_id]) for given in one.probes]
-        if one.family.kind == "falls":
+    for probes in made:
+        labels, kind = [float(starter.labels[given.of.item_id]) for given in probes], probes[0].family.kind
+        if kind == "falls":
             assert all(label >= 90 for label in labels)
-        if one.family.kind == "no_rise":
+        if kind == "no_rise":
             assert all(label < 50 for label in labels)
-        if one.family.kind in ("full", "none"):  # once a question
-            assert len({given.of.group for given in one.probes}) == len(one.probes)
+        if kind in ("full", "none"):  # once a question
+            assert len({given.of.group for given in probes}) == len(probes)

@@ -6,8 +6,6 @@ import contextlib
 import functools
 import logging
 import os
-import signal
-import threading
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,22 +14,12 @@ from typing import Any
 
 import dspy
 
-from judgecal.engine import ParsedReply, Progress, Reply, open_cache, read_guarded
+from judgecal.engine import Progress, open_cache, read_guarded
 from judgecal.errors import InputError, Stopped, error_text
 from judgecal.experiment import say_remarks
 from judgecal.judges import JudgeAdapter, PromptJudge, read_reply
 from judgecal.judges.chat import neutralised, typed_verdict
-from judgecal.optimize.program_calls import (
-    ANYTHING,
-    CALL_LOG,
-    CallLog,
-    ProgramCalls,
-    Wanted,
-    program_lm,
-    says_something,
-    wanted_now,
-    width,
-)
+from judgecal.optimize.program_calls import CALL_LOG, ProgramCalls, program_lm, schema_now, width
 from judgecal.optimize.programs import ModuleJudge, Optimised
 from judgecal.optimize.training import Training
 
@@ -77,20 +65,12 @@ class OptimiserAdapter(JudgeAdapter):
         return super().asks_for_json(signature) and self._is_the_judge(signature)
 
     def __call__(self, lm: Any, *args: Any, signature: type[dspy.Signature], **more: Any) -> Any:
-        """DSPy's pipeline; the judge's calls are held to its schema, and to a verdict where one is stored."""
-
-        def gives_verdict(reply: Reply) -> bool:
-            return says_something(reply) and self._reading(reply.text).verdict is not None
-
-        wanted = Wanted(self._schema, gives_verdict) if self._is_the_judge(signature) else ANYTHING
-        before = wanted_now.set(wanted)
+        """Put a call as DSPy does, the judge's own held to its schema."""
+        before = schema_now.set(self._schema if self._is_the_judge(signature) else None)
         try:
             return super().__call__(lm, *args, signature=signature, **more)
         finally:
-            wanted_now.reset(before)
-
-    def _reading(self, text: str) -> ParsedReply:
-        return read_guarded(functools.partial(read_reply, self._judged), text)
+            schema_now.reset(before)
 
     def _is_the_judge(self, signature: type[dspy.Signature]) -> bool:
         return not self._is_module and set(signature.output_fields) == set(self._judged.cls.output_fields)
@@ -98,7 +78,7 @@ class OptimiserAdapter(JudgeAdapter):
     def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
         """Parse a completion into fields; where an optimiser asks for one text, an unmarked reply is that."""
         if self._is_the_judge(signature):
-            reading = self._reading(completion)
+            reading = read_guarded(functools.partial(read_reply, self._judged), completion)
             fields: dict[str, Any] = dict.fromkeys(signature.output_fields)
             fields[str(self._judged.verdict)] = typed_verdict(self._judged, reading.verdict)
             if self._judged.reasoning:
@@ -139,18 +119,19 @@ def compiling(training: Training, optimizer: str, *, calls_at_most: int | None) 
             the reflection model that DSPy cannot go on without.
     """
     with contextlib.ExitStack() as stack:
-        how: dict[str, Any] = {"cache": stack.enter_context(open_cache(use=training.use_cache))}
-        if training.log:
-            how["record"] = stack.enter_context(CallLog(training.log, optimizer))
+        cache = stack.enter_context(open_cache(use=training.use_cache))
         if not training.quiet:
             stack.callback(say_remarks, training.budget, ended=False)  # which is an error here
+        progress = None
         if calls_at_most is not None and not training.quiet:
-            how["progress"] = Progress(f"{optimizer}, at most", calls_at_most)
-            stack.callback(how["progress"].close)
-        calls = stack.enter_context(ProgramCalls(training.budget, **how))
+            progress = Progress(f"{optimizer}, at most", calls_at_most)
+            stack.callback(progress.close)
+        calls = ProgramCalls(
+            training.budget, log=training.log, optimizer=optimizer, cache=cache, progress=progress
+        )
+        stack.enter_context(calls)
         if calls_at_most is not None:
             stack.enter_context(_quiet())
-        stack.enter_context(_interruptible(calls))
         room = Room(
             task=program_lm(training.model, calls),
             reflection=program_lm(training.reflection_model, calls, purpose="reflection"),
@@ -162,8 +143,7 @@ def compiling(training: Training, optimizer: str, *, calls_at_most: int | None) 
         try:
             yield room
         except Stopped:
-            if calls.error is None:
-                raise KeyboardInterrupt from None
+            pass  # `calls.error` says why
         except dspy.AdapterParseError as error:
             reply = " ".join(str(error.lm_response).split())[:80]
             raise InputError(
@@ -190,25 +170,3 @@ def _quiet() -> Iterator[None]:
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
         yield
-
-
-@contextlib.contextmanager
-def _interruptible(calls: ProgramCalls) -> Iterator[None]:
-    """On Ctrl-C let the calls go first: DSPy waits for its threads, and they wait for replies."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.getsignal(signal.SIGINT)
-
-    def interrupted(number: int, frame: Any) -> None:
-        calls.stop()
-        if callable(before):
-            before(number, frame)
-        else:
-            raise KeyboardInterrupt
-
-    signal.signal(signal.SIGINT, interrupted)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -24,7 +24,7 @@ from judgecal.commands import OPTIMIZER_NAMES
 from judgecal.errors import InputError, JudgecalError, not_installed, unknown_name
 from judgecal.models import ModelSpec
 from judgecal.optimize.compiling import Room, compiling, judging
-from judgecal.optimize.training import CLIMBED_ON, Candidate, Training
+from judgecal.optimize.training import CLIMBED_ON, Candidate, Plan, Training
 
 # What each tries, most of it as DSPy names it; an experiment's configuration has it.
 _LABELED: dict[str, Any] = {"sizes": [4, 8, 16, 32], "draws": 3}
@@ -43,11 +43,10 @@ _IDLE_ROUNDS = 8  # of GEPA, whose batches without an error ask for nothing
 class Bounds:
     """What an optimiser can take at most, by its own settings."""
 
-    candidates: int  # programs that it hands over to be scored on dev
+    demos: tuple[int, ...] = ()  # of each program that it hands over to be scored on dev, most first
     task: int = 0  # calls of the judge's model while it works
     reflection: int = 0  # calls of the model that writes instructions
     written: int = 0  # replies of that model which one judge's instructions can hold
-    demos: int = 0  # of one of its programs
 
     @property
     def calls(self) -> int:
@@ -100,7 +99,7 @@ def _fewshot(training: Training) -> Iterator[Candidate]:
 
 def _fewshot_bounds(training: Training) -> Bounds:
     draws = _FEWSHOT["draws"]
-    return Bounds(draws, task=draws * len(training.items), demos=_FEWSHOT["max_labeled_demos"])
+    return Bounds((_FEWSHOT["max_labeled_demos"],) * draws, task=draws * len(training.items))
 
 
 # --- those that have instructions written
@@ -128,13 +127,20 @@ def _content(program: dspy.Module) -> str:
 
 
 def _by_instructions(
-    name: str, search: _Search, settings: Mapping[str, Any], *, passes: int = 0, task: int = 0, **most: int
+    name: str,
+    search: _Search,
+    settings: Mapping[str, Any],
+    *,
+    passes: int = 0,
+    task: int = 0,
+    demos: int = 0,
+    **most: int,
 ) -> Optimizer:
     """A search that calls the judge `passes` times on each example, and `task` times more."""
 
     def bounds(training: Training) -> Bounds:
         examples = min(CLIMBED_ON, len(training.items))
-        return Bounds(_HANDED_OVER, task=task + passes * examples, **{"written": 1, **most})
+        return Bounds((demos,) * _HANDED_OVER, task=task + passes * examples, **{"written": 1, **most})
 
     def make(training: Training) -> list[Candidate]:
         return _written(training, name, search, bounds(training).calls)
@@ -239,20 +245,28 @@ def _auto(training: Training) -> list[Candidate]:
             training.remarks.append(f"{what}: {error}")
     if not training.shows_labels:
         return written[: plan.candidates]
-    both = [_labelled(training, min(16, plan.demos), 0, best) for best in written[:1]]
+    sizes, with_instructions = _auto_sizes(plan)
+    joined = [_labelled(training, with_instructions, 0, best) for best in written[:1]]
+    labelled = [_labelled(training, size, draw) for size, draw in sizes]
+    return [*written[:1], *joined, *labelled[:1], *written[1:2], *labelled[1:]][: plan.candidates]
+
+
+def _auto_sizes(plan: Plan) -> tuple[list[tuple[int, int]], int]:
+    """Sizes and draws of examples alone, the first wanted first; and the size beside GEPA's instruction."""
     sizes = [(32, 1), (16, 0), (8, 1), (16, 2), (4, 1)]
-    labelled = [_labelled(training, size, draw) for size, draw in sizes if size <= plan.demos]
-    return [*written[:1], *both, *labelled[:1], *written[1:2], *labelled[1:]][: plan.candidates]
+    return [(size, draw) for size, draw in sizes if size <= plan.demos], min(16, plan.demos)
 
 
 def _auto_bounds(training: Training) -> Bounds:
     plan = training.plan
-    return Bounds(plan.candidates, demos=32 if plan.gepa_calls else 16, **_gepa_calls(_AUTO, plan.gepa_calls))
+    sizes, with_instructions = _auto_sizes(plan)
+    demos = sorted([with_instructions, *(size for size, _ in sizes)], reverse=True)
+    return Bounds(tuple(demos[: plan.candidates]), **_gepa_calls(_AUTO, plan.gepa_calls))
 
 
 OPTIMIZERS: Mapping[str, Optimizer] = {
     "auto": Optimizer(_auto, _AUTO, _auto_bounds, reflects=True),
-    "labeled": Optimizer(_labeled, _LABELED, lambda _: Bounds(candidates=0)),
+    "labeled": Optimizer(_labeled, _LABELED, lambda _: Bounds()),
     "fewshot": Optimizer(_fewshot, _FEWSHOT, _fewshot_bounds),
     # three sets of demos, bootstrapped on one half of train, and eleven combinations on the other
     "mipro": _by_instructions("mipro", _mipro, _MIPRO, passes=14, reflection=26, demos=8),

@@ -3,9 +3,8 @@
 Agreement is not traded away: of the candidates that agree on dev at least as well as the judge as it was, the
 one with the fewest broken probes is taken where these are fewer by more than luck (as `choose` has it: in one
 run of five the best of as many equal candidates gains more); else agreement alone chooses, as without probes.
-On test the families count that broke the judge as it was on a tenth of dev's probes: fewer of them break it
-where the paired difference is shown below 0, and it may be taken for that unless its agreement is shown to
-fall.
+On test fewer probes break it where the paired difference is shown below 0, and it may be taken for that
+unless its agreement is shown to fall.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from judgecal.experiment import AgreementTable, Verdicts
 from judgecal.goldset import GoldSet
 from judgecal.optimize.programs import Optimised, model_of
 from judgecal.optimize.result import Choice, OptimizedProbes, ScoredCandidate, Stage, choose
-from judgecal.probes.family import TENTH, MadeProbes, Probe, Sources, families_named, make_probes
+from judgecal.probes.family import FamilyProbes, Probe, Sources, families_named, make_probes
 from judgecal.probes.result import Footing, ProbeVerdicts, break_changes, share_of, sum_by_group
 from judgecal.probes.run import family_fits
 from judgecal.records import Item
@@ -38,19 +37,19 @@ Broken = Mapping[str, Floats]
 class SplitProbes:
     """The probes of one split."""
 
-    made: tuple[MadeProbes, ...]
+    made: tuple[FamilyProbes, ...]
 
     @classmethod
     def of(cls, gold: GoldSet, items: Sequence[Item], judge: Optimised, seed: int) -> SplitProbes:
         """Make the probes of a split's items, borrowing from these items alone."""
         n = N_FREE if model_of(judge).embedded else N_PROBES
         every = make_probes(gold, items, families_named(()), n=n, seed=seed, sources=Sources.of(gold, items))
-        return cls(tuple(probes for probes in every.values() if family_fits(judge, probes)))
+        return cls(tuple(probes for probes in every if family_fits(judge, probes)))
 
     @property
     def items(self) -> list[Item]:
         """The probes themselves."""
-        return [probe.item for made in self.made for probe in made.probes]
+        return [probe.item for made in self.made for probe in made]
 
     @property
     def groups(self) -> list[str]:
@@ -61,13 +60,8 @@ class SplitProbes:
         """Family -> which of its probes break a judge; `inf` where one could not. No verdict is a break: else
         a candidate that answers no probe would look mended."""
         verdicts = ProbeVerdicts.of(footing, column)
-        values = {made.family.name: verdicts.broken(made.probes) for made in self.made}
+        values = {made[0].family.name: verdicts.broken(made) for made in self.made}
         return {name: np.where(np.isnan(broken), 1.0, broken) for name, broken in values.items()}
-
-    def breaking(self, broken: Broken, others: SplitProbes) -> SplitProbes:
-        """Of another split, the probes of the families that break a judge in a tenth of these or more."""
-        weak = {made.family.name for made in self.made if (_share(broken, made) or 0.0) >= TENTH - 1e-9}
-        return SplitProbes(tuple(made for made in others.made if made.family.name in weak))
 
     def parts(self, before: Broken, after: Broken) -> Floats:
         """Question by question, how many fewer of the probes to be mended break."""
@@ -75,7 +69,7 @@ class SplitProbes:
 
     def held(self, before: Broken, after: Broken, *, level: float = 0.95) -> OptimizedProbes:
         """Compare a judge before and after, paired by probe."""
-        families = {made.family.name: (_share(before, made), _share(after, made)) for made in self.made}
+        families = {made[0].family.name: (_share(before, made), _share(after, made)) for made in self.made}
         change = break_changes(_flat(before), _flat(after))
         return OptimizedProbes(
             share_of(_flat(before), self.groups, level=level),
@@ -89,8 +83,8 @@ def _flat(broken: Broken) -> Floats:
     return np.concatenate([*broken.values(), np.zeros(0)])
 
 
-def _share(broken: Broken, made: MadeProbes) -> float | None:
-    return share_of(broken[made.family.name], [probe.item.group for probe in made.probes]).value
+def _share(broken: Broken, made: FamilyProbes) -> float | None:
+    return share_of(broken[made[0].family.name], [probe.item.group for probe in made]).value
 
 
 def train_probes(
@@ -103,8 +97,8 @@ def train_probes(
     """
     scale, made = gold.scale, SplitProbes.of(gold, items, judge, seed).made
     ends = {"full": scale.high, "none": scale.low, "falls": scale.low}
-    usable = [probes for probes in made if probes.family.kind != "falls" or not scale.graded]
-    turns = itertools.chain(*itertools.zip_longest(*(probes.probes for probes in usable)))
+    usable = [probes for probes in made if probes[0].family.kind != "falls" or not scale.graded]
+    turns = itertools.chain(*itertools.zip_longest(*usable))
     probes = [probe for probe in turns if probe is not None][: len(items)]
     return probes, {
         probe.item.item_id: ends.get(probe.family.kind, gold.labels[probe.of.item_id]) for probe in probes

@@ -16,9 +16,8 @@ import concurrent.futures
 import contextvars
 import dataclasses
 import itertools
-import json
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +39,13 @@ from judgecal.engine import (
     ReplyCache,
     ReplySchema,
 )
-from judgecal.engine.cache import cache_key, stored_reply
-from judgecal.engine.log import Log, now
+from judgecal.engine.cache import cache_key
+from judgecal.engine.log import Log, as_line, line_reader, now
 from judgecal.engine.transport import open_transport
 from judgecal.errors import BudgetError, JudgecalError, Stopped
 from judgecal.models import ModelSpec
 from judgecal.models.embedded import AsyncEmbeddedEngine, EmbeddedEngine
-from judgecal.records import RETRIED_ON_RESUME
+from judgecal.records import RETRIED_ON_RESUME, Failure
 
 CALL_LOG = "optimizer_calls.jsonl"
 """The file's name in an experiment's folder."""
@@ -57,25 +56,15 @@ _OWN_FAULT = ("refused", "context_length", "length", "parse", "out_of_range")
 # The numbers of the samples that a call asks for: several where it has `n`, as COPRO's.
 _samples: contextvars.ContextVar[Iterator[int]] = contextvars.ContextVar("judgecal_samples")
 _APART = 10**9  # beyond DSPy's own numbers of samples
-_Row = dict[str, Any]
+schema_now: contextvars.ContextVar[ReplySchema | None] = contextvars.ContextVar(
+    "judgecal_schema", default=None
+)
+"""What the replies to this thread's calls are held to, where the server can do that."""
 
 
 def says_something(reply: Reply) -> bool:
     """Whether a reply holds a text that the provider did not withhold."""
     return reply.stopped != "content_filter" and bool(reply.text.strip())
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a reply must be: of a schema where the server can be held to it; stored where it is `usable`."""
-
-    schema: ReplySchema | None = None
-    usable: Callable[[Reply], bool] = says_something
-
-
-ANYTHING = Wanted()
-wanted_now: contextvars.ContextVar[Wanted] = contextvars.ContextVar("judgecal_wanted", default=ANYTHING)
-"""What the calls that this thread makes want."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -86,74 +75,40 @@ class ProgramCall:
     messages: Sequence[Message]
     purpose: str = "task"
     repeat: int = 0  # tells samples of one prompt apart; 0 where DSPy asks for none in particular
-    wanted: Wanted = ANYTHING
+    schema: ReplySchema | None = None
 
     @property
     def key(self) -> str:
         """The key of this request, in the cache and in the log alike."""
-        return cache_key(self.spec, self.messages, self.repeat, self.wanted.schema)
+        return cache_key(self.spec, self.messages, self.repeat, self.schema)
 
 
-class CallLog:
-    """The calls of an optimiser in a file that is made if it is not there; a context manager."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class LoggedCall:
+    """A call of an optimiser with its reply: a line of the log. The last line of a key wins."""
 
-    def __init__(self, path: Path, optimizer: str) -> None:
-        self._optimizer = optimizer
-        self._log = Log[_Row](path, "call", encode=_line_of, decode=_row_of).open(lock=False)
-        # The last line of a key wins.
-        self._replies = dict(stored for row in self._log.rows() if (stored := _stored(row)) is not None)
-
-    def __enter__(self) -> CallLog:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._log.close()
-
-    def stored(self, key: str) -> Reply | None:
-        """The reply that was had under a key; failures that another try can mend are none."""
-        return self._replies.get(key)
-
-    def add(self, call: ProgramCall, result: CallResult) -> None:
-        """Log a call with its result."""
-        reply, failure = result.reply or Reply("", call.spec.id), result.failure
-        row = {name: getattr(reply, name) for name in _OF_REPLY}
-        row |= {"at": now(), "optimizer": self._optimizer, "purpose": call.purpose, "key": call.key}
-        row |= {"model": call.spec.alias, "cached": result.cached, "attempts": result.attempts}
-        row |= {"text": None if failure else reply.text, "cost_usd": result.cost_usd}
-        error = {"kind": failure.kind, "message": failure.message} if failure else None
-        self._log.append({**row, "error": error})
+    key: str
+    at: str
+    optimizer: str
+    purpose: str
+    model: str
+    reply: Reply | None
+    error: Failure | None
+    attempts: int
+    cost_usd: float | None
+    cached: bool
 
 
-def _line_of(row: _Row) -> bytes:
-    return json.dumps(row).encode("ascii")
-
-
-def _row_of(line: bytes) -> _Row:
-    """Raises one of DAMAGED: the line is no call."""
-    row: _Row = json.loads(line)
-    _stored(row)
-    row["cost_usd"] = float(row["cost_usd"] or 0.0)
-    return row
-
-
-def _stored(row: _Row) -> tuple[str, Reply] | None:
-    """Key and reply of a call that need not be made again; None of a failure that another try can mend."""
-    if row["error"] and row["error"]["kind"] in RETRIED_ON_RESUME:
-        return None
-    stored = {"text": row["text"] or "", **{name: row[name] for name in _OF_REPLY}}
-    return str(row["key"]), stored_reply(json.dumps(stored).encode())
-
-
-_OF_REPLY = ("model_id", "prompt_tokens", "completion_tokens", "stopped")
+def _log_at(path: Path, **reading: Any) -> Log[LoggedCall]:
+    return Log(path, "call", encode=as_line, decode=line_reader(LoggedCall), **reading)
 
 
 def logged_usd(path: Path) -> float:
     """What the calls in a log are known to have cost, in US dollars; 0 where there is no file.
 
-    A line that cannot be read counts nothing; `CallLog` has named it.
+    A line that cannot be read counts nothing; `ProgramCalls` has named it.
     """
-    log = Log[_Row](path, "call", encode=_line_of, decode=_row_of, damaged=lambda *_: None)
-    return sum((row["cost_usd"] for row in log.rows()), 0.0)
+    return sum((call.cost_usd or 0.0 for call in _log_at(path, damaged=lambda *_: None).rows()), 0.0)
 
 
 def width(spec: ModelSpec) -> int:
@@ -165,9 +120,13 @@ class ProgramCalls:
     """Makes calls for other threads, in an event loop of its own; a context manager.
 
     Identical requests are one call, in flight and afterwards. A call that fails by its own text gives an
-    empty reply, so that it reaches the metric as an unusable one. `record` is where calls are kept, and found
-    when the run is resumed; `progress` counts the replies, wherever they come from. `error` is what ended the
-    optimiser, else None.
+    empty reply, so that it reaches the metric as an unusable one. `error` is what ended the optimiser, else
+    None.
+
+    Args:
+        log: the file where calls are kept, and found when the run is resumed.
+        optimizer: its name in the log.
+        progress: counts the replies, wherever they come from.
     """
 
     def __init__(
@@ -175,13 +134,19 @@ class ProgramCalls:
         budget: Budget,
         *,
         policy: Policy | None = None,
-        record: CallLog | None = None,
+        log: Path | None = None,
+        optimizer: str = "",
         cache: ReplyCache | None = None,
         progress: Progress | None = None,
     ) -> None:
         self.error: Exception | None = None
         self._gate, self._policy = BudgetGate(budget), policy or Policy()
-        self._record, self._cache, self._progress = record, cache, progress
+        self._cache, self._progress, self._optimizer = cache, progress, optimizer
+        self._log = _log_at(log).open(lock=False) if log else None
+        self._replies = dict[str, Reply]()  # of the log; failures that another try can mend are none
+        for call in self._log.rows() if self._log else ():
+            if call.error is None or call.error.kind not in RETRIED_ON_RESUME:
+                self._replies[call.key] = call.reply or Reply("", call.model)
         self._ended = True
         self._guard = threading.RLock()  # a handler of Ctrl-C may stop what its own thread is about to ask
         self._tasks: dict[str, asyncio.Task[Reply]] = {}
@@ -201,6 +166,8 @@ class ProgramCalls:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+        if self._log:
+            self._log.close()
 
     def ask(self, call: ProgramCall) -> Reply:
         """Make one call and return its reply; the calling thread waits.
@@ -251,27 +218,39 @@ class ProgramCalls:
         return await asyncio.shield(self._tasks[call.key])
 
     async def _stored_or_made(self, call: ProgramCall) -> Reply:
-        if self._record and (stored := self._record.stored(call.key)):
-            self._count(CallResult(stored))
-            return stored
-        runner, wanted = self._runner(call.spec), call.wanted
-        result = await runner.make(call.messages, call.repeat, wanted.schema, usable=wanted.usable)
-        failure, kept = (
+        if call.key in self._replies:
+            self._count(CallResult(self._replies[call.key]))
+            return self._replies[call.key]
+        runner = self._runner(call.spec)
+        result = await runner.make(call.messages, call.repeat, call.schema, usable=says_something)
+        failure, stays = (
             result.failure,
             "so the optimiser stops without a result; what it was answered is kept",
         )
         if failure and failure.kind == "budget":
             raise BudgetError(
-                f"--budget-usd: {failure.message}, {kept}, and the same command with a larger budget goes on"
+                f"--budget-usd: {failure.message}, {stays}, and the same command with a larger budget goes on"
             )
-        if self._record:
-            self._record.add(call, result)
+        if self._log:
+            made = LoggedCall(
+                key=call.key,
+                at=now(),
+                optimizer=self._optimizer,
+                purpose=call.purpose,
+                model=call.spec.alias,
+                reply=None if failure else result.reply,
+                error=failure,
+                attempts=result.attempts,
+                cost_usd=result.cost_usd,
+                cached=result.cached,
+            )
+            self._log.append(made)
         self._count(result)
         if failure and failure.kind not in _OWN_FAULT:  # no program can be blamed for it
             tried = f"{result.attempts} attempts" if result.attempts > 1 else "one attempt"
             what = f"model {call.spec.alias} ({call.spec.id}) gave no reply in {tried}"
             raise JudgecalError(
-                f"{what} ({failure.kind}: {failure.message}), {kept}, and the same command goes on"
+                f"{what} ({failure.kind}: {failure.message}), {stays}, and the same command goes on"
             )
         return result.reply or Reply("", call.spec.id)
 
@@ -341,7 +320,7 @@ class _Engine:
         messages: list[Message] = [{"role": "system", "content": system}] if system else []
         messages += [{"role": turn.role, "content": turn.text or ""} for turn in request.messages]
         spec, repeat = dataclasses.replace(self._spec, **settings), next(_samples.get())
-        reply = self._calls.ask(ProgramCall(spec, messages, self._purpose, repeat, wanted_now.get()))
+        reply = self._calls.ask(ProgramCall(spec, messages, self._purpose, repeat, schema_now.get()))
         text = "" if reply.stopped == "content_filter" else reply.text
         read, written = reply.prompt_tokens or 0, reply.completion_tokens or 0
         return Response(

@@ -276,18 +276,12 @@ def _decide(difference: Estimate, calibrated: Estimate, metric: str, *, ordered:
         return BETTER, f"{once} rose, and its interval lies above 0"
     if deciding.high < 0.0:
         return WORSE, f"{once} fell, and its interval lies below 0"
-    if not (ordered and difference.clear_of_zero):
-        return CANNOT_TELL, f"there may be no difference in {once} at all"
-    rose = (difference.value or 0.0) > 0.0
-    if deciding.low > -MARGIN and deciding.high < MARGIN:
+    if ordered and difference.clear_of_zero and deciding.low > -MARGIN and deciding.high < MARGIN:
+        rose = (difference.value or 0.0) > 0.0
         gain = "gives the same gain without another prompt" if rose else "takes the loss back"
         small = f"once calibrated it is shown to change by less than {MARGIN:g}"
         return RESCALED_ONLY, f"{metric} {'rose' if rose else 'fell'}, but {small}: the map {gain}"
-    seen = "better, perhaps only in scale" if rose else "worse, perhaps only in scale"
-    return CANNOT_TELL, (
-        f"{seen}: {metric} {'rose' if rose else 'fell'} with an interval clear of 0, and once calibrated its "
-        "interval holds 0"
-    )
+    return CANNOT_TELL, f"there may be no difference in {once} at all"
 
 
 @dataclass(frozen=True, slots=True)

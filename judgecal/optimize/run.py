@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -168,20 +169,10 @@ class OptimizeRun:
         return model_of(self.judge)
 
     @property
-    def by_itself(self) -> bool:
-        """Whether the plan is `auto`'s, and dev is a race."""
-        return self.optimizer == "auto"
-
-    @property
     def reflection_alias(self) -> str | None:
         """The alias of the model that writes instructions; None where none does."""
         reflects = OPTIMIZERS[self.optimizer].reflects
         return (self.reflection or self.model).alias if reflects else None
-
-    @property
-    def call_log(self) -> Path:
-        """The file of the optimiser's own calls."""
-        return self.experiment.folder / CALL_LOG
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -197,15 +188,14 @@ class OptimizeRun:
         return AgreementTable(self.gold, self.items(split), self.options.repeats, self.seed, level)
 
     @cached_property
+    def _laps(self) -> list[tuple[Item, ...]]:
+        items = self.items("dev")
+        return laps(items, self.gold.labels, self.seed) if self.optimizer == "auto" else [items]
+
+    @cached_property
     def dev(self) -> AgreementTable:
         """The agreement table of dev, in the order of a race's laps."""
-        items = tuple(item for lap in laps(self.items("dev"), self.gold.labels, self.seed) for item in lap)
-        return dataclasses.replace(self.table("dev"), items=items)
-
-    @property
-    def _laps(self) -> list[tuple[Item, ...]]:
-        items = self.dev.items
-        return laps(items, self.gold.labels, self.seed) if self.by_itself else [items]
+        return dataclasses.replace(self.table("dev"), items=tuple(itertools.chain(*self._laps)))
 
     @cached_property
     def probed(self) -> dict[str, SplitProbes]:
@@ -236,7 +226,7 @@ class OptimizeRun:
             seed=self.seed,
             budget=budget,
             reflection=self.reflection,
-            log=self.call_log,
+            log=self.experiment.folder / CALL_LOG,
             use_cache=self.options.use_cache,
             quiet=self.options.quiet,
             rules=rules,
@@ -279,7 +269,7 @@ class OptimizeRun:
         """
         budget_usd = self.options.budget_usd
         priced = self.model.priced and isinstance(self.judge, PromptJudge)
-        if not self.by_itself or budget_usd is None or not priced:
+        if self.optimizer != "auto" or budget_usd is None or not priced:
             return PLANS[0]
         nothing = stored_rows(self.experiment.journal.with_name("none.jsonl"))  # the same when it is resumed
         for plan in PLANS:
@@ -306,28 +296,26 @@ class OptimizeRun:
         training = self.training(Budget(None), plan=plan)
         bounds = OPTIMIZERS[self.optimizer].bounds(training)
         judges = [self.judge_of(candidate) for candidate in candidates("labeled", training)]
-        longest = max(judges, key=lambda judge: len(str(judge.demos)))
-        probes, counts = self.probed["dev"].items, [1]
         if self.optimizer != "labeled":
-            judges.sort(
-                key=lambda judge: (len(judge.demos) < bounds.demos, abs(len(judge.demos) - bounds.demos))
-            )
-            judges, longest = judges[:1], judges[0]
-            counts = [plan.candidates, *plan.go_on] if self.by_itself else [bounds.candidates]
+            judges.sort(key=lambda judge: len(judge.demos))
+            able = [[judge for judge in judges if len(judge.demos) >= n] for n in bounds.demos]
+            judges = [with_demos[0] if with_demos else judges[-1] for with_demos in able]
+        longest = max(judges, key=lambda judge: len(str(judge.demos)))
+        probes, raced = self.probed["dev"].items, self.optimizer == "auto"
 
-        def planned(judges: Sequence[Optimised], items: Iterable[Item]) -> CostEstimate:
-            return plan_calls(judges, items, stored, self.options)
+        def planned(judges: Sequence[Optimised], items: Iterable[Item]) -> list[CostEstimate]:
+            return [plan_calls([judge], items, stored, self.options) for judge in judges]
 
-        plans = [planned([self.judge], [*self.items("dev"), *probes])]
-        for lap, n in zip(self._laps, counts, strict=False):
-            plans += [planned(judges, lap)] * n
-        plans += [planned(judges, probes)] * counts[-1]
-        fit = [] if self.by_itself else self.items("train")
+        plans = planned([self.judge], [*self.items("dev"), *probes])
+        for lap, n in zip(self._laps, [len(judges), *plan.go_on], strict=False):
+            plans += planned(judges[:n], lap)
+        plans += planned(judges[: plan.go_on[-1]] if raced else judges, probes)
+        fit = [] if raced else self.items("train")
         confirming = [*fit, *self.items("test"), *self.probed["test"].items] if self.final else []
-        plans.append(planned([self.judge, longest], confirming))
+        plans += planned([self.judge, longest], confirming)
         n_judged = together(plans[1:]).calls + bounds.task
         # the optimiser's calls of both models, at the size of its largest prompt
-        works_on = self.judge if self.by_itself else longest
+        works_on = self.judge if raced else longest
         messages = max((works_on.messages(item) for item in training.items), key=_size)
         writer, answers = training.reflection_model, [messages[-1]] * _EXAMPLES_SHOWN
         plans.append(_repeated(self.model, bounds.task, messages, longest.schema))
@@ -337,7 +325,7 @@ class OptimizeRun:
         extra = self.model.cost_usd(bounds.written * (writer.longest_reply or 0), 0)
         plans.append(CostEstimate(0, 0, 0, None if extra is None else n_judged * extra, 0.0))
         whole = together(plans)
-        if self.by_itself and within is not None and whole.usd_at_most is not None:
+        if raced and within is not None and whole.usd_at_most is not None:
             likely = None if whole.usd_likely is None else min(within, whole.usd_likely)
             return dataclasses.replace(whole, usd_at_most=min(within, whole.usd_at_most), usd_likely=likely)
         return whole
@@ -348,7 +336,7 @@ class OptimizeRun:
         """Compile, choose on dev, confirm on test, and return the result."""
         self.check()
         require_keys([self.judge], self.items("dev"), stored_rows(self.experiment.journal), self.options)
-        if self.reflection and not self.call_log.exists():
+        if self.reflection and not (self.experiment.folder / CALL_LOG).exists():
             self.reflection.key()
         open_experiment(self.experiment)
         keep_judges(self.experiment, [self.judge])
@@ -369,11 +357,10 @@ class OptimizeRun:
             choice = dataclasses.replace(choice, sealed=sealed)
             look, probes, confirmation = None, None, unconfirmed(before, choice, self.metric)
             if self.final and sealed is None and after.judge.fingerprint != before.judge.fingerprint:
-                weak = on_dev.breaking(broken.get("before", {}), self.probed["test"])
-                look, probes, confirmation = self._confirmed(before, choice, weak, journal, budget)
+                look, probes, confirmation = self._confirmed(before, choice, journal, budget)
         # what judgements and the optimiser's calls are known to have cost, in all processes
         judged_usd = sum(row.cost_usd or 0.0 for row in read_journal(self.experiment.journal))
-        usd = judged_usd + logged_usd(self.call_log) + budget.unseen_usd
+        usd = judged_usd + logged_usd(self.experiment.folder / CALL_LOG) + budget.unseen_usd
         result = self._result(finish.everybody, choice, remarks, look, confirmation, usd)
         if self.probes:
             held = on_dev.held(broken["before"], broken[after.name])
@@ -383,7 +370,7 @@ class OptimizeRun:
 
     def _say_plan(self) -> None:
         """Say on stderr what `auto` is about to do, and at what cost."""
-        if self.by_itself and not self.options.quiet:
+        if self.optimizer == "auto" and not self.options.quiet:
             words = self.plan_in_words
             if isinstance(self.judge, PromptJudge):
                 stored = stored_rows(self.experiment.journal)
@@ -447,11 +434,11 @@ class OptimizeRun:
         return None if afforded or not self.final else _NO_MONEY_FOR_TEST
 
     def _confirmed(
-        self, before: ScoredCandidate, choice: Choice, probes: SplitProbes, journal: Journal, budget: Budget
+        self, before: ScoredCandidate, choice: Choice, journal: Journal, budget: Budget
     ) -> tuple[Look | None, OptimizedProbes | None, Confirmation]:
         """Both judges over test, and over what their maps are fitted on."""
-        after = choice.taken
-        fitted_on = self.dev.items if self.by_itself else (*self.items("train"), *self.dev.items)
+        after, probes = choice.taken, self.probed["test"]
+        fitted_on = self.dev.items if self.optimizer == "auto" else (*self.items("train"), *self.dev.items)
         fit = tuple(item for item in fitted_on if item.group not in after.trained_on)
         items = [*fit, *self.items("test"), *probes.items]
         columns = [

@@ -70,21 +70,15 @@ class Sources:
         pairs = ((item, item.reference_answers[0]) for item in by_group.values())
         return tuple((item, text) for item, text in pairs if not refuses(text))
 
-    def foreign(self, item: Item, rng: random.Random, fits: Callable[[str], bool] = bool) -> str:
+    def foreign(self, item: Item, rng: random.Random) -> str:
         """A reference of a question unlike this one that shares no word with the right answers."""
         of_item = frozenset[str]().union(*(analyse(text).content for text in item.reference_answers))
         question_words = analyse(item.question).content
         for other, text in rng.sample(self.references, len(self.references)):
             theirs, given = analyse(other.question).content, analyse(text)
             alike = len(question_words & theirs) > 0.5 * min(len(question_words), len(theirs))
-            if (
-                other.group == item.group
-                or alike
-                or given.polarity
-                or given.content & (of_item | question_words)
-            ):
-                continue
-            if fits(text):
+            holds = given.content & (of_item | question_words)
+            if other.group != item.group and not alike and not given.polarity and not holds:
                 return text
         raise NoProbe("no other question has an answer that shares no word with the right one")
 
@@ -139,12 +133,8 @@ class Probe:
     family: Family
 
 
-@dataclass(frozen=True, slots=True)
-class MadeProbes:
-    """What a family made of a gold set."""
-
-    family: Family
-    probes: tuple[Probe, ...]
+FamilyProbes = tuple[Probe, ...]
+"""The probes of one family, one at the least."""
 
 
 def one_probe(family: Family, item: Item, sources: Sources, *, seed: int) -> Probe:
@@ -164,8 +154,8 @@ def make_probes(
     n: int,
     seed: int,
     sources: Sources | None = None,
-) -> dict[str, MadeProbes]:
-    """Up to `n` probes of each family, by its name; the same for the same set, items and seed.
+) -> tuple[FamilyProbes, ...]:
+    """Make up to `n` probes of each family that a gold set has some of; the same for the same items and seed.
 
     What must get full marks or none hangs on the question alone and is made once a question; of the others as
     many questions as there are come before a second answer of one.
@@ -179,7 +169,7 @@ def make_probes(
     sources = sources or Sources.of(gold)
     # in one order for all families: they share answers, so that few are judged twice
     shuffled = sorted(items, key=lambda item: random.Random(f"{seed} {item.item_id}").random())
-    made = {}
+    made = []
     for family in chosen:
         drawn = [item for item in shuffled if family.takes(gold.labels[item.item_id], gold.scale)]
         if family.kind in ("full", "none"):
@@ -189,9 +179,8 @@ def make_probes(
             with contextlib.suppress(NoProbe):
                 probes.append((turn[item.group], one_probe(family, item, sources, seed=seed)))
                 turn[item.group] += 1
-        first = tuple(probe for _, probe in sorted(probes, key=lambda pair: pair[0])[:n])
-        made[family.name] = MadeProbes(family, first)
-    return made
+        made.append(tuple(probe for _, probe in sorted(probes, key=lambda pair: pair[0])[:n]))
+    return tuple(filter(None, made))
 
 
 def language_of(item: Item) -> str:

@@ -25,7 +25,7 @@ from judgecal.errors import InputError
 from judgecal.experiment import AgreementTable, Experiment, GoldSummary, Verdicts, gold_config
 from judgecal.experiment.verdicts import Cut
 from judgecal.goldset import GoldSet
-from judgecal.probes.family import TENTH, Kind, MadeProbes, NoProbe, Probe, Sources, families, one_probe
+from judgecal.probes.family import TENTH, FamilyProbes, Kind, NoProbe, Probe, Sources, families, one_probe
 from judgecal.records import Estimate, Item, Result, as_plain, digest
 from judgecal.scale import Label, Scale
 from judgecal.stats import Calibration
@@ -148,7 +148,6 @@ class ProbedJudge(Result):
     fingerprint: str
     families: tuple[FamilyResult, ...]
     mapped: bool  # whether these are calibrated verdicts
-    beside: bool = False  # a free judge that nobody asked for
 
     @property
     def broken(self) -> list[FamilyResult]:
@@ -190,7 +189,7 @@ class ProbeResult(Result):
 
     experiment: str
     gold: GoldSummary
-    judges: tuple[ProbedJudge, ...]  # in the order asked for, then the free ones beside them
+    judges: tuple[ProbedJudge, ...]
     n_per_family: int
     seed: int
     made_by: str = "rule"  # of every probe: none of them is gold, and no agreement counts one
@@ -200,10 +199,8 @@ class ProbeResult(Result):
 
     @property
     def n_unscored(self) -> int:
-        """Probes without a verdict of a judge that was asked for."""
-        return sum(
-            family.n_unscored for judge in self.judges if not judge.beside for family in judge.families
-        )
+        """The number of probes without a verdict, over all judges and families."""
+        return sum(family.n_unscored for judge in self.judges for family in judge.families)
 
     def as_stored(self) -> dict[str, Any]:
         """The whole result as JSON values, as `summary.json` holds it."""
@@ -245,10 +242,12 @@ class ProbeVerdicts:
         return noise_moves(probes[0].family.kind, before, again, self.footing.marks)
 
 
-def family_result(made: MadeProbes, verdicts: ProbeVerdicts, *, of: int, level: float = 0.95) -> FamilyResult:
+def family_result(
+    probes: FamilyProbes, verdicts: ProbeVerdicts, *, of: int, level: float = 0.95
+) -> FamilyResult:
     """The result of one family on one judge; `of`: the number of families told of together."""
-    groups = [probe.item.group for probe in made.probes]
-    outcomes, noise = verdicts.broken(made.probes), verdicts.noise(made.probes)
+    groups = [probe.item.group for probe in probes]
+    outcomes, noise = verdicts.broken(probes), verdicts.noise(probes)
     could, broken = ~np.isinf(outcomes), share_of(outcomes, groups, level=level)
     apart, there = (outcomes - noise)[could], np.array(groups, dtype=str)[could]
     least, together = -1.0 if np.nansum(noise[could]) else 0.0, (1.0 - level) / of
@@ -260,8 +259,8 @@ def family_result(made: MadeProbes, verdicts: ProbeVerdicts, *, of: int, level: 
         never = "the same each time, by its making"
         moves = replace(broken, value=0.0, low=0.0, high=0.0, method=never, reason=None)
     return FamilyResult(
-        family=made.family.name,
-        kind=made.family.kind,
+        family=probes[0].family.name,
+        kind=probes[0].family.kind,
         n=broken.n,
         n_unscored=broken.n_unscored,
         broken=broken,
@@ -282,20 +281,18 @@ _PROBE = b'command = "probe"'
 
 @dataclass(frozen=True, slots=True)
 class KeptProbes:
-    """What experiments of `probe` say of one judge, the newest of each family."""
+    """What the newest experiment of `probe` with a judge says of it."""
 
     judge: ProbedJudge
-    by_family: Mapping[str, ProbeResult]
+    result: ProbeResult
 
     def answers(self, family: str) -> list[tuple[ProbedAnswer, ProbeVerdict]]:
-        """The probes of a family, each with what the judge said of it."""
-        result = self.by_family[family]
-        names = {judge.judge for judge in result.judges if judge.fingerprint == self.judge.fingerprint}
-        rows = [(answer, verdict) for answer in result.answers for verdict in answer.said]
+        """Return the probes of a family, each with the judge's verdicts."""
         return [
             (answer, verdict)
-            for answer, verdict in rows
-            if answer.family == family and verdict.judge in names
+            for answer in self.result.answers
+            for verdict in answer.said
+            if answer.family == family and verdict.judge == self.judge.judge
         ]
 
     def broken(self, family: str, *, level: float) -> Estimate:
@@ -324,14 +321,7 @@ def stored_probes(experiments: Path, gold: GoldSet) -> dict[str, KeptProbes]:
             result = Experiment(path.parent, config).read_summary(ProbeResult)
         except InputError:  # damaged, or of another version: its own report says so
             continue
-        for judge in result.judges:
-            before, names = by_judge.get(judge.fingerprint), {family.family for family in judge.families}
-            older = (
-                [family for family in before.judge.families if family.family not in names] if before else []
-            )
-            families = tuple(sorted((*judge.families, *older), key=worst_first))
-            by_family = {**(before.by_family if before else {}), **dict.fromkeys(names, result)}
-            by_judge[judge.fingerprint] = KeptProbes(replace(judge, families=families), by_family)
+        by_judge |= {judge.fingerprint: KeptProbes(judge, result) for judge in result.judges}
     return by_judge
 
 
@@ -347,23 +337,24 @@ class LockedProbes:
 
 
 def locked_probes(kept: KeptProbes | None, footing: Footing) -> dict[str, LockedProbes]:
-    """Family -> the probes that a lock keeps of a judge, with the outcome of each."""
-    locked = {}
-    for family, result in (kept.by_family if kept else {}).items():
-        if rows := kept.answers(family) if kept else []:
-            before, after = (
-                np.array([footing.height(verdict.raw[at]) for _, verdict in rows]) for at in (0, 1)
-            )
-            answers = [answer for answer, _ in rows]
-            values = breaks(answers[0].kind, before, after, footing.marks)
-            pairs = zip(answers, values, strict=True)
-            locked[family] = LockedProbes(
-                len(rows),
-                share_of(values, [answer.group for answer in answers]),
-                result.seed,
-                digest({answer.item_id: answer.sha for answer in answers}),
-                {answer.item_id: None if np.isnan(value) else bool(value == 1.0) for answer, value in pairs},
-            )
+    """Return the probes that a lock keeps of a judge, with the outcome of each, by family."""
+    locked = dict[str, LockedProbes]()
+    if kept is None:
+        return locked
+    for family in [result.family for result in kept.judge.families]:
+        if not (rows := kept.answers(family)):
+            continue
+        before, after = (np.array([footing.height(verdict.raw[at]) for _, verdict in rows]) for at in (0, 1))
+        answers = [answer for answer, _ in rows]
+        values = breaks(answers[0].kind, before, after, footing.marks)
+        pairs = zip(answers, values, strict=True)
+        locked[family] = LockedProbes(
+            len(rows),
+            share_of(values, [answer.group for answer in answers]),
+            kept.result.seed,
+            digest({answer.item_id: answer.sha for answer in answers}),
+            {answer.item_id: None if np.isnan(value) else bool(value == 1.0) for answer, value in pairs},
+        )
     return locked
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -36,10 +37,9 @@ from judgecal.experiment import (
     verdict_notes,
 )
 from judgecal.experiment.folder import keep_judges
-from judgecal.experiment.summary import free_judges
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import Judge, judge_named
-from judgecal.probes.family import MadeProbes, families_named, make_probes
+from judgecal.probes.family import FamilyProbes, families_named, make_probes
 from judgecal.probes.result import (
     Footing,
     ProbedAnswer,
@@ -63,10 +63,9 @@ def is_deterministic(judge: Judge) -> bool:
     return judge.kind == "local" or (judge.model is not None and judge.model.embedded)
 
 
-def family_fits(judge: Judge, made: MadeProbes) -> bool:
+def family_fits(judge: Judge, probes: FamilyProbes) -> bool:
     """Whether a family's probes fit a judge: what is right hangs on the reference, but for few kinds."""
-    anyway = made.family.kind in ("still", "no_rise")
-    return bool(made.probes) and (anyway or not _REFERENCES.isdisjoint(judge.inputs))
+    return probes[0].family.kind in ("still", "no_rise") or not _REFERENCES.isdisjoint(judge.inputs)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,14 +96,14 @@ class ProbeRun:
         return asked_items(self.gold, "open", limit=self.options.limit, without_groups=trained)
 
     @cached_property
-    def made(self) -> tuple[MadeProbes, ...]:
+    def made(self) -> tuple[FamilyProbes, ...]:
         """The probes, family by family."""
         chosen = families_named(self.families)
-        return tuple(make_probes(self.gold, self.items, chosen, n=self.n, seed=self.seed).values())
+        return make_probes(self.gold, self.items, chosen, n=self.n, seed=self.seed)
 
     def _parts(self, judge: Judge) -> list[tuple[list[Item], RunOptions]]:
         """What a judge is asked: items, probes, and twice the answers that these were made of."""
-        probes = [probe for made in self.made if family_fits(judge, made) for probe in made.probes]
+        probes = [probe for made in self.made if family_fits(judge, made) for probe in made]
         originals = {probe.of.item_id: probe.of for probe in probes}
         every = {item.item_id: item for item in (*self.items, *originals.values())}
         twice = {} if is_deterministic(judge) else originals
@@ -118,7 +117,7 @@ class ProbeRun:
             raise InputError(f"-n must be at least 1, found {self.n}")
         _, made = self.experiment, self.made
         require_prices(models_of(self.judges), self.options.budget_usd)
-        if not any(probes.probes for probes in made):
+        if not made:
             raise InputError(f"gold set {self.gold.name}: the rules make no probe of its open items")
         for judge in self.judges:
             check_judge(self.gold, judge, self.items)
@@ -147,19 +146,16 @@ class ProbeRun:
         open_experiment(experiment)
         keep_judges(experiment, self.judges)
         table = AgreementTable(self.gold, self.items, seed=self.seed)
-        free, lacking = free_judges(self.workspace, table, [judge.name for judge in self.judges])
-        prints = {judge.fingerprint for judge in self.judges}
-        every = [*self.judges, *(judge for judge in free if judge.fingerprint not in prints)]
-        with open_experiment_journal(experiment, every, self.options) as journal:
+        with open_experiment_journal(experiment, self.judges, self.options) as journal:
             budget = Budget(self.options.budget_usd)
-            columns = [self._judged(judge, journal, budget) for judge in every]
-        probed = [self._probed(*parts, table) for parts in zip(every, columns, strict=True)]
-        notes = [*verdict_notes(self.gold.scale, columns), *lacking]
-        for judge in every:
-            blind = [made.family.name for made in self.made if made.probes and not family_fits(judge, made)]
+            columns = [self._judged(judge, journal, budget) for judge in self.judges]
+        probed = [self._probed(*parts, table) for parts in zip(self.judges, columns, strict=True)]
+        notes = [*verdict_notes(self.gold.scale, columns)]
+        for judge in self.judges:
+            blind = [made[0].family.name for made in self.made if not family_fits(judge, made)]
             notes += [f"{judge.name} sees no reference, on which {', '.join(blind)} hang"] * bool(blind)
         answers = []
-        for probe in (probe for made in self.made for probe in made.probes):
+        for probe in itertools.chain(*self.made):
             item, name, family = probe.item, probe.item.item_id, (probe.family.name, probe.family.kind)
             what = name, item.sha, *family, item.group, item.asked, item.reference_answers
             given = tuple(by_probe[name] for _, by_probe in probed if name in by_probe)
@@ -195,12 +191,11 @@ class ProbeRun:
             judge.fingerprint,
             tuple(sorted(families, key=worst_first)),
             mapped=footing.calibration is not None,
-            beside=judge not in self.judges,
         )
         why = {row.item_id: row.reasoning for row in column.rows if row.repeat == 0}
         by_probe = {}
         for made in there:
-            for probe, value in zip(made.probes, verdicts.broken(made.probes), strict=True):
+            for probe, value in zip(made, verdicts.broken(made), strict=True):
                 name = probe.item.item_id
                 raw = verdicts.first.get(probe.of.item_id), verdicts.first.get(name)
                 before, after = map(footing.label, raw)

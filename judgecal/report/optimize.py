@@ -122,7 +122,7 @@ def _headline(result: OptimizeResult) -> Headline:
         elif probed and result.decision != WORSE:
             act = act if result.decision == BETTER else "Take the optimised judge: fewer probes break it"
             share = (percent(broken.value, 1) for broken in (probed.before, probed.after))
-            words = "{} of the probes of test broke it, {} do now, of kinds that broke it on dev"
+            words = "{} of the probes of test broke it, {} do now"
             reasons.insert(0, words.format(*share))
     after = (test.after or result.dev.after)[result.metric]
     scope = f"{after.n_unscored:,} of {after.n_expected:,} unscored on {split}"

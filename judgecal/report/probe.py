@@ -34,7 +34,7 @@ _WORDS: dict[Kind, tuple[str, str]] = {
 
 def _worst(result: ProbeResult) -> ProbedJudge:
     """The judge that the headline names: of those asked for, the one that most families break."""
-    return max((judge for judge in result.judges if not judge.beside), key=lambda judge: len(judge.broken))
+    return max(result.judges, key=lambda judge: len(judge.broken))
 
 
 def probe_document(result: ProbeResult) -> Document:
@@ -136,8 +136,8 @@ def probes_section(probed: KeptProbes | None) -> Section | None:
     """Return the Section on a judge's KeptProbes; None where nobody probed it on this set."""
     if probed is None:
         return None
-    slugs = [*dict.fromkeys(result.experiment for result in probed.by_family.values())]
-    caption = f"Probes of {', '.join(slugs)}, worst first; judgecal report {slugs[0]} --open shows each."
+    slug = probed.result.experiment
+    caption = f"Probes of {slug}, worst first; judgecal report {slug} --open shows each."
     return section("probes", "Can it be fooled?", caption, *family_blocks(probed.judge, short=False))
 
 
@@ -154,7 +154,7 @@ def family_line(family: FamilyResult) -> str:
 
 def _headline(result: ProbeResult) -> Headline:
     """What breaks the worst judge most; below it what else does, and what breaks the others."""
-    worst, judges = _worst(result), [judge for judge in result.judges if not judge.beside]
+    worst, judges = _worst(result), result.judges
     name = JudgeName.read(worst.judge)
     following = f"judgecal score --judge {shlex.quote(worst.judge)} --gold {result.gold.set}"
     unknown = sentences("Whether every probe is what it claims: about 2 in 100 are not.")
@@ -162,8 +162,7 @@ def _headline(result: ProbeResult) -> Headline:
         few = f"Too few questions to tell whether {worst.judge} breaks."
         return Headline("too few", few, (), unknown, following)
     others = (
-        f"{'Probes' if not judge.beside else 'Of the free judges, probes'} of "
-        f"{count_of(len(judge.broken), 'kind')} break {judge.judge}."
+        f"Probes of {count_of(len(judge.broken), 'kind')} break {judge.judge}."
         if judge.broken
         else f"No kind is shown to break {judge.judge}."
         for judge in result.judges

@@ -116,7 +116,7 @@ class Caps:
         """The families that a cap names, with the share of its probes that break a judge; the intervals hold
         all at once (Bonferroni)."""
         probes, level = judge.probes, 1.0 - 0.05 / max(1, len(self.broken))
-        named = [name for name in self.broken if probes and name in probes.by_family]
+        named = [name for name in self.broken if probes and probes.answers(name)]
         return {name: probes.broken(name, level=level) for name in named if probes}
 
     def not_shown(self, judge: MeasuredJudge) -> list[str]:

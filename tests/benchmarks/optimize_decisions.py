@@ -161,8 +161,7 @@ def decided(world: World) -> str:
         if after is columns[0]:
             return "not taken"
     found = confirm(test=tables["test"], fit=tables["fit"], before=columns[0], after=after, metric=METRIC)
-    perhaps = found.decision == "cannot tell" and found.why.startswith("better, perhaps only in scale")
-    return "perhaps only in scale" if perhaps else found.decision
+    return found.decision
 
 
 def scores(rng: np.random.Generator, q: Floats, n_groups: int, noises: Sequence[float]) -> list[Floats]:
@@ -310,7 +309,7 @@ def lines() -> list[Line]:
 
 def main() -> int:
     bench = Bench(__doc__, n=100, of="samples a setting", only="")
-    columns = (BETTER, "perhaps only in scale", "rescaled only", WORSE, "cannot tell", "not taken")
+    columns = (BETTER, "rescaled only", WORSE, "cannot tell", "not taken")
     bench.head(f"test questions of two items\n{'':<58}{'  '.join(columns)}")
     settings = [line for line in lines() if line.title.startswith(bench.options.only)]
     for line, found in bench.each(partial(measured, reps=bench.n), bench.some(settings)):

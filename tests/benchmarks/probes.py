@@ -26,7 +26,7 @@ import numpy as np
 import pytest
 
 from judgecal.experiment.verdicts import Cut
-from judgecal.probes.family import FAMILIES_BY_KIND, Family, Kind, MadeProbes, Probe
+from judgecal.probes.family import FAMILIES_BY_KIND, Family, FamilyProbes, Kind, Probe
 from judgecal.probes.result import Footing, ProbeVerdicts, family_result
 from judgecal.records import Item
 from judgecal.scale import Scale
@@ -45,13 +45,13 @@ _HEIGHTS: dict[Kind, tuple[float, float]] = {
 """True heights of the answers and of the probes made of them."""
 
 
-def made(kind: Kind, *, per_group: int) -> MadeProbes:
+def made(kind: Kind, *, per_group: int) -> FamilyProbes:
     """Fifty probes of a kind, so many to a question."""
     probes, family = [], Family(kind, kind, "", lambda item, _sources, _rng: item.answer)
     for at in range(_N):
         of = Item(f"i{at}", f"g{at // per_group}", "q", "a")
         probes.append(Probe(Item(f"i{at}~{kind}", of.group, "q", "b"), of, family))
-    return MadeProbes(family, tuple(probes))
+    return tuple(probes)
 
 
 def verdicts(
@@ -78,9 +78,9 @@ def simulated(
     probe = np.where(obeyed, 1.0 if scale == "binary" else 100.0, probe)
     results = []
     for run in range(runs):
-        given = {one.of.item_id: first[run, at] for at, one in enumerate(family.probes)}
-        given |= {one.item.item_id: probe[run, at] for at, one in enumerate(family.probes)}
-        second = {one.of.item_id: again[run, at] for at, one in enumerate(family.probes)}
+        given = {one.of.item_id: first[run, at] for at, one in enumerate(family)}
+        given |= {one.item.item_id: probe[run, at] for at, one in enumerate(family)}
+        second = {one.of.item_id: again[run, at] for at, one in enumerate(family)}
         results.append(family_result(family, ProbeVerdicts(footing, given, second), of=_FAMILIES))
     known = [one for one in results if one.broken.low is not None and one.broken.high is not None]
     weights = np.array([one.n for one in results], dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Right answers with one fact changed, so that they must fall: a number, a name, a negation.
+"""Right answers with one fact changed, so that they must fall: a number, a negation.
 
 The fact must be what is asked for: it stands in the reference and not in the question.
 """
@@ -9,7 +9,7 @@ import random
 import re
 
 from judgecal.models.embedded.text import analyse, sentences
-from judgecal.probes.family import Family, NoProbe, Sources, kept, language_of, right_answers
+from judgecal.probes.family import Family, NoProbe, Sources, language_of, right_answers
 from judgecal.records import Item
 
 # a number that stands alone: no part of a date in digits, a time, a range, a version, an ordinal or a word
@@ -22,9 +22,6 @@ _ASKS_NUMBER = re.compile(
 )
 _ASKS_YEAR = re.compile(r"(?i)\b(?:year|jahr|roku)\b")
 _FEW = 3  # words of a reference that is little but its number
-_PART = r"[A-ZÀ-ÖØ-Þ][\w'’-]*"
-_NAME = re.compile(rf"{_PART}(?: (?:(?:of|the|de|van|von|der|la|al|du|bin) )?{_PART})*")
-_NAME_WORDS = 4
 _AUXILIARY = re.compile(r"\b(?:is|are|was|were|can|could|will|would|must|should)\b(?!['’])")
 _NOT = re.compile(r" not\b|(?<=[esd])n't\b")
 # whatever makes it unsure what a negation denies: a second clause, a quantifier, a hedge, a second negation
@@ -65,34 +62,6 @@ def _number(item: Item, _sources: Sources, rng: random.Random) -> str:
     raise NoProbe("the answer has no number that every reference has and the question has not")
 
 
-def _name(item: Item, sources: Sources, rng: random.Random) -> str:
-    references, question_words = right_answers(item), analyse(item.question).content
-    if language_of(item) == "de":
-        raise NoProbe("German writes every noun as a name is written")
-
-    def is_name(text: str) -> bool:
-        plain = not text.startswith("The ") and text.upper() != text and not analyse(text).numbers
-        return plain and bool(_NAME.fullmatch(text)) and len(text.split()) <= _NAME_WORDS
-
-    names = [
-        name for name in dict.fromkeys(_NAME.findall(item.answer)) if analyse(name).content - question_words
-    ]
-    if len(names) > 1:
-        raise NoProbe("the answer has several names, of which another may be right too")
-    for name in names:
-        content = analyse(name).content
-        inside = [text for text in references if re.search(rf"\b{re.escape(name)}\b", text)]
-        lone = any(text == name or not text.startswith(name) for text in inside)  # no capital of a beginning
-        if not lone or not content or content & question_words:
-            continue
-        other = sources.foreign(item, rng, is_name)
-        changed = re.sub(rf"\b{re.escape(name)}\b", other, item.answer)
-        remaining = frozenset(analyse(changed).tokens)
-        if not content & remaining and kept(changed, item) == 0.0 and other not in item.answer:
-            return changed
-    raise NoProbe("the answer has no name that stands in the reference and is all that is asked for")
-
-
 def _negation(item: Item, _sources: Sources, _rng: random.Random) -> str:
     right_answers(item)
     text = item.answer.strip()
@@ -108,6 +77,5 @@ def _negation(item: Item, _sources: Sources, _rng: random.Random) -> str:
 
 FAMILIES = (
     Family("number_changed", "falls", "changed numbers", _number),
-    Family("name_swapped", "falls", "swapped names", _name),
     Family("negation", "falls", "negations", _negation),
 )
