@@ -178,7 +178,7 @@ def test_the_metric_serves_every_caller_of_dspy(gold: GoldSet) -> None:
     feedback = rate(example, near, None, "judge", None)
     assert feedback.score == pytest.approx(0.95) and "People gave" in feedback.feedback  # type: ignore[union-attr]
     assert (rate.calls, rate.unusable) == (4, 2)
-    with pytest.raises(InputError, match="by judgecal.examples, of the same"):
+    with pytest.raises(InputError, match="examples, of the same gold set"):
         rate(dspy.Example(question="?", answer="!").with_inputs("question"), near)
     program = dspy.Predict("question, answer, reference_answer -> verdict: float")
     with dspy.context(lm=LM):
