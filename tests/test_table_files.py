@@ -13,9 +13,8 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.goldset import load_gold
-from judgecal.tables import read_table
+from judgecal.tables import read_table, write_table
 from judgecal.tables.columns import USUAL, Columns, columns_file, write_columns
-from judgecal.tables.formats import write_frame
 from tests.support.command import Run, one_object
 from tests.support.every_command import PLANTED
 
@@ -26,7 +25,7 @@ JUDGES = ("--judge", "token_f1@local", "--judge", "exact_match@local")
 def test_in_every_format(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"out.{ending}"
     frame = pl.DataFrame({"name": ["a", "=b", None], "value": [0.5, None, 1.25], "n": [1, 2, 3]})
-    write_frame(path, frame)
+    write_table(path, frame)
     rows = read_table(path).rows
     assert [row.cells["name"].lstrip("'") for row in rows] == ["a", "=b", ""]
     assert [row.cells["value"] and float(row.cells["value"]) for row in rows] == [0.5, "", 1.25]
@@ -94,7 +93,7 @@ def test_what_we_wrote_comes_back_as_it_was(tmp_path: Path, ending: str) -> None
         "plain",
     ]  # fmt: skip
     path = tmp_path / f"a{ending}"
-    write_frame(path, pl.DataFrame({"=name": texts, "n": range(len(texts))}))
+    write_table(path, pl.DataFrame({"=name": texts, "n": range(len(texts))}))
     assert [row.cells["=name"] for row in read_table(path).rows] == texts
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import openpyxl
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,7 +24,7 @@ from openpyxl.utils.datetime import CALENDAR_MAC_1904
 
 from judgecal.errors import InputError
 from judgecal.goldset import Columns, import_gold
-from judgecal.tables import Output, Table, check_output, open_table, read_table, write_table
+from judgecal.tables import Table, check_output, open_table, read_table, write_table
 from judgecal.tables.text import is_formula
 from judgecal.workspace import Workspace
 
@@ -254,8 +255,7 @@ def test_what_is_written_is_read_back(tmp_path: Path, capsys: pytest.CaptureFixt
     path.write_text("".join(json.dumps({"q": text, "n": 0.5, "l": [1], "b": True}) + "\n" for text in texts))
     source, out = open_table(path), tmp_path / "o.xlsx"
     values = [("v", 85.0, True), (None, None, None), *[("=x", 0.1, False)] * 9]
-    added = Output(source, {"v": "text", "s": "number", "f": "flag"})
-    write_table(out, added, zip(source.each(), values, strict=True))
+    write_table(out, pl.DataFrame(values, {"v": str, "s": float, "f": bool}, orient="row"), source)
     table = read_table(out)
     assert table.columns == ("q", "n", "l", "b", "v", "s", "f") and table.notes == ()
     assert [row.cells["q"] for row in table.rows] == [text.replace("\r\n", "\n") for text in texts]
@@ -269,7 +269,7 @@ def test_what_is_written_is_read_back(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_what_a_workbook_cannot_hold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "t.jsonl").write_text('{"q": "' + "x" * 40_000 + '"}\n')
     source = open_table(tmp_path / "t.jsonl")
-    write_table(tmp_path / "o.xlsx", Output(source, {}), zip(source.each(), [()], strict=True))
+    write_table(tmp_path / "o.xlsx", pl.DataFrame({"n": [1]}), source)
     assert "1 texts above the 32,767 characters" in capsys.readouterr().err
     assert len(read_table(tmp_path / "o.xlsx").rows[0].cells["q"]) == 32_767
     with pytest.raises(InputError, match="holds 1,048,575 rows at most, of 2,000,000: write"):

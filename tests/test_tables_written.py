@@ -5,10 +5,11 @@ from __future__ import annotations
 import codecs
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.tables import Output, open_table, write_table
+from judgecal.tables import open_table, write_table
 from judgecal.tables.table import Table
 
 ROWS = "Frage;Note\r\nÖffnung?;3,5\r\nPreis?;4\r\n"
@@ -16,8 +17,7 @@ ROWS = "Frage;Note\r\nÖffnung?;3,5\r\nPreis?;4\r\n"
 
 def written(source: Table, path: Path) -> bytes:
     """The table with a column of numbers behind it."""
-    rows = zip(source.each(), [(85.5,), (70.0,)], strict=True)
-    write_table(path, Output.of(source, [("verdict", "number")]), rows)
+    write_table(path, pl.DataFrame({"verdict": [85.5, 70.0]}), source)
     return path.read_bytes()
 
 

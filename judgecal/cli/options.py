@@ -284,10 +284,10 @@ class RowsFile:
         """Write the judgements of an experiment."""
         if self.output is not None:
             from judgecal.experiment.verdicts import judgement_rows
-            from judgecal.tables.formats import write_frame
+            from judgecal.tables import write_table
 
             frame, n_sealed = judgement_rows(stored)
-            write_frame(self.output, frame)
+            write_table(self.output, frame)
             left = f"; {n_sealed:,} test items are left out, as we never show them" if n_sealed else ""
             notice(f"judgecal: {frame.height:,} rows in {self.output}{left}")
 

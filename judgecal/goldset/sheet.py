@@ -33,18 +33,7 @@ from judgecal.goldset.load import load_gold
 from judgecal.goldset.write import add_ratings
 from judgecal.records import CANNOT_TELL, Item, Rating, Result
 from judgecal.scale import Scale
-from judgecal.tables import (
-    Output,
-    Row,
-    Table,
-    defuse,
-    read_separated,
-    read_table,
-    same_text,
-    undefuse,
-    write_table,
-)
-from judgecal.tables.formats import Kind
+from judgecal.tables import Table, defuse, read_separated, read_table, same_text, undefuse, write_table
 from judgecal.workspace import Workspace, replacing, shown
 
 _ITEM, _QUESTION, _REFERENCE, _ANSWER = "item_id", "question", "reference_answer", "answer"
@@ -138,10 +127,11 @@ def write_sheets(
 
 def _write(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     if path.suffix.lower() == ".xlsx":
+        import polars as pl
+
         # no cell of it is run or rewritten: a text that begins with a mark of its own gets another
         marked = ([defuse(text) if undefuse(text) != text else text for text in row] for row in rows)
-        kinds: dict[str, Kind] = dict.fromkeys(header, "text")
-        write_table(path, Output(None, kinds), ((Row(0, {}, {}), row) for row in marked))
+        write_table(path, pl.DataFrame(list(marked), dict.fromkeys(header, str), orient="row"))
         return
     with (
         replacing(path) as draft,

@@ -35,8 +35,8 @@ from judgecal.experiment import (
 )
 from judgecal.production.results import JudgeResult, RowCounts, SuiteMember
 from judgecal.production.suite import INPUT, LeftOut, LoadedJudge, Naming, RowReply, SuiteColumn, survey
-from judgecal.tables import Columns, Row, Table, check_output, open_table, write_columns, write_table
-from judgecal.tables.formats import Output
+from judgecal.tables import Columns, Table, check_output, open_table, write_columns, write_table
+from judgecal.tables.formats import free_names
 from judgecal.workspace import Workspace, find_workspace
 
 
@@ -123,13 +123,14 @@ class JudgeRun:
         return self._survey[1]
 
     @cached_property
-    def layout(self) -> Output:
-        parts = [
-            (name, column.kind(part))
+    def added(self) -> dict[str, tuple[str, type]]:
+        """Name of each column that the output gains -> the name that it should have, and its type."""
+        wanted = [
+            (name, column.dtype(part))
             for column in self.running
             for part, name in column.columns(self.naming).items()
         ]
-        return Output.of(self.source, parts)
+        return dict(zip(free_names((name for name, _ in wanted), self.source.columns), wanted, strict=True))
 
     def trials(self, journal: Journal) -> list[Due]:
         """What each judge is asked, beside what a journal holds."""
@@ -138,7 +139,11 @@ class JudgeRun:
     @property
     def notes(self) -> tuple[str, ...]:
         """How the input was read and the output is written."""
-        return (*self.source.notes, *self.layout.notes)
+        taken = ((free, name) for free, (name, _) in self.added.items() if free != name)
+        renamed = (
+            f"the table has a column {name} already: what is added is called {free}" for free, name in taken
+        )
+        return (*self.source.notes, *renamed)
 
     def preview(self) -> CostEstimate:
         """The cost of the calls that a run would make; nothing is written."""
@@ -172,7 +177,7 @@ class JudgeRun:
 
         `source`: the tables as they were named, and in the run line.
         """
-        names, total = iter(self.layout.added), rows.total
+        names, total = iter(self.added), rows.total
         columns = {
             column.name: {part: next(names) for part in column.columns(self.naming)}
             for column in self.running
@@ -224,25 +229,28 @@ class JudgeRun:
     def _mark_output(self) -> None:
         """Note that the output is ours, and say beside it which of its columns is what."""
         self.experiment.mark_output(self.output)
-        header = (*self.layout.own, *self.layout.added)
+        header = (*self.source.columns, *self.added)
         if isinstance(self.reader, RowReader):
             columns = self.reader.columns
         else:
             named: Any = {part: name for part, name in self.reader.sheet_columns().items() if name in header}
             columns = Columns(**named)
         if self.suite is None:
-            columns = dataclasses.replace(columns, verdict=next(iter(self.layout.added)))
+            columns = dataclasses.replace(columns, verdict=next(iter(self.added)))
         write_columns(self.output, columns, header)
 
     def judge_rows(self, budget: Budget) -> RowCounts:
         """Make the calls that are due and write the output; return the counts of its rows."""
+        import polars as pl
+
         open_experiment(self.experiment)
         label = self.judges[0].judge.name if self.suite is None else f"suite {self.suite}"
         with open_journal(self.experiment.journal, self.options) as journal:
             judge_to_journal(self.trials(journal), budget=budget, label=label)
             counts = RowCounts(self.running)
-            rows = self.judged_rows(journal, counts)
-            write_table(self.output, self.layout, rows, before=self._mark_output)
+            schema = {name: dtype for name, (_, dtype) in self.added.items()}
+            frame = pl.DataFrame(list(self.judged_rows(journal, counts)), schema, orient="row")
+            write_table(self.output, frame, self.source, before=self._mark_output)
             return counts
 
     def count_rows(self, journal: Journal) -> RowCounts:
@@ -252,10 +260,10 @@ class JudgeRun:
             pass
         return counts
 
-    def judged_rows(self, journal: Journal, counts: RowCounts) -> Iterator[tuple[Row, list[Any]]]:
-        """Yield the rows with what is added, of the judgements that a journal holds, and count them."""
+    def judged_rows(self, journal: Journal, counts: RowCounts) -> Iterator[list[Any]]:
+        """Yield the added values of each row, of the judgements that a journal holds, and count them."""
         for row in self.source.each(self.options.limit):
-            yield row, self._judged(self.reader.read(row), journal, counts)
+            yield self._judged(self.reader.read(row), journal, counts)
 
     def _judged(self, row: ReadRow, journal: Journal, counts: RowCounts) -> list[Any]:
         judged: list[tuple[SuiteColumn, LoadedJudge, Sequence[RowReply]]] = []

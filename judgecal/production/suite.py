@@ -18,7 +18,6 @@ from judgecal.scale import Label
 from judgecal.selection.lock import Lock, load_lock
 from judgecal.selection.pass_rates import PassRule
 from judgecal.signatures import CHUNK
-from judgecal.tables.formats import Kind
 from judgecal.workspace import Workspace
 
 Naming = Literal["plain", "mosaic", "mlflow"]
@@ -247,19 +246,19 @@ class SuiteColumn:
             return name.removeprefix("{name}_")
         return name.replace("{column}", self.column).replace("{name}", self.name)
 
-    def kind(self, part: str) -> Kind:
-        """What the values of a part's column are."""
+    def dtype(self, part: str) -> type:
+        """Return the type of the values in a part's column, as polars takes it."""
         if part in ("share", "calibrated", "cost_usd", "latency_s"):
-            return "number"
+            return float
         if part == "passed":
-            return "flag"
+            return bool
         if part == "model_id" or part in _SOURCE:
-            return "text"
+            return str
         words = (part != "verdict" and part != "rating") or not self.judges[0].judge.scale.numeric
         text = words or (part == "rating" and self.rated)
         if self.aggregate == "precision":
-            return "texts" if text else "numbers"
-        return "text" if text else "number"
+            return list[str] if text else list[float]
+        return str if text else float
 
     def share(self, judge: LoadedJudge, replies: Iterable[RowReply], *, raw: bool = False) -> float | None:
         """An item's share, 0..1, by a judge's replies: of chunks that pass, or of its scale.

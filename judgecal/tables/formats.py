@@ -12,14 +12,14 @@ import importlib
 import itertools
 import pkgutil
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from judgecal.errors import InputError, error_text, refuse, working
-from judgecal.tables.table import NoRowsError, Row, Table
+from judgecal.tables.table import NoRowsError, Table
 from judgecal.tables.text import ending_of, unreadable
 from judgecal.workspace import replacing, shown
 
@@ -28,40 +28,6 @@ if TYPE_CHECKING:
 
 
 _OTHER_SHEETS = (".ods", ".xls", ".xlsb", ".numbers", ".fods", ".gsheet")
-Kind = Literal["text", "number", "count", "flag", "texts", "numbers"]
-"""What the values of an added column are: a `count` is a whole number; `texts` and `numbers` are lists, in a
-separated file JSON."""
-OutputRows = Iterable[tuple[Row, Sequence[Any]]]
-"""The rows of a table, and with each of them the values of the added columns."""
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """A table with columns added to its own, `added`, each with what its values are; `notes`: those that had
-    to be called otherwise.
-    """
-
-    source: Table | None
-    added: Mapping[str, Kind]
-    notes: tuple[str, ...] = ()
-
-    @property
-    def own(self) -> tuple[str, ...]:
-        """The columns of the source."""
-        return () if self.source is None else self.source.columns
-
-    @classmethod
-    def of(cls, source: Table, wanted: Iterable[tuple[str, Kind]]) -> Output:
-        """A name that the table has already gets the next free number behind it."""
-        taken, kinds, notes = set(source.columns), dict[str, Kind](), list[str]()
-        for name, kind in wanted:
-            numbered = (f"{name}_{number}" for number in itertools.count(2))
-            free = next(each for each in itertools.chain([name], numbered) if each not in taken)
-            taken.add(free)
-            kinds[free] = kind
-            if free != name:
-                notes.append(f"the table has a column {name} already: what is added is called {free}")
-        return cls(source, kinds, tuple(notes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +35,14 @@ class Format:
     """A format of tables, by the endings of files' names (lower case, with the dot) or by what an address
     begins with.
 
-    `open` reads a path and `write` writes there; None where it cannot be done. `address`: its beginning, and
-    what reads it.
+    `open` reads a path; `write` writes a frame there, behind the columns of a table whose first rows it is
+    of. None where it cannot be done. `address`: its beginning, and what reads it.
     """
 
     name: str
     endings: tuple[str, ...] = ()
     open: Callable[..., Table] | None = None
-    write: Callable[[Path, Output, OutputRows], None] | None = None
+    write: Callable[[Path, pl.DataFrame, Table | None], None] | None = None
     address: tuple[str, Callable[[str], Table]] | None = None
     most_rows: int | None = None
     """How many rows a file can hold, its header among them; None where there is no end."""
@@ -173,28 +139,37 @@ def check_output(path: Path, source: Path | None = None, n_rows: int = 0, *, rep
 
 
 def write_table(
-    path: Path, output: Output, rows: OutputRows, *, before: Callable[[], None] | None = None
+    path: Path, frame: pl.DataFrame, source: Table | None = None, *, before: Callable[[], None] | None = None
 ) -> None:
-    """Write rows to a file, which appears under its name, whole, when all of them are written.
+    """Write a polars frame to a file, behind the columns of a source table whose first rows it is of.
 
-    `before` is called when every row is written, and the file not yet under its name.
+    The file appears whole under its name. `before` is called when every row is written, before that.
     """
     writer = _format_of(path, writing=True).write
     assert writer is not None
     with replacing(path) as draft:
-        writer(draft, output, rows)
+        writer(draft, frame, source)
         if before is not None:
             before()
 
 
-def write_frame(path: Path, frame: pl.DataFrame) -> None:
-    """Write a frame as a table; the columns are what their types are: texts, numbers, counts and flags."""
-    check_output(path, n_rows=frame.height)
-    kinds: dict[str, Kind] = {}
-    for name, dtype in frame.schema.items():
-        number: Kind = "number" if dtype.is_float() else "flag" if str(dtype) == "Boolean" else "text"
-        kinds[name] = "count" if dtype.is_integer() else number
-    write_table(path, Output(None, kinds), ((Row(0, {}, {}), values) for values in frame.iter_rows()))
+def written_rows(frame: pl.DataFrame, source: Table | None) -> Iterator[dict[str, Any]]:
+    """Yield each row of a frame as JSON values by column, behind those of the source table's row."""
+    if source is None:
+        yield from frame.iter_rows(named=True)
+        return
+    for row, added in zip(source.each(frame.height), frame.iter_rows(named=True), strict=True):
+        yield {name: row.raw[name] for name in source.columns if name in row.raw} | added
+
+
+def free_names(names: Iterable[str], taken: Iterable[str]) -> list[str]:
+    """Return a name for each new column of a table: the next free number stands behind one that is taken."""
+    used, free = {*taken}, list[str]()
+    for name in names:
+        numbered = (f"{name}_{number}" for number in itertools.count(2))
+        free.append(next(each for each in itertools.chain([name], numbered) if each not in used))
+        used.add(free[-1])
+    return free
 
 
 @contextlib.contextmanager

@@ -6,13 +6,16 @@ import functools
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from judgecal.errors import InputError, refuse
-from judgecal.tables.formats import Format, Output, OutputRows
+from judgecal.tables.formats import Format, written_rows
 from judgecal.tables.table import Table
 from judgecal.tables.text import read_text
 from judgecal.workspace import replacing, shown
+
+if TYPE_CHECKING:
+    import polars as pl
 
 _SHOWN_KEYS = 8
 
@@ -192,13 +195,10 @@ def write_json_lines(path: Path, records: Iterable[Mapping[str, Any]], *, after:
         file.writelines(f"{json_line(record)}\n" for record in records)
 
 
-def _write(draft: Path, output: Output, rows: OutputRows, *, array: bool) -> None:
+def _write(draft: Path, frame: pl.DataFrame, source: Table | None, *, array: bool) -> None:
     lead, between, after = ("[\n", ",\n", "\n]\n") if array else ("", "\n", "\n")
-    source_columns = set(output.own)
     with draft.open("w", encoding="utf-8", newline="\n") as file:
-        for row, values in rows:
-            record = {name: value for name, value in row.raw.items() if name in source_columns}
-            record |= dict(zip(output.added, values, strict=True))
+        for record in written_rows(frame, source):
             file.write(lead + json_line(record, allow_nan=True))  # what came in goes out
             lead = between
         file.write(after)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from judgecal.errors import InputError
 from judgecal.records import is_missing
-from judgecal.tables.formats import Format, Output, OutputRows
-from judgecal.tables.table import NoRowsError, Table, escaped, plain
+from judgecal.tables.formats import Format
+from judgecal.tables.table import NoRowsError, Table, plain
 from judgecal.tables.text import unpacks_to_much
 from judgecal.workspace import shown
 
@@ -77,23 +77,12 @@ def _unboxed(value: Any) -> Any:
     return unboxed if isinstance(unboxed, bool | int | float | None) else str(unboxed)
 
 
-def _write(draft: Path, output: Output, rows: OutputRows) -> None:
-    """The rows of the source that are written, with what is added, as one table."""
+def _write(draft: Path, frame: pl.DataFrame, source: Table | None) -> None:
     import polars as pl
 
-    kinds: dict[str, Any] = {"text": pl.String, "number": pl.Float64, "count": pl.Int64, "flag": pl.Boolean}
-    kinds |= {"texts": pl.List(pl.String), "numbers": pl.List(pl.Float64)}
-    schema = {name: kinds[kind] for name, kind in output.added.items()}
-    added = pl.DataFrame([_utf8(values) for _, values in rows], schema=schema, orient="row")
-    if output.source is not None:
-        added = pl.concat([output.source.typed(output.own).head(added.height), added], how="horizontal")
-    added.write_parquet(draft)
-
-
-def _utf8(value: Any) -> Any:
-    if isinstance(value, list | tuple):
-        return [_utf8(part) for part in value]
-    return escaped(value) if isinstance(value, str) else value
+    if source is not None:
+        frame = pl.concat([source.typed(source.columns).head(frame.height), frame], how="horizontal")
+    frame.write_parquet(draft)
 
 
 _HUB = "hf:"

@@ -14,13 +14,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import dropwhile, islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from judgecal.errors import InputError, listed, notice, refuse
-from judgecal.tables.formats import Format, Output, OutputRows
+from judgecal.tables.formats import Format, written_rows
 from judgecal.tables.table import Table
 from judgecal.tables.text import UTF_8, encoding_of, ending_of, is_formula, is_utf8, read_bytes, utf8_problems
 from judgecal.workspace import shown
+
+if TYPE_CHECKING:
+    import polars as pl
 
 _SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
 """What may stand between cells, as messages call it."""
@@ -211,7 +214,7 @@ def _unmarked(cell: str) -> str:
     return cell[1:] if cell[:1] == _MARK and is_formula(cell.lstrip(_MARK)) else cell
 
 
-def _write(draft: Path, output: Output, rows: OutputRows, *, delimiter: str) -> None:
+def _write(draft: Path, frame: pl.DataFrame, source: Table | None, *, delimiter: str) -> None:
     marked: Counter[str] = Counter()
 
     def safe(name: str, cell: str) -> str:
@@ -220,14 +223,13 @@ def _write(draft: Path, output: Output, rows: OutputRows, *, delimiter: str) -> 
         marked[name] += 1
         return _MARK + cell
 
+    names = (*(source.columns if source else ()), *frame.columns)
     # An unpaired surrogate, which JSON can hold, has no UTF-8.
     with draft.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
         out = csv.writer(file, delimiter=delimiter, lineterminator="\n")
-        out.writerow([safe("the header", name) for name in (*output.own, *output.added)])
-        for row, values in rows:
-            cells = [(name, row.cells.get(name, "")) for name in output.own]
-            cells += zip(output.added, map(_cell, values), strict=True)
-            out.writerow([safe(name, cell) for name, cell in cells])
+        out.writerow([safe("the header", name) for name in names])
+        for record in written_rows(frame, source):
+            out.writerow([safe(name, _cell(record.get(name))) for name in names])
     if marked:
         columns = listed([f"{name} {count:,}" for name, count in marked.most_common()])
         notice(

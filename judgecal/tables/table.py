@@ -249,10 +249,5 @@ class Table:
         return (self.frame if self.values is None else self.values).select(names)
 
 
-def escaped(text: str) -> str:
-    """A text that UTF-8 can write: half of a surrogate pair is its escape."""
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
 class NoRowsError(InputError):
     """A file that is a table without a row."""

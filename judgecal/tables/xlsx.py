@@ -15,15 +15,18 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 from judgecal.errors import InputError, listed, notice, refuse
-from judgecal.tables.formats import Format, Output, OutputRows
+from judgecal.tables.formats import Format, written_rows
 from judgecal.tables.separated import column_names, named_twice, refuse_title
 from judgecal.tables.table import Table
 from judgecal.tables.text import CELL_LIMIT, unpacks_to_much
 from judgecal.workspace import shown
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Rows = dict[int, list[Any]]
 """The values of the rows that have any, by the row's number, each from column A on; None is an empty cell."""
@@ -200,18 +203,19 @@ _LARGEST_WHOLE = 10**15  # a spreadsheet keeps 15 digits
 _NARROW, _WIDE = 24, 40  # characters of a column
 
 
-def _write(draft: Path, output: Output, rows: OutputRows) -> None:
+def _write(draft: Path, frame: pl.DataFrame, source: Table | None) -> None:
     """Write a table as the one sheet of a workbook; numbers and truth values are such, lists their JSON.
 
     Texts are wrapped and stay as they are typed, those that somebody types into an empty one too: no formula
     runs, no date is made of 8/10. Control characters stand as `_x0001_`, as Excel writes them.
     """
     import openpyxl
+    import polars as pl
     from openpyxl.cell import WriteOnlyCell
     from openpyxl.styles import Alignment, Font
     from openpyxl.utils import get_column_letter
 
-    names, cut = (*output.own, *output.added), Counter[str]()
+    names, cut = (*(source.columns if source else ()), *frame.columns), Counter[str]()
     wrapped = Alignment(vertical="top", wrap_text=True)
     book = openpyxl.Workbook(write_only=True)
     sheet = book.create_sheet("table")
@@ -238,12 +242,11 @@ def _write(draft: Path, output: Output, rows: OutputRows) -> None:
     header = [cell(name, name) for name in names]
     for place, (name, name_cell) in enumerate(zip(names, header, strict=True), start=1):
         name_cell.font = Font(bold=True)
-        width = _WIDE if output.added.get(name) == "text" else _NARROW
+        width = _WIDE if frame.schema.get(name) == pl.String else _NARROW
         sheet.column_dimensions[get_column_letter(place)].width = width
     sheet.append(header)
-    for row, values in rows:
-        whole = [*(row.raw.get(name) for name in output.own), *values]
-        sheet.append([cell(name, value) for name, value in zip(names, whole, strict=True)])
+    for record in written_rows(frame, source):
+        sheet.append([cell(name, record.get(name)) for name in names])
     book.save(draft)
     if cut.total():
         columns = listed([f"{name} {count:,}" for name, count in cut.most_common() if count])

@@ -17,7 +17,7 @@ from judgecal.rag.evaluation.summary import Measured, SystemSummary, mean_of
 from judgecal.rag.evaluation.system import Setting, SystemAnswer
 from judgecal.rag.questions import Question
 from judgecal.records import Estimate, Result, as_plain
-from judgecal.tables.formats import write_frame
+from judgecal.tables import write_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,8 +224,8 @@ class StateFiles:
         frame = polars.DataFrame([{name: row.get(name) for name in schema} for row in rows], schema=schema)
         path = self._folder / f"{NAMES[state]}.csv"
         before = path.read_bytes() if path.exists() else b""
-        write_frame(path.with_suffix(".parquet"), frame)
-        write_frame(path, frame)
+        write_table(path.with_suffix(".parquet"), frame)
+        write_table(path, frame)
         if path.read_bytes() != before:
             for name in NAMES[state + 1 :]:
                 (self._folder / f"{name}.csv").unlink(missing_ok=True)
