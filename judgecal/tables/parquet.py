@@ -1,6 +1,5 @@
 """Parquet files, read and written by polars with the types that the table's own columns have; the rows of
-frames; and data sets of the Hugging Face Hub, or folders of the same form, at the address
-`hf:org/name[/config][:split]`, or `hf:./folder[:split]` for a folder.
+frames; and data sets of the Hugging Face Hub at the address `hf:org/name[/config][:split]`.
 """
 
 from __future__ import annotations
@@ -11,10 +10,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from judgecal.errors import InputError
-from judgecal.records import is_missing
+from judgecal.errors import InputError, error_text
 from judgecal.tables.formats import Format
-from judgecal.tables.table import NoRowsError, Table, plain
+from judgecal.tables.table import NoRowsError, Table
 from judgecal.tables.text import unpacks_to_much
 from judgecal.workspace import shown
 
@@ -48,8 +46,9 @@ def _read(path: Path) -> Table:
 
 
 def frame_table(frame: Any) -> Table:
-    """The table of a polars frame, or of any other with `to_dict("records")`, as pandas has it."""
+    """Return the table of a polars or pandas frame."""
     import polars as pl
+    import pyarrow as pa
 
     source = f"a {type(frame).__module__.partition('.')[0]} {type(frame).__name__}"
     if not (hasattr(frame, "to_dicts") or hasattr(frame, "to_dict")) or not hasattr(frame, "columns"):
@@ -62,19 +61,12 @@ def frame_table(frame: Any) -> Table:
     about: Any = {"name": "the frame", "source": source}
     if isinstance(frame, pl.DataFrame):
         return Table.of_frame("the frame", frame, **about)
-    records = enumerate(map(_unboxed, frame.to_dict("records")), start=1)
-    return Table.of_records("the frame", records, unit="row", **about)
-
-
-def _unboxed(value: Any) -> Any:
-    """A JSON value of what a frame holds as Python or numpy objects."""
-    value = value.tolist() if hasattr(value, "tolist") else value
-    if isinstance(value, dict):
-        return {str(key): _unboxed(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_unboxed(part) for part in value]
-    unboxed = None if is_missing(value) else plain(value)
-    return unboxed if isinstance(unboxed, bool | int | float | None) else str(unboxed)
+    try:
+        return Table.of_frame("the frame", pl.from_pandas(frame), **about)
+    except (pl.exceptions.PolarsError, pa.ArrowException) as error:
+        raise InputError(
+            f"the frame cannot be read: {error_text(error)}: give each column one type"
+        ) from None
 
 
 def _write(draft: Path, frame: pl.DataFrame, source: Table | None) -> None:
@@ -87,18 +79,28 @@ def _write(draft: Path, frame: pl.DataFrame, source: Table | None) -> None:
 
 _HUB = "hf:"
 _FORM = "hf:org/name[/config][:split]"
-_PART = re.compile(r"[\w.-]+", re.ASCII)
+_NAME = re.compile(r"([\w.-]+(?:/[\w.-]+)?)(?:/([\w.-]+))?", re.ASCII)
+_ADVICE = (
+    f"the form is {_FORM}; without a network import the split's Parquet file; for a private set log in with "
+    "`hf auth login`"
+)
 
 
 def _read_hub(text: str) -> Table:
-    """Read one split of a data set; its rows are numbered from 1.
+    """Read one split of a data set at an address; its rows are numbered from 1."""
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # read by the Hub's client when it is loaded
+    import datasets
+    import yaml
 
-    InputError: the address is none, the data set or the split cannot be had (the message lists the splits and
-    says what to do without a network), or it holds no rows.
-    """
-    path, config, split = _parse(text)
-    data = _load(text, path, config, split)
-    if split is None:
+    path, _, split = text.removeprefix(_HUB).partition(":")
+    failures = (datasets.exceptions.DatasetsError, OSError, ValueError, RuntimeError, yaml.YAMLError)
+    if (parts := _NAME.fullmatch(path)) is None:
+        raise InputError(f"{text}: cannot be read as {_FORM}")
+    try:
+        data = datasets.load_dataset(parts[1], name=parts[2], split=split or None)
+    except failures as error:
+        raise InputError(f"{text}: cannot be loaded: {error_text(error)} ({_ADVICE})") from None
+    if not split:
         if len(data) > 1:
             named = ", ".join(f"{name} ({part.num_rows:,} rows)" for name, part in data.items())
             raise InputError(
@@ -108,52 +110,8 @@ def _read_hub(text: str) -> Table:
         data = next(iter(data.values()))
     if not data.num_rows:
         raise NoRowsError(f"{text}: the split holds no rows")
-    name = text
-    if Path(path).is_absolute():  # without the way to a folder
-        name = f"{_HUB}{Path(path).name}" + (f":{split}" if split else "")
-    where = "a local folder" if Path(path).is_dir() else "Hugging Face Hub"
-    source = f"{name} ({where}, {data.num_rows:,} rows, fingerprint {data._fingerprint})"
-    return Table.of_frame(text, _named_classes(data), name=name, source=source)
-
-
-def _parse(text: str) -> tuple[str, str | None, str | None]:
-    """What `load_dataset` takes for an address: path, config and split, None where it does not say."""
-    path, _, split = text.removeprefix(_HUB).partition(":")
-    if path.startswith((".", "/")):
-        if not Path(path).is_dir():
-            raise InputError(f"{text}: there is no folder {path}")
-        return path, None, split or None
-    parts = path.split("/")
-    if len(parts) > 3 or not all(_PART.fullmatch(part) for part in parts):
-        raise InputError(f"{text}: cannot be read as {_FORM}; write ./ before a folder")
-    return "/".join(parts[:2]), parts[2] if len(parts) == 3 else None, split or None
-
-
-def _load(text: str, path: str, config: str | None, split: str | None) -> Any:
-    """What `load_dataset` gives: a data set where a split is named, else all splits by name."""
-    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # read by the Hub's client when it is loaded
-    import datasets
-    import yaml
-
-    failures = (datasets.exceptions.DatasetsError, OSError, ValueError, RuntimeError, yaml.YAMLError)
-    try:
-        return datasets.load_dataset(path, name=config, split=split)
-    except failures as error:
-        advice = f"the form is {_FORM}; see the data set's own page and card"
-        if isinstance(error, ConnectionError):
-            advice = "connect, or fetch the split's Parquet file where there is a network and import that"
-        elif isinstance(error, datasets.exceptions.DatasetNotFoundError):
-            advice = "check the name; of a private set log in with `hf auth login` and accept its terms"
-        elif "script" in str(error):
-            advice = "code of a data set is not run: fetch its Parquet copy"
-        raise InputError(f"{text}: cannot be loaded: {_first(error)} ({advice})") from None
-
-
-def _first(error: BaseException) -> str:
-    """The first two lines of what it says, and of what it was raised from."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    text = " ".join(lines[:2]).rstrip(".:") or type(error).__name__
-    return text if error.__cause__ is None else f"{text}: {_first(error.__cause__)}"
+    source = f"{text} ({data.num_rows:,} rows, fingerprint {data._fingerprint})"
+    return Table.of_frame(text, _named_classes(data), name=text, source=source)
 
 
 def _named_classes(data: Any) -> pl.DataFrame:
@@ -161,18 +119,12 @@ def _named_classes(data: Any) -> pl.DataFrame:
     import datasets
     import polars as pl
 
-    def named(expression: pl.Expr, feature: Any) -> pl.Expr:
-        names = dict(enumerate(feature.names))
-        return expression.replace_strict(names, default=None, return_dtype=pl.String)
-
     frame: pl.DataFrame = data.to_polars()
-    for column, feature in data.features.items():
-        inner = getattr(feature, "feature", None)
-        if isinstance(feature, datasets.ClassLabel):
-            frame = frame.with_columns(named(pl.col(column), feature))
-        elif isinstance(inner, datasets.ClassLabel):
-            frame = frame.with_columns(pl.col(column).list.eval(named(pl.element(), inner)))
-    return frame
+    classes = {name: kind for name, kind in data.features.items() if isinstance(kind, datasets.ClassLabel)}
+    return frame.with_columns(
+        pl.col(name).replace_strict(dict(enumerate(kind.names)), default=None, return_dtype=pl.String)
+        for name, kind in classes.items()
+    )
 
 
 FORMATS = (
