@@ -217,14 +217,6 @@ def test_sheets_that_are_no_plain_table(tmp_path: Path) -> None:
     assert "no sheet of the workbook holds anything" in refused(saved(tmp_path, []))[0]
 
 
-def test_a_workbook_of_another_form_is_refused(tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "t.xlsx", "w") as archive:
-        archive.writestr(
-            "xl/workbook.xml", "<workbook xmlns='http://purl.oclc.org/ooxml/spreadsheetml/main'/>"
-        )
-    assert "is in the form Strict Open XML" in refused(tmp_path / "t.xlsx")[0]
-
-
 def test_a_damaged_workbook_is_refused_or_read(tmp_path: Path) -> None:
     path = saved(tmp_path, [["q", "l"], ["Q1", 1], ["Q2", 2]])
     with zipfile.ZipFile(path) as archive:

@@ -78,12 +78,7 @@ def _read_array(path: Path) -> Table:
     """An array of objects, or an object that holds one."""
     value, where = read_json(path), shown(path)
     source, rows, notes = path.name, of_frame(value), tuple[str, ...]()
-    if rows:
-        # An index that only counts the rows is none.
-        counts = all(str(row.get("index")) == str(place) for place, row in enumerate(rows))
-        left_out = {"index"} if counts else set()
-        rows = [{name: cell for name, cell in row.items() if name not in left_out} for row in rows]
-    else:
+    if not rows:
         keys, rows = one_array(value, where)
         if keys:
             taken = f"the array {keys} ({len(rows):,} objects)"

@@ -11,7 +11,6 @@ import math
 import re
 import warnings
 import zipfile
-import zlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,17 +30,10 @@ if TYPE_CHECKING:
 Rows = dict[int, list[Any]]
 """The values of the rows that have any, by the row's number, each from column A on; None is an empty cell."""
 
-_BROKEN = (
-    zipfile.BadZipFile, zlib.error, SyntaxError, LookupError, ValueError, TypeError, AttributeError, EOFError,
-    OSError, RuntimeError, ArithmeticError,
-)  # fmt: skip
-"""What openpyxl and the archive raise on a file that is damaged: they check little themselves. A SyntaxError
-is that of either parser of XML: lxml is taken where it is there."""
 _MOST_READ = 1_000_000  # rows of a sheet
 _MANY_CELLS, _LEAST_FILLED = 2_000_000, 0.02  # of a sheet, empty ones before the last of a row among them
 _LINE_END = re.compile(r"\s*[\r\n\t]\s*")
 _ESCAPED = re.compile("_x(00[01][0-9A-Fa-f]|005F)_")
-_STRICT = b"http://purl.oclc.org/ooxml/spreadsheetml/main"
 _OLD = b"\xd0\xcf\x11\xe0"
 
 
@@ -127,7 +119,7 @@ def _opened(path: Path, where: str) -> Iterator[tuple[Any, zipfile.ZipFile]]:
                 yield book, archive
     except InputError:
         raise
-    except _BROKEN as error:
+    except Exception as error:  # noqa: BLE001 - openpyxl checks little: a damaged file raises anything
         reason = f"{type(error).__name__}: {error}"[:100]
         raise InputError(
             f"{where}: cannot be read as a workbook ({reason}): save it again as .xlsx, or as CSV"
@@ -144,9 +136,6 @@ def _no_workbook(path: Path) -> str | None:
         with zipfile.ZipFile(path) as archive:
             if too_much := unpacks_to_much(sum(part.file_size for part in archive.infolist()), path):
                 return f"{too_much}: save the sheet as CSV"
-            books = [name for name in archive.namelist() if re.fullmatch(r"xl/workbook.*\.xml", name)]
-            if any(_STRICT in archive.read(name) for name in books):
-                return "is in the form Strict Open XML: save it as plain Excel workbook (.xlsx), or as CSV"
     except zipfile.BadZipFile:
         return "is not a workbook: save it as .xlsx, or give it the ending that it should have"
     return None
