@@ -11,12 +11,11 @@ A failed *judgement* is not an exception: it is a row with an error (`records.Fa
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import re
 import shlex
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 # What moves a cursor, changes colours, starts a line or turns the direction of what follows, and what no XML
 # may hold.
@@ -164,20 +163,6 @@ def _code(match: re.Match[str]) -> str:
     if point < 0x20:
         return chr(0x2400 + point)  # Unicode's own pictures of control characters
     return "\u2421" if point == 0x7F else f"[U+{point:04X}]"
-
-
-WORKING: list[str] = []
-"""At what the command works, the innermost last; empty where nobody has said so."""
-
-
-@contextlib.contextmanager
-def working(what: str) -> Iterator[None]:
-    """Say at what the command works meanwhile, such as `Reading 20,000 items`; also to decorate with."""
-    WORKING.append(what)
-    try:
-        yield
-    finally:
-        WORKING.remove(what)
 
 
 def notice(*messages: str) -> None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import gc
 import hashlib
 import json
 import math
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import orjson
@@ -135,44 +133,23 @@ _BESIDE = ("low", "high", "n", "n_expected", "n_unscored")
 
 
 def _columns(name: str, value: Any) -> dict[str, Any]:
-    """A value as columns; texts, numbers and what holds them."""
-    if isinstance(value, Mapping) and value.keys() == ESTIMATE_FIELDS.keys():
-        value = Estimate(**value)
-    if isinstance(value, Estimate):
-        return {name: value.value, **{f"{name}_{field}": getattr(value, field) for field in _BESIDE}}
-    if value is None or isinstance(value, bool | int | float | str):
-        return {name: value}
-    inner: Mapping[Any, Any] = {}
-    if dataclasses.is_dataclass(value):
-        inner = {
-            field.name.removesuffix("_"): getattr(value, field.name) for field in dataclasses.fields(value)
-        }
-    elif isinstance(value, Mapping):
-        inner = value
-    dot = f"{name}." if name else ""
-    return {
-        key: column
-        for part, whole in inner.items()
-        for key, column in _columns(f"{dot}{part}", whole).items()
-    }
-
-
-def _named(names: Mapping[str, str], columns: Mapping[str, Any]) -> dict[str, Any]:
-    return {**names, **{f"{name}_value" if name in names else name: value for name, value in columns.items()}}
+    """Return a JSON value as columns, objects by dotted names, an estimate as its value and its counts."""
+    if not isinstance(value, Mapping):
+        return {} if isinstance(value, list) else {name: value}
+    if value.keys() == ESTIMATE_FIELDS.keys():
+        return {name: value["value"], **{f"{name}_{field}": value[field] for field in _BESIDE}}
+    parts = (_columns(f"{name}.{part}" if name else part, inner) for part, inner in value.items())
+    return {column: cell for part in parts for column, cell in part.items()}
 
 
 def frame_of(content: Any) -> Any:
-    """`Result.frame` of a result, or of its JSON object."""
+    """Return the polars frame of a result, or of its JSON object (`Result.frame`)."""
     import polars
 
-    get = content.get if isinstance(content, Mapping) else partial(getattr, content)
-    parts = next((part for name in _PARTS if (part := get(name, None))), (content,))
-    if isinstance(parts, Mapping):  # pairs of judges by their names; their values as in the JSON, `a_value`
-        named = [(dict(zip("ab", names, strict=True)), _columns("", one)) for names, one in parts.items()]
-        lines = [_named(names, columns) for names, columns in named]
-    else:
-        lines = [_columns("", one) for one in parts]
-    return polars.DataFrame(lines, infer_schema_length=None)
+    plain = as_plain(content)
+    lists = (plain[name] for name in _PARTS if isinstance(plain.get(name), list) and plain[name])
+    rows = [_columns("", part) for part in next(lists, [plain])]
+    return polars.DataFrame(rows, infer_schema_length=None)
 
 
 class Result:
@@ -347,26 +324,6 @@ class Failure:
 
     kind: ErrorKind
     message: str
-
-
-@contextlib.contextmanager
-def old_objects_left_alone() -> Iterator[None]:
-    """Keep what is in memory by now out of garbage collection while many rows are made.
-
-    A full collection walks every module and every row that is there, some 50 ms in which a run takes no reply
-    and sends no call; and the young are collected seldom, for most of what a call makes goes by itself.
-    """
-    if gc.get_freeze_count():  # the caller does so already; thawing would undo it
-        yield
-        return
-    threshold = gc.get_threshold()
-    gc.freeze()
-    gc.set_threshold(5 * threshold[0], *threshold[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*threshold)
-        gc.unfreeze()
 
 
 @dataclass(slots=True)  # not frozen: its 22 fields would take ten times as long to set

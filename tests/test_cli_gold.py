@@ -200,7 +200,6 @@ def weighted_accuracy(
         (("first", "--strata", "disagreement"), "say how many items by -n"),
         (("first", "-n", "20", "--strata", "disagreement"), "first kept no rows without labels"),
         (("pool", "-n", "20", "--strata", "disagreement"), "'pool' is a gold set"),
-        (("first", "-n", "20", "--strata", "disagreement", "--split", "tset"), "unknown split 'tset'"),
     ],
 )
 def test_what_cannot_be_drawn(

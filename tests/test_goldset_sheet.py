@@ -331,7 +331,6 @@ def test_answers_of_a_system_become_a_labelled_set(judgecal: Callable[..., Any],
     ("words", "message"),
     [
         (("sheet", "nothing", "-o", "x.csv"), "unknown gold set or experiment 'nothing'"),
-        (("sheet", "starter", "-o", "x.csv", "--split", "tets"), "unknown split 'tets'"),
         (("import", "gold/README.md", "--as", "n", "--sheet", "--label", "a", "--map", "a=b"), "--label with --sheet"),
         (("import", "gold/README.md", "judgecal.toml", "--as", "n", "--col", "question=q"), "gold import reads one table, found 2"),
         (("import", "gold/starter/items.jsonl", "--as", "n"), "no column of labels has any: name it, --label, or give the --scale"),

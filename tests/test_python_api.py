@@ -281,7 +281,7 @@ def test_a_frame_that_makes_no_set_is_refused_with_every_problem() -> None:
             lambda: GoldSet.from_frame(frame, columns=package.Columns("quest"), labels=["x"]),
             "the frame: unknown column 'quest'",
         ),
-        (lambda: GoldSet.from_frame(frame), "--col question=COLUMN is missing"),
+        (lambda: GoldSet.from_frame(frame.drop("q")), "--col question=COLUMN is missing"),
         (
             lambda: GoldSet.from_frame(frame, columns=package.Columns(verdicts=("x",))),
             r"give them to judgecal\.agreement",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from judgecal.cli import options as shared
-from judgecal.cli.options import Json, JudgedArguments, Split, TrustLock, argument, option, workspace_of
+from judgecal.cli.options import Json, JudgedArguments, TrustLock, argument, option, workspace_of
 from judgecal.cli.output import print_result
 from judgecal.errors import InputError, refuse
 
@@ -61,7 +61,6 @@ class SheetArguments:
     ]
     raters: Annotated[int, option("Sheets, each in another order: FILE-1, FILE-2 ...", metavar="N")] = 1
     seed: Annotated[int, option("Seed of the order and of the draw.", min=0)] = 0
-    split: Split = "all"
     limit: Annotated[
         int | None, option("Only N items, drawn at random; by default all.", "-n", "--limit", metavar="N")
     ] = None
@@ -165,9 +164,6 @@ def sheet_command(
     else:
         labelled = find_source(source, workspace, rows=sheet.strata is not None)
         gold, to, items = labelled.gold, labelled.to, labelled.items
-        if sheet.split != "all":
-            wanted = {item.group for item in gold.select(sheet.split)}
-            items = tuple(item for item in items if item.group in wanted)
         if sheet.ties:
             items, notes = _tied(labelled, items)
         if sheet.strata not in (None, "disagreement"):

@@ -21,7 +21,6 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.models import OptionInfo, ParameterInfo
 
-from judgecal.cli.streams import at_work
 from judgecal.commands import COMMANDS, GROUPS, TABLE, Command, load
 from judgecal.errors import InputError, refuse
 from judgecal.workspace import find_workspace, no_such_file, no_such_lock
@@ -165,16 +164,13 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def call(**values: Any) -> None:
         refuse_absent(values)
-        serves = "no_open" in values  # a page, and waits for people
         for name, group in groups.items():
             fields = [field.name for field in dataclasses.fields(group)]
             values[name] = group(**{field: values.pop(field) for field in fields})
-        called = getattr(values.get("ctx"), "command_path", "judgecal")
-        with contextlib.nullcontext() if serves else at_work(called):
-            try:
-                command(**values)
-            except EOFError as error:  # the parser would take it for somebody's wish to stop, and end in 1
-                raise RuntimeError("something that was being read has ended too early") from error
+        try:
+            command(**values)
+        except EOFError as error:  # the parser would take it for somebody's wish to stop, and end in 1
+            raise RuntimeError("something that was being read has ended too early") from error
 
     vars(call)["__signature__"] = inspect.Signature(parameters)
     call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

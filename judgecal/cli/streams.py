@@ -18,11 +18,8 @@ import time
 from collections.abc import Iterator
 from typing import TextIO
 
-from judgecal.errors import ERASE_LINE, WORKING, visible, visible_line
+from judgecal.errors import ERASE_LINE, visible, visible_line
 
-SILENT_S = 30.0
-"""Seconds of silence on stderr after which a command says at what it works; on a terminal it is one."""
-_LIVE_S = 1.0
 _TURN = threading.RLock()
 """Who writes on a stream; the line that is redrawn has a thread of its own."""
 
@@ -133,37 +130,6 @@ def safe_streams() -> Iterator[tuple[SafeStream, SafeStream]]:
         for stream in safe:
             stream.flush()
         sys.stdout, sys.stderr = before
-
-
-@contextlib.contextmanager
-def at_work(command: str = "judgecal") -> Iterator[None]:
-    """While a command runs and stderr stays silent, say at what it works: on a terminal from the first second
-    on, on one line, elsewhere each half a minute.
-    """
-    stream, started, ended = sys.stderr, time.monotonic(), threading.Event()
-
-    def watch() -> None:
-        mine, live = "", stream.isatty()
-        while isinstance(stream, SafeStream) and not ended.wait(min(_LIVE_S, SILENT_S)):
-            what, now = WORKING[-1] if WORKING else f"{command} is at work", time.monotonic()
-            line = f"{what} ({now - started:.0f} s so far)"
-            if live and stream.live == mine:
-                stream.redraw(line)
-                mine = stream.live
-            elif not live and now - stream.written >= SILENT_S:
-                stream.write(f"{line}\n")
-                stream.flush()
-            mine = mine if stream.live else ""
-        if isinstance(stream, SafeStream) and stream.live:
-            stream.redraw("")
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        watcher.join()
 
 
 def claim_descriptors() -> None:

@@ -28,7 +28,7 @@ from filelock import FileLock, Timeout
 from pydantic import TypeAdapter, ValidationError
 
 from judgecal.errors import BusyError, InputError, JudgecalError, notice
-from judgecal.records import RETRIED_ON_RESUME, Judgement, Key, old_objects_left_alone
+from judgecal.records import RETRIED_ON_RESUME, Judgement, Key
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -338,8 +338,7 @@ class Journal:
         """The last row of each key."""
         if self.source is None:
             return {}
-        with old_objects_left_alone():
-            return {row.key: row for row in read_journal(self.source)}
+        return {row.key: row for row in read_journal(self.source)}
 
     def __enter__(self) -> Journal:
         return self

@@ -26,7 +26,7 @@ from judgecal.engine.scheduler import Limiter, Scheduler
 from judgecal.engine.transport import Transport, open_transport
 from judgecal.errors import ERASE_LINE, JudgecalError, visible
 from judgecal.models import ModelSpec
-from judgecal.records import Failure, Judgement, Key, old_objects_left_alone
+from judgecal.records import Failure, Judgement, Key
 
 _LOST_IN_A_ROW = 64  # calls, retries and all, without a connection: the server is not there
 _LOST_FROM_THE_FIRST = 8  # ... where they are the whole run; fewer may be items that end the connection
@@ -159,8 +159,7 @@ def run_calls(
             processes=processes,
         )
 
-    with old_objects_left_alone():
-        run_to_end(work_off)
+    run_to_end(work_off)
 
 
 async def _work_off(

@@ -17,7 +17,7 @@ from judgecal.errors import InputError
 from judgecal.tables.formats import open_table
 from judgecal.tables.json_files import json_value, of_frame, one_array, read_json
 from judgecal.tables.separated import dialect_of, records_in
-from judgecal.tables.text import ending_of, read_bytes, read_text
+from judgecal.tables.text import read_bytes, read_text
 from judgecal.workspace import shown
 
 Row = dict[str, Any]
@@ -41,7 +41,7 @@ def outline(path: Path) -> Any:
 
 
 def _beginning(path: Path) -> Any:
-    ending = ending_of(path)
+    ending = path.suffix.lower()
     if ending == ".json":
         value = read_json(path)
         return of_frame(value) or value
@@ -97,7 +97,7 @@ def records_of(path: Path) -> Iterator[Placed]:
     Rows of a table, or the objects of a JSON file: an array, the one array in an object, a data frame as
     pandas writes it (its index is the column `index`). Lists and objects in cells of text are parsed.
     """
-    if ending_of(path) == ".json":
+    if path.suffix.lower() == ".json":
         value, where = read_json(path), shown(path)
         for nth, row in enumerate(of_frame(value) or one_array(value, where)[1], start=1):
             yield f"{where}:row {nth}", row

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 from judgecal.exchange.files import Placed, Row, nested
 from judgecal.records import Context, Item, Turn, well_formed
 from judgecal.tables.columns import USUAL
-from judgecal.tables.guess import FURTHER
 
 Value = bool | int | float | str | None
 
@@ -239,7 +238,7 @@ def named_item(item_id: str, record: Mapping[str, Any]) -> Item:
     names = {name.lower().strip(): name for name in record if has(record[name])}
     roles: dict[str, Any] = {}
     for role in ("question", "answer", "reference", "contexts", "system"):
-        usual = (*USUAL[role], *FURTHER.get(role, ()))
+        usual = USUAL[role]
         roles[role] = next((names[name] for name in usual if name in names), None)
     values = {role: nested(record.get(name)) for role, name in roles.items()}
     item = item_of(

@@ -32,7 +32,7 @@ from judgecal.experiment.trials import (
 )
 from judgecal.goldset import Columns, GoldSet
 from judgecal.judges import Judge, judge_named, single_calls
-from judgecal.records import Item, Judgement, old_objects_left_alone
+from judgecal.records import Item, Judgement
 from judgecal.workspace import Workspace
 
 
@@ -118,7 +118,6 @@ class ScoreRun:
             check_judge(self.gold, judge, items)
             judge.check_items(items)
 
-    @old_objects_left_alone()
     def run(self) -> tuple[AgreementResult, StoredExperiment]:
         """Make the calls that are due and hold all judges against people; return the result and its
         experiment.
@@ -197,7 +196,6 @@ _FREE = (
 """The judges that stand where the table has none, each where it finds what it reads."""
 
 
-@old_objects_left_alone()
 def run_of_table(
     workspace: Workspace,
     file: Path,

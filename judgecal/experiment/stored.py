@@ -18,7 +18,7 @@ import polars as pl
 
 from judgecal.artefacts import read_json
 from judgecal.engine import Journal
-from judgecal.errors import InputError, working
+from judgecal.errors import InputError
 from judgecal.experiment.agreement import StoredExperiment
 from judgecal.experiment.agreement_table import Verdicts
 from judgecal.experiment.folder import Experiment, kept_judges, read_config
@@ -72,12 +72,11 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
             f"{str(named['sha256'])[:12]} and has {gold.sha256[:12]} now; restore the old set, or run "
             "the experiment's command again"
         )
-    with working(f"Reading the judgements of {experiment.slug}"):
-        calls = read_verdicts(experiment.verdicts)
-        if experiment.journal.is_file():
-            latest = Journal.looked_at(experiment.journal).latest
-            calls = VerdictRows.joined([VerdictRows.from_rows([*latest.values()]), calls])
-        rows = calls.by_judge()
+    calls = read_verdicts(experiment.verdicts)
+    if experiment.journal.is_file():
+        latest = Journal.looked_at(experiment.journal).latest
+        calls = VerdictRows.joined([VerdictRows.from_rows([*latest.values()]), calls])
+    rows = calls.by_judge()
     verdicts_of = _asked(config, rows)
     if not any(verdicts_of.values()):
         raise InputError(f"{experiment.folder}: it holds no judgement: run the same command again")

@@ -13,7 +13,7 @@ import numpy as np
 
 from judgecal._version import __version__
 from judgecal.engine import Budget, Journal
-from judgecal.errors import InputError, working
+from judgecal.errors import InputError
 from judgecal.experiment.agreement import (
     AgreementResult,
     GoldSummary,
@@ -134,7 +134,6 @@ def floor_columns(
     return free, tuple(columns), "; ".join(reasons) or None
 
 
-@working("Measuring agreement with people")
 def made_result(
     workspace: Workspace,
     stored: StoredExperiment,

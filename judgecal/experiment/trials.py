@@ -29,7 +29,7 @@ from judgecal.experiment.folder import VERDICTS, Experiment
 from judgecal.experiment.judgements import VerdictRows, of_calls, read_verdicts
 from judgecal.judges import Caller, Respondent, calls_a_model, decides_itself, single_calls, units_of
 from judgecal.models import ModelSpec
-from judgecal.records import Item, Judgement, Key, old_objects_left_alone
+from judgecal.records import Item, Judgement, Key
 
 MOST_REPEATS = 1000
 """Judgements of one item by one judge in a run; the noise of a judge with itself is known long before."""
@@ -226,9 +226,8 @@ def run_trials(
     for judge in judges:
         judge.check_items(items)
     trials = [Due(judge, items, journal, options) for judge in judges]
-    with old_objects_left_alone():
-        judge_to_journal(trials, budget=budget, label=label, in_turn=True)
-        return tuple(row for trial in trials for row in trial.judgements())
+    judge_to_journal(trials, budget=budget, label=label, in_turn=True)
+    return tuple(row for trial in trials for row in trial.judgements())
 
 
 def judge_to_journal(

@@ -310,16 +310,14 @@ def keep_card(card: Card, old_path: Path | None, *, labels_by: str | None = None
         old = read_card(old_path)
     except InputError as error:
         return card, [f"we could not read the replaced card, so we keep nothing of it ({error.problems[0]})"]
-    raters = {name: old.raters.get(name, rater) for name, rater in card.raters.items()}
     carried = {key: getattr(old, key) for key in CARD_KEPT if getattr(old, key)}
-    if "explained" in carried:
-        carried["explained"] = {**old.explained, **card.explained}
-    if labels_by is not None:
-        carried["labels_by"] = labels_by
+    carried |= {"labels_by": labels_by} if labels_by else {}
     if old.licence == UNKNOWN_LICENCE:  # nobody wrote that: what the source says now goes before it
         del carried["licence"]
+    raters = {name: old.raters.get(name, rater) for name, rater in card.raters.items()}
     anchors = old.anchors if str(old.scale) == str(card.scale) else {}
     note = f"kept from the replaced card: raters, {', '.join(carried)}"
+    carried["explained"] = {**old.explained, **card.explained}
     return replace(card, raters=raters, anchors=anchors, **carried), [note]
 
 

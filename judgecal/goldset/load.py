@@ -14,11 +14,11 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from judgecal.artefacts import schema_problems
-from judgecal.errors import InputError, working
+from judgecal.errors import InputError
 from judgecal.goldset.card import try_card
 from judgecal.goldset.gold_set import CARD, DOCUMENTS, ITEMS, RATINGS, GoldDocument, GoldSet
 from judgecal.goldset.labels import unexplained
-from judgecal.records import CANNOT_TELL, Context, Item, Pair, Rating, Turn, old_objects_left_alone
+from judgecal.records import CANNOT_TELL, Context, Item, Pair, Rating, Turn
 from judgecal.scale import Scale
 from judgecal.tables import decode, json_lines, read_bytes
 from judgecal.workspace import Workspace, find_workspace, is_gold_set, shown
@@ -220,11 +220,9 @@ def load_gold(
             f"{shown(folder / CARD)}: the name is {card.name!r} and the folder {name!r}: make them the "
             "same, or a report would look for another set"
         )
-    with old_objects_left_alone():
-        items, ids = _load_items(folder / ITEMS, problems)
-    with old_objects_left_alone(), working(f"Reading {len(items):,} items"):
-        ratings = _load_ratings(folder / RATINGS, card.scale if card else None, ids, problems)
-        documents = _load_documents(folder, items, problems)
+    items, ids = _load_items(folder / ITEMS, problems)
+    ratings = _load_ratings(folder / RATINGS, card.scale if card else None, ids, problems)
+    documents = _load_documents(folder, items, problems)
     given = [rating.label for rating in ratings.values() if rating.label is not None]
     if card and card.scale.graded and not problems and not labelling:
         why = unexplained([float(label) for label in given], card.scale, card.explained)
@@ -239,15 +237,6 @@ def load_gold(
         card.name, folder, card, tuple(items.values()), tuple(ratings.values()), tuple(documents.values()),
         content_sha(folder), lines,
     )  # fmt: skip
-
-
-def unchanged_gold(name: str, sha256: str, *, workspace: Workspace) -> GoldSet | None:
-    """Load the set of a name if its content has the sha256; None where it has not, or cannot be read."""
-    try:
-        gold = load_gold(name, workspace=workspace)
-    except InputError:
-        return None
-    return gold if gold.sha256 == sha256 else None
 
 
 def _read_lines(path: Path, problems: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:

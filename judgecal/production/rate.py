@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from judgecal._version import __version__
-from judgecal.errors import refuse, working
+from judgecal.errors import refuse
 from judgecal.experiment import Experiment, open_experiment, plan_experiment
 from judgecal.goldset import GoldSet, load_gold, write_sheets
 from judgecal.production.judged import (
@@ -475,7 +475,6 @@ class RateRun:
         return notes
 
 
-@working("Estimating the rate")
 def rate(
     judged: str | Path,
     *,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from judgecal.commands import COMMANDS, document_of, load
 from judgecal.engine import Progress
-from judgecal.errors import InputError, working
+from judgecal.errors import InputError
 from judgecal.experiment.agreement import AgreementResult
 from judgecal.experiment.folder import read_config
 from judgecal.experiment.in_python import Judgements
@@ -33,7 +33,6 @@ PAGE = "report.html"
 _ROWS = 20  # of a table in a notebook
 
 
-@working("Reading the experiment")
 def report_of(workspace: Workspace, name: str, *, margin: float = MARGIN) -> Report:
     """Rebuild the Report of the workspace's experiment, lock or suite of that name; calls no model."""
     if not margin > 0.0:

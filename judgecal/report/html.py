@@ -17,7 +17,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from judgecal.errors import visible, working
+from judgecal.errors import visible
 from judgecal.records import Result, as_plain, frame_of
 from judgecal.report.document import (
     Block,
@@ -99,7 +99,6 @@ def _page(template: str, script: str, **values: Any) -> str:
     return rendered(template, script_hash=base64.b64encode(digest).decode(), **values)
 
 
-@working("Drawing the page")
 def html(document: Document, *, made: str = "", index: str = "") -> str:
     """Render a document as a whole HTML page, returned as text.
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
-from judgecal.errors import InputError, working
+from judgecal.errors import InputError
 from judgecal.experiment import AgreementResult, AgreementTable, Entry, StoredExperiment, Verdicts, entry
 from judgecal.experiment.judgements import values_of
 from judgecal.experiment.losses import (
@@ -460,7 +460,6 @@ class Evidence:
         return self.pick.judge if self.pick else None
 
 
-@working("Comparing the judges")
 def decide_on_judges(
     workspace: Workspace, stored: StoredExperiment, *, margin: float, result: AgreementResult | None = None
 ) -> Evidence:

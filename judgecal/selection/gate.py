@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from judgecal.engine import Budget, Journal, require_prices
-from judgecal.errors import InputError, JudgecalError, working
+from judgecal.errors import InputError, JudgecalError
 from judgecal.experiment import (
     AgreementTable,
     CostEstimate,
@@ -504,7 +504,6 @@ def _flips(two: LockedAndCurrent, rule: PassRule, *, level: float) -> tuple[Esti
     return rate, changed
 
 
-@working("Holding the judge against its lock")
 def gate(
     lock: str | Path,
     *,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.engine import Budget, Journal, require_prices
-from judgecal.errors import InputError, refuse, working
+from judgecal.errors import InputError, refuse
 from judgecal.experiment import (
     AgreementTable,
     CostEstimate,
@@ -391,7 +391,6 @@ class MigrateRun:
         old, new = sides
         return MigrationItems(labels, groups, old.on(items), new.on(items), (old.scale, new.scale))
 
-    @working("Holding the new judge against the old one")
     def _result(
         self,
         sides: tuple[_Side, _Side],
@@ -515,7 +514,6 @@ class MigrateRun:
         write_lock(path, lock)
 
 
-@working("Holding another judge against the locked one")
 def migrate(
     lock: str | Path,
     to: str,

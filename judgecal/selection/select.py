@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.engine import Budget, Journal, require_prices
-from judgecal.errors import InputError, refuse, working
+from judgecal.errors import InputError, refuse
 from judgecal.experiment import (
     AgreementTable,
     CostEstimate,
@@ -236,7 +236,6 @@ class SelectRun(SelectRequest):
         )
 
 
-@working("Choosing among the judges")
 def select(
     experiment: str | Path,
     *,

@@ -99,18 +99,24 @@ GOLD = "gold"
 """The rater of adjudicated labels."""
 PAIR = ("answer_a", "answer_b", "system_a", "system_b")
 USUAL: Mapping[str, tuple[str, ...]] = {
-    "question": ("question",),
-    "answer": ("answer",),
-    "reference": ("reference_answer", "reference"),
-    "contexts": ("contexts", "context"),
+    "question": ("question", "query", "prompt", "instruction", "input", "user_input", "frage", "q"),
+    "answer": (
+        "answer", "answer_under_test", "response", "output", "completion", "actual_output", "antwort", "a",
+    ),
+    "reference": (
+        "reference_answer", "reference", "expected", "expected_answer", "expected_output", "ground_truth",
+        "gold_answer", "ideal",
+    ),
+    "contexts": ("contexts", "context", "retrieved_contexts", "retrieved_context"),
     "conversation": ("conversation",),
     "item": ("item_id",),
-    "group": ("group",),
+    "group": ("group", "question_id", "query_id", "prompt_id"),
     "system": ("system",),
     "verdict": ("verdict",),
     **{part: (part, part.replace("answer", "response").replace("system", "model")) for part in PAIR},
-}
-"""The columns that are taken where no option names any: the first of them that the table has."""
+}  # fmt: skip
+"""The columns that are taken where no option names any: the first of them that the table has, whatever its
+case; of a group's names the first alone, where there is a question."""
 OF_ITEMS = tuple(part for part in USUAL if part != "verdict")
 _BESIDE = (*USUAL, "fields", "reference_separator")  # what a table that we wrote says of its columns
 PARTS: Mapping[str, str] = {
@@ -166,9 +172,10 @@ def read_columns(
     fields: dict[str, str] = {}
     problems: list[str] = []
     parts = [part for part in PARTS if part in takes]
+    any_input = inputs is None or "item" in inputs  # a judge that takes the item reads every field
     for entry in entries:
         name, sign, column = (text.strip() for text in entry.partition("="))
-        part = part_of(name)
+        part, near = part_of(name), difflib.get_close_matches(name, parts, n=1, cutoff=_NEAR)
         if not (sign and name and column):
             problems.append(f"--col {entry}: write PART=COLUMN, such as --col {parts[0]}=COLUMN")
         elif part in takes:
@@ -179,7 +186,7 @@ def read_columns(
             fields |= {name: column} if name in {*(inputs or ())} - ITEM_INPUTS else {}
         elif fields.setdefault(name, column) != column:
             problems.append(f"--col {name} is given twice, as {fields[name]} and as {column}: keep one")
-        elif not _may_be_input(name, parts, inputs):
+        elif not (name.isidentifier() and not near if any_input else name in (inputs or ())):
             problems.append(f"--col {entry}: {unknown_name('part', name, [*parts, *sorted(inputs or ())])}")
     defaults = {} if workspace is None else workspace_columns(workspace)
     refuse(problems)
@@ -193,12 +200,6 @@ def read_columns(
         defaults=tuple((part, column) for part, column in defaults.items() if part in takes),
         **more,
     )
-
-
-def _may_be_input(name: str, parts: Collection[str], inputs: Collection[str] | None) -> bool:
-    if inputs is not None and "item" not in inputs:  # which reads every field
-        return name in inputs
-    return name.isidentifier() and not difflib.get_close_matches(name, parts, n=1, cutoff=_NEAR)
 
 
 def workspace_columns(workspace: Workspace) -> dict[str, str]:
@@ -269,36 +270,35 @@ class Columns:
     def resolved(
         self, header: Collection[str], path: Path | None = None, *, only: Collection[str] = OF_ITEMS
     ) -> Columns:
-        """For a table with this header: what no option names is what the file beside `path` says, else the
-        workspace's default, else the column of the usual name, but for one that an option takes for
-        something else.
+        """Return the columns for a table's header: what no option names is what the file beside `path` says,
+        else the workspace's default, else the column of the usual name, but for one that is taken already.
 
         `only`: the parts that are looked for by their usual names.
         """
         if not self.usual:
             return self
-        named = {} if path is None else _named_beside(path, header)
+        beside = {} if path is None else _named_beside(path, header)
         taken = {*self.names, self.verdict}
         defaults = {PARTS[part]: name for part, name in self.defaults if name in header and name not in taken}
-        passed_over = set[str]()
-        if self.fields and self.question is None and self.answer is None and not self.pairs:
-            passed_over |= {"question", "answer", *PAIR}
-        usual_answer = "answer" in only and "answer" in {*header} - taken
-        one_answer = self.answer is not None or "answer" in defaults or usual_answer
-        passed_over |= {"answer"} if self.pairs else {*PAIR} if one_answer else set()
-        free = {*header} - taken
-        whole = self.pairs or all(not free.isdisjoint(USUAL[part]) for part in PAIR[:2])
-        passed_over |= set() if whole else {*PAIR}
+        taken |= {*defaults.values(), *Columns(**beside).names}
+        free = {
+            name.strip().casefold().replace(" ", "_"): name for name in [*header][::-1] if name not in taken
+        }
+        usual = {part: [free[name] for name in USUAL[part] if name in free] for part in USUAL if part in only}
+        one_answer = self.answer or "answer" in defaults or ("answer" in only and "answer" in free)
+        passed_over = {*PAIR}
+        if self.fields and not (self.question or self.answer or self.pairs):
+            passed_over |= {"question", "answer"}
+        elif self.pairs or (not one_answer and all(usual.get(part) for part in PAIR[:2])):
+            passed_over = {"answer"}
         columns: dict[str, Any] = {}
-        for part in (*_BESIDE, *(field for field in defaults if field not in _BESIDE)):
-            usual = [name for name in USUAL.get(part, ()) if name in header and name not in taken]
-            if getattr(self, part) or part in passed_over:
-                continue
-            if part in named:
-                columns[part] = named[part]
-            elif part in defaults or (part in only and usual):
-                column = defaults.get(part) or usual[0]
-                columns[part] = (column,) if part in ("contexts", "tags", "notes") else column
+        for part in dict.fromkeys((*_BESIDE, *defaults)):
+            column = beside.get(part) or defaults.get(part) or next(iter(usual.get(part, ())), None)
+            if column and not getattr(self, part) and part not in passed_over:
+                several = part in ("contexts", "tags", "notes") and isinstance(column, str)
+                columns[part] = (column,) if several else column
+        if (self.question or "question" in columns) and columns.get("group") in usual.get("group", ()):
+            columns["group"] = free.get("group")
         return dataclasses.replace(self, **columns, usual=False)
 
     @property

@@ -18,16 +18,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from judgecal.errors import InputError, error_text, refuse, working
+from judgecal.errors import InputError, error_text, refuse
 from judgecal.tables.table import NoRowsError, Table
-from judgecal.tables.text import ending_of, unreadable
+from judgecal.tables.text import unreadable
 from judgecal.workspace import replacing, shown
 
 if TYPE_CHECKING:
     import polars as pl
-
-
-_OTHER_SHEETS = (".ods", ".xls", ".xlsb", ".numbers", ".fods", ".gsheet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +59,11 @@ def _format_of(path: Path, *, writing: bool = False) -> Format:
     able = [form for form in _formats() if (form.write if writing else form.open) is not None]
     ending = path.suffix.lower()
     for form in able:
-        if (ending if writing else ending_of(path)) in form.endings:
+        if ending in form.endings:
             return form
     endings = [", ".join(ending for form in able for ending in form.endings)]
     endings += [f"{form.address[0]}... ({form.name})" for form in _formats() if form.address and not writing]
-    sheet = " (save a spreadsheet as .xlsx or CSV)" if ending in _OTHER_SHEETS else ""
-    raise InputError(
-        f"{shown(path)}: unknown ending {ending!r}: it must be one of {', '.join(endings)}{sheet}"
-    )
+    raise InputError(f"{shown(path)}: unknown ending {ending!r}: it must be one of {', '.join(endings)}")
 
 
 def open_table(path: str | Path, encoding: str | None = None) -> Table:
@@ -87,21 +81,22 @@ def open_table(path: str | Path, encoding: str | None = None) -> Table:
     InputError: its ending is no format, there is no such file, it cannot be read (the first problems with
     their lines), or it has no rows (`NoRowsError`).
     """
-    if encoding is not None and ending_of(Path(path)) not in (separated := (".csv", ".tsv", ".tab", ".txt")):
+    if encoding is not None and Path(path).suffix.lower() not in (
+        separated := (".csv", ".tsv", ".tab", ".txt")
+    ):
         raise InputError(f"--encoding is of {', '.join(separated)}, and {path} is no such file")
-    with working(f"Reading {path}"):
-        for form in _formats():
-            if form.address is not None and str(path).startswith(form.address[0]):
-                return form.address[1](str(path))
-        path = Path(path)
-        opener = _format_of(path).open
-        assert opener is not None
-        try:
-            if not stat.S_ISREG(path.stat().st_mode):  # a pipe or a device would never end
-                raise InputError(f"{shown(path)}: is not a file")
-        except OSError as error:
-            raise unreadable(path, error) from None
-        table = opener(path) if encoding is None else opener(path, encoding)
+    for form in _formats():
+        if form.address is not None and str(path).startswith(form.address[0]):
+            return form.address[1](str(path))
+    path = Path(path)
+    opener = _format_of(path).open
+    assert opener is not None
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):  # a pipe or a device would never end
+            raise InputError(f"{shown(path)}: is not a file")
+    except OSError as error:
+        raise unreadable(path, error) from None
+    table = opener(path) if encoding is None else opener(path, encoding)
     if not table.n_rows:
         raise NoRowsError(f"{table.top}: the file holds no rows")
     return table

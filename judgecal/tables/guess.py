@@ -8,22 +8,13 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from judgecal.errors import InputError, listed
 from judgecal.scale import FALSE_WORDS, TRUE_WORDS
-from judgecal.tables.columns import GOLD, USUAL, Columns
+from judgecal.tables.columns import GOLD, Columns
 from judgecal.tables.table import Table
 
-FURTHER: Mapping[str, tuple[str, ...]] = {
-    "question": ("query", "prompt", "instruction", "input", "user_input", "frage", "q"),
-    "answer": ("answer_under_test", "response", "output", "completion", "actual_output", "antwort", "a"),
-    "reference": ("expected", "expected_answer", "expected_output", "ground_truth", "gold_answer", "ideal"),
-    "contexts": ("retrieved_contexts", "retrieved_context"),
-    "group": ("question_id", "query_id", "prompt_id"),
-}
-"""What columns of texts are called elsewhere, looked for behind the usual names."""
 _PEOPLE = re.compile(
     r"humans?|person|people|annotat(?:or|ors|ion|ions)|raters?|experts?|reviewers?|curators?|gold|adjudicated"
 )
@@ -46,24 +37,17 @@ _LONGEST, _MOST_WORDS = 40, 20  # characters of a label, and different ones that
 
 
 def guess_columns(columns: Columns, table: Table) -> Columns:
-    """Guess from their names the columns that no option names: people's labels, verdicts, further ones.
+    """Return the columns of a table, with people's labels and judges' verdicts guessed by their names.
 
     InputError: no column is people's by its name, or where none is a judge's, some may be; with the options
     that say it.
     """
-    header = {name.strip().casefold().replace(" ", "_"): name for name in reversed(table.columns)}
     columns = columns.resolved(table.columns)
     if GOLD in columns.labels:  # what people settled on, and no rater
         columns = dataclasses.replace(
             columns, gold_label=GOLD, labels=tuple(name for name in columns.labels if name != GOLD)
         )
     used = {*columns.item_names, *columns.label_names, *columns.verdicts}
-    for part, names in FURTHER.items():
-        there = [header[name] for name in (*USUAL[part], *names) if header.get(name, "") not in {"", *used}]
-        if there and not getattr(columns, part) and (part != "group" or not columns.question):
-            column: Any = (there[0],) if part == "contexts" else there[0]
-            columns = dataclasses.replace(columns, **{part: column})
-            used.add(there[0])
     open_, people, judges = list[str](), list[str](), list[str]()
     for name in table.columns:
         if name not in used and _like_labels(_filled(table, name)):

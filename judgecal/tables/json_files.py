@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from judgecal.errors import InputError, refuse
+from judgecal.errors import InputError, listed, refuse
 from judgecal.tables.formats import Format, written_rows
 from judgecal.tables.table import Table
 from judgecal.tables.text import read_text
@@ -16,8 +16,6 @@ from judgecal.workspace import replacing, shown
 
 if TYPE_CHECKING:
     import polars as pl
-
-_SHOWN_KEYS = 8
 
 
 def json_lines(text: str, where: str, problems: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -97,8 +95,7 @@ def one_array(value: Any, where: str) -> tuple[str, list[dict[str, Any]]]:
     if not arrays:
         what = f"a JSON {_kind(value)}"
         if isinstance(value, dict):
-            keys = ", ".join(list(value)[:_SHOWN_KEYS]) + (", ..." if len(value) > _SHOWN_KEYS else "")
-            what = f"an object with the keys {keys}" if value else "an empty object"
+            what = f"an object with the keys {listed(list(value), 8) or 'of nothing'}"
         raise InputError(
             f"{where}: holds no array of objects, found {what}: write [{{...}}, {{...}}], or one object a "
             "line and name the file .jsonl"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from judgecal.errors import InputError, listed, notice, refuse
 from judgecal.tables.formats import Format, written_rows
 from judgecal.tables.table import Table
-from judgecal.tables.text import UTF_8, encoding_of, ending_of, is_formula, is_utf8, read_bytes, utf8_problems
+from judgecal.tables.text import UTF_8, encoding_of, is_formula, is_utf8, read_bytes, utf8_problems
 from judgecal.workspace import shown
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def dialect_of(data: bytes, path: Path, encoding: str | None = None) -> Dialect:
     except ValueError as error:
         raise InputError(f"{where}: {error}") from None
     notes = [] if encoding == UTF_8 or given else [f"{where}: read as {encoding.upper()}"]
-    usual = _USUAL.get(ending_of(path), ",")
+    usual = _USUAL.get(path.suffix.lower(), ",")
     if (separator := _separator(data[:_HEAD].decode(encoding, "replace"), usual, where)) != usual:
         notes.append(f"{where}: {_SEPARATORS[separator]} separates the cells")
     return Dialect(encoding, separator, tuple(notes))
@@ -152,8 +152,7 @@ def read_separated(path: Path, encoding: str | None = None, *, pads: bool = Fals
     notes. Of two columns of one name, as pandas writes an index that is a column too, one is read where they
     are the same.
 
-    `pads`: a row may end before its last cells, as one of an older Excel with nothing in them does. Whoever
-    reads such a table takes its marks off (`cells.undo`), which are more than those of other tables.
+    `pads`: a row may end before its last cells, as Excel writes rows with nothing in them.
     """
     import polars as pl
 
@@ -170,7 +169,7 @@ def read_separated(path: Path, encoding: str | None = None, *, pads: bool = Fals
     records = records_in(data, dialect, where)
     records = dropwhile(lambda record: not any(map(str.strip, record[1])), records)
     line, header = next(records, (1, [""]))
-    header = header if pads else list(map(_unmarked, header))
+    header = list(map(_unmarked, header))
     names, at = column_names(header), f"{where}:{line}"
     refuse_title(header, at)
     unique = [f"{name}\0{place}" if name in names[:place] else name for place, name in enumerate(names)]
@@ -194,9 +193,8 @@ def read_separated(path: Path, encoding: str | None = None, *, pads: bool = Fals
         problems[:0] = named_twice(names, at)
     refuse(problems, most=50)
     frame = frame.drop([twin for twin, _ in twins])
-    if not pads:
-        marked = [column for column in frame if column.str.starts_with(_MARK).any()]
-        frame = frame.with_columns(column.map_elements(_unmarked, pl.String) for column in marked)
+    marked = [column for column in frame if column.str.starts_with(_MARK).any()]
+    frame = frame.with_columns(column.map_elements(_unmarked, pl.String) for column in marked)
     return Table(
         where,
         frame,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import re
 import unicodedata
-from collections.abc import Iterable
 from pathlib import Path
 
 from judgecal.errors import InputError
@@ -27,11 +26,6 @@ _OTHER_FILES = (
     ),
 )
 _HEAD = 65_536  # bytes
-
-
-def ending_of(path: Path) -> str:
-    """The ending of a file's name in lower case."""
-    return path.suffix.lower()
 
 
 def read_bytes(path: Path) -> bytes:
@@ -61,13 +55,6 @@ def unreadable(path: Path, error: Exception) -> InputError:
     return InputError(f"{shown(path)}: cannot be read ({why}): check its rights")
 
 
-def no_files(paths: Iterable[Path]) -> list[str]:
-    """A problem for each path where there is no file, or a folder."""
-    causes = {path: IsADirectoryError() if path.is_dir() else FileNotFoundError() for path in paths}
-    errors = [unreadable(path, cause) for path, cause in causes.items() if path.is_dir() or not path.exists()]
-    return [problem for error in errors for problem in error.problems]
-
-
 def encoding_of(data: bytes) -> str:
     """The encoding that the first bytes tell: a byte order mark, or the zeros of UTF-16 without one; else
     UTF-8.
@@ -90,24 +77,20 @@ def encoding_of(data: bytes) -> str:
 
 
 def decode(data: bytes, where: str) -> tuple[str, list[str]]:
-    """Decode UTF-8, with or without a byte order mark; also a problem for the first bad line.
+    """Return the text of UTF-8 bytes, and the problems of those that are none (`utf8_problems`).
 
     Unreadable bytes become U+FFFD, so that a caller can go on looking for further problems before it refuses.
     Another encoding's byte order mark gives no text at all.
     """
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "", [f"{where}:1: the file is UTF-16: save it as UTF-8"]
-    try:
-        return data.decode(UTF_8), []
-    except UnicodeDecodeError:
-        return data.decode(UTF_8, errors="replace"), utf8_problems(data, where)
+    return data.decode(UTF_8, errors="replace"), utf8_problems(data, where)
 
 
 def read_text(path: Path) -> str:
-    """The text of a UTF-8 file, with or without a byte order mark; InputError where it is none."""
-    data, where = read_bytes(path), shown(path)
-    text, problems = decode(data, where)
-    if problems := problems or utf8_problems(data, where):
+    """Return the text of a UTF-8 file, with or without a byte order mark; InputError where it is none."""
+    text, problems = decode(read_bytes(path), shown(path))
+    if problems:
         raise InputError(problems)
     return text
 
@@ -144,21 +127,19 @@ CELL_LIMIT = 32_767
 
 _MARK = "'"
 _FORMULA = frozenset("=+-@\t\r\n＝＋－＠")
-_NUMBER_LIKE = re.compile(
-    r"[\d\s.,:;/\\+\-−–%$€£¥()'°]*(?:e[+-]?\d+)?[\d\s.,:;/\\+\-−–%$€£¥()'°]*", re.IGNORECASE
-)
 _LIST_POINT = re.compile(r"[-－]+(?:$|[ \u00a0\n]+(?![\s\-－]*[=+@＝＋＠\"(])[^|(]*[^\W\d_][^|(]*$)")
 _TRUTH = frozenset(
     {"true", "false", "wahr", "falsch", "vrai", "faux", "verdadero", "falso", "prawda", "fałsz"}
 )
-# The first letters of the months in English, German, Spanish, French, Italian, Polish and Portuguese.
-_MONTHS = (
-    "jan", "feb", "fév", "mar", "mär", "mrz", "apr", "abr", "avr", "kwi", "may", "mai", "maj",
-    "jun", "jui", "juin", "cze", "giu", "jul", "lip", "lug", "aug", "ago", "aoû", "sie", "sep",
-    "set", "wrz", "oct", "okt", "out", "ott", "paź", "nov", "lis", "dec", "dez", "dic", "déc",
-    "gru", "sty", "lut", "ene", "fev", "gen",
-)  # fmt: skip
-_DATE_WORDS = frozenset({"am", "pm", "st", "nd", "rd", "th", "de", "of", "a", "p"})
+# How the months begin in English, German, Spanish, French, Italian, Polish and Portuguese.
+_MONTH = (
+    r"(?:jan|f[eé][bv]|m[aä]r|mrz|a[bpv]r|kwi|ma[ijy]|jui?n|jui|cze|giu|jul|lip|lug|a[gou]|sie|se[pt]|wrz|o[ckt]t"
+    r"|paź|nov|lis|d[eiéè][cz]|gru|sty|lut|ene|gen)[^\W\d_]*"
+)
+_CONVERTED = re.compile(
+    rf"(?:[\d\s.,:;/\\+\-−–%$€£¥()'°]|(?<![^\W\d_])(?:{_MONTH}|[ap]m?|st|[nr]d|th|de|of|e)(?![^\W\d_]))*"
+)
+"""What a spreadsheet may take for a number or a date."""
 _LONGEST_DATE = 40
 
 
@@ -193,13 +174,9 @@ def undefuse(cell: str) -> str:
 
 def _is_converted(text: str) -> bool:
     """Whether a spreadsheet may take the text for a number, a date or a truth value."""
-    if text.casefold() in _TRUTH:
-        return True
-    if len(text) > _LONGEST_DATE or not any(char.isdigit() for char in text):
-        return False
-    words = re.findall(r"[^\W\d_]+", text.casefold())
-    dated = all(word in _DATE_WORDS or word.startswith(_MONTHS) for word in words)
-    return _NUMBER_LIKE.fullmatch(text) is not None or (bool(words) and dated)
+    word = text.casefold()
+    dated = len(word) <= _LONGEST_DATE and any(map(str.isdigit, word)) and _CONVERTED.fullmatch(word)
+    return word in _TRUTH or bool(dated)
 
 
 def same_text(cell: str, text: str) -> bool:

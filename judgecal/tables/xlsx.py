@@ -127,18 +127,14 @@ def _opened(path: Path, where: str) -> Iterator[tuple[Any, zipfile.ZipFile]]:
 
 
 def _no_workbook(path: Path) -> str | None:
-    """Why a file is not read as a workbook; told by its archive, before a part of it is parsed."""
-    with path.open("rb") as file:
-        start = file.read(len(_OLD))
-    if start == _OLD:
-        return "is encrypted, or of an Excel before 2007: save it as .xlsx without a password, or as CSV"
-    try:
-        with zipfile.ZipFile(path) as archive:
-            if too_much := unpacks_to_much(sum(part.file_size for part in archive.infolist()), path):
-                return f"{too_much}: save the sheet as CSV"
-    except zipfile.BadZipFile:
+    """Why a file is not read as a workbook, told by its archive before a part is parsed; None where it is."""
+    if not zipfile.is_zipfile(path):
+        if path.read_bytes().startswith(_OLD):
+            return "is encrypted, or of an Excel before 2007: save it as .xlsx without a password, or as CSV"
         return "is not a workbook: save it as .xlsx, or give it the ending that it should have"
-    return None
+    with zipfile.ZipFile(path) as archive:
+        too_much = unpacks_to_much(sum(part.file_size for part in archive.infolist()), path)
+    return too_much and f"{too_much}: save the sheet as CSV"
 
 
 def _rows_of(sheet: Any) -> Rows:

@@ -40,7 +40,6 @@ _MASKED_KEYS = frozenset(
     {"code", "lock_sha256", "latency_s", "p50_s", "p95_s", "ttft_s", "queries_per_minute", "at"}
 )
 _MASKS = (
-    (re.compile(r"^.* \(\d+ s so far\)\n", re.MULTILINE), ""),  # on a machine that is busy
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|\+00:00)?"), "<when>"),
     (re.compile(rf"\d{{4}}-\d\d-\d\d|\b\d{{1,2}} ({'|'.join(calendar.month_name[1:])}) \d{{4}}\b"), "<day>"),
     (re.compile(r"(?<![\w.])[\d.,]+ ?(ms|s|seconds?|minutes?|hours?|days?)\b(?! a)"), "<time>"),

@@ -21,8 +21,7 @@ from judgecal.errors import InputError, listed, refuse, unknown_name
 from judgecal.exchange.files import Row, outline
 from judgecal.exchange.texts import Value, objects, scalar
 from judgecal.records import Item, well_formed
-from judgecal.tables.text import no_files
-from judgecal.workspace import shown
+from judgecal.workspace import no_such_file, shown
 
 _UNNAMED = "unnamed"
 
@@ -193,7 +192,7 @@ def read_export(files: Sequence[Path], tool: str) -> Export:
     tools = formats()
     if tool not in tools:
         raise unknown_name("tool", tool, tuple(tools))
-    refuse(no_files(files))
+    refuse([str(no_such_file(path)) for path in files if not path.is_file()])
     export = Export(tool, ", ".join(shown(file) for file in files))
     try:
         tools[tool].read(files, export)

@@ -18,7 +18,6 @@ from judgecal.exchange.files import Row, columns_of, nested, outline
 from judgecal.exchange.texts import named_item, number, object_in, object_of, text_of, word, word_in
 from judgecal.records import Item
 from judgecal.tables import json_value, read_table
-from judgecal.tables.text import ending_of
 from judgecal.workspace import shown
 
 _OWN = frozenset({"id", "status", "_server_id"})
@@ -52,7 +51,7 @@ def _questions(columns: Sequence[str] | set[str]) -> list[str]:
 
 def _read(files: Sequence[Path], export: Export) -> None:
     for file in files:
-        if not _questions(columns_of(outline(file))) or ending_of(file) in (".csv", ".tsv", ".tab"):
+        if not _questions(columns_of(outline(file))) or file.suffix.lower() in (".csv", ".tsv", ".tab"):
             raise InputError(
                 f"{shown(file)}: no records of Argilla: hand over what to_datasets() gives, as Parquet or "
                 "JSON lines (.jsonl)"

@@ -13,7 +13,7 @@ from typing import Any, get_args
 from judgecal.errors import InputError
 from judgecal.experiment import Experiment
 from judgecal.experiment.trials import stored_rows
-from judgecal.goldset import unchanged_gold
+from judgecal.goldset import load_gold
 from judgecal.rag.evaluation.result import EvaluateResult, Failures, MeasuredBy
 from judgecal.rag.evaluation.run import answered_items
 from judgecal.rag.evaluation.summary import OutcomeKind, SystemSummary, outcome_of
@@ -122,11 +122,11 @@ def _explorer(
     named, sealed = experiment.config.get("gold"), frozenset[str]()
     try:
         items = answered_items(experiment.folder)
+        gold = None if named is None else load_gold(str(named["set"]), workspace=workspace)
     except InputError:
         return None
-    if named is not None:
-        gold = unchanged_gold(str(named["set"]), str(named["sha256"]), workspace=workspace)
-        if gold is None:
+    if gold is not None and named is not None:
+        if gold.sha256 != named["sha256"]:
             return None
         sealed = sealed_names(gold)
     systems = list(dict.fromkeys(item.system for item in items))

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from judgecal._version import __version__
-from judgecal.errors import InputError, listed, refuse, working
+from judgecal.errors import InputError, listed, refuse
 from judgecal.rag.questions import Collection, cut_lines
 from judgecal.rag.retrieval.indexes import EPSILON, K1, B, Bm25, Floats, Ints, ranks_of, words_of
 from judgecal.records import Estimate, Result, digest
@@ -232,7 +232,6 @@ class RetrievalResult(Result):
     ranks: tuple[RankRow, ...] = field(default=(), metadata={"json": False})  # a row a question
 
 
-@working("Ranking the documents")
 def measure_retrieval(
     collection: Collection, *, k: int = 5, window: int = 110, run: Run | None = None
 ) -> RetrievalResult:
