@@ -6,14 +6,14 @@ import math
 
 import numpy as np
 import pytest
-from scipy.special import ndtr, ndtri, stdtrit
+from scipy.special import ndtri, stdtrit
 from scipy.stats import multivariate_t
 
 from judgecal.errors import InputError
 from judgecal.stats import agreement, compare
 from judgecal.stats.means import driven_in_words
 from judgecal.stats.sample import Floats
-from judgecal.stats.simultaneous import Losses, _heights, critical_values, losses_against_best
+from judgecal.stats.simultaneous import Losses, critical_values, losses_against_best
 from tests.benchmarks.driver import latent
 
 GOLD = [1] * 12 + [0] * 8
@@ -145,18 +145,6 @@ def test_judges_clearly_beyond_the_margin_leave_the_critical_value() -> None:
     assert screened.method.endswith("without judges clearly beyond the margin")
     near = losses_against_best(gold, judges, scale="binary", metric="accuracy", margin=0.034)
     assert (screened.by_judge["twin"].upper or 0.0) < (near.by_judge["twin"].upper or 0.0)  # 0.046 / s = 1.69
-
-
-def test_a_judge_near_to_another_has_most_of_the_level() -> None:
-    every = np.ones((3, 3), dtype=np.bool_)
-    shares = ndtr(-_heights(np.array([2.0, 2.0, 1.0]), every, 0.95)) / 0.05
-    assert shares[0, 1:] == pytest.approx([16 / 17, 1 / 17]) and shares[2, :2] == pytest.approx([0.5, 0.5])
-    shares = ndtr(-_heights(np.array([9.0, 5.0, 3.0]), every, 0.95)) / 0.05
-    assert shares[0, 1:] == pytest.approx(
-        [0.5, 0.5]
-    )  # each of them can be shown to lose less than the margin
-    alone = _heights(np.array([2.0, 2.0, 1.0]), np.array([[True, False, True]] * 3), 0.95)
-    assert alone[0, 2] == pytest.approx(ndtri(0.95))
 
 
 def test_the_questions_needed_by_hand() -> None:

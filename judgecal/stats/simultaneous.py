@@ -14,7 +14,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr, ndtri, stdtrit
+from scipy.special import stdtrit
 
 from judgecal.errors import InputError
 from judgecal.scale import Scale
@@ -35,25 +35,16 @@ _ALIKE = 1e-6  # of the widest spread: judges less apart are alike, as rounding 
 
 
 def critical_values(
-    parts: Floats,
-    df: Floats,
-    *,
-    heights: Floats | None = None,
-    counted: Bools | None = None,
-    level: float | Floats,
-    n_draws: int,
-    seed: int,
+    parts: Floats, df: Floats, *, counted: Bools | None = None, level: float | Floats, n_draws: int, seed: int
 ) -> Floats:
-    """k x k: h_ij times the `level` point of max over j of (Z_i - Z_j) / (h_ij sd(Z_i - Z_j)), Z multivariate
-    t.
+    """k x k: the `level` point of max over j of (Z_i - Z_j) / sd(Z_i - Z_j), Z multivariate t.
 
     With one other judge that is a plain t, and its exact quantile is taken; so it is for a judge that is like
     every other on each group. `parts` are k x G, each judge's influence by group, which sums to 0; `df` k x
-    k, the fewest of a judge's are taken for all its differences; `heights` are the h_ij, all alike where not
-    given; `counted` k x k, the others j that count for judge i, all of them where not given; `level` may be
-    one for each judge i. Source: Dunnett (1955) for comparisons with one control.
+    k, the fewest of a judge's are taken for all its differences; `counted` k x k, the others j that count for
+    judge i, all of them where not given; `level` may be one for each judge i. Source: Dunnett (1955) for
+    comparisons with one control.
     """
-    high = np.ones(df.shape) if heights is None else heights
     covariance = parts @ parts.T
     spread = np.diag(covariance)
     apart = np.sqrt(np.maximum(spread[:, None] + spread[None, :] - 2.0 * covariance, 0.0))
@@ -71,8 +62,8 @@ def critical_values(
         if others.sum() < 2:
             critical[i] = stdtrit(spare, levels[i])
             continue
-        largest = ((scores[i] - scores[others]) / (apart[i, others] * high[i, others])[:, None]).max(axis=0)
-        critical[i] = high[i] * np.quantile(largest * _widening(spare, n_draws, seed), levels[i])
+        largest = ((scores[i] - scores[others]) / apart[i, others][:, None]).max(axis=0)
+        critical[i] = np.quantile(largest * _widening(spare, n_draws, seed), levels[i])
     return critical
 
 
@@ -160,8 +151,7 @@ def losses_against_best(
       As in Wilson's interval of a rate, the variance is that at the bound. u is sum(p^2) / sum(|p|) over the
       groups' parts p of the difference and one further group with the whole range; of the stratum that has
       most, as what is lost may all lie where little was seen to differ. Where no group differs: `_Alike`;
-    - c_ij is h_ij times the `level` point of the largest of (Z_i - Z_j) / (h_ij s_ij) over j (see
-    `_heights`).
+    - c_i is the `level` point of the largest of (Z_i - Z_j) / s_ij over j.
 
     Were judge i the best, then with chance `level` all its differences lie below value_i - value_j + b_ij at
     once, whichever judge i that is. With a margin, in units of the metric, the bounds serve one claim: that a
@@ -286,8 +276,8 @@ class _Alike:
     A judge that truly loses d differs on d / w of the questions or more, w being the weight of the largest
     question in the metric over their mean weight (times the range): no question loses more. So it gives the
     other's verdicts on all G with chance (1 - d / w)^G at most, and the loss stays below w (1 - a^(1/G)) with
-    chance 1 - a. The a of all that may be claimed of a judge together are 1 - level (`_heights`); what a
-    claim needs of it, (1 - margin / w)^G, is lost to the bounds of the others. Only for means over items:
+    chance 1 - a. All m pairs alike of a judge have a = (1 - level) / m; what a claim needs of it,
+    (1 - margin / w)^G, is lost to the bounds of the others. Only for means over items:
     nothing bounds what a question loses in others.
     """
 
@@ -358,12 +348,12 @@ class _Pairs:
         else:
             counted = differences - margin < errors * math.sqrt(2.0 * math.log(math.log(n_groups)))
             counted |= np.isnan(errors)
-            heights = _heights(margin / _least_errors(errors, units, margin), counted, level)
             levels: float | Floats = level
             if math.isfinite(worths[0].largest):
-                alike = _Alike(same, worths[0].largest, n_groups, ndtr(-heights))
+                chances = (1.0 - level) / np.maximum(same.sum(axis=1, keepdims=True), 1.0)
+                alike = _Alike(same, worths[0].largest, n_groups, np.broadcast_to(chances, same.shape))
                 levels = np.minimum(level + alike.spent(margin), 1.0)
-            critical = np.where(counted, drawn(heights=heights, counted=counted, level=levels), critical)
+            critical = np.where(counted, drawn(counted=counted, level=levels), critical)
         return cls(tuple(valued), differences, errors, units, df, counted, critical, alike)
 
     def upper(self, judge: str) -> float:
@@ -387,28 +377,6 @@ class _Pairs:
         if self.alike is not None:
             needed = np.where(self.alike.pairs[others, j], self.alike.needed(margin)[others, j], needed)
         return math.ceil(float(needed.max(initial=0.0)))
-
-
-def _least_errors(errors: Floats, units: Floats, margin: float) -> Floats:
-    """k: each judge's error against the judge that it differs from least, at a loss of the margin."""
-    at_margin = np.sqrt(errors**2 + units * margin)
-    np.fill_diagonal(at_margin, np.inf)
-    return np.asarray(np.where(np.isnan(at_margin), np.inf, at_margin).min(axis=0), dtype=np.float64)
-
-
-def _heights(reach: Floats, counted: Bools, level: float) -> Floats:
-    """k x k: how high the critical value of judge j for judge i stands beside those of the others.
-
-    As Bonferroni's would where each has a share of 1 - level in proportion to `reach`^4, k: the margin in
-    errors of the judge, at most what shows a loss of 0 to be less with `POWER`. A judge that is far from
-    every other one cannot be shown to lose less than the margin on few questions, whatever its critical
-    value, so it leaves the level to those that can; once each can, all have the same. Source: Wasserman and
-    Roeder (2006), weighted hypothesis testing.
-    """
-    weights = np.minimum(reach, ndtri(level) + ndtri(POWER)) ** 4
-    shares = np.where(counted & ~np.eye(len(reach), dtype=np.bool_), np.maximum(weights, _EPS), 0.0)
-    shares = np.where(shares > 0.0, shares / np.maximum(shares.sum(axis=1, keepdims=True), _EPS), 1.0)
-    return np.asarray(-ndtri((1.0 - level) * shares), dtype=np.float64)
 
 
 def _apart(worths: Sequence[_Worth]) -> tuple[Floats, Floats, Floats, Bools]:
