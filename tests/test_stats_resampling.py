@@ -13,7 +13,7 @@ from judgecal.errors import InputError
 from judgecal.stats import agreement
 from judgecal.stats.chance import kappa
 from judgecal.stats.correlation import Cells, Tables, concordance, spearman
-from judgecal.stats.intervals import Statistic
+from judgecal.stats.metrics import Statistic
 from judgecal.stats.sample import Floats, Sample, as_scale, build, codes_of, read_both
 
 

@@ -8,14 +8,7 @@ import numpy as np
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.stats.significance import (
-    clustered_mcnemar_p,
-    holm,
-    mcnemar_midp,
-    planned_error,
-    sign_flip_p,
-    smallest_detectable,
-)
+from judgecal.stats.significance import holm, mcnemar_midp, planned_error, sign_flip_p, smallest_detectable
 
 
 @pytest.fixture(autouse=True)
@@ -42,23 +35,6 @@ def test_mcnemar_midp(only_a: int, only_b: int, p: float) -> None:
     assert mcnemar_midp(only_a, only_b) == pytest.approx(p, abs=1e-12)
 
 
-def test_mcnemar_takes_counts() -> None:
-    with pytest.raises(InputError, match="discordant pairs cannot number -1 and 2"):
-        mcnemar_midp(-1, 2)
-
-
-def test_clustered_mcnemar() -> None:
-    # Signs of 2, 1, 1 sum to 4 twice, to 2 four times, to 0 twice; seen is 2: P(|T| > 2) + P(|T| = 2) / 2.
-    assert clustered_mcnemar_p(np.array([2.0, 1.0, -1.0])) == (0.25 + 0.25, "clustered McNemar, exact mid-p")
-    assert clustered_mcnemar_p(np.array([2.0, 0.0, -1.0, -1.0])) == (1.0, "clustered McNemar")
-    assert clustered_mcnemar_p(np.zeros(12))[0] == 1.0
-    # 17 groups for a, 3 for b: z = 14 / sqrt(20) = 3.130495.
-    net = np.array([0.1] * 17 + [-0.1] * 3)
-    p, method = clustered_mcnemar_p(net)
-    assert p == pytest.approx(0.00174512, abs=1e-7) and method == "clustered McNemar"
-    assert clustered_mcnemar_p(-net)[0] == p
-
-
 def test_holm() -> None:
     # Sorted: 0.01 x 3, 0.02 x 2, 0.3 x 1; what could not be tested is not counted.
     assert holm([0.3, 0.01, None, 0.02]) == [0.3, 0.03, None, 0.04]
@@ -83,8 +59,6 @@ def test_the_plan() -> None:
 
 def test_sixteen_groups_are_still_counted_out() -> None:
     # All 16 for a: beyond it lies nothing, and of 2^16 patterns two reach it: half of 2 / 2^16.
-    assert clustered_mcnemar_p(np.ones(16)) == (2.0**-16, "clustered McNemar, exact mid-p")
-    assert clustered_mcnemar_p(np.ones(17))[1] == "clustered McNemar"
     assert sign_flip_p(np.ones(16)) == (2.0**-15, "sign flips by group, exact")
     assert sign_flip_p(np.ones(17), n_perm=99)[1] == "sign flips by group, 99 draws"
 

@@ -18,7 +18,6 @@ from judgecal.stats.intervals import (
     MIN_STRATUM,
     Interval,
     IntervalBasis,
-    Statistic,
     check_level,
     jackknife_interval,
     linear_interval,
@@ -26,7 +25,7 @@ from judgecal.stats.intervals import (
     too_few,
 )
 from judgecal.stats.means import UNEQUAL, LinearMean, Means, linearise
-from judgecal.stats.metrics import Metric, Terms, metric_named, metrics_of
+from judgecal.stats.metrics import Metric, Statistic, Terms, metric_named, metrics_of
 from judgecal.stats.sample import Bools, Floats, Sample, Unscored, as_scale, build, codes_of, read_both
 
 _MOST_GROUPS = 1000  # up to which each is left out in turn where values hang on the whole table of ranks

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 from scipy.special import expit, logit, stdtrit
@@ -312,24 +311,6 @@ def number_summary(values: Sequence[float] | Floats) -> dict[str, float | int | 
 
 
 _CELLS = 100_000  # numbers in one block of sums: small enough to stay in the cache
-
-
-class Statistic(Protocol):
-    """A statistic with a value per repeat."""
-
-    @property
-    def used(self) -> Bools:
-        """n x R: the pairs that the statistic rests on."""
-
-    @property
-    def undefined(self) -> str:
-        """Why the statistic has no value, where it has none."""
-
-    def values(self) -> Floats:
-        """R values, NaN where undefined."""
-
-    def without_each(self) -> Floats:
-        """Values without each group in turn: G x R."""
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,12 @@ from typing import Literal
 from judgecal.errors import InputError, unknown_name
 from judgecal.scale import GRADED, Kind, Scale
 from judgecal.stats import chance, correlation, means
-from judgecal.stats.intervals import Statistic
+from judgecal.stats.intervals import Totals
 from judgecal.stats.means import Means
 from judgecal.stats.sample import Sample, as_scale
 
+Statistic = correlation.Tables | Totals
+"""A statistic with a value per repeat, and the values without each group in turn."""
 Terms = Means | Statistic | str
 """What a metric makes of a sample: its terms, or the reason why it has no value."""
 

@@ -7,8 +7,8 @@ the groups' net differences a): where judges rarely differ, a small stratum ofte
 P values. Means over strata (macro_agreement, balanced_accuracy): the t of the interval itself. (Random signs
 of whole groups would test that the judges are exchangeable: one that is more lenient than the other is not,
 however equal their worth.) Shares of right verdicts (accuracy, tpr, within_10 ...): McNemar's mid-p where
-every group has one item, the clustered McNemar test else. Everything else: the signs of the groups' parts of
-the difference are flipped; a coefficient's parts are the jackknife's pseudo-values. Where such a p and the
+every group has one item. Everything else: the signs of the groups' parts of the difference are flipped; a
+coefficient's parts are the jackknife's pseudo-values. Where such a p and the
 interval fall on two sides of 1 - level, the more cautious one holds for both: the interval is drawn to 0, or
 p is that of its t.
 """
@@ -30,7 +30,6 @@ from judgecal.stats.agreement import jackknifed, no_interval, parts_of_mean, pse
 from judgecal.stats.intervals import (
     MIN_CLASS,
     MIN_GROUPS,
-    Statistic,
     check_level,
     jackknife_error,
     linear_error,
@@ -38,7 +37,7 @@ from judgecal.stats.intervals import (
     too_few,
 )
 from judgecal.stats.means import LinearMean, Means, Stratum, linearise, strata_of
-from judgecal.stats.metrics import Metric, metric_named
+from judgecal.stats.metrics import Metric, Statistic, metric_named
 from judgecal.stats.sample import (
     Bools,
     Floats,
@@ -50,7 +49,7 @@ from judgecal.stats.sample import (
     codes_of,
     read_both,
 )
-from judgecal.stats.significance import N_PERM, clustered_mcnemar_p, mcnemar_midp, sign_flip_p
+from judgecal.stats.significance import N_PERM, mcnemar_midp, sign_flip_p
 
 LEAST_DIFFERING = 2.0
 """A stratum's error is at least that of so many groups that differ: fewer prove nothing."""
@@ -241,14 +240,12 @@ def _swapped_p(
     shares = sides[0].weights is None and all(
         linear.two_valued and len(linear.weights) == 1 for linear in linears
     )
-    if not shares or any(linear.means.root for linear in linears):
-        return sign_flip_p(parts, n_perm=flips[0], seed=flips[1])
     used = [linear.means.used for linear in linears]
-    alone = all(
+    alone = shares and all(
         side.per_group(pairs.sum(axis=1)).max() <= 1.0 for side, pairs in zip(sides, used, strict=True)
     )
-    if not alone:
-        return clustered_mcnemar_p(parts)
+    if not alone or any(linear.means.root for linear in linears):
+        return sign_flip_p(parts, n_perm=flips[0], seed=flips[1])
     return mcnemar_midp(int(np.sum(parts > _EPS)), int(np.sum(parts < -_EPS))), "McNemar mid-p"
 
 

@@ -58,35 +58,14 @@ def mcnemar_midp(only_a: int, only_b: int) -> float:
     """Two-sided mid-p of McNemar's test, 0..1: `only_a` items that a alone got right against `only_b`.
 
     2 P(X < m) + P(X = m), X ~ Binomial(only_a + only_b, 1/2), m the smaller count: the exact p less P(X = m),
-    which is too cautious; 1 for two judges that never differ. For independent items only; a negative count is
-    an InputError. Source: Fagerland et al. (2013).
+    which is too cautious; 1 for two judges that never differ. For independent items only. Source: Fagerland
+    et al. (2013).
     """
-    if only_a < 0 or only_b < 0:
-        raise InputError(f"discordant pairs cannot number {only_a} and {only_b}: give counts from 0 on")
     if only_a == only_b:
         return 1.0
     fewer, n = min(only_a, only_b), only_a + only_b
     below = float(bdtr(fewer - 1.0, n, 0.5)) if fewer else 0.0
     return below + float(bdtr(float(fewer), n, 0.5))
-
-
-def clustered_mcnemar_p(net: Floats) -> tuple[float, str]:
-    """Two-sided p of McNemar's test on the net wins of groups, and the method's name.
-
-    With `net` d_g = (items of group g that a alone got right) - (those that b alone did), no difference of
-    the judges lets every d_g change its sign: z = sum d_g / sqrt(sum d_g^2) (Durkalski et al. 2003). Where at
-    most 16 groups have a difference that normal approximation is replaced by the distribution over all sign
-    patterns, as mid-p; with one item a group that is `mcnemar_midp`.
-    """
-    moving = net[np.abs(net) > _EPS]
-    observed, tie = abs(float(moving.sum())), _tie(moving)
-    if observed <= tie:
-        return 1.0, "clustered McNemar"
-    if len(moving) > _EXACT:
-        return float(2.0 * ndtr(-observed / np.sqrt((moving**2).sum()))), "clustered McNemar"
-    sums = np.abs(_all_sums(moving))
-    beyond, equal = sums > observed + tie, np.abs(sums - observed) <= tie
-    return float(beyond.mean() + equal.mean() / 2.0), "clustered McNemar, exact mid-p"
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
