@@ -21,7 +21,6 @@ from judgecal.records import Failure, Item, Rating
 from judgecal.scale import Scale
 from judgecal.selection import migrate as migrate_module
 from judgecal.stats.disagreement import (
-    DrawnLabels,
     KnownClasses,
     Outlook,
     VerdictPairs,
@@ -32,6 +31,7 @@ from judgecal.stats.disagreement import (
     worst_loss,
 )
 from judgecal.stats.intervals import mean_estimate, t_quantile, wilson
+from judgecal.stats.prediction_powered import LabelledRows
 from judgecal.workspace import find_workspace
 from tests.support.command import Run
 
@@ -87,7 +87,7 @@ def test_rows_on_which_only_the_new_judge_has_a_verdict_bound_its_loss_by_nothin
     assert worst is not None and bare is not None and worst.n_unscored == n
     assert worst.value is not None and worst.low == min(0.0, worst.value) <= (worst.high or -1.0)
     assert (worst.high or 0.0) <= (bare.high or 0.0) + 1e-3
-    labels = DrawnLabels(np.arange(60), np.full(60, 50.0), np.ones(60))
+    labels = LabelledRows(np.arange(60), np.full(60, 50.0), np.ones(60))
     assert loss_on_labels(
         two(old, np.full(N, 50.0), TENS, "mean_agreement"), labels, level=0.95
     ).loss.n_unscored == min(n, 60)
@@ -105,7 +105,7 @@ def test_with_every_label_the_loss_is_that_of_the_metric(scale: str) -> None:
     new = np.where(rng.random(N) < 0.9, old, people.high - old)
     metric = "mean_agreement" if scale == "mean" else "macro_agreement"
     found = loss_on_labels(
-        two(old, new, people, metric), DrawnLabels(np.arange(N), labels, np.ones(N)), level=0.95
+        two(old, new, people, metric), LabelledRows(np.arange(N), labels, np.ones(N)), level=0.95
     )
     values = [
         agreement(labels, side, scale=people, metrics=[metric])[metric].value or 0.0 for side in (old, new)
@@ -124,7 +124,7 @@ def test_what_too_few_labels_decide_is_nothing_with_its_reason() -> None:
 
     def on(at: Any, labels: Any) -> tuple[float | None, str]:
         found = loss_on_labels(
-            rows, DrawnLabels(at, np.asarray(labels, dtype=np.float64), np.ones(len(at))), level=0.95
+            rows, LabelledRows(at, np.asarray(labels, dtype=np.float64), np.ones(len(at))), level=0.95
         )
         return found.upper, str(found.loss.reason)
 
@@ -172,12 +172,11 @@ def test_a_plan_grows_with_what_differs_and_ends_where_the_judge_is_worse() -> N
     assert planned(2, strata=np.zeros(4000, dtype=np.int64)) == 30
 
 
-def test_words_and_percentages_lose_what_their_scale_says() -> None:
-    words = two([0, 1], [1, 1], Scale.parse("nominal"), "accuracy")
-    assert words.losses(np.array([0]), np.array([0.0]), None).tolist() == [1.0]
+def test_percentages_lose_what_their_scale_says() -> None:
     graded = two([0.0], [50.0], Scale.parse("percentage"), "mean_agreement")
     assert by_rows("mean_agreement", graded.scale) and by_rows("accuracy", BINARY)
-    assert not by_rows("accuracy", graded.scale) and not by_rows("kappa", BINARY)
+    assert not by_rows("accuracy", Scale.parse("nominal")) and not by_rows("accuracy", graded.scale)
+    assert not by_rows("kappa", BINARY)
     assert [end.tolist() for end in graded.ends(None)] == [[pytest.approx(-0.5)], [0.5]]
 
 
@@ -210,7 +209,7 @@ def test_the_loss_on_drawn_labels_by_hand() -> None:
     n, differ, m = 400, 80, 40
     rows = two(np.ones(n), np.where(np.arange(n) < differ, 0.0, 1.0), metric="accuracy")
     passes, chance = np.arange(m) < 25, np.where(np.arange(m) % 2, 0.5, 0.25)
-    found = loss_on_labels(rows, DrawnLabels(np.arange(m), passes * 1.0, chance), level=0.95)
+    found = loss_on_labels(rows, LabelledRows(np.arange(m), passes * 1.0, chance), level=0.95)
     heavy = 1.0 / chance / (1.0 / chance).sum()
     right = float(heavy @ passes)
     assert found.loss.value == pytest.approx(differ / n * (2 * right - 1))
@@ -237,7 +236,7 @@ def test_the_macro_loss_weighs_each_class_by_its_share_among_rows_like_these() -
     picked = {(1, 0): (30, 18), (0, 1): (20, 5), (1, 1): (40, 36), (0, 0): (30, 6)}
     at = [np.flatnonzero((old == pair[0]) & (new == pair[1]))[: n[0]] for pair, n in picked.items()]
     labels = np.concatenate([np.arange(n) < passes for n, passes in picked.values()]) * 1.0
-    found = loss_on_labels(rows, DrawnLabels(np.concatenate(at), labels, np.full(120, 0.1)), level=0.95)
+    found = loss_on_labels(rows, LabelledRows(np.concatenate(at), labels, np.full(120, 0.1)), level=0.95)
     passing = (100 * 18 / 30 + 40 * 5 / 20 + 900 * 36 / 40 + 960 * 6 / 30) / N
     lost = (100 * 18 / 30 - 40 * 5 / 20) / passing / 2 - (100 * 12 / 30 - 40 * 15 / 20) / (1 - passing) / 2
     assert found.loss.value == pytest.approx(lost / N) and found.classes == (55, 65)

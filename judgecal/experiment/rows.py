@@ -29,7 +29,6 @@ from judgecal.scale import Label
 from judgecal.stats.calibration import Calibration
 from judgecal.stats.disagreement import (
     MACRO,
-    DrawnLabels,
     KnownClasses,
     Outlook,
     VerdictPairs,
@@ -40,6 +39,7 @@ from judgecal.stats.disagreement import (
 )
 from judgecal.stats.intervals import MIN_GROUPS
 from judgecal.stats.metrics import amount_of
+from judgecal.stats.prediction_powered import LabelledRows
 from judgecal.stats.sample import Floats, Ints, codes_of
 from judgecal.tables import write_json_lines
 from judgecal.workspace import write_text
@@ -179,28 +179,16 @@ class UnlabelledRows:
         return [self.gold.labels[item.item_id] for item in self.known]
 
     @cached_property
-    def _words(self) -> dict[str, float]:
-        sides = [self._labels, *self.of_known, *self.verdicts]
-        words = {str(label) for side in sides for label in side if isinstance(label, str)}
-        return {word: float(code) for code, word in enumerate(sorted(words))}
-
-    def _numbers(self, labels: Sequence[Label | None]) -> Floats:
-        """Labels as numbers; a word that no judge gave has a code beyond all."""
-        words = self._words
-        codes = (words.get(label, len(words)) if isinstance(label, str) else label for label in labels)
-        return np.array([np.nan if code is None else code for code in codes], dtype=np.float64)
-
-    @cached_property
     def pair(self) -> VerdictPairs:
-        a, b = map(self._numbers, self.verdicts)
+        a, b = map(_numbers, self.verdicts)
         groups = codes_of([item.group for item in self.items], len(self.items))
         return VerdictPairs(a, b, groups, self.gold.scale, self.metric)
 
     @cached_property
     def outlook(self) -> tuple[Outlook, KnownClasses]:
         """What the labelled items let expect, and the mix of their labels."""
-        labels, groups = self._numbers(self._labels), [item.group for item in self.known]
-        a, b = map(self._numbers, self.of_known)
+        labels, groups = _numbers(self._labels), [item.group for item in self.known]
+        a, b = map(_numbers, self.of_known)
         two = VerdictPairs(a, b, codes_of(groups, len(labels)), self.gold.scale, self.metric)
         return Outlook.of(two, labels), KnownClasses(two.class_of(labels), two.groups)
 
@@ -229,7 +217,7 @@ class UnlabelledRows:
         about = {"schema": SCHEMA, "where": self.title, "strata": strata}
         write_text(folder / _ABOUT, json.dumps(about) + "\n")
 
-    def labelled(self, gold: GoldSet) -> DrawnLabels:
+    def labelled(self, gold: GoldSet) -> LabelledRows:
         """The labels of rows that a drawn set has, with their chances.
 
         Of a stratum that is labelled in part, that part counts as drawn: sheets show a draw in random order.
@@ -268,7 +256,7 @@ class UnlabelledRows:
         n_of, here = Counter(chance.values()), Counter(chance[item.item_id] for item in done)
         chances = [share * here[share] / n_of[share] for share in (chance[item.item_id] for item in done)]
         at = np.array([place[item.item_id, item.sha] for item in done], dtype=np.int64)
-        return DrawnLabels(at, self._numbers([gold.labels[item.item_id] for item in done]), np.array(chances))
+        return LabelledRows(at, _numbers([gold.labels[item.item_id] for item in done]), np.array(chances))
 
     def at_level(self, experiment: Experiment, gold: GoldSet | None) -> dict[str, Any]:
         """Options of `decide`: a drawn set's labels, and the level left for this decision, logged."""
@@ -289,7 +277,7 @@ class UnlabelledRows:
         *,
         margin: float,
         level: float,
-        drawn: DrawnLabels | None = None,
+        drawn: LabelledRows | None = None,
         look: str | None = None,
         labels: GoldSet | None = None,
     ) -> OnRows:
@@ -396,3 +384,8 @@ def kept_rows(folder: Path) -> tuple[list[DrawStratum], str]:
         DrawStratum(name, tuple(by_id[key] for key in ids), spread) for name, ids, spread in about["strata"]
     ]
     return strata, about["where"]
+
+
+def _numbers(labels: Sequence[Label | None]) -> Floats:
+    """Labels or verdicts as an array, NaN where there is none."""
+    return np.array([np.nan if label is None else label for label in labels], dtype=np.float64)

@@ -242,7 +242,7 @@ class MigrateRun:
         if self.labels is not None and self.recent is None:
             problems.append("--labels are of rows: name the table that they were drawn from with --on")
         if self.labels is not None and not by_rows(self.lock.metric, self.gold.scale):
-            problems.append(f"--labels: {self.lock.metric} is no mean over answers: they bound no loss by it")
+            problems.append(f"--labels: a loss in {self.lock.metric} on {self.gold.scale} has no bound")
         if not self.test_items:
             problems.append(f"none of the {len(self.items):,} items is a test item: we can decide nothing")
         if self.output is not None and not self.output.parent.is_dir():
@@ -474,7 +474,7 @@ class MigrateRun:
         if lacking:
             yield f"{lacking:,} rows of --on lack what the judges ask for, and are left out"
         if unused:
-            why = "too few labelled questions are open, or it is no mean over answers"
+            why = "too few labelled questions are open, or it has no bound row by row"
             yield f"the rows of --on say nothing of {self.lock.metric}: {why}"
 
     def _again(self, on: Mapping[str, str] | None) -> str:

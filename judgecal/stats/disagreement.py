@@ -27,11 +27,10 @@ from judgecal.records import Estimate
 from judgecal.scale import Scale
 from judgecal.stats.intervals import MIN_GROUPS, mean_estimate, score_interval, t_quantile, too_few
 from judgecal.stats.means import MIN_STRATUM, LinearMean, Means
-from judgecal.stats.prediction_powered import PSEUDO, unseen_variance
+from judgecal.stats.prediction_powered import PSEUDO, LabelledRows, unseen_variance
 from judgecal.stats.sample import Bools, Floats, Ints
 from judgecal.stats.significance import POWER
 
-PLAIN = ("mean_agreement", "accuracy")
 MACRO = ("macro_agreement", "balanced_accuracy")
 _CLASSES = 3  # thirds of a scale; a binary one has the first and the last
 _FEWER, _MORE = _CLASSES, _CLASSES + 1  # cells of rows on which the candidate's verdict is lower, higher
@@ -45,7 +44,9 @@ _EPS = 1e-12
 
 def by_rows(metric: str, scale: Scale) -> bool:
     """Whether a loss by this metric is a mean over rows, so that it can be bounded row by row."""
-    return metric in MACRO or (metric in PLAIN and (metric == "mean_agreement" or not scale.graded))
+    if not scale.numeric:
+        return False
+    return metric in (*MACRO, "mean_agreement") or (metric == "accuracy" and scale.kind == "binary")
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,7 @@ class VerdictPairs:
     """Verdicts of two judges on N rows, both on the people's scale.
 
     Attributes:
-        reference, candidate: N; codes of words on a nominal scale; NaN where unscored, which counts as the
-            verdict farthest from any label.
+        reference, candidate: N; NaN where unscored, which counts as the verdict farthest from any label.
         groups: N, the code of each row's question.
     """
 
@@ -87,15 +87,12 @@ class VerdictPairs:
     def cells(self) -> Ints:
         """N: the class of the verdict that both gave, or which side the candidate lies on."""
         cells = np.where((self.candidate > self.reference) | np.isnan(self.reference), _MORE, _FEWER)
-        if not self.scale.numeric:
-            return np.where(self.differ, _FEWER, 0).astype(np.int64)
         return np.where(self.differ, cells, self.class_of(self.reference)).astype(np.int64)
 
     def class_of(self, labels: Floats) -> Ints:
-        """Stratum of each label, 0, 1 or 2; 0 of none, and of words."""
+        """Stratum of each label, 0, 1 or 2; 0 of none."""
         distinct, place = np.unique(labels, return_inverse=True)
-        numeric = self.scale.numeric & (distinct == distinct)
-        classes = [self.scale.stratum(label) if n else 0 for label, n in zip(distinct, numeric, strict=True)]
+        classes = [0 if math.isnan(label) else self.scale.stratum(label) for label in distinct.tolist()]
         return np.array(classes, dtype=np.int64)[place]
 
     def share_differing(self, *, level: float) -> Estimate:
@@ -124,7 +121,7 @@ class VerdictPairs:
         pairs = np.where(np.isinf(pairs), np.nan, pairs)
         lows, highs = np.zeros(self.n), np.zeros(self.n)
         if pairs.shape[1]:
-            labels = self._labels(pairs)
+            labels = self._labels()
             if shares is not None:
                 labels = labels[shares[self.class_of(labels)] > _EPS]
             near = [_closeness(side[:, None], labels[None, :], self.scale) for side in pairs]
@@ -132,20 +129,15 @@ class VerdictPairs:
             lows[self.differ], highs[self.differ] = lost.min(axis=1)[place], lost.max(axis=1)[place]
         return lows, highs
 
-    def _labels(self, pairs: Floats) -> Floats:
+    def _labels(self) -> Floats:
         """The labels that people might give."""
         scale = self.scale
-        if not scale.numeric:
-            codes = np.unique(pairs[~np.isnan(pairs)])
-            return np.append(codes, codes.max(initial=0.0) + 1.0)
         step = 1.0 if scale.kind == "binary" else scale.step
         n = _GRID if step is None else round(scale.span / step)
         return np.asarray(np.linspace(scale.low, scale.high, n + 1), dtype=np.float64)
 
 
 def _closeness(verdicts: Floats, labels: Floats, scale: Scale) -> Floats:
-    if not scale.numeric:
-        return np.asarray(verdicts == labels, dtype=np.float64)
     far = np.maximum(labels - scale.low, scale.high - labels)
     apart = np.where(np.isnan(verdicts), far, np.abs(verdicts - labels))
     return np.asarray(1.0 - apart / scale.span, dtype=np.float64)
@@ -218,16 +210,6 @@ def _upper(values: Floats, groups: Ints, whole: float, level: float) -> float:
 # --- with labels
 
 
-@dataclass(frozen=True)
-class DrawnLabels:
-    """Labels of some rows: their places, the labels (codes of words on a nominal scale), and the chance with
-    which each was drawn, above 0."""
-
-    at: Ints
-    label: Floats
-    chance: Floats
-
-
 @dataclass(frozen=True, slots=True)
 class LossOnLabels:
     """What labels say of a candidate's loss."""
@@ -238,13 +220,13 @@ class LossOnLabels:
     classes: tuple[int, ...]  # labels of each class; empty by a plain metric
 
 
-def loss_on_labels(judges: VerdictPairs, drawn: DrawnLabels, *, level: float) -> LossOnLabels:
+def loss_on_labels(judges: VerdictPairs, drawn: LabelledRows, *, level: float) -> LossOnLabels:
     """Estimate the candidate's loss on all rows from drawn labels, weighted by the draw, by question.
 
     No interval on fewer than ten labelled questions, without a label where they differ, or by a macro metric
     with fewer than ten labels of a class.
     """
-    at, weight = drawn.at, 1.0 / drawn.chance
+    at, weight = drawn.at, drawn.heavy
     inside, n_groups = judges.differ[at], len(np.unique(judges.groups[at]))
     counts = Estimate(None, level=level, n=len(at), n_expected=len(at), n_groups=n_groups)
     counts = replace(counts, n_unscored=int(judges.unscored[at].sum()))
@@ -305,7 +287,7 @@ def loss_on_labels(judges: VerdictPairs, drawn: DrawnLabels, *, level: float) ->
     return LossOnLabels(estimate, limits(2.0 * level - 1.0)[1], int(inside.sum()), classes)
 
 
-def _shares(judges: VerdictPairs, drawn: DrawnLabels, weight: Floats) -> tuple[Floats, Floats]:
+def _shares(judges: VerdictPairs, drawn: LabelledRows, weight: Floats) -> tuple[Floats, Floats]:
     """The share of each class of labels, post-stratified by `cells`, and each label's part in its error."""
     member = judges.class_of(drawn.label)[:, None] == np.arange(_CLASSES)
     cells, shares, parts = judges.cells[drawn.at], np.zeros(_CLASSES), np.zeros(member.shape)
@@ -339,7 +321,7 @@ def _unseen(judges: VerdictPairs, cells: Ints, parts: Floats, kinds: Sequence[fl
 
 
 def _linear(
-    judges: VerdictPairs, drawn: DrawnLabels, cells: Ints, wide: Floats, place: Floats
+    judges: VerdictPairs, drawn: LabelledRows, cells: Ints, wide: Floats, place: Floats
 ) -> tuple[LinearMean, float, Floats]:
     """The mean place of the losses, linearised by question within each side on which they differ; what all
     rows can lose and win together, a row; and N, the mean place of each row's side."""
@@ -351,7 +333,7 @@ def _linear(
     influence, share = np.zeros((n_groups, *shape)), np.zeros((n_groups, *shape))
     for number, code in enumerate(codes.tolist()):
         in_cell = cells[at] == code
-        heavy = wide[at][in_cell] / drawn.chance[in_cell]
+        heavy = wide[at][in_cell] * drawn.heavy[in_cell]
         heavy = heavy / heavy.sum()
         rates[number] = heavy @ place[in_cell]
         items[number] = 1.0 / float(heavy @ heavy)

@@ -19,7 +19,7 @@ from scipy.optimize import minimize
 from scipy.special import betainc, chdtrc, expit, logit, rel_entr
 
 from judgecal.records import Estimate
-from judgecal.stats.intervals import MIN_GROUPS, check_level, t_quantile, wilson
+from judgecal.stats.intervals import check_level, mean_estimate, t_quantile, wilson
 from judgecal.stats.sample import Bools, Floats, Ints
 
 _GRID = 4000  # steps of the share, 0..1
@@ -218,8 +218,8 @@ def escalation(
         confident = labels.confidence >= threshold
         if confident.sum() < fewest and confident.sum() < len(confident):
             continue
-        agreed, n = _effective(labels, confident)
-        if n <= 0.0 or _p_value(agreed, n, target) > 1.0 - level:
+        agreement = _agreement(labels, confident, level=level)
+        if agreement.low is None or _p_value(agreement, target) > 1.0 - level:
             break
         best = threshold
     if best is None:
@@ -237,32 +237,14 @@ def _thresholds(confidence: Floats) -> list[float]:
     return sorted(set(ordered[places].tolist()), reverse=True)
 
 
-def _effective(labels: EscalationLabels, rows: Bools) -> tuple[float, float]:
-    """Agreement on kept rows, and on how many independent ones it rests; 0 below ten groups."""
-    groups, group_codes = np.unique(labels.group[rows], return_inverse=True)
-    if len(groups) < MIN_GROUPS:
-        return 0.0, 0.0
-    weight, agrees = labels.weight[rows], labels.agrees[rows].astype(np.float64)
-    weight = weight / weight.sum()
-    agreed, n = float(weight @ agrees), float(len(weight))
-    uneven = n * float((weight**2).sum())
-    if not 0.0 < agreed < 1.0:
-        return agreed, min(n / uneven, float(len(groups)))
-    sums = np.bincount(group_codes, weights=weight * (agrees - agreed))
-    variance = float((sums**2).sum()) * len(groups) / (len(groups) - 1.0)
-    return agreed, n / max(1.0, uneven, variance * n / (agreed * (1.0 - agreed)))
-
-
-def _p_value(agreed: float, n: float, target: float) -> float:
-    """Chance of so few errors among n or fewer, were the agreement the target."""
-    errors = n * (1.0 - agreed)
-    return 1.0 if errors >= n else float(betainc(n - errors, errors + 1.0, target))
-
-
 def _agreement(labels: EscalationLabels, rows: Bools, *, level: float) -> Estimate:
-    agreed, n = _effective(labels, rows)
-    n_groups = len(np.unique(labels.group[rows]))
-    low, high = wilson(agreed, n, t_quantile(level, n_groups - 1.0))
-    n_kept = int(rows.sum())
-    method = f"Wilson on the effective n, t({n_groups - 1})"
-    return Estimate(agreed, low, high, level, n=n_kept, n_expected=n_kept, n_groups=n_groups, method=method)
+    """Estimate the agreement of judge and people on the labelled rows of a mask, by question."""
+    agrees, weight = labels.agrees[rows].astype(np.float64), labels.weight[rows]
+    return mean_estimate(agrees, labels.group[rows], level=level, weights=weight)
+
+
+def _p_value(agreement: Estimate, target: float) -> float:
+    """Chance of so few errors on the effective n of an agreement or fewer, were it the target."""
+    n = effective_n(agreement)
+    errors = n * (1.0 - (agreement.value or 0.0))
+    return 1.0 if errors >= n else float(betainc(n - errors, errors + 1.0, target))

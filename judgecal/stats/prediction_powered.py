@@ -49,6 +49,11 @@ class LabelledRows:
     label: Floats
     chance: Floats | None = None
 
+    @property
+    def heavy(self) -> Floats:
+        """1 / the chance of each; 1 where all rows were as likely."""
+        return np.ones(len(self.at)) if self.chance is None else 1.0 / self.chance
+
     def among(self, rows: np.typing.NDArray[np.bool_]) -> LabelledRows:
         """The labelled rows among those of a mask of the table, with their places among these."""
         inside = rows[self.at]
@@ -185,7 +190,7 @@ def tuned_weights(verdict: Floats, labelled: LabelledRows, group: Ints, *, seed:
     weights = np.zeros(len(verdict))
     for part in range(_FOLDS):
         others = fold != part
-        heavy = np.ones(int(others.sum())) if labelled.chance is None else 1.0 / labelled.chance[others]
+        heavy = labelled.heavy[others]
         steep = slope(labelled.label[others], verdict[others], heavy / heavy.mean(), pseudo=KINDS)
         weights[~others] = min(1.0, max(0.0, steep))
     return weights

@@ -39,7 +39,8 @@ from judgecal.judges.local.wording import rouge_l, token_f1
 from judgecal.records import Item, Rating
 from judgecal.scale import Scale
 from judgecal.stats.calibration import Calibration, fit_calibration
-from judgecal.stats.disagreement import DrawnLabels, VerdictPairs, draw_strata, loss_on_labels, worst_loss
+from judgecal.stats.disagreement import VerdictPairs, draw_strata, loss_on_labels, worst_loss
+from judgecal.stats.prediction_powered import LabelledRows
 from judgecal.stats.sample import Bools
 from tests.benchmarks.driver import Bench, Floats, Ints, latent, slack
 
@@ -161,18 +162,18 @@ def judged(rng: np.random.Generator, world: World, theta: float) -> tuple[Floats
 
 def labelled(
     rng: np.random.Generator, rows: UnlabelledRows, hidden: Floats, n: int, before: Ints | None = None
-) -> DrawnLabels:
+) -> LabelledRows:
     """Labels as `gold sheet --strata disagreement` draws them, with those drawn before."""
     done = () if before is None else [rows.items[at].item_id for at in before]
     drawn = draw(rows.draws(), n, seed=int(rng.integers(2**31)), before=done, at_large=0.0)
     chance_of = {i.item_id: i.inclusion_probability or 0.0 for i in (*drawn.items, *drawn.earlier)}
     at = np.array([place for place, i in enumerate(rows.items) if i.item_id in chance_of], dtype=np.int64)
-    return DrawnLabels(at, hidden[at], np.array([chance_of[rows.items[place].item_id] for place in at]))
+    return LabelledRows(at, hidden[at], np.array([chance_of[rows.items[place].item_id] for place in at]))
 
 
-def at_random(rng: np.random.Generator, rows: UnlabelledRows, hidden: Floats, n: int) -> DrawnLabels:
+def at_random(rng: np.random.Generator, rows: UnlabelledRows, hidden: Floats, n: int) -> LabelledRows:
     at = rng.choice(len(hidden), n, replace=False)
-    return DrawnLabels(at, hidden[at], np.full(n, n / len(hidden)))
+    return LabelledRows(at, hidden[at], np.full(n, n / len(hidden)))
 
 
 class Found(NamedTuple):
@@ -212,7 +213,7 @@ def measured(world: World, *, reps: int) -> Found | None:
         at = np.concatenate([
             rng.choice(np.flatnonzero(codes == code), n, replace=False) for code, n in enumerate(drawn)
         ])  # fmt: skip
-        some = DrawnLabels(at, hidden[at], np.repeat(np.array(drawn) / counts, drawn))
+        some = LabelledRows(at, hidden[at], np.repeat(np.array(drawn) / counts, drawn))
         upper, loss = loss_on_labels(two, some, level=level).upper, loss_on_labels(two, some, level=0.95).loss
         found.passes.append(upper is not None and upper < MARGIN)
         found.held.append(None if loss.low is None or loss.high is None else loss.low <= true[1] <= loss.high)
