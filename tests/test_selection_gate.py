@@ -10,10 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from scipy.optimize import brentq
-from scipy.stats import t as student
 
 from judgecal.engine import Budget, Journal
 from judgecal.errors import InputError, JudgecalError
@@ -269,8 +266,7 @@ def test_a_rule_out_of_range(margin: float, level: float, message: str) -> None:
 # The bound
 
 
-def test_the_bound_is_that_of_t_where_losses_are_symmetric() -> None:
-    """10 items lose 0.2, 10 gain 0.2, 60 stay: no skewness, so the bound is the one-sided bound by t."""
+def test_the_bound_is_that_of_t() -> None:
     labels = alternating(80)
     then = [abs(label - 40.0) for label in labels]
     now = [verdict + {0: 20.0, 4: -20.0}.get(place % 8, 0.0) for place, verdict in enumerate(then)]
@@ -278,24 +274,6 @@ def test_the_bound_is_that_of_t_where_losses_are_symmetric() -> None:
     bound = GateRule("mean_agreement", 0.03).state(two, last=True).loss_below
     t = compare_paired(labels, now, then, scale=PERCENTAGE, metric="mean_agreement", level=0.90, n_perm=1)
     assert bound is not None and bound > 0.0 and bound == pytest.approx(-(t.difference.low or 0.0))
-
-
-def test_the_bound_solves_hall_s_cubic() -> None:
-    """Losses of single items, by definition: T + s T^2 / 3 + s^2 T^3 / 27 + s / 6 = -t, s = skewness /
-    G^(1/2)."""
-    labels = [100.0] * 30 + [0.0] * 30
-    now = [60.0, 0.0, 80.0, *([100.0] * 27), *([0.0] * 28), 40.0, 10.0]
-    two = two_times(labels, labels, [[x] for x in now])
-    bound = GateRule("mean_agreement", 0.03).state(two, last=True).loss_below
-    losses = np.abs(np.array(now) - np.array(labels)) / 100.0
-    n, away = len(losses), losses - losses.mean()
-    error = math.sqrt((away**2).sum() / (n * (n - 1)))
-    skew = (away**3).mean() / (away**2).mean() ** 1.5 / math.sqrt(n)
-    root = brentq(
-        lambda x: x + skew * x**2 / 3 + skew**2 * x**3 / 27 + skew / 6 + student.ppf(0.95, n - 1), -50, 50
-    )
-    assert bound == pytest.approx(losses.mean() - error * root)
-    assert bound > losses.mean() + error * student.ppf(0.95, n - 1)  # more cautious than t
 
 
 def test_a_coefficient_has_a_bound_too() -> None:
@@ -342,7 +320,7 @@ def test_score_select_gate_offline(judgecal: Run, workspace_dir: Path) -> None:
     assert found.keys() >= CONTRACT | {"model_changed", "repeats", "usd", "experiment", "margin", "run_line"}
     assert found["decision"] == "pass" and found["repeats"] == 1 and found["usd"] == 0.0
     assert found["model_changed"] is False
-    estimates = [found["flip_rate"], found["noise"], found["difference"], found["changed"]]
+    estimates = [found["flip_rate"], found["noise"], found["difference"]]
     assert found["odd_one_out"]["n"] == 220 and found["odd_one_out"]["n_differ"] == 0
     for one in [*estimates, *found["locked"].values(), *found["now"].values()]:
         check_estimate(one)
@@ -415,7 +393,7 @@ def test_the_judge_s_own_noise_never_fails(judgecal: Run, served: Served) -> Non
     assert ran.code in (0, 3), ran.out
     found = json.loads(ran.out)
     assert found["decision"] in ("pass", "inconclusive") and not found["odd_one_out"]["p_at_most"] < 0.001
-    assert 0.02 < found["changed"]["value"] < 0.15 and found["repeats"] == served.stub.calls / 220
+    assert found["repeats"] == served.stub.calls / 220
 
 
 HALVES = Calibration((50.0,), (0.0, 100.0), n=124, n_groups=62, fitted_on="train and dev of starter")
@@ -430,7 +408,7 @@ def test_the_map_of_the_lock_decides(judgecal: Run, served: Served) -> None:
     assert found["decision"] == "changed" and found["difference"]["value"] == 0.0
     then, now = (found[f"{when}_calibrated"]["macro_agreement"]["value"] for when in ("locked", "now"))
     assert then == pytest.approx(now)
-    assert found["flip_rate"]["value"] == 0.0 < found["changed"]["value"]  # none crosses the lock's cut
+    assert found["flip_rate"]["value"] == 0.0  # none crosses the lock's cut
 
 
 def test_a_map_with_one_label_decides_nothing(served: Served) -> None:

@@ -13,7 +13,6 @@ from judgecal.report.charts import (
     change_in_points,
     change_of,
     change_picture,
-    complement,
     in_percent,
     metric_text,
     points_text,
@@ -151,14 +150,10 @@ def _gate_facts(result: GateResult) -> Iterator[Fact]:
     def share_or_why(share: Estimate) -> str:
         return f"none ({share.reason})" if share.value is None else in_percent(share)
 
-    marked = result.flip_rate.value is not None
-    rate, noise = (
-        (result.flip_rate, result.noise) if marked else (result.changed, complement(result.noise_unchanged))
-    )
     yield Fact(
-        share_or_why(rate),
-        f"{'flip rate' if marked else 'changed verdicts'} of {count(rate.n)} items compared with the locked "
-        f"verdicts, noise at lock time {share_or_why(noise)}.",
+        share_or_why(result.flip_rate),
+        f"flip rate of {count(result.flip_rate.n)} items compared with the locked verdicts, noise at lock "
+        f"time {share_or_why(result.noise)}.",
     )
 
 

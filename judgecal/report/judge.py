@@ -43,7 +43,7 @@ def judge_document(result: JudgeResult) -> Document:
         title="Without a verdict, and left out above",
         short=True,
     )
-    usd = f"USD per 1,000 rows: {money(result.usd_per_1k)}; paid: {money(result.usd)}."
+    usd = f"Paid: {money(result.usd)} USD."
     return stored_document(
         result,
         f"{result.experiment}: rows judged",

@@ -202,14 +202,9 @@ def _lock(result: SelectResult) -> Section:
     first, calls, mapped = sentence(written), "", ""
     if result.lock is not None and noise is not None:
         first = f"Locked in {result.lock} (sha256 {str(result.lock_sha256)[:12]})."
-        flips, same = (
-            f"{in_percent(share)} ({share.reason})" if share.reason else in_percent(share)
-            for share in (noise.flip_rate, noise.exact_agreement)
-        )
-        calls = (
-            f"Noise: {noise.n_calls:,} calls of {noise.n_items:,} items; flip rate {flips}, exact "
-            f"agreement of two calls {same}."
-        )
+        flips, reason = in_percent(noise.flip_rate), noise.flip_rate.reason
+        because = f" ({reason})" if reason else ""
+        calls = f"Noise: {noise.n_calls:,} calls of {noise.n_items:,} items; flip rate {flips}{because}."
         if calibration is not None:
             mapped = f"The lock holds its calibration map, fitted on {calibration.fitted_on}."
     return section(

@@ -6,7 +6,6 @@ import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
 
 from judgecal.engine import Budget
 from judgecal.engine.log import now
@@ -262,13 +261,11 @@ def measured_again(folder: Path, options: RunOptions) -> bool:
 
 
 def noise_of(column: Verdicts, called: AgreementTable, calibration: Calibration | None) -> Noise:
-    """The noise of a judge called again: flips of verdicts through its map, and equal raw verdicts."""
-    people, verdicts = called.gold.scale, called.verdicts(column)
-    shared: dict[str, Any] = {"scale": people, "groups": called.groups}
-    estimates = repeatability(verdicts, judge_scale=column.scale, **shared)
-    same = estimates["exact_agreement"]
-    blank = same.without_value(f"the scale {people} has no pass mark")
+    """Measure the noise of a judge called again: flips of its verdicts, through its map where it has one."""
+    people, verdicts, scale = called.gold.scale, called.verdicts(column), column.scale
     if calibration is not None:
-        estimates = repeatability(calibration.mapped(verdicts), **shared)
+        verdicts, scale = calibration.mapped(verdicts), people
+    estimates = repeatability(verdicts, scale=people, judge_scale=scale, groups=called.groups)
+    blank = estimates["exact_agreement"].without_value(f"the scale {people} has no pass mark")
     flips = (estimate for name, estimate in estimates.items() if name.startswith("flip_rate"))
-    return Noise(next(flips, blank), same, len(called.items), called.repeats)
+    return Noise(next(flips, blank), len(called.items), called.repeats)

@@ -48,7 +48,6 @@ from judgecal.judges import Judge
 from judgecal.probes.family import Probe
 from judgecal.probes.result import Footing, ProbesNow, ProbeVerdicts, probes_now, remake_probes
 from judgecal.records import RETRIED_ON_RESUME, Estimate, Item, Judgement, Result
-from judgecal.scale import Label
 from judgecal.selection.lock import Lock, load_lock, model_ids
 from judgecal.selection.pass_rates import PassRule
 from judgecal.selection.rules import GateDecision, GateRule, GateState, LockedAndCurrent
@@ -97,10 +96,8 @@ class GateResult(Result):
     # share of pairs of a locked call and one of now on other sides of the lock's cut, or in other classes:
     # the mean over the items; without a value where the scale has no mark
     flip_rate: Estimate
-    changed: Estimate  # share of such pairs with another raw verdict at all
     odd_one_out: DriftTest | None  # whether another judge answers; None with fewer than three calls
-    noise: Estimate  # flips and equal verdicts of two calls at lock time, and how measured
-    noise_unchanged: Estimate
+    noise: Estimate  # flips of two calls at lock time
     locked: Mapping[str, Estimate]  # METRIC -> Estimate, an unscored item counted as wrong
     now: Mapping[str, Estimate]
     locked_calibrated: Mapping[str, Estimate]  # the same through the lock's map where it decides; else empty
@@ -408,7 +405,6 @@ def _result(gate: Gate, passes: Passes, state: GateState) -> GateResult:
     lock, rule, gold, items, judge = gate.lock, gate.rule, gate.gold, gate.items, gate.judge
     two, now = gate.both_times(passes), passes.counted
     n_looks = looks_so_far(gate.workspace.experiments, gold)
-    flip_rate, changed = _flips(two, PassRule.of_lock(lock, two.judge), level=rule.level)
     notes = []
     if any(gold.split_of(item.group) == "test" for item in items):
         # not counted: a gate decides nothing on test labels
@@ -446,11 +442,9 @@ def _result(gate: Gate, passes: Passes, state: GateState) -> GateResult:
         metric=rule.metric,
         margin=rule.margin,
         level=rule.level,
-        flip_rate=flip_rate,
-        changed=changed,
+        flip_rate=_flip_rate(two, PassRule.of_lock(lock, two.judge), level=rule.level),
         odd_one_out=state.same_judge,
         noise=lock.noise.flip_rate,
-        noise_unchanged=lock.noise.exact_agreement,
         locked=before.agreements(then)["as_wrong"],
         now=table.agreements(column)["as_wrong"],
         locked_calibrated=before.through(gate.calibration, then),
@@ -475,33 +469,26 @@ def _result(gate: Gate, passes: Passes, state: GateState) -> GateResult:
     )
 
 
-def _flips(two: LockedAndCurrent, rule: PassRule, *, level: float) -> tuple[Estimate, Estimate]:
-    """How far the verdicts are no longer the locked ones: flip rate, and share changed.
+def _flip_rate(two: LockedAndCurrent, rule: PassRule, *, level: float) -> Estimate:
+    """Estimate the share of pairs of a locked call and one of now that differ in class, the mean over items.
 
     n counts items; one without a verdict then or now says nothing.
     """
-
-    def share(pairs: Sequence[tuple[Sequence[Label | None], Sequence[Label | None]]]) -> Estimate:
-        """The mean over items of the share of their pairs of calls, one then and one now, that differ."""
-        values = np.array(
-            [
-                [np.nan if None in (before, after) else before != after for before in then for after in now]
-                for then, now in pairs
-            ],
-            dtype=np.float64,
-        )
-        counted = (~np.isnan(values)).sum(axis=1)
-        shares = np.where(counted > 0, np.nansum(values, axis=1) / np.maximum(counted, 1), np.nan)
-        mean = mean_estimate(shares, two.groups, level=level)
-        return replace(mean, n_unscored=int(np.sum(counted == 0)))
-
-    raw = list(zip(two.then, two.now, strict=True))
-    passed = [([*map(rule.passes, then)], [*map(rule.passes, now)]) for then, now in raw]
-    changed, marked = share(raw), rule.mark is not None
-    rate = share(passed) if marked else changed
-    if not marked and rule.people.numeric:
-        rate = rate.without_value(rule.reason)
-    return rate, changed
+    values = np.array(
+        [
+            [np.nan if None in (before, after) else before != after for before in then for after in now]
+            for then, now in (
+                (map(rule.passes, then), [*map(rule.passes, now)]) if rule.mark is not None else (then, now)
+                for then, now in zip(two.then, two.now, strict=True)
+            )
+        ],
+        dtype=np.float64,
+    )
+    counted = (~np.isnan(values)).sum(axis=1)
+    shares = np.where(counted > 0, np.nansum(values, axis=1) / np.maximum(counted, 1), np.nan)
+    rate = replace(mean_estimate(shares, two.groups, level=level), n_unscored=int(np.sum(counted == 0)))
+    unmarked = rule.mark is None and rule.people.numeric
+    return rate.without_value(rule.reason) if unmarked else rate
 
 
 def gate(

@@ -97,7 +97,6 @@ class Noise(_Closed):
     # share of pairs of calls on different sides of the lock's cut, or in different classes; without a value
     # where the scale has no mark
     flip_rate: Estimate
-    exact_agreement: Estimate  # share of pairs of calls with equal raw verdicts
     n_items: int  # items that were called; those with fewer than two verdicts say nothing
     n_calls: int  # calls of each item
 

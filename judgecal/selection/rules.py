@@ -19,18 +19,9 @@ import numpy as np
 from judgecal.errors import refuse
 from judgecal.records import Estimate
 from judgecal.scale import Label, Scale
-from judgecal.stats import PairComparison, compare, metric_named
-from judgecal.stats.agreement import prepare
+from judgecal.stats import PairComparison, compare
 from judgecal.stats.confirmation import STANDARD_ERRORS
-from judgecal.stats.drift import (
-    CHANGED_LEVEL,
-    Calls,
-    DriftTest,
-    Verdict,
-    loss_bound,
-    same_judge_test,
-    unscored_rise_p,
-)
+from judgecal.stats.drift import CHANGED_LEVEL, Calls, DriftTest, Verdict, same_judge_test, unscored_rise_p
 from judgecal.stats.intervals import mean_estimate, t_quantile
 from judgecal.stats.means import too_thin
 from judgecal.stats.metrics import amount_of, metric_facts
@@ -147,17 +138,8 @@ class GateRule:
             n_perm=1,
             calibrate=False,
         )
-        bound = None
         thin = too_thin(comparison.strata, self.metric)
-        if comparison.difference.low is not None and thin is None:
-            metric, at_mark = metric_named(self.metric, people)
-            scales: dict[str, Any] = {"people": people, "judge_scale": decided.judge}
-            now, then = (
-                prepare(two.labels, rows, groups=groups, unscored="wrong", **scales)
-                for rows in (decided.now, decided.then)
-            )
-            sign = _as_loss(-1.0, self.metric)
-            bound = loss_bound(metric, now, then, at_mark=at_mark, sign=sign, level=level)
+        bound = None if thin is not None else _loss_bound(comparison, self.metric, level)
         same_judge = same_judge_test(two.then, two.now, groups)
         missing_now, missing_then = (
             np.array([sum(verdict is None for verdict in row) / len(row) for row in rows])
@@ -231,6 +213,15 @@ def _watched(
     if same_judge.doubtful and decision == "pass" and not last:
         return "inconclusive", f"{why}; {same_judge.in_words}, which a further pass tells from chance"
     return decision, why
+
+
+def _loss_bound(comparison: PairComparison, metric: str, level: float) -> float | None:
+    """Return the one-sided upper bound of the loss in a comparison, by t; None without an interval."""
+    difference, error = comparison.difference, error_of(comparison)
+    if difference.value is None or comparison.planned is None or error is None:
+        return 0.0 if difference.low == difference.high == 0.0 else None
+    loss, t = _as_loss(difference.value, metric), t_quantile(2.0 * level - 1.0, comparison.planned.df)
+    return loss + t * error
 
 
 def _as_loss(value: float, metric: str) -> float:

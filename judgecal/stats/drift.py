@@ -1,5 +1,5 @@
-"""Has a judge changed since it was locked? Its calls of then beside those of now: how much it loses at most,
-and whether another judge answers behind its name.
+"""Has a judge changed since it was locked? Its calls of then beside those of now: whether another judge
+answers behind its name.
 
 The same judge test. Where nothing has changed, it is chance alone which of an item's calls were the lock's:
 of three calls that are not all equal, one of the lock and two of now, the lock's is the odd one out in a
@@ -15,16 +15,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from judgecal.scale import Label
-from judgecal.stats.agreement import jackknifed, terms_of
-from judgecal.stats.intervals import MIN_GROUPS, jackknife_error, linear_error, t_quantile
-from judgecal.stats.means import Means, linearise
-from judgecal.stats.metrics import Metric
-from judgecal.stats.sample import Floats, Ints, Labels, Sample, codes_of, renumbered
+from judgecal.stats.sample import Floats, Ints, Labels, codes_of, renumbered
 
 Verdict = Label | None
 Calls = Sequence[Sequence[Verdict]]
@@ -37,54 +33,6 @@ DOUBTFUL_LEVEL = 0.05
 _MOST = 4  # calls of either side that count: 70 ways to deal eight calls out
 _THETAS = np.geomspace(0.1, 1000.0, 80)  # times the inverse of the sum's standard deviation
 _EPS = 1e-12
-
-
-def loss_bound(
-    metric: Metric, now: Sample, then: Sample, *, at_mark: bool, sign: float, level: float
-) -> float | None:
-    """The loss, sign * (then - now) in the metric, stays below this with chance `level`.
-
-    With l the loss seen, s its error by group, t the one-sided quantile of Student's t and a a third of the
-    skewness of the loss over G^(1/2), the bound is l - s ((1 + 3 a (-t - a / 2))^(1/3) - 1) / a. Source: Hall
-    (1992), the cubic transformation of a studentised mean. Groups enter by their influences (of a
-    coefficient, by the jackknife), and s is at least |l| / (G + 1), as in a paired difference.
-
-    Returns:
-        In units of the metric; 0 where no group differs; None where there are fewer than ten groups or no
-        error.
-    """
-    ours, theirs = terms_of(metric, now, at_mark), terms_of(metric, then, at_mark)
-    influence: Floats  # what each group adds to the error of the change
-    if isinstance(ours, Means) and isinstance(theirs, Means):
-        first, second = linearise(ours, now), linearise(theirs, then)
-        if first is None or second is None:
-            return None
-        ratios, by_group = first.ratios - second.ratios, first.influence - second.influence
-        difference = replace(first, ratios=ratios, influence=by_group)
-        error, df = linear_error(difference)
-        change, influence = first.value - second.value, difference.influence @ difference.weights
-    else:
-        if isinstance(ours, str | Means) or isinstance(theirs, str | Means):
-            return None
-        after, before = jackknifed(ours), jackknifed(theirs)
-        if after is None or before is None or not np.all(np.isfinite(without := after[1] - before[1])):
-            return None
-        df = len(without) - 1.0
-        error, influence = jackknife_error(without), df / len(without) * (without.mean() - without)
-        change = after[0] - before[0]
-    n_groups, loss = len(influence), -sign * change
-    if n_groups < MIN_GROUPS or math.isnan(error):
-        return None
-    if abs(change) <= _EPS and np.all(np.abs(influence) <= _EPS):
-        return 0.0
-    error = max(error, abs(loss) / (n_groups + 1.0))
-    quantile, squares = -t_quantile(2.0 * level - 1.0, df), float((influence**2).sum())
-    a = 0.0 if squares <= _EPS**2 else float(-sign * (influence**3).sum()) / (3.0 * squares**1.5)
-    if (
-        abs(a) > _EPS
-    ):  # the value T that Hall's transformation, T + a T^2 + a^2 T^3 / 3 + a / 2, takes to the quantile
-        quantile = float(np.cbrt(1.0 + 3.0 * a * (quantile - a / 2.0)) - 1.0) / a
-    return loss - error * quantile
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,9 +32,8 @@ from tests.support.server import MODEL_ID, StubServer, completion, priced
 
 HALF = Estimate(0.5, 0.4, 0.6, n=10, n_expected=10, n_groups=10, method="by hand")
 KEY = "sk-not-to-be-seen"
-SAME = Estimate(1.0, 0.9, 1.0, n=90, n_expected=90, n_groups=30, method="by hand")
 STILL = Estimate(0.0, 0.0, 0.1, n=90, n_expected=90, n_groups=30, method="by hand")
-NO_NOISE = Noise(Estimate(0.0, n=30), Estimate(1.0, n=30), n_items=30, n_calls=3)
+NO_NOISE = Noise(Estimate(0.0, n=30), n_items=30, n_calls=3)
 
 
 def a_lock(judge: PromptJudge, gold: GoldSet, **other: Any) -> Lock:
@@ -94,7 +93,7 @@ def lock_of(judge: PromptJudge, *, model_id: str | None = "m-2026", **changes: A
         "calibrated": {},
         "calibration": Calibration((62.5,), (25.0, 90.0), 20, 10, "train and dev of starter"),
         "confirmed_on_test": True,
-        "noise": Noise(HALF, HALF, 30, 3),
+        "noise": Noise(HALF, 30, 3),
         "metric": "macro_agreement",
         "margin": 0.03,
         "versions": {"judgecal": "0"},
@@ -171,7 +170,7 @@ def served(workspace_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ser
             calls={item_id: (verdict,) * 3 for item_id, verdict in script.verdicts.items()},
             unscored=0.0,
             calibration=None,
-            noise=Noise(STILL, SAME, 30, 3),
+            noise=Noise(STILL, 30, 3),
         )
         path = workspace_dir / "judge.lock.json"
         write_lock(path, lock)
