@@ -284,7 +284,6 @@ def test_the_rates_by_hand(judgecal: Run, workspace_dir: Path, served: StubServe
         ("74", "100", "true"), ("75", "100", "true"), ("20", "0", "false"), ("80", "100", "true")
     }  # fmt: skip
     assert result["model_ids"] == [MODEL_ID]
-    assert result["usd_per_1k"] == pytest.approx(1000 * USD_A_CALL)
     locked = json.loads(served_lock.read_text())["calibrated"]
     assert judge["sensitivity"] == locked["tpr@75"] and judge["specificity"] == locked["tnr@75"]
 

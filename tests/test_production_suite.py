@@ -151,7 +151,6 @@ def test_the_numbers_of_a_run(judged: Judged, served: StubServer) -> None:
     assert (chunks["n_chunks"], chunks["n_chunks_unscored"]) == (48, 0)
     assert served.calls == 12 * 6 + 48
     assert result["usd"] == pytest.approx(120 * USD_A_CALL)
-    assert result["usd_per_1k"] == pytest.approx(1000 * 10 * USD_A_CALL)
     assert {one["name"] for one in result["left_out"]} == {"correctness_facts", "context_sufficiency_facts"}
     assert {one["lock"] for one in result["judges"]} == {None}
 

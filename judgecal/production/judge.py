@@ -207,7 +207,6 @@ class JudgeRun:
             judges=tuple(map(SuiteMember.of, judges)),
             left_out=self.left_out,
             usd=total.usd,
-            usd_per_1k=rows.usd_per_1k,
             model_ids=tuple(sorted(total.model_ids)),
             notes=(
                 *(self.notes if notes is None else notes),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -66,10 +66,7 @@ class JudgeResult(Result):
     rates: Mapping[str, ColumnRate]
     judges: tuple[SuiteMember, ...]
     left_out: tuple[LeftOut, ...]
-    # usd, usd_per_1k: what the rows' calls cost, and what a thousand rows cost where a stored reply counts as
-    # if it had been called for; None where some cost is not known
-    usd: float | None
-    usd_per_1k: float | None
+    usd: float | None  # what the rows' calls cost; None where some cost is not known
     model_ids: tuple[str, ...]  # the ids that the provider answered as
     notes: tuple[str, ...]
     run_line: str
@@ -114,10 +111,8 @@ class ColumnRate:
 class CallCosts:
     """What a judge's calls cost and as which models they were answered; None where some cost is not known."""
 
-    def __init__(self, price: Callable[[int | None, int | None], float | None] | None = None) -> None:
-        self._price = price
+    def __init__(self) -> None:
         self.usd: float | None = 0.0
-        self.usd_anew: float | None = 0.0  # what they would cost without stored replies
         self.model_ids: set[str] = set()
         self.stored = StoredVerdicts()
         self._yesterday = (datetime.now(UTC) - timedelta(days=1)).isoformat()
@@ -129,10 +124,7 @@ class CallCosts:
             self.model_ids.add(row.model_id)
         if row.verdict is not None and row.replied_at is None and row.at < self._yesterday:
             self._n_old, self._oldest = self._n_old + 1, min(row.at, self._oldest or row.at)
-        anew = row.cost_usd
-        if row.cached and self._price is not None:
-            anew = self._price(row.prompt_tokens, row.completion_tokens)
-        self.usd, self.usd_anew = _sum(self.usd, row.cost_usd), _sum(self.usd_anew, anew)
+        self.usd = _sum(self.usd, row.cost_usd)
 
     def extend(self, other: CallCosts) -> None:
         self.stored.extend(other.stored)
@@ -140,7 +132,7 @@ class CallCosts:
         if other._n_old:
             self._n_old += other._n_old
             self._oldest = min(other._oldest, self._oldest or other._oldest)
-        self.usd, self.usd_anew = _sum(self.usd, other.usd), _sum(self.usd_anew, other.usd_anew)
+        self.usd = _sum(self.usd, other.usd)
 
     def notes(self) -> list[str]:
         """How many verdicts are of stored replies or earlier runs of the command, and how old they are."""
@@ -160,13 +152,8 @@ class RowCounts:
 
     def __init__(self, columns: Sequence[SuiteColumn]) -> None:
         self.tallies = [ColumnTally(column) for column in columns]
-        self.costs = {
-            judge.name: CallCosts(None if judge.judge.model is None else judge.judge.model.cost_usd)
-            for column in columns
-            for judge in column.judges
-        }
-        # rows; with something unscored; that somebody was asked about
-        self.n = self.n_unscored = self.n_asked = 0
+        self.costs = {judge.name: CallCosts() for column in columns for judge in column.judges}
+        self.n = self.n_unscored = 0  # rows, and those with something unscored
 
     def add(self, item: Item, judged: Sequence[tuple[SuiteColumn, LoadedJudge, Sequence[RowReply]]]) -> None:
         """Count a judged item: of each column the judge and what it replied."""
@@ -178,7 +165,6 @@ class RowCounts:
         given = [reply for _, _, replies in judged for reply in replies]
         self.n += 1
         self.n_unscored += any(reply.verdict is None for reply in given)
-        self.n_asked += any(reply.row is not None for reply in given)
 
     def extend(self, other: RowCounts) -> None:
         """Add the rows of another part of the table, behind those that are here."""
@@ -188,13 +174,6 @@ class RowCounts:
             self.costs[name].extend(costs)
         self.n += other.n
         self.n_unscored += other.n_unscored
-        self.n_asked += other.n_asked
-
-    @property
-    def usd_per_1k(self) -> float | None:
-        """What a thousand rows cost that somebody was asked about; None where that is not known."""
-        anew = self.total.usd_anew
-        return None if anew is None or not self.n_asked else 1000.0 * anew / self.n_asked
 
     @property
     def total(self) -> CallCosts:
