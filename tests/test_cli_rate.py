@@ -359,7 +359,7 @@ def test_labels_that_do_not_fit_are_one_message(judgecal: Run, world: World) -> 
     odd = [dict(row, verdict="wonderful") for row in read(world.folder / "judged.csv")]
     write(world.folder / "odd.csv", odd)
     assert "none of the lock's judge, whose scale is percentage" in refused("rate", "odd.csv", *LOCK)
-    assert "--strata verdict is of a judged table" in refused(
+    assert "--strata and --labels are of a judged table" in refused(
         "gold", "sheet", "judged.csv", "-n", 40, "-o", "s.csv", "--strata", "verdict", "--scale", "binary"
     )
     assert "-n must be at least 10, found 0" in refused(

@@ -20,7 +20,7 @@ import pytest
 from judgecal.experiment import AgreementTable, Verdicts
 from judgecal.goldset import load_gold
 from judgecal.judges import judge_named
-from judgecal.records import Item, Judgement
+from judgecal.records import Judgement
 from judgecal.scale import Scale
 from judgecal.selection.confirm import noise_of
 from judgecal.selection.lock import LockedGold
@@ -117,9 +117,8 @@ def test_what_another_judge_changes_is_counted_at_each_judges_own_cut() -> None:
     at_75, at_50 = (Calibration((cut,), (0.0, 1.0), 40, 40) for cut in (75.0, 50.0))
     for new, flips in ((at_75, 0.0), (at_50, 0.5)):
         rules = PassRule.for_scale(people, scale, at_75), PassRule.for_scale(people, scale, new)
-        verdicts = [90.0 if number % 2 else 60.0 for number in range(20)]
-        rows = [(Item(f"i{n}", f"g{n}", "q", "a"), (verdict, verdict)) for n, verdict in enumerate(verdicts)]
-        assert flip_rate(rules, rows).value == flips
+        calls = [[[verdict], [verdict]] for verdict in [60.0, 90.0] * 10]
+        assert flip_rate(rules, calls, [f"g{n}" for n in range(20)]).value == flips
 
 
 def test_the_noise_of_a_lock_is_at_its_own_cut(workspace_dir: Path) -> None:

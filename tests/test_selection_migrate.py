@@ -14,7 +14,7 @@ from judgecal.experiment import AgreementTable, Verdicts
 from judgecal.experiment.in_python import score
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import PromptJudge
-from judgecal.records import Item
+from judgecal.records import Estimate
 from judgecal.scale import Label, Scale
 from judgecal.selection.confirm import calibrate
 from judgecal.selection.lock import LockedGold, load_lock
@@ -167,19 +167,18 @@ def test_where_no_number_of_questions_can_be_named() -> None:
 # --- flips, by hand ---
 
 
-def a_row(number: int, old: Label | None, new: Label | None) -> tuple[Any, ...]:
-    """A row in a group of its own with both verdicts."""
-    return Item(f"i{number}", f"g{number}", f"q{number}", "a", ("r",)), (old, new)
+def flips_of(rules: tuple[PassRule, PassRule], rows: list[tuple[Label | None, Label | None]]) -> Estimate:
+    """The flip rate of rows, each in a group of its own with the verdicts before and after."""
+    groups = [f"g{number}" for number in range(len(rows))]
+    return flip_rate(rules, [[[before], [after]] for before, after in rows], groups)
 
 
 def test_flips_by_hand() -> None:
     people = LockedGold("set", "0" * 64, "test", "percentage", 75.0)
     percentage, ordinal = Scale.parse("percentage"), Scale.parse("ordinal:0:4")
     rows = [(80.0, 3.0)] * 6 + [(90.0, 2.0)] * 3 + [(0.0, 4.0)] + [(75.0, 0.0), (None, 4.0), (60.0, None)]
-    rate = flip_rate(
-        (PassRule.for_scale(people, percentage), PassRule.for_scale(people, ordinal)),
-        [a_row(number, *both) for number, both in enumerate(rows)],
-    )
+    rules = PassRule.for_scale(people, percentage), PassRule.for_scale(people, ordinal)
+    rate = flips_of(rules, rows)
     # 3 of ordinal:0:4 is 75 of 100 and passes; 2 is 50 and fails.
     assert rate.value == pytest.approx(5 / 11)
     assert (rate.n, rate.n_expected, rate.n_unscored, rate.n_groups) == (11, 13, 2, 11)
@@ -189,14 +188,13 @@ def test_flips_by_hand() -> None:
 def test_without_a_pass_mark_nothing_changes_sides() -> None:
     people = LockedGold("set", "0" * 64, "test", "percentage", None)
     rule = PassRule.for_scale(people, Scale.parse("percentage"))
-    found = flip_rate((rule, rule), [a_row(number, 50.0, 60.0) for number in range(12)])
+    found = flips_of((rule, rule), [(50.0, 60.0)] * 12)
     assert found.value is None and "no pass mark" in str(found.reason)
 
 
 def test_of_words_it_counts_those_that_are_another_word() -> None:
     rule = PassRule.for_scale(LockedGold("set", "0" * 64, "test", "nominal", None), Scale.parse("nominal"))
-    rows = [a_row(number, "red", "blue" if number < 3 else "red") for number in range(12)]
-    assert flip_rate((rule, rule), rows).value == 0.25
+    assert flips_of((rule, rule), [("red", "blue")] * 3 + [("red", "red")] * 9).value == 0.25
 
 
 # --- the command ---

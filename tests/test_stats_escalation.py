@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from judgecal.stats.error_rates import EscalationLabels, Spread, escalation
+from judgecal.stats.error_rates import EscalationLabels, escalation
 
 
 def world(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -59,8 +58,3 @@ def test_answers_of_one_question_count_once() -> None:
     together = EscalationLabels(np.ones(60), np.ones(60, np.bool_), np.arange(60) // 5, np.ones(60))
     assert escalation(confidence, alone, target=0.9).threshold == 1.0
     assert escalation(confidence, together, target=0.9).threshold is None
-
-
-def test_labels_spread_by_verdict() -> None:
-    """Half the rows of which 0.9 are right, and half of which 0.1 are."""
-    assert Spread(0.5, 0.9, 0.9).by_stratum == (pytest.approx((0.5, 0.3)), pytest.approx((0.5, 0.3)))

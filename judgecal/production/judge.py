@@ -211,12 +211,6 @@ class JudgeRun:
             notes=(
                 *(self.notes if notes is None else notes),
                 *total.notes(),
-                *(
-                    f"{name} is judged by the first judge that a row has the inputs for: "
-                    + ", ".join(f"{judge} {n:,} rows" for judge, n in rate.judged_by.items())
-                    for name, rate in rates.items()
-                    if len(rate.judged_by) > 1
-                ),
                 *(note for judge in judges for note in _other_models(rows, judge)),
                 *_limit_notes(rows.n, n_rows),
             ),

@@ -24,8 +24,6 @@ from judgecal.records import Item, digest
 from judgecal.scale import PREFERENCE, Label, Scale
 from judgecal.selection.lock import Lock, load_lock
 from judgecal.selection.pass_rates import PassRule
-from judgecal.stats.error_rates import Spread, carried_rate
-from judgecal.stats.intervals import mean_estimate
 from judgecal.stats.prediction_powered import LabelledRows
 from judgecal.stats.sample import Bools, Floats, Ints
 from judgecal.tables import Columns, Table, open_table
@@ -367,24 +365,17 @@ def draw_rows(
     Of a judged one, with its lock, a draw by strata of the verdict, or of all rows alike;
     `labels` is the set with what was drawn of it before, which the new rows join.
     """
-    of_table = "of a judged table: name the lock that it was judged with (--lock)"
     problems = []
     if strata not in (None, "verdict"):
         problems.append(f"--strata of a table is verdict, found {strata!r}")
-    if lock_path is not None:
-        if n is None:
-            problems.append("a sheet of a judged table is drawn: say how many rows by -n")
-        if scale is not None:
-            problems.append("--scale with --lock: the labels are on the lock's scale; leave it out")
-    else:
-        if strata is not None:
-            problems.append(f"--strata verdict is {of_table}")
-        if labels is not None:
-            problems.append(f"--labels is {of_table}")
-        if scale is None:
-            problems.append(
-                "say the scale of the labels by --scale, or name the lock of a judged table (--lock)"
-            )
+    if lock_path is not None and n is None:
+        problems.append("a sheet of a judged table is drawn: say how many rows by -n")
+    if lock_path is not None and scale is not None:
+        problems.append("--scale with --lock: the labels are on the lock's scale; leave it out")
+    if lock_path is None and (strata is not None or labels is not None):
+        problems.append("--strata and --labels are of a judged table: name its lock (--lock)")
+    if lock_path is None and scale is None:
+        problems.append("say the scale of the labels by --scale, or name the lock of a judged table (--lock)")
     refuse(problems)
     # what the table calls item_id may be its question's
     columns = replace(judged_columns(path, columns), item=columns.item)
@@ -402,9 +393,7 @@ def draw_rows(
     if (n or 0) < LEAST_DRAWN:
         problems.append(f"-n must be at least {LEAST_DRAWN}, found {n or 0}")
     refuse(problems)
-    chance_of, new, counts = _draw(
-        table, rule, lock, before, n=n or 0, by_verdict=strata is not None, seed=seed
-    )
+    chance_of, new, counts = _draw(table, rule, before, n=n or 0, by_verdict=strata is not None, seed=seed)
     items = tuple(
         replace(item, inclusion_probability=chance_of[place])
         for place, item in items_at(path, columns, new).items()
@@ -431,14 +420,7 @@ def draw_rows(
 
 
 def _draw(
-    table: JudgedTable,
-    rule: PassRule,
-    lock: Lock,
-    before: GoldSet | None,
-    *,
-    n: int,
-    by_verdict: bool,
-    seed: int,
+    table: JudgedTable, rule: PassRule, before: GoldSet | None, *, n: int, by_verdict: bool, seed: int
 ) -> tuple[dict[int, float], list[int], str]:
     """Draw n rows, each text once, and none that was drawn before.
 
@@ -449,11 +431,11 @@ def _draw(
     done = np.intersect1d(first, at)
     if not len(np.setdiff1d(first, done)):
         raise InputError(f"{table.where}: every row was drawn already")
-    strata = _strata(table, rule, lock, first) if by_verdict else [("all rows", first, _ANY_SPREAD)]
+    strata = _strata(table, rule, first) if by_verdict else [("all rows", first)]
     strata = [stratum for stratum in strata if len(stratum[1])]
     if before is not None:
         chance = np.array([item.inclusion_probability or -1.0 for item in before.items])
-        for name, rows, _ in strata:
+        for name, rows in strata:
             chances = chance[place[np.isin(at, rows)]]
             if len(chances) and float(np.ptp(chances)) > 1e-9:
                 raise InputError(
@@ -461,10 +443,10 @@ def _draw(
                     "likely to be drawn, so these strata cannot continue the draw: draw as before "
                     "(--strata verdict), or leave --labels out for a set of its own"
                 )
-    drawn_before = [np.isin(rows, done) for _, rows, _ in strata]
+    drawn_before = [np.isin(rows, done) for _, rows in strata]
     sizes = allocate(
-        [len(rows) for _, rows, _ in strata],
-        [spread for *_, spread in strata],
+        [len(rows) for _, rows in strata],
+        [_ANY_SPREAD] * len(strata),
         n,
         before=[int(drawn.sum()) for drawn in drawn_before],
     )
@@ -472,7 +454,7 @@ def _draw(
     new: list[int] = []
     counts = []
     rng = np.random.default_rng(seed)
-    for (name, rows, _), drawn, size in zip(strata, drawn_before, sizes, strict=True):
+    for (name, rows), drawn, size in zip(strata, drawn_before, sizes, strict=True):
         chosen = rng.choice(rows[~drawn], size - int(drawn.sum()), replace=False).tolist()
         new += chosen
         chance_of |= dict.fromkeys((*chosen, *rows[drawn].tolist()), size / len(rows))
@@ -480,10 +462,8 @@ def _draw(
     return chance_of, new, ", ".join(counts)
 
 
-def _strata(table: JudgedTable, rule: PassRule, lock: Lock, first: Ints) -> list[tuple[str, Ints, float]]:
-    """Name, rows and spread of the labels of each stratum: pass and fail (thirds without a mark),
-    and no verdict.
-    """
+def _strata(table: JudgedTable, rule: PassRule, first: Ints) -> list[tuple[str, Ints]]:
+    """Name and rows of each stratum: pass and fail (thirds without a mark), and no verdict."""
     known: Bools = ~table.unscored
     if rule.mark is not None:
         passed = rule.passed(table.verdict) == 1.0
@@ -491,20 +471,7 @@ def _strata(table: JudgedTable, rule: PassRule, lock: Lock, first: Ints) -> list
     else:
         third = np.minimum(2, np.floor(3.0 * (table.verdict - rule.judge.low) / rule.judge.span + 1e-9))
         verdicts = [(name, known & (third == at)) for at, name in enumerate(("low", "middle", "high"))]
-    # the standard deviation of right and wrong by verdict, from the lock's error rates and what passes here
-    spreads: dict[str, float] = {}
-    rates = [rate for rate in rule.class_rates(lock.applied) if rate is not None and rate.value is not None]
-    if len(rates) == 2:
-        passing = verdicts[0][1][known].astype(np.float64)
-        right = carried_rate(mean_estimate(passing, range(len(passing))), *rates).estimate.value
-        if right is not None:
-            spread = Spread(min(0.98, max(0.02, right)), rates[0].value or 0.0, rates[1].value or 0.0)
-            by_stratum = zip(("pass", "fail"), spread.by_stratum, strict=False)
-            spreads = {name: deviation for name, (_, deviation) in by_stratum}
-    return [
-        (name, first[of_verdict[first]], spreads.get(name, _ANY_SPREAD))
-        for name, of_verdict in [*verdicts, ("no verdict", ~known)]
-    ]
+    return [(name, first[rows[first]]) for name, rows in [*verdicts, ("no verdict", ~known)]]
 
 
 def _answers_to_label(

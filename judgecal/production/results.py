@@ -16,7 +16,7 @@ from judgecal.experiment import StoredVerdicts
 from judgecal.production.suite import LeftOut, LoadedJudge, RowReply, SuiteColumn
 from judgecal.records import ITEM_UNIT, Estimate, Item, Judgement, Result
 from judgecal.selection.lock import LockedGold
-from judgecal.selection.pass_rates import at_chance, group_number, word_shares
+from judgecal.selection.pass_rates import at_chance, word_shares
 from judgecal.stats.intervals import mean_estimate
 from judgecal.stats.sample import Floats
 
@@ -196,29 +196,24 @@ class ColumnTally:
             words = "its verdicts are words, and nobody has said which of them pass"
             none = "nobody has set a mark from which its verdicts pass: a lock has one"
             self._no_share = none if judge.scale.numeric else words
-        self._groups = array("q")
-        # five of each row, NaN where there is none: the share that passes through maps and without, the
-        # verdict, its label, its word's code
+        self._groups: list[str] = []
+        # three of each row, NaN where there is none: the share that passes through maps and without, the
+        # verdict
         self._numbers = array("d")
-        self._code_of = {word: code for code, word in enumerate(judge.scale.categories)}
+        self._words: list[str | None] = []
         self._n = 0
         self._chunks: Counter[bool] = Counter()
         self._unscored, self._judged_by = Counter[str](), Counter[str]()
 
     def add(self, column: SuiteColumn, judge: LoadedJudge, group: str, replies: Sequence[RowReply]) -> None:
         verdicts = [reply.verdict for reply in replies if reply.verdict is not None]
-        words = [verdict for verdict in verdicts if isinstance(verdict, str)]
-        graded = (
-            [float(value) for value in values if not (value is None or isinstance(value, str))]
-            for values in (verdicts, map(judge.label, verdicts))
-        )
-        codes = [self._code_of.setdefault(word, len(self._code_of)) for word in words]
-        shares = ([column.share(judge, replies, raw=raw)] for raw in (False, True))
-        columns: Sequence[Sequence[float | None]] = (*shares, *graded, codes)
-        for values in columns:
-            value = values[0] if len(values) == 1 else None
-            self._numbers.append(math.nan if value is None else value)
-        self._groups.append(group_number(group))
+        alone = verdicts[0] if len(verdicts) == 1 else None
+        word = alone if isinstance(alone, str) else None
+        shares = (column.share(judge, replies, raw=raw) for raw in (False, True))
+        for value in (*shares, None if word is not None else alone):
+            self._numbers.append(math.nan if value is None else float(value))
+        self._words.append(word)
+        self._groups.append(group)
         self._n += bool(verdicts)
         self._unscored.update(reply.error_kind for reply in replies if reply.verdict is None)
         self._judged_by[judge.judge.name] += bool(verdicts)
@@ -226,15 +221,9 @@ class ColumnTally:
             self._chunks.update(reply.verdict is not None for reply in replies)
 
     def extend(self, other: ColumnTally) -> None:
-        """Add the rows of another part of the table, whose words may have other codes."""
-        codes = {
-            float(code): self._code_of.setdefault(word, len(self._code_of))
-            for word, code in other._code_of.items()
-        }
-        numbers = array("d", other._numbers)
-        for at in range(4, len(numbers), 5):
-            numbers[at] = codes.get(numbers[at], numbers[at])
-        self._numbers += numbers
+        """Add the rows of another part of the table."""
+        self._numbers += other._numbers
+        self._words += other._words
         self._groups += other._groups
         self._n += other._n
         for name in ("_chunks", "_unscored", "_judged_by"):
@@ -242,11 +231,11 @@ class ColumnTally:
 
     @property
     def _columns(self) -> Any:
-        return np.frombuffer(self._numbers, dtype=np.float64).reshape(-1, 5).T
+        return np.frombuffer(self._numbers, dtype=np.float64).reshape(-1, 3).T
 
     def rate(self) -> ColumnRate:
         scale = self._scale
-        shares, raw_shares, verdicts, _, codes = self._columns
+        shares, raw_shares, verdicts = self._columns
         raw, calibrated = (self._mean(values, 0.0, 1.0, self._no_share) for values in (raw_shares, shares))
         if not self._calibrates:
             calibrated = calibrated.without_value("no lock has a map for these verdicts")
@@ -266,7 +255,7 @@ class ColumnTally:
             n_unscored=len(self._groups) - self._n,
             n_chunks=self._chunks.total(),
             n_chunks_unscored=self._chunks[False],
-            shares=word_shares(codes, self._groups, self._code_of) if self._of_items else {},
+            shares=word_shares(self._words, self._groups, scale.categories) if self._of_items else {},
             unscored=dict(self._unscored),
             judged_by=dict(self._judged_by),
         )

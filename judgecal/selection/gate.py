@@ -11,8 +11,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-
 from judgecal.engine import Budget, Journal, require_prices
 from judgecal.errors import InputError, JudgecalError
 from judgecal.experiment import (
@@ -49,11 +47,10 @@ from judgecal.probes.family import Probe
 from judgecal.probes.result import Footing, ProbesNow, ProbeVerdicts, probes_now, remake_probes
 from judgecal.records import RETRIED_ON_RESUME, Estimate, Item, Judgement, Result
 from judgecal.selection.lock import Lock, load_lock, model_ids
-from judgecal.selection.pass_rates import PassRule
+from judgecal.selection.pass_rates import PassRule, flip_rate
 from judgecal.selection.rules import GateDecision, GateRule, GateState, LockedAndCurrent
 from judgecal.stats import Calibration, metric_named
 from judgecal.stats.drift import DriftTest
-from judgecal.stats.intervals import mean_estimate
 from judgecal.workspace import Workspace, find_workspace, shown
 
 MOST_PASSES = 3
@@ -404,7 +401,8 @@ def _unpaid(row: Judgement) -> bool:
 def _result(gate: Gate, passes: Passes, state: GateState) -> GateResult:
     lock, rule, gold, items, judge = gate.lock, gate.rule, gate.gold, gate.items, gate.judge
     two, now = gate.both_times(passes), passes.counted
-    n_looks = looks_so_far(gate.workspace.experiments, gold)
+    calls = zip(two.then, two.now, strict=True)
+    n_looks, marked = looks_so_far(gate.workspace.experiments, gold), PassRule.of_lock(lock, two.judge)
     notes = []
     if any(gold.split_of(item.group) == "test" for item in items):
         # not counted: a gate decides nothing on test labels
@@ -442,7 +440,7 @@ def _result(gate: Gate, passes: Passes, state: GateState) -> GateResult:
         metric=rule.metric,
         margin=rule.margin,
         level=rule.level,
-        flip_rate=_flip_rate(two, PassRule.of_lock(lock, two.judge), level=rule.level),
+        flip_rate=flip_rate([marked, marked], calls, two.groups, level=rule.level),
         odd_one_out=state.same_judge,
         noise=lock.noise.flip_rate,
         locked=before.agreements(then)["as_wrong"],
@@ -467,28 +465,6 @@ def _result(gate: Gate, passes: Passes, state: GateState) -> GateResult:
         run_line=run_line(table, "all", [full_name(judge)], extra),
         unread=None if unread is None else Unread((unread,), 1, shown(gate.experiment.journal), again),
     )
-
-
-def _flip_rate(two: LockedAndCurrent, rule: PassRule, *, level: float) -> Estimate:
-    """Estimate the share of pairs of a locked call and one of now that differ in class, the mean over items.
-
-    n counts items; one without a verdict then or now says nothing.
-    """
-    values = np.array(
-        [
-            [np.nan if None in (before, after) else before != after for before in then for after in now]
-            for then, now in (
-                (map(rule.passes, then), [*map(rule.passes, now)]) if rule.mark is not None else (then, now)
-                for then, now in zip(two.then, two.now, strict=True)
-            )
-        ],
-        dtype=np.float64,
-    )
-    counted = (~np.isnan(values)).sum(axis=1)
-    shares = np.where(counted > 0, np.nansum(values, axis=1) / np.maximum(counted, 1), np.nan)
-    rate = replace(mean_estimate(shares, two.groups, level=level), n_unscored=int(np.sum(counted == 0)))
-    unmarked = rule.mark is None and rule.people.numeric
-    return rate.without_value(rule.reason) if unmarked else rate
 
 
 def gate(

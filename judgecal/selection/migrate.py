@@ -429,7 +429,7 @@ class MigrateRun:
             PassRule.for_scale(lock.gold, side.scale, calibration)
             for side, calibration in zip(sides, maps, strict=True)
         ]
-        of_test = [(item, [side.verdicts[item.item_id] for side in sides]) for item in test_items]
+        of_test = [[[side.verdicts[item.item_id]] for side in sides] for item in test_items]
         extra = {"lock": lock.sha256[:12], "metric": metric, "margin": self.margin}
         return MigrateResult(
             experiment=self.experiment.slug,
@@ -445,7 +445,7 @@ class MigrateRun:
             smallest_detectable=test.smallest_detectable,
             locked=locked,
             now=now,
-            flip_rate=flip_rate(rules, of_test, level=look.level),
+            flip_rate=flip_rate(rules, of_test, [item.group for item in test_items], level=look.level),
             noise=lock.noise.flip_rate,
             unscored=UnscoredShares(*(side.on(test_items).count(None) / len(test_items) for side in sides)),
             model_changed=lock.model_id is not None

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
-from array import array
-from collections.abc import Mapping, Sequence
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from judgecal.records import Estimate, Item
+from judgecal.records import Estimate
 from judgecal.scale import Label, Scale, common_scale, onto
 from judgecal.selection.lock import Lock, LockedGold
 from judgecal.stats import Calibration
 from judgecal.stats.intervals import mean_estimate
-from judgecal.stats.sample import Floats, Ints
+from judgecal.stats.sample import Floats
 
 _EPS = 1e-12
 _MOST_WORDS = 50  # that shares are given of; a judge with more of them gives texts and not labels
@@ -135,55 +136,46 @@ class PassRule:
 
 
 def word_shares(
-    codes: Floats, groups: Ints | array[int], words: Mapping[str, int], *, level: float = 0.95
+    words: Sequence[str | None], groups: Sequence[str], categories: Sequence[str], *, level: float = 0.95
 ) -> dict[str, Estimate]:
-    """Word -> its share, by group, among the rows that have one; the most frequent first.
-
-    Each is a proportion with Wilson's interval on its effective n, as rows of one question are not
-    independent.
+    """Return the share of each word among the rows that have one, an estimate by group, the commonest first.
 
     Args:
-        codes: of each row's word, NaN without one.
-        words: word -> code, those that no row has among them.
+        words: of each row its word, None without one.
+        categories: words that are counted though no row has them.
     """
-    unscored = np.isnan(codes)
-    counts = {word: int(np.sum(codes == code)) for word, code in words.items()}
-    shares = {}
-    for word in sorted(counts, key=lambda word: -counts[word])[:_MOST_WORDS]:
-        share = mean_estimate(np.where(unscored, np.nan, codes == words[word]), groups, level=level)
-        shares[word] = replace(share, n_unscored=int(np.sum(unscored)))
+    counts, given = Counter(dict.fromkeys(categories, 0)), np.array(words, dtype=object)
+    counts.update(word for word in words if word is not None)
+    missing, shares = np.array([word is None for word in words]), {}
+    for word, _ in counts.most_common(_MOST_WORDS):
+        share = mean_estimate(np.where(missing, np.nan, given == word), groups, level=level)
+        shares[word] = replace(share, n_unscored=int(missing.sum()))
     return shares
 
 
-# --- two judges on the same rows
-
-
-def side_change(rules: Sequence[PassRule], verdicts: Sequence[Label | None]) -> float | None:
-    """1 where a row comes to pass or has another word, -1 where it comes to fail, else 0; `rules` and
-    `verdicts` are of the old judge and of the new one. None where that cannot be said.
-    """
-    if None in verdicts:
-        return None
-    if not rules[0].judge.numeric:
-        return float(verdicts[0] != verdicts[1])
-    before, after = (rule.passes(verdict) for rule, verdict in zip(rules, verdicts, strict=True))
-    return None if before is None or after is None else float(after) - float(before)
-
-
 def flip_rate(
-    rules: Sequence[PassRule], rows: Sequence[tuple[Item, Sequence[Label | None]]], *, level: float = 0.95
+    rules: Sequence[PassRule],
+    calls: Iterable[Sequence[Sequence[Label | None]]],
+    groups: Sequence[str],
+    *,
+    level: float = 0.95,
 ) -> Estimate:
-    """The share of rows (an item, the old and the new judge's verdict) that change sides."""
-    moves = [np.nan if (move := side_change(rules, verdicts)) is None else move for _, verdicts in rows]
-    moved = np.array(moves, dtype=np.float64)
-    rate = mean_estimate(np.abs(moved), [item.group for item, _ in rows], level=level)
-    n_unscored, reason = int(np.isnan(moved).sum()), rules[0].reason or rules[1].reason
-    if reason is not None and n_unscored == len(rows):
-        rate = Estimate(None, level=level, n_expected=len(rows), reason=reason)
-    return replace(rate, n_unscored=n_unscored)
+    """Estimate the mean share of pairs of calls, one before and one after, that differ in side or word.
 
-
-def group_number(group: str) -> int:
-    """64 bits that stand for a group, the same in every run."""
-    hashed = hashlib.blake2b(group.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(hashed, "big", signed=True)
+    Args:
+        rules: of the judge before and after.
+        calls: of each item the verdicts before and after; a pair without one of them says nothing.
+        groups: the question of each item.
+    """
+    shares = []
+    for before_and_after in calls:
+        sides = [
+            [rule.passes(verdict) if rule.judge.numeric else verdict for verdict in verdicts]
+            for rule, verdicts in zip(rules, before_and_after, strict=True)
+        ]
+        flips = [a != b for a, b in itertools.product(*sides) if a is not None and b is not None]
+        shares.append(sum(flips) / len(flips) if flips else math.nan)
+    rate, reason = mean_estimate(shares, groups, level=level), rules[0].reason or rules[1].reason
+    if reason is not None and rules[0].judge.numeric:
+        rate = Estimate(None, level=level, n_expected=len(shares), reason=reason)
+    return replace(rate, n_unscored=sum(map(math.isnan, shares)))

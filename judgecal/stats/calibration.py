@@ -8,12 +8,7 @@ which is fitted on other questions than those that it is applied to. A constant 
 rescaling changes nothing.
 
 The map has the least absolute error, each stratum of the labels weighing the same, as macro_agreement does,
-on counts that are smoothed over a tenth of the verdicts' ranks. Fitted on 60 items it loses 0.008 of what the
-best map of all would reach (0.022 at the worst of 49 judges), on 110 items 0.005, on 330 items 0.003; without
-the smoothing 0.009, 0.006 and 0.003. Least squares loses up to 0.11 where labels lie at the ends of the
-scale, as it answers with means; a straight line up to 0.14, and a Gaussian copula, on average as good, up to
-0.04 where a judge has few verdicts or often gives full marks. (Measured when this map was chosen: the history
-of `tests/benchmarks/calibration.py` has the code.)
+on counts that are smoothed over a tenth of the verdicts' ranks.
 """
 
 from __future__ import annotations
@@ -26,12 +21,11 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from judgecal.errors import InputError
 from judgecal.records import Estimate
 from judgecal.scale import Label, Scale, common_scale
 from judgecal.stats.intervals import MIN_GROUPS, check_level, jackknife_error, too_few
 from judgecal.stats.means import linearise, macro_agreement, too_thin
-from judgecal.stats.metrics import METRICS, Metric, metric_named
+from judgecal.stats.metrics import metric_named
 from judgecal.stats.paired import paired_difference
 from judgecal.stats.sample import Bools, Floats, Ints, Labels, Sample, as_scale, build, codes_of, read_both
 
@@ -228,7 +222,7 @@ def calibrated_difference(
     """
     check_level(level)
     people = as_scale(scale)
-    chosen = _uncut(metric, people)
+    chosen, at_mark = metric_named(metric, people)
     judges = [people if given is None else as_scale(given) for given in (a_scale, b_scale)]
     sides, groups, fits = [], [], dict[str, CrossFit]()
     for name, seen, unseen, judge in zip("ab", (fit.a, fit.b), (test.a, test.b), judges, strict=True):
@@ -246,7 +240,7 @@ def calibrated_difference(
             fits[name] = fit_of_side
     more_error = DecidingVerdicts[str]({}, {}, fits).error_of_fit("a", "b")
     paired = paired_difference(
-        chosen, *sides, at_mark=False, level=level, seed=seed, n_perm=1, more_error=more_error
+        chosen, *sides, at_mark=at_mark, level=level, seed=seed, n_perm=1, more_error=more_error
     )
     difference, refused = paired.difference, too_thin(paired.strata, metric)
     if min(groups) < MIN_GROUPS:
@@ -254,14 +248,6 @@ def calibrated_difference(
     if refused is not None:
         return replace(difference, low=None, high=None, method="", reason=difference.reason or refused)
     return replace(difference, method=f"calibrated, then {difference.method}" if difference.method else "")
-
-
-def _uncut(metric: str, people: Scale) -> Metric:
-    chosen, _ = metric_named(metric, people)
-    if not chosen.uncut:
-        usable = ", ".join(metric.name for metric in METRICS.values() if metric.uncut)
-        raise InputError(f"metric {metric!r} is not taken on uncut verdicts: use one of {usable}")
-    return chosen
 
 
 @dataclass(frozen=True)

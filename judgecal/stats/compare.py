@@ -114,12 +114,8 @@ def compare(
 
     A judge is decided for where the interval of the difference lies on its side of 0 (which says the same as
     a p value below 1 - level, see `compare_paired`), and the order of the two is the same whether unscored
-    items count as wrong or are left out. Else the decision is "cannot tell" and `why` says
-    what is lacking; so it is with fewer than ten groups, which give no interval, and by a macro metric with
-    fewer than ten items in a class or stratum.
-
-    Numbers do not say whether they are of a sealed test split, so this counts no look at one and asks for its
-    `level`; the command `compare` does both, and so does `judgecal.compare` of a gold set.
+    items count as wrong or are left out. Else the decision is "cannot tell" and `why` says what is lacking.
+    No look at test is counted.
 
     Args:
         a_labels, b_labels: verdicts of either judge, n or n x R, on `a_scale`, `b_scale`; the people's where
@@ -275,10 +271,8 @@ def _planned(main: PairedDifference, *, level: float) -> Planned | None:
     """The planned spread, or the seen one where that is wider.
 
     Two judges that err more independently than planned would otherwise be promised what they cannot show. The
-    spread seen is that around the difference, so the difference itself is no part of it. A judge that is
-    worse than an equal one by the smallest detectable difference is found in 76 to 89% of simulated runs
-    (right on 0.7 to 0.95 of 33 to 330 single items, `power` in `tests/benchmarks/false_alarms.py`), with 3 or
-    5 items a question in 84 to 89%.
+    spread seen is that around the difference, so the difference itself is no part of it. Simulated:
+    `power` in `tests/benchmarks/false_alarms.py`.
     """
     if main.errors is None or main.difference.low is None:
         return None

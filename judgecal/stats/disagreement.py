@@ -15,6 +15,7 @@ takes: `tests/benchmarks/labels_where_judges_differ.py`.
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -469,13 +470,9 @@ def labels_needed(
         reach = float(stdtrit(max(1.0, n - 1.0), level)) + float(ndtri(POWER))
         return room >= reach * math.sqrt(variance)
 
-    low, high = MIN_GROUPS, judges.n
-    if not enough(high):
+    if not enough(judges.n):
         return None
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle + 1, high)
-    return low
+    return bisect.bisect_left(range(judges.n), True, lo=min(MIN_GROUPS, judges.n), key=enough)
 
 
 def _class_rates(judges: VerdictPairs, outlook: Outlook, strata: Ints, n: int) -> Floats | None:

@@ -71,11 +71,9 @@ class DriftTest:
                 f"{100.0 * self.between:.1f}% of verdicts differ from the locked verdicts; chance gives "
                 f"{100.0 * self.expected:.1f}%"
             )
-        way = "up" if self.shift and self.shift > 0.0 else "down"
-        went = f", and went {way} by {abs(self.shift):.3g}" if self.shift else ""
         return (
-            f"verdicts lie {self.between:.3g} from the locked ones on average{went}, where "
-            f"{self.expected:.3g} apart is what chance gives"
+            f"verdicts lie {self.between:.3g} from the locked ones and moved by {self.shift or 0.0:+.3g} on "
+            f"average, where {self.expected:.3g} apart is what chance gives"
         )
 
 
@@ -124,14 +122,6 @@ def same_judge_test(then: Calls, now: Calls, groups: Labels) -> DriftTest | None
         shift=shift,
         p_at_most=min(1.0, len(sums) * min(permutation_p_bound(each, codes) for each in sums)),
     )
-
-
-def unscored_rise_p(then: Calls, now: Calls, groups: Labels) -> float:
-    """An upper bound of the p value of a rise in calls without a verdict, from then to now, by question."""
-    k, m = min(len(then[0]), _MOST), min(len(now[0]), _MOST)
-    rows = [[*before[:k], *after[:m]] for before, after in zip(then, now, strict=True)]
-    missing = np.array([[verdict is None for verdict in row] for row in rows], dtype=np.float64)
-    return permutation_p_bound(missing @ (1.0 - _deals(k, m)).T, codes_of(groups, len(rows)))
 
 
 def permutation_p_bound(scores: Floats, codes: Ints) -> float:

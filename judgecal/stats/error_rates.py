@@ -1,5 +1,5 @@
 """The share that is right, from the share that passes and error rates measured elsewhere; and whether these
-still hold; how labels spread by strata of the verdict, and which rows a person must read.
+still hold; and which rows a person must read.
 
 A judge with sensitivity s and specificity c passes p = t s + (1 - t)(1 - c) of answers of which a share t is
 right, so t = (p + c - 1) / (s + c - 1) (Rogan and Gladen 1978). That takes for granted that s and c are the
@@ -124,9 +124,7 @@ def shift_p(
     sensitivity, specificity and that share, a row passes with p = t s + (1 - t)(1 - c), is right with t s / p
     where it passes, and with t (1 - s) / (1 - p) where it fails. Each of the five rates counts as so many
     independent trials as its interval rests on; one without an interval is left out. Two rates of the sample
-    at least are needed beside the lock's two. A small gold set hides a shift from any test: none can exceed
-    that which knows its size and direction beforehand (Neyman and Pearson 1933;
-    `tests/benchmarks/corrected_rate.py` shows both).
+    at least are needed beside the lock's two.
 
     Returns:
         None where they cannot be held against each other.
@@ -150,24 +148,6 @@ def shift_p(
     starts = (logit(np.array([*inside, share])) for share in (0.1, 0.5, 0.9))
     least = min(float(minimize(apart, start, method="Nelder-Mead", options=_CLOSE).fun) for start in starts)
     return float(chdtrc(sum(bounded) - 1, max(0.0, least)))
-
-
-@dataclass(frozen=True)
-class Spread:
-    """What labels vary by, and how far verdicts tell them: the share that is right, the judge's rates."""
-
-    right: float
-    sensitivity: float
-    specificity: float
-
-    @property
-    def by_stratum(self) -> tuple[tuple[float, float], ...]:
-        """(share of the rows, standard deviation of their labels) of those that pass and those that fail."""
-        hits = self.right * self.sensitivity
-        passing = hits + (1.0 - self.right) * (1.0 - self.specificity)
-        parts = ((passing, hits), (1.0 - passing, self.right - hits))
-        rates = [(share, min(1.0, max(0.0, right / share)) if share > 0.0 else 0.0) for share, right in parts]
-        return tuple((share, math.sqrt(rate * (1.0 - rate))) for share, rate in rates)
 
 
 _STEPS = 40  # shares of the rows that are tried

@@ -78,24 +78,17 @@ def linear_error(linear: LinearMean) -> tuple[float, float]:
     se^2 = sum_g (sum_s w_s u_gs sqrt(G_s / (G_s - 1)))^2. With one stratum that is the usual G / (G - 1)
     correction and t(G-1); with several, df = (sum v_s)^2 / sum(v_s^2 / (G_s - 1)) after Satterthwaite (1946),
     at most G - 1, as the few groups of the smallest stratum carry most of the error.
-    A stratum that rests on one group takes the others' variance per item, as survey software does for a
-    stratum with a single unit; NaN where no stratum rests on two.
+    NaN where a stratum rests on one group.
     """
-    several = (linear.weights > 0.0) & (linear.groups >= 2.0)
-    lone = (linear.weights > 0.0) & ~several
-    spare = np.where(several, linear.groups - 1.0, 0.0)
-    if not several.any():
+    used = linear.weights > 0.0
+    spare = linear.groups[used] - 1.0
+    if spare.min() < 1.0:
         return math.nan, math.nan
-    correction = np.sqrt(np.where(several, linear.groups, 0.0) / np.where(several, spare, 1.0))
-    scaled = linear.influence * linear.weights * correction
-    parts = (scaled**2).sum(axis=0)  # w_s^2 v_s; the variance per item is v_s n_s
-    per_item = np.where(several, linear.items, 0.0) / np.where(several, linear.weights, 1.0) ** 2
-    lent = (linear.weights[lone] ** 2 / linear.items[lone]).sum() * per_item * spare / spare.sum()
-    carried = parts * (1.0 + lent)
-    spread = float((carried[several] ** 2 / spare[several]).sum())
-    df = float(carried.sum()) ** 2 / spread if spread > 0.0 else math.inf
-    se = math.sqrt(float((scaled.sum(axis=1) ** 2).sum() + (parts * lent).sum()))
-    return se, min(linear.all_groups - 1.0, df)
+    scaled = linear.influence[:, used] * linear.weights[used] * np.sqrt(linear.groups[used] / spare)
+    parts = (scaled**2).sum(axis=0)
+    spread = float((parts**2 / spare).sum())
+    df = float(parts.sum()) ** 2 / spread if spread > 0.0 else math.inf
+    return math.sqrt(float((scaled.sum(axis=1) ** 2).sum())), min(linear.all_groups - 1.0, df)
 
 
 @dataclass(frozen=True)
@@ -118,11 +111,7 @@ def linear_interval(linear: LinearMean, *, level: float) -> Interval:
 
 
 def _root_interval(linear: LinearMean, influence: Floats, *, level: float) -> Interval:
-    """Interval of a root mean square: the jackknife of its logarithm.
-
-    Few groups hold most of the squares. What the mean would be without such a group says more of that than a
-    derivative does: linearised, 92% of the intervals on 12 groups held the truth; so, 94%.
-    """
+    """Interval of a root mean square: the jackknife of its logarithm, as few groups hold most squares."""
     with np.errstate(divide="ignore", invalid="ignore"):  # without the only group there is no mean
         without = linear.value**2 - 2.0 * linear.value * influence / (1.0 - linear.share @ linear.weights)
     if linear.value <= 0.0:
@@ -163,8 +152,7 @@ def smooth_interval(value: float, influence: Floats, made: IntervalBasis, *, lev
     se^2 = G / (G - 1) sum(u_g^2) is taken, by the derivative, to the logit of the place in the range, or to
     the log of the distance from the one end that there is; df is that of `freedom`. Where nothing
     ends the range below (skill, the log of an error) no scale takes the skewness in, and se^2 is put up as
-    much: on 12 questions of 1 to 10 items 93.1% of such intervals held the truth, so 95.0% (rmse; skill 93.6
-    and 95.1%).
+    much.
     """
     n, squares = made.n_groups, float((influence**2).sum())
     slack = (n + 1.0) / (n - 1.0) if math.isinf(made.low) else 1.0

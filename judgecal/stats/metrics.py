@@ -50,22 +50,21 @@ class Metric:
     is_rate: bool = False  # the rate of one class, which needs ten items of it for an interval
     by_class: bool = False  # on classes, it needs ten items outside the commonest one for an interval
     lowest: float = -1.0  # of a coefficient's range, which ends at 1
-    uncut: bool = False  # it reads the verdicts as they are, so calibrating them changes it smoothly
     calibrated: bool = False  # judges are decided by it once their verdicts are calibrated
 
 
 # Tables show them in this order.
 # fmt: off
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in (
-    Metric("macro_agreement", _NUMERIC, means.macro_agreement, column_on=_NUMERIC, uncut=True,
+    Metric("macro_agreement", _NUMERIC, means.macro_agreement, column_on=_NUMERIC,
         calibrated=True, unit="share", meaning=
         "1 less the mean distance of verdict and label as a share of the range; the low, middle and "
         "high third of the labels count alike. It decides once verdicts are calibrated, as a constant "
         "wins it on some graded labels."),
-    Metric("mean_agreement", _NUMERIC, means.mean_agreement, column_on=GRADED, uncut=True, unit="share",
+    Metric("mean_agreement", _NUMERIC, means.mean_agreement, column_on=GRADED, unit="share",
         meaning=
         "1 less the mean distance of verdict and label as a share of the range; a constant can win it."),
-    Metric("skill", _NUMERIC, means.skill, row=True, uncut=True, by_class=True, meaning=
+    Metric("skill", _NUMERIC, means.skill, row=True, by_class=True, meaning=
         "Share of the best constant's error that a judge removes: 0 is as good as that constant, 1 perfect."),
     Metric("accuracy", _CLASSES, means.accuracy, column_on=_CLASSES, at_mark=True, unit="share", meaning=
         "Share of the verdicts that equal people's label."),
@@ -107,11 +106,11 @@ METRICS: Mapping[str, Metric] = {metric.name: metric for metric in (
     Metric("icc_2_1", GRADED, chance.icc_2_1, meaning=
         "Share of the variance that lies between items, with judge and people as two raters (absolute "
         "agreement)."),
-    Metric("mae", _NUMERIC, means.mae, direction="less", unit="scale", row=True, uncut=True, meaning=
+    Metric("mae", _NUMERIC, means.mae, direction="less", unit="scale", row=True, meaning=
         "Mean distance of verdict and label, in units of the scale."),
     Metric("rmse", _NUMERIC, means.rmse, direction="less", unit="scale", by_class=True, meaning=
         "Root of the mean squared distance of verdict and label: large misses weigh more."),
-    Metric("bias", _NUMERIC, means.bias, direction="neither", unit="scale", column_on=_NUMERIC, uncut=True,
+    Metric("bias", _NUMERIC, means.bias, direction="neither", unit="scale", column_on=_NUMERIC,
         by_class=True, meaning=
         "Mean of verdict less label: above 0 the judge is more lenient than people."),
     Metric("brier", ("binary",), means.brier, direction="less", by_class=True, meaning=

@@ -194,7 +194,7 @@ def _of_means(
         return _no_difference(paired, "linearised by group")
     se, df = _combined(errors[2], more_error)
     if math.isnan(se):
-        return _with_reason(paired, "every stratum rests on one group: no error can be known")
+        return _with_reason(paired, "a stratum rests on one group: no error can be known")
     paired = _with_interval(
         paired, se, df, made=f"linearised by group, t({df:.3g})", most=ours.high - ours.low
     )

@@ -8,14 +8,24 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from judgecal.errors import InputError, refuse
-from judgecal.records import Estimate, is_missing
-from judgecal.scale import INTERVAL, Label, Scale
+from judgecal.records import Estimate
+from judgecal.scale import INTERVAL, Scale
 from judgecal.stats.agreement import Estimates, estimate, prepare
 from judgecal.stats.chance import icc, interval_alpha, nominal_alpha, ordinal_alpha
 from judgecal.stats.intervals import MIN_GROUPS, Interval, check_level, score_interval, too_few
 from judgecal.stats.means import linear_mean
 from judgecal.stats.metrics import METRICS, Terms
-from judgecal.stats.sample import Bools, Floats, Ints, Sample, as_scale, build, codes_of, read_both
+from judgecal.stats.sample import (
+    Bools,
+    Floats,
+    Ints,
+    Sample,
+    as_scale,
+    build,
+    codes_of,
+    read_both,
+    read_label,
+)
 
 RaterLabels = Iterable[object] | Mapping[Hashable, object]
 """One rater's labels: one an item in the order of the items, or by item; None or NaN = missing."""
@@ -41,7 +51,10 @@ def read_ratings(ratings: Mapping[str, RaterLabels] | Sequence[RaterLabels], *, 
     items = tuple(dict.fromkeys(item for row in table.values() for item in row))
     problems: list[str] = []
     read = {
-        rater: {item: _label(row[item], scale, f"ratings[{rater!r}][{item!r}]", problems) for item in row}
+        rater: {
+            item: read_label(label, scale, where=f"ratings[{rater!r}][{item!r}]", problems=problems)
+            for item, label in row.items()
+        }
         for rater, row in table.items()
     }
     refuse(problems, most=10)
@@ -52,8 +65,7 @@ def read_ratings(ratings: Mapping[str, RaterLabels] | Sequence[RaterLabels], *, 
     place = {item: i for i, item in enumerate(items)}
     for rater, row in enumerate(read.values()):
         for item, label in row.items():
-            if label is not None:
-                labels[place[item], rater] = number[label] if isinstance(label, str) else label
+            labels[place[item], rater] = number[label] if isinstance(label, str) else label
     return Ratings(tuple(read), items, labels, words)
 
 
@@ -71,16 +83,6 @@ def _by_item(rows: Mapping[str, RaterLabels]) -> dict[str, dict[Hashable, object
             f"ratings: rows of {counted} items: give one label per item and rater (None = missing)"
         )
     return {rater: dict(enumerate(row)) for rater, row in listed.items()}
-
-
-def _label(label: object, scale: Scale, where: str, problems: list[str]) -> Label | None:
-    if is_missing(label):
-        return None
-    try:
-        return scale.read(label)
-    except ValueError as error:
-        problems.append(f"{where}: {error}")
-        return None
 
 
 def reliability(

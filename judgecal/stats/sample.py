@@ -49,34 +49,17 @@ def codes_of(groups: Iterable[Hashable] | None, n: int) -> Ints:
     keys = list(groups)
     if len(keys) != n:
         raise InputError(f"{n} gold labels but {len(keys)} groups: give one group per item")
-    _refuse_places(
-        [place for place, key in enumerate(keys) if is_missing(key)], "missing: each item needs its question"
-    )
+    lacking = [str(place) for place, key in enumerate(keys) if is_missing(key)]
+    if lacking:
+        raise InputError(f"groups[{listed(lacking)}]: missing: each item needs its question")
     try:
         distinct = dict.fromkeys(keys)
     except TypeError:
-        _refuse_places(
-            [place for place, key in enumerate(keys) if not _hashable(key)],
-            "no name: give a text or a number",
-        )
-        raise
+        raise InputError("groups: name each question by a text or a number") from None
     types = {type(key) for key in distinct}
     ordered = sorted(distinct, key=str if len(types) == 1 else lambda key: (type(key).__name__, str(key)))
     number = dict(zip(ordered, range(len(ordered)), strict=True))
     return np.fromiter(map(number.__getitem__, keys), dtype=np.int64, count=n)
-
-
-def _refuse_places(places: Sequence[int], why: str) -> None:
-    if places:
-        raise InputError(f"groups[{listed([str(place) for place in places])}]: {why}")
-
-
-def _hashable(key: object) -> bool:
-    try:
-        hash(key)
-    except TypeError:
-        return False
-    return True
 
 
 def renumbered(codes: Ints) -> Ints:
@@ -139,7 +122,7 @@ def _read_all(
     if at_once is not None:
         return at_once
     return [
-        _read(label, scale, where=f"{where}[{i // width}]", problems=problems)
+        read_label(label, scale, where=f"{where}[{i // width}]", problems=problems)
         for i, label in enumerate(labels)
     ]
 
@@ -172,7 +155,7 @@ def _coded(labels: Floats | list[float | str], number: Mapping[str, float]) -> F
     return np.array(coded, dtype=np.float64)
 
 
-def _read(label: object, scale: Scale, *, where: str, problems: list[str]) -> float | str:
+def read_label(label: object, scale: Scale, *, where: str, problems: list[str]) -> float | str:
     """One label; NaN where missing. A median of ratings may be a half on an ordinal scale."""
     if is_missing(label):
         return float("nan")

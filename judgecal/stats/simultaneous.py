@@ -264,7 +264,7 @@ def _loss(judge: str, worth: _Worth, best: _Worth, pairs: _Pairs | None, why: st
         return loss
     upper = pairs.upper(judge)
     if math.isnan(upper):
-        return replace(loss, reason="every stratum rests on one group: no error can be known")
+        return replace(loss, reason="a stratum rests on one group: no error can be known")
     return replace(loss, upper=min(upper, worth.most))
 
 
