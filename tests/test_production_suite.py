@@ -180,7 +180,6 @@ def test_each_row_has_the_first_judge_of_a_column_that_it_can_feed(judged: Judge
     rate = result["rates"]["correctness"]
     assert rate["judged_by"] == {"mosaic/correctness@mine": 2, "mosaic/correctness_facts@mine": 2}
     assert (rate["n"], result["left_out"]) == (4, [])
-    assert any("correctness is judged by the first judge" in note for note in result["notes"])
 
 
 def test_what_is_written_for_mlflow_is_read_from_it(

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from judgecal.stats.drift import CHANGED_LEVEL, permutation_p_bound, same_judge_test
+from judgecal.stats.drift import CHANGED_LEVEL, permutation_p_bound, same_judge_test, unscored_rise_p
 
 
 def test_one_call_of_the_lock_and_two_of_now_are_the_odd_one_in_a_third() -> None:
@@ -85,6 +85,14 @@ def test_false_alarms_are_rarer_than_their_chance() -> None:
         )
         low += found is not None and found.p_at_most < 0.05
     assert low <= 20
+
+
+def test_a_rise_of_unscored_calls() -> None:
+    then, now = [[1.0] * 3] * 50, [[None]] * 10 + [[1.0]] * 40
+    assert unscored_rise_p(then, now, range(50)) == pytest.approx(4.0**-10, rel=0.01)
+    assert unscored_rise_p(then, then, range(50)) == 1.0
+    fewer = [[None, None, 1.0]] * 50
+    assert unscored_rise_p(fewer, [[1.0]] * 50, range(50)) == 1.0
 
 
 def test_deals_without_a_difference_have_no_chance_to_be_rare() -> None:

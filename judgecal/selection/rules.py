@@ -21,7 +21,7 @@ from judgecal.records import Estimate
 from judgecal.scale import Label, Scale
 from judgecal.stats import PairComparison, compare
 from judgecal.stats.confirmation import STANDARD_ERRORS
-from judgecal.stats.drift import CHANGED_LEVEL, Calls, DriftTest, Verdict, same_judge_test
+from judgecal.stats.drift import CHANGED_LEVEL, Calls, DriftTest, Verdict, same_judge_test, unscored_rise_p
 from judgecal.stats.intervals import mean_estimate, t_quantile
 from judgecal.stats.means import too_thin
 from judgecal.stats.metrics import amount_of, metric_facts
@@ -68,6 +68,20 @@ class LockedAndCurrent:
 
 
 @dataclass(frozen=True, slots=True)
+class UnscoredRise:
+    """How far the share of items without a verdict went up."""
+
+    difference: Estimate  # now - then, paired by item
+    p_at_most: float  # the chance, if nothing had changed, of such a rise is this or less
+
+    @property
+    def too_high(self) -> bool:
+        """Whether a rise is shown, and shown to exceed the tolerance."""
+        low = self.difference.low
+        return self.p_at_most < CHANGED_LEVEL and low is not None and low > UNSCORED_TOLERANCE
+
+
+@dataclass(frozen=True, slots=True)
 class GateState:
     """What the items say of a locked judge."""
 
@@ -76,7 +90,7 @@ class GateState:
     comparison: PairComparison  # now against then, an unscored verdict as wrong; single-call values averaged
     loss_below: float | None  # the loss stays below, one-sided at the level; None: nothing can be decided
     same_judge: DriftTest | None  # None where there are fewer than three calls of an item
-    unscored: Estimate  # how far the share of items without a verdict went up, now - then, paired by item
+    unscored: UnscoredRise
 
 
 @dataclass(frozen=True)
@@ -132,15 +146,21 @@ class GateRule:
             for rows in (two.now, two.then)
         )
         rise = missing_now - missing_then
-        unscored = mean_estimate(rise, groups, low=-1.0, high=1.0, level=1.0 - 2.0 * CHANGED_LEVEL)
+        unscored = UnscoredRise(
+            mean_estimate(rise, groups, low=-1.0, high=1.0, level=level),
+            unscored_rise_p(two.then, two.now, groups) if rise.any() else 1.0,
+        )
         decision, why = self._of_loss(comparison.difference, bound, last=last or two.passes > 1)
         if thin is not None:  # without a bound nothing is decided
             why = f"{thin}. So this lock can never pass: label more of them and lock again"
-        if unscored.low is not None and unscored.low > UNSCORED_TOLERANCE:
+        if unscored.too_high:
+            more, least = (
+                100.0 * (end or 0.0) for end in (unscored.difference.value, unscored.difference.low)
+            )
             decision = "fail"
             why = (
-                f"{unscored.value:.1%} more of the verdicts are missing than when it was locked (at least "
-                f"{unscored.low:.1%}), and we allow {UNSCORED_TOLERANCE:.0%}"
+                f"{more:.1f}% more of the verdicts are missing than when it was locked (at least "
+                f"{least:.1f}%), and we allow {100.0 * UNSCORED_TOLERANCE:g}%"
             )
         else:
             decision, why = _watched(decision, why, same_judge, last=last or bound is None)

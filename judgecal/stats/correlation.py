@@ -1,15 +1,14 @@
 """Agreement of numbers by their moments, their ranks or the order of pairs: concordance, Pearson, Spearman,
 Kendall.
 
-What asks for ranks is a statistic of the table of labels against verdicts. A percentage scale has at most
-some thousand filled cells however many items there are, and ranks are taken anew in every draw from the
-weighted cells.
+What asks for ranks is a statistic of the table of labels against verdicts: ranks are taken anew in every draw
+from the weighted cells.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
 
@@ -173,7 +172,7 @@ def kendall(sample: Sample) -> Tables:
 
     Undefined where labels or verdicts are constant. Source: Kendall (1945).
     """
-    return _of_order(sample, _tau_b, undefined=_CONSTANT)
+    return Tables.of(sample, _tau_b, undefined=_CONSTANT)
 
 
 def concordance_index(sample: Sample) -> Tables:
@@ -184,63 +183,7 @@ def concordance_index(sample: Sample) -> Tables:
     binary judge (tpr + tnr) / 2. Undefined where labels are constant. Source: Somers (1962), Harrell et al.
     (1982).
     """
-    return _of_order(sample, _in_order, undefined="labels are constant: no pair of items has an order")
-
-
-def _of_order(sample: Sample, combine: Callable[[Cells, Floats], Floats], *, undefined: str) -> Tables:
-    tables = Tables.of(sample, combine, undefined=undefined)
-    return replace(tables, cells=tuple(_Ordered(cells.row, cells.column) for cells in tables.cells))
-
-
-@dataclass(frozen=True)
-class _Level:
-    """Pairs of neighbouring blocks of labels: the lower block on the left, the higher one on the right."""
-
-    left: csr_array  # K x C, which cells make up each verdict of each pair of blocks
-    right: csr_array  # K x C
-    ends: Ints  # the last row of each pair of blocks
-
-    def difference(self, counts: Floats) -> Floats:
-        """Concordant less discordant pairs between the two blocks of all pairs of them: B."""
-        left, right = self.left @ counts, self.right @ counts
-        below = np.cumsum(left, axis=0)
-        top = below[self.ends]
-        base = np.concatenate([np.zeros((1, top.shape[1])), top[:-1]])
-        starts = np.concatenate([[0], self.ends[:-1] + 1])
-        ours = np.einsum("kb,kb->b", right, 2.0 * below - left)
-        return cast(Floats, ours - (np.add.reduceat(right, starts, axis=0) * (base + top)).sum(axis=0))
-
-
-class _Ordered(Cells):
-    """The cells with what counting their concordant pairs needs, made once for all draws."""
-
-    @cached_property
-    def levels(self) -> tuple[_Level, ...]:
-        """Halving the labels again and again: any two of them part at one level. log2(labels) levels in all.
-
-        The sparser side is halved: tau does not ask which of the two is the label.
-        """
-        few, many = sorted((self.row, self.column), key=lambda side: int(side.max()))
-        return tuple(_levels(few, many))
-
-
-def _levels(few: Ints, many: Ints) -> Iterator[_Level]:
-    width = int(many.max()) + 1
-    for level in range(int(few.max()).bit_length()):
-        keys, place = np.unique((few >> (level + 1)) * width + many, return_inverse=True)
-        higher = (few >> level) & 1
-        sides = [
-            csr_array(
-                (
-                    np.ones(int((higher == side).sum())),
-                    (place[higher == side], np.flatnonzero(higher == side)),
-                ),
-                shape=(len(keys), len(few)),
-            )
-            for side in (0, 1)
-        ]
-        ends = np.flatnonzero(np.diff(keys // width, append=-1)).astype(np.int64)
-        yield _Level(sides[0], sides[1], ends)
+    return Tables.of(sample, _in_order, undefined="labels are constant: no pair of items has an order")
 
 
 def _tau_b(cells: Cells, counts: Floats) -> Floats:
@@ -259,6 +202,13 @@ def _untied(side: Floats) -> Floats:
 
 
 def _twice_net(cells: Cells, counts: Floats) -> Floats:
-    """Twice the concordant less the discordant pairs."""
-    levels = cast(_Ordered, cells).levels
-    return 2.0 * sum((level.difference(counts) for level in levels), np.zeros(counts.shape[1]))
+    """Twice the concordant less the discordant pairs, each value of one side against those below it."""
+    few, many = sorted((cells.row, cells.column), key=lambda side: int(side.max()))
+    below, net = np.zeros((int(many.max()) + 1, counts.shape[1])), np.zeros(counts.shape[1])
+    for value in range(int(few.max()) + 1):
+        inside = np.flatnonzero(few == value)
+        at, here = many[inside], counts[inside]
+        sums = np.cumsum(below, axis=0)
+        net += (here * (2.0 * sums[at] - below[at] - sums[-1])).sum(axis=0)
+        below[at] += here
+    return 2.0 * net

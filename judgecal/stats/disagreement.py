@@ -7,10 +7,9 @@ largest that any label would make of it; r says how far up it lies, 0..1. The me
 rows, carried over to all rows of the table, is the loss of the table; that mean is a share, and has Wilson's
 interval on its effective n, by question (`intervals.score_interval`).
 
-A macro metric divides by the share of each class of labels. That is what labels on rows where judges agree
-are for: they are post-stratified by the verdict that both gave (Holt and Smith 1979), and the error of the
-shares joins that of the loss by its derivative (Woodruff 1971). Which intervals hold, and how many labels it
-takes: `tests/benchmarks/labels_where_judges_differ.py`.
+A macro metric divides by the share of each class of labels, which labels on rows where judges agree tell,
+post-stratified by the verdict that both gave (Holt and Smith 1979); the error of the shares joins that of the
+loss by its derivative (Woodruff 1971). Simulated: `tests/benchmarks/labels_where_judges_differ.py`.
 """
 
 from __future__ import annotations

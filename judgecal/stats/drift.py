@@ -124,6 +124,14 @@ def same_judge_test(then: Calls, now: Calls, groups: Labels) -> DriftTest | None
     )
 
 
+def unscored_rise_p(then: Calls, now: Calls, groups: Labels) -> float:
+    """An upper bound of the p value of a rise in calls without a verdict, from then to now, by question."""
+    k, m = min(len(then[0]), _MOST), min(len(now[0]), _MOST)
+    rows = [[*before[:k], *after[:m]] for before, after in zip(then, now, strict=True)]
+    missing = np.array([[verdict is None for verdict in row] for row in rows], dtype=np.float64)
+    return permutation_p_bound(missing @ (1.0 - _deals(k, m)).T, codes_of(groups, len(rows)))
+
+
 def permutation_p_bound(scores: Floats, codes: Ints) -> float:
     """An upper bound of the p value of a sum of scores, each question's calls dealt at random.
 

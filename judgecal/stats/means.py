@@ -205,11 +205,7 @@ def macro_agreement(sample: Sample) -> Means:
 
 
 def skill(sample: Sample) -> Means | str:
-    """1 - MAE / MAE of the best constant, the median label; up to 1, 0 for that constant, below 0 if worse.
-
-    The median is that of the pairs' labels, repeat by repeat. Its own sampling error does not touch the
-    interval to first order, as the mean absolute deviation is flat there.
-    """
+    """1 - MAE / MAE of the best constant, the median label; up to 1, and 0 for that constant."""
     if sample.weights is not None:
         return UNEQUAL
     error, scored = _error(sample), sample.scored

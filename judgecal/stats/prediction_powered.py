@@ -1,13 +1,9 @@
 """The mean label of a table of judged rows, from the labels of some of them and the judge's verdicts on all.
 
 Labels that were drawn from the rows say how far the verdicts are off, and the verdicts on all rows carry that
-to the whole table (prediction-powered inference: Angelopoulos et al. 2023; with a tuned weight of the
-verdicts, PPI++: Angelopoulos, Duchi and Zrnic 2023; survey samplers know it as the difference estimator).
-With a weight of 0 it is the mean of the labels; a judge without worth gets that weight, so it costs next to
-nothing.
-
-What is estimated is the mean over the rows of this table: with a label for every row it is known. Which
-intervals hold was settled by measuring (`tests/benchmarks/corrected_rate.py`).
+to the whole table (PPI++: Angelopoulos, Duchi and Zrnic 2023; survey samplers know it as the difference
+estimator). A judge without worth gets a weight of 0: then it is the mean of the labels. Which intervals hold
+was settled by measuring (`tests/benchmarks/corrected_rate.py`).
 """
 
 from __future__ import annotations
@@ -288,9 +284,8 @@ def _together(groups: Ints, group: Ints, heavy: Floats, left: float) -> float:
 def _clustered(parts: Floats, group: Ints, heavy: Floats, together: float) -> float:
     """Variance of a sum of rows of which the products within a group count by `together`.
 
-    A group's sum is taken against the mean of the others, which holds better where few groups weigh
-    differently (the
-    jackknife: Tukey 1958); two degrees of freedom are gone, for the mean and for the weight of the verdicts.
+    A group's sum is taken against the mean of the others (the jackknife: Tukey 1958); two degrees of freedom
+    are gone, for the mean and for the weight of the verdicts.
     """
     _, group_codes = np.unique(group, return_inverse=True)
     share = np.bincount(group_codes, weights=heavy) / float(heavy.sum())
@@ -302,8 +297,7 @@ def _clustered(parts: Floats, group: Ints, heavy: Floats, together: float) -> fl
 
 def _unseen(label: Floats, guess: Floats, stratum: Ints, heavy: Floats) -> float:
     """Variance that a part of a row of each kind would add to each stratum: right and wrong, at its lowest
-    and its highest verdict. Squares are those around the mean that the stratum has with these rows in it, so
-    that the labels alone have an effective n of about their number, also where they are all alike.
+    and its highest verdict.
     """
     added, n_strata = 0.0, int(stratum.max()) + 1
     for code in range(n_strata):
@@ -360,9 +354,8 @@ def share_limits(
 ) -> tuple[float, float]:
     """Wilson's limits of a share, at the effective n of its variance; `evened` where verdicts weigh in it.
 
-    Wilson's interval leans to the middle, as labels do; what verdicts leave of them leans the other way: near
-    1 it is right answers that the judge fails. With 20 to 50 labels 83 to 92% of Wilson's own held, so the
-    shorter side is lengthened, the more the fewer the labels.
+    What verdicts leave of labels leans to the ends, so the shorter side is lengthened, the more the fewer the
+    labels.
     """
     near = (value * n + 2.0 * PSEUDO) / (n + 4.0 * PSEUDO)
     low, high = wilson(value, near * (1.0 - near) / variance, quantile)

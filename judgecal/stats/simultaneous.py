@@ -328,10 +328,8 @@ class _Pairs:
     ) -> _Pairs:
         """The tables of judges with a value.
 
-        A judge j with (value_i - value_j - margin) / s_ij >= sqrt(2 log log G) is, by the law of the iterated
-        logarithm, worse than i by more than the margin. No claim will be made of it, so that it need not
-        count in the critical value of the others; its own bound keeps that of all. Source: Hansen (2005),
-        superior predictive ability.
+        A judge j with (value_i - value_j - margin) / s_ij >= sqrt(2 log log G) is clearly worse by more than
+        the margin: it does not count in the critical value of the others. Source: Hansen (2005).
         """
         worths = list(valued.values())
         merits = np.array([worth.merit for worth in worths])
@@ -410,26 +408,19 @@ def _error(first: _Worth, other: _Worth) -> tuple[float, float]:
 
 
 _LEAST = 7.0
-"""An error is at least that of so many groups that differ: five that all differ one way, at p = 0.06 by their
-signs, then show nothing, and six, at p = 0.03, do."""
+"""An error is at least that of so many groups that differ: five that all differ one way show nothing."""
 
 
 def not_told_apart(losses: Losses) -> tuple[str, ...]:
     """The judges not told apart from the best, in the order asked for; all with a value where there are no
     bounds.
 
-    `losses` are made without a margin. Two rules, either of which may narrow the set; d_ij is how much i lies
-    above j, s_ij the error by group that the difference would have if there were none, s^2 + d^2 / G:
+    `losses` are made without a margin. With d_ij how much i lies above j, and s_ij^2 = s^2 + d^2 / G:
 
-    - j is left out where some i has d_ij > c_j s_ij, c_j being the critical value of all comparisons with j
-    at once
-      and at least t below. The truly best stays with chance `level`. Source: Hsu (1984), by the critical
-      values of Dunnett (1955).
-    - The highest stands alone where it has d_ij > t s_ij over each other j, t two-sided at `level` and not
-    corrected
-      for their number: that the highest of several equal ones is so far above the second is the rarer the
-      more they are. Source: Gutmann and Maymin (1987), for independent means of one variance;
-      tests/benchmarks/sweeps.py simulates it for paired answers.
+    - j is left out where some i has d_ij > c_j s_ij, c_j the critical value of all comparisons with j at
+      once. The truly best stays with chance `level`. Source: Hsu (1984).
+    - The highest stands alone where d_ij > t s_ij over each other j, t two-sided and not corrected for their
+      number. Source: Gutmann and Maymin (1987); tests/benchmarks/sweeps.py simulates it for paired answers.
     """
     if losses.pairs is None:
         return tuple(name for name, loss in losses.by_judge.items() if loss.value is not None)

@@ -95,12 +95,10 @@ class StandIn(Result):
     left_out: Mapping[str, str] = field(default_factory=dict)
 
     def shown(self, margin: float) -> bool | None:
-        """Whether the judge is shown to be less than a margin below every person; None where nothing can be
-        shown.
+        """Return whether the judge is shown less than a margin below every person, and above any constant.
 
         All of them have to be shown, so that no correction for their number is due (an intersection-union
-        test). Where people hardly agree a constant is no worse than they are: a judge has to be shown better
-        than that as well.
+        test). None where nothing can be shown.
         """
         if self.at_worst is None:
             return None
@@ -119,8 +117,8 @@ def stand_in(
 ) -> StandIn:
     """Compare a judge's verdicts with each person's ratings, both against other people on the same items.
 
-    Each bound is that of `losses_against_best` for two: by group, as in Wilson's interval with the variance
-    at the bound, so that a judge that says the same as the person on every item seen is not taken for equal.
+    Each bound is that of `losses_against_best` for two, so that a judge that says the same as the person on
+    every item seen is not taken for equal.
 
     Args:
         ratings: rater -> item -> label, people alone, without those who were mostly asked to break ties.
@@ -174,10 +172,9 @@ def _held(
     metric: str,
     level: float,
 ) -> PersonGap:
-    """Judge and person against the same labels, once calibrated; the person also as it is, if that is better.
+    """Compare judge and person on the same labels, once calibrated; the person also as it is, if better.
 
-    A person's labels are on the people's scale as they are, where a map can cost them something; and it can
-    gain them something where people are noisy, as it does for a judge. The counts are left at 0.
+    The counts are left at 0.
     """
     people = as_scale(scales["person"])
     calibrate = metric_facts(metric).calibrated
@@ -275,10 +272,9 @@ def alt_test(
     For each human, over the items that the judge and another human have labelled: whose label is closer to
     those of the other humans? By accuracy on binary and nominal scales, by -RMSE on ordinal and percentage
     ones; ties win for both. One-sided t-test of mean(human wins - judge wins) < epsilon, Benjamini-Yekutieli
-    at 0.05 over the humans. Humans with fewer than 30 such items are left out and named; their labels still
-    count among the others'. Constant differences: p is 0 below epsilon, 1 above, undefined and not rejected
-    where equal. Three humans or more are advised; usual values of epsilon are 0.2 for experts, 0.15 for
-    skilled people and 0.1 for crowds.
+    at 0.05 over the humans. Humans with fewer than 30 such items are left out and named. Constant
+    differences: p is 0 below epsilon, 1 above, undefined and not rejected where equal. Usual values of
+    epsilon are 0.2 for experts, 0.15 for skilled people and 0.1 for crowds.
 
     Args:
         human_ratings: rater to item to label; None or NaN = missing.
