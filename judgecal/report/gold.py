@@ -19,6 +19,7 @@ from judgecal.report.wording import (
     count,
     count_of,
     estimate,
+    in_a_row,
     path_from_here,
     sentences,
 )
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from judgecal.experiment.people import CheckedSet, RaterAmongOthers
 
 _SHOWN = 6  # kinds of findings in the short form
-_NAMED = 4  # raters or judges in a sentence; of more the first ones, or their number
 
 
 def list_document(result: GoldList) -> Document:
@@ -75,21 +75,18 @@ def check_document(result: CheckedSet, *, full: bool = False) -> Document:
         following = f"judgecal gold label {name} --adjudicate"
     kind, what = "sound", "nothing found but what the card explains" if check.problems else "no findings"
     if findings:
-        kind, n_kinds = "findings", len(_by_kind(findings))
+        kind, n_kinds = "findings", len({problem.kind for problem in findings})
         what = f"{count_of(len(findings), 'finding')} of {count_of(n_kinds, 'kind')}"
         following = following if full else f"judgecal gold check {name} --full"
     ties = f"Raters tie on {count_of(raters.n_tied, 'item')}, which therefore have no gold label."
     because = sentences(_people_agree(result), raters.n_tied > 0 and ties)
     headline = Headline(kind, f"{name} has {what}.", because, next=following)
     sections = [*[_raters_section(result)] * bool(raters.pairs), _check_section(check)]
-    return Document(f"Gold set {name}", _about(check), headline, sections)
-
-
-def _about(result: GoldCheck) -> str:
-    return (
-        f"{result.set_}@{result.sha256[:12]}: {result.n_items:,} items on {result.n_groups:,} questions, "
-        f"{result.n_documents:,} documents, scale {result.scale}, {result.n_labelled:,} with a gold label"
+    about = (
+        f"{name}@{check.sha256[:12]}: {check.n_items:,} items on {check.n_groups:,} questions, "
+        f"{check.n_documents:,} documents, scale {check.scale}, {check.n_labelled:,} with a gold label"
     )
+    return Document(f"Gold set {name}", about, headline, sections)
 
 
 def _check_section(result: GoldCheck) -> Section:
@@ -159,20 +156,15 @@ def import_document(result: Imported, *, guessed: str | None = None) -> Document
         following = f"judgecal gold label {result.set_} --adjudicate"
     elif result.judges or (result.path / JUDGEMENTS).is_file():  # with the items that a sheet's labels are of
         following = f"judgecal agreement --gold {result.set_}"
-    judged = [
-        f"{judge} gave {count_of(n, 'judgement')}{_without(result.unscored.get(judge, 0))}."
-        for judge, n in result.judges.items()
-    ]
-    if len(judged) > _NAMED:  # of many judges the sum
-        total, unscored = sum(result.judges.values()), sum(result.unscored.values())
-        judged = [f"{len(result.judges):,} judges gave {total:,} judgements{_without(unscored)}."]
+    n_judged, unscored = count_of(sum(result.judges.values()), "judgement"), sum(result.unscored.values())
+    without = f", {unscored:,} of them without a verdict" if unscored else ""
     headline = Headline(
         "imported" if result.n_ratings else "waits for labels",
         f"{result.set_} has {_items(result)}, {labels}.",
         sentences(
             guessed and f"Read as an export of {guessed}, recognised by its content (--from overrides).",
             f"Tell us where the labels come from: {path_from_here(result.path / 'card.toml')}.",
-            judged,
+            bool(result.judges) and f"{in_a_row([*result.judges])} gave {n_judged}{without}.",
         ),
         next=following,
     )
@@ -197,10 +189,6 @@ def _accounted(result: Imported) -> list[str]:
         f"{count_of(result.n_rows, 'record')} read: {taken}, {n_skipped:,} skipped.",
         *[f"Skipped: {reasons}."] * bool(reasons),
     ]
-
-
-def _without(unscored: int) -> str:
-    return f", {unscored:,} of them without a verdict" if unscored else ""
 
 
 # --- agreement of the raters

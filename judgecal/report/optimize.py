@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import NamedTuple
 
 from judgecal.goldset.labels import label_text
 from judgecal.judges import JudgeName
@@ -171,31 +170,22 @@ def _unknown(result: OptimizeResult) -> tuple[str, ...]:
 # --- before and after
 
 
-class _Deciding(NamedTuple):
-    """The number that decides on a split, before or after."""
-
-    split: str
-    when: str
-    estimate: Estimate
-
-
-def _deciding(result: OptimizeResult) -> tuple[str, list[_Deciding]]:
-    """What the numbers that decide are called, and they: once calibrated, where all of them can be."""
+def _deciding(result: OptimizeResult) -> tuple[str, list[tuple[str, str, Estimate]]]:
+    """What the numbers that decide are called, and (split, when, number): calibrated, where all can be."""
     dev = {candidate.name: candidate for candidate in result.dev.candidates}
     metric, once = result.metric, result.test.calibrated
     raw = [
-        _Deciding(split, when, estimates[metric])
+        (split, when, estimates[metric])
         for split, before, after in _splits(result)
         for when, estimates in (("before", before), ("after", after))
     ]
     tried = {"before": dev["before"].calibrated, "after": dev[result.chosen].calibrated}
-    mapped = [_Deciding("dev", when, value) for when, value in tried.items() if value is not None]
+    mapped = [("dev", when, value) for when, value in tried.items() if value is not None]
     if once is not None:
         sides = {"before": once.before, "after": once.after}
-        mapped += [_Deciding("test", when, side[metric]) for when, side in sides.items() if metric in side]
+        mapped += [("test", when, side[metric]) for when, side in sides.items() if metric in side]
     decide = mapped if len(mapped) == len(raw) else raw
-    same = [row.estimate for row in decide] == [row.estimate for row in raw]
-    return metric if same else f"{metric} once calibrated", decide
+    return metric if decide == raw else f"{metric} once calibrated", decide
 
 
 def _splits(result: OptimizeResult) -> list[tuple[str, dict[str, Estimate], dict[str, Estimate]]]:
