@@ -67,11 +67,6 @@ class LoadedSignature:
             )
         return self.scale
 
-    @property
-    def unit(self) -> str:
-        """The unit that the signature judges (`unit_of`)."""
-        return unit_of(self.inputs)
-
 
 def unit_of(inputs: Collection[str]) -> str:
     """What a judge with these inputs judges: `item`, `chunk`, or `pair`."""
@@ -160,11 +155,6 @@ class SignatureOutline:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...] = ()
     instructions: str = ""
-
-    @property
-    def unit(self) -> str:
-        """The unit that the signature judges (`unit_of`)."""
-        return unit_of(self.inputs)
 
 
 def outline_signature(name: str, *, workspace: Workspace) -> SignatureOutline:
@@ -332,7 +322,8 @@ def scale_of_field(field: Any, where: str) -> tuple[Scale, tuple[str, str] | Non
     scale = scale_of_type(annotation, where)
     if scale is not None:
         return scale
-    low, high = _bounds(field)
+    low = next((float(rule.ge) for rule in field.metadata if hasattr(rule, "ge")), None)
+    high = next((float(rule.le) for rule in field.metadata if hasattr(rule, "le")), None)
     if low is None or high is None or low >= high:
         raise InputError(f"{where} needs two bounds, the lower first, as in dspy.OutputField(ge=0, le=100)")
     if (low, high) == (0.0, 100.0):
@@ -340,12 +331,6 @@ def scale_of_field(field: Any, where: str) -> tuple[Scale, tuple[str, str] | Non
     if annotation is float:
         return Scale("points", low, high), None
     return Scale.parse(f"ordinal:{low:g}:{high:g}"), None
-
-
-def _bounds(field: Any) -> tuple[float | None, float | None]:
-    low = next((float(rule.ge) for rule in field.metadata if hasattr(rule, "ge")), None)
-    high = next((float(rule.le) for rule in field.metadata if hasattr(rule, "le")), None)
-    return low, high
 
 
 def _literal_scale(values: tuple[Any, ...], where: str) -> tuple[Scale, tuple[str, str] | None]:

@@ -149,7 +149,6 @@ def test_all_problems_come_in_one_message(tmp_path: Path) -> None:
         ({"contexts": [{"txt": "t", "text": "u"}]}, "unknown key 'txt': did you mean text"),
         ({"contexts": [{"text": "t", "score": "high"}]}, "contexts.0.score must be a number, found 'high'"),
         ({"contexts": [{"text": "t", "score": 10**400}]}, "contexts.0.score"),
-        ({"document_id": "d", "reference_documents": ["e"]}, "both document_id and reference_documents"),
         ({"lable": 1}, "unknown key 'lable'"),
     ],
 )
@@ -219,7 +218,7 @@ def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:
 
 
 def test_reference_documents_must_exist_where_there_are_documents(tmp_path: Path) -> None:
-    items = [ITEMS[0] | {"document_id": "d"}, ITEMS[1] | {"reference_documents": ["d", "e"]}]
+    items = [ITEMS[0] | {"reference_documents": ["d"]}, ITEMS[1] | {"reference_documents": ["d", "e"]}]
     assert load_gold(make(tmp_path / "1", items=items)).items[0].reference_documents == ("d",)
     documents = [{"document_id": "d", "text": "t"}, {"document_id": "d", "text": "t"}]
     found = problems_of(make(tmp_path / "2", items=items, documents=documents))

@@ -23,13 +23,12 @@ if TYPE_CHECKING:
     from judgecal.workspace import Workspace
 
 _TABLES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".parquet", ".xlsx")
-Full = Annotated[bool, option("Print all of it.")]
 
 
 def check_command(
     ctx: typer.Context,
     gold_set: Annotated[str | None, argument("By default a list of the sets.", metavar="[SET]")] = None,
-    full: Full = False,
+    full: shared.Full = False,
     json: Json = False,
 ) -> None:
     """List the gold sets, or name every problem of one.

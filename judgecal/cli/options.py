@@ -146,14 +146,6 @@ def column(what: str) -> Any:
     return option(what, metavar="COL")
 
 
-Verdict = Annotated[str | None, column("The judge's verdict; by default verdict.")]
-Mapped = Annotated[
-    list[str] | None, option("Rewrite a label, whatever its case; repeatable.", "--map", metavar="FROM=TO")
-]
-LabelsBy = Annotated[
-    Literal["people", "project"] | None,
-    option("Who gave the labels; project: you made them yourselves, or a model did."),
-]
 TrustLock = Annotated[
     bool, option("Run the lock's own signature, which is code, where the workspace has another or none.")
 ]
@@ -218,7 +210,7 @@ class ColumnArguments:
 class JudgedArguments(ColumnArguments):
     """Those of a table that a judge judged."""
 
-    verdict: Verdict = None
+    verdict: Annotated[str | None, column("The judge's verdict; by default verdict.")] = None
 
     def columns(self, workspace: Workspace, **more: Any) -> Columns:
         """The columns of a judged table, the one of the verdict among them."""
@@ -243,8 +235,14 @@ class LabelledTableArguments(ColumnArguments):
             "binary or nominal; by default told by the labels."
         ),
     ] = None
-    mapping: Mapped = None
-    labels_by: LabelsBy = None
+    mapping: Annotated[
+        list[str] | None,
+        option("Rewrite a label, whatever its case; repeatable.", "--map", metavar="FROM=TO"),
+    ] = None
+    labels_by: Annotated[
+        Literal["people", "project"] | None,
+        option("Who gave the labels; project: you made them yourselves, or a model did."),
+    ] = None
     encoding: Annotated[str | None, option("Of separated text; by default told by the file.")] = None
 
     def columns(self, workspace: Workspace, **more: Any) -> Columns:

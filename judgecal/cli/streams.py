@@ -13,15 +13,10 @@ import io
 import os
 import shutil
 import sys
-import threading
-import time
 from collections.abc import Iterator
 from typing import TextIO
 
 from judgecal.errors import ERASE_LINE, visible, visible_line
-
-_TURN = threading.RLock()
-"""Who writes on a stream; the line that is redrawn has a thread of its own."""
 
 _READER_GONE = (errno.EPIPE, errno.ECONNRESET, errno.ESHUTDOWN)
 
@@ -31,14 +26,12 @@ class SafeStream(io.TextIOBase):
 
     Attributes:
         lost: why the stream takes nothing any more; None as long as it does.
-        written: when something was written last, by the monotonic clock.
         live: the line that is redrawn, as long as it stands; whatever else is written takes its place.
     """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self.lost: OSError | None = None
-        self.written = time.monotonic()
         self.live = ""
         self.beside: SafeStream | None = None  # whose redrawn line stands on the same terminal
 
@@ -49,12 +42,10 @@ class SafeStream(io.TextIOBase):
 
     def write(self, text: str) -> int:
         """Write a text, made harmless; after the stream was lost, nothing."""
-        with _TURN:
-            self.written = time.monotonic()
-            for stream in (self, self.beside):
-                if stream and stream.live:
-                    stream.redraw("")
-            self._write(encodable(visible(text).replace("\t", "    "), self.encoding))
+        for stream in (self, self.beside):
+            if stream and stream.live:
+                stream.redraw("")
+        self._write(encodable(visible(text).replace("\t", "    "), self.encoding))
         return len(text)
 
     def redraw(self, line: str) -> None:
@@ -65,10 +56,9 @@ class SafeStream(io.TextIOBase):
             encodable(visible_line(line), self.encoding),
             shutil.get_terminal_size((80, 24)).columns - 1,
         )
-        with _TURN:
-            self.live = set_cell_size(line, room) if cell_len(line) > room else line
-            self._write(f"{ERASE_LINE}{self.live}")
-            self.flush()
+        self.live = set_cell_size(line, room) if cell_len(line) > room else line
+        self._write(f"{ERASE_LINE}{self.live}")
+        self.flush()
 
     def _write(self, text: str) -> None:
         if self.lost is None:

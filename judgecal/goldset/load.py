@@ -81,7 +81,6 @@ class _ItemRow(_Row):
     reference_answer: Annotated[list[_Filled] | None, BeforeValidator(_as_list)] = None
     system: _Name | None = None
     reference_documents: list[_Filled] | None = None
-    document_id: str | None = None
     contexts: Annotated[list[_ContextRow] | None, BeforeValidator(_as_passages)] = None
     conversation: list[_TurnRow] | None = None
     fields_: Annotated[dict[_Name, str] | None, Field(alias="fields")] = None
@@ -139,16 +138,11 @@ def read_item(values: Mapping[str, Any], where: str, problems: list[str]) -> Ite
         problems.append(f"{where}: a pair has answer_a and answer_b: add the other one")
     elif row.answer is None and not (fields or pair):
         problems.append(f"{where}: no answer: add it")
-    documents = row.reference_documents or []
-    if row.document_id and row.reference_documents is not None:
-        problems.append(f"{where}: both document_id and reference_documents: keep reference_documents")
-    elif row.document_id:
-        documents = [row.document_id]
     contexts = (Context(part.text, part.document_id or None, part.score) for part in row.contexts or ())
     turns = (Turn(turn.role, turn.content) for turn in row.conversation or ())
     return Item(
         item_id, row.group or question or item_id, question, row.answer or "",
-        tuple(row.reference_answer or ()), row.system or None, tuple(documents), tuple(contexts),
+        tuple(row.reference_answer or ()), row.system or None, tuple(row.reference_documents or ()), tuple(contexts),
         tuple(row.tags or ()), tuple(turns), fields, row.expect or _NO_FIELDS, row.inclusion_probability,
         pair,
     )  # fmt: skip

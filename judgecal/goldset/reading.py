@@ -29,7 +29,6 @@ from judgecal.scale import Label, Scale
 from judgecal.tables import Row, Table
 from judgecal.tables.columns import GOLD, Columns
 
-_NAMED = 3  # rows of many
 _COMPARED = (
     "group", "question", "answer", "reference_answers", "system", "contexts", "conversation", "fields",
     "tags", "pair",

@@ -25,6 +25,7 @@ from judgecal.signatures import (
     load_signature,
     outline_signature,
     source_file,
+    unit_of,
 )
 from judgecal.workspace import Workspace, shown
 
@@ -144,7 +145,7 @@ def _listed(name: str, workspace: Workspace) -> ListedSignature:
         outline = outline_signature(name, workspace=workspace)
     except InputError as error:
         return ListedSignature(name, problem=error.problems[0])
-    return ListedSignature(name, outline.verdict, outline.inputs, outline.unit)
+    return ListedSignature(name, outline.verdict, outline.inputs, unit_of(outline.inputs))
 
 
 # --- one of them
@@ -204,7 +205,7 @@ def _shown_prompt(signature: str, judge: str | None, workspace: Workspace) -> Sh
         if judge is None and loaded.prompt is not None:  # which the embedded model alone is sent otherwise
             prompt = turns_text(loaded.prompt.filled({name: f"{{{name}}}" for name in loaded.inputs}))
     name, inputs = judge or signature, loaded.inputs
-    return ShownJudge(name, "prompt", scale, loaded.unit, inputs, prompt, problems=problems)
+    return ShownJudge(name, "prompt", scale, unit_of(loaded.inputs), inputs, prompt, problems=problems)
 
 
 Found = Iterator[tuple[str | int, str]]

@@ -30,7 +30,7 @@ from judgecal.models import ModelSpec, load_catalogue
 from judgecal.models.embedded import VERSION
 from judgecal.records import Context, Item, Pair, Turn, digest
 from judgecal.scale import FALSE_WORDS, TRUE_WORDS, Label, Scale
-from judgecal.signatures import LoadedSignature, load_signature
+from judgecal.signatures import LoadedSignature, load_signature, unit_of
 from judgecal.workspace import Workspace, find_workspace, write_text
 
 PROBE = Item("", "", "", "", reference_answers=("",))
@@ -79,7 +79,7 @@ class PromptJudge:
         self.name = str(parsed)
         self.signature: LoadedSignature = load_signature(parsed.signature, workspace=workspace)
         self.mark = parsed.mark
-        self.unit = self.signature.unit
+        self.unit = unit_of(self.signature.inputs)
         self.inputs = self.signature.inputs
         self.model: ModelSpec = load_catalogue(workspace).resolve(parsed.model)
         call = self.signature.judge_scale()
