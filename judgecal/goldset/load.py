@@ -138,11 +138,12 @@ def read_item(values: Mapping[str, Any], where: str, problems: list[str]) -> Ite
         problems.append(f"{where}: a pair has answer_a and answer_b: add the other one")
     elif row.answer is None and not (fields or pair):
         problems.append(f"{where}: no answer: add it")
+    documents = tuple(row.reference_documents or ())
     contexts = (Context(part.text, part.document_id or None, part.score) for part in row.contexts or ())
     turns = (Turn(turn.role, turn.content) for turn in row.conversation or ())
     return Item(
         item_id, row.group or question or item_id, question, row.answer or "",
-        tuple(row.reference_answer or ()), row.system or None, tuple(row.reference_documents or ()), tuple(contexts),
+        tuple(row.reference_answer or ()), row.system or None, documents, tuple(contexts),
         tuple(row.tags or ()), tuple(turns), fields, row.expect or _NO_FIELDS, row.inclusion_probability,
         pair,
     )  # fmt: skip
@@ -150,11 +151,8 @@ def read_item(values: Mapping[str, Any], where: str, problems: list[str]) -> Ite
 
 def read_items(path: Path) -> tuple[Item, ...]:
     """Read a file in the format of items.jsonl; InputError lists every problem with its line."""
-    where = shown(path)
-    text, problems = decode(read_bytes(path), where)
-    items = tuple(
-        read_item(row, f"{where}:{line}", problems) for line, row in json_lines(text, where, problems)
-    )
+    where, problems = shown(path), list[str]()
+    items = tuple(read_item(row, f"{where}:{line}", problems) for line, row in _read_lines(path, problems))
     if problems:
         raise InputError(problems)
     return items
