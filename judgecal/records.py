@@ -43,8 +43,6 @@ OTHER: Mapping[str, str] = {"A": "B", "B": "A"}
 """Which answer of a pair a judge shown them in the order `ba` means by the name of another."""
 TIE = "tie"
 """The verdict that both answers of a pair are as good."""
-PREFERS_A: Mapping[str, float] = {"A": 1.0, TIE: 0.5, "B": 0.0}
-"""How far a verdict on a pair prefers its A."""
 
 
 class Key(NamedTuple):
@@ -120,11 +118,6 @@ def digest(value: Any) -> str:
     return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-ESTIMATE_FIELDS: Mapping[str, type] = {
-    "value": float, "low": float, "high": float, "level": float, "n": int, "n_expected": int, "n_groups": int,
-    "n_unscored": int, "method": str, "reason": str,
-}  # fmt: skip
-"""The keys of an `Estimate`, each with what it holds where it holds anything."""
 _PARTS = ("systems", "judges", "pairs", "windows", "raters", "sets", "by")
 """What a row of a result's frame is, the first that it has."""
 
@@ -136,7 +129,7 @@ def _columns(name: str, value: Any) -> dict[str, Any]:
     """Return a JSON value as columns, objects by dotted names, an estimate as its value and its counts."""
     if not isinstance(value, Mapping):
         return {} if isinstance(value, list) else {name: value}
-    if value.keys() == ESTIMATE_FIELDS.keys():
+    if value.keys() == {field.name for field in dataclasses.fields(Estimate)}:
         return {name: value["value"], **{f"{name}_{field}": value[field] for field in _BESIDE}}
     parts = (_columns(f"{name}.{part}" if name else part, inner) for part, inner in value.items())
     return {column: cell for part in parts for column, cell in part.items()}

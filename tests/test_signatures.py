@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.signatures import list_signatures, load_signature
+from judgecal.signatures import list_signatures, load_signature, unit_of
 from judgecal.workspace import Workspace, find_workspace
 from tests.support.command import ROOT
 
@@ -163,7 +163,7 @@ def test_any_input_name_is_allowed_and_a_chunk_is_a_unit_of_its_own(
 ) -> None:
     field = f"{name}: str = dspy.InputField()\n    v: bool = dspy.OutputField()"
     loaded = load_signature(write(tmp_path, source(field)))
-    assert loaded.inputs[-1] == name and loaded.unit == unit
+    assert loaded.inputs[-1] == name and unit_of(loaded.inputs) == unit
     assert str(loaded.judge_scale()) == "binary"
 
 

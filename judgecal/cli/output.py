@@ -42,11 +42,6 @@ def print_text(text: str) -> None:
     print(text, flush=True)  # noqa: T201
 
 
-def print_line(text: str) -> None:
-    """Print a text as one line on stdout, whatever the names in it hold."""
-    print_text(visible_line(text))
-
-
 def print_prose(text: str) -> None:
     """Print a sentence or two on stdout at the terminal's width; a path stays in one piece."""
     width = shutil.get_terminal_size((80, 24)).columns
@@ -100,13 +95,6 @@ INTERNAL = 70
 """`EX_SOFTWARE` of sysexits.h."""
 
 
-def experiment_folder() -> Path | None:
-    """The folder of the experiment that this command works on; None before there is one."""
-    folder = sys.modules.get("judgecal.experiment.folder")
-    opened: Path | None = folder.OPENED.get() if folder else None
-    return opened
-
-
 def forget_experiment() -> None:
     """A new command has opened none yet, whatever one before it in the same process did."""
     if folder := sys.modules.get("judgecal.experiment.folder"):
@@ -116,7 +104,8 @@ def forget_experiment() -> None:
 def what_is_kept() -> str:
     """Where the judgements are that were made before the command broke off, as a part of a sentence; else
     empty."""
-    folder = experiment_folder()
+    module = sys.modules.get("judgecal.experiment.folder")
+    folder: Path | None = module.OPENED.get() if module else None
     names = ("judgements.jsonl", "verdicts.parquet", "files")
     journals = [folder / name for name in names] if folder else []
     return "".join(

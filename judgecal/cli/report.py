@@ -12,8 +12,8 @@ import typer
 
 from judgecal.cli import options as shared
 from judgecal.cli.options import argument, option
-from judgecal.cli.output import print_document, print_json, print_line, print_result, print_text
-from judgecal.errors import InputError, notice, refuse
+from judgecal.cli.output import print_document, print_json, print_result, print_text
+from judgecal.errors import InputError, notice, refuse, visible_line
 
 if TYPE_CHECKING:
     from judgecal.report.html import Report
@@ -72,7 +72,7 @@ def report(
         if json:
             print_json({"path": str(path)})
         else:
-            print_line(str(path))
+            print_text(visible_line(str(path)))
         return
     if form == "svg":
         from judgecal.report.card import badge, card_of
@@ -87,7 +87,7 @@ def report(
     if json:
         print_json(made.as_json())
     elif look or form == "html":
-        print_line(str(_page(workspace, experiment, made)))
+        print_text(visible_line(str(_page(workspace, experiment, made))))
     elif form == "md":
         print_text(made.markdown)
     else:

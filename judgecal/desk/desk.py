@@ -110,7 +110,6 @@ class Desk:
     def __exit__(self, *_: object) -> None:
         try:
             self._restore()
-            self.file.flush()
             self.journal.save()
         finally:
             self.journal.close()

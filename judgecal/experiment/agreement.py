@@ -20,8 +20,8 @@ from judgecal.experiment.folder import Experiment
 from judgecal.experiment.judgements import VerdictRows, stored_notes, values_of
 from judgecal.goldset import GoldSet
 from judgecal.judges import JudgeName
-from judgecal.records import ORDERS, PAIR_UNIT, PREFERS_A, TIE, Estimate, Item, Judgement, Result
-from judgecal.scale import Scale, common_scale
+from judgecal.records import ORDERS, PAIR_UNIT, TIE, Estimate, Item, Judgement, Result
+from judgecal.scale import PREFERENCE, Scale, common_scale
 from judgecal.stats import best_constant
 from judgecal.stats.intervals import mean_estimate
 from judgecal.stats.metrics import metric_facts
@@ -205,7 +205,7 @@ def pair_fields(table: AgreementTable, column: Verdicts) -> dict[str, Estimate]:
     given = {(row.order, row.item_id, row.repeat): str(row.verdict) for row in rows}
     keys = [(item.item_id, repeat) for item in table.items for repeat in range(table.repeats)]
     ab, ba = (
-        np.array([PREFERS_A.get(given.get((order, *key), ""), np.nan) for key in keys]) for order in ORDERS
+        np.array([PREFERENCE.get(given.get((order, *key), ""), np.nan) for key in keys]) for order in ORDERS
     )
     first, same = np.concatenate([ab, 1.0 - ba]), np.where(np.isnan(ab + ba), np.nan, ab == ba)
     n_pairs = len(keys) * (len({row.order for row in rows}) == len(ORDERS))
@@ -218,7 +218,7 @@ def pair_fields(table: AgreementTable, column: Verdicts) -> dict[str, Estimate]:
         return dataclasses.replace(estimate, n_expected=n_expected, n_unscored=n_unscored)
 
     return {
-        "first_place": share(np.where(first == PREFERS_A[TIE], np.nan, first), len(rows), first),
+        "first_place": share(np.where(first == PREFERENCE[TIE], np.nan, first), len(rows), first),
         "consistent": share(same, n_pairs, same),
     }
 

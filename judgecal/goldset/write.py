@@ -227,7 +227,7 @@ def add_ratings(
     if content_sha(gold.path) != gold.sha256:
         path = gold.path / RATINGS
         raise InputError(f"{shown(path)}: the set has changed since it was read: run the command again")
-    RatingsFile(gold).put(fresh, in_one_step=True)
+    RatingsFile(gold).put(fresh)
     return load_gold(gold.path, workspace=workspace)
 
 
@@ -259,7 +259,6 @@ class RatingsFile:
         self.ratings = {(rating.item_id, rating.rater): rating for rating in gold.ratings}
         # A set that loads has one rating on each line that is not blank.
         self._lines = dict(zip(self.ratings, lines, strict=True))
-        self._open_end = bool(text) and not text.endswith("\n")
 
     def _state(self) -> list[tuple[int, int, int]]:
         stats = (path.stat() for path in (self._path, self._folder / ITEMS))
@@ -279,8 +278,8 @@ class RatingsFile:
         self._read(gold)
         return True
 
-    def put(self, changes: Mapping[RatingKey, Rating | None], *, in_one_step: bool = False) -> None:
-        """Write ratings; None takes one out. What is there already as it is to be is not written again.
+    def put(self, changes: Mapping[RatingKey, Rating | None]) -> None:
+        """Write changed ratings by item id and rater into the file, in one step; None takes one out.
 
         Raises:
             InputError: somebody changed the set meanwhile, and it no longer loads.
@@ -290,28 +289,10 @@ class RatingsFile:
         fresh = {key: rating for key, rating in changes.items() if self.ratings.get(key) != rating}
         if not fresh:
             return
-        lines = {key: json_line(rating_row(rating)) for key, rating in fresh.items() if rating is not None}
-        if in_one_step or self._open_end or self.ratings.keys() & fresh.keys():
-            older = {key: line for key, line in self._lines.items() if key not in fresh}
-            write_json_lines(self._path, (), after=(older | lines).values())
-            self._lines, self._open_end = older | lines, False
-        else:
-            size = self._path.stat().st_size
-            try:
-                with self._path.open("ab") as file:
-                    file.write("".join(f"{line}\n" for line in lines.values()).encode())
-            except OSError:  # the disk took a part of it: half a line would keep the set from loading
-                os.truncate(self._path, size)
-                self._seen = self._state()
-                raise
-            self._lines |= lines
+        lines = {key: line for key, line in self._lines.items() if key not in fresh}
+        ratings = {key: rating for key, rating in self.ratings.items() if key not in fresh}
         for key, rating in fresh.items():
-            self.ratings.pop(key, None)
             if rating is not None:
-                self.ratings[key] = rating
-        self._seen = self._state()
-
-    def flush(self) -> None:
-        """Have the system put what was written on the disk."""
-        with self._path.open("r+b") as file:  # Windows flushes no file that was opened to read
-            os.fsync(file.fileno())
+                lines[key], ratings[key] = json_line(rating_row(rating)), rating
+        write_json_lines(self._path, (), after=lines.values())
+        self._lines, self.ratings, self._seen = lines, ratings, self._state()
