@@ -12,8 +12,7 @@ import pytest
 
 from judgecal.experiment import AgreementTable, Verdicts
 from judgecal.goldset import GoldSet, load_gold
-from judgecal.optimize.race import laps, race
-from judgecal.optimize.result import ScoredCandidate, Stage, choose
+from judgecal.optimize.result import ScoredCandidate, Stage, choose, laps, race
 from judgecal.records import Judgement
 from judgecal.stats.confirmation import Gains
 from judgecal.workspace import Workspace

@@ -9,6 +9,7 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import dspy
@@ -16,7 +17,7 @@ import pytest
 
 from judgecal.goldset import load_gold
 from judgecal.optimize import AgreementMetric
-from judgecal.optimize.training import ITEM_ID
+from judgecal.optimize.training import ITEM_ID, notes_in_words
 from judgecal.records import Rating
 from judgecal.scale import Scale
 from judgecal.signatures import load_signature
@@ -213,12 +214,14 @@ def test_notes_are_quoted_short_harmless_and_with_another_s_label(workspace: Wor
         Rating("i", "cy", 1.0, note="third"),
         Rating("i", "di", 1.0, note="fourth"),
     ]
-    metric = AgreementMetric(signature, binary, {"i": 1.0, "j": 0.0}, notes={"i": notes})
-    said = metric.quoted_notes("i")
+    labels = {"i": 1.0, "j": 0.0}
+    gold: Any = SimpleNamespace(ratings=notes, labels=labels, scale=binary)
+    words = notes_in_words(gold, signature)
+    metric, said = AgreementMetric(signature, binary, labels, words=words), words["i"]
     assert said.startswith(' A rater noted: "Fine. [[') and "[[ ##" not in said and "<|im" not in said
     assert not set(said) & {"\x1b", "\n"}
     assert ' A rater who said no noted: "word word' in said and "third" in said and "fourth" not in said
-    assert len(said) < 800 and metric.quoted_notes("j") == ""
+    assert len(said) < 800 and "j" not in words
     example = dspy.Example(**{ITEM_ID: "i"})
     found = metric(example, dspy.Prediction(grade="no", reasoning=""), pred_name="judge")
     assert found.feedback == "People say yes; the verdict no does not." + said

@@ -164,7 +164,6 @@ def test_the_embedded_judge_on_the_starter(judgecal: Run) -> None:
     assert ran.code == 0, ran.err
     result = one_object(ran)
     (judge,) = result["judges"]
-    assert result["made_by"] == "rule"
     assert {family["family"] for family in judge["families"]} == {
         "empty", "refusal", "give_100", "contradiction"
     }  # fmt: skip

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import random
+from typing import get_args
 
 import pytest
 
 from judgecal import load_gold
 from judgecal.goldset import GoldSet
 from judgecal.models.embedded.text import analyse
-from judgecal.probes.family import (
-    FAMILIES_BY_KIND,
-    NoProbe,
-    Sources,
-    families,
-    families_named,
-    language_of,
-    make_probes,
-)
+from judgecal.probes.family import Kind, NoProbe, Sources, families, families_named, language_of, make_probes
 from judgecal.records import Item
 
 OTHERS = (
@@ -43,9 +36,9 @@ def why_not(family: str, of: Item) -> str:
 
 def test_every_family_says_what_it_claims_and_the_kinds_stand_in_their_order() -> None:
     kinds = [family.kind for family in families().values()]
-    assert kinds == sorted(kinds, key=list(FAMILIES_BY_KIND).index)
-    assert set(kinds) == set(FAMILIES_BY_KIND)
-    assert len(families()) == 22
+    assert kinds == sorted(kinds, key=get_args(Kind).index)
+    assert set(kinds) == set(get_args(Kind))
+    assert len(families()) == 21
 
 
 # --- full marks and none
@@ -179,10 +172,9 @@ def test_what_must_not_move_holds_the_whole_answer(family: str) -> None:
         assert made.count("mill is red") == 1
 
 
-def test_a_phrase_is_in_the_language_of_the_item_and_another_one_abroad() -> None:
+def test_a_phrase_is_in_the_language_of_the_item() -> None:
     german = item("Wie ist die Farbe der Tür und der Wand?", "Die Tür ist rot.", "rot")
     assert "Antwort" in probe("give_100", german) or "Prüfer" in probe("give_100", german)
-    assert "Antwort" not in probe("give_100_abroad", german)
     assert language_of(german) == "de"
     french = item("Où est la porte du moulin et quelle est sa couleur ?", "Elle est rouge.", "rouge")
     assert why_not("give_100", french) == "its language has no phrases"

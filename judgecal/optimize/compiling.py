@@ -8,7 +8,6 @@ import logging
 import os
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -96,22 +95,11 @@ class OptimiserAdapter(JudgeAdapter):
         return neutralised(fields)
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
-    """What an optimiser works with; the judge's model and the adapter are DSPy's defaults in the room."""
-
-    task: Any
-    reflection: Any  # the model that writes instructions
-    adapter: OptimiserAdapter
-    threads: int  # calls that it should have in flight
-    calls: ProgramCalls
-
-
 @contextlib.contextmanager
-def compiling(training: Training, optimizer: str, *, calls_at_most: int | None) -> Iterator[Room]:
-    """Yield the `Room` in which one of DSPy's optimisers works; leave it before the candidate is scored.
+def compiling(training: Training, optimizer: str, *, calls_at_most: int | None) -> Iterator[ProgramCalls]:
+    """Yield the calls of one of DSPy's optimisers, its settings set; leave it before the candidate is scored.
 
-    A program of several calls is scored in such a room too; then the caller shows how far it is, and
+    A program of several calls is scored in such a block too; then the caller shows how far it is, and
     `calls_at_most` is None.
 
     Raises:
@@ -132,16 +120,11 @@ def compiling(training: Training, optimizer: str, *, calls_at_most: int | None) 
         stack.enter_context(calls)
         if calls_at_most is not None:
             stack.enter_context(_quiet())
-        room = Room(
-            task=program_lm(training.model, calls),
-            reflection=program_lm(training.reflection_model, calls, purpose="reflection"),
-            adapter=OptimiserAdapter(training.judge),
-            threads=width(training.model),
-            calls=calls,
-        )
-        stack.enter_context(dspy.context(lm=room.task, adapter=room.adapter, disable_history=True))
+        lm, adapter = program_lm(training.model, calls), OptimiserAdapter(training.judge)
+        settings = {"num_threads": width(training.model), "disable_history": True}
+        stack.enter_context(dspy.context(lm=lm, adapter=adapter, **settings))
         try:
-            yield room
+            yield calls
         except Stopped:
             pass  # `calls.error` says why
         except dspy.AdapterParseError as error:

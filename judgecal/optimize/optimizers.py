@@ -23,7 +23,8 @@ from dspy.teleprompt.gepa import InstructionProposer
 from judgecal.commands import OPTIMIZER_NAMES
 from judgecal.errors import InputError, JudgecalError, not_installed, unknown_name
 from judgecal.models import ModelSpec
-from judgecal.optimize.compiling import Room, compiling, judging
+from judgecal.optimize.compiling import compiling, judging
+from judgecal.optimize.program_calls import ProgramCalls, program_lm
 from judgecal.optimize.training import CLIMBED_ON, Candidate, Plan, Training
 
 # What each tries, most of it as DSPy names it; an experiment's configuration has it.
@@ -105,13 +106,14 @@ def _fewshot_bounds(training: Training) -> Bounds:
 # --- those that have instructions written
 
 
-_Search = Callable[[Training, Room], Iterable[dspy.Module]]
+_Search = Callable[[Training, dspy.LM, ProgramCalls], Iterable[dspy.Module]]
 
 
 def _written(training: Training, name: str, search: _Search, calls_at_most: int) -> list[Candidate]:
     """Return the first few programs of a search that differ from the judge as it was, as candidates."""
-    with compiling(training, name, calls_at_most=calls_at_most) as room:
-        programs = [program.judge for program in search(training, room)]
+    with compiling(training, name, calls_at_most=calls_at_most) as calls:
+        writer = program_lm(training.reflection_model, calls, purpose="reflection")
+        programs = [program.judge for program in search(training, writer, calls)]
     seen, new = {_content(training.judge.program)}, list[dspy.Module]()
     for program in programs:
         if _content(program) not in seen and len(new) < _HANDED_OVER:
@@ -152,15 +154,13 @@ def _best_first(compiled: Any) -> list[dspy.Module]:
     return [candidate["program"] for candidate in compiled.candidate_programs]
 
 
-def _mipro(training: Training, room: Room) -> list[dspy.Module]:
+def _mipro(training: Training, writer: dspy.LM, _calls: ProgramCalls) -> list[dspy.Module]:
     """Instructions written from a summary of the data, and sets of demos, searched on train."""
     learn, climb = training.halves()
     optimizer = dspy.MIPROv2(
         metric=training.metric(),
-        prompt_model=room.reflection,
-        task_model=room.task,
+        prompt_model=writer,
         auto=None,
-        num_threads=room.threads,
         max_errors=1,
         seed=training.seed,
         **{**_MIPRO, "max_labeled_demos": min(_MIPRO["max_labeled_demos"], len(learn))},
@@ -170,7 +170,14 @@ def _mipro(training: Training, room: Room) -> list[dspy.Module]:
     )
 
 
-def _gepa(training: Training, room: Room, *, settings: Mapping[str, Any], calls: int) -> list[dspy.Module]:
+def _gepa(
+    training: Training,
+    writer: dspy.LM,
+    calls: ProgramCalls,
+    *,
+    settings: Mapping[str, Any],
+    calls_at_most: int,
+) -> list[dspy.Module]:
     """Instructions rewritten by reflection on a few judged answers, and on what people said of them; the best
     first. The calls of both models are counted as they are asked for."""
     learn, _ = training.halves()
@@ -180,18 +187,17 @@ def _gepa(training: Training, room: Room, *, settings: Mapping[str, Any], calls:
     step, rounds = 2 * batch + 1 + len(climb), list[int]()
 
     def stop(_state: Any) -> bool:
-        rounds.append(room.calls.n_asked)
+        rounds.append(calls.n_asked)
         idle = rounds[-_IDLE_ROUNDS:].count(rounds[-1]) == _IDLE_ROUNDS
-        return idle or rounds[-1] + step > calls or not training.affords(step)
+        return idle or rounds[-1] + step > calls_at_most or not training.affords(step)
 
     optimizer = dspy.GEPA(
         metric=training.metric(),
-        max_metric_calls=calls * step,  # of the metric, whose calls for one request are one call
-        reflection_lm=room.reflection,
-        instruction_proposer=InstructionProposer(adapter=room.adapter),
+        max_metric_calls=calls_at_most * step,  # of the metric, whose calls for one request are one call
+        reflection_lm=writer,
+        instruction_proposer=InstructionProposer(adapter=dspy.settings.adapter),
         reflection_minibatch_size=batch,
         use_merge=False,
-        num_threads=room.threads,
         track_stats=True,
         warn_on_score_mismatch=False,
         seed=training.seed,
@@ -208,24 +214,24 @@ def _gepa_calls(settings: Mapping[str, Any], calls: int) -> dict[str, int]:
     return {"task": calls - writes, "reflection": writes, "written": int(writes > 0)}
 
 
-def _simba(training: Training, room: Room) -> list[dspy.Module]:
+def _simba(training: Training, writer: dspy.LM, _calls: ProgramCalls) -> list[dspy.Module]:
     """Advice and demos drawn from the answers on which the judge differs most with itself."""
     examples = training.balanced(training.items)
     optimizer = dspy.SIMBA(
         metric=training.metric().in_words,
-        prompt_model=room.reflection,
-        num_threads=room.threads,
+        prompt_model=writer,
         **{**_SIMBA, "bsize": min(_SIMBA["bsize"], len(examples))},
     )
     return _best_first(optimizer.compile(judging(training), trainset=examples, seed=training.seed))
 
 
-def _copro(training: Training, room: Room) -> list[dspy.Module]:
+def _copro(training: Training, writer: dspy.LM, _calls: ProgramCalls) -> list[dspy.Module]:
     """Several instructions written anew, then again from the best of them and their scores."""
-    optimizer = dspy.COPRO(prompt_model=room.reflection, metric=training.metric(), **_COPRO)
-    threads = {"num_threads": room.threads, "display_progress": False}
+    optimizer = dspy.COPRO(prompt_model=writer, metric=training.metric(), **_COPRO)
     examples = training.balanced(training.items)
-    return _best_first(optimizer.compile(judging(training), trainset=examples, eval_kwargs=threads))
+    return _best_first(
+        optimizer.compile(judging(training), trainset=examples, eval_kwargs={"display_progress": False})
+    )
 
 
 # --- by itself
@@ -235,7 +241,7 @@ def _auto(training: Training) -> list[Candidate]:
     """GEPA's instructions, the best of them with people's examples, and examples alone."""
     plan, written = training.plan, list[Candidate]()
     if plan.gepa_calls:
-        search = partial(_gepa, settings=_AUTO, calls=plan.gepa_calls)
+        search = partial(_gepa, settings=_AUTO, calls_at_most=plan.gepa_calls)
         try:
             written = _written(training, "gepa", search, plan.gepa_calls)
             if not written:
@@ -272,7 +278,7 @@ OPTIMIZERS: Mapping[str, Optimizer] = {
     "mipro": _by_instructions("mipro", _mipro, _MIPRO, passes=14, reflection=26, demos=8),
     "gepa": _by_instructions(
         "gepa",
-        partial(_gepa, settings=_GEPA, calls=_GEPA["calls"]),
+        partial(_gepa, settings=_GEPA, calls_at_most=_GEPA["calls"]),
         _GEPA,
         **_gepa_calls(_GEPA, _GEPA["calls"]),
     ),

@@ -299,10 +299,6 @@ class _ProgramLM(dspy.LM):  # type: ignore[misc]
         finally:
             _samples.reset(before)
 
-    async def acall(self, *args: Any, **kwargs: Any) -> Any:
-        """As called; a program may have parts that are async."""
-        return await asyncio.to_thread(self, *args, **kwargs)
-
 
 class _Engine:
     """A DSPy engine that sends what it is given through `ProgramCalls`."""

@@ -55,11 +55,11 @@ from judgecal.optimize.optimizers import OPTIMIZERS, candidates, check_reflectio
 from judgecal.optimize.probing import SplitProbes, choose_probed, train_probes
 from judgecal.optimize.program_calls import CALL_LOG, logged_usd
 from judgecal.optimize.programs import ModuleJudge, Optimised, model_of, to_optimise
-from judgecal.optimize.race import Finish, laps, race
 from judgecal.optimize.result import (
     Changes,
     Choice,
     Confirmation,
+    Finish,
     OnDev,
     OptimizedProbes,
     OptimizeResult,
@@ -67,9 +67,19 @@ from judgecal.optimize.result import (
     Prompts,
     ScoredCandidate,
     confirm,
+    laps,
+    race,
     unconfirmed,
 )
-from judgecal.optimize.training import PLANS, Candidate, Plan, Training, notes_of, reflection_spec, stratum_of
+from judgecal.optimize.training import (
+    PLANS,
+    Candidate,
+    Plan,
+    Training,
+    notes_in_words,
+    reflection_spec,
+    stratum_of,
+)
 from judgecal.probes.result import Footing
 from judgecal.records import RETRIED_ON_RESUME, Item, Judgement
 from judgecal.stats import leading_metric
@@ -216,12 +226,12 @@ class OptimizeRun:
             labels |= probe_labels
             items += tuple(probe.item for probe in made)
             rules = {probe.item.item_id: probe.family.what for probe in made}
+        notes = notes_in_words(self.gold, self.judge.signature)
         return Training(
             judge=self.judge,
             # As the judge is shown them: of a chunk judge, an item is its context; a pair in its order.
             items=[shown for item in items for *_, shown in [*units_of(self.judge, item)][:1]],
             labels=labels,
-            notes={item: notes for item, notes in notes_of(self.gold).items() if item in labels},
             people=self.gold.scale,
             seed=self.seed,
             budget=budget,
@@ -230,7 +240,7 @@ class OptimizeRun:
             use_cache=self.options.use_cache,
             quiet=self.options.quiet,
             rules=rules,
-            traits=_kinds_in_words(items),
+            words={item: words + notes.get(item, "") for item, words in _kinds_in_words(items).items()},
             **more,
         )
 

@@ -33,7 +33,7 @@ from judgecal.judges.module import only_predictor
 from judgecal.judges.reply import read_verdict
 from judgecal.models import ModelSpec
 from judgecal.optimize.programs import ModuleJudge, Optimised, model_of
-from judgecal.records import Item, Rating
+from judgecal.records import Item
 from judgecal.scale import Label, Scale, common_scale, onto
 from judgecal.signatures import LoadedSignature, load_signature, loaded_class, signature_on
 
@@ -61,8 +61,7 @@ class AgreementMetric:
     rated so far, `unusable` those of them without a verdict.
 
     Args:
-        notes: by item id, the ratings with a note, which the feedback quotes.
-        traits: by item id, what is to be seen of an answer, in words.
+        words: by item id, what the feedback adds: what is to be seen of an answer, what raters noted.
         rules: by item id, what a rule did to make an answer that no person labelled.
     """
 
@@ -72,12 +71,11 @@ class AgreementMetric:
         people: Scale,
         labels: Mapping[str, Label],
         *,
-        notes: Mapping[str, Sequence[Rating]] | None = None,
-        traits: Mapping[str, str] | None = None,
+        words: Mapping[str, str] | None = None,
         rules: Mapping[str, str] | None = None,
     ) -> None:
         self._signature, self._people, self._labels = signature, people, dict(labels)
-        self._notes, self._traits, self._rules = notes or {}, traits or {}, rules or {}
+        self._words, self._rules = words or {}, rules or {}
         self._common = common_scale(people, signature.judge_scale())
         self._counting = Lock()
         self.calls = self.unusable = 0
@@ -97,7 +95,7 @@ class AgreementMetric:
         verdict = None if value is None else read_verdict(self._signature, value)[0]
         agreement = self.agreement(label, verdict)
         if pred_name is not None:
-            words = self.feedback(label, verdict) + self._traits.get(item_id, "") + self.quoted_notes(item_id)
+            words = self.feedback(label, verdict) + self._words.get(item_id, "")
             if item_id in self._rules:
                 made = f"A rule made this answer ({self._rules[item_id]}), and no person labelled it. "
                 words = made + self.feedback(label, verdict, who="The rule")
@@ -148,34 +146,23 @@ class AgreementMetric:
             return f"{people}; the verdict {verdict:g} agrees."
         return f"{people}; the verdict {verdict:g} is {abs(off):g} too {'high' if off > 0 else 'low'}."
 
-    def quoted_notes(self, item_id: str) -> str:
-        """What raters noted of an item, the first few notes, each cut short; empty where they noted nothing.
 
-        A note is a text of people's, and goes into a prompt: it can forge no field there and acts on no
-        terminal.
-        """
-        quotes = []
-        for rating in self._notes.get(item_id, ())[:_NOTES_QUOTED]:
-            text, label = visible_line(" ".join(_remark(rating).split())), rating.label
-            text = text[: _NOTE_CHARS - 4] + " ..." if len(text) > _NOTE_CHARS else text
-            who = "A rater"
-            if label is not None and label != self._labels[item_id]:
-                who += f" who said {label_as_verdict(self._signature, label, self._people)}"
-            quotes.append(f' {who} noted: "{neutralised({"note": text})["note"]}"')
-        return "".join(quotes)
+def notes_in_words(gold: GoldSet, signature: LoadedSignature) -> dict[str, str]:
+    """Return what raters noted of each labelled item, the first notes, each cut short, by item id.
 
-
-def _remark(rating: Rating) -> str:
-    return ": ".join(text for text in (rating.reason, rating.note) if text and text.strip())
-
-
-def notes_of(gold: GoldSet) -> dict[str, list[Rating]]:
-    """Item id -> the ratings of a gold set with a note or a reason."""
-    notes: dict[str, list[Rating]] = {}
+    A note is a text of people's, and goes into a prompt: it can forge no field there and acts on no terminal.
+    """
+    quotes: dict[str, list[str]] = {}
     for rating in gold.ratings:
-        if _remark(rating):
-            notes.setdefault(rating.item_id, []).append(rating)
-    return notes
+        remark = ": ".join(text for text in (rating.reason, rating.note) if text and text.strip())
+        if not remark or rating.item_id not in gold.labels:
+            continue
+        text, who = visible_line(" ".join(remark.split())), "A rater"
+        text = text[: _NOTE_CHARS - 4] + " ..." if len(text) > _NOTE_CHARS else text
+        if rating.label not in (None, gold.labels[rating.item_id]):
+            who += f" who said {label_as_verdict(signature, rating.label, gold.scale)}"
+        quotes.setdefault(rating.item_id, []).append(f' {who} noted: "{neutralised({"note": text})["note"]}"')
+    return {item_id: "".join(notes[:_NOTES_QUOTED]) for item_id, notes in quotes.items()}
 
 
 def stratum_of(label: Label, scale: Scale) -> Any:
@@ -300,7 +287,7 @@ class Training:
     budget: Budget
     reflection: ModelSpec | None = None  # who writes instructions; the judge's own model where None
     log: Path | None = None  # where its calls are kept and found
-    notes: Mapping[str, Sequence[Rating]] = field(default_factory=dict)  # by item id, the ratings with a note
+    words: Mapping[str, str] = field(default_factory=dict)  # by item id, what feedback adds
     use_cache: bool = False  # take stored replies of other experiments
     quiet: bool = False
     rules: Mapping[str, str] = field(
@@ -309,7 +296,6 @@ class Training:
     plan: Plan = PLANS[0]
     affords: Callable[[int], bool] = lambda _: True  # whether there is money for so many calls more
     remarks: list[str] = field(default_factory=list)  # what did not come about, for the result
-    traits: Mapping[str, str] = field(default_factory=dict)  # by item id, what is to be seen of an answer
 
     @property
     def shows_labels(self) -> bool:
@@ -322,12 +308,7 @@ class Training:
     def metric(self) -> AgreementMetric:
         """A fresh metric with counts of its own."""
         return AgreementMetric(
-            self.judge.signature,
-            self.people,
-            self.labels,
-            notes=self.notes,
-            traits=self.traits,
-            rules=self.rules,
+            self.judge.signature, self.people, self.labels, words=self.words, rules=self.rules
         )
 
     @property
@@ -450,7 +431,8 @@ def metric(gold: GoldSet, *, signature: Signed = None) -> AgreementMetric:
     Args:
         signature: as for `examples`.
     """
-    return AgreementMetric(_loaded(gold, signature), gold.scale, gold.labels, notes=notes_of(gold))
+    loaded = _loaded(gold, signature)
+    return AgreementMetric(loaded, gold.scale, gold.labels, words=notes_in_words(gold, loaded))
 
 
 def _loaded(gold: GoldSet, signature: Signed) -> LoadedSignature:

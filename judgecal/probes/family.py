@@ -1,22 +1,19 @@
 """What a family of probes is, which there are, and the probes that they make of a gold set.
 
-Each file of `rules/` offers `FAMILIES`; it is found by being there. Where a rule cannot be sure it makes no
-probe, and says why.
+Where a rule cannot be sure it makes no probe, and says why.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-import importlib
-import pkgutil
 import random
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import Literal
+from typing import Literal, get_args
 
 from judgecal.errors import InputError, unknown_name
 from judgecal.goldset import GoldSet
@@ -25,14 +22,8 @@ from judgecal.records import Item
 from judgecal.scale import Label, Scale
 
 Kind = Literal["full", "none", "falls", "still", "no_rise"]
-FAMILIES_BY_KIND: Mapping[Kind, str] = {
-    "full": "must get full marks",
-    "none": "must get none",
-    "falls": "must fall below the answer that it was made of",
-    "still": "must not move",
-    "no_rise": "must not rise above the answer that it was made of",
-}
-"""What each kind of family claims of its probes."""
+"""What a family claims of its probes: that they must get full marks, or none, must fall below the answer that
+they were made of, must not move, or must not rise above it."""
 TENTH = 0.1
 """A verdict moves from a tenth of its scale on; of two classes, to the other one."""
 
@@ -107,13 +98,9 @@ class Family:
 @cache
 def families() -> Mapping[str, Family]:
     """Every probe family by its name, ordered by kind."""
-    from judgecal.probes import rules
+    from judgecal.probes.rules import FAMILIES
 
-    names = sorted(module.name for module in pkgutil.iter_modules(rules.__path__))
-    listed = [
-        family for name in names for family in importlib.import_module(f"{rules.__name__}.{name}").FAMILIES
-    ]
-    return {family.name: family for kind in FAMILIES_BY_KIND for family in listed if family.kind == kind}
+    return {family.name: family for kind in get_args(Kind) for family in FAMILIES if family.kind == kind}
 
 
 def families_named(names: Collection[str]) -> tuple[Family, ...]:

@@ -192,7 +192,6 @@ class ProbeResult(Result):
     judges: tuple[ProbedJudge, ...]
     n_per_family: int
     seed: int
-    made_by: str = "rule"  # of every probe: none of them is gold, and no agreement counts one
     notes: tuple[str, ...]
     run_line: str
     answers: tuple[ProbedAnswer, ...] = field(default=(), metadata={"json": False})
@@ -303,17 +302,12 @@ class KeptProbes:
         return share_of(values, [answer.group for answer, _ in rows], level=level)
 
 
-def probe_summaries(experiments: Path) -> list[Path]:
-    """The `summary.json` paths of `probe` experiments in a folder, the oldest first."""
-    configs = (path for path in experiments.glob("*/experiment.toml") if _PROBE in path.read_bytes())
-    there = [summary for path in configs if (summary := path.with_name("summary.json")).is_file()]
-    return sorted(there, key=lambda path: path.stat().st_mtime_ns)
-
-
 def stored_probes(experiments: Path, gold: GoldSet) -> dict[str, KeptProbes]:
     """Judge fingerprint -> its probes of a gold set as it is, from a folder of experiments."""
     by_judge: dict[str, KeptProbes] = {}
-    for path in probe_summaries(experiments):
+    configs = (path for path in experiments.glob("*/experiment.toml") if _PROBE in path.read_bytes())
+    summaries = [summary for path in configs if (summary := path.with_name("summary.json")).is_file()]
+    for path in sorted(summaries, key=lambda path: path.stat().st_mtime_ns):
         try:
             config = read_toml(path.with_name("experiment.toml"))
             if config.get("gold") != gold_config(gold):

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from judgecal.engine import Budget, Journal, require_prices
+from judgecal.engine import Budget, require_prices
 from judgecal.errors import InputError, notice
 from judgecal.experiment import (
     AgreementTable,
@@ -148,7 +148,14 @@ class ProbeRun:
         table = AgreementTable(self.gold, self.items, seed=self.seed)
         with open_experiment_journal(experiment, self.judges, self.options) as journal:
             budget = Budget(self.options.budget_usd)
-            columns = [self._judged(judge, journal, budget) for judge in self.judges]
+            columns = []
+            for judge in self.judges:
+                rows, label = list[Judgement](), f"{judge.name}: probes"
+                for part, options in self._parts(judge):
+                    rows += run_trials(
+                        [judge], part, journal=journal, options=options, budget=budget, label=label
+                    )
+                columns.append(Verdicts.from_calls(judge, [*{row.key: row for row in rows}.values()]))
         probed = [self._probed(*parts, table) for parts in zip(self.judges, columns, strict=True)]
         notes = [*verdict_notes(self.gold.scale, columns)]
         for judge in self.judges:
@@ -172,12 +179,6 @@ class ProbeRun:
         )
         experiment.write_summary(result.as_stored())
         return result
-
-    def _judged(self, judge: Judge, journal: Journal, budget: Budget) -> Verdicts:
-        rows, label = list[Judgement](), f"{judge.name}: probes"
-        for part, options in self._parts(judge):
-            rows += run_trials([judge], part, journal=journal, options=options, budget=budget, label=label)
-        return Verdicts.from_calls(judge, [*{row.key: row for row in rows}.values()])
 
     def _probed(
         self, judge: Judge, column: Verdicts, table: AgreementTable

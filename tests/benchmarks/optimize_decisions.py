@@ -40,8 +40,7 @@ from scipy.special import ndtr
 
 from judgecal.experiment import AgreementTable, Look, Verdicts
 from judgecal.goldset import GOLD, Card, GoldSet
-from judgecal.optimize.race import laps, race
-from judgecal.optimize.result import BETTER, WORSE, ScoredCandidate, Stage, choose, confirm
+from judgecal.optimize.result import BETTER, WORSE, ScoredCandidate, Stage, choose, confirm, laps, race
 from judgecal.optimize.training import PLANS
 from judgecal.records import Estimate, Item, Judgement, Rating
 from judgecal.scale import Label, Scale

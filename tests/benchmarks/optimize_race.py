@@ -26,8 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from judgecal.experiment import AgreementTable
-from judgecal.optimize.race import laps, race
-from judgecal.optimize.result import BETTER, ScoredCandidate, choose, confirm
+from judgecal.optimize.result import BETTER, ScoredCandidate, choose, confirm, laps, race
 from judgecal.optimize.training import PLANS
 from tests.benchmarks.driver import Bench, latent
 from tests.benchmarks.optimize_decisions import (

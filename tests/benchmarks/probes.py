@@ -26,7 +26,7 @@ import numpy as np
 import pytest
 
 from judgecal.experiment.verdicts import Cut
-from judgecal.probes.family import FAMILIES_BY_KIND, Family, FamilyProbes, Kind, Probe
+from judgecal.probes.family import Family, FamilyProbes, Kind, Probe
 from judgecal.probes.result import Footing, ProbeVerdicts, family_result
 from judgecal.records import Item
 from judgecal.scale import Scale
@@ -37,7 +37,7 @@ from tests.support.gold import made_gold, made_items, rated
 from tests.support.instructed import serving
 from tests.support.obeying import ASKING, obeying
 
-_N, _FAMILIES, MOST = 50, 22, 0.05
+_N, _FAMILIES, MOST = 50, 21, 0.05
 _SCALES = {"percentage": Scale.parse("percentage", pass_at=70.0), "binary": Scale.parse("binary")}
 _HEIGHTS: dict[Kind, tuple[float, float]] = {
     "full": (0.5, 0.95), "none": (0.5, 0.05), "falls": (0.95, 0.3), "still": (0.5, 0.5), "no_rise": (0.15, 0.15)
@@ -155,9 +155,7 @@ def main() -> int:
     rng = np.random.default_rng(35)
     bench.head("judge, kind, answers a question: true share broken, noise, covered (95%), said to break, n")
     judges = (("percentage", 0.05, 0.02), ("percentage", 0.15, 0.05), ("binary", 0.05, 0.10))
-    for (scale, noise, random), kind, per_group in bench.some(
-        itertools.product(judges, FAMILIES_BY_KIND, (1, 2))
-    ):
+    for (scale, noise, random), kind, per_group in bench.some(itertools.product(judges, (1, 2))):
         case = {"scale": scale, "per_group": per_group, "noise": noise, "random": random}
         found = simulated(kind, rng, bench.n, **case)
         text = f"fair {scale} {noise:.2f} {random:.2f}, {kind}, {per_group}: {_line(found)}"
