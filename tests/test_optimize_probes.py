@@ -19,7 +19,7 @@ from judgecal.optimize import probing
 from judgecal.optimize.probing import SplitProbes, choose_probed, train_probes
 from judgecal.optimize.result import Choice, ScoredCandidate
 from judgecal.optimize.training import ITEM_ID, AgreementMetric
-from judgecal.probes.family import families_named
+from judgecal.probes.rules import families_named
 from judgecal.records import Estimate, Judgement
 from judgecal.scale import Scale
 from judgecal.signatures import load_signature

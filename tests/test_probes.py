@@ -15,8 +15,9 @@ from judgecal.experiment import RunOptions
 from judgecal.experiment.judgements import read_verdicts
 from judgecal.experiment.verdicts import Cut
 from judgecal.judges import judge_named
-from judgecal.probes.family import families_named, make_probes
+from judgecal.probes.family import make_probes
 from judgecal.probes.result import Footing, ProbeVerdicts, breaks, family_result, noise_moves
+from judgecal.probes.rules import families_named
 from judgecal.probes.run import ProbeRun, is_deterministic
 from judgecal.records import digest
 from judgecal.scale import Scale

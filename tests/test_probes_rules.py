@@ -10,7 +10,8 @@ import pytest
 from judgecal import load_gold
 from judgecal.goldset import GoldSet
 from judgecal.models.embedded.text import analyse
-from judgecal.probes.family import Kind, NoProbe, Sources, families, families_named, language_of, make_probes
+from judgecal.probes.family import Kind, NoProbe, Sources, language_of, make_probes
+from judgecal.probes.rules import families, families_named
 from judgecal.records import Item
 
 OTHERS = (

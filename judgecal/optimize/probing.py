@@ -19,8 +19,9 @@ from judgecal.experiment import AgreementTable, Verdicts
 from judgecal.goldset import GoldSet
 from judgecal.optimize.programs import Optimised, model_of
 from judgecal.optimize.result import Choice, OptimizedProbes, ScoredCandidate, Stage, choose
-from judgecal.probes.family import FamilyProbes, Probe, Sources, families_named, make_probes
+from judgecal.probes.family import FamilyProbes, Probe, Sources, make_probes
 from judgecal.probes.result import Footing, ProbeVerdicts, break_changes, share_of, sum_by_group
+from judgecal.probes.rules import families_named
 from judgecal.probes.run import family_fits
 from judgecal.records import Item
 from judgecal.scale import Label

@@ -10,12 +10,12 @@ import dataclasses
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
-from typing import Literal, get_args
+from functools import cached_property
+from typing import Literal
 
-from judgecal.errors import InputError, unknown_name
+from judgecal.errors import InputError
 from judgecal.goldset import GoldSet
 from judgecal.models.embedded.text import analyse, refuses
 from judgecal.records import Item
@@ -93,22 +93,6 @@ class Family:
         if self.kind == "falls":
             return height >= 1.0 - TENTH
         return self.kind != "no_rise" or height < 0.5
-
-
-@cache
-def families() -> Mapping[str, Family]:
-    """Every probe family by its name, ordered by kind."""
-    from judgecal.probes.rules import FAMILIES
-
-    return {family.name: family for kind in get_args(Kind) for family in FAMILIES if family.kind == kind}
-
-
-def families_named(names: Collection[str]) -> tuple[Family, ...]:
-    """The families of these names, all of them where none is named."""
-    for name in names:
-        if name not in families():
-            raise unknown_name("family of probes", name, [*families()])
-    return tuple(family for name, family in families().items() if not names or name in names)
 
 
 @dataclass(frozen=True, slots=True)

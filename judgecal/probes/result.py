@@ -25,7 +25,8 @@ from judgecal.errors import InputError
 from judgecal.experiment import AgreementTable, Experiment, GoldSummary, Verdicts, gold_config
 from judgecal.experiment.verdicts import Cut
 from judgecal.goldset import GoldSet
-from judgecal.probes.family import TENTH, FamilyProbes, Kind, NoProbe, Probe, Sources, families, one_probe
+from judgecal.probes.family import TENTH, FamilyProbes, Kind, NoProbe, Probe, Sources, one_probe
+from judgecal.probes.rules import families
 from judgecal.records import Estimate, Item, Result, as_plain, digest
 from judgecal.scale import Label, Scale
 from judgecal.stats import Calibration

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Mapping
-from typing import cast
+from collections.abc import Collection, Mapping
+from functools import cache
+from typing import cast, get_args
 
+from judgecal.errors import unknown_name
 from judgecal.models.embedded.text import analyse, refuses, sentences
 from judgecal.probes.family import Family, Kind, NoProbe, Sources, kept, language_of, right_answers
 from judgecal.records import Item
@@ -227,3 +229,17 @@ FAMILIES = (
     Family("negation", "falls", "negations", _negation),
     *(_family(named, phrases) for named, phrases in _PHRASES.items()),
 )
+
+
+@cache
+def families() -> Mapping[str, Family]:
+    """Every probe family by its name, ordered by kind."""
+    return {family.name: family for kind in get_args(Kind) for family in FAMILIES if family.kind == kind}
+
+
+def families_named(names: Collection[str]) -> tuple[Family, ...]:
+    """The families of these names, all of them where none is named."""
+    for name in names:
+        if name not in families():
+            raise unknown_name("family of probes", name, [*families()])
+    return tuple(family for name, family in families().items() if not names or name in names)

@@ -39,7 +39,7 @@ from judgecal.experiment import (
 from judgecal.experiment.folder import keep_judges
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import Judge, judge_named
-from judgecal.probes.family import FamilyProbes, families_named, make_probes
+from judgecal.probes.family import FamilyProbes, make_probes
 from judgecal.probes.result import (
     Footing,
     ProbedAnswer,
@@ -50,6 +50,7 @@ from judgecal.probes.result import (
     family_result,
     worst_first,
 )
+from judgecal.probes.rules import families_named
 from judgecal.records import Item, Judgement
 from judgecal.workspace import Workspace, find_workspace
 

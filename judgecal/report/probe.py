@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from judgecal.judges import JudgeName
-from judgecal.probes.family import Kind, families
+from judgecal.probes.family import Kind
 from judgecal.probes.result import (
     FamilyResult,
     KeptProbes,
@@ -16,6 +16,7 @@ from judgecal.probes.result import (
     ProbeResult,
     ProbeVerdict,
 )
+from judgecal.probes.rules import families
 from judgecal.records import Headline
 from judgecal.report.charts import Axis, in_percent, interval_picture, share_row
 from judgecal.report.document import Block, Document, Section, section, stored_document, table

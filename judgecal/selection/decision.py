@@ -32,8 +32,8 @@ from judgecal.experiment.verdicts import PartedItem, VerdictShape, judge_shape, 
 from judgecal.goldset import JUDGEMENTS
 from judgecal.judges import JudgeName
 from judgecal.models import EMBEDDED, ModelSpec
-from judgecal.probes.family import families_named
 from judgecal.probes.result import KeptProbes, stored_probes
+from judgecal.probes.rules import families_named
 from judgecal.records import Estimate, Item
 from judgecal.stats import leading_metric
 from judgecal.stats.means import stratum_that_drives
