@@ -167,7 +167,6 @@ def test_free_judges_answer_whole_questions_of_a_large_table(
     file = write(Path("t.csv"), header, rows)
     ran = judgecal("agreement", file, "--name", "large")
     assert "correctness_v3@embedded reaches" in ran.said and "on 60 of 240 answers)" in ran.said
-    (elsewhere / "experiments" / "large" / "summary.json").unlink()
     assert judgecal("report", "large").out == ran.out
     kept = [row for row in journal(elsewhere, "large") if row["judge"] == "correctness_v3@embedded"]
     asked = {int(row["item_id"].rpartition("-")[2]) - 1 for row in kept}

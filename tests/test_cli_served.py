@@ -34,7 +34,7 @@ def test_a_reply_is_paid_once_across_experiments(
     rows = journal(workspace_dir, second["experiment"])
     assert all(row["cached"] for row in rows if "@mine" in row["judge"])
     n = second["judges"][0]["n"]
-    stored = f"all {n} verdicts come from stored replies, which cost nothing; the oldest reply is less than"
+    stored = f"all {n} verdicts come from stored replies, which cost nothing; the oldest reply is of "
     assert [stored in note for note in second["notes"]].count(True) == 1
     assert stored.capitalize() in judgecal("score", "--models", "mine", "--split", "dev", "--full").said
     assert not any("stored replies" in note for note in first["notes"])

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from judgecal.experiment import AgreementTable, Verdicts, read_experiment
+from judgecal.experiment import AgreementTable, Verdicts
 from judgecal.experiment.people import (
     alt_test_entry,
     judge_beside_people,
@@ -22,11 +22,10 @@ from judgecal.experiment.people import (
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.records import Judgement
 from judgecal.scale import Label, Scale
-from judgecal.selection.decision import decide_on_judges
 from judgecal.workspace import Workspace, find_workspace
 from tests.support.command import Run, journal
 from tests.support.gold import made_gold, made_items
-from tests.support.pages import OPEN, printed_by
+from tests.support.pages import OPEN, decided, printed_by
 
 BINARY = 'kind = "binary"'
 N_TIED = 33  # of 120: people agree on 87, 0.725
@@ -159,10 +158,8 @@ def test_score_asks_about_ties_once(judgecal: Run, workspace_dir: Path) -> None:
         assert (rater["n"], rater["judges"][0]["n"], rater["judges"][0]["n_unscored"]) == (120, 120, 0)
     assert len(journal(workspace_dir, "s")) == 2 * 87 + N_TIED
     assert "0 calls to make" in judgecal(*argv, "--dry-run").out
-    stored = read_experiment(find_workspace(None), "s")
-    assert decide_on_judges(find_workspace(None), stored, margin=0.03).result.as_json() == {
-        key: value for key, value in printed.items() if key != "headline"
-    }
+    _, again = decided("s")
+    assert again.result.as_json() == {key: value for key, value in printed.items() if key != "headline"}
 
 
 def test_ties_go_to_another_rater_and_come_back(judgecal: Run, workspace_dir: Path) -> None:

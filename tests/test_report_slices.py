@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from judgecal.experiment.losses import traits_of
+from judgecal.experiment.verdicts import traits_of
 from judgecal.records import Item
 from tests.support.command import Run
 from tests.support.pages import PERCENTAGE, decided, made_set, page_of, printed_by, recorded

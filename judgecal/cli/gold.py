@@ -17,7 +17,7 @@ from judgecal.cli.output import print_result
 from judgecal.errors import InputError, refuse
 
 if TYPE_CHECKING:
-    from judgecal.experiment.label_source import LabelSample, LabelSource
+    from judgecal.experiment.rows import LabelSample, LabelSource
     from judgecal.goldset import GoldSet
     from judgecal.records import Item
     from judgecal.workspace import Workspace
@@ -137,7 +137,7 @@ def sheet_command(
 
     Their rows are shuffled; `gold import --sheet` reads them back.
     """
-    from judgecal.experiment.label_source import answers_sample, draw_of, find_source
+    from judgecal.experiment.rows import answers_sample, draw_of, find_source
     from judgecal.goldset import write_sheets
     from judgecal.report.gold import sheets_document
 

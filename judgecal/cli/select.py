@@ -74,12 +74,11 @@ def select(
     """Choose the cheapest judge within the margin, and lock it. It is shown to lose no more; confirmed on
     test."""
     from judgecal.experiment import read_experiment
-    from judgecal.selection.decision import repeats_of
     from judgecal.selection.select import SelectRun
 
     workspace = shared.workspace_of(ctx)
     stored = read_experiment(workspace, experiment)
-    options = call.options(repeats=repeats_of(stored) if repeats is None else repeats)
+    options = call.options(repeats=stored.table.repeats if repeats is None else repeats)
     run = SelectRun(
         workspace=workspace,
         stored=stored,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from judgecal.desk.label_journal import LabelQueue
     from judgecal.desk.progress import LabelProgress
     from judgecal.desk.server import DeskServer
-    from judgecal.experiment.label_source import LabelSample
+    from judgecal.experiment.rows import LabelSample
     from judgecal.goldset import GoldSet
     from judgecal.records import Item
     from judgecal.report.document import Document
@@ -186,7 +186,7 @@ def _of_table(
 
 def _of_set(source: str, workspace: Workspace, *, dry_run: bool) -> tuple[GoldSet, Sequence[Item]]:
     """The set that labels go into, and those of its items that a set or an experiment names."""
-    from judgecal.experiment.label_source import answers_sample, find_source
+    from judgecal.experiment.rows import answers_sample, find_source
 
     labelling = find_source(source, workspace, labelling=True)
     gold = labelling.gold

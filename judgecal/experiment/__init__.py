@@ -23,9 +23,9 @@ from judgecal.experiment.looks import (
     verdicts_sha,
 )
 from judgecal.experiment.recorded import read_recorded
-from judgecal.experiment.score import ScoreRun, asked_items
-from judgecal.experiment.stored import read_experiment
-from judgecal.experiment.summary import (
+from judgecal.experiment.score import (
+    ScoreRun,
+    asked_items,
     check_judge,
     full_name,
     gold_config,
@@ -33,6 +33,7 @@ from judgecal.experiment.summary import (
     run_line,
     summary_of_gold,
 )
+from judgecal.experiment.stored import read_experiment
 from judgecal.experiment.table_rows import (
     UNREADABLE,
     JudgedItems,
@@ -46,10 +47,10 @@ from judgecal.experiment.table_rows import (
 from judgecal.experiment.trials import (
     CostEstimate,
     Due,
+    ExperimentJournal,
     RunOptions,
     judge_to_journal,
     models_of,
-    open_experiment_journal,
     open_journal,
     plan_calls,
     plan_trials,
@@ -63,13 +64,13 @@ from judgecal.experiment.trials import (
 
 __all__ = [
     "UNREADABLE", "AgreementResult", "AgreementTable", "CompareRun", "CostEstimate", "Due", "Entry",
-    "Experiment", "GoldSummary", "JudgedItems", "Look", "LookKind", "ReadRow", "Reader", "RowReader",
-    "RunOptions", "ScoreRun", "StoredExperiment", "StoredVerdicts", "TableRows", "Verdicts", "asked_items",
-    "check_judge", "entry", "foresee_look", "full_name", "gold_config", "input_config", "item_scale",
-    "judge_config", "judge_to_journal", "judgement_of", "look_at_test", "looks_so_far",
-    "models_of", "open_experiment", "open_experiment_journal", "open_journal", "plan_calls",
-    "plan_experiment", "plan_trials", "read_config", "read_experiment", "read_recorded", "recorder",
-    "refuse_unequal", "require_keys", "run_line", "run_trials", "say_remarks", "seen_judges",
-    "stored_notes", "stored_rows", "summary_of_gold", "together", "verdict_notes", "verdicts_sha",
-    "whole_item", "whole_items",
+    "Experiment", "ExperimentJournal", "GoldSummary", "JudgedItems", "Look", "LookKind", "ReadRow",
+    "Reader", "RowReader", "RunOptions", "ScoreRun", "StoredExperiment", "StoredVerdicts", "TableRows",
+    "Verdicts", "asked_items", "check_judge", "entry", "foresee_look", "full_name", "gold_config",
+    "input_config", "item_scale", "judge_config", "judge_to_journal", "judgement_of", "look_at_test",
+    "looks_so_far", "models_of", "open_experiment", "open_journal", "plan_calls", "plan_experiment",
+    "plan_trials", "read_config", "read_experiment", "read_recorded", "recorder", "refuse_unequal",
+    "require_keys", "run_line", "run_trials", "say_remarks", "seen_judges", "stored_notes",
+    "stored_rows", "summary_of_gold", "together", "verdict_notes", "verdicts_sha", "whole_item",
+    "whole_items",
 ]  # fmt: skip

@@ -53,7 +53,6 @@ class StoredExperiment:
     floor: tuple[Verdicts, ...]  # those of the embedded model below them, where they judged
     seed: int
     notes: tuple[str, ...]  # what the reader must know of how this was read
-    trained_on: frozenset[str] = frozenset()  # groups whose labels a compiled judge of it has seen
 
     @property
     def columns(self) -> tuple[Verdicts, ...]:
@@ -66,8 +65,9 @@ class StoredExperiment:
 
     @cached_property
     def table(self) -> AgreementTable:
-        """The items with the repeats that were asked for."""
-        repeats = int(self.experiment.config.get("repeats", 1))
+        """The items with the repeats that were asked for; of recorded judges, those that they gave."""
+        recorded = [column.repeats for column in self.judges if column.kind == "recorded"]
+        repeats = max([int(self.experiment.config.get("repeats", 1)), *recorded])
         return AgreementTable(self.gold, self.items, repeats, self.seed, tied=self.tied)
 
     def column(self, judge: str) -> Verdicts:
@@ -386,17 +386,13 @@ class GoldSummary(Result):
 
     @property
     def unscored_counts_as(self) -> str:
-        return unscored_counts_as(self.scale)
+        """What an unscored item counts as where judges are ranked, on the scale of the labels."""
+        return "a wrong verdict" if self.scale == "nominal" else "the verdict farthest from its label"
 
 
 def labelled_by(labels_by: str) -> str:
     """The words behind `labels` that say who gave them (`people`, `project`); empty where nobody says."""
     return {"people": " by people", "project": " by the project itself, not by people"}.get(labels_by, "")
-
-
-def unscored_counts_as(scale: str) -> str:
-    """What an unscored item counts as where judges are ranked, on the scale of the labels."""
-    return "a wrong verdict" if scale == "nominal" else "the verdict farthest from its label"
 
 
 @dataclass(frozen=True, slots=True)

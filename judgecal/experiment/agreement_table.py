@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from operator import is_
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -132,35 +131,6 @@ class Verdicts:
         return int(self.values.shape[1])
 
 
-class _ItemArrays:
-    """Labels, questions and verdicts of some items, each array made once."""
-
-    def __init__(self, gold: GoldSet, items: tuple[Item, ...]) -> None:
-        self.gold, self.items = gold, items
-        self._stored: dict[Hashable, Any] = {}
-
-    @cached_property
-    def labels(self) -> Labels:
-        """Gold labels, n floats; words as a list."""
-        labels = [self.gold.labels[item.item_id] for item in self.items]
-        return np.array(labels, dtype=np.float64) if self.gold.scale.numeric else labels
-
-    @cached_property
-    def groups(self) -> Ints:
-        """Question numbers 0..G-1."""
-        return codes_of([item.group for item in self.items], len(self.items))
-
-    @cached_property
-    def weights(self) -> Floats | None:
-        return drawing_weights(self.gold, self.items)
-
-    def once(self, key: Hashable, make: Callable[[], _T]) -> _T:
-        """What was made under a key, or is made now."""
-        if key not in self._stored:
-            self._stored[key] = make()
-        return cast(_T, self._stored[key])
-
-
 @dataclass(frozen=True)
 class AgreementTable:
     """What every entry of a table shares: the people's labels of the items asked for."""
@@ -173,31 +143,33 @@ class AgreementTable:
     # the items beside them on which raters tie: without a gold label, raters and judges stand beside each
     # other there
     tied: tuple[Item, ...] = ()
-    # of the same items only: a table with another level, seed or number of repeats keeps them
-    _arrays: _ItemArrays | None = field(default=None, compare=False, repr=False)
+    # arrays of these items by what they are: a table with another level, seed or repeats has the same ones
+    _arrays: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        arranged = () if self._arrays is None else self._arrays.items
-        if (
-            self._arrays is None
-            or len(arranged) != len(self.items)
-            or not all(map(is_, arranged, self.items))
-        ):
-            object.__setattr__(self, "_arrays", _ItemArrays(self.gold, self.items))
+        if self._arrays.setdefault("items", self.items) is not self.items:
+            object.__setattr__(self, "_arrays", {"items": self.items})
 
-    @property
-    def arrays(self) -> _ItemArrays:
-        return cast(_ItemArrays, self._arrays)
+    def _once(self, key: Hashable, make: Callable[[], _T]) -> _T:
+        """What was made under a key, or is made now."""
+        if key not in self._arrays:
+            self._arrays[key] = make()
+        return cast(_T, self._arrays[key])
 
     @property
     def labels(self) -> Labels:
         """Gold labels, n floats; words as a list."""
-        return self.arrays.labels
+
+        def make() -> Labels:
+            labels = [self.gold.labels[item.item_id] for item in self.items]
+            return np.array(labels, dtype=np.float64) if self.gold.scale.numeric else labels
+
+        return self._once("labels", make)
 
     @property
     def groups(self) -> Ints:
         """The question number, 0..G-1, of each item."""
-        return self.arrays.groups
+        return self._once("groups", lambda: codes_of([item.group for item in self.items], len(self.items)))
 
     @property
     def n_groups(self) -> int:
@@ -206,7 +178,7 @@ class AgreementTable:
 
     @property
     def weights(self) -> Floats | None:
-        return self.arrays.weights
+        return self._once("weights", lambda: drawing_weights(self.gold, self.items))
 
     @property
     def drawn_notes(self) -> tuple[str, ...]:
@@ -219,18 +191,9 @@ class AgreementTable:
             "parts, people compared with people)",
         )
 
-    def repeats_of(self, judge: Verdicts) -> int:
-        """A recorded judge's number of repeats is its: what others were asked more is not missing there."""
-        return judge.repeats if judge.kind == "recorded" else self.repeats
-
-    def with_repeats_of(self, judge: Verdicts) -> AgreementTable:
-        """The table with the repeats of a judge (`repeats_of`)."""
-        repeats = self.repeats_of(judge)
-        return self if repeats == self.repeats else dataclasses.replace(self, repeats=repeats)
-
-    def verdicts(self, judge: Verdicts, repeats: int | None = None) -> Matrix:
-        """The verdicts of a judge, items x repeats (those of the table where not given), on its own scale."""
-        n = repeats or self.repeats
+    def verdicts(self, judge: Verdicts) -> Matrix:
+        """The verdicts of a judge, items x repeats, on its own scale."""
+        n = self.repeats
 
         def make() -> Matrix:
             if judge.constant is not None:
@@ -243,12 +206,12 @@ class AgreementTable:
                 values = np.concatenate([values, blank.astype(values.dtype)], axis=1)
             return values
 
-        return self.arrays.once(("verdicts", judge.key, n), lambda: (judge, make()))[1]
+        return self._once(("verdicts", judge.key, n), lambda: (judge, make()))[1]
 
     def row_at(self, judge: Verdicts) -> Ints:
         """Items x repeats of the judge: which of its rows it is, -1 where there is none."""
         make = lambda: (judge, judge.on_items(self.items, judge.row_at))  # noqa: E731
-        return self.arrays.once(("rows", judge.key), make)[1]
+        return self._once(("rows", judge.key), make)[1]
 
     @property
     def shared(self) -> dict[str, Any]:
@@ -300,17 +263,16 @@ class AgreementTable:
                 calibrated |= self.agreement(chances, against=labels, unscored="wrong", **brier)
         return {"agreement": complete, "as_wrong": dict(as_wrong), "calibrated": calibrated}
 
-    def cross_fit(self, judge: Verdicts, repeats: int | None = None) -> CrossFit | None:
+    def cross_fit(self, judge: Verdicts) -> CrossFit | None:
         """The maps of a judge, each fitted without a tenth of the questions; None where there can be none."""
-        n = repeats or self.repeats
 
         def make() -> tuple[Verdicts, CrossFit | None]:
             if judge.constant is not None:
                 return judge, None
-            verdicts = self.verdicts(judge, n)
+            verdicts = self.verdicts(judge)
             return judge, cross_fit(self.labels, verdicts, weights=self.weights, **self.scaled(judge))
 
-        return self.arrays.once(("map", judge.key, n), make)[1]
+        return self._once(("map", judge.key, self.repeats), make)[1]
 
     def calibrated(self, judge: Verdicts, labels: Labels | None = None) -> Floats | None:
         """The verdicts of a judge on the people's scale, items x repeats, each by a map that did not see its
@@ -325,17 +287,12 @@ class AgreementTable:
         return None if fit is None else fit.verdicts
 
     def deciding(
-        self,
-        judges: Mapping[_Name, Verdicts],
-        *,
-        calibrated: bool = True,
-        repeats: Callable[[Verdicts], int] | None = None,
+        self, judges: Mapping[_Name, Verdicts], *, calibrated: bool = True
     ) -> DecidingVerdicts[_Name]:
-        """The verdicts that decide, each judge with its `repeats`: mapped where `calibrated` and possible."""
-        n = {name: (repeats or self.repeats_of)(judge) for name, judge in judges.items()}
-        fits = {name: self.cross_fit(judge, n[name]) for name, judge in judges.items() if calibrated}
+        """The verdicts of judges that decide: mapped where `calibrated` and possible."""
+        fits = {name: self.cross_fit(judge) for name, judge in judges.items() if calibrated}
         return DecidingVerdicts.from_fits(
-            {name: self.verdicts(judge, n[name]) for name, judge in judges.items()},
+            {name: self.verdicts(judge) for name, judge in judges.items()},
             {name: judge.scale for name, judge in judges.items()},
             {name: fit for name, fit in fits.items() if fit is not None},
             scale=self.gold.scale,

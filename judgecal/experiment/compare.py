@@ -15,8 +15,8 @@ from judgecal.experiment.agreement import GoldSummary, StoredExperiment, verdict
 from judgecal.experiment.agreement_table import Verdicts
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment
 from judgecal.experiment.looks import look_at_test, looks_so_far, seen_judges
+from judgecal.experiment.score import gold_config, run_line, summary_of_gold
 from judgecal.experiment.stored import Unread, unread_of
-from judgecal.experiment.summary import gold_config, run_line, summary_of_gold
 from judgecal.records import Result, as_plain
 from judgecal.stats import (
     PLANNED_DISCORDANCE,
@@ -155,7 +155,6 @@ class CompareRun:
                 notes.append(f"{column.judge} has no judgement of {items}: they count as wrong")
             names += [f"{column.judge}[{row.judge_fingerprint[:8]}]" for row in column.rows[:1]]
         notes += [*stored.notes, *table.drawn_notes, *verdict_notes(gold.scale, columns)]
-        most = dataclasses.replace(table, repeats=max(self._repeats(column) for column in columns))
         extra = {"experiment": slug, "metric": metric}
         result = CompareResult(
             experiment=experiment.slug,
@@ -168,7 +167,7 @@ class CompareRun:
             test_look=look.sentence(gold.name, self.level) if look else None,
             reused=bool(look and look.reused),
             notes=tuple(notes),
-            run_line=run_line(most, stored.split, names, extra),
+            run_line=run_line(table, stored.split, names, extra),
             unread=unread_of(dataclasses.replace(stored, judges=columns, floor=())),
         )
         experiment.write_summary(as_plain(result))
@@ -178,12 +177,8 @@ class CompareRun:
         table = dataclasses.replace(self.stored.table, seed=self.seed, level=level)
         judges = {column.judge: column for column in self.columns}
         facts, scales = metric_facts(self._metric), {name: column.scale for name, column in judges.items()}
-        once = table.deciding(judges, calibrated=facts.calibrated, repeats=self._repeats)
-        raw = {name: table.verdicts(column, self._repeats(column)) for name, column in judges.items()}
+        once = table.deciding(judges, calibrated=facts.calibrated)
+        raw = {name: table.verdicts(column) for name, column in judges.items()}
         options: dict[str, Any] = {"scales": scales, "metric": self._metric, "n_perm": n_perm}
         compared = compare_all(table.labels, raw, deciding=once, **options, **table.shared)
         return tuple(ComparedPair(a, b, comparison) for (a, b), comparison in compared.items())
-
-    def _repeats(self, column: Verdicts) -> int:
-        """As many as were asked for; of recorded judgements, as many as a judge gave."""
-        return max(self.stored.table.repeats, column.repeats)

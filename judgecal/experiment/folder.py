@@ -7,14 +7,12 @@ configuration never meets its verdicts.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,8 +30,6 @@ _OUTPUT = "output.json"  # of `judge`: which file it wrote
 _JUDGES = "judges.json"  # written when they are made
 _LAST = 100_000  # bytes of a journal within which its last line begins; of Parquet, the end that says when
 _AT = re.compile(rb'"at": ?"(\d{4}-\d\d-\d\dT[\d:]+\+00:00)"')
-_HEAD = 200  # characters of a summary within which it says what code made it
-_SOURCES = (".py", ".html", ".css", ".js")
 _R = TypeVar("_R", bound=Result)
 
 OPENED: ContextVar[Path | None] = ContextVar("OPENED", default=None)
@@ -92,22 +88,11 @@ class Experiment:
         ended = "the command did not finish; run it again, and it goes on where it stopped"
         try:
             summary = read_json(self.summary, absent=f"is not there: {ended}")
-            summary.pop("code", None)
             return validated(kind, summary, str(self.summary))
         except InputError as error:
             if not self.summary.exists():
                 raise
             raise InputError([*error.problems, "delete it and run the same command again"]) from error
-
-    @property
-    def is_summary_current(self) -> bool:
-        """Whether `summary.json` is of this code, and not older than the judgements."""
-        if not (self.judged and self.summary.is_file()):
-            return False
-        with self.summary.open(encoding="utf-8", errors="replace") as opened:
-            head = opened.read(_HEAD)
-        newest = max(path.stat().st_mtime_ns for path in self.judged)
-        return f'"code": "{code_sha()}"' in head and newest <= self.summary.stat().st_mtime_ns
 
     def write_summary(self, summary: Result | Mapping[str, Any]) -> None:
         """Write a result as `summary.json` in one step, so that a reader never meets half of it.
@@ -119,7 +104,7 @@ class Experiment:
                 f"{self.folder} was deleted while this ran, and the judgements in it are gone with it: run "
                 "the command again; where its replies are in the cache, they cost nothing"
             )
-        plain = {"schema": SCHEMA, "code": code_sha(), **as_plain(summary)}
+        plain = {"schema": SCHEMA, **as_plain(summary)}
         text = json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False)
         write_text(self.summary, text + "\n")
 
@@ -137,16 +122,6 @@ class Experiment:
             return False
         written = read_json(mark, absent="").get("output")
         return written == str(output) and output.stat().st_mtime_ns <= mark.stat().st_mtime_ns
-
-
-@cache
-def code_sha() -> str:
-    """16 hex digits over the sources of the package: what other code made is made again."""
-    total, folder = hashlib.sha256(), Path(__file__).parent.parent
-    for path in sorted(path for path in folder.rglob("*.*") if path.suffix in _SOURCES):
-        total.update(f"{path.relative_to(folder)}\n".encode())
-        total.update(path.read_bytes())
-    return total.hexdigest()[:16]
 
 
 def plan_experiment(workspace: Workspace, config: Mapping[str, Any], *, out: str | None) -> Experiment:
@@ -235,8 +210,8 @@ class StoredDescription:
 
     scale: str  # of its verdicts
     categories: tuple[str, ...] = ()  # of a nominal scale
-    instructions: str | None = None  # of its signature; None where it has no prompt
     messages: str | None = None  # what it is sent, with the names of the item's fields in their places
+    trained_on: tuple[str, ...] = ()  # groups whose labels it has seen
 
     def verdicts(self) -> Scale:
         """The scale of the judge's verdicts."""
@@ -248,17 +223,13 @@ def keep_judges(experiment: Experiment, judges: Iterable[Judge]) -> None:
     """Write into an experiment what a report will show of its judges."""
     descriptions = {}
     for judge in judges:
-        instructions = messages = None
+        messages = None
         if judge.kind == "prompt":
             from judgecal.judges import PromptJudge  # which loads DSPy
 
-            if isinstance(judge, PromptJudge):
-                messages, instructions = judge.as_sent(), str(judge.signature.cls.instructions)
-        elif (program := getattr(judge, "program", None)) is not None:
-            from judgecal.judges.module import instructions_of
-
-            instructions = instructions_of(program)
-        shown = StoredDescription(str(judge.scale), judge.scale.categories, instructions, messages)
+            messages = judge.as_sent() if isinstance(judge, PromptJudge) else None
+        trained = tuple(sorted(judge.trained_on))
+        shown = StoredDescription(str(judge.scale), judge.scale.categories, messages, trained)
         descriptions[judge.name] = as_plain(shown)
     text = json.dumps({"schema": SCHEMA, "judges": descriptions}, indent=2)
     write_text(experiment.folder / _JUDGES, text + "\n")

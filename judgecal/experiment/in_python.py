@@ -14,8 +14,7 @@ from judgecal.experiment.agreement_table import AgreementTable
 from judgecal.experiment.compare import draws
 from judgecal.experiment.judgements import item_scale, whole_items
 from judgecal.experiment.looks import Look, look_at_test, seen_judges
-from judgecal.experiment.score import asked_items
-from judgecal.experiment.summary import check_judge
+from judgecal.experiment.score import asked_items, check_judge
 from judgecal.experiment.trials import RunOptions, models_of, open_journal, run_trials
 from judgecal.goldset import GoldSet
 from judgecal.judges import GivenFunction, Judge, judge_named
@@ -94,8 +93,7 @@ def score(
 
     Args:
         judge: one or several: strings, functions (`judgecal.Judge` says what they take), judges.
-        split: train, dev, test, open or all; on `open` the questions that some judge was trained on are left
-            out.
+        split: train, dev, test, open or all, without the questions that some judge was trained on.
         limit: only the first so many items.
         budget_usd: money that may be spent.
         journal: a `judgements.jsonl` to resume from and to append to; None keeps nothing.
@@ -114,7 +112,7 @@ def score(
     require_prices(models_of(judges), options.budget_usd)
     for judge in judges:
         check_judge(gold, judge)
-    trained = frozenset[str]().union(*(judge.trained_on for judge in judges if split == "open"))
+    trained = frozenset[str]().union(*(judge.trained_on for judge in judges))
     items = asked_items(gold, split, limit=limit, without_groups=trained)
     with open_journal(None if journal is None else Path(journal), options) as stored:
         rows = run_trials(judges, items, journal=stored, options=options)

@@ -17,7 +17,6 @@ import operator
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, overload
 
@@ -181,7 +180,6 @@ class StoredVerdicts:
     n: int = 0  # verdicts that were read from stored replies; a reply of the same run is none
     n_called: int = 0  # all verdicts of models
     oldest: str | None = None  # when the oldest of those replies was given, UTC in ISO 8601
-    age: timedelta = timedelta()  # how old it was when the verdict was taken
     of_chances: Counter[str] = field(default_factory=Counter)  # why said; empty where not
 
     def add(self, row: Judgement) -> None:
@@ -189,19 +187,14 @@ class StoredVerdicts:
             return
         if row.chances or row.why_said:
             self.of_chances[row.why_said or ""] += 1
-        if row.replied_at is None:
-            self.n_called += 1
-        else:
-            age = datetime.fromisoformat(row.at) - datetime.fromisoformat(row.replied_at)
-            self.extend(StoredVerdicts(1, 1, row.replied_at, age))
+        self.extend(StoredVerdicts(int(row.replied_at is not None), 1, row.replied_at))
 
     def extend(self, other: StoredVerdicts) -> None:
         """Add the counts of another `StoredVerdicts`."""
         self.n += other.n
         self.n_called += other.n_called
         self.of_chances += other.of_chances
-        if other.oldest is not None and (self.oldest is None or other.oldest < self.oldest):
-            self.oldest, self.age = other.oldest, other.age
+        self.oldest = min((at for at in (self.oldest, other.oldest) if at is not None), default=None)
 
     def notes(self) -> list[str]:
         """The sentences for a reader, without their full stops: of chances, of stored replies."""
@@ -215,16 +208,11 @@ class StoredVerdicts:
         if self.oldest is None:
             return notes
         share = f"{self.n:,} of {self.n_called:,}" if self.n < self.n_called else f"all {self.n:,}"
-        # in one unit: minutes below two hours, hours below two days, else days
-        minutes = max(0, round(self.age.total_seconds() / 60))
-        n, unit = (minutes, "minute") if minutes < 120 else (minutes // 60, "hour")
-        if minutes >= 2 * 24 * 60:
-            n, unit = self.age.days, "day"
-        age = f"{n} {unit}{'s' * (n != 1)}" if n else "less than a minute"
+        oldest = f"{self.oldest[:10]} {self.oldest[11:16]} UTC"
         return [
             *notes,
-            f"{share} verdicts come from stored replies, which cost nothing; the oldest reply is {age} "
-            f"old ({self.oldest[:10]}); --no-cache asks again",
+            f"{share} verdicts come from stored replies, which cost nothing; the oldest reply is of {oldest}"
+            "; --no-cache asks again",
         ]
 
 

@@ -107,6 +107,11 @@ def _recorded(
     """The judges of some frames, a row a judgement, with what a configuration says of them."""
     items = {item.item_id: item for item in gold.items}
     named, columns = None if scale is None else Scale.parse(scale), list[Verdicts]()
+    repeats = {rows["repeat"].n_unique() for rows in of_judges}
+    if len(repeats) > 1:
+        fewest = min(repeats)
+        notes = (*notes, f"some judges of {file} have more repeats than others: we take {fewest} of each")
+        of_judges = [rows.filter(pl.col("repeat").cast(pl.Int64) < fewest) for rows in of_judges]
     for rows in of_judges:
         judge, keys = rows["judge"][0], ["item_id", "repeat"]
         if not rows.select(keys).is_unique().all():

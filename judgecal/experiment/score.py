@@ -1,38 +1,57 @@
-"""`score` and `agreement`: judges over a split beside people, called here or recorded anywhere."""
+"""`score` and `agreement`: judges over a split beside people, called here or recorded anywhere; the floor
+below them, the result and its run line."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from judgecal.engine import Budget, require_prices
+import numpy as np
+
+from judgecal._version import __version__
+from judgecal.engine import Budget, Journal, require_prices
 from judgecal.errors import InputError
-from judgecal.experiment.agreement import AgreementResult, StoredExperiment
+from judgecal.experiment.agreement import (
+    AgreementResult,
+    GoldSummary,
+    LabelledTable,
+    StoredExperiment,
+    TableRate,
+    constant_entry,
+    entry,
+    judge_entry,
+    verdict_notes,
+)
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts, free_items
 from judgecal.experiment.folder import Experiment, keep_judges, open_experiment, plan_experiment
-from judgecal.experiment.judgements import values_of, write_items
-from judgecal.experiment.looks import look_at_test, seen_judges
-from judgecal.experiment.people import tied_items
+from judgecal.experiment.judgements import item_scale, refuse_unfit, values_of, write_items
+from judgecal.experiment.looks import look_at_test, looks_so_far, seen_judges
+from judgecal.experiment.people import rater_entries, tied_items, with_people
 from judgecal.experiment.recorded import Recorded, read_labelled_table
-from judgecal.experiment.summary import check_judge, floor_columns, gold_config, judge_config, made_result
 from judgecal.experiment.trials import (
     CostEstimate,
+    ExperimentJournal,
     RunOptions,
     models_of,
-    open_experiment_journal,
     plan_calls,
     require_keys,
     run_trials,
     stored_rows,
     together,
 )
-from judgecal.goldset import Columns, GoldSet
-from judgecal.judges import Judge, judge_named, single_calls
-from judgecal.records import Item, Judgement
+from judgecal.goldset import Columns, GoldSet, split_notes
+from judgecal.judges import Judge, JudgeName, judge_named, single_calls
+from judgecal.models import EMBEDDED
+from judgecal.records import Estimate, Item, Judgement
+from judgecal.scale import common_scale
+from judgecal.signatures import load_signature
+from judgecal.stats.prediction_powered import LabelledRows, corrected_mean, selection_test
+from judgecal.stats.sample import Ints, codes_of, rescaled
 from judgecal.workspace import Workspace
 
 
@@ -74,28 +93,32 @@ class ScoreRun:
         return plan_experiment(self.workspace, config, out=self.out)
 
     @property
-    def left_out(self) -> frozenset[str]:
-        """The questions that are left out: on `open`, those that some judge was trained on."""
-        return self._trained_on if self.split == "open" else frozenset()
-
-    @property
     def _trained_on(self) -> frozenset[str]:
+        """The questions that are left out, as some judge was trained on them."""
         return frozenset().union(*(judge.trained_on for judge in self.judges))
 
     @cached_property
     def items(self) -> tuple[Item, ...]:
         """The items asked for, without the questions left out; one that no judge has judged is unscored."""
-        items = asked_items(self.gold, self.split, limit=self.options.limit, without_groups=self.left_out)
+        items = asked_items(self.gold, self.split, limit=self.options.limit, without_groups=self._trained_on)
         return free_items(items, self.seed) if self.table is not None and self.recorded is None else items
 
     @cached_property
     def tied(self) -> tuple[Item, ...]:
         """The items beside them on which raters tie, for judges to stand where raters do: asked once."""
-        return tied_items(self.gold, self.split, self.items, without_groups=self.left_out)
+        return tied_items(self.gold, self.split, self.items, without_groups=self._trained_on)
+
+    @cached_property
+    def repeats(self) -> int:
+        """The repeats of each item by each judge: as many as recorded judges gave, where there are any."""
+        return self.recorded.columns[0].repeats if self.recorded else self.options.repeats
 
     @property
     def _parts(self) -> list[tuple[tuple[Item, ...], RunOptions]]:
-        return [(self.items, self.options), (self.tied, dataclasses.replace(self.options, repeats=1))]
+        return [
+            (items, dataclasses.replace(self.options, repeats=repeats))
+            for items, repeats in ((self.items, self.repeats), (self.tied, 1))
+        ]
 
     def plan(self) -> CostEstimate:
         """The cost of the calls that the run would make; nothing is written."""
@@ -126,18 +149,15 @@ class ScoreRun:
         """
         self.check()
         gold, experiment, options = self.gold, self.experiment, self.options
-        table = AgreementTable(gold, self.items, options.repeats, self.seed, tied=self.tied)
+        table = AgreementTable(gold, self.items, self.repeats, self.seed, tied=self.tied)
         require_keys(self.judges, (*self.items, *self.tied), stored_rows(experiment.journal), options)
         notes = list(self.recorded.notes) if self.recorded else []
         for model, judge in ((judge.model, judge) for judge in self.judges):
             if single_calls(judge.fingerprint)[1] > 1 and model is not None and model.sent_temperature == 0:
                 where = f"temperature = 1 under [models.{model.alias}] in judgecal.toml"
                 notes.append(f"{judge.name}: its calls may be alike at temperature 0: set {where}")
-        groups = {item.group for item in gold.select(self.split)}
-        if seen := [judge.name for judge in self.judges if judge.trained_on & groups]:
-            what = "left out" if self.left_out else "among the items, so its numbers flatter it"
-            n = len(groups & self._trained_on)
-            notes.append(f"{n} questions that {', '.join(seen)} was trained on are {what}")
+        if n := len({item.group for item in gold.select(self.split)} & self._trained_on):
+            notes.append(f"we left out {n} questions that a compiled judge was trained on")
         n_labelled = len(gold.labels)
         if self.table is not None and len(self.items) < n_labelled:
             drawn = f"{len(self.items):,} of {n_labelled:,} labelled answers"
@@ -146,7 +166,7 @@ class ScoreRun:
         keep_judges(experiment, self.judges)
         columns = list(self.recorded.columns) if self.recorded else []
         recorded = [column.stored for column in columns]
-        with open_experiment_journal(experiment, self.judges, options, recorded) as journal:
+        with ExperimentJournal(experiment, self.judges, options, recorded) as journal:
             judged: dict[str, list[Judgement]] = {judge.name: [] for judge in self.judges}
             budget, names = Budget(options.budget_usd), list(judged)
             for items, options_of_items in self._parts:
@@ -154,7 +174,7 @@ class ScoreRun:
                     self.judges, items, journal=journal, options=options_of_items, budget=budget
                 ):
                     judged[row.judge].append(row)
-            free, floor, why = floor_columns(self.workspace, table, journal, options, names)
+            free, floor, why = floor_columns(self.workspace, table, journal, self._parts[0][1], names)
         keep_judges(experiment, [*free, *self.judges])
         columns += [Verdicts.from_calls(judge, judged[judge.name]) for judge in self.judges]
         prints = {
@@ -239,3 +259,262 @@ def _free_judges(gold: GoldSet, workspace: Workspace) -> list[Judge]:
     if not able:
         raise InputError(f"no column holds a judge's verdicts, and no free judge can stand there: {why}")
     return able
+
+
+FLOOR_JUDGE = f"correctness_v3@{EMBEDDED}"
+PAIR_FLOOR = ("longer_answer@local", f"pairwise_v1@{EMBEDDED}")
+"""What stands below judges of pairs; the second where none of them has a signature."""
+_REFERENCES = frozenset({"reference_answer", "reference_answers"})
+_TEXTS = frozenset({"question", "answer", "answer_under_test", "response"})
+
+
+def check_judge(gold: GoldSet, judge: Judge, items: Sequence[Item] = ()) -> None:
+    """InputError where a judge does not fit a gold set's scale, or cannot read the given items."""
+    refuse_unfit(judge, items)
+    try:
+        common_scale(gold.scale, item_scale(judge))
+    except InputError as error:
+        raise InputError(f"{judge.name} on gold set {gold.name}: {error}") from None
+
+
+def floor_judges(workspace: Workspace, table: AgreementTable, judges: Iterable[str]) -> tuple[str, ...]:
+    """The judges that stand below some judges: each prompt judge's own signature on the embedded model, and
+    for pairs the longer answer.
+
+    Where a judge compares an answer with a reference answer that is FLOOR_JUDGE, so that all such judges have
+    one floor; so it is where there is no prompt judge, or its signature is gone.
+    """
+    pairs, below = any(item.pair for item in table.items), list[str]()
+    usual = PAIR_FLOOR[1] if pairs else FLOOR_JUDGE
+    names = map(JudgeName.read, judges)
+    for signature in [name.signature for name in names if name is not None and name.kind == "prompt"]:
+        try:
+            inputs = frozenset(load_signature(signature, workspace=workspace).inputs)
+        except InputError:
+            below.append(usual)
+            continue
+        compares = bool(inputs & _REFERENCES) and inputs <= _REFERENCES | _TEXTS
+        shared = compares and table.gold.scale.numeric
+        below.append(FLOOR_JUDGE if shared else f"{signature}@{EMBEDDED}")
+    return tuple(dict.fromkeys([*PAIR_FLOOR[: int(pairs)], *(below or [usual])]))
+
+
+def free_judges(
+    workspace: Workspace, table: AgreementTable, judges: Iterable[str]
+) -> tuple[list[Judge], list[str]]:
+    """The embedded judges for the floor below some judges of a table; and the reasons where there are none.
+
+    A signature is the user's and may be gone or changed: that costs the floor, not the result.
+    """
+    free, reasons = list[Judge](), list[str]()
+    for name in floor_judges(workspace, table, judges):
+        why = None
+        if name == FLOOR_JUDGE and not table.gold.scale.numeric:
+            why = "gives percentages, and the labels of this set have no order"
+        elif name == FLOOR_JUDGE and any(item.reference_answer is None for item in table.items):
+            why = "compares with a reference answer, and some items have none"
+        if why:
+            reasons.append(f"{FLOOR_JUDGE} {why}: name SIGNATURE@{EMBEDDED} among the judges to have a floor")
+            continue
+        try:
+            judge = judge_named(name, workspace=workspace)
+            check_judge(table.gold, judge, table.items)
+            judge.check_items(table.items)
+            free.append(judge)
+        except InputError as error:
+            reasons.append(f"the floor lacks {name}: {error}")
+    return free, reasons
+
+
+def floor_columns(
+    workspace: Workspace, table: AgreementTable, journal: Journal, options: RunOptions, judges: Iterable[str]
+) -> tuple[list[Judge], tuple[Verdicts, ...], str | None]:
+    """The free judges of a table, their verdicts on its items, and why where there are none."""
+    free, reasons = free_judges(workspace, table, judges)
+    run_options: dict[str, Any] = {
+        "journal": journal,
+        "options": options,
+        "budget": Budget(None),
+        "label": "floor",
+    }
+    names, drawn, columns = {*judges}, free_items(table.items, table.seed), []
+    for judge in free:
+        items = table.items if judge.name in names else drawn
+        columns.append(Verdicts.from_calls(judge, run_trials([judge], items, **run_options)))
+    return free, tuple(columns), "; ".join(reasons) or None
+
+
+def made_result(
+    workspace: Workspace,
+    stored: StoredExperiment,
+    columns: Sequence[Verdicts],
+    floor: Sequence[Verdicts],
+    why: str | None,
+) -> AgreementResult:
+    """Make the agreement result of an experiment's judges and floor; no model is called.
+
+    Args:
+        columns: its judges, priced where their prices are known.
+        floor: what stands below them, some of them among it; `why` says what it lacks.
+    """
+    table, config, gold = stored.table, stored.experiment.config, stored.gold
+    configs = {str(judge["judge"]): judge for judge in config.get("judges", ())}
+    names, judges = [], []
+    for column in columns:
+        judges.append(with_people(table, column, judge_entry(table, column), n_judges=len(columns)))
+        called = column.kind != "recorded" and column.rows
+        # of a judge that the configuration does not list, what its judgements tell
+        configured = f"{column.judge}[{column.rows[0].judge_fingerprint[:8]}]" if called else column.judge
+        names.append(configured_name(configs[column.judge]) if column.judge in configs else configured)
+    extra = {}
+    if recorded := config.get("recorded"):
+        extra["recorded"] = f"{recorded['file']}@{str(recorded['sha256'])[:12]}"
+    notes = (*stored.notes, *split_notes(gold), *table.drawn_notes, *verdict_notes(gold.scale, columns))
+    return AgreementResult(
+        experiment=stored.experiment.slug,
+        gold=summary_of_gold(table, stored.split),
+        judges=tuple(judges),
+        floor=(constant_entry(table), *(entry(table.asked_of(column), column) for column in floor)),
+        raters=rater_entries(table, columns),
+        test_looks=looks_so_far(workspace.experiments, gold),
+        run_line=run_line(table, stored.split, names, extra),
+        notes=notes,
+        floor_reason=why,
+        tie_breakers={rater: breaker.why for rater, breaker in gold.tie_breakers.items()},
+        table=labelled_table(workspace, stored, columns),
+    )
+
+
+def read_result(stored: StoredExperiment, workspace: Workspace) -> AgreementResult:
+    """Read the result that `score` or `agreement` left in an experiment, with today's looks at test."""
+    experiment = stored.experiment
+    result = experiment.read_summary(AgreementResult)
+    if result.gold.n_items != len(stored.items):
+        raise InputError(
+            f"{experiment.folder}: {len(stored.items):,} items are judged, and its result is of "
+            f"{result.gold.n_items:,}: run the same command again"
+        )
+    n_looks = looks_so_far(workspace.experiments, stored.gold)
+    return dataclasses.replace(result, experiment=experiment.slug, test_looks=n_looks)
+
+
+def summary_of_gold(table: AgreementTable, split: str) -> GoldSummary:
+    """The `gold` object of the contract for a table of a split, with what was left out without a label."""
+    gold = table.gold
+    return GoldSummary(
+        set=gold.name,
+        sha256=gold.sha256,
+        split=split,
+        n_items=len(table.items),
+        n_groups=len(set(table.groups)),
+        n_unlabelled=sum(item.item_id not in gold.labels for item in gold.select(split)),
+        n_tied=len(table.tied),
+        n_test_items=sum(item.group in gold.test_groups for item in table.items),
+        labels_by=gold.card.labels_by,
+        scale=str(gold.scale),
+        pass_at=gold.scale.pass_at,
+        noun="pairs" if any(item.pair for item in table.items) else "answers",
+    )
+
+
+def run_line(
+    table: AgreementTable, split: str, judges: Sequence[str], extra: Mapping[str, Any] | None = None
+) -> str:
+    """The line that reproduces a table: set@sha, split, n, judges, how intervals are made, seed, version."""
+    parts = {
+        "gold": f"{table.gold.name}@{table.gold.sha256[:12]}",
+        "split": split,
+        "n": len(table.items),
+        "groups": len(set(table.groups)),
+        "repeats": table.repeats,
+        "judges": ",".join(judges),
+        **(extra or {}),
+        "level": f"{table.level:.4g}",
+        "by": "group",
+        "seed": table.seed,
+        "version": __version__,
+    }
+    return "|".join(f"{key}:{value}" for key, value in parts.items())
+
+
+def gold_config(gold: GoldSet) -> dict[str, Any]:
+    """A gold set as a configuration records it."""
+    return {"set": gold.name, "sha256": gold.sha256}
+
+
+def judge_config(judge: Judge) -> dict[str, Any]:
+    """A judge as a configuration records it: enough to recognise it later."""
+    config = {"judge": judge.name, "fingerprint": judge.fingerprint}
+    if judge.signature is None or judge.model is None:
+        return {**config, "kind": judge.kind, "scale": str(judge.scale)}
+    return {**config, "signature_fingerprint": judge.signature.fingerprint, "model": judge.model.settings()}
+
+
+def full_name(judge: Judge) -> str:
+    """A judge for a run line: its string, fingerprint of its signature, model, and of all that it is."""
+    return configured_name(judge_config(judge))
+
+
+def configured_name(config: Mapping[str, Any]) -> str:
+    """`full_name` of the judge of a configuration."""
+    prompt = [str(config["signature_fingerprint"])[:8], config["model"]["id"]] if "model" in config else []
+    return f"{config['judge']}[{','.join([*prompt, str(config['fingerprint'])[:8]])}]"
+
+
+def labelled_table(
+    workspace: Workspace, stored: StoredExperiment, columns: Sequence[Verdicts]
+) -> LabelledTable | None:
+    """An experiment's labelled table as its result shows it; None of one on a gold set of the workspace."""
+    config = stored.experiment.config.get("table")
+    if config is None:
+        return None
+    gold, groups = stored.gold, codes_of([item.group for item in stored.gold.items], len(stored.gold.items))
+    recorded = [column for column in columns if column.kind == "recorded" and gold.scale.numeric]
+    return LabelledTable(
+        file=config["file"],
+        columns=config["columns"],
+        left_out=tuple(config["left_out"]),
+        notes=tuple(config["notes"]),
+        rates=tuple(_rate(gold, groups, column, stored.seed) for column in recorded),
+        keep=_keep(workspace, gold.name, config),
+    )
+
+
+def _keep(workspace: Workspace, name: str, config: Mapping[str, Any]) -> str:
+    """The command that imports the table; with a workspace first, where there is none."""
+    free, number, place, made, made_in = name, 2, "", "judgecal", "judgecal-workspace"
+    if workspace.is_starter:
+        place = "" if Path(made_in).exists() else f"judgecal init {made_in} && "
+        made = f"judgecal --workspace {made_in}"
+    while ((Path(made_in) / "gold" if workspace.is_starter else workspace.gold) / free).exists():
+        free, number = f"{name}-{number}", number + 1
+    return f"{place}{made} gold import {shlex.quote(config['file'])} --as {free} {config['options']}"
+
+
+def _rate(gold: GoldSet, groups: Ints, column: Verdicts, seed: int) -> TableRate:
+    people, common = gold.scale, common_scale(gold.scale, column.scale)
+    verdicts = column.on_items(gold.items, column.values)[:, 0]
+    if people.kind == "binary":
+        passed = verdicts >= (0.5 if common.pass_at is None else common.pass_at)
+        verdicts = np.where(np.isnan(verdicts), np.nan, passed)
+    else:
+        verdicts = rescaled(verdicts, column.scale, people)
+    labels = np.array([gold.labels.get(item.item_id, np.nan) for item in gold.items], dtype=np.float64)
+    at = np.flatnonzero(~np.isnan(labels))
+    labelled = LabelledRows(at, labels[at])
+    ends: dict[str, Any] = {"low": people.low, "high": people.high, "seed": seed}
+    done, scored = corrected_mean(verdicts, groups, labelled, **ends), verdicts[~np.isnan(verdicts)]
+    raw = Estimate(
+        float(scored.mean()) if len(scored) else None,
+        n=len(scored),
+        n_expected=len(verdicts),
+        n_groups=len(np.unique(groups)),
+        n_unscored=len(verdicts) - len(scored),
+        reason=None if len(scored) else "no row has a verdict",
+    )
+    drawn = True
+    if len(at) < len(verdicts):
+        filled = np.where(np.isnan(verdicts), raw.value or 0.0, verdicts)
+        labelled = replace(labelled, label=filled[at])
+        drawn = not selection_test(filled, groups, labelled, **ends).differs
+    return TableRate(column.judge, raw, done.plain, done.estimate, drawn=drawn)

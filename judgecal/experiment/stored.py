@@ -11,12 +11,10 @@ import shlex
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import polars as pl
 
-from judgecal.artefacts import read_json
 from judgecal.engine import Journal
 from judgecal.errors import InputError
 from judgecal.experiment.agreement import StoredExperiment
@@ -33,10 +31,8 @@ from judgecal.experiment.judgements import (
 from judgecal.experiment.people import tied_items
 from judgecal.experiment.recorded import recorded_fingerprint
 from judgecal.experiment.score import asked_items
-from judgecal.experiment.summary import FLOOR_JUDGE, PAIR_FLOOR, prompt_signatures
 from judgecal.goldset import load_gold
 from judgecal.judges import JudgeKind, JudgeName, single_calls
-from judgecal.models import EMBEDDED
 from judgecal.records import Judgement, Result
 from judgecal.scale import Scale
 from judgecal.workspace import Workspace, shown
@@ -81,57 +77,48 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
     if not any(verdicts_of.values()):
         raise InputError(f"{experiment.folder}: it holds no judgement: run the same command again")
     called = {str(judge["judge"]) for judge in config.get("judges", ())}
-    kinds: dict[str, JudgeKind] = {
-        judge: JudgeName.parse(judge).kind if judge in called else "recorded" for judge in verdicts_of
-    }
-    trained, notes = _trained_on([judge for judge in verdicts_of if kinds[judge] != "recorded"], workspace)
+    descriptions, notes = kept_judges(experiment), list[str]()
+    trained = frozenset(group for judge in descriptions.values() for group in judge.trained_on)
     split = str(config.get("split", "all"))
     if command == "agreement":
-        items = asked_items(gold, split, limit=_limit(experiment))
+        items = asked_items(gold, split)
     else:
         judged = {item_id for of_judge in verdicts_of.values() for item_id in values_of(of_judge, "item_id")}
         items = tuple(item for item in gold.items if item.item_id in judged and item.item_id in gold.labels)
-    left_out = {item.group for item in items} & trained
-    if left_out:
-        items = tuple(item for item in items if item.group not in trained)
-        notes.append(f"we left out {len(left_out)} questions that a compiled judge was trained on")
+    if n := len({item.group for item in gold.select(split)} & trained):
+        notes.append(f"we left out {n} questions that a compiled judge was trained on")
     if not items:
-        raise InputError(f"{experiment.folder}: it has no labelled item that no judge of it was trained on")
+        raise InputError(f"{experiment.folder}: it has no labelled item: run the same command again")
 
-    read = partial(_column, experiment, gold.scale)
-    judges = tuple(read(judge, kinds[judge], rows_of_judge) for judge, rows_of_judge in verdicts_of.items())
+    def read(judge: str, rows: Sequence[Judgement]) -> Verdicts:
+        kind: JudgeKind = "recorded"
+        scales = config.get("recorded", {}).get("scales", {})
+        scale = Scale.parse(str(scales[judge])) if judge in scales else gold.scale
+        if judge in called or judge not in verdicts_of:
+            if judge not in descriptions:
+                raise InputError(f"{where}: judges.json lacks {judge}: run the same command again")
+            kind, scale = JudgeName.parse(judge).kind, descriptions[judge].verdicts()
+        whole = whole_items(rows, scale)
+        return Verdicts(judge, scale if whole is rows else scale.of_means, whole, kind=kind, calls=rows)
+
     prints = {
         fingerprint
         for of_judge in verdicts_of.values()
         for fingerprint in values_of(of_judge, "judge_fingerprint")
     }
     others = calls.frame.filter(~pl.col("judge_fingerprint").is_in(list(prints)))
-    # the judges of the floor that the experiment may hold: `floor_judges` ran those that fit
-    signatures, floor = prompt_signatures(verdicts_of), []
-    for judge in dict.fromkeys([FLOOR_JUDGE, *PAIR_FLOOR, *(f"{name}@{EMBEDDED}" for name in signatures)]):
-        below = VerdictRows(others.filter(pl.col("judge") == judge))
-        floor += [read(judge, JudgeName.parse(judge).kind, below)] if below else []
+    below = {judge: VerdictRows(others.filter(pl.col("judge") == judge)) for judge in descriptions}
     return StoredExperiment(
         experiment=experiment,
         gold=gold,
         items=items,
         tied=tied_items(gold, split, items, without_groups=trained),
         split=split,
-        judges=judges,
-        floor=tuple(floor),
+        judges=tuple(map(read, verdicts_of, verdicts_of.values())),
+        floor=tuple(read(judge, rows) for judge, rows in below.items() if rows and judge not in verdicts_of),
         seed=int(config.get("seed", 0)),
         notes=tuple(notes),
-        trained_on=frozenset(trained),
     )
-
-
-def _column(
-    experiment: Experiment, people: Scale, judge: str, kind: JudgeKind, rows: Sequence[Judgement]
-) -> Verdicts:
-    floor = judge == FLOOR_JUDGE and judge not in kept_judges(experiment)
-    scale = Scale.parse("percentage") if floor else _scale(experiment, people, judge, kind)
-    whole = whole_items(rows, scale)
-    return Verdicts(judge, scale if whole is rows else scale.of_means, whole, kind=kind, calls=rows)
 
 
 def stored_prompts(stored: StoredExperiment) -> dict[str, str]:
@@ -161,57 +148,6 @@ def _asked(config: Mapping[str, Any], rows: Mapping[str, VerdictRows]) -> dict[s
             calls.of(judge, repeats) if n_calls == 1 else judged_by(judge, fingerprint, calls, repeats)
         )
     return verdicts_of
-
-
-def _limit(experiment: Experiment) -> int | None:
-    """How many items were asked for; all of the split where no result says it."""
-    if not experiment.summary.exists():
-        return None
-    try:
-        summary = read_json(experiment.summary, absent="gone since")
-        return int(summary["gold"]["n_items"])
-    except (InputError, ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            f"{experiment.folder / 'summary.json'}: does not say how many items were asked for ({error}); "
-            "delete it and run the same command again"
-        ) from error
-
-
-def _trained_on(judges: Iterable[str], workspace: Workspace) -> tuple[frozenset[str], list[str]]:
-    """The questions that a compiled judge has seen the labels of, from its program file."""
-    trained: set[str] = set()
-    notes = []
-    for judge in judges:
-        program = JudgeName.parse(judge).program
-        if program is None:
-            continue
-        path = workspace.experiments / program / "program.json"
-        try:
-            groups = read_json(path, absent="gone")["judgecal"]["trained_on"]
-            if not isinstance(groups, list) or not all(isinstance(group, str) for group in groups):
-                raise TypeError("trained_on must be a list of texts")
-            trained.update(groups)
-        except (OSError, InputError, KeyError, TypeError):
-            notes.append(
-                f"{path} cannot be read: if {judge} was trained on some of the items, they flatter it"
-            )
-    return frozenset(trained), notes
-
-
-def _scale(experiment: Experiment, people: Scale, judge: str, kind: JudgeKind) -> Scale:
-    """The scale of a judge's verdicts: as `agreement` read them, or of one that was called its own."""
-    config = experiment.config
-    if kind == "recorded":
-        scales = config.get("recorded", {}).get("scales", {})
-        return Scale.parse(str(scales[judge])) if judge in scales else people
-    descriptions = kept_judges(experiment)
-    # the floor's judges have signatures of judges that were asked for
-    of_signature = {name.partition("@")[0]: described for name, described in descriptions.items()}
-    if described := descriptions.get(judge) or of_signature.get(JudgeName.parse(judge).signature):
-        return described.verdicts()
-    if not people.numeric:
-        return Scale.parse("nominal")  # its words are not known, and need not be the people's
-    raise InputError(f"judges.json of the experiment does not describe {judge}: run the same command again")
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,18 +210,12 @@ def unread_of(stored: StoredExperiment) -> Unread:
 
 def _again(stored: StoredExperiment) -> str:
     """The command that asks for missing verdicts; recorded ones are read by other columns, if at all."""
-    config, gold = stored.experiment.config, stored.gold
+    config = stored.experiment.config
     if config["command"] == "agreement":
         return "judgecal agreement --help"
-    judges = [column.judge for column in stored.judges]
-    given = (
-        ("--split", stored.split, "open"),
-        ("--repeats", config["repeats"], 1),
-        ("--seed", stored.seed, 0),
-    )
-    where = [word for name, value, usual in given if value != usual for word in (name, str(value))]
-    where += ["--name", stored.experiment.slug]
-    if len(stored.items) < len(asked_items(gold, stored.split)):
-        where += ["--limit", str(len(stored.items))]
-    named = [word for judge in judges for word in ("--judge", judge)]
-    return shlex.join(["judgecal", "score", "--gold", gold.name, *named, *where, "--retry-unscored"])
+    judges = [word for column in stored.judges for word in ("--judge", column.judge)]
+    options = ["--split", stored.split, "--repeats", str(config["repeats"]), "--seed", str(stored.seed)]
+    if len(stored.items) < len(asked_items(stored.gold, stored.split)):
+        options += ["--limit", str(len(stored.items))]
+    name = ["--name", stored.experiment.slug, "--retry-unscored"]
+    return shlex.join(["judgecal", "score", "--gold", stored.gold.name, *judges, *options, *name])

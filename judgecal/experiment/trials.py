@@ -85,9 +85,11 @@ class ExperimentJournal(Journal):
         self,
         experiment: Experiment,
         judges: Iterable[Respondent],
+        options: RunOptions,
         recorded: Sequence[Sequence[Judgement]] = (),
     ) -> None:
         super().__init__(None if all(map(is_free, judges)) else experiment.journal)
+        _say_mended(self, options)
         self._verdicts, self._recorded = experiment.verdicts, recorded
         prints = {rows[0].judge_fingerprint for rows in recorded}
         stored = read_verdicts(experiment.verdicts)
@@ -108,18 +110,6 @@ class ExperimentJournal(Journal):
                 part if isinstance(part, VerdictRows) else VerdictRows.from_rows(part) for part in parts
             )
             VerdictRows.joined([*frames]).write(self._verdicts)
-
-
-def open_experiment_journal(
-    experiment: Experiment,
-    judges: Iterable[Respondent],
-    options: RunOptions,
-    recorded: Sequence[Sequence[Judgement]] = (),
-) -> ExperimentJournal:
-    """Open the journal of an experiment for its judges; a torn last line is said on stderr."""
-    journal = ExperimentJournal(experiment, judges, recorded)
-    _say_mended(journal, options)
-    return journal
 
 
 def stored_rows(path: Path) -> Journal:

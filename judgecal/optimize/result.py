@@ -14,9 +14,8 @@ from typing import Any
 import dspy
 
 from judgecal.experiment import AgreementTable, GoldSummary, Verdicts
-from judgecal.experiment.losses import traits_of
 from judgecal.experiment.stored import Unread
-from judgecal.experiment.verdicts import parted_items
+from judgecal.experiment.verdicts import parted_items, traits_of
 from judgecal.judges.module import instructions_of
 from judgecal.optimize.programs import Optimised
 from judgecal.optimize.training import Candidate, parts_by_question
@@ -115,9 +114,7 @@ class Stage:
             return None
         table, people = self.table, self.table.gold.scale
         judges = {place: score.column for place, score in enumerate([first, *others])}
-        once = table.deciding(
-            judges, calibrated=first.calibrated is not None, repeats=lambda _: table.repeats
-        )
+        once = table.deciding(judges, calibrated=first.calibrated is not None)
         held = [
             Held(table.labels, verdicts, as_scale(once.scales[place]), table.groups, table.weights)
             for place, verdicts in once.verdicts.items()

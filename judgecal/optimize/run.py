@@ -18,6 +18,7 @@ from judgecal.experiment import (
     AgreementTable,
     CostEstimate,
     Experiment,
+    ExperimentJournal,
     Look,
     RunOptions,
     Verdicts,
@@ -29,7 +30,6 @@ from judgecal.experiment import (
     look_at_test,
     looks_so_far,
     open_experiment,
-    open_experiment_journal,
     plan_calls,
     plan_experiment,
     refuse_unequal,
@@ -44,9 +44,9 @@ from judgecal.experiment import (
 )
 from judgecal.experiment.folder import keep_judges
 from judgecal.experiment.judgements import refuse_unfit
-from judgecal.experiment.losses import traits_of
 from judgecal.experiment.stored import Unread, unread_judge
 from judgecal.experiment.trials import Due, likely_usd
+from judgecal.experiment.verdicts import traits_of
 from judgecal.goldset import GoldSet, load_gold, require_splits, split_notes
 from judgecal.judges import Judge, JudgeName, PromptJudge, judge_named, save_program, units_of
 from judgecal.models import ModelSpec, load_catalogue
@@ -352,7 +352,7 @@ class OptimizeRun:
         keep_judges(self.experiment, [self.judge])
         self._say_plan()
         budget = Budget(self.options.budget_usd)
-        with open_experiment_journal(self.experiment, [self.judge], self.options) as journal:
+        with ExperimentJournal(self.experiment, [self.judge], self.options) as journal:
             finish, remarks = self._score_all(journal, budget)
             before, on_dev = finish.scored[0], self.probed["dev"]
             choice, broken = choose_probed(finish.scored, self.metric, self.dev, on_dev, finish.stages)

@@ -16,6 +16,7 @@ from judgecal.experiment import (
     AgreementTable,
     CostEstimate,
     Experiment,
+    ExperimentJournal,
     RunOptions,
     Verdicts,
     asked_items,
@@ -25,7 +26,6 @@ from judgecal.experiment import (
     judge_config,
     models_of,
     open_experiment,
-    open_experiment_journal,
     plan_calls,
     plan_experiment,
     require_keys,
@@ -147,7 +147,7 @@ class ProbeRun:
         open_experiment(experiment)
         keep_judges(experiment, self.judges)
         table = AgreementTable(self.gold, self.items, seed=self.seed)
-        with open_experiment_journal(experiment, self.judges, self.options) as journal:
+        with ExperimentJournal(experiment, self.judges, self.options) as journal:
             budget = Budget(self.options.budget_usd)
             columns = []
             for judge in self.judges:

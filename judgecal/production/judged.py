@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from judgecal.errors import InputError, listed, refuse, unknown_name
-from judgecal.experiment.label_source import LabelSample, drawn_card
-from judgecal.experiment.rows import LEAST_DRAWN
+from judgecal.experiment.rows import LEAST_DRAWN, LabelSample, drawn_card
 from judgecal.goldset import Card, GoldSet, load_gold
 from judgecal.goldset.draw import DrawStratum, allocate, draw
 from judgecal.goldset.write import name_problems

@@ -11,8 +11,8 @@ from functools import partial
 
 from judgecal.experiment.agreement import Entry, JudgeEntry, RaterEntry
 from judgecal.experiment.folder import Experiment
+from judgecal.experiment.score import read_result
 from judgecal.experiment.stored import read_experiment
-from judgecal.experiment.summary import summarised_result
 from judgecal.records import Estimate
 from judgecal.report.charts import complement, hundred, in_points, ladder_picture, points_text
 from judgecal.report.document import (
@@ -126,7 +126,7 @@ def judges_sections(evidence: Evidence) -> list[Section]:
 def judges_report(workspace: Workspace, experiment: Experiment, margin: float) -> Document:
     """Rebuild the Document of a workspace's experiment of `score` or `agreement`, at a margin."""
     stored = read_experiment(workspace, str(experiment.folder))
-    result = summarised_result(stored, workspace)
+    result = read_result(stored, workspace)
     return judges_document(decide_on_judges(workspace, stored, margin=margin, result=result))
 
 

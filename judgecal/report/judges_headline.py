@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from judgecal.experiment.agreement import Entry, GoldSummary, JudgeEntry, LabelledTable, RaterEntry, TableRate
-from judgecal.experiment.losses import LossPicture
 from judgecal.experiment.stored import Unread, UnreadReplies
+from judgecal.experiment.verdicts import LossPicture
 from judgecal.judges.protocol import JudgeName
 from judgecal.records import Estimate, Headline
 from judgecal.report.wording import (

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from judgecal.experiment.agreement import AgreementResult, AltTestEntry, Entry, JudgeEntry, SliceEntry
-from judgecal.experiment.losses import SliceTable
-from judgecal.experiment.verdicts import Confusion
+from judgecal.experiment.verdicts import Confusion, SliceTable
 from judgecal.records import Estimate
 from judgecal.report.charts import Axis, in_percent, in_points, interval_picture, metric_text, points_text
 from judgecal.report.document import (

@@ -125,7 +125,6 @@ def check_choice(
             why = f"on test it does no better than the best constant ({in_words(at)} {pair})"
             problems.append((why, caps.allow_below_floor, "--allow-below-floor"))
 
-    open_table = chosen_on.with_repeats_of(chosen.column)
     column = replace(chosen.column, rows=confirmed.column.rows, calls=())
 
     def held(table: AgreementTable, mapped: Floats | None) -> Held:
@@ -134,13 +133,13 @@ def check_choice(
         return Held(table.labels, verdicts, scale, table.groups, table.weights)
 
     # from the questions that chose, each by a map that did not see it, to test, by the map of all of them
-    before = open_table.calibrated(column) if metric_facts(metric).calibrated else None
+    before = chosen_on.calibrated(column) if metric_facts(metric).calibrated else None
     after, final = None, confirmed.calibration
     if before is not None and final is not None:
         after = final.mapped(test.verdicts(column))
     people = test.gold.scale
     fall = fall_between(
-        held(open_table, before), held(test, after), people=people, metric=metric, n_judges=n_judges
+        held(chosen_on, before), held(test, after), people=people, metric=metric, n_judges=n_judges
     )
     if fall is not None and fall.unexplained:
         luck = (

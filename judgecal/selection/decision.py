@@ -16,19 +16,20 @@ from typing import Any, Literal
 
 from judgecal.errors import InputError
 from judgecal.experiment import AgreementResult, AgreementTable, Entry, StoredExperiment, Verdicts, entry
-from judgecal.experiment.judgements import values_of
-from judgecal.experiment.losses import (
+from judgecal.experiment.stored import Unread, stored_prompts, unread_of
+from judgecal.experiment.verdicts import (
     FloorLoss,
     JudgeLoss,
     LossPicture,
+    PartedItem,
     SliceTable,
+    VerdictShape,
     floor_loss,
     judge_losses,
+    judge_shape,
     judge_slices,
+    parted_items,
 )
-from judgecal.experiment.stored import Unread, stored_prompts, unread_of
-from judgecal.experiment.summary import stored_result
-from judgecal.experiment.verdicts import PartedItem, VerdictShape, judge_shape, parted_items
 from judgecal.goldset import JUDGEMENTS
 from judgecal.judges import JudgeName
 from judgecal.models import EMBEDDED, ModelSpec
@@ -137,12 +138,6 @@ def open_items(stored: StoredExperiment, *, limit: int | None = None) -> tuple[I
     return tuple(item for item in stored.items if item.group not in stored.gold.test_groups)[:limit]
 
 
-def repeats_of(stored: StoredExperiment) -> int:
-    """The number of repeats of each item in an experiment, as asked for or as a recorded judge gave."""
-    repeats = (repeat for column in stored.judges for repeat in values_of(column.rows, "repeat"))
-    return max([int(stored.experiment.config.get("repeats", 1)), 1 + max(repeats, default=0)])
-
-
 def measure(
     stored: StoredExperiment,
     table: AgreementTable,
@@ -167,11 +162,10 @@ def measure(
             spec = ModelSpec(column.judge, str(model["id"]), api_base=model.get("api_base"), **prices)
             column = replace(column, price=spec.cost_usd)
             free = spec.embedded
-        of_judge = table.with_repeats_of(column)
-        line = (entries or {}).get(column.judge) or entry(of_judge, column, metrics=metrics)
+        line = (entries or {}).get(column.judge) or entry(table, column, metrics=metrics)
         usd = 0.0 if free else line.usd_per_1k
         kept_probes = probes.get(column.rows[0].judge_fingerprint) if column.rows else None
-        measured.append(MeasuredJudge(column, line, of_judge.repeats, usd, free, kept_probes))
+        measured.append(MeasuredJudge(column, line, table.repeats, usd, free, kept_probes))
     return measured
 
 
@@ -461,20 +455,20 @@ class Evidence:
 
 
 def decide_on_judges(
-    workspace: Workspace, stored: StoredExperiment, *, margin: float, result: AgreementResult | None = None
+    workspace: Workspace, stored: StoredExperiment, *, margin: float, result: AgreementResult
 ) -> Evidence:
     """Gather the evidence on an experiment's judges, and whom to use; no model is called.
 
     Judges are held against each other on the items that may choose (train and dev), as `select` does; where
     the experiment holds test items alone, on those, and then nobody is chosen. Counts and tables are over all
-    items. `result` is what the command came to, where it is at hand; made again from the journal where not.
+    items. `result` is what the command came to.
     """
     gold, whole = stored.gold, stored.table
     metric, chosen_on = leading_metric(gold.scale), open_items(stored)
     tied = tuple(item for item in stored.tied if not chosen_on or gold.split_of(item.group) != "test")
     table = replace(whole, items=chosen_on or stored.items, tied=tied)
     by_name = None
-    if result is not None and table.items == stored.items:
+    if table.items == stored.items:
         by_name = {judge.judge: judge for judge in result.judges}
     measured = tuple(measure(stored, table, by_name))
     columns = [judge.column for judge in measured]
@@ -486,12 +480,10 @@ def decide_on_judges(
         best, k = decided.measured_judge(decided.losses.best).column, len(decided.floors)
         floor = (floor_loss(table, best, metric=metric, of=k, floor=column) for column in stored.floor)
         losses = LossPicture(decided.losses, decided.judges, (decided.floors[best.judge], *floor))
-    # as the tables have them: each judge with its own repeats, on all items
-    tables = [whole.with_repeats_of(column) for column in columns]
-    result, slices = result or stored_result(stored, columns, workspace), None
+    slices = None
     if pick is not None and chosen_on:
         subject = [column.judge for column in columns].index(pick.judge or pick.best)
-        slices = judge_slices(replace(tables[subject], items=chosen_on), columns[subject])
+        slices = judge_slices(replace(whole, items=chosen_on), columns[subject])
     result = replace(result, slices=slices.entries if slices else ())
     split = "test" if not chosen_on else "open" if stored.split == "all" else stored.split
     recorded = stored.experiment.config.get("recorded", {}).get("file") == JUDGEMENTS
@@ -504,7 +496,7 @@ def decide_on_judges(
         losses=losses,
         measured=measured,
         pick=pick,
-        shapes=tuple(judge_shape(*of_judge) for of_judge in zip(tables, columns, strict=True)),
+        shapes=tuple(judge_shape(whole, column) for column in columns),
         parted=partial(parted_items, whole, columns, chosen_on),
         prompts=stored_prompts(stored),
         unread=unread_of(stored),

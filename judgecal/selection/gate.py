@@ -17,6 +17,7 @@ from judgecal.experiment import (
     AgreementTable,
     CostEstimate,
     Experiment,
+    ExperimentJournal,
     GoldSummary,
     RunOptions,
     Verdicts,
@@ -27,7 +28,6 @@ from judgecal.experiment import (
     looks_so_far,
     models_of,
     open_experiment,
-    open_experiment_journal,
     plan_calls,
     plan_experiment,
     refuse_unequal,
@@ -190,7 +190,7 @@ class Gate:
         self.check()
         require_keys([self.judge], self.items, stored_rows(self.experiment.journal), self.options)
         open_experiment(self.experiment)
-        with open_experiment_journal(self.experiment, [self.judge], self.options) as journal:
+        with ExperimentJournal(self.experiment, [self.judge], self.options) as journal:
             budget = Budget(self.options.budget_usd)
             passes = Passes(self.judge, self.items, journal, self.options, budget)
             state = self._decide(passes)

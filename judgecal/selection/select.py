@@ -18,6 +18,7 @@ from judgecal.errors import InputError, refuse
 from judgecal.experiment import (
     AgreementTable,
     CostEstimate,
+    ExperimentJournal,
     LookKind,
     RunOptions,
     Verdicts,
@@ -25,7 +26,6 @@ from judgecal.experiment import (
     look_at_test,
     models_of,
     open_experiment,
-    open_experiment_journal,
     plan_calls,
     read_experiment,
     recorder,
@@ -48,7 +48,7 @@ from judgecal.selection.confirm import (
     lock_judge,
     measured_again,
 )
-from judgecal.selection.decision import Caps, MeasuredJudge, OpenChoice, decide, measure, repeats_of
+from judgecal.selection.decision import Caps, MeasuredJudge, OpenChoice, decide, measure
 from judgecal.selection.lock import LockedJudge, lock_problems, reply_fingerprint, write_lock
 from judgecal.selection.select_result import SelectRequest, SelectResult, select_result
 from judgecal.stats import leading_metric, metric_named
@@ -192,7 +192,7 @@ class SelectRun(SelectRequest):
         judge.check_items([*test, *others])
         open_experiment(self.experiment)
         rows: list[Judgement] = []
-        with open_experiment_journal(self.experiment, [judge], options) as journal:
+        with ExperimentJournal(self.experiment, [judge], options) as journal:
             self._copy_rows(chosen, journal, recorder(journal, judge))
             for items, repeats in ((test, options.repeats), (others, 1)):
                 each = replace(options, repeats=repeats)
@@ -265,7 +265,7 @@ def select(
     """
     where = find_workspace(None if workspace is None else Path(workspace))
     stored = read_experiment(where, str(experiment))
-    options = RunOptions(repeats=repeats_of(stored), budget_usd=budget_usd)
+    options = RunOptions(repeats=stored.table.repeats, budget_usd=budget_usd)
     options.check()
     run = SelectRun(
         workspace=where,

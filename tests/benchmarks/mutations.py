@@ -40,7 +40,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DECIDING = (
     "stats/*.py", "selection/*.py", "production/results.py", "production/judged.py", "production/rate.py",
     "experiment/agreement.py", "experiment/agreement_table.py", "experiment/compare.py", "experiment/looks.py",
-    "experiment/losses.py", "experiment/people.py", "experiment/verdicts.py",
+    "experiment/people.py", "experiment/verdicts.py",
 )  # fmt: skip
 _SWAPS: dict[type[ast.AST], str] = {
     ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==", ast.Add: "-", ast.Sub: "+",

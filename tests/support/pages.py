@@ -15,6 +15,7 @@ from typing import Any
 
 from judgecal.experiment import read_experiment
 from judgecal.experiment.agreement import StoredExperiment
+from judgecal.experiment.score import read_result
 from judgecal.scale import Label
 from judgecal.selection.decision import Evidence, decide_on_judges
 from judgecal.workspace import find_workspace
@@ -117,7 +118,7 @@ def decided(slug: str, *, margin: float = 0.03) -> tuple[StoredExperiment, Evide
     """An experiment as it is stored, and what is decided by it."""
     workspace = find_workspace(None)
     kept = read_experiment(workspace, slug)
-    return kept, decide_on_judges(workspace, kept, margin=margin)
+    return kept, decide_on_judges(workspace, kept, margin=margin, result=read_result(kept, workspace))
 
 
 def page_of(judgecal: Run, slug: str) -> str:
