@@ -31,7 +31,7 @@ from judgecal.stats.stand_in import MIN_SHARED, Nearer, StandIn
 
 
 def refuse_unequal(gold: GoldSet, items: Sequence[Item], command: str) -> None:
-    """Refuse a command that cannot weigh items of a set which were drawn with unequal probabilities."""
+    """Refuse a command for items of a gold set that were drawn with unequal probabilities."""
     if drawing_weights(gold, items) is not None:
         raise InputError(
             f"{command} would count all items of gold set {gold.name} alike, but they were drawn with "
@@ -71,6 +71,7 @@ class StoredExperiment:
         return AgreementTable(self.gold, self.items, repeats, self.seed, tied=self.tied)
 
     def column(self, judge: str) -> Verdicts:
+        """Return the verdicts of a judge of the experiment, by the judge's name."""
         by_name = {column.judge: column for column in reversed(self.columns)}
         column = by_name.get(judge) or by_name.get(str(JudgeName.read(judge)))  # `J x5` is `J*5`
         if column is None:
@@ -86,8 +87,7 @@ def entry(
     labels: Labels | None = None,
     metrics: Sequence[str] | None = None,
 ) -> Entry:
-    """One judge's entry: counts, agreement with the gold labels or others, cost and latency; by all metrics
-    where none are named."""
+    """Return a judge's entry of an agreement table: counts, agreement with labels, cost, latency."""
     return Entry(**entry_fields(table, column, labels=labels, metrics=metrics))
 
 
@@ -98,7 +98,7 @@ def entry_fields(
     labels: Labels | None = None,
     metrics: Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """The fields of a judge's `entry` on a table as a dict, for entries with more fields."""
+    """Return the fields of a judge's `Entry` in an agreement table as a dict, for larger entries."""
     expected = len({item.item_id for item in table.items}) * table.repeats
     rows = _rows_of(table, column)
     verdicts, errors = values_of(rows, "verdict"), values_of(rows, "error")
@@ -144,7 +144,7 @@ def _rows_of(table: AgreementTable, column: Verdicts) -> Sequence[Judgement]:
 
 
 def constant_judge(table: AgreementTable, metric: str | None = None) -> Verdicts:
-    """The best constant by a metric (the leading one by default) on a table, as a judge's verdicts."""
+    """Return the best constant by a metric on an agreement table, as the verdicts of a judge."""
     scale = table.gold.scale
     label = best_constant(table.labels, scale=scale, metric=metric, weights=table.weights)
     name = f"constant {label:g}" if isinstance(label, float) else f"constant {label}"
@@ -152,7 +152,7 @@ def constant_judge(table: AgreementTable, metric: str | None = None) -> Verdicts
 
 
 def constant_entry(table: AgreementTable, metrics: Sequence[str] | None = None) -> Entry:
-    """The entry of each metric's best constant on a table; it costs nothing, and no map changes it."""
+    """Return the `Entry` of each metric's best constant on an agreement table."""
     leading = constant_judge(table)
     best = table.agreement(table.verdicts(leading), metrics=metrics)
     for metric in best:
@@ -177,7 +177,7 @@ def constant_entry(table: AgreementTable, metrics: Sequence[str] | None = None) 
 
 
 def judge_entry(table: AgreementTable, column: Verdicts) -> JudgeEntry:
-    """A judge's entry on a table with what explains it, from the verdicts that describe it (`described`)."""
+    """Return the `JudgeEntry` of a judge's verdicts on an agreement table, with its repeats and pairs."""
     verdicts, scale = table.described(column)
     fields = entry_fields(table, column) | {"kind": column.kind} | pair_fields(table, column)
     if table.weights is None and table.repeats > 1:
@@ -195,7 +195,7 @@ def judge_entry(table: AgreementTable, column: Verdicts) -> JudgeEntry:
 
 
 def pair_fields(table: AgreementTable, column: Verdicts) -> dict[str, Estimate]:
-    """`first_place` and `consistent` (Estimates by question) of a judge of pairs; empty for other judges."""
+    """Return a pair judge's `first_place` and `consistent` on an agreement table; empty for others."""
     item_ids = (
         {item.item_id for item in table.items} if PAIR_UNIT in values_of(column.calls, "unit") else set()
     )
@@ -226,8 +226,7 @@ def pair_fields(table: AgreementTable, column: Verdicts) -> dict[str, Estimate]:
 def verdict_notes(
     people: Scale, columns: Sequence[Verdicts], *, rows: Iterable[Judgement] | None = None
 ) -> list[str]:
-    """What must be known of the verdicts of some judges, without full stops: scales, counted tokens, stored
-    replies.
+    """Return notes on judges' verdicts against people's scale: scales, counted tokens, stored replies.
 
     `rows` are those that the result rests on, where they are not the columns'.
     """
@@ -290,7 +289,7 @@ class Entry(Result):
     calibrated: dict[str, Estimate]
 
     def decided_by(self, metric: str) -> Estimate:
-        """The estimate that decides on the judge in a metric, calibrated if it asks for that."""
+        """Return the estimate of a metric that decides on the judge, calibrated if the metric asks."""
         mapped = metric_facts(metric).calibrated and metric in self.calibrated
         return (self.calibrated if mapped else self.as_wrong)[metric]
 

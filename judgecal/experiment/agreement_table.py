@@ -30,14 +30,14 @@ _Name = TypeVar("_Name", bound=Hashable)
 
 
 def is_absent(verdicts: Matrix) -> Bools:
-    """Boolean mask of a matrix: where it has no verdict."""
+    """Return the boolean mask of a matrix of verdicts: where it has none."""
     if verdicts.dtype.kind == "f":
         return cast(Bools, np.isnan(verdicts))
     return np.array([verdict is None for verdict in verdicts.flat], dtype=np.bool_).reshape(verdicts.shape)
 
 
 def as_lists(verdicts: Matrix) -> list[list[Any]]:
-    """A matrix row by row, None where there is no verdict."""
+    """Return a matrix of verdicts as a list of rows, None where there is no verdict."""
     rows: list[list[Any]] = verdicts.tolist()
     if verdicts.dtype.kind != "f" or not np.isnan(verdicts).any():
         return rows
@@ -60,7 +60,7 @@ class Verdicts:
 
     @classmethod
     def from_calls(cls, judge: Judge, rows: Sequence[Judgement]) -> Verdicts:
-        """The verdicts of a judge that judgecal called itself."""
+        """Return a judge that judgecal called, with its judgements, as `Verdicts`."""
         price = None if judge.model is None else judge.model.cost_usd
         return cls(judge.name, item_scale(judge), whole_items(rows, judge.scale), price, judge.kind, rows)
 
@@ -83,7 +83,7 @@ class Verdicts:
         return name.signature, name.system
 
     def cost_usd(self, row: Judgement) -> float | None:
-        """What a judgement costs in production: a stored reply counts as if it had been called for."""
+        """Return a judgement's cost in USD in production, a stored reply as if it had been called for."""
         if not row.cached or self.price is None:
             return row.cost_usd
         return self.price(row.prompt_tokens, row.completion_tokens)
@@ -113,7 +113,7 @@ class Verdicts:
         return flat[self.row_at]
 
     def on_items(self, items: Sequence[Item], values: Matrix) -> Matrix:
-        """The rows of an array (of `values`, or of `row_at`) that are of some items, in their order."""
+        """Return the rows of a matrix (of `values`, or of `row_at`) that are of the items, in their order."""
         item_ids, places = [item.item_id for item in items], self.places
         if item_ids == list(places):
             return values
@@ -192,7 +192,7 @@ class AgreementTable:
         )
 
     def verdicts(self, judge: Verdicts) -> Matrix:
-        """The verdicts of a judge, items x repeats, on its own scale."""
+        """Return the matrix of a judge's verdicts, items x repeats, on the judge's scale."""
         n = self.repeats
 
         def make() -> Matrix:
@@ -209,7 +209,7 @@ class AgreementTable:
         return self._once(("verdicts", judge.key, n), lambda: (judge, make()))[1]
 
     def row_at(self, judge: Verdicts) -> Ints:
-        """Items x repeats of the judge: which of its rows it is, -1 where there is none."""
+        """Return the matrix, items x repeats, of places in the judge's rows, -1 where there is none."""
         make = lambda: (judge, judge.on_items(self.items, judge.row_at))  # noqa: E731
         return self._once(("rows", judge.key), make)[1]
 
@@ -220,7 +220,7 @@ class AgreementTable:
         return {"scale": scale, "groups": groups, "level": self.level, "seed": self.seed, "weights": weights}
 
     def scaled(self, judge: Verdicts | None = None) -> dict[str, Any]:
-        """What statistics of a judge's verdicts ask for beside labels: both scales, and the questions."""
+        """Return as keyword arguments both scales, people's and the judge's, and the items' questions."""
         judge_scale = self.gold.scale if judge is None else judge.scale
         return {"scale": self.gold.scale, "judge_scale": judge_scale, "groups": self.groups}
 
@@ -232,15 +232,14 @@ class AgreementTable:
         against: Any = None,
         **options: Any,
     ) -> dict[str, Estimate]:
-        """METRIC -> Estimate of verdicts with the gold labels or others (`stats.agreement`)."""
+        """Return METRIC -> Estimate of verdicts, on the judge's scale, with the gold labels or others."""
         labels = self.labels if against is None else against
         return agreement(labels, verdicts, **{**self.shared, **self.scaled(judge), **options})
 
     def agreements(
         self, judge: Verdicts, *, labels: Labels | None = None, metrics: Sequence[str] | None = None
     ) -> dict[str, dict[str, Estimate]]:
-        """`agreement` (complete case), `as_wrong` and `calibrated` of one judge, against the gold labels or
-        others.
+        """Return `agreement`, `as_wrong` and `calibrated` of a judge, each METRIC -> Estimate.
 
         `calibrated` counts an unscored item as wrong too, and is empty where nothing can be calibrated: of
         labels without an order, and of a constant. By all metrics where none are named.
@@ -264,7 +263,7 @@ class AgreementTable:
         return {"agreement": complete, "as_wrong": dict(as_wrong), "calibrated": calibrated}
 
     def cross_fit(self, judge: Verdicts) -> CrossFit | None:
-        """The maps of a judge, each fitted without a tenth of the questions; None where there can be none."""
+        """Return a judge's maps to people's scale, each fitted without a tenth of the questions."""
 
         def make() -> tuple[Verdicts, CrossFit | None]:
             if judge.constant is not None:
@@ -275,8 +274,10 @@ class AgreementTable:
         return self._once(("map", judge.key, self.repeats), make)[1]
 
     def calibrated(self, judge: Verdicts, labels: Labels | None = None) -> Floats | None:
-        """The verdicts of a judge on the people's scale, items x repeats, each by a map that did not see its
-        question; None where nothing can be calibrated.
+        """Return the matrix of a judge's calibrated verdicts, each by a map that did not see its question.
+
+        Items x repeats, on the people's scale, by the gold labels or others; None where nothing can be
+        calibrated.
         """
         if labels is None:
             fit = self.cross_fit(judge)
@@ -289,7 +290,7 @@ class AgreementTable:
     def deciding(
         self, judges: Mapping[_Name, Verdicts], *, calibrated: bool = True
     ) -> DecidingVerdicts[_Name]:
-        """The verdicts of judges that decide: mapped where `calibrated` and possible."""
+        """Return the verdicts of judges that decide between them: mapped where `calibrated` and possible."""
         fits = {name: self.cross_fit(judge) for name, judge in judges.items() if calibrated}
         return DecidingVerdicts.from_fits(
             {name: self.verdicts(judge) for name, judge in judges.items()},
@@ -299,14 +300,14 @@ class AgreementTable:
         )
 
     def asked_of(self, judge: Verdicts) -> AgreementTable:
-        """The table of the items that a free judge was asked about (`free_items`)."""
+        """Return the table of only those items that a free judge was asked about (`free_items`)."""
         if len(self.items) <= FREE_ITEMS or judge.constant is not None:
             return self
         items = tuple(item for item in self.items if item.item_id in judge.places)
         return self if len(items) == len(self.items) else dataclasses.replace(self, items=items)
 
     def described(self, judge: Verdicts) -> tuple[Matrix, Scale]:
-        """The verdicts that describe a judge and their scale: calibrated where that can be."""
+        """Return the matrix of verdicts that describe a judge, calibrated where possible, and their scale."""
         mapped = self.calibrated(judge)
         return (self.verdicts(judge), judge.scale) if mapped is None else (mapped, self.gold.scale)
 
@@ -315,7 +316,10 @@ class AgreementTable:
         return fit_calibration(self.labels, self.verdicts(judge), fitted_on=fitted_on, **self.scaled(judge))
 
     def through(self, calibration: Calibration | None, judge: Verdicts) -> dict[str, Estimate]:
-        """METRIC -> Estimate of a judge through a map fitted elsewhere, an unscored item as wrong."""
+        """Return METRIC -> Estimate of a judge through a calibration map fitted elsewhere.
+
+        An unscored item counts as wrong.
+        """
         if calibration is None:
             return {}
         mapped = calibration.mapped(self.verdicts(judge))
@@ -323,8 +327,9 @@ class AgreementTable:
 
 
 def free_items(items: Sequence[Item], seed: int) -> tuple[Item, ...]:
-    """The items that free judges answer: all of a small table; of a large one whole questions, drawn with the
-    seed until they have `FREE_ITEMS` items.
+    """Return the items that free judges answer: all of few items; of many whole questions, drawn by a seed.
+
+    So many that they have `FREE_ITEMS` items at most.
     """
     if len(items) <= FREE_ITEMS:
         return tuple(items)
@@ -336,7 +341,7 @@ def free_items(items: Sequence[Item], seed: int) -> tuple[Item, ...]:
 
 
 def drawing_weights(gold: GoldSet, items: Sequence[Item]) -> Floats | None:
-    """1 / the chance of each item to be drawn, their mean 1; None where all are the same or not known."""
+    """Return the weights, 1 / drawing probability, of a gold set's items, mean 1."""
     chances = [item.inclusion_probability for item in items]
     stated = [chance for chance in chances if chance is not None]
     if not stated:

@@ -65,7 +65,7 @@ class CompareResult(Result):
         return {(pair.a, pair.b): pair.comparison for pair in self.compared}
 
     def as_json(self) -> dict[str, Any]:
-        """The contract's object: flat for two judges, with `pairs` for more."""
+        """Return the result as the contract's JSON object: flat for two judges, with `pairs` for more."""
         plain = {**as_plain(self), "planning": {"power": POWER, "discordance": PLANNED_DISCORDANCE}}
         del plain["compared"]
         pairs = []
@@ -79,7 +79,7 @@ class CompareResult(Result):
 
 
 def draws(level: float, n_judges: int) -> int:
-    """The number of sign flips that can show a p value below 1 - level after Holm, for so many judges."""
+    """Return how many sign flips can show p below 1 - level after Holm, for a number of judges."""
     pairs = n_judges * (n_judges - 1) // 2
     return min(_MOST_DRAWS, max(N_PERM, math.ceil(_DRAWS_BELOW * pairs / (1.0 - level))))
 
@@ -97,7 +97,7 @@ class CompareRun:
     out: str | None = None  # the slug of the comparison's own experiment; None for the usual one
 
     def check(self) -> Experiment:
-        """Refuse what cannot be compared before anything is written; returns the comparison's experiment."""
+        """Refuse what cannot be compared, and return the planned Experiment; nothing is written."""
         self._compared(self.level, n_perm=1)
         config = {
             "command": "compare",
@@ -128,7 +128,7 @@ class CompareRun:
         return columns
 
     def run(self) -> CompareResult:
-        """Compare every two of the judges, and write the result into the comparison's experiment."""
+        """Compare every two of the judges, write the result into its experiment and return it."""
         experiment = self.check()  # what is wrong is told before a look is logged
         open_experiment(experiment)
         stored, columns, metric = self.stored, self.columns, self._metric

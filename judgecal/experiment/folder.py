@@ -84,7 +84,7 @@ class Experiment:
         return datetime.fromtimestamp(max(path.stat().st_mtime for path in files), UTC)
 
     def read_summary(self, kind: type[_R]) -> _R:
-        """Read the result that `write_summary` left, as its class; refused where it is of another."""
+        """Read `summary.json` as a result of a class; refused where it is of another."""
         ended = "the command did not finish; run it again, and it goes on where it stopped"
         try:
             summary = read_json(self.summary, absent=f"is not there: {ended}")
@@ -109,14 +109,14 @@ class Experiment:
         write_text(self.summary, text + "\n")
 
     def mark_output(self, output: Path) -> None:
-        """Note that an output is this experiment's, when it is written and not yet under its name.
+        """Note in the folder that a path of an output is this experiment's, before it is under its name.
 
         So a kill between the two leaves no file that the same command would take for somebody else's.
         """
         write_text(self.folder / _OUTPUT, json.dumps({"output": str(output)}) + "\n")
 
     def wrote(self, output: Path) -> bool:
-        """Whether an output is what this very command wrote before, and nobody changed it since."""
+        """Tell whether this very command wrote the file of an output, and nobody changed it since."""
         mark = self.folder / _OUTPUT
         if not (mark.is_file() and output.is_file()):
             return False
@@ -125,7 +125,7 @@ class Experiment:
 
 
 def plan_experiment(workspace: Workspace, config: Mapping[str, Any], *, out: str | None) -> Experiment:
-    """Name the experiment of a configuration (`out`, or by hash) and check what is there; nothing is written.
+    """Return the Experiment of a configuration in a workspace, named `out` or by hash; nothing is written.
 
     `command` and `gold.set`, or `suite`, of the resolved configuration make the default slug; `out` is used
     instead. Refused where the slug is no folder name, or the folder was made by another configuration.
@@ -150,7 +150,7 @@ def plan_experiment(workspace: Workspace, config: Mapping[str, Any], *, out: str
 
 
 def open_experiment(experiment: Experiment) -> None:
-    """Create the experiment's folder with its configuration, unless they are there."""
+    """Create an experiment's folder with its configuration, unless they are there."""
     experiment.folder.mkdir(parents=True, exist_ok=True)
     OPENED.set(experiment.folder)
     path = experiment.folder / _CONFIG
@@ -159,7 +159,7 @@ def open_experiment(experiment: Experiment) -> None:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """Read the configuration in an experiment's folder; refused where judgecal did not write it so."""
+    """Read the configuration, a dict, of an experiment's folder; refused where it was damaged."""
     where, problems = str(folder / _CONFIG), []
     config = read_toml(folder / _CONFIG)
     check_schema(config, where)
@@ -220,7 +220,7 @@ class StoredDescription:
 
 
 def keep_judges(experiment: Experiment, judges: Iterable[Judge]) -> None:
-    """Write into an experiment what a report will show of its judges."""
+    """Write the judges' scales and prompts into an experiment, for reports."""
     descriptions = {}
     for judge in judges:
         messages = None
@@ -236,7 +236,7 @@ def keep_judges(experiment: Experiment, judges: Iterable[Judge]) -> None:
 
 
 def kept_judges(experiment: Experiment) -> Mapping[str, StoredDescription]:
-    """Name -> stored description of the judges of an experiment; empty where nothing was written."""
+    """Read an experiment's judges: name -> `StoredDescription`; empty where nothing was written."""
     path = experiment.folder / _JUDGES
     if not path.is_file():
         return {}

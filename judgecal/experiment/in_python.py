@@ -64,7 +64,7 @@ class Judgements(tuple[Judgement, ...], Result):
         return polars.DataFrame([row.as_json() for row in self], infer_schema_length=None)
 
     def as_json(self) -> dict[str, Any]:
-        """A row a judge, with its agreement where it judged a labelled item; of test items that is a look."""
+        """Return a dict with a row a judge: counts, and agreement with the gold set (on test a look)."""
         judges = []
         for name in self.scales:
             rows = self.of(name)
@@ -85,7 +85,7 @@ def score(
     journal: str | Path | None = None,
     quiet: bool = True,
 ) -> Judgements:
-    """Have judges judge a split of a gold set: a row for each judge, item and repeat, unscored ones included.
+    """Have one judge or several judge a split of a gold set; return the `Judgements`, unscored ones included.
 
     >>> rows = judgecal.score("exact_match@local", judgecal.load_gold("starter"), limit=3)
     >>> [row.verdict for row in rows], len(rows.unscored)
@@ -140,7 +140,7 @@ def compare(
     n_perm: int = N_PERM,
     calibrate: bool = True,
 ) -> PairComparison:
-    """Compare two judges, paired on the same items: `judgecal.compare`, of a gold set or of plain arrays.
+    """Compare two judges' labels against gold labels, paired on the same items: `judgecal.compare`.
 
     >>> found = judgecal.compare([1, 0, 1, 0], [1, 0, 1, 1], [1, 1, 1, 0], scale="binary")
     >>> found.decision, found.why
@@ -192,7 +192,7 @@ def agreement(
     unscored: Unscored = "drop",
     weights: Floats | None = None,
 ) -> Agreement:
-    """How far a judge agrees with a gold set, or with labels in an array: `judgecal.agreement`.
+    """Return a judge's agreement with gold labels, of a gold set or in an array: `judgecal.agreement`.
 
     >>> found = judgecal.agreement([1, 0, 1, 0], [1, 0, 1, None], scale="binary")
     >>> list(found)[0], found["accuracy"].value, found.decides.value

@@ -43,8 +43,7 @@ def item_scale(judge: Judge) -> Scale:
 
 
 def whole_items(rows: Sequence[Judgement], scale: Scale | None = None) -> Sequence[Judgement]:
-    """Judgements of whole items, in the order of their first rows; those of single contexts, and those of a
-    pair in both orders, become one an item and repeat.
+    """Merge judgements of contexts, or of pairs in two orders, into one judgement an item and repeat.
 
     Without a verdict on one of its contexts, or in one order, an item has none. Costs, tokens, attempts and
     times are summed. A pair on which a judge contradicts itself is a tie, and unscored where its `scale` is
@@ -57,7 +56,7 @@ def whole_items(rows: Sequence[Judgement], scale: Scale | None = None) -> Sequen
 
 
 def whole_item(rows: Sequence[Judgement], scale: Scale | None = None) -> Judgement:
-    """Merge the rows of one item and repeat, a context or an order each, into one judgement."""
+    """Merge the judgements of one item and repeat, a context or an order each, into one judgement."""
     first, verdicts = rows[0], {row.verdict for row in rows}
     if first.unit == ITEM_UNIT:
         return first
@@ -70,7 +69,9 @@ def whole_item(rows: Sequence[Judgement], scale: Scale | None = None) -> Judgeme
 
 
 def of_calls(judge: str, rows: Sequence[Judgement]) -> Judgement:
-    """A judge's judgement of the rows of its calls, which are made side by side: the slowest tells the time.
+    """Merge the judgements of a judge's several calls on an item into one judgement of the judge's name.
+
+    The calls are made side by side: the slowest tells the time.
 
     Without a verdict of one of its calls it has none.
     """
@@ -90,7 +91,10 @@ def of_calls(judge: str, rows: Sequence[Judgement]) -> Judgement:
 def judged_by(
     judge: str, fingerprint: str, rows: Iterable[Judgement], repeats: float = math.inf
 ) -> list[Judgement]:
-    """A judge's judgements among a journal's rows; where a call of several is not there, there is none."""
+    """Return the judgements of a judge, by its fingerprint, among the rows of a journal.
+
+    Where a call of several is not there, there is none.
+    """
     single, calls = single_calls(fingerprint)
     calls_made = [row for row in rows if row.judge_fingerprint == single and row.repeat < calls * repeats]
     calls_made = sorted(calls_made, key=lambda row: row.repeat) if calls > 1 else calls_made
@@ -143,8 +147,7 @@ def _combined(rows: Sequence[Judgement], **changes: Any) -> Judgement:
 
 
 def refuse_unfit(judge: Judge, items: Sequence[Item], *, alone: bool = False) -> None:
-    """Refuse items whose labels a judge cannot be held against: pairs by one of single answers, single
-    answers by one of pairs, several contexts by one of a context.
+    """Refuse items that a judge cannot be held against: pairs, single answers or several contexts.
 
     Args:
         alone: whether each label must be of one context, as a prompt is trained by it.
@@ -183,6 +186,7 @@ class StoredVerdicts:
     of_chances: Counter[str] = field(default_factory=Counter)  # why said; empty where not
 
     def add(self, row: Judgement) -> None:
+        """Count a judgement, where it has a verdict of a model."""
         if row.verdict is None or row.model_id is None:
             return
         if row.chances or row.why_said:
@@ -197,7 +201,7 @@ class StoredVerdicts:
         self.oldest = min((at for at in (self.oldest, other.oldest) if at is not None), default=None)
 
     def notes(self) -> list[str]:
-        """The sentences for a reader, without their full stops: of chances, of stored replies."""
+        """Return the notes for a reader, a list of sentences: on tokens' chances and on stored replies."""
         notes, of_chances = [], self.of_chances
         if n := of_chances.total():
             counted = "; ".join(
@@ -217,7 +221,7 @@ class StoredVerdicts:
 
 
 def stored_notes(rows: Iterable[Judgement]) -> list[str]:
-    """`StoredVerdicts.notes` of some judgements."""
+    """Return notes, a list of sentences, on the stored replies and chances among judgements."""
     counted = StoredVerdicts()
     for row in rows:
         counted.add(row)
@@ -250,14 +254,14 @@ class VerdictRows(Sequence[Judgement]):
 
     @classmethod
     def from_frame(cls, frame: pl.DataFrame) -> VerdictRows:
-        """Rows of a frame that has some of the columns; the others hold what a `Judgement` has by default."""
+        """Return the rows of a frame that has some of the columns; the others hold the usual values."""
         usual = {name: _USUAL.get(name) for name in _TYPES if name not in frame.columns}
         more = [pl.lit(value, dtype=_TYPES[name]).alias(name) for name, value in usual.items()]
         return cls(frame.with_columns(more).select(pl.col(name).cast(kind) for name, kind in _TYPES.items()))
 
     @classmethod
     def from_rows(cls, rows: Sequence[Judgement]) -> VerdictRows:
-        """Rows made of judgements."""
+        """Return judgements as rows of a frame."""
         plain = zip(*map(_plain_values, rows), strict=True) if rows else [()] * len(_PLAIN)
         columns: dict[str, Any] = dict(zip(_PLAIN, plain, strict=True))
         words = [isinstance(row.verdict, str) for row in rows]
@@ -289,7 +293,7 @@ class VerdictRows(Sequence[Judgement]):
         return (_row(*values) for values in self.frame.iter_rows())
 
     def values(self, name: str) -> list[Any]:
-        """The values of one field in all rows."""
+        """Return the list of values, in all rows, of the field of a name."""
         if name == "error":
             kinds = self.frame.select("error_kind", "error_message").iter_rows()
             return [None if kind is None else Failure(kind, message) for kind, message in kinds]
@@ -299,30 +303,30 @@ class VerdictRows(Sequence[Judgement]):
         return [number if word is None else word for number, word in pairs]
 
     def by_judge(self) -> dict[str, VerdictRows]:
-        """The rows of each judge, by its fingerprint, in the order of their first rows."""
+        """Return each judge's rows, by the judge's fingerprint, in the order of their first rows."""
         parts = self.frame.partition_by("judge_fingerprint", as_dict=True, maintain_order=True)
         return {str(fingerprint): VerdictRows(part) for (fingerprint,), part in parts.items()}
 
     def of(self, judge: str, repeats: int) -> VerdictRows:
-        """The first repeats, under the name of a judge."""
+        """Return the rows of the first so many repeats, renamed to a judge."""
         rows = self.frame.filter(pl.col("repeat") < repeats)
         return VerdictRows(rows.with_columns(pl.lit(judge).alias("judge")))
 
     def write(self, path: Path) -> None:
-        """Write the rows to a path in one step, so no reader meets half; not where it holds the same."""
+        """Write the rows as Parquet to a path in one step, unless it holds the same."""
         if not self.frame.drop("at").equals(read_verdicts(path).frame.drop("at")):
             write_frame(path, self.frame, {"at": now()})
 
 
 def values_of(rows: Sequence[Judgement], name: str) -> list[Any]:
-    """The values of one field of all rows, without a `Judgement` for each where they lie in a frame."""
+    """Return the list of values of one field, by its name, in all judgements."""
     if isinstance(rows, VerdictRows):
         return rows.values(name)
     return list(map(operator.attrgetter(name), rows))
 
 
 def read_verdicts(path: Path) -> VerdictRows:
-    """Read the Parquet of verdicts that an experiment keeps beside its journal; none without a file."""
+    """Read verdicts from the path of a Parquet file as rows; no rows without a file."""
     if not path.is_file():
         return VerdictRows.from_rows([])
     frame, _ = read_frame(path)
@@ -332,14 +336,14 @@ def read_verdicts(path: Path) -> VerdictRows:
 
 
 def write_frame(path: Path, frame: pl.DataFrame, about: Mapping[str, Any]) -> None:
-    """Write a frame as Parquet in one step, readable by its owner alone, as it holds users' texts."""
+    """Write a frame as Parquet to a path in one step, with metadata about it."""
     with replacing(path) as draft, draft.open("wb") as file:  # polars takes no name that is not UTF-8
         draft.chmod(PRIVATE)
         frame.write_parquet(file, metadata={_ABOUT: json.dumps({"schema": SCHEMA, **about})})
 
 
 def read_frame(path: Path) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """Read a frame and what `write_frame` was told about it; InputError: damaged, or of a later schema."""
+    """Read from the path of a Parquet file its frame and the metadata about it; refused where damaged."""
     try:
         content = path.read_bytes()
         frame = pl.read_parquet(io.BytesIO(content))
@@ -351,7 +355,7 @@ def read_frame(path: Path) -> tuple[pl.DataFrame, dict[str, Any]]:
 
 
 def damaged(path: Path, why: str) -> InputError:
-    """An InputError for a file that `write_frame` did not write so."""
+    """Return the InputError for a damaged file, by its path and why it cannot be read."""
     why = " ".join(why.split())[:200]
     return InputError(f"{shown(path)}: cannot be read ({why}): delete it and run the same command again")
 
@@ -363,7 +367,7 @@ class _KeptSet:
 
 
 def write_items(folder: Path, gold: GoldSet) -> None:
-    """Keep the set of a labelled table: its card, and items and ratings, a JSON object each, as Parquet."""
+    """Write a table's gold set into a folder: the card, and items and ratings as Parquet."""
     rows = [("items", gold.items), ("ratings", gold.ratings)]
     frames = [
         pl.DataFrame({"part": name, "json": [orjson.dumps(row).decode() for row in part]})
@@ -374,7 +378,7 @@ def write_items(folder: Path, gold: GoldSet) -> None:
 
 
 def read_set(folder: Path) -> GoldSet:
-    """Read back what `write_items` read."""
+    """Read the gold set that `write_items` wrote into a folder."""
     path, rows = folder / ITEMS, dict[str, list[Any]](items=[], ratings=[])
     frame, about = read_frame(path)
     try:

@@ -65,7 +65,7 @@ class Look:
         return 1.0 - (1.0 - level) * 6.0 / (math.pi * max(1, self.number)) ** 2
 
     def sentence(self, gold: str, level: float = 0.95, *, labels: str = "test labels") -> str:
-        """The sentence on the look that is printed; all decisions together err in at most 1 - `level`."""
+        """Return the sentence on this look at a gold set's labels, at a level."""
         if not self.number:
             return f"{labels} of {gold}: seen, but no decision taken on them yet"
         return (
@@ -85,7 +85,7 @@ def look_at_test(
     by: str,
     judges: Mapping[str, str],
 ) -> Look:
-    """Log a look at test labels, and return which decision on them it is.
+    """Log a look at the test labels of a gold set's items and return it: which decision on them it is.
 
     The same verdicts by the same question on the same test items and labels are one look, however often made;
     more items under a larger `--limit` are another look, for the first one's answer was known when it was
@@ -118,7 +118,7 @@ def foresee_look(
     by: str,
     judges: Mapping[str, str] | None = None,
 ) -> Look:
-    """Which look at a set's test labels a run would take; nothing is written.
+    """Return the look at a gold set's test labels that deciding `by` a metric would be; nothing is written.
 
     Without judges, whose verdicts may not be known yet, a new one.
     """
@@ -132,7 +132,7 @@ def looks_so_far(experiments: Path, gold: GoldSet) -> int:
 
 
 def verdicts_sha(gold: GoldSet, items: Iterable[Item], rows: Iterable[Judgement]) -> str:
-    """Hash what a judge said of the labelled test items among these; a missing verdict says nothing."""
+    """Return a hash of a judge's verdicts, in rows, on the labelled test items of a gold set."""
     test = {item.item_id: item.sha for item in _labelled_test(gold, items)}
     given = [row for row in rows if row.item_id in test and row.verdict is not None]
     return digest(sorted([test[row.item_id], row.repeat, str(row.verdict)] for row in given))[:16]
@@ -141,7 +141,7 @@ def verdicts_sha(gold: GoldSet, items: Iterable[Item], rows: Iterable[Judgement]
 def seen_judges(
     gold: GoldSet, items: Iterable[Item], judged: Iterable[Sequence[Judgement]]
 ) -> dict[str, str]:
-    """Fingerprint -> `verdicts_sha` of each judge that has judged, by its judgements."""
+    """Return fingerprint -> `verdicts_sha` on a gold set's items, of each judge's rows of judgements."""
     shown = list(items)
     return {rows[0].judge_fingerprint: verdicts_sha(gold, shown, rows) for rows in judged if rows}
 

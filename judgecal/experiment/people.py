@@ -31,7 +31,7 @@ _PERCENTAGE = Scale.parse("percentage")
 def tied_items(
     gold: GoldSet, split: str, asked: Sequence[Item], *, without_groups: frozenset[str] = frozenset()
 ) -> tuple[Item, ...]:
-    """The items of a split on which raters tie, so that they have no gold label, in file order.
+    """Return the items of a gold set's split on which raters tie, beside the labelled items asked for.
 
     `asked` are the labelled items asked for; where they are not all of the split, those up to the last of
     them.
@@ -51,7 +51,7 @@ def _items(table: AgreementTable) -> dict[Hashable, Item]:
 
 
 def peer_ratings(table: AgreementTable) -> dict[str, dict[Hashable, Label]]:
-    """rater -> item id -> label, on the items of the table and those on which raters tie."""
+    """Return rater -> item id -> label, on the agreement table's items and those on which raters tie."""
     item_ids = _items(table)
     return {
         rater: {item_id: label for item_id, label in labels.items() if item_id in item_ids}
@@ -60,7 +60,7 @@ def peer_ratings(table: AgreementTable) -> dict[str, dict[Hashable, Label]]:
 
 
 def first_verdicts(table: AgreementTable, column: Verdicts) -> dict[Hashable, Label | None]:
-    """item id -> the judge's first verdict, as a single call is what will be deployed.
+    """Return item id -> a judge's first verdict, on the items of an agreement table, tied ones included.
 
     None is unscored: so is a labelled item without a row. A tied item without a row is absent: it was not
     asked about.
@@ -72,9 +72,7 @@ def first_verdicts(table: AgreementTable, column: Verdicts) -> dict[Hashable, La
 
 
 def rater_entries(table: AgreementTable, columns: Sequence[Verdicts]) -> tuple[RaterEntry, ...]:
-    """Each human against every other human on all items that they share; under `judges` each judge on those
-    items against those same labels. An estimate's `n` counts pairs of labels; that of an entry, items.
-    """
+    """Return each rater's entry against the other raters on an agreement table, with the judges'."""
     if len(table.gold.peers) < 2:
         return ()
     ratings, items, entries = peer_ratings(table), _items(table), []
@@ -97,7 +95,7 @@ def rater_entries(table: AgreementTable, columns: Sequence[Verdicts]) -> tuple[R
 def judge_beside_people(
     table: AgreementTable, column: Verdicts, *, n_judges: int = 1, metric: str | None = None
 ) -> StandIn:
-    """Compare a judge on a table with every rater who shares enough items with another (`stats.stand_in`)."""
+    """Compare a judge's verdicts on an agreement table with every rater beside the others, as a `StandIn`."""
     return stand_in(
         peer_ratings(table),
         first_verdicts(table, column),
@@ -110,7 +108,7 @@ def judge_beside_people(
 
 
 def with_people(table: AgreementTable, column: Verdicts, judge: JudgeEntry, *, n_judges: int) -> JudgeEntry:
-    """Add to a judge's entry what it reaches beside people; unchanged where the set has no two peers."""
+    """Return a judge's entry with what its verdicts on a table reach beside people, out of `n_judges`."""
     if len(table.gold.peers) < 2 or table.weights is not None:
         return judge
     return dataclasses.replace(
@@ -121,8 +119,7 @@ def with_people(table: AgreementTable, column: Verdicts, judge: JudgeEntry, *, n
 
 
 def alt_test_entry(table: AgreementTable, column: Verdicts) -> AltTestEntry:
-    """The alternative annotator test of the judge's first repeat, over the raters that stand beside each
-    other.
+    """Return the alternative annotator test of a judge's first verdicts on an agreement table.
 
     Its verdicts pass the map onto the people's scale that was fitted on other questions' gold labels; as they
     are where that cannot be.
@@ -229,7 +226,7 @@ def checked_set(gold: GoldSet, workspace: Workspace) -> CheckedSet:
 
 
 def rater_agreement(gold: GoldSet) -> RaterAgreement:
-    """Agreement of every pair of a set's human raters, and of all at once, without the adjudicated label."""
+    """Return the agreement of every pair of a gold set's raters, and of all at once."""
     groups, pairs = {item.item_id: item.group for item in gold.items}, []
     for a, b in combinations(gold.raters, 2):
         items, estimates = gold.shared_items(a, b), dict[str, Estimate]()

@@ -98,8 +98,10 @@ class OnRows:
 
 
 def sheet_command(experiment: str, on: OnRows) -> str | None:
-    """The command that brings the labels for what is open: first those of the draw that are missing, then a
-    sheet; None where labels settle nothing."""
+    """Return the command that brings the labels for what a comparison on rows of an experiment leaves open.
+
+    First those of the draw that are missing, then a sheet; None where labels settle nothing.
+    """
     if on.more is None:
         return None
     if on.n_tied:
@@ -141,8 +143,11 @@ class UnlabelledRows:
         where: str,
         trained: frozenset[str] = frozenset(),
     ) -> UnlabelledRows | None:
-        """From raw verdicts, each text once, without rows on questions that a judge was `trained` on (groups
-        of the set; a table may know them by their texts); None where too little is known."""
+        """Map two judges' verdicts on rows and on labelled items to a metric's scale, as `UnlabelledRows`.
+
+        Each text once, without rows on questions that a judge was `trained` on (groups of the set; a table
+        may know them by their texts); None where too little is known.
+        """
         if gold.n_groups(known[0]) < MIN_GROUPS:
             return None
         seen = trained | {item.question.strip() for item in gold.items if item.group in trained}
@@ -204,7 +209,7 @@ class UnlabelledRows:
         return draw_strata(self.pair, self.outlook[0].shares)
 
     def draws(self) -> list[DrawStratum]:
-        """The strata with their spreads, as `gold sheet` draws from them."""
+        """Return the list of strata with their items and spreads, from which `gold sheet` draws."""
         (codes, spreads), differ, strata = self.strata, self.pair.differ, []
         for number, spread in enumerate(spreads.tolist()):
             at = np.flatnonzero(codes == number)
@@ -213,7 +218,7 @@ class UnlabelledRows:
         return strata
 
     def write(self, folder: Path) -> None:
-        """Keep the rows with their strata, so that `gold sheet` can draw from them."""
+        """Write the rows and their strata into a folder, so that `gold sheet` can draw from them."""
         write_json_lines(folder / ROWS, [item_row(item) for item in self.items])
         (folder / ROWS).chmod(0o600)  # texts of production, as in the journal
         strata = [
@@ -224,7 +229,7 @@ class UnlabelledRows:
         write_text(folder / _ABOUT, json.dumps(about) + "\n")
 
     def labelled(self, gold: GoldSet) -> LabelledRows:
-        """The labels of rows that a drawn set has, with their chances.
+        """Return the labels that a drawn gold set has of the rows, with their chances to be drawn.
 
         Of a stratum that is labelled in part, that part counts as drawn: sheets show a draw in random order.
         """
@@ -265,7 +270,7 @@ class UnlabelledRows:
         return LabelledRows(at, _numbers([gold.labels[item.item_id] for item in done]), np.array(chances))
 
     def at_level(self, experiment: Experiment, gold: GoldSet | None) -> dict[str, Any]:
-        """Options of `decide`: a drawn set's labels, and the level left for this decision, logged."""
+        """Return keyword arguments of `decide`: a gold set's drawn labels, an experiment's look and level."""
         if gold is None:
             return {"level": Look(1, new=True).level}
         drawn, done = self.labelled(gold), [item for item in gold.items if item.item_id in gold.labels]
@@ -287,8 +292,7 @@ class UnlabelledRows:
         look: str | None = None,
         labels: GoldSet | None = None,
     ) -> OnRows:
-        """Decide whether the candidate is shown to lose less than the margin, by any labels or by those
-        drawn."""
+        """Decide at a level whether the candidate loses less than a margin: by any labels, or those drawn."""
         two, (outlook, classes), (reference, candidate) = self.pair, self.outlook, self.judges
         worst = worst_loss(two, classes, level=level)
         differ = Differ(two.n, len(np.unique(two.groups)), two.share_differing(level=level), worst)
@@ -358,7 +362,7 @@ class UnlabelledRows:
 
 
 def rows_due(table: TableRows, judges: Sequence[Judge]) -> list[JudgedItems]:
-    """For each judge the items it is asked about, of rows that hold what all judges ask for."""
+    """Return for each judge the items to judge, of the table rows that hold what all judges ask for."""
 
     def takes(row: ReadRow) -> bool:
         return all(row.lacking(judge) is None for judge in judges)
@@ -369,7 +373,7 @@ def rows_due(table: TableRows, judges: Sequence[Judge]) -> list[JudgedItems]:
 def judgements_of_rows(
     table: TableRows, judges: Sequence[Judge], journal: Journal
 ) -> Iterator[tuple[Item, list[Judgement] | None]]:
-    """Each row's item and its judgement by every judge; None where it lacks what a judge asks for."""
+    """Yield each table row's item with its list of judgements by the judges, read from a journal."""
     for row in table:
         if any(row.lacking(judge) for judge in judges):
             yield row.item, None
@@ -378,7 +382,7 @@ def judgements_of_rows(
 
 
 def kept_rows(folder: Path) -> tuple[list[DrawStratum], str]:
-    """Read the strata of rows that a migration kept in its folder, and their title; refused without any."""
+    """Read the strata of rows that a migration kept in its folder, and their title."""
     if not (folder / ROWS).is_file():
         raise InputError(
             f"{folder.name} kept no rows without labels: judgecal migrate --on FILE says where two judges "
@@ -409,7 +413,7 @@ class LabelSource:
 def find_source(
     name: str, workspace: Workspace, *, labelling: bool = False, rows: bool = False
 ) -> LabelSource:
-    """Find the gold set or the experiment of a name in a workspace, a set first.
+    """Return the items to label of the gold set or experiment of a name in a workspace, a set first.
 
     Of an experiment the items are those that its judges judged, as they are in the set today; with `rows` the
     rows without labels that it kept, where it kept some.
@@ -460,7 +464,7 @@ class LabelSample:
     rubric: Path | None = None  # the file that goes with the set, under the name that the card has for it
 
     def write(self, workspace: Workspace) -> GoldSet:
-        """The set into the workspace: without a label, or with those that it had before."""
+        """Write the sample as a gold set into a workspace, with its earlier labels; return the set."""
         ratings, joins = (self.before.ratings, True) if self.before else ((), False)
         made = write_gold(
             self.card, (*self.earlier, *self.items), ratings, workspace=workspace, replace=joins
@@ -474,14 +478,14 @@ class LabelSample:
 
 
 def answers_sample(source: LabelSource) -> LabelSample:
-    """All answers of an answerer's experiment, as the set that waits for their labels."""
+    """Return all answers of an answerer's experiment, a label source, as a sample that waits for labels."""
     about = f"answers of experiment {source.to}"
     card = Card(source.to, source.gold.scale, version="1", source=about, anchors=source.gold.card.anchors)
     return LabelSample(card, source.items, ())
 
 
 def drawn_card(name: str, scale: Scale, source: str, sampling: str) -> Card:
-    """The card of a set of drawn items, which waits for people's labels."""
+    """Return the card of a set of drawn items: its name, scale, source and sampling."""
     made: dict[str, Any] = {"made_by": "people", "labels_by": "people", "sampling": sampling}
     return Card(name, scale, version="1", licence=UNKNOWN_LICENCE, source=source, **made)
 
@@ -497,8 +501,7 @@ def draw_of(
     seed: int,
     labels: str | None = None,
 ) -> LabelSample:
-    """Draw `n` of an experiment's items that have no label yet, mostly where its judges differ
-    (`goldset.draw`), as the set `name`; nothing is written.
+    """Draw `n` unlabelled items of an experiment, mostly where its judges differ, as a sample for labels.
 
     They are of the rows that a migration kept (`experiment.rows`).
 

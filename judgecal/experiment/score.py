@@ -58,7 +58,7 @@ from judgecal.workspace import Workspace
 def asked_items(
     gold: GoldSet, split: str, *, limit: int | None = None, without_groups: frozenset[str] = frozenset()
 ) -> tuple[Item, ...]:
-    """The labelled items of a split of a set, in file order, the first `limit`; refused without any."""
+    """Return the labelled items of a split of a gold set, in file order, the first `limit`."""
     items = tuple(i for i in gold.select(split, without_groups=without_groups) if i.item_id in gold.labels)
     if not items:
         raise InputError(f"gold set {gold.name}: split {split} holds no labelled item")
@@ -121,7 +121,7 @@ class ScoreRun:
         ]
 
     def plan(self) -> CostEstimate:
-        """The cost of the calls that the run would make; nothing is written."""
+        """Return the cost estimate of the calls that the run would make; nothing is written."""
         stored = stored_rows(self.experiment.journal)
         return together([plan_calls(self.judges, items, stored, options) for items, options in self._parts])
 
@@ -142,8 +142,7 @@ class ScoreRun:
             judge.check_items(items)
 
     def run(self) -> tuple[AgreementResult, StoredExperiment]:
-        """Make the calls that are due and hold all judges against people; return the result and its
-        experiment.
+        """Make the calls that are due; return the agreement of all judges with people, and the experiment.
 
         That test labels were looked at is written down, if they were.
         """
@@ -229,7 +228,7 @@ def run_of_table(
     judges: tuple[Judge, ...] = (),
     **run: Any,
 ) -> ScoreRun:
-    """The run that holds the judges in a table's columns, or else the free judges, against its labels.
+    """Return the `ScoreRun` of a labelled file in a workspace: the judges in its columns, or free ones.
 
     Its rows stay as Parquet in the experiment's folder, for its page; no split of it is sealed, as whoever
     has such a table has seen all of it. What `columns` leaves open the names tell; `scale` and `mapping` are
@@ -269,7 +268,7 @@ _TEXTS = frozenset({"question", "answer", "answer_under_test", "response"})
 
 
 def check_judge(gold: GoldSet, judge: Judge, items: Sequence[Item] = ()) -> None:
-    """InputError where a judge does not fit a gold set's scale, or cannot read the given items."""
+    """Refuse a judge that does not fit a gold set's scale, or the given items."""
     refuse_unfit(judge, items)
     try:
         common_scale(gold.scale, item_scale(judge))
@@ -278,8 +277,7 @@ def check_judge(gold: GoldSet, judge: Judge, items: Sequence[Item] = ()) -> None
 
 
 def floor_judges(workspace: Workspace, table: AgreementTable, judges: Iterable[str]) -> tuple[str, ...]:
-    """The judges that stand below some judges: each prompt judge's own signature on the embedded model, and
-    for pairs the longer answer.
+    """Return the names of the free judges below some judges of an agreement table.
 
     Where a judge compares an answer with a reference answer that is FLOOR_JUDGE, so that all such judges have
     one floor; so it is where there is no prompt judge, or its signature is gone.
@@ -302,7 +300,7 @@ def floor_judges(workspace: Workspace, table: AgreementTable, judges: Iterable[s
 def free_judges(
     workspace: Workspace, table: AgreementTable, judges: Iterable[str]
 ) -> tuple[list[Judge], list[str]]:
-    """The embedded judges for the floor below some judges of a table; and the reasons where there are none.
+    """Return a workspace's free judges below some judges of an agreement table, and reasons for none.
 
     A signature is the user's and may be gone or changed: that costs the floor, not the result.
     """
@@ -329,7 +327,7 @@ def free_judges(
 def floor_columns(
     workspace: Workspace, table: AgreementTable, journal: Journal, options: RunOptions, judges: Iterable[str]
 ) -> tuple[list[Judge], tuple[Verdicts, ...], str | None]:
-    """The free judges of a table, their verdicts on its items, and why where there are none."""
+    """Run the free judges below some judges of an agreement table; return them, verdicts, why none."""
     free, reasons = free_judges(workspace, table, judges)
     run_options: dict[str, Any] = {
         "journal": journal,
@@ -351,7 +349,7 @@ def made_result(
     floor: Sequence[Verdicts],
     why: str | None,
 ) -> AgreementResult:
-    """Make the agreement result of an experiment's judges and floor; no model is called.
+    """Return the agreement result of an experiment's columns of verdicts, beside those of the floor.
 
     Args:
         columns: its judges, priced where their prices are known.
@@ -386,7 +384,7 @@ def made_result(
 
 
 def read_result(stored: StoredExperiment, workspace: Workspace) -> AgreementResult:
-    """Read the result that `score` or `agreement` left in an experiment, with today's looks at test."""
+    """Read the `AgreementResult` of a stored experiment, with its workspace's looks at test by now."""
     experiment = stored.experiment
     result = experiment.read_summary(AgreementResult)
     if result.gold.n_items != len(stored.items):
@@ -399,7 +397,7 @@ def read_result(stored: StoredExperiment, workspace: Workspace) -> AgreementResu
 
 
 def summary_of_gold(table: AgreementTable, split: str) -> GoldSummary:
-    """The `gold` object of the contract for a table of a split, with what was left out without a label."""
+    """Return the summary of an agreement table's gold set and split: counts, scale, who labelled."""
     gold = table.gold
     return GoldSummary(
         set=gold.name,
@@ -420,7 +418,7 @@ def summary_of_gold(table: AgreementTable, split: str) -> GoldSummary:
 def run_line(
     table: AgreementTable, split: str, judges: Sequence[str], extra: Mapping[str, Any] | None = None
 ) -> str:
-    """The line that reproduces a table: set@sha, split, n, judges, how intervals are made, seed, version."""
+    """Return the line that reproduces an agreement table: set, split, n, judges, level, seed, version."""
     parts = {
         "gold": f"{table.gold.name}@{table.gold.sha256[:12]}",
         "split": split,
@@ -443,7 +441,7 @@ def gold_config(gold: GoldSet) -> dict[str, Any]:
 
 
 def judge_config(judge: Judge) -> dict[str, Any]:
-    """A judge as a configuration records it: enough to recognise it later."""
+    """Return a judge as a dict for a configuration: enough to recognise the judge later."""
     config = {"judge": judge.name, "fingerprint": judge.fingerprint}
     if judge.signature is None or judge.model is None:
         return {**config, "kind": judge.kind, "scale": str(judge.scale)}
@@ -456,7 +454,7 @@ def full_name(judge: Judge) -> str:
 
 
 def configured_name(config: Mapping[str, Any]) -> str:
-    """`full_name` of the judge of a configuration."""
+    """Return a judge's string with short fingerprints and model, from the judge's configuration."""
     prompt = [str(config["signature_fingerprint"])[:8], config["model"]["id"]] if "model" in config else []
     return f"{config['judge']}[{','.join([*prompt, str(config['fingerprint'])[:8]])}]"
 
@@ -464,7 +462,7 @@ def configured_name(config: Mapping[str, Any]) -> str:
 def labelled_table(
     workspace: Workspace, stored: StoredExperiment, columns: Sequence[Verdicts]
 ) -> LabelledTable | None:
-    """An experiment's labelled table as its result shows it; None of one on a gold set of the workspace."""
+    """Return a stored experiment's labelled table with its judges' rates; None of a gold set."""
     config = stored.experiment.config.get("table")
     if config is None:
         return None

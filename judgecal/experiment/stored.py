@@ -41,13 +41,13 @@ _READ = ("score", "agreement")
 
 
 def find_experiment(workspace: Workspace, name: str) -> Experiment:
-    """Find an experiment of a workspace by its slug, or by the path of its folder."""
+    """Return the Experiment of a workspace by its name (slug) or the path of its folder."""
     folder = workspace.find_experiment(name)
     return Experiment(folder, read_config(folder))
 
 
 def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
-    """Read an experiment of `score` or `agreement` by its name, with its gold set, unchanged since.
+    """Read a workspace's experiment of `score` or `agreement` by its name: judges, items and gold set.
 
     Items are those that a judge asked for has judged; of recorded judgements, all that were asked. The
     questions that a compiled judge was trained on are left out.
@@ -122,7 +122,7 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
 
 
 def stored_prompts(stored: StoredExperiment) -> dict[str, str]:
-    """Judge -> the messages that it is sent, with the names of the item's fields in their places."""
+    """Return judge -> its prompt's messages, of a stored experiment, fields' names in their places."""
     descriptions = kept_judges(stored.experiment)
     names = [column.judge for column in stored.judges if column.judge in descriptions]
     return {name: messages for name in names if (messages := descriptions[name].messages)}
@@ -180,7 +180,10 @@ class Unread(Result):
 def unread_judge(
     judge: str, rows: Iterable[Judgement], *, n_expected: int = 0, sealed: Container[str] = ()
 ) -> UnreadReplies | None:
-    """Why a judge has no verdict; None where it has one. `sealed` are the ids of test items."""
+    """Return why a judge's rows of judgements have no verdict, as UnreadReplies; None where one has.
+
+    `sealed` are the ids of test items.
+    """
     judged = list(rows)
     if any(row.verdict is not None for row in judged) or not (judged or n_expected):
         return None
@@ -196,7 +199,7 @@ def unread_judge(
 
 
 def unread_of(stored: StoredExperiment) -> Unread:
-    """The judges of an experiment that have no verdict on its labelled items."""
+    """Return the judges of a stored experiment that have no verdict on its items, as `Unread`."""
     item_ids, sealed, unread = {item.item_id for item in stored.items}, stored.gold.test_ids, []
     for column in stored.judges:
         given = zip(values_of(column.stored, "item_id"), values_of(column.stored, "verdict"), strict=True)

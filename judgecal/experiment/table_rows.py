@@ -45,7 +45,7 @@ class ReadRow:
     problems: Mapping[str, str] = field(default_factory=dict)
 
     def shown(self, judge: Judge) -> Item:
-        """The item as a judge takes it: a prompt judge is shown no context without a text.
+        """Return the row's Item as a judge is shown it: a prompt judge sees no context without a text.
 
         One that reads all of the item may read the documents, which are no part of an item's sha: they become
         a part of its id, so that no verdict outlives them in the journal.
@@ -60,7 +60,10 @@ class ReadRow:
         return dataclasses.replace(item, contexts=texts)
 
     def lacking(self, judge: Judge) -> str | None:
-        """What a judge asks for and the row has not; None where it has all. An answer may be empty."""
+        """Return what a judge asks for and the row lacks, in words; None where it has all.
+
+        An answer may be empty.
+        """
         inputs, problems = judge.inputs, self.problems
         rules: tuple[str, ...] = getattr(judge, "rules", ())
         if rules and self.item.expect.keys().isdisjoint(rules):
@@ -107,7 +110,7 @@ class RowReader:
 
     @classmethod
     def of(cls, columns: Columns, source: Table, *judges: Judge, may_lack: bool = False) -> RowReader:
-        """The reader of a table for some judges; what no judge asks for has no usual column.
+        """Return the reader of a source table by its columns, for some judges.
 
         `may_lack`: a judge whose column is not there is left out, not refused.
         """
@@ -122,7 +125,7 @@ class RowReader:
         return cls(dataclasses.replace(columns, fields=(*columns.fields, *more)), required, columns.names)
 
     def check(self, source: Table) -> None:
-        """Refuse a table that lacks a named column or leaves a judge without one."""
+        """Refuse a source table that lacks a named column or leaves a judge without one."""
         columns = self.columns
         problems = [
             f"the judge asks for {name}: name the column with --col {_INPUTS[name][0]}=COLUMN"
@@ -152,7 +155,7 @@ class RowReader:
         return self.columns.options()
 
     def read(self, row: Row) -> ReadRow:
-        """The item of a row.
+        """Read the item of a row of a table.
 
         Without an id of its own it is known by its text, so that rows may move within a file, and equal ones
         are one item; a row without a group belongs to its question, and one without a question to itself.
@@ -198,7 +201,7 @@ class JudgedItems:
 def judgement_of(
     journal: Journal, judge: Judge, item: Item, *, unit: str | None = None, repeat: int = 0
 ) -> Judgement:
-    """The journal's row of an item, or of one of its chunks; of a judge of chunks the mean of all of them."""
+    """Return a judge's judgement of an item, or of one of its chunks, from a journal."""
     parts = [(name, order) for name, order, _ in units_of(judge, item) if unit in (None, name)]
     fingerprint, calls = single_calls(judge.fingerprint)
     numbers = range(calls * repeat, calls * (repeat + 1))
@@ -217,7 +220,7 @@ def judgement_of(
 
 
 def input_config(workspace: Workspace, source: Table, reader: Reader) -> dict[str, str]:
-    """A table as a configuration records it: its path from the workspace, and the reader's columns.
+    """Return a source table as a configuration's dict: its path from the workspace, the reader's columns.
 
     Its content is no part of that: a row is known by its text, so that of a table that has grown, or in which
     a row was mended, only what is new is called for.

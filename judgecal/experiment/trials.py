@@ -50,7 +50,7 @@ class RunOptions:
     processes: int = 1  # that do this at once, and divide the calls at once that a model allows
 
     def check(self) -> None:
-        """Refuse what cannot be run, every wrong option at once."""
+        """Refuse options that cannot be run, naming every wrong one at once."""
         problems = []
         if not 1 <= self.repeats <= MOST_REPEATS:
             problems.append(f"--repeats must be from 1 to {MOST_REPEATS:,}, found {str(self.repeats)[:12]}")
@@ -62,7 +62,7 @@ class RunOptions:
 
 
 def open_journal(path: Path | None, options: RunOptions) -> Journal:
-    """Open the journal at a path to append to; a torn last line that was cut off is said on stderr."""
+    """Open the journal at a path to append to; by the options, a torn last line is said on stderr."""
     journal = Journal(path)
     _say_mended(journal, options)
     return journal
@@ -97,7 +97,7 @@ class ExperimentJournal(Journal):
         self.latest.update(self._kept)
 
     def keep(self, *judgements: Judgement) -> None:
-        """Add rows that cost nothing."""
+        """Add judgements that cost nothing."""
         rows = {row.key: row for row in judgements}
         self._kept.update(rows)
         self.latest.update(rows)
@@ -113,8 +113,7 @@ class ExperimentJournal(Journal):
 
 
 def stored_rows(path: Path) -> Journal:
-    """What a journal holds, and the Parquet of verdicts beside it, to look at: nothing is written, and a torn
-    last line is passed over.
+    """Read the journal at a path, and the Parquet of verdicts beside it, to look at as a Journal.
 
     The journal is read when a row is first asked for.
     """
@@ -146,7 +145,7 @@ class Due:
         self.judge, self.items, self.journal, self.options = judge, items, journal, options
 
     def all_keys(self) -> Iterator[tuple[Item, Key]]:
-        """Every item with the key of its call, also those that the journal holds."""
+        """Yield every item with the key of each of its calls, also those that the journal holds."""
         fingerprint, calls = single_calls(self.judge.fingerprint)
         return (
             (shown, Key(item.item_id, item.sha, fingerprint, repeat, unit, order))
@@ -156,7 +155,7 @@ class Due:
         )
 
     def judgements(self) -> Iterator[Judgement]:
-        """The journal's judgements of all items, under this judge's name; several calls as one."""
+        """Yield the journal's judgements of all items, under this judge's name; several calls as one."""
         keys = (key for _, key in self.all_keys())
         for key in keys:
             more = itertools.islice(keys, single_calls(self.judge.fingerprint)[1] - 1)
@@ -181,7 +180,7 @@ def models_of(judges: Iterable[Respondent]) -> list[ModelSpec]:
 def require_keys(
     judges: Sequence[Respondent], items: Iterable[Item], journal: Journal, options: RunOptions
 ) -> None:
-    """Refuse a run whose calls lack a key; judgements that the journal holds need none."""
+    """Refuse to run judges on items whose calls, not yet in the journal, lack a model's key."""
     for judge in judges:
         try:
             if judge.model is not None:
@@ -200,7 +199,7 @@ def run_trials(
     budget: Budget | None = None,
     label: str | None = None,
 ) -> tuple[Judgement, ...]:
-    """Have every judge judge every item, `options.repeats` times; what the journal holds is not called again.
+    """Have judges judge all items, by the options; return every judgement, also the journal's.
 
     Gives one row for each judge, item and repeat.
 
@@ -223,8 +222,9 @@ def run_trials(
 def judge_to_journal(
     trials: Sequence[Due], *, budget: Budget | None = None, label: str | None = None, in_turn: bool = False
 ) -> None:
-    """Have the judgements that are due put into the journal of these trials, as one run: the one place where
-    judges are called. It shows one progress and spends one budget.
+    """Make the calls that are due in the trials and append their judgements to the trials' journal.
+
+    As one run: the one place where judges are called. It shows one progress and spends one budget.
 
     Items are read from the start several times, so that there may be more of them than memory holds; each has
     what its judge asks for. Journal, cache and the way to call are those of the first trial.
@@ -304,7 +304,7 @@ def _call(
 
 
 def say_remarks(budget: Budget, *, ended: bool = True) -> None:
-    """Say on stderr a budget's remarks, each once. `ended`: also that the money ran out."""
+    """Print a budget's remarks on stderr, each once. `ended`: also that the money ran out."""
     for remark in budget.remarks(ended=ended):
         notice(f"judgecal: {remark}")
 
@@ -337,7 +337,7 @@ class CostEstimate:
 
 
 def together(estimates: Sequence[CostEstimate]) -> CostEstimate:
-    """Several estimates as one; what one of them does not know is not known of all."""
+    """Return the sum of several cost estimates; what one of them does not know is not known of all."""
 
     added: dict[str, Any] = {}
     for name in (field.name for field in dataclasses.fields(CostEstimate)):
@@ -350,12 +350,12 @@ def together(estimates: Sequence[CostEstimate]) -> CostEstimate:
 def plan_calls(
     judges: Sequence[Respondent], items: Iterable[Item], journal: Journal, options: RunOptions
 ) -> CostEstimate:
-    """The cost of what `run_trials` would call, without a call; `items` may be read from its start again."""
+    """Return the cost estimate of the calls that judges on items would make beside a journal."""
     return plan_trials([Due(judge, items, journal, options) for judge in judges])
 
 
 def plan_trials(trials: Sequence[Due]) -> CostEstimate:
-    """What `judge_to_journal` would call, without a call; a judge that calls nobody costs nothing."""
+    """Return the cost estimate of the calls that are due in trials; nothing is called."""
     planned: set[int] = set()  # hashes of keys: two names with one fingerprint are one call
     return together([_plan(trial, planned) for trial in trials])
 
@@ -389,9 +389,7 @@ def _plan(due: Due, planned: set[int]) -> CostEstimate:
 
 
 def likely_usd(model: ModelSpec, calls: int, prompt_tokens: float) -> float | None:
-    """What so many calls cost with these tokens in all prompts and replies of a usual length; None without a
-    price.
-    """
+    """Return the cost in USD of a number of a model's calls, by prompt tokens and replies of usual length."""
     if not calls:
         return 0.0
     usual = min(_USUAL_REPLY, model.longest_reply or _USUAL_REPLY)

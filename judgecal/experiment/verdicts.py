@@ -77,20 +77,20 @@ class Cut:
         return self.mark is not None or not self.people.numeric or grades
 
     def class_of(self, label: Label, *, people: bool = False) -> str:
-        """The class of a verdict, or of people's label: pass or fail at the mark, else as it is."""
+        """Return the class of a verdict or label, a word: pass or fail at the mark, else as it is."""
         mark = self.label_mark if people else self.mark
         if mark is not None:
             return "pass" if (self.label_at if people else self.verdict_at)(label) >= mark else "fail"
         return f"{label:g}" if self.people.numeric else str(label)
 
     def distance(self, label: Label, verdict: Label) -> float:
-        """Verdict less label as a share of the range, -1..1; on words 0 or 1."""
+        """Return verdict less label as a share of the range, -1..1; on words 0 or 1."""
         if not self.people.numeric:
             return float(str(label) != str(verdict))
         return (self.verdict_at(verdict) - self.label_at(label)) / self.common.span
 
     def error(self, label: Label, verdict: Label) -> str | None:
-        """How a verdict parts from a label; None where it does not.
+        """Return the kind of error of a verdict against a label, as words; None where it is right.
 
         `false pass` or `false fail`; without a mark `too high` or `too low` by more than 10% of the range, or
         `another word`.
@@ -108,9 +108,7 @@ class Cut:
 
 
 def by_pair(labels: Labels, verdicts: Matrix, number: Callable[[Label, Label], float]) -> Floats:
-    """A number of each label and verdict, items x repeats, NaN where there is no verdict; each different pair
-    is read once.
-    """
+    """Return a matrix of a number of each label and verdict, NaN where there is no verdict."""
     given = ~is_absent(verdicts)
     at, _ = np.nonzero(given)
     (words, label_at), (others, verdict_at) = (
@@ -149,7 +147,7 @@ class VerdictShape:
 
 
 def judge_shape(table: AgreementTable, column: Verdicts) -> VerdictShape:
-    """The verdicts of a judge beside the labels of a table, as a `VerdictShape`."""
+    """Return a judge's verdicts beside an agreement table's labels as rates and table of confusion."""
     people, (verdicts, scale) = table.gold.scale, table.described(column)
     cut, rates = Cut(people, scale), _RATES if people.numeric else ("kappa",)
     metrics = [name for name, (metric, _) in metrics_of(people).items() if metric.name in rates]
@@ -235,7 +233,7 @@ class PartedItem:
 def parted_items(
     table: AgreementTable, judges: Sequence[Verdicts], items: Sequence[Item]
 ) -> tuple[PartedItem, ...]:
-    """Every item on which one of the judges errs or has no verdict; after them some on which all agree.
+    """Return the items of a table on which one of the judges errs, then some on which all agree.
 
     Worst first: farthest from the label, then most judges wrong, then those of whose label the single raters
     are surest. Of the others every k-th, so that at most `_AGREED` stand for all. Test items, which are not
@@ -312,8 +310,9 @@ def _judged(table: AgreementTable, judge: Verdicts, places: Sequence[int]) -> di
 
 
 def judgement_rows(stored: StoredExperiment) -> tuple[Any, int]:
-    """The judgements of the judges that were asked for, as a `polars.DataFrame`: a row an item, judge and
-    repeat.
+    """Return a stored experiment's judgements as a polars frame, a row a judgement, and a count.
+
+    The count is of the test items that are left out.
 
     Items of test are shown nowhere: how many are left out. A judgement that was asked for and is not there
     has the error `absent`. `label` and `calibrated` are on the people's scale, the latter by a map that did
@@ -393,7 +392,7 @@ class LossPicture:
 def judge_losses(
     table: AgreementTable, columns: Sequence[Verdicts], *, metric: str, margin: float | None
 ) -> tuple[Losses, tuple[JudgeLoss, ...]]:
-    """Judges' losses in a metric on a table's items; of each the paired interval and the joint bound."""
+    """Return each judge's loss in a metric, against the best judge on an agreement table."""
     by_name = {column.judge: column for column in columns}
     deciding = table.deciding(by_name, calibrated=metric_facts(metric).calibrated)
     options: dict[str, Any] = {"metric": metric, "margin": margin, **table.shared}
@@ -410,7 +409,7 @@ def judge_losses(
 def floor_loss(
     table: AgreementTable, judge: Verdicts, *, metric: str, of: int, floor: Verdicts | None = None
 ) -> FloorLoss:
-    """What a floor's verdicts (else the best constant) lose against a judge's in a metric, on a table.
+    """Return the loss of a floor (else the best constant) against a judge in a metric, on an agreement table.
 
     The judge is one of so many, the best of which may owe its place to luck: the interval stands at level
     1 - (1 - level) / of (Bonferroni). Of errors the difference is turned round, so that a loss is above 0.
@@ -480,7 +479,7 @@ class SliceTable:
 
 
 def judge_slices(table: AgreementTable, judge: Verdicts) -> SliceTable | None:
-    """A judge's errors on the slices of a table's items (`traits_of`), by the verdicts that describe it.
+    """Return a judge's errors on the slices of an agreement table's items (`traits_of`), with intervals.
 
     The error is the share of wrong verdicts; of graded labels verdict less label, in units of their scale.
     None where the items were drawn with unequal probabilities.
@@ -518,8 +517,9 @@ def judge_slices(table: AgreementTable, judge: Verdicts) -> SliceTable | None:
 
 
 def traits_of(items: Sequence[Item]) -> dict[tuple[str, str], Ints]:
-    """What is to be seen of items: trait and value -> the places of those that have it, in the order of the
-    first of them; the bins of length are thirds of the items.
+    """Return the traits of items: trait and value -> array of places of the items that have it.
+
+    In the order of the first of them; the bins of length are thirds of the items.
     """
     answers = [item.answered for item in items]
     lengths = [len(answer.split()) for answer in answers]
@@ -553,7 +553,7 @@ def traits_of(items: Sequence[Item]) -> dict[tuple[str, str], Ints]:
 
 
 def question_word(question: str) -> str:
-    """What a question asks for; its first word where it begins with none of the English words for that."""
+    """Return the word that says what a question asks for, such as who or when."""
     words = _WORD.findall(question.lower())
     for place, word in enumerate(words[:_WITHIN]):
         if word in _ASKS:
