@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import stdtrit
 from scipy.stats import t as student
 
 from judgecal.errors import InputError
 from judgecal.records import Estimate
 from judgecal.scale import Scale
 from judgecal.stats import agreement, best_constant, metrics_of
+from judgecal.stats.metrics import amount_of
 from tests.benchmarks.coverage import Setting, coverage
 
 
@@ -509,3 +511,52 @@ def test_points_have_the_metrics_of_percentages() -> None:
     for name, one in points.items():
         factor = 0.05 if name in ("mae", "rmse", "bias") else 1.0
         assert one.value == pytest.approx(factor * (percent[name].value or 0.0)), name
+
+
+@pytest.mark.parametrize("scale", ["percentage", "ordinal:1:5", "binary"])
+@pytest.mark.parametrize("metric", ["macro_agreement", "mean_agreement", "rmse", "accuracy", "within_10"])
+def test_the_best_constant_is_the_best_of_all_constants(scale: str, metric: str) -> None:
+    """By the metric itself, on every constant in turn: the lowest of the best."""
+    people = Scale.parse(scale, step=10.0) if scale == "percentage" else Scale.parse(scale)
+    if metric not in metrics_of(people):
+        metric = "mean_agreement"
+    steps = np.arange(people.low, people.high + 0.5, people.step or 1.0)
+    rng = np.random.default_rng(4)
+    for _ in range(8):
+        labels = rng.choice(steps, 30, p=rng.dirichlet(np.full(len(steps), 0.4)))
+        values = [
+            agreement(labels, np.full(30, step), scale=people, metrics=[metric])[metric].value
+            for step in steps
+        ]
+        worth = np.round([np.nan if v is None else v for v in values], 9)
+        if np.isnan(worth).all():
+            continue
+        best = np.nanargmin(worth) if metric == "rmse" else np.nanargmax(worth)
+        assert best_constant(labels, scale=people, metric=metric) == steps[best]
+
+
+def test_the_interval_of_an_rmse_by_hand() -> None:
+    """The jackknife of its logarithm: 24 errors of 1 to 24, each of its own question."""
+    errors = np.arange(1.0, 25.0)
+    found = agreement(errors * 0.0, errors, scale="percentage", metrics=["rmse"])["rmse"]
+    logs = np.array([np.log(np.mean(np.delete(errors, at) ** 2)) / 2 for at in range(24)])
+    parts = 23 / 24 * (logs.mean() - logs)
+    k = 24 * (parts**4).sum() / (parts**2).sum() ** 2 * 25 / 23
+    df = 23 * min(1.0, 2 / (k - 1))
+    half = stdtrit(df, 0.975) * np.sqrt(25 / 23 * 24 / 23 * (parts**2).sum())
+    value = float(np.sqrt(np.mean(errors**2)))
+    assert (found.value, found.low, found.high) == pytest.approx(
+        (value, value * np.exp(-half), value * np.exp(half))
+    )
+    assert found.method == f"jackknife of the log by group, t({df:.3g})"
+
+
+def test_the_amount_of_a_metric_in_words() -> None:
+    assert [amount_of(value, "accuracy") for value in (0.01, 0.0234, 0.0)] == [
+        "1 point",
+        "2.3 points",
+        "0 points",
+    ]
+    fine = [amount_of(1.23456, "mae", unit) for unit in (None, "percentage", "ordinal:1:5", "ordinal:0:1")]
+    assert fine == ["1.235", "1.2", "1.23", "1.235"]
+    assert amount_of(1234.5, "mae", Scale.parse("points:0:10000")) == "1234"

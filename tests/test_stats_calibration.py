@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from judgecal.stats import (
     cross_fit,
     fit_calibration,
 )
-from judgecal.stats.calibration import _thinned, best_cuts, calibrated
+from judgecal.stats.calibration import DecidingVerdicts, _thinned, best_cuts, calibrated, smoothed
 from tests.support.two_judges import labels
 
 PERCENTAGE = Scale.parse("percentage")
@@ -265,3 +266,38 @@ def test_yes_and_no_need_no_map_in_a_difference() -> None:
         == compare(gold, part.a, part.b, scale="binary").a
         == 1
     )
+
+
+def test_the_error_of_a_fit_is_the_jackknife_over_its_ten_maps() -> None:
+    """sqrt(9 / 10 sum (D_k - mean)^2) of the difference through each map, on 9 degrees of freedom."""
+    rng = np.random.default_rng(2)
+    first, second = (SimpleNamespace(by_map=rng.normal(size=10)) for _ in range(2))
+    once: Any = DecidingVerdicts({}, {}, {"a": first, "b": second})  # type: ignore[dict-item]
+    for names, apart in ((("a", "b"), first.by_map - second.by_map), (("a",), first.by_map)):
+        expected = 3.0 * apart.std()
+        assert once.error_of_fit(*names) == pytest.approx((expected, 9.0))
+    assert once.error_of_fit("a", "unmapped") == once.error_of_fit("a")
+    assert once.error_of_fit("unmapped") == (0.0, 1.0)
+
+
+def test_a_difference_once_calibrated_hangs_on_no_pass_mark_and_counts_repeats() -> None:
+    gold, a, b = labels(60)
+    whole, marked = PairedLabels(gold, a, b), Scale.parse("percentage", pass_at=80)
+    assert calibrated_difference(whole, whole, scale=marked) == calibrated_difference(
+        whole, whole, scale=PERCENTAGE
+    )
+    twice = PairedLabels(gold, [[one, one] for one in a], [[one, one] for one in b])
+    nothing = PairedLabels(gold, [[None, None]] * 60, twice.b)
+    assert calibrated_difference(nothing, twice, scale="percentage").n_expected == 120
+
+
+def test_smoothed_weights_by_hand() -> None:
+    """Ranks 1/8, 1/2, 7/8 of verdicts given once, twice, once; each keeps its weight among all."""
+    ranks = np.array([1, 4, 7]) / 8
+    kernel = np.exp(-0.5 * ((ranks[:, None] - ranks) / 0.3) ** 2)
+    weights = np.array([[1.0], [0.0], [2.0]])
+    found = smoothed(weights, np.array([1.0, 2.0, 1.0]), width=0.3)
+    assert found[:, 0] == pytest.approx(
+        kernel[:, 0] / kernel[:, 0].sum() + 2 * kernel[:, 2] / kernel[:, 2].sum()
+    )
+    assert found.sum() == pytest.approx(3.0)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import stdtrit
 
 from judgecal.errors import InputError
 from judgecal.stats import agreement, compare, compare_all, compare_paired
+from judgecal.stats.compare import Planned
 from judgecal.stats.significance import mcnemar_midp
 from tests.benchmarks.false_alarms import power, wrong_decisions
 
@@ -332,3 +336,16 @@ def test_a_missing_word_is_wrong_whichever_word_is_the_label() -> None:
         found = compare(gold, gap, gold, scale="nominal")
         assert (found.a, found.b) == pytest.approx((29 / 30, 1.0))
         assert found.complete_case.a == 1.0
+
+
+def test_a_plan_for_other_numbers_of_questions_by_hand() -> None:
+    """Errors fall with the root of the questions, what one of them adds with their number, freedom rises."""
+    plan = Planned(error=0.05, step=0.02, df=39.0, n_groups=40, level=0.9)
+    for n in (10, 40, 160):
+        error = math.sqrt(0.05**2 * 40 / n + 3.0 * (0.02 * 40 / n) ** 2)
+        df = 39 * n / 40
+        assert plan.detectable(n) == pytest.approx((stdtrit(df, 0.95) + stdtrit(df, 0.8)) * error)
+    needed = plan.groups_for(0.05)
+    assert needed is not None and plan.detectable(needed) <= 0.05 < plan.detectable(needed - 1)
+    assert plan.groups_for(9.0) == 10 and plan.groups_for(0.0) is None and plan.groups_for(1e-6) is None
+    assert replace(plan, df=1.0, n_groups=4).detectable(2) == replace(plan, df=2.0, n_groups=4).detectable(2)

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy.special import stdtrit
+from scipy.stats import spearmanr
 
 from judgecal.errors import InputError
 from judgecal.scale import Scale
@@ -191,3 +192,28 @@ def test_a_judge_without_a_value_has_no_difference(turned: bool) -> None:
     sides = (b, a) if turned else (a, b)
     found = compare_paired(gold, *sides, scale="binary", metric="f1").difference
     assert (found.value, found.reason) == (None, "no scored item passes by label or verdict")
+
+
+@pytest.mark.parametrize("metric", ["mae", "spearman"])
+def test_the_errors_of_a_plan_by_hand(metric: str) -> None:
+    """Of each judge and of the difference, and how much a differing group adds: sum p^2 / sum |p| of its parts."""
+    gold, a, b = labels(24)
+    found = compare_paired(gold, a, b, scale="percentage", metric=metric)
+    if metric == "mae":
+        off = [np.abs(np.array(side) - gold) for side in (a, b)]
+        errors = [one.std() / np.sqrt(23) for one in (*off, off[0] - off[1])]
+        parts, least = (off[0] - off[1]) / 24, 100 / 25
+    else:
+        every = [spearmanr(gold, side).statistic for side in (a, b)]
+        left = [
+            np.array([spearmanr(np.delete(gold, at), np.delete(side, at)).statistic for at in range(24)])
+            for side in (a, b)
+        ]
+        errors = [np.sqrt(23) * one.std() for one in (*left, left[0] - left[1])]
+        without = left[0] - left[1]
+        parts, least = (every[0] - every[1]) / 24 + 23 / 24 * (without.mean() - without), 1 / 25
+    assert found.errors == pytest.approx((max(errors[0], least), max(errors[1], least), errors[2], 23.0))
+    assert found.step == pytest.approx((parts**2).sum() / np.abs(parts).sum())
+    same = compare_paired(gold, a, a, scale="percentage", metric=metric)
+    assert same.step == pytest.approx(100 / 24 if metric == "mae" else 1 / 24)
+    assert (same.difference.low, same.difference.high, same.p_value) == (0.0, 0.0, 1.0)
