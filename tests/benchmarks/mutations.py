@@ -1,38 +1,44 @@
 """How many small mistakes in the deciding code the tests would see: `python -m tests.benchmarks.mutations -n 300 --seed 7`.
 
-With `--again` the output of an earlier run: then what was seen there is not tried again. `--trace` names a folder that
+With `--again` the output of an earlier run: then what was seen there is not tried again. `--trace` names a file that
 keeps which test reaches which line, for a further run on the same code.
 
 Places are drawn at random from the statistics, the selection, and what decides in `experiment` and `production`: a
-comparison turned, an operator swapped, a constant moved by one, a condition negated, `min` for `max`. Each mistake is
-made alone in a copy of the checkout, in a process that is forked from one with every library loaded. Those tests run
-that reach its line, of the module's own files first and then the quickest, until one fails. A test that fails without
-any mistake counts for nothing. The test that sees a mistake is printed; a mistake that no test sees is listed.
+comparison turned, an operator swapped, a constant moved by one, a condition negated, `min` for `max`. The tests are
+collected once. Each mistake is made alone in a fork of that session, in the code of the functions that are loaded; one
+that acts as its module is imported has the modules imported anew. Those tests run that reach its line, of the module's
+own files first and then the quickest, until one fails. A test that fails without any mistake counts for nothing. The
+test that sees a mistake is printed; a mistake that no test sees is listed.
 """
 
 from __future__ import annotations
 
 import ast
-import contextlib
+import gc
 import importlib
+import importlib.abc
+import importlib.util
 import itertools
+import json
 import os
 import random
 import re
 import resource
-import shutil
+import select
 import signal
 import sys
 import tempfile
 import time
-import xml.etree.ElementTree as ET
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from coverage import CoverageData
+import coverage
+import pytest
 
 from tests.benchmarks.driver import Bench
 
@@ -48,11 +54,6 @@ _SWAPS: dict[type[ast.AST], str] = {
     ast.NotIn: "in",
 }  # fmt: skip
 _NAMES = {"min": "max", "max": "min", "any": "all", "all": "any"}
-_LIBRARIES = (
-    "numpy", "scipy.stats", "scipy.optimize", "scipy.sparse", "sklearn.linear_model", "sklearn.isotonic", "polars",
-    "pyarrow.parquet", "pydantic", "jinja2", "typer", "hypothesis", "pytest", "openpyxl", "aiohttp", "rapidfuzz",
-    "litellm", "dspy", "datasets",
-)  # fmt: skip
 _COMMANDS = r"\b(?:agreement|compare|score|select|gate|migrate|rate|judge|reliability|labels|alt_test)\b"
 _OTHERS = r"test_(?:layers|optimize_[akmor]|bulk|web|table|evaluation|help|mtrag|mlflow|any_signature)"  # slow, or of no use
 
@@ -68,15 +69,21 @@ class Mutant:
     text: str
 
     @property
-    def survived(self) -> str:
-        """What is printed of one that no test sees."""
-        return f"survives: {self.place}"
-
-    @property
     def place(self) -> str:
         """Where it is, and what is changed."""
         source, place = self.path.read_text(encoding="utf-8"), self.path.relative_to(ROOT)
         return f"{place}:{self.lines[1]} `{source[self.start : self.end]}` -> `{self.text}`"
+
+    @property
+    def module(self) -> str:
+        """The name of its module."""
+        return ".".join(self.path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+    @property
+    def source(self) -> str:
+        """The text of its file with the mistake in it."""
+        source = self.path.read_text(encoding="utf-8")
+        return source[: self.start] + self.text + source[self.end :]
 
 
 def mutants(path: Path) -> Iterator[Mutant]:
@@ -144,143 +151,207 @@ def _files(pattern: str) -> list[str]:
 
 
 class _First:
-    """A plugin of pytest that writes down the first test that fails."""
+    """A plugin of pytest that keeps the first test that fails."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    test = ""
 
-    def pytest_runtest_logreport(self, report: object) -> None:
-        if getattr(report, "failed", False) and not self.path.exists():
-            self.path.write_text(str(getattr(report, "nodeid", "")), encoding="utf-8")
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        self.test = self.test or report.nodeid * bool(report.failed)
 
-    def pytest_collectreport(self, report: object) -> None:
-        self.pytest_runtest_logreport(report)
+    pytest_collectreport = pytest_runtest_logreport
 
 
-def run_pytest(copy: Path, *args: str, cpu_s: float) -> str | None:
-    """Run pytest in a fork, in a copy of the checkout; give the first test that fails, None where all pass."""
-    first = copy / ".first"
-    first.unlink(missing_ok=True)
-    child = os.fork()
-    if child == 0:
-        code = 70
-        try:
-            os.setsid()
-            os.chdir(copy)
-            resource.setrlimit(resource.RLIMIT_CPU, (int(cpu_s), int(cpu_s) + 5))
-            output = os.open(copy / ".output", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-            os.dup2(output, 1)
-            os.dup2(output, 2)
-            os.environ.update(PYTHONPATH=str(copy), COVERAGE_FILE=str(copy / ".reached"))
-            sys.path[:] = [str(copy), *(path for path in sys.path if path not in ("", str(ROOT)))]
+class _Wrong(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Imports one module with a mistake in it."""
+
+    def __init__(self, mutant: Mutant) -> None:
+        self.mutant, self.name = mutant, mutant.module
+
+    def find_spec(self, name: str, *_: Any) -> Any:
+        if name != self.name:
+            return None
+        return importlib.util.spec_from_file_location(name, self.mutant.path, loader=self)
+
+    def exec_module(self, module: ModuleType) -> None:
+        exec(compile(self.mutant.source, str(self.mutant.path), "exec"), vars(module))
+
+
+class Session:
+    """A session of pytest whose tests are collected once and run in forks; what it finds of each mistake is printed.
+
+    Args:
+        drawn: the mistakes.
+        trace: the file that keeps which test reaches which line.
+        most_s: the tests that run for a mistake take no longer together.
+    """
+
+    def __init__(self, drawn: Sequence[Mutant], trace: Path, most_s: float) -> None:
+        self.drawn, self.trace, self.most_s, self.alive = drawn, trace, most_s, 0
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        self.items = {item.nodeid: item for item in session.items}
+        for mutant in self.drawn:
+            importlib.import_module(mutant.module)
+        with session.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+            if not self.trace.exists():
+                forked(self._traced, cpu_s=7200)
+            reached = json.loads(self.trace.read_text(encoding="utf-8"))
+            self.seconds, self.failing, self.tests_at = (
+                reached["seconds"],
+                set(reached["failing"]),
+                reached["at"],
+            )
+            fail = ", ".join(sorted(self.failing)) or "none"
+            print(
+                f"{len(self.items):,} tests, {sum(self.seconds.values()):.0f} s; fail without a mistake: {fail}",
+                flush=True,
+            )
+            for number, mutant in enumerate(self.drawn, 1):
+                test = self.seen_by(mutant)
+                self.alive += test is None
+                print(
+                    f"survives: {mutant.place}" if test is None else f"seen: {mutant.place} by {test}",
+                    flush=True,
+                )
+                if number % 50 == 0:
+                    print(f"{number - self.alive} of {number} seen by a test", flush=True)
+        return True
+
+    def _traced(self) -> str:
+        """Run every test, and write down how long each took, which failed, and which reaches which line."""
+        places = sorted({str(mutant.path) for mutant in self.drawn})
+        measured = coverage.Coverage(include=places, data_file=None, config_file=False)
+        seconds, failing = {}, []
+        measured.start()
+        for name, item in self.items.items():
+            measured.switch_context(name)
+            start = time.perf_counter()
+            failing += [name] * bool(_failed([item]))
+            seconds[name] = time.perf_counter() - start
+        measured.stop()
+        lines = measured.get_data()
+        at = {place: lines.contexts_by_lineno(place) for place in places}
+        self.trace.write_text(
+            json.dumps({"seconds": seconds, "failing": failing, "at": at}), encoding="utf-8"
+        )
+        return ""
+
+    def seen_by(self, mutant: Mutant) -> str | None:
+        """The test that fails with a mistake, and does not fail without it."""
+        codes = _patches(mutant)
+        while True:
+            tests = self.tests(mutant, at_import=codes is None)
+            test = forked(partial(self._with, mutant, codes, tests), cpu_s=self.most_s + 60)
+            if test is None or test not in self.items:
+                return test
+            if not forked(partial(_failed, [self.items[test]]), cpu_s=self.most_s):
+                return test
+            self.failing.add(test)
+
+    def tests(self, mutant: Mutant, *, at_import: bool) -> list[str]:
+        """The tests to run for a mistake: of the module's own files first, then the quickest; where it acts as its
+        module is imported, those of the files that name the module."""
+        if at_import:
+            own = tests_of(mutant.path)
+            able = [name for name in self.items if name.partition("::")[0] in own]
+        else:
+            at = self.tests_at[str(mutant.path)]
+            lines = range(mutant.lines[0], mutant.lines[1] + 1)
+            able = list({name for line in lines for name in at.get(str(line), ()) if name in self.items})
+        able = [name for name in able if name not in self.failing]
+        able.sort(
+            key=lambda name: (mutant.path.stem not in name.partition("::")[0], self.seconds[name], name)
+        )
+        spent = itertools.accumulate(self.seconds[name] for name in able)
+        return [name for name, total in zip(able, spent, strict=True) if total <= self.most_s]
+
+    def _with(self, mutant: Mutant, codes: dict[FunctionType, CodeType] | None, tests: Sequence[str]) -> str:
+        if codes is None:
             for name in [name for name in sys.modules if name.partition(".")[0] in ("judgecal", "tests")]:
                 del sys.modules[name]
-            import pytest
+            sys.meta_path.insert(0, _Wrong(mutant))
+            first = _First()
+            pytest.main(["-q", "-x", "-p", "no:cacheprovider", "-n", "0", *tests], plugins=[first])
+            return first.test
+        for function, code in codes.items():
+            function.__code__ = code
+        return _failed([self.items[name] for name in tests])
 
-            code = int(
-                pytest.main(["-q", "-p", "no:cacheprovider", "-n", "0", *args], plugins=[_First(first)])
-            )
+
+def _failed(items: Sequence[pytest.Item]) -> str:
+    """The first of some collected tests that fails; empty where none does."""
+    from _pytest.runner import runtestprotocol
+
+    for item, following in itertools.zip_longest(items, items[1:]):
+        if any(report.failed for report in runtestprotocol(item, log=False, nextitem=following)):
+            return str(item.nodeid)
+    return ""
+
+
+def _patches(mutant: Mutant) -> dict[FunctionType, CodeType] | None:
+    """The loaded functions that hold a mistake, with their code as it is with it; None where it acts at import."""
+    old, new = (
+        list(_codes(compile(source, str(mutant.path), "exec")))
+        for source in (mutant.path.read_text(encoding="utf-8"), mutant.source)
+    )
+    wrong = [before for before, after in zip(old, new, strict=True) if _own(before) != _own(after)]
+    loaded = defaultdict(list)
+    for thing in gc.get_objects():
+        if isinstance(thing, FunctionType) and thing.__code__.co_filename == str(mutant.path):
+            loaded[thing.__code__.co_qualname, thing.__code__.co_firstlineno].append(thing)
+    patches: dict[FunctionType, CodeType] = {}
+    for code in wrong:
+        holders = [
+            (functions, after)
+            for before, after in zip(old, new, strict=True)
+            if code in _codes(before)
+            and (functions := loaded.get((before.co_qualname, before.co_firstlineno)))
+        ]
+        if not holders:
+            return None
+        patches |= dict.fromkeys(holders[0][0], holders[0][1])
+    return patches
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)
+
+
+def _own(code: CodeType) -> tuple[Any, ...]:
+    constants = [repr(constant) for constant in code.co_consts if not isinstance(constant, CodeType)]
+    return code.co_code, constants, code.co_names
+
+
+def forked(run: Callable[[], str], *, cpu_s: float) -> str | None:
+    """What a function gives in a fork, None where that is empty; how the fork ended, where it did not finish."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setsid()
+            resource.setrlimit(resource.RLIMIT_CPU, (int(cpu_s), int(cpu_s) + 5))
+            for output in (1, 2):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), output)
+            os.write(writing, b"=" + run().encode())
         finally:
-            os._exit(code)
-    patience = time.monotonic() + 20 * cpu_s
-    while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0):
-        if time.monotonic() > patience:
-            os.killpg(child, signal.SIGKILL)
-        time.sleep(0.02)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child, signal.SIGKILL)  # what a test has left behind
-    code = os.waitstatus_to_exitcode(ended[1])
-    if code == 0:
-        return None
-    return first.read_text(encoding="utf-8") if first.exists() else f"ended with {code}"
-
-
-class Reached:
-    """Which test functions reach which lines, and how long each takes: measured once, in a copy of the checkout."""
-
-    def __init__(self, copy: Path, trace: Path, files: list[Path], tests: list[str]) -> None:
-        places = [str(path.relative_to(ROOT)) for path in files]
-        config, times = copy / ".mutations.ini", trace / "times.xml"
-        config.write_text(
-            "[run]\nrelative_files = true\ninclude =\n" + "".join(f"    {place}\n" for place in places)
-        )
-        traced = ["--cov", f"--cov-config={config}", "--cov-context=test", "--cov-report="]
-        if not times.exists():
-            run_pytest(copy, *traced, f"--junitxml={times}", *tests, cpu_s=7200)
-            shutil.copy(copy / ".reached", trace / "reached")
-        self.seconds: dict[str, float] = defaultdict(float)
-        failing = set()
-        for case in ET.parse(times).iter("testcase"):
-            name = _function(case.get("classname", "").replace(".", "/") + ".py::" + case.get("name", ""))
-            self.seconds[name] += float(case.get("time", 0))
-            if case.find("failure") is not None or case.find("error") is not None:
-                failing.add(name)
-        for name in failing:
-            del self.seconds[name]
-        print(
-            f"{len(self.seconds):,} tests, {sum(self.seconds.values()):.0f} s; "
-            f"fail without a mistake: {', '.join(sorted(failing)) or 'none'}",
-            flush=True,
-        )
-        data = CoverageData(str(trace / "reached"))
-        data.read()
-        self.contexts = {place: data.contexts_by_lineno(place) for place in places}
-
-    def tests(self, mutant: Mutant, most_s: float) -> list[str]:
-        """What to run for a mistake: those named as the module is, then the quickest first; whole files where the
-        line runs as its module is imported, or never."""
-        lines = range(mutant.lines[0], mutant.lines[1] + 1)
-        contexts = self.contexts[str(mutant.path.relative_to(ROOT))]
-        names = {name for line in lines for name in contexts.get(line, ())}
-        if names <= {""}:
-            own = tests_of(mutant.path)
-            able = [name for name in self.seconds if _file(name) in own]
-        else:
-            fixtures = {_file(name) for name in names if name.endswith("|setup")}
-            called = {_function(name.rpartition("|")[0]) for name in names if name}
-            able = [name for name in self.seconds if name in called or _file(name) in fixtures]
-        able.sort(key=lambda name: (not near(mutant, name), self.seconds[name], name))
-        spent = itertools.accumulate(self.seconds[name] for name in able)
-        return [name for name, total in zip(able, spent, strict=True) if total <= most_s]
-
-
-def near(mutant: Mutant, test: str) -> bool:
-    """Whether a test stands in a file that is named as the module is."""
-    return mutant.path.stem in _file(test)
-
-
-def _file(name: str) -> str:
-    return name.partition("::")[0]
-
-
-def _function(name: str) -> str:
-    return name.partition("[")[0]
-
-
-def seen_by(mutant: Mutant, copy: Path, tests: list[str], number: int) -> str | None:
-    """The test that fails with the mistake in a copy of the checkout; the near ones run alone first."""
-    place, listed = copy / mutant.path.relative_to(ROOT), copy / ".tests.txt"
-    source, before = mutant.path.read_text(encoding="utf-8"), place.stat().st_mtime
-    first = [test for test in tests if near(mutant, test)]
-    place.write_text(source[: mutant.start] + mutant.text + source[mutant.end :], encoding="utf-8")
-    os.utime(
-        place, (before + number, before + number)
-    )  # compiled anew, however quickly mistakes follow each other
-    try:
-        for part in filter(None, (first, tests[len(first) :])):
-            listed.write_text("\n".join(part))
-            if (test := run_pytest(copy, "-x", f"@{listed}", cpu_s=600)) is not None:
-                return test
-        return None
-    finally:
-        place.write_text(source, encoding="utf-8")
-        os.utime(place, (before, before))
+            os._exit(0)
+    os.close(writing)
+    ready = select.select([reading], [], [], 20.0 * cpu_s)[0]
+    answer = os.read(reading, 65536).decode() if ready else "no end"
+    os.close(reading)
+    os.killpg(child, signal.SIGKILL)  # with what a test has left behind
+    os.waitpid(child, 0)
+    return (answer[1:] or None) if answer.startswith("=") else "a fork that ended early"
 
 
 def main() -> int:
     """Draw, run and list."""
     quick = {"n": 1, "only": "stats/metrics.py", "tests": ["tests/test_stats_strata.py"]}
-    flags: dict[str, Any] = {"seed": 0, "again": "", "trace": "", "seconds": 120, "only": "", "tests": []}
+    flags: dict[str, Any] = {"seed": 0, "again": "", "trace": "", "seconds": 60, "only": "", "tests": []}
     bench = Bench(__doc__, n=300, of="mistakes", quick=quick, **flags)
     options = bench.options
     gone = [pattern for pattern in DECIDING if not any((ROOT / "judgecal").glob(pattern))]
@@ -290,30 +361,15 @@ def main() -> int:
     every = [mutant for path in files for mutant in mutants(path)]
     drawn = random.Random(options.seed).sample(every, min(bench.n, len(every)))
     before = Path(options.again).read_text(encoding="utf-8") if options.again else ""
-    n_before, drawn = len(drawn), [mutant for mutant in drawn if f"seen: {mutant.place} by " not in before]
-    n_before -= len(drawn)
+    n, drawn = len(drawn), [mutant for mutant in drawn if f"seen: {mutant.place} by " not in before]
     print(f"{len(every):,} places in {len(files)} files, {len(drawn)} tried, seed {options.seed}", flush=True)
-    os.environ.update(OPENBLAS_NUM_THREADS="1", LITELLM_LOCAL_MODEL_COST_MAP="True")
-    for name in _LIBRARIES[: -3 if bench.quick else None]:
-        importlib.import_module(name)
-    alive = 0
+    os.environ.update(OPENBLAS_NUM_THREADS="1", POLARS_MAX_THREADS="1", LITELLM_LOCAL_MODEL_COST_MAP="True")
+    tests = options.tests or deciding_tests(sorted({mutant.path for mutant in drawn}))
     with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / "checkout"
-        shutil.copytree(
-            ROOT, copy, ignore=shutil.ignore_patterns(".git", ".venv*", ".*_cache", "__pycache__", "site")
-        )
-        paths = sorted({mutant.path for mutant in drawn})
-        trace = Path(options.trace or folder)
-        trace.mkdir(exist_ok=True)
-        reached = Reached(copy, trace, paths, options.tests or deciding_tests(paths))
-        for number, mutant in enumerate(drawn, 1):
-            test = seen_by(mutant, copy, reached.tests(mutant, options.seconds), number)
-            alive += test is None
-            print(f"{mutant.survived}" if test is None else f"seen: {mutant.place} by {test}", flush=True)
-            if number % 50 == 0:
-                print(f"{number - alive} of {number} seen by a test", flush=True)
-    n = n_before + len(drawn)
-    print(f"{n - alive} of {n} seen by a test, {n_before} of them in the earlier run: {1 - alive / n:.1%}")
+        session = Session(drawn, Path(options.trace or f"{folder}/trace.json"), options.seconds)
+        pytest.main(["-q", "-p", "no:cacheprovider", "-n", "0", *tests], plugins=[session])
+    seen, earlier = n - session.alive, n - len(drawn)
+    print(f"{seen} of {n} seen by a test, {earlier} of them in the earlier run: {seen / n:.1%}")
     return bench.end()
 
 
