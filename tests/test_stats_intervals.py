@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.stats.intervals import IntervalBasis, mean_estimate, number_summary, smooth_interval
+from judgecal.rag.evaluation.summary import number_summary
+from judgecal.stats.intervals import IntervalBasis, mean_estimate, smooth_interval
 
 T19 = 2.093024054  # the 97.5% point of t(19)
 

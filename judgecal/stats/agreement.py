@@ -84,9 +84,8 @@ def agreement(
 ) -> dict[str, Estimate]:
     """Metric name -> Estimate of a judge's agreement with people's gold labels.
 
-    Repeats: a metric is taken in each repeat and averaged, so it is the agreement of a single call. A repeat
-    in which it is undefined (no pair of the class, say) is left out of the average and of `n`, and `method`
-    says over how many repeats it was taken. Intervals are by group over that average.
+    Repeats: a metric is taken in each repeat and averaged, so it is the agreement of a single call; a repeat
+    in which it is undefined is left out. Intervals are by group over that average.
 
     Args:
         gold_labels: n labels of people; None or NaN = missing: the item is left out entirely.

@@ -1,11 +1,9 @@
 """Calibration: the monotone map from a judge's verdicts to the people's scale, and what a judge is worth
 through it.
 
-A judge that says 50 where people say 100, always and alike, knows as much as one that says 100. And on graded
-labels a judge that always says 50 is hard to beat by mean distance. So judges are decided on what they know:
-their verdicts go through the non-decreasing map onto the people's scale that makes macro_agreement highest,
-which is fitted on other questions than those that it is applied to. A constant stays a constant, and a
-rescaling changes nothing.
+Judges are decided on what they know: their verdicts go through the non-decreasing map onto the people's scale
+that makes macro_agreement highest, which is fitted on other questions than those that it is applied to. A
+constant stays a constant, and a rescaling changes nothing.
 
 The map has the least absolute error, each stratum of the labels weighing the same, as macro_agreement does,
 on counts that are smoothed over a tenth of the verdicts' ranks.
@@ -164,7 +162,7 @@ class DecidingVerdicts(Generic[_Name]):
         Without the second judge, that of one against what needs no map.
 
         The grouped jackknife: with D_k the difference through the maps without part k of K, se^2 = (K - 1) /
-        K sum (D_k - mean)^2. Without it two equal judges would be told apart in up to 9% of samples at 5%.
+        K sum (D_k - mean)^2.
         """
         by_map = [self.fits[name].by_map for name in (a, b) if name is not None and name in self.fits]
         return (jackknife_error(by_map[0] - sum(by_map[1:])), FOLDS - 1.0) if by_map else (0.0, 1.0)

@@ -154,7 +154,8 @@ def _cohen(sample: Sample, *, quadratic: bool) -> Totals | str:
     if classes.problem:
         return classes.problem
     q = len(classes.values)
-    weights = _disagreement(classes.values, quadratic=quadratic)
+    apart = np.abs(classes.values[:, None] - classes.values[None, :])
+    weights = apart**2 if quadratic else (apart > 0.0).astype(np.float64)
     verdicts = np.where(sample.scored, classes.verdicts, 0.0).astype(np.int64)
     indicator = np.eye(q)
     gold = np.broadcast_to(indicator[classes.gold][:, None, :], (*verdicts.shape, q))
@@ -167,11 +168,6 @@ def _cohen(sample: Sample, *, quadratic: bool) -> Totals | str:
         return 1.0 - divide(disagreement * ours.sum(axis=-1), expected)
 
     return Totals.of(terms, sample, combine, undefined=_EQUAL)
-
-
-def _disagreement(values: Floats, *, quadratic: bool) -> Floats:
-    apart = np.abs(values[:, None] - values[None, :])
-    return apart**2 if quadratic else (apart > 0.0).astype(np.float64)
 
 
 def krippendorff_alpha(sample: Sample) -> Totals | Tables:

@@ -33,9 +33,8 @@ class Planned:
     """What the smallest detectable difference is made of, so that other numbers of questions can be planned
     by it.
 
-    A judge that is worse than an equal one by so much is found with 80% power. With m = (error / step)^2
-    groups that differ, the error is taken to be (1 + 3 / m)^(1/2) times as wide: two judges that far apart
-    differ on more items than two equal ones, and tests of few that differ are coarse.
+    With m = (error / step)^2 groups that differ, the error is taken to be (1 + 3 / m)^(1/2) times as wide:
+    two judges that far apart differ on more items than two equal ones.
 
     Attributes:
         error: standard error of the difference of two judges that err as planned, or as seen where that is

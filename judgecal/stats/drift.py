@@ -6,8 +6,7 @@ of three calls that are not all equal, one of the lock and two of now, the lock'
 third. So every way to deal the calls of a question out to then and now is as likely as the one that was seen,
 whatever the noise of the judge and however the items of a question hang together. What is summed over the
 questions is how far a call of the lock lies from one of now, and, where verdicts are numbers, how far they
-have gone up or down. Another judge makes that sum larger than chance does: one of the same accuracy, a more
-lenient one, or one that has become noisier.
+have gone up or down. Another judge makes that sum larger than chance does.
 """
 
 from __future__ import annotations

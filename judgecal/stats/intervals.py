@@ -28,7 +28,6 @@ MIN_STRATUM = 3
 _NO_SPREAD = "no spread between groups to make an interval from"
 _EPS = 1e-12
 _FAR = 500.0  # exp of it is still a number
-_PERCENTILES = (50, 90, 95)
 
 
 @dataclass(frozen=True)
@@ -280,22 +279,6 @@ def mean_estimate(
         None, level=level, n=int(defined.sum()), n_expected=len(numbers), n_groups=linear.all_groups
     )
     return interval.of(linear.value, counts)
-
-
-def number_summary(values: Sequence[float] | Floats) -> dict[str, float | int | None]:
-    """Summary of numbers: `count, min, max, average, p50, p90, p95`, each None without numbers.
-
-    Percentiles lie between order statistics by straight lines, as numpy and pandas do by default.
-    """
-    numbers = np.asarray(values, dtype=np.float64)
-    names = ("min", "max", "average", *(f"p{at}" for at in _PERCENTILES))
-    if not len(numbers):
-        return {"count": 0, **dict.fromkeys(names)}
-    summary = (numbers.min(), numbers.max(), numbers.mean(), *np.percentile(numbers, _PERCENTILES))
-    return {
-        "count": len(numbers),
-        **{name: float(number) for name, number in zip(names, summary, strict=True)},
-    }
 
 
 _CELLS = 100_000  # numbers in one block of sums: small enough to stay in the cache

@@ -1,8 +1,7 @@
 """Metrics that are means: closeness, errors, proportions; and how a mean is linearised by group.
 
 Each is a weighted mean of ratios of sums: one ratio a stratum, the strata weighing the same, the repeats
-averaged. That one shape gives its value, the influence of each group on it, and its difference between two
-judges.
+averaged.
 """
 
 from __future__ import annotations
@@ -81,7 +80,8 @@ def linearise(means: Means, sample: Sample) -> LinearMean | None:
         influence = influence / np.where(ratios > 0.0, 2.0 * ratios, 1.0)
     per_stratum = weights.sum(axis=0)
     part = weights / np.where(per_stratum > 0.0, per_stratum, 1.0)
-    present = _present(means, filled)
+    present, counted = _present(means, filled), means.bottom > 0.0
+    whole = np.all(means.bottom[counted] == 1.0)
     return LinearMean(
         weights=per_stratum,
         ratios=(part * ratios).sum(axis=0),
@@ -91,7 +91,7 @@ def linearise(means: Means, sample: Sample) -> LinearMean | None:
         groups=(sample.per_group(present) > 0.0).sum(axis=0).astype(np.float64),
         all_groups=sample.groups_among(present),
         repeats=repeats,
-        two_valued=_two_valued(means),
+        two_valued=bool(whole and np.all(np.isin(means.top[counted], (means.low, means.high)))),
         means=means,
     )
 
@@ -127,12 +127,6 @@ def _present(means: Means, filled: Bools) -> Bools:
     return present
 
 
-def _two_valued(means: Means) -> bool:
-    counted = means.bottom > 0.0
-    ends = (means.low, means.high)
-    return bool(np.all(means.bottom[counted] == 1.0) and np.all(np.isin(means.top[counted], ends)))
-
-
 def best_constant(
     gold_labels: Iterable[object],
     *,
@@ -166,12 +160,8 @@ def best_constant(
         strata = np.array([people.stratum(label) for label in distinct.tolist()])
         weights /= np.bincount(strata, weights=counts)[strata]
     apart = np.abs(steps[:, None] - distinct)
-    missed = np.round(_MISSED.get(metric or "", _distance)(apart / people.span) @ weights, 12)
+    missed = np.round(_MISSED.get(metric or "", np.asarray)(apart / people.span) @ weights, 12)
     return float(steps[missed.argmin()])
-
-
-def _distance(apart: Floats) -> Floats:
-    return apart
 
 
 _MISSED: Mapping[str, Callable[[Floats], Floats]] = {
@@ -392,9 +382,10 @@ def strata_of(linear: LinearMean, sample: Sample) -> tuple[Stratum, ...]:
     parts = ((linear.influence * linear.weights) ** 2).sum(axis=0)
     parts *= linear.groups / np.maximum(linear.groups - 1.0, 1.0)
     total, n_all = float(parts.sum()), int(linear.items.sum())
+    two = sample.binary_gold or len(linear.items) == 2
     return tuple(
         Stratum(
-            _name(place, sample, linear),
+            ("pass" if place else "fail") if two else _THIRDS[place],
             n=int(linear.items[place]),
             n_all=n_all,
             share=float(parts[place]) / total if total > 0.0 else None,
@@ -449,9 +440,3 @@ def driven_in_words(pairs: Iterable[tuple[str, str, Sequence[Stratum]]]) -> list
             f'comes from the {most.n} "{most.name}" items of {most.n_all}; {most.in_words}'
         )
     return sentences
-
-
-def _name(place: int, sample: Sample, linear: LinearMean) -> str:
-    if sample.binary_gold or len(linear.items) == 2:
-        return "pass" if place else "fail"
-    return _THIRDS[place]

@@ -101,8 +101,7 @@ def compare_paired(
     Args:
         a_labels, b_labels: verdicts of either judge, n or n x R; each on its own scale (the people's where
             not given). Both are taken onto what is common to them and the people.
-        seed, n_perm: of the Monte Carlo sign flips (above 16 groups with a difference). With so few draws
-            that p cannot fall below 1 - level the interval stands as it is.
+        seed, n_perm: of the Monte Carlo sign flips (above 16 groups with a difference).
         unscored: as in `agreement`, as the others are; "drop" leaves items that either judge has not scored
             in any repeat out for both.
         more_error: a further standard error of a mean's difference with its degrees of freedom, from a source

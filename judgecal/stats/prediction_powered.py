@@ -127,7 +127,7 @@ def corrected_mean(
     weight = tuned_weights(filled[scaled.at], scaled, groups[scaled.at], seed=seed)
     tuned, plain = (_linear(filled, groups, scaled, linear) for linear in (weight, np.zeros_like(weight)))
     corrected, alone = (
-        _estimate(linear, counts, level=level, name=name)
+        _interval(linear, level=level, name=name).of(linear.value, replace(counts, n_groups=linear.n_groups))
         for linear, name in ((tuned, "PPI++"), (plain, "mean"))
     )
     return Corrected(
@@ -318,11 +318,6 @@ def unseen_variance(n: float, residual: float, kinds: Sequence[float], pseudo: f
     middle = (n * residual + pseudo * sum(kinds)) / total
     squares = pseudo * sum((kind - middle) ** 2 for kind in kinds) + n * (residual - middle) ** 2
     return squares / total**2
-
-
-def _estimate(linear: _Linear, counts: Estimate, *, level: float, name: str) -> Estimate:
-    interval = _interval(linear, level=level, name=name)
-    return interval.of(linear.value, replace(counts, n_groups=linear.n_groups))
 
 
 def _interval(linear: _Linear, *, level: float, name: str) -> Interval:

@@ -86,9 +86,10 @@ def read_both(
     ours = _read_all(gold, people, where="gold_labels", width=1, problems=problems)
     theirs = _read_all(flat, judge, where="judge_labels", width=width, problems=problems)
     refuse(problems, most=10)
-    words = _words(
-        people, judge, [label for side in (ours, theirs) if isinstance(side, list) for label in side]
-    )
+    named = dict.fromkeys([*people.categories, *judge.categories])
+    sides = (side for side in (ours, theirs) if isinstance(side, list))
+    given = {label for side in sides for label in side if isinstance(label, str)}
+    words = (*named, *sorted(given - named.keys()))
     number = {word: float(code) for code, word in enumerate(words)}
     return _coded(ours, number), _coded(theirs, number).reshape(len(gold), width), words
 
@@ -169,11 +170,6 @@ def read_label(label: object, scale: Scale, *, where: str, problems: list[str]) 
         problems.append(f"{where}: {error}")
         return float("nan")
     return value
-
-
-def _words(people: Scale, judge: Scale, labels: Sequence[float | str]) -> tuple[str, ...]:
-    named = dict.fromkeys([*people.categories, *judge.categories])
-    return (*named, *sorted({label for label in labels if isinstance(label, str)} - named.keys()))
 
 
 @dataclass(frozen=True)

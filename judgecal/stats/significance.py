@@ -37,9 +37,12 @@ def sign_flip_p(parts: Floats, *, n_perm: int = N_PERM, seed: int = 0) -> tuple[
     (1 + hits) / (1 + draws). Source: Fisher (1935); Phipson and Smyth (2010) for the +1.
     """
     moving = parts[np.abs(parts) > _EPS]
-    reached = abs(float(moving.sum())) - _tie(moving)
+    reached = abs(float(moving.sum())) - 1e-9 * float(np.abs(moving).sum())  # less what rounding may take
     if len(moving) <= _EXACT:
-        return float(np.mean(np.abs(_all_sums(moving)) >= reached)), "sign flips by group, exact"
+        sums = np.zeros(1)
+        for part in moving.tolist():
+            sums = np.concatenate([sums + part, sums - part])
+        return float(np.mean(np.abs(sums) >= reached)), "sign flips by group, exact"
     rng = np.random.default_rng(seed)
     hits, block = 0, max(1, _BLOCK // len(moving))
     for start in range(0, n_perm, block):
@@ -85,19 +88,6 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
         largest = max(largest, min(1.0, (len(ordered) - rank) * p))
         adjusted[place] = largest
     return adjusted
-
-
-def _all_sums(parts: Floats) -> Floats:
-    """The sums under all 2^k patterns of signs."""
-    sums = np.zeros(1)
-    for part in parts.tolist():
-        sums = np.concatenate([sums + part, sums - part])
-    return sums
-
-
-def _tie(parts: Floats) -> float:
-    """How far apart two sums may lie and still be one, for rounding's sake."""
-    return 1e-9 * float(np.abs(parts).sum())
 
 
 def planned_error(a_error: float, b_error: float) -> float:

@@ -1,8 +1,7 @@
 """How much each of several judges may lose against the best of them, with bounds that hold for all at once.
 
-The best is not known: the judge with the highest value of a sample may owe that to luck, the more judges
-there are. So every judge takes its turn as the best one (multiple comparisons with the best: Hsu 1984, after
-Dunnett's comparisons with a control, 1955).
+The best is not known, so every judge takes its turn as the best one (multiple comparisons with the best: Hsu
+1984, after Dunnett's comparisons with a control, 1955).
 """
 
 from __future__ import annotations
