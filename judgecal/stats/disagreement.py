@@ -1,7 +1,7 @@
 """What one judge loses against another, from the rows on which they differ.
 
-Two judges that give the same verdict on a row are right or wrong there together: whatever people say of it,
-neither loses anything. So a loss is bounded without a label (`worst_loss`), and labels are best spent where
+Two judges that give the same verdict on a row are right or wrong there together: neither loses anything. So a
+loss is bounded without a label (`worst_loss`), and labels are best spent where
 verdicts differ (`loss_on_labels`). Of a row on which they differ the loss lies between the least and the
 largest that any label would make of it; r says how far up it lies, 0..1. The mean of r among the labelled
 rows, carried over to all rows of the table, is the loss of the table; that mean is a share, and has Wilson's

@@ -255,8 +255,7 @@ def mean_estimate(
     """Estimate the mean of numbers in low..high, whose rows are independent only between groups.
 
     Where every number is one end of the range the mean is a proportion and has Wilson's interval on the
-    effective n; all other means are linearised by group. Fewer than 10 groups give no interval. A NaN (a row
-    that has no number) counts in n_expected, and not in n. As many groups as numbers, else an InputError.
+    effective n; all other means are linearised by group. A NaN counts in n_expected, and not in n.
 
     `weights`: of each number, 1 / its chance of being drawn. The effective n is then at most Kish's, by
     groups: the first labels may all be the same, or all but one of little weight.

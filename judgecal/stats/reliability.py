@@ -213,8 +213,7 @@ def repeatability(
 ) -> dict[str, Estimate]:
     """Test-retest estimates of one judge's repeated verdicts; items with fewer than two are left out.
 
-    `verdicts` are n rows of R repeats; the others are as in `agreement`, and so are the errors; one repeat is
-    one too.
+    `verdicts` are n rows of R repeats, two or more; the others are as in `agreement`, and so are the errors.
 
     Returns:
         `exact_agreement` (share of equal pairs of repeats, the mean over the items) and `flip_rate` or

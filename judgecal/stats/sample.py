@@ -1,8 +1,6 @@
 """Labels, verdicts and groups as people give them, read into arrays and brought onto one scale.
 
-A side that is all numbers is checked in one go; anything else label by label, so that every problem is named
-by its place. In a sample, which every metric reads, rows are items with a gold label, sorted by group;
-columns are repeats.
+In a sample, which every metric reads, rows are items with a gold label, sorted by group; columns are repeats.
 """
 
 from __future__ import annotations

@@ -46,15 +46,11 @@ def sign_flip_p(parts: Floats, *, n_perm: int = N_PERM, seed: int = 0) -> tuple[
     rng = np.random.default_rng(seed)
     hits, block = 0, max(1, _BLOCK // len(moving))
     for start in range(0, n_perm, block):
-        flips = random_bits(rng, (min(block, n_perm - start), len(moving)))
+        shape = min(block, n_perm - start), len(moving)  # eight signs from a random byte
+        drawn = rng.integers(0, 256, size=-(-shape[0] * shape[1] // 8), dtype=np.uint8)
+        flips = np.unpackbits(drawn, count=shape[0] * shape[1]).reshape(shape).astype(np.float64)
         hits += int(np.sum(np.abs(moving.sum() - 2.0 * (flips @ moving)) >= reached))
     return (1.0 + hits) / (1.0 + n_perm), f"sign flips by group, {n_perm} draws"
-
-
-def random_bits(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
-    """Draw a 0/1 array of a shape; eight bits from a random byte, the main cost of a sign flip test."""
-    drawn = rng.integers(0, 256, size=-(-shape[0] * shape[1] // 8), dtype=np.uint8)
-    return np.unpackbits(drawn, count=shape[0] * shape[1]).reshape(shape).astype(np.float64)
 
 
 def mcnemar_midp(only_a: int, only_b: int) -> float:

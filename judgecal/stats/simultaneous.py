@@ -404,34 +404,3 @@ def _error(first: _Worth, other: _Worth) -> tuple[float, float]:
         ours, ratios=ours.ratios - theirs.ratios, influence=ours.influence - theirs.influence
     )
     return linear_error(difference)
-
-
-_LEAST = 7.0
-"""An error is at least that of so many groups that differ: five that all differ one way show nothing."""
-
-
-def not_told_apart(losses: Losses) -> tuple[str, ...]:
-    """The judges not told apart from the best, in the order asked for; all with a value where there are no
-    bounds.
-
-    `losses` are made without a margin. With d_ij how much i lies above j, and s_ij^2 = s^2 + d^2 / G:
-
-    - j is left out where some i has d_ij > c_j s_ij, c_j the critical value of all comparisons with j at
-      once. The truly best stays with chance `level`. Source: Hsu (1984).
-    - The highest stands alone where d_ij > t s_ij over each other j, t two-sided and not corrected for their
-      number. Source: Gutmann and Maymin (1987); tests/benchmarks/sweeps.py simulates it for paired answers.
-    """
-    if losses.pairs is None:
-        return tuple(name for name, loss in losses.by_judge.items() if loss.value is not None)
-    pairs, itself = losses.pairs, np.eye(len(losses.pairs.names), dtype=np.bool_)
-    if np.isnan(pairs.errors).any():
-        return tuple(pairs.names)
-    above = pairs.differences
-    error = np.sqrt(np.maximum(pairs.errors**2, _LEAST * pairs.units**2) + above**2 / losses.n_groups)
-    place = pairs.names.index(losses.best)
-    t = stdtrit(pairs.df, 0.5 + losses.level / 2.0)
-    alone: Bools = above[place] > t[place] * error[place]
-    if np.all(alone | itself[place]):
-        return (losses.best,)
-    beaten: Bools = ((above > np.maximum(pairs.critical.T, t) * error) & ~itself).any(axis=0)
-    return tuple(name for name, out in zip(pairs.names, beaten.tolist(), strict=True) if not out)

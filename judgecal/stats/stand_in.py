@@ -1,8 +1,7 @@
 """May a judge stand in for a person? Whether it agrees with the other people as well as each person does.
 
 `stand_in` is a test of non-inferiority: the judge and a person who is held out, on the same items, against
-the same labels of the other people. Absence of a difference proves nothing here; that the judge is not worse
-by a margin has to be shown.
+the same labels of the other people.
 
 `alt_test` is the alternative annotator test: each human is left out in turn, and who is closer to the others,
 the human or the judge? Source: Calderon, Reichart and Dror (2025), The Alternative Annotator Test for

@@ -22,7 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import betaincinv, ndtr, ndtri
 
-from judgecal.stats.simultaneous import losses_against_best, not_told_apart
+from judgecal.rag.evaluation.comparisons import not_told_apart
+from judgecal.stats.simultaneous import losses_against_best
 from tests.benchmarks.driver import Bench, Floats
 
 N_QUESTIONS = 83

@@ -6,12 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+from scipy.special import stdtrit
+
 from judgecal.rag.evaluation.summary import BEST, LEVEL, MEAN, Measured, by_system, documents_of, mean_share
 from judgecal.rag.evaluation.system import Setting
 from judgecal.records import Estimate
 from judgecal.stats import compare, compare_all
+from judgecal.stats.sample import Bools
 from judgecal.stats.significance import holm
-from judgecal.stats.simultaneous import losses_against_best, not_told_apart
+from judgecal.stats.simultaneous import Losses, losses_against_best
 
 Values = Mapping[str, Mapping[str, float | None]]
 """System, or level of a factor -> question -> its total, 0..1; None where it is unscored."""
@@ -223,3 +227,33 @@ def _in_points(values: Values) -> tuple[list[float], dict[str, list[float | None
         for name, row in values.items()
     }
     return [BEST] * len(questions), points
+
+
+_LEAST = 7.0
+"""An error is at least that of so many groups that differ: five that all differ one way show nothing."""
+
+
+def not_told_apart(losses: Losses) -> tuple[str, ...]:
+    """Return the systems not told apart from the best; all with a value where there are no bounds.
+
+    `losses` are made without a margin. With d_ij how much i lies above j, and s_ij^2 = s^2 + d^2 / G:
+
+    - j is left out where some i has d_ij > c_j s_ij, c_j the critical value of all comparisons with j at
+      once. The truly best stays with chance `level`. Source: Hsu (1984).
+    - The highest stands alone where d_ij > t s_ij over each other j, t two-sided and not corrected for their
+      number. Source: Gutmann and Maymin (1987); tests/benchmarks/sweeps.py simulates it for paired answers.
+    """
+    if losses.pairs is None:
+        return tuple(name for name, loss in losses.by_judge.items() if loss.value is not None)
+    pairs, itself = losses.pairs, np.eye(len(losses.pairs.names), dtype=np.bool_)
+    if np.isnan(pairs.errors).any():
+        return tuple(pairs.names)
+    above = pairs.differences
+    error = np.sqrt(np.maximum(pairs.errors**2, _LEAST * pairs.units**2) + above**2 / losses.n_groups)
+    place = pairs.names.index(losses.best)
+    t = stdtrit(pairs.df, 0.5 + losses.level / 2.0)
+    alone: Bools = above[place] > t[place] * error[place]
+    if np.all(alone | itself[place]):
+        return (losses.best,)
+    beaten: Bools = ((above > np.maximum(pairs.critical.T, t) * error) & ~itself).any(axis=0)
+    return tuple(name for name, out in zip(pairs.names, beaten.tolist(), strict=True) if not out)
