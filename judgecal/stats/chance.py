@@ -79,7 +79,7 @@ def kappa(sample: Sample) -> Totals | str:
 def kappa_quadratic(sample: Sample) -> Totals | str:
     """Weighted kappa with the squared distance of the categories' values, -1..1; the whole scale counts.
 
-    Weights by value and not by rank among the observed labels. Source: Cohen (1968).
+    Source: Cohen (1968).
     """
     return _cohen(sample, quadratic=True)
 

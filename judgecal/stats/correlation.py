@@ -88,7 +88,7 @@ class Tables:
     def without(self, block_of: Ints) -> Floats:
         """Values without each block of groups in turn, by the block of each group: blocks x R.
 
-        The delete-a-group jackknife, as ranks are dear to take on many groups. Source: Kott (2001).
+        The delete-a-group jackknife. Source: Kott (2001).
         """
         n_blocks, most = int(block_of.max()) + 1, max(len(cells.row) for cells in self.cells)
         step = max(16, _CELLS // max(1, most))
@@ -187,7 +187,6 @@ def concordance_index(sample: Sample) -> Tables:
 
 
 def _tau_b(cells: Cells, counts: Floats) -> Floats:
-    """Counts of pairs are whole numbers below 2^53: ties are exact, and equal counts have equal roots."""
     untied = [_untied(side) for side in (cells.sum_rows(counts), cells.sum_columns(counts))]
     return divide(_twice_net(cells, counts), np.sqrt(untied[0] * untied[1]))
 

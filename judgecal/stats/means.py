@@ -137,8 +137,7 @@ def best_constant(
     """The best constant verdict for gold labels by a metric: what a judge without eyes would give.
 
     The metric is macro_agreement where not given. The label is a step of the scale, and where it has none a
-    label that occurs; of equally good ones it is the lowest. On a nominal scale it is the commonest.
-    `weights` as in `agreement`. An InputError where there is no label, or one does not fit the scale.
+    label that occurs; of equally good ones it is the lowest. `weights` as in `agreement`.
     """
     people = as_scale(scale)
     labels = as_sequence(gold_labels)

@@ -18,7 +18,6 @@ from judgecal.stats.means import Means
 from judgecal.stats.sample import Sample, as_scale
 
 Statistic = correlation.Tables | Totals
-"""A statistic with a value per repeat, and the values without each group in turn."""
 Terms = Means | Statistic | str
 """What a metric makes of a sample: its terms, or the reason why it has no value."""
 
