@@ -51,7 +51,7 @@ def fall_between(chosen_on: Held, test: Held, *, people: Scale, metric: str, n_j
     """How far a judge's metric fell from the items that chose it to test; None where either has no error.
 
     The two parts share no question, so that the squared errors of both add up. One of k judges may lie
-    z(0.005 / k) of these errors below (2.58 for one), as an allowance for the luck of the winner (Bonferroni).
+    z(0.005 / k) of these errors below (2.58 for one), allowing for the luck of the winner (Bonferroni).
     """
     parts = [_measured(part, people, metric) for part in (chosen_on, test)]
     if any(part is None for part in parts):
