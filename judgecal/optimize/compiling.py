@@ -33,6 +33,7 @@ class JudgeProgram(dspy.Module):  # type: ignore[misc]
         self.prediction = prediction and (lambda output: prediction(output))  # noqa: PLW0108
 
     def forward(self, **inputs: Any) -> Any:
+        """Return the prediction of the judge for the inputs of an item."""
         if self.prediction is None:
             return self.judge(**inputs)
         try:
@@ -42,7 +43,7 @@ class JudgeProgram(dspy.Module):  # type: ignore[misc]
 
 
 def judging(training: Training) -> JudgeProgram:
-    """Make the program that an optimiser is given: inputs in, verdict out."""
+    """Return the program that an optimiser is given for a training: inputs in, verdict out."""
     judge = training.judge
     return JudgeProgram(training.student(), judge.prediction if isinstance(judge, ModuleJudge) else None)
 
@@ -60,7 +61,7 @@ class OptimiserAdapter(JudgeAdapter):
         self._judged, self._is_module = judge.signature, isinstance(judge, ModuleJudge)
 
     def asks_for_json(self, signature: type[dspy.Signature]) -> bool:
-        """The judge's replies alone: an optimiser's own questions are put as DSPy puts them."""
+        """Whether the calls of a signature ask for JSON: the judge's alone, others go as DSPy puts them."""
         return super().asks_for_json(signature) and self._is_the_judge(signature)
 
     def __call__(self, lm: Any, *args: Any, signature: type[dspy.Signature], **more: Any) -> Any:
@@ -75,7 +76,7 @@ class OptimiserAdapter(JudgeAdapter):
         return not self._is_module and set(signature.output_fields) == set(self._judged.cls.output_fields)
 
     def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
-        """Parse a completion into fields; where an optimiser asks for one text, an unmarked reply is that."""
+        """Parse the completion of a signature into its fields; one text asked for may come unmarked."""
         if self._is_the_judge(signature):
             reading = read_guarded(functools.partial(read_reply, self._judged), completion)
             fields: dict[str, Any] = dict.fromkeys(signature.output_fields)
@@ -97,7 +98,7 @@ class OptimiserAdapter(JudgeAdapter):
 
 @contextlib.contextmanager
 def compiling(training: Training, optimizer: str, *, calls_at_most: int | None) -> Iterator[ProgramCalls]:
-    """Yield the calls of one of DSPy's optimisers, its settings set; leave it before the candidate is scored.
+    """Yield the calls of an optimizer on a training, DSPy's settings set; leave it before scoring candidates.
 
     A program of several calls is scored in such a block too; then the caller shows how far it is, and
     `calls_at_most` is None.

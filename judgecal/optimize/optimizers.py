@@ -290,7 +290,7 @@ OPTIMIZERS: Mapping[str, Optimizer] = {
 
 
 def resolve_optimizer(name: str, model: ModelSpec) -> str:
-    """The optimiser's name in `OPTIMIZERS`, for a name that judgecal or DSPy has and the model.
+    """Return an optimizer's name in `OPTIMIZERS`, for a name of judgecal's or DSPy's and a model.
 
     `auto` is `labeled` for the embedded model, which reads no instructions and whose calls are free.
     """
@@ -305,12 +305,12 @@ def resolve_optimizer(name: str, model: ModelSpec) -> str:
 
 
 def candidates(optimizer: str, training: Training) -> Iterable[Candidate]:
-    """The candidates of an optimiser, by its name in `OPTIMIZERS`."""
+    """Return the candidates that an optimizer, by its name in `OPTIMIZERS`, makes of a training."""
     return OPTIMIZERS[optimizer].make(training)
 
 
 def check_reflection(optimizer: str, judge: ModelSpec, reflection: ModelSpec | None) -> None:
-    """Refuse a model that cannot write instructions, and one that nobody would ask."""
+    """Refuse, for an optimizer and the judge's model, a reflection model that cannot write instructions."""
     reflects = OPTIMIZERS[optimizer].reflects
     if reflection is not None and not reflects:
         able = ", ".join(name for name, optimizer_ in OPTIMIZERS.items() if optimizer_.reflects)

@@ -42,7 +42,7 @@ class SplitProbes:
 
     @classmethod
     def of(cls, gold: GoldSet, items: Sequence[Item], judge: Optimised, seed: int) -> SplitProbes:
-        """Make the probes of a split's items, borrowing from these items alone."""
+        """Return the probes of a split's items in a gold set that fit a judge, drawn by a seed."""
         n = N_FREE if model_of(judge).embedded else N_PROBES
         every = make_probes(gold, items, families_named(()), n=n, seed=seed, sources=Sources.of(gold, items))
         return cls(tuple(probes for probes in every if family_fits(judge, probes)))
@@ -58,18 +58,21 @@ class SplitProbes:
         return [item.group for item in self.items]
 
     def broken(self, table: AgreementTable, column: Verdicts, footing: Footing) -> Broken:
-        """Family -> which of its probes break a judge; `inf` where one could not. No verdict is a break: else
-        a candidate that answers no probe would look mended."""
+        """Return which probes break a judge, arrays by family, from its column of verdicts in a table.
+
+        `inf` where one could not. No verdict is a break: else a candidate that answers no probe would look
+        mended.
+        """
         verdicts = ProbeVerdicts.of(footing, column)
         values = {made[0].family.name: verdicts.broken(made) for made in self.made}
         return {name: np.where(np.isnan(broken), 1.0, broken) for name, broken in values.items()}
 
     def parts(self, before: Broken, after: Broken) -> Floats:
-        """Question by question, how many fewer of the probes to be mended break."""
+        """Return how many fewer probes break after than before, an array with one sum a question."""
         return sum_by_group(break_changes(_flat(after), _flat(before)), self.groups)
 
     def held(self, before: Broken, after: Broken, *, level: float = 0.95) -> OptimizedProbes:
-        """Compare a judge before and after, paired by probe."""
+        """Return the shares of probes broken before and after as `OptimizedProbes`, paired by probe."""
         families = {made[0].family.name: (_share(before, made), _share(after, made)) for made in self.made}
         change = break_changes(_flat(before), _flat(after))
         return OptimizedProbes(
@@ -91,7 +94,7 @@ def _share(broken: Broken, made: FamilyProbes) -> float | None:
 def train_probes(
     gold: GoldSet, items: Sequence[Item], judge: Optimised, *, seed: int
 ) -> tuple[list[Probe], dict[str, Label]]:
-    """Probes of train, families in turn and at most as many as there are answers, with a label each.
+    """Return probes of the train items that fit a judge, and the label of each by its item id.
 
     The label is what a probe must get: an end of the scale, or that of the answer which it was made of. One
     that must fall has the lower end, which a binary scale says; on a graded one nobody knows its label.
@@ -113,7 +116,7 @@ def choose_probed(
     probes: SplitProbes,
     stages: Sequence[Stage] = (),
 ) -> tuple[Choice, dict[str, Broken]]:
-    """Choose a candidate by the module's rule; also which dev probes break each candidate, by its name."""
+    """Choose a scored candidate by probes and a metric on dev; return the Choice and who breaks on which."""
     before, usual = scored[0], choose(scored, metric, dev, stages)
     if not probes.made:
         return usual, {}

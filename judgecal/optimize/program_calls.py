@@ -104,7 +104,7 @@ def _log_at(path: Path, **reading: Any) -> Log[LoggedCall]:
 
 
 def logged_usd(path: Path) -> float:
-    """What the calls in a log are known to have cost, in US dollars; 0 where there is no file.
+    """Return what the calls in the log at a path cost, in US dollars; 0 where there is no file.
 
     A line that cannot be read counts nothing; `ProgramCalls` has named it.
     """
@@ -170,7 +170,7 @@ class ProgramCalls:
             self._log.close()
 
     def ask(self, call: ProgramCall) -> Reply:
-        """Make one call and return its reply; the calling thread waits.
+        """Make a call and return its reply; the calling thread waits.
 
         Raises:
             Stopped: the optimiser must end, now or since an earlier call; `error` says why.
@@ -193,7 +193,7 @@ class ProgramCalls:
         return len(self._tasks)
 
     def stop(self, error: Exception | None = None) -> None:
-        """Stop all further calls, with an error; the first error counts.
+        """Stop all further calls, with the error that ends the optimiser; the first error counts.
 
         Calls in flight are dropped, unless it is the money that ended: those are paid for, so they are kept.
         """
@@ -275,7 +275,7 @@ class ProgramCalls:
 
 
 def program_lm(spec: ModelSpec, calls: ProgramCalls, *, purpose: str = "task") -> dspy.LM:
-    """A `dspy.LM` whose calls are made by `calls`: with the model's settings, unless DSPy asks for others.
+    """Return a `dspy.LM` for a model's spec whose calls go through `ProgramCalls`, with its settings.
 
     The embedded model answers in the calling thread and costs nothing, so it needs none of it. `calls` is
     open while the LM is used.

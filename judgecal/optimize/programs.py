@@ -67,13 +67,13 @@ class ModuleJudge(GivenFunction):
                 self.signature = loaded
 
     def compiled(self, program: dspy.Module, name: str, trained_on: frozenset[str]) -> ModuleJudge:
-        """The judge of another state of the program, with its name and training groups."""
+        """Return the judge of another state of the program, with its name and its training groups."""
         judge = ModuleJudge(self._origin, program, self.asks, self._people, self._workspace)
         judge.name, judge.trained_on = name, trained_on
         return judge
 
     def prediction(self, output: Any) -> dspy.Prediction:
-        """Read the program's output as verdict and reasoning of `signature`."""
+        """Return the program's output as a `dspy.Prediction`, with verdict and reasoning of the signature."""
         reading = self.reading(
             verdict_of(output, self._fields) if isinstance(output, dspy.Prediction) else output
         )
@@ -99,7 +99,7 @@ def model_of(judge: Optimised) -> ModelSpec:
 
 
 def to_optimise(judge: Judge, gold: GoldSet, model: str | None, workspace: Workspace) -> Optimised:
-    """A prompt as it is; a program on a model: as a prompt where it is one of the workspace's signatures."""
+    """Return a judge as what can be optimised on a gold set: a prompt, or a program that asks a model."""
     if isinstance(judge, PromptJudge) and model is None:
         return judge
     if not isinstance(judge, FunctionJudge) or judge.program is None:

@@ -58,7 +58,7 @@ class ScoredCandidate:
     def on(
         cls, dev: AgreementTable, candidate: Candidate | None, judge: Optimised, column: Verdicts, metric: str
     ) -> ScoredCandidate:
-        """Score a candidate by its verdicts on dev against the people."""
+        """Return a candidate's judge scored by its column of verdicts on dev, a ScoredCandidate."""
         numbers = dev.agreements(column)
         return cls(candidate, judge, column, numbers["as_wrong"], numbers["calibrated"].get(metric))
 
@@ -73,12 +73,12 @@ class ScoredCandidate:
         return self.candidate.trained_on if self.candidate else frozenset()
 
     def tried(self, metric: str) -> Tried:
-        """The candidate's line in the result, by a metric."""
+        """Return the candidate's line in the result, a `Tried`, by a metric."""
         judge, as_wrong = self.judge, self.estimates[metric]
         return Tried(self.name, len(judge.demos), judge.fingerprint, as_wrong, self.calibrated)
 
     def value(self, metric: str) -> float:
-        """The candidate's value on dev in a metric, calibrated where that can be; -inf where undefined."""
+        """Return the candidate's value on dev in a metric, calibrated if possible; -inf where undefined."""
         value = (self.calibrated or self.estimates[metric]).value
         return -math.inf if value is None else value
 
@@ -101,13 +101,12 @@ class Stage:
     scored: Sequence[ScoredCandidate]  # the first is the judge as it was
 
     def valued(self, metric: str, *, but: ScoredCandidate | None = None) -> list[ScoredCandidate]:
-        """The candidates with a value in a metric, except `but` (the judge as it was where not given)."""
+        """Return the list of candidates with a value in a metric, without `but` (the judge as it was)."""
         first = but or self.scored[0]
         return [score for score in self.scored if score is not first and score.value(metric) > -math.inf]
 
     def gains(self, metric: str, *, over: ScoredCandidate | None = None) -> Gains | None:
-        """Gains over the judge as it was, or over another, in the order of `scored`; a candidate without a
-        value has none. None where no error can be known."""
+        """Return the candidates' gains in a metric over the judge as it was, or over another, as `Gains`."""
         first = over or self.scored[0]
         others = self.valued(metric, but=first)
         if first.value(metric) == -math.inf or not others:
@@ -123,8 +122,7 @@ class Stage:
         return Gains.over(held[0], held[1:], people=people, metric=metric, of_fit=of_fit)
 
     def shown_worse(self, metric: str, *, level: float = 0.95) -> list[ScoredCandidate]:
-        """The candidates that these items show to be worse than the best of them, or than the judge as it
-        was, each one-sided at a level."""
+        """Return the list of candidates shown, at a level, to be worse in a metric than the best."""
         before, *candidates = self.scored
         best = max(self.scored, key=lambda score: score.value(metric))
         worse = [score for score in candidates if score.value(metric) == -math.inf]
@@ -139,13 +137,13 @@ class Stage:
 def choose(
     scored: Sequence[ScoredCandidate], metric: str, dev: AgreementTable, dropped: Sequence[Stage] = ()
 ) -> Choice:
-    """Choose a candidate on dev; the first of `scored` is the judge as it was, and stays unless another gains
-    more than luck.
+    """Choose among the scored candidates by a metric on dev, those dropped counted for luck, as a Choice.
 
-    Luck is what the largest gain among as many equal candidates stays below in four of five samples, those
-    that a stage dropped after a part of dev (`dropped`, all that ran in it) counted among them. Of equals
-    the one with fewer demos is taken. Below ten questions no error is known: nothing is more than luck. On
-    labels without order the metric of the verdicts as they are decides.
+    The first of `scored` is the judge as it was, and stays unless another gains more than luck. Luck is what
+    the largest gain among as many equal candidates stays below in four of five samples, those that a stage
+    dropped after a part of dev (`dropped`, all that ran in it) counted among them. Of equals the one with
+    fewer demos is taken. Below ten questions no error is known: nothing is more than luck. On labels without
+    order the metric of the verdicts as they are decides.
     """
     before = scored[0]
     once = f"{metric} once calibrated" if before.calibrated else metric
@@ -214,7 +212,7 @@ class Confirmation:
 def confirm(
     *, test: AgreementTable, fit: AgreementTable, before: Verdicts, after: Verdicts, metric: str
 ) -> Confirmation:
-    """Decide on test between the judge before and after, each through a map fitted on `fit`.
+    """Decide by a metric on test between verdicts before and after, each mapped on `fit`: a Confirmation.
 
     Args:
         test: the test items, at the level that this look is shown at.
@@ -249,7 +247,7 @@ def confirm(
 
 
 def unconfirmed(before: ScoredCandidate, choice: Choice, metric: str) -> Confirmation:
-    """A confirmation without test, and why test was not looked at; luck and lost calls make no difference."""
+    """Return the Confirmation of a choice against the judge before in a metric, test not looked at."""
     taken, on_dev = choice.taken, before.estimates[metric]
     if choice.sealed is not None:
         sealed = Estimate(None, reason=f"test stays sealed: {choice.sealed}")
@@ -314,7 +312,7 @@ class Prompts:
 
     @classmethod
     def of(cls, before: dspy.Module, after: dspy.Module) -> Prompts:
-        """The prompts of two programs: the judge as it was, and the chosen one."""
+        """Return the `Prompts` of the programs before and after: instructions and the examples taken."""
         demos = [
             {
                 name.replace("_", " "): f"{value:g}" if isinstance(value, float) else str(value)
@@ -355,7 +353,7 @@ class Changes:
 
     @classmethod
     def between(cls, dev: AgreementTable, before: Verdicts, after: Verdicts) -> Changes:
-        """Return the dev answers on which two judges' verdicts change sides."""
+        """Return, as `Changes`, the dev answers on which two judges' verdicts, before and after, part."""
         parted = parted_items(dev, [before, after], dev.items)
         changed = [
             ChangedAnswer(
@@ -429,7 +427,7 @@ LAPS = 3
 
 
 def laps(items: Sequence[Item], labels: Mapping[str, Label], seed: int) -> list[tuple[Item, ...]]:
-    """Cut items into three parts by whole questions, each with its share of good and bad answers."""
+    """Cut items with labels into three parts by whole questions, drawn by a seed: a list of tuples."""
     return parts_by_question(items, labels, seed=seed, n=LAPS)
 
 
@@ -461,7 +459,7 @@ def race(
     go_on: Sequence[int],
     affords: Callable[[int], bool] = lambda _: True,
 ) -> Finish:
-    """Score candidates on dev, lap by lap, and drop the worse ones; returns who finished.
+    """Score candidates on the parts of dev lap by lap by a metric, drop the worse, and return the Finish.
 
     Args:
         parts: the items of dev as `laps` has them.

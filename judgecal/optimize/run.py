@@ -194,7 +194,7 @@ class OptimizeRun:
         return asked_items(self.gold, split, limit=self.options.limit)
 
     def table(self, split: str, *, level: float = 0.95) -> AgreementTable:
-        """The agreement table of a split."""
+        """Return the agreement table of a split, its intervals at a level."""
         return AgreementTable(self.gold, self.items(split), self.options.repeats, self.seed, level)
 
     @cached_property
@@ -218,7 +218,7 @@ class OptimizeRun:
         }
 
     def training(self, budget: Budget, *, probes: bool = True, **more: Any) -> Training:
-        """The training material of an optimiser: train items and their labels alone."""
+        """Return the Training of an optimiser under a budget: train items, their labels and probes."""
         items, rules = self.items("train"), dict[str, str]()
         labels = {item.item_id: self.gold.labels[item.item_id] for item in items}
         if self.probes and probes:
@@ -249,7 +249,7 @@ class OptimizeRun:
         return f"{self.judge.name.partition('#')[0]}#{self.experiment.slug}"
 
     def judge_of(self, candidate: Candidate) -> Optimised:
-        """The judge that a candidate's program makes."""
+        """Return the judge that a candidate's program makes."""
         if isinstance(self.judge, ModuleJudge):
             return self.judge.compiled(candidate.program, self._taken, candidate.trained_on)
         return PromptJudge(self._taken, workspace=self.workspace, program=candidate.program)
@@ -257,7 +257,7 @@ class OptimizeRun:
     # --- what it would cost
 
     def preview(self) -> CostEstimate:
-        """Calls, tokens and cost at most; nothing is written."""
+        """Return the calls, tokens and cost of the run as a CostEstimate; nothing is written."""
         self.check()
         stored = stored_rows(self.experiment.journal)
         return self.planned_cost(self.plan, stored, within=self.options.budget_usd)
@@ -298,7 +298,7 @@ class OptimizeRun:
         return f"auto plans {gepa}, {n}, {plan.go_on[1]} on all of it{short}."
 
     def planned_cost(self, plan: Plan, stored: Journal, *, within: float | None) -> CostEstimate:
-        """What a run would call at most; of `auto` by a plan, and `within` a budget that it shrinks to.
+        """Return the CostEstimate of a plan at most, without the journal's stored calls, within a budget.
 
         The candidates of `labeled` need no calls, so theirs is the very prompt that would be sent. Those of
         another optimiser are not there yet: one of `labeled` with as many demos stands in for each.
@@ -612,8 +612,7 @@ def optimize(
     model: str | None = None,
     workspace: str | Path | None = None,
 ) -> OptimizeResult:
-    """Compile a judge on train, choose on dev, confirm once on test; `judgecal.optimize(...)`. This costs
-    calls.
+    """Optimise a judge on a gold set: compile on train, choose on dev, confirm once on test. It costs calls.
 
     Args:
         judge: a prompt judge, or its string, `correctness_v3@gemini-flash`; or a program of DSPy's, as

@@ -106,12 +106,12 @@ class AgreementMetric:
         return agreement if trace is None else agreement >= SUCCESS
 
     def in_words(self, example: dspy.Example, prediction: Any) -> dspy.Prediction:
-        """Score and feedback on a prediction at once, for an optimiser that takes both where it scores."""
+        """Return score and feedback on the prediction for an example, as SIMBA takes them at once."""
         self(example, prediction)
         return self(example, prediction, pred_name="judge")
 
     def agreement(self, label: Label, verdict: Label | None) -> float:
-        """1 - |verdict - label| / range on the common scale (nominal: 1 where equal); 0..1.
+        """Return 1 - |verdict - label| / range on the common scale, 0..1 (nominal: 1 where equal).
 
         Without a verdict: that of the verdict farthest from the label.
         """
@@ -124,8 +124,7 @@ class AgreementMetric:
         return 1.0 - abs(given - target) / common.span
 
     def feedback(self, label: Label, verdict: Label | None, *, who: str = "People") -> str:
-        """What the people said, by how much and in which direction the verdict was off, in words; where the
-        verdict is a word, in the words (or the bool) of its own type."""
+        """Say, as a text, what people's label is and how far off, and to which side, the verdict lies."""
         says = "say" if who == "People" else "says"
         scale = self._signature.judge_scale()
         if isinstance(label, str) or isinstance(verdict, str) or scale.kind == "binary":
@@ -148,7 +147,7 @@ class AgreementMetric:
 
 
 def notes_in_words(gold: GoldSet, signature: LoadedSignature) -> dict[str, str]:
-    """Return what raters noted of each labelled item, the first notes, each cut short, by item id.
+    """Return the raters' notes of a gold set's labelled items as quotes, for a signature, by item id.
 
     A note is a text of people's, and goes into a prompt: it can forge no field there and acts on no terminal.
     """
@@ -166,12 +165,12 @@ def notes_in_words(gold: GoldSet, signature: LoadedSignature) -> dict[str, str]:
 
 
 def stratum_of(label: Label, scale: Scale) -> Any:
-    """What counts equally with the others: a class of a nominal scale, a third of any other."""
+    """Return what a label is of on a scale: a class of a nominal one, a third of any other."""
     return label if isinstance(label, str) else scale.stratum(label)
 
 
 def label_as_verdict(signature: LoadedSignature, label: Label, people: Scale) -> Any:
-    """A people's label in the type and on the scale of a signature's verdict.
+    """Return a people's label as a value of the type and scale of a signature's verdict.
 
     A label that the verdict's type cannot hold (67.5 for an `int`) goes to the nearest that it can.
     """
@@ -195,7 +194,7 @@ def to_example(
     *,
     inputs: Mapping[str, Any] | None = None,
 ) -> dspy.Example:
-    """An item and its people's label as a DSPy example of a signature, without reasoning."""
+    """Return an item with its people's label as a `dspy.Example` of a signature, without reasoning."""
     inputs = item_inputs(signature.inputs, item) if inputs is None else inputs
     verdict = {str(signature.verdict): label_as_verdict(signature, label, people)}
     return dspy.Example(**inputs, **verdict, **{ITEM_ID: item.item_id}).with_inputs(*inputs)
@@ -204,12 +203,13 @@ def to_example(
 def balanced(
     items: Sequence[Item], labels: Mapping[str, Label], scale: Scale, *, seed: int, size: int | None = None
 ) -> list[Item]:
-    """Items in a drawn order whose every beginning is balanced over the strata and spread over the questions.
+    """Return the items in a drawn order that is balanced over the strata of their labels on a scale.
 
-    Strata (classes on a nominal scale) take turns; within one, a question gives its second item only when
-    every other question has given its first. Without a size each item comes once. With it, about so many come
-    in which every stratum stands equally often, a rare one by repetition: the plain mean of agreement over
-    them is `macro_agreement`. A repeated item is the same request to a model, so it is paid once.
+    So is every beginning, and it is spread over the questions. Strata (classes on a nominal scale) take
+    turns; within one, a question gives its second item only when every other has given its first. Without a
+    size each item comes once. With it, about so many come in which every stratum stands equally often, a rare
+    one by repetition: the plain mean of agreement over them is `macro_agreement`. A repeated item is the same
+    request to a model, so it is paid once.
     """
     rng, seen = random.Random(seed), Counter[tuple[Any, str]]()
     by_class: dict[Any, list[tuple[int, Item]]] = {}
@@ -306,7 +306,7 @@ class Training:
         )
 
     def metric(self) -> AgreementMetric:
-        """A fresh metric with counts of its own."""
+        """Return a fresh AgreementMetric over the training items, with counts of its own."""
         return AgreementMetric(
             self.judge.signature, self.people, self.labels, words=self.words, rules=self.rules
         )
@@ -326,21 +326,21 @@ class Training:
         return self.judge.program.deepcopy()
 
     def examples(self, draw: int) -> list[dspy.Example]:
-        """Return the train split as examples, in a balanced order of its own for each draw."""
+        """Return the train split as a list of examples, in a balanced order of its own for each draw."""
         seed = self.seed * 1000 + draw
         return self._as_examples(balanced(self.items, self.labels, self.people, seed=seed))
 
     def balanced(self, items: Sequence[Item], size: int = CLIMBED_ON) -> list[dspy.Example]:
-        """At most `size` examples of these items, every stratum equally often."""
+        """Return at most `size` examples of these items, every stratum equally often."""
         return self._as_examples(balanced(items, self.labels, self.people, seed=self.seed, size=size))
 
     def halves(self, size: int = CLIMBED_ON) -> tuple[list[dspy.Example], list[dspy.Example]]:
-        """Train as two balanced halves of examples, no common question: to learn from, to climb on."""
+        """Return train as two balanced lists of examples, no common question: to learn from, to climb on."""
         learn, *climb = parts_by_question(self.items, self.labels, seed=self.seed, n=2)
         return self.balanced(learn, size), self.balanced(climb[0] if climb else learn, size)
 
     def candidate(self, name: str, program: dspy.Module, *, saw_all: bool = False) -> Candidate:
-        """A candidate of what DSPy made, which is changed: its demos hold the signature's own fields alone.
+        """Return a Candidate under a name of a program that DSPy made, its demos cut to its own fields.
 
         `saw_all`: every label of train had a part in it, not those of its demos alone.
         """
@@ -381,7 +381,7 @@ def _demos_of(predictor: dspy.Predict, judge: Optimised) -> list[dspy.Example]:
 
 
 def reflection_spec(spec: ModelSpec) -> ModelSpec:
-    """A model with room for instructions in its reply, as far as the model itself allows."""
+    """Return a model's spec with room for instructions in its reply, as far as the model allows."""
     if spec.max_tokens is None:
         return spec
     room = max(spec.max_tokens, min(_INSTRUCTION_TOKENS, spec.reply_limit or _INSTRUCTION_TOKENS))
@@ -395,7 +395,7 @@ Signed: TypeAlias = LoadedSignature | type[dspy.Signature] | dspy.Module | str |
 
 
 def examples(gold: GoldSet, *, split: str = "train", signature: Signed = None) -> list[dspy.Example]:
-    """The labelled items of a split as `dspy.Example`s: inputs are set, the people's label is the verdict.
+    """Return the labelled items of a split of a gold set as a list of `dspy.Example`s, labels as verdicts.
 
     >>> made = judgecal.examples(judgecal.load_gold("starter"), signature="correctness_v3")
     >>> sorted(made[0].inputs().keys()), type(made[0].correctness_percentage).__name__
@@ -416,7 +416,7 @@ def examples(gold: GoldSet, *, split: str = "train", signature: Signed = None) -
 
 
 def metric(gold: GoldSet, *, signature: Signed = None) -> AgreementMetric:
-    """A metric for DSPy's optimisers and `dspy.Evaluate`: agreement with a gold set's people, 0 to 1.
+    """Return a metric for DSPy's optimisers and `dspy.Evaluate`: agreement with a gold set's people, 0 to 1.
 
     It is 1 - |verdict - label| / range (of words 1 where they are equal), and a verdict that cannot be read
     counts as the one farthest from the label. Bootstrapping keeps replies from 0.9 on; GEPA gets feedback in

@@ -49,7 +49,7 @@ class Sources:
 
     @classmethod
     def of(cls, gold: GoldSet, items: Iterable[Item] | None = None) -> Sources:
-        """Of a gold set: its labelled open items, or those given."""
+        """Return the Sources of a gold set: its labelled open items, or those given, and its documents."""
         if items is None:
             items = (item for item in gold.select("open") if item.item_id in gold.labels)
         return cls(tuple(items), {document.document_id: document.text for document in gold.documents})
@@ -62,7 +62,7 @@ class Sources:
         return tuple((item, text) for item, text in pairs if not refuses(text))
 
     def foreign(self, item: Item, rng: random.Random) -> str:
-        """A reference of a question unlike this one that shares no word with the right answers."""
+        """Return a drawn reference of another question that shares no word with the item's answers."""
         of_item = frozenset[str]().union(*(analyse(text).content for text in item.reference_answers))
         question_words = analyse(item.question).content
         for other, text in rng.sample(self.references, len(self.references)):
@@ -88,7 +88,7 @@ class Family:
     make: Rule
 
     def takes(self, label: Label, scale: Scale) -> bool:
-        """Whether answers with a label become probes of the family: right answers fall, wrong ones rise."""
+        """Whether an answer with a label on the scale becomes a probe: right ones fall, wrong ones rise."""
         height = (float(label) - scale.low) / scale.span
         if self.kind == "falls":
             return height >= 1.0 - TENTH
@@ -126,7 +126,7 @@ def make_probes(
     seed: int,
     sources: Sources | None = None,
 ) -> tuple[FamilyProbes, ...]:
-    """Make up to `n` probes of each family that a gold set has some of; the same for the same items and seed.
+    """Make up to `n` probes of each chosen family from items of a gold set: a tuple of probes a family.
 
     What must get full marks or none hangs on the question alone and is made once a question; of the others as
     many questions as there are come before a second answer of one.
@@ -155,7 +155,7 @@ def make_probes(
 
 
 def language_of(item: Item) -> str:
-    """The language of an item, by its commonest words; left out where they do not tell."""
+    """Return the language of an item as a code such as `en`, by its commonest words; else raises NoProbe."""
     texts = " ".join((item.question, *item.reference_answers, item.answer[:500])).lower()
     words = Counter(re.findall(r"[^\W\d_]+", texts))
     counts = Counter(
@@ -168,7 +168,7 @@ def language_of(item: Item) -> str:
 
 
 def kept(answer: str, item: Item) -> float:
-    """The largest share 0..1 of what an item's reference adds to the question that an answer still holds."""
+    """Return the largest share 0..1 of what an item's reference adds to the question that an answer holds."""
     held, question_words = frozenset(analyse(answer).tokens), analyse(item.question).content
     contents = [analyse(reference).content for reference in item.reference_answers]
     added = [content - question_words or content for content in contents]
@@ -176,7 +176,7 @@ def kept(answer: str, item: Item) -> float:
 
 
 def right_answers(item: Item) -> tuple[str, ...]:
-    """The references of an item whose question has an answer."""
+    """Return the references of an item whose question has an answer; else raises NoProbe."""
     if not item.reference_answers:
         raise NoProbe("there is no reference")
     if item.expect.get("refuse") or any(map(refuses, item.reference_answers)):

@@ -48,23 +48,23 @@ class Footing:
 
     @classmethod
     def of(cls, table: AgreementTable, column: Verdicts) -> Footing:
-        """The footing by a judge's map, fitted on the items of a table, where there is one."""
+        """Return the Footing of a judge's column of verdicts, by its map fitted on the items of a table."""
         mapped = table.calibrated(column) is not None
         calibration = table.calibration(column, fitted_on="the items judged") if mapped else None
         return cls.through(calibration, table.gold.scale, column.scale)
 
     @classmethod
     def through(cls, calibration: Calibration | None, people: Scale, judge: Scale) -> Footing:
-        """The footing through a map; verdicts stay as they are without one, or with one of a single label."""
+        """Return the Footing of a judge's scale through a calibration to people's; raw without one."""
         usable = calibration if calibration is not None and not calibration.constant else None
         return cls(Cut(people, people if usable else judge), usable)
 
     def label(self, verdict: Label | None) -> Label | None:
-        """The verdict that describes the judge: on the people's scale where there is a map."""
+        """Return the verdict that describes the judge: on the scale of people where there is a map."""
         return verdict if self.calibration is None else self.calibration.apply(verdict)
 
     def height(self, verdict: Label | None) -> float:
-        """A verdict as a share of the scale, 0..1; NaN without one."""
+        """Return a verdict as a share of the scale, 0..1; NaN without one."""
         label, common = self.label(verdict), self.cut.common
         return np.nan if label is None else (self.cut.verdict_at(label) - common.low) / common.span
 
@@ -77,10 +77,11 @@ class Footing:
 
 
 def breaks(kind: Kind, before: Floats, after: Floats, marks: tuple[float, float]) -> Floats:
-    """For each probe, from verdicts before and after: 1 broken, 0 holds, NaN unscored, `inf` cannot break.
+    """Return for each probe of a kind, from heights before and after and the marks: 1 broken, 0 holds.
 
-    `before` and `after`: heights of the verdicts on the answers and on the probes made of them. An answer
-    that the judge gives nothing cannot fall, one that it gives all cannot rise.
+    NaN is unscored, `inf` cannot break. `before` and `after`: heights of the verdicts on the answers and on
+    the probes made of them. An answer that the judge gives nothing cannot fall, one that it gives all cannot
+    rise.
     """
     lacking = np.isnan(after) if kind in ("full", "none") else np.isnan(before + after)
     rise, tenth = after - before, TENTH - _EPS
@@ -96,7 +97,7 @@ def breaks(kind: Kind, before: Floats, after: Floats, marks: tuple[float, float]
 
 
 def noise_moves(kind: Kind, before: Floats, again: Floats, marks: tuple[float, float]) -> Floats:
-    """For each answer, from two verdicts on it: 1 if they part as a probe of the kind would, 0 or NaN."""
+    """Return for each answer, from heights before and again and the marks: 1 if it moves as the kind."""
     rise, tenth, mark = again - before, TENTH - _EPS, marks[kind == "none"] - _EPS
     sides = (before >= mark) != (again >= mark)
     by_kind = {"falls": rise <= -tenth, "no_rise": rise >= tenth, "still": np.abs(rise) >= tenth}
@@ -104,7 +105,7 @@ def noise_moves(kind: Kind, before: Floats, again: Floats, marks: tuple[float, f
 
 
 def share_of(broken: Floats, groups: Sequence[str], *, level: float = 0.95) -> Estimate:
-    """The share of probes broken, an Estimate by question; those without a verdict are counted beside it."""
+    """Return the share of probes broken as an Estimate at a level, by their groups (questions)."""
     could = ~np.isinf(broken)
     of_groups = [group for group, there in zip(groups, could, strict=True) if there]
     return replace(
@@ -113,7 +114,7 @@ def share_of(broken: Floats, groups: Sequence[str], *, level: float = 0.95) -> E
 
 
 def break_changes(before: Floats, after: Floats) -> Floats:
-    """Broken after less broken before (1, 0, inf or NaN a probe): 1 newly breaks, -1 no longer.
+    """Return the change of each probe from broken before to broken after: 1 newly breaks, -1 no longer.
 
     One that could not break at one time held then; NaN without a verdict, and where it could at neither time.
     """
@@ -137,7 +138,7 @@ class FamilyResult(Result):
 
 
 def worst_first(family: FamilyResult) -> tuple[bool, float]:
-    """Sorts families: those shown first, the largest excess before."""
+    """Return the sorting key of a family result: those shown first, the largest excess before."""
     return not family.shown, -(family.excess.value or 0.0)
 
 
@@ -217,7 +218,7 @@ class ProbeVerdicts:
 
     @classmethod
     def of(cls, footing: Footing, column: Verdicts, *, certain: bool = True) -> ProbeVerdicts:
-        """The verdicts of a judge's rows; repeat 1 is of the items that were judged again."""
+        """Return the ProbeVerdicts of a judge's column by a footing; repeat 1 is of answers judged again."""
         first, second = (
             {row.item_id: row.verdict for row in column.rows if row.repeat == at} for at in (0, 1)
         )
@@ -227,13 +228,13 @@ class ProbeVerdicts:
         return np.array([self.footing.height(verdicts.get(item.item_id)) for item in items])
 
     def broken(self, probes: Sequence[Probe]) -> Floats:
-        """Which probes of one family break the judge, as `breaks` says it."""
+        """Return which probes of one family break the judge, an array as `breaks` gives it."""
         before = self._heights(self.first, (probe.of for probe in probes))
         after = self._heights(self.first, (probe.item for probe in probes))
         return breaks(probes[0].family.kind, before, after, self.footing.marks)
 
     def noise(self, probes: Sequence[Probe]) -> Floats:
-        """`moved_as_noise` of the answers that they were made of."""
+        """Return which of the probes' answers move by noise, an array as `noise_moves` gives it."""
         if self.again is None:
             return np.zeros(len(probes))
         before, again = (
@@ -245,7 +246,7 @@ class ProbeVerdicts:
 def family_result(
     probes: FamilyProbes, verdicts: ProbeVerdicts, *, of: int, level: float = 0.95
 ) -> FamilyResult:
-    """The result of one family on one judge; `of`: the number of families told of together."""
+    """Return the FamilyResult of one family's probes by a judge's verdicts, one `of` so many at a level."""
     groups = [probe.item.group for probe in probes]
     outcomes, noise = verdicts.broken(probes), verdicts.noise(probes)
     could, broken = ~np.isinf(outcomes), share_of(outcomes, groups, level=level)
@@ -271,7 +272,7 @@ def family_result(
 
 
 def sum_by_group(values: Floats, groups: npt.ArrayLike) -> Floats:
-    """Sum values over each question (group); NaN adds nothing."""
+    """Return the sums of values over each of the groups (questions), an array; NaN adds nothing."""
     codes = np.unique(np.asarray(groups, dtype=str), return_inverse=True)[1]
     return np.bincount(codes, weights=np.nan_to_num(values)).astype(np.float64)
 
@@ -287,7 +288,7 @@ class KeptProbes:
     result: ProbeResult
 
     def answers(self, family: str) -> list[tuple[ProbedAnswer, ProbeVerdict]]:
-        """Return the probes of a family, each with the judge's verdicts."""
+        """Return the probes of a family as pairs of the answer and the judge's verdict on it."""
         return [
             (answer, verdict)
             for answer in self.result.answers
@@ -296,7 +297,7 @@ class KeptProbes:
         ]
 
     def broken(self, family: str, *, level: float) -> Estimate:
-        """The share of a family's probes that break the judge, as an Estimate."""
+        """Return the share of a family's probes that break the judge, as an Estimate at a level."""
         rows = self.answers(family)
         outcomes = [(verdict.broken, np.nan if None in verdict.raw else np.inf) for _, verdict in rows]
         values = np.array([neither if broken is None else float(broken) for broken, neither in outcomes])
@@ -304,7 +305,7 @@ class KeptProbes:
 
 
 def stored_probes(experiments: Path, gold: GoldSet) -> dict[str, KeptProbes]:
-    """Judge fingerprint -> its probes of a gold set as it is, from a folder of experiments."""
+    """Return the probes of a gold set as it is in a folder of experiments, by judge fingerprint."""
     by_judge: dict[str, KeptProbes] = {}
     configs = (path for path in experiments.glob("*/experiment.toml") if _PROBE in path.read_bytes())
     summaries = [summary for path in configs if (summary := path.with_name("summary.json")).is_file()]
@@ -332,7 +333,7 @@ class LockedProbes:
 
 
 def locked_probes(kept: KeptProbes | None, footing: Footing) -> dict[str, LockedProbes]:
-    """Return the probes that a lock keeps of a judge, with the outcome of each, by family."""
+    """Return the kept probes of a judge as a lock holds them, with outcomes by a footing, by family."""
     locked = dict[str, LockedProbes]()
     if kept is None:
         return locked
@@ -354,7 +355,7 @@ def locked_probes(kept: KeptProbes | None, footing: Footing) -> dict[str, Locked
 
 
 def remake_probes(locked: Mapping[str, LockedProbes], gold: GoldSet, where: str) -> dict[str, list[Probe]]:
-    """Make a lock's probes again from the gold set, by family; refused where the rules make others today."""
+    """Make a lock's locked probes again from the gold set, lists by family; refuse where they differ now."""
     sources, items = Sources.of(gold), {item.item_id: item for item in gold.items}
     made: dict[str, list[Probe]] = {}
     for family, probes in locked.items():
@@ -392,7 +393,7 @@ def probes_now(
     *,
     level: float,
 ) -> tuple[ProbesNow, ...]:
-    """Compare a lock's probes with the judge's verdicts now, by family, the largest rise first."""
+    """Compare a lock's probes, made again, with the verdicts now: a row a family, largest rise first."""
     rows, p_values = list[ProbesNow](), list[float | None]()
     for family, probes in made.items():
         then = [locked[family].outcomes[probe.item.item_id] for probe in probes]

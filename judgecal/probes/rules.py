@@ -233,12 +233,12 @@ FAMILIES = (
 
 @cache
 def families() -> Mapping[str, Family]:
-    """Every probe family by its name, ordered by kind."""
+    """Return every probe family by its name, ordered by kind."""
     return {family.name: family for kind in get_args(Kind) for family in FAMILIES if family.kind == kind}
 
 
 def families_named(names: Collection[str]) -> tuple[Family, ...]:
-    """The families of these names, all of them where none is named."""
+    """Return the families of these names as a tuple, all of them where none is named."""
     for name in names:
         if name not in families():
             raise unknown_name("family of probes", name, [*families()])

@@ -127,7 +127,7 @@ class ProbeRun:
             judge.check_items([item for part, _ in self._parts(judge) for item in part])
 
     def plan(self) -> CostEstimate:
-        """The cost of the calls that the run would make, without free judges; nothing is written."""
+        """Return the cost of the calls that the run would make, a CostEstimate; nothing is written."""
         self.check()
         stored = stored_rows(self.experiment.journal)
         return together([
@@ -137,7 +137,7 @@ class ProbeRun:
         ])  # fmt: skip
 
     def run(self) -> ProbeResult:
-        """Make the calls that are due, and return which families break each judge."""
+        """Make the calls that are due, and return the ProbeResult: which families break each judge."""
         plan, experiment = self.plan(), self.experiment
         for judge in self.judges:
             for part, options in self._parts(judge):
@@ -217,7 +217,7 @@ def probe(
     name: str | None = None,
     workspace: str | Path | None = None,
 ) -> ProbeResult:
-    """Which judge can be fooled, and by what: answers made by rules, whose right verdict is known.
+    """Probe judges on a gold set: which can be fooled, and by what, as a ProbeResult. It costs calls.
 
     Args:
         judges: by their strings, or as they are.
