@@ -100,7 +100,7 @@ def test_a_slug_is_one_folder_name(workspace: Workspace, out: str) -> None:
 def test_another_configuration_never_meets_the_verdicts(workspace: Workspace) -> None:
     open_experiment(plan_experiment(workspace, CONFIG, out="mine"))
     other = {**CONFIG, "split": "dev", "gold": {**CONFIG["gold"], "sha256": "1" * 64}}
-    with pytest.raises(InputError, match=r"another configuration \(it differs in gold.sha256, split\)"):
+    with pytest.raises(InputError, match=r"another configuration \(it differs in gold, split\)"):
         plan_experiment(workspace, other, out="mine")
     (workspace.experiments / "notes").mkdir()
     (workspace.experiments / "notes" / "a.txt").touch()
@@ -232,8 +232,6 @@ def test_a_journal_is_resumed_and_planned(gold: GoldSet, workspace: Workspace, t
     plan = plan_calls([judge], gold.items, stored, twice)
     assert (plan.calls, plan.stored, plan.usd_at_most) == (24 - 5, 5, 0.0)
     assert plan.prompt_tokens > 0
-    # Two names of one judge are one call.
-    assert plan_calls([judge, judge], gold.items, stored, twice).calls == 24 - 5
     with open_journal(path, QUIET) as journal:
         rows = run_trials([judge], gold.items, journal=journal, options=twice)
     assert [(row.item_id, row.repeat) for row in rows] == [(i.item_id, r) for i in gold.items for r in (0, 1)]

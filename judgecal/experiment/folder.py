@@ -137,8 +137,8 @@ def plan_experiment(workspace: Workspace, config: Mapping[str, Any], *, out: str
         raise InputError(f"--name {out[:80]!r}: a slug is one folder name under experiments/: {problem}")
     folder = workspace.experiments / out
     if (folder / _CONFIG).exists():
-        stored = read_toml(folder / _CONFIG)
-        differing = _differences(_plain(stored), _plain({"schema": SCHEMA, **config}))
+        stored, wanted = _plain(read_toml(folder / _CONFIG)), _plain({"schema": SCHEMA, **config})
+        differing = sorted(key for key in stored | wanted if stored.get(key) != wanted.get(key))
         if differing:
             raise InputError(
                 f"{folder} was made by another configuration (it differs in {', '.join(differing)}): "
@@ -192,16 +192,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _plain(inner) for key, inner in value.items() if inner is not None}
     return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value
-
-
-def _differences(stored: Any, wanted: Any, where: str = "") -> list[str]:
-    if isinstance(stored, dict) and isinstance(wanted, dict):
-        keys = sorted(stored.keys() | wanted.keys())
-        dot = f"{where}." if where else ""
-        return [
-            name for key in keys for name in _differences(stored.get(key), wanted.get(key), f"{dot}{key}")
-        ]
-    return [] if stored == wanted else [where]
 
 
 @dataclass(frozen=True, slots=True)

@@ -203,7 +203,7 @@ class ScoreRun:
                 by="report",
                 judges=seen_judges(gold, self.items, [column.rows for column in columns]),
             )
-        result = made_result(self.workspace, stored, columns, floor, why)
+        result = made_result(self.workspace, stored, floor, why)
         experiment.write_summary(result.as_json())
         return result, stored
 
@@ -237,27 +237,17 @@ def run_of_table(
     of_import: dict[str, Any] = {"scale": scale, "mapping": mapping, "labels_by": labels_by}
     gold, recorded, config = read_labelled_table(file, columns, verdict_scale, encoding=encoding, **of_import)
     if recorded is None:
-        judges = (*judges, *_free_judges(gold, workspace))
+        able, reasons = able_judges(workspace, gold, _FREE, gold.items)
+        if not able:
+            why = f"no free judge can stand there: {reasons[-1]}"
+            raise InputError(f"no column holds a judge's verdicts, and {why}")
+        judges = (*judges, *able)
     of_table: dict[str, Any] = {"recorded": recorded, "judges": judges, "split": "all", "table": config}
     made_run = ScoreRun(workspace=workspace, gold=gold, **of_table, **run)
     made_run.check()
     open_experiment(made_run.experiment)
     write_items(made_run.experiment.folder, gold)
     return made_run
-
-
-def _free_judges(gold: GoldSet, workspace: Workspace) -> list[Judge]:
-    able, why = list[Judge](), ""
-    for judge in (judge_named(name, workspace=workspace) for name in _FREE):
-        try:
-            check_judge(gold, judge, gold.items)
-            judge.check_items(gold.items)
-            able.append(judge)
-        except InputError as error:
-            why = error.problems[0]
-    if not able:
-        raise InputError(f"no column holds a judge's verdicts, and no free judge can stand there: {why}")
-    return able
 
 
 FLOOR_JUDGE = f"correctness_v3@{EMBEDDED}"
@@ -297,38 +287,36 @@ def floor_judges(workspace: Workspace, table: AgreementTable, judges: Iterable[s
     return tuple(dict.fromkeys([*PAIR_FLOOR[: int(pairs)], *(below or [usual])]))
 
 
-def free_judges(
-    workspace: Workspace, table: AgreementTable, judges: Iterable[str]
+def able_judges(
+    workspace: Workspace, gold: GoldSet, judges: Iterable[str], items: Sequence[Item]
 ) -> tuple[list[Judge], list[str]]:
-    """Return a workspace's free judges below some judges of an agreement table, and reasons for none.
-
-    A signature is the user's and may be gone or changed: that costs the floor, not the result.
-    """
-    free, reasons = list[Judge](), list[str]()
-    for name in floor_judges(workspace, table, judges):
+    """Return the named judges of a workspace that can judge a gold set's items; reasons for others."""
+    able, reasons = list[Judge](), list[str]()
+    for name in judges:
         why = None
-        if name == FLOOR_JUDGE and not table.gold.scale.numeric:
+        if name == FLOOR_JUDGE and not gold.scale.numeric:
             why = "gives percentages, and the labels of this set have no order"
-        elif name == FLOOR_JUDGE and any(item.reference_answer is None for item in table.items):
+        elif name == FLOOR_JUDGE and any(item.reference_answer is None for item in items):
             why = "compares with a reference answer, and some items have none"
         if why:
             reasons.append(f"{FLOOR_JUDGE} {why}: name SIGNATURE@{EMBEDDED} among the judges to have a floor")
             continue
         try:
             judge = judge_named(name, workspace=workspace)
-            check_judge(table.gold, judge, table.items)
-            judge.check_items(table.items)
-            free.append(judge)
+            check_judge(gold, judge, items)
+            judge.check_items(items)
+            able.append(judge)
         except InputError as error:
             reasons.append(f"the floor lacks {name}: {error}")
-    return free, reasons
+    return able, reasons
 
 
 def floor_columns(
     workspace: Workspace, table: AgreementTable, journal: Journal, options: RunOptions, judges: Iterable[str]
 ) -> tuple[list[Judge], tuple[Verdicts, ...], str | None]:
     """Run the free judges below some judges of an agreement table; return them, verdicts, why none."""
-    free, reasons = free_judges(workspace, table, judges)
+    below = floor_judges(workspace, table, judges)
+    free, reasons = able_judges(workspace, table.gold, below, table.items)
     run_options: dict[str, Any] = {
         "journal": journal,
         "options": options,
@@ -343,27 +331,19 @@ def floor_columns(
 
 
 def made_result(
-    workspace: Workspace,
-    stored: StoredExperiment,
-    columns: Sequence[Verdicts],
-    floor: Sequence[Verdicts],
-    why: str | None,
+    workspace: Workspace, stored: StoredExperiment, floor: Sequence[Verdicts], why: str | None
 ) -> AgreementResult:
-    """Return the agreement result of an experiment's columns of verdicts, beside those of the floor.
-
-    Args:
-        columns: its judges, priced where their prices are known.
-        floor: what stands below them, some of them among it; `why` says what it lacks.
-    """
+    """Return the agreement result of a stored experiment, with the floor's verdicts and why some lack."""
     table, config, gold = stored.table, stored.experiment.config, stored.gold
     configs = {str(judge["judge"]): judge for judge in config.get("judges", ())}
-    names, judges = [], []
-    for column in columns:
-        judges.append(with_people(table, column, judge_entry(table, column), n_judges=len(columns)))
-        called = column.kind != "recorded" and column.rows
-        # of a judge that the configuration does not list, what its judgements tell
-        configured = f"{column.judge}[{column.rows[0].judge_fingerprint[:8]}]" if called else column.judge
-        names.append(configured_name(configs[column.judge]) if column.judge in configs else configured)
+    columns = stored.judges
+    names = [
+        configured_name(configs[column.judge]) if column.judge in configs else column.judge
+        for column in columns
+    ]
+    judges = [
+        with_people(table, column, judge_entry(table, column), n_judges=len(columns)) for column in columns
+    ]
     extra = {}
     if recorded := config.get("recorded"):
         extra["recorded"] = f"{recorded['file']}@{str(recorded['sha256'])[:12]}"
@@ -379,7 +359,7 @@ def made_result(
         notes=notes,
         floor_reason=why,
         tie_breakers={rater: breaker.why for rater, breaker in gold.tie_breakers.items()},
-        table=labelled_table(workspace, stored, columns),
+        table=labelled_table(workspace, stored),
     )
 
 
@@ -459,15 +439,13 @@ def configured_name(config: Mapping[str, Any]) -> str:
     return f"{config['judge']}[{','.join([*prompt, str(config['fingerprint'])[:8]])}]"
 
 
-def labelled_table(
-    workspace: Workspace, stored: StoredExperiment, columns: Sequence[Verdicts]
-) -> LabelledTable | None:
+def labelled_table(workspace: Workspace, stored: StoredExperiment) -> LabelledTable | None:
     """Return a stored experiment's labelled table with its judges' rates; None of a gold set."""
     config = stored.experiment.config.get("table")
     if config is None:
         return None
     gold, groups = stored.gold, codes_of([item.group for item in stored.gold.items], len(stored.gold.items))
-    recorded = [column for column in columns if column.kind == "recorded" and gold.scale.numeric]
+    recorded = [column for column in stored.judges if column.kind == "recorded" and gold.scale.numeric]
     return LabelledTable(
         file=config["file"],
         columns=config["columns"],

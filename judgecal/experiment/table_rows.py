@@ -19,7 +19,6 @@ from judgecal.tables.columns import PAIR
 from judgecal.workspace import Workspace
 
 UNREADABLE = "cannot be read"
-_ANY = "*"
 # Of a judge's input that is made of a column: its part, the name under which a reader says why it cannot be
 # read, and the word for it.
 _INPUTS = {
@@ -136,18 +135,11 @@ class RowReader:
             problems.append("the judge asks for expect, which a row of a table cannot hold")
         if columns.reference_separator is not None and columns.reference is None:
             problems.append("--reference-separator without --col reference=: name the column")
-        answer = columns.answer or ""
-        if _ANY in answer and answer not in source.columns:
-            problems.append(
-                f"--col answer={answer}: a row holds one answer here, so that rows out are rows in: bring "
-                "the table into a row an answer, with a column of its system"
-            )
-        else:
-            try:
-                fields = (column for name, column in columns.fields if name in self.required)
-                source.require(*self.named, *fields)
-            except InputError as error:
-                problems += error.problems
+        try:
+            fields = (column for name, column in columns.fields if name in self.required)
+            source.require(*self.named, *fields)
+        except InputError as error:
+            problems += error.problems
         if problems:
             raise InputError(problems)
 
@@ -179,11 +171,7 @@ class TableRows:
     limit: int | None = None
 
     def __iter__(self) -> Iterator[ReadRow]:
-        return (row for _, row in self.numbered())
-
-    def numbered(self) -> Iterator[tuple[int, ReadRow]]:
-        """Each with the line of the table that it stands on."""
-        return ((row.line, self.reader.read(row)) for row in self.source.each(self.limit))
+        return map(self.reader.read, self.source.each(self.limit))
 
 
 @dataclass(frozen=True, slots=True)

@@ -356,20 +356,15 @@ def plan_calls(
 
 def plan_trials(trials: Sequence[Due]) -> CostEstimate:
     """Return the cost estimate of the calls that are due in trials; nothing is called."""
-    planned: set[int] = set()  # hashes of keys: two names with one fingerprint are one call
-    return together([_plan(trial, planned) for trial in trials])
+    return together([_plan(trial) for trial in trials])
 
 
-def _plan(due: Due, planned: set[int]) -> CostEstimate:
-    """The calls of one judge that nobody has planned yet; they are added to `planned`."""
+def _plan(due: Due) -> CostEstimate:
     judge, model = due.judge, due.judge.model
     wanted = calls = 0
     tokens = usd = 0.0
-    for item, key in due:
+    for item, _ in due:
         wanted += 1
-        if hash(key) in planned:
-            continue
-        planned.add(hash(key))
         if calls_a_model(judge):
             messages = judge.messages(item)
             calls += 1
