@@ -1,18 +1,10 @@
 """Looks at the test split: every use of its labels is written down, and a decision pays for the ones before.
 
 Decision k is taken and shown at level 1 - 0.05 * 6 / (pi^2 k^2). As the sum of 1 / k^2 is pi^2 / 6, all
-decisions on the same test labels together err in at most 5%, however many there will be.
-
-What a look is hangs on content alone: what the judges said of the test items (in whatever order, under
-whatever name), by what they are held, and the texts and labels of the test items. So a second `--name`, a
-copy of a judge or the same test items among others are the same look, and new verdicts of the same judge are
-another. Decisions count together where at least half of the items of the smaller of their test splits are in
-the other: a copy of a set under another name is no new set, nor is one that has grown, or whose labels were
-mended.
-
-The log is all that is known of looks: who deletes it starts to count anew. A line that cannot be read is
-named and counts as one decision on whatever test labels are asked about: to count one too few is what would
-err.
+decisions on the same test labels together err in at most 5%. A look is known by content alone: what judges
+said of the test items, their texts and labels, whatever the names. Decisions count together where at least
+half of the items of the smaller of their test splits are in the other. A line that cannot be read counts as a
+decision: to count one too few is what would err.
 """
 
 from __future__ import annotations

@@ -356,15 +356,19 @@ def plan_calls(
 
 def plan_trials(trials: Sequence[Due]) -> CostEstimate:
     """Return the cost estimate of the calls that are due in trials; nothing is called."""
-    return together([_plan(trial) for trial in trials])
+    planned: set[int] = set()  # hashes of keys: equal rows, and two names with one fingerprint, are one call
+    return together([_plan(trial, planned) for trial in trials])
 
 
-def _plan(due: Due) -> CostEstimate:
+def _plan(due: Due, planned: set[int]) -> CostEstimate:
     judge, model = due.judge, due.judge.model
     wanted = calls = 0
     tokens = usd = 0.0
-    for item, _ in due:
+    for item, key in due:
         wanted += 1
+        if hash(key) in planned:
+            continue
+        planned.add(hash(key))
         if calls_a_model(judge):
             messages = judge.messages(item)
             calls += 1
