@@ -19,7 +19,7 @@ from judgecal.experiment import say_remarks
 from judgecal.judges import JudgeAdapter, PromptJudge, read_reply
 from judgecal.judges.chat import neutralised, typed_verdict
 from judgecal.optimize.program_calls import CALL_LOG, ProgramCalls, program_lm, schema_now, width
-from judgecal.optimize.programs import ModuleJudge, Optimised
+from judgecal.optimize.programs import ModuleJudge, Optimised, model_of
 from judgecal.optimize.training import Training
 
 
@@ -45,7 +45,9 @@ class JudgeProgram(dspy.Module):  # type: ignore[misc]
 def judging(training: Training) -> JudgeProgram:
     """Return the program that an optimiser is given for a training: inputs in, verdict out."""
     judge = training.judge
-    return JudgeProgram(training.student(), judge.prediction if isinstance(judge, ModuleJudge) else None)
+    return JudgeProgram(
+        judge.program.deepcopy(), judge.prediction if isinstance(judge, ModuleJudge) else None
+    )
 
 
 class OptimiserAdapter(JudgeAdapter):
@@ -121,8 +123,8 @@ def compiling(training: Training, optimizer: str, *, calls_at_most: int | None) 
         stack.enter_context(calls)
         if calls_at_most is not None:
             stack.enter_context(_quiet())
-        lm, adapter = program_lm(training.model, calls), OptimiserAdapter(training.judge)
-        settings = {"num_threads": width(training.model), "disable_history": True}
+        lm, adapter = program_lm(model_of(training.judge), calls), OptimiserAdapter(training.judge)
+        settings = {"num_threads": width(model_of(training.judge)), "disable_history": True}
         stack.enter_context(dspy.context(lm=lm, adapter=adapter, **settings))
         try:
             yield calls

@@ -78,7 +78,7 @@ def _labeled(training: Training) -> Iterator[Candidate]:
 
 def _labelled(training: Training, size: int, draw: int, on: Candidate | None = None) -> Candidate:
     """Return a candidate with so many of people's examples, on a candidate or on the judge as it was."""
-    student = on.program.deepcopy() if on else training.student()
+    student = (on or training.judge).program.deepcopy()
     compiled = dspy.LabeledFewShot(k=size).compile(student, trainset=training.examples(draw), sample=False)
     name = f"labeled-{size}-draw{draw + 1}"
     return training.candidate(f"{on.name}+{name}" if on else name, compiled, saw_all=on is not None)
@@ -218,7 +218,7 @@ def _simba(training: Training, writer: dspy.LM, _calls: ProgramCalls) -> list[ds
     """Advice and demos drawn from the answers on which the judge differs most with itself."""
     examples = training.balanced(training.items)
     optimizer = dspy.SIMBA(
-        metric=training.metric().in_words,
+        metric=partial(training.metric(), pred_name="judge"),  # score and feedback at once
         prompt_model=writer,
         **{**_SIMBA, "bsize": min(_SIMBA["bsize"], len(examples))},
     )

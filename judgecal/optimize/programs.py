@@ -51,7 +51,11 @@ class ModuleJudge(GivenFunction):
             with contextlib.suppress(OSError, TypeError):
                 source = Path(inspect.getfile(type(program))).read_text(encoding="utf-8")
         set_to = [
-            {name: _as_json(value) for name, value in vars(part).items() if name not in _NO_SETTING}
+            {
+                name: json.dumps(value, skipkeys=True, default=lambda _: "")
+                for name, value in vars(part).items()
+                if name not in _NO_SETTING
+            }
             for _, part in program.named_sub_modules()
             if not isinstance(part, dspy.Predict)
         ]
@@ -79,14 +83,6 @@ class ModuleJudge(GivenFunction):
         )
         verdict = {str(self.signature.verdict): typed_verdict(self.signature, reading.verdict)}
         return dspy.Prediction(**verdict, **{self.signature.reasoning or "reasoning": reading.reasoning})
-
-
-def _as_json(value: Any) -> str:
-    """What is the same in every process and copy; empty for an object."""
-    try:
-        return json.dumps(value)
-    except (TypeError, ValueError):
-        return ""
 
 
 Optimised: TypeAlias = PromptJudge | ModuleJudge

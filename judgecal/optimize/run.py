@@ -157,13 +157,11 @@ class OptimizeRun:
     def _check_train(self) -> None:
         """Refuse a train split from which no instruction can be learnt."""
         items = self.items("train")
-        groups = {item.group for item in items}
+        n_groups = len({item.group for item in items})
         classes = {stratum_of(self.gold.labels[item.item_id], self.gold.scale) for item in items}
-        problems = []
-        if len(groups) < _LEARNT_FROM:
-            problems.append(f"it has {len(groups)} questions, and {_LEARNT_FROM} are the least")
-        if len(classes) < 2:
-            problems.append("its labels are all alike (of one class, or in one third of the scale)")
+        few = f"it has {n_groups} questions, and {_LEARNT_FROM} are the least"
+        alike = "its labels are all alike (of one class, or in one third of the scale)"
+        problems = [few] * (n_groups < _LEARNT_FROM) + [alike] * (len(classes) < 2)
         if OPTIMIZERS[self.optimizer].reflects and problems:
             what = f"optimizer {self.optimizer} cannot learn from the train split of {self.gold.name}"
             raise InputError(f"{what}: {'; '.join(problems)}: label more, or choose --optimizer labeled")
@@ -574,12 +572,11 @@ def _lost_in_words(lost: int) -> str:
 def _kinds_in_words(items: Sequence[Item]) -> dict[str, str]:
     """Item id -> what kind of answer it is, for who writes instructions; who gave it is none of their
     business."""
-    kinds_of: list[list[str]] = [[] for _ in items]
+    kinds: dict[str, list[str]] = {item.item_id: [] for item in items}
     for (name, value), places in traits_of(items).items():
         for place in places.tolist() if name != "system" else ():
-            kinds_of[place].append(f"{name} {value}")
-    kinds = zip(items, kinds_of, strict=True)
-    return {item.item_id: f" Of the answer: {', '.join(traits)}." for item, traits in kinds}
+            kinds[items[place].item_id].append(f"{name} {value}")
+    return {item_id: f" Of the answer: {', '.join(traits)}." for item_id, traits in kinds.items()}
 
 
 def _repeated(

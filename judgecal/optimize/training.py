@@ -9,7 +9,6 @@ weight of a stratum is taken for the quality of a judge.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import itertools
 import random
@@ -21,7 +20,6 @@ from threading import Lock
 from typing import Any, TypeAlias
 
 import dspy
-from dspy.adapters.utils import parse_value
 
 from judgecal.engine import Budget
 from judgecal.errors import InputError, visible_line
@@ -104,11 +102,6 @@ class AgreementMetric:
             self.calls += 1
             self.unusable += verdict is None
         return agreement if trace is None else agreement >= SUCCESS
-
-    def in_words(self, example: dspy.Example, prediction: Any) -> dspy.Prediction:
-        """Return score and feedback on the prediction for an example, as SIMBA takes them at once."""
-        self(example, prediction)
-        return self(example, prediction, pred_name="judge")
 
     def agreement(self, label: Label, verdict: Label | None) -> float:
         """Return 1 - |verdict - label| / range on the common scale, 0..1 (nominal: 1 where equal).
@@ -312,18 +305,9 @@ class Training:
         )
 
     @property
-    def model(self) -> ModelSpec:
-        """The judge's model."""
-        return model_of(self.judge)
-
-    @property
     def reflection_model(self) -> ModelSpec:
         """The model that writes instructions."""
-        return reflection_spec(self.reflection or self.model)
-
-    def student(self) -> dspy.Module:
-        """The judge's program, to be changed."""
-        return self.judge.program.deepcopy()
+        return reflection_spec(self.reflection or model_of(self.judge))
 
     def examples(self, draw: int) -> list[dspy.Example]:
         """Return the train split as a list of examples, in a balanced order of its own for each draw."""
@@ -365,19 +349,12 @@ class Training:
 
 
 def _demos_of(predictor: dspy.Predict, judge: Optimised) -> list[dspy.Example]:
-    """Its demos with the fields that its own signature has, in their types. One is an answer to learn from:
-    it has an output, and that of a judge's one prompt the verdict."""
-    outputs, demos = predictor.signature.output_fields, []
+    """Its demos with the fields that its own signature has. One is an answer to learn from: it has an output,
+    and that of a judge's one prompt the verdict."""
+    fields, outputs = predictor.signature.fields, predictor.signature.output_fields
     needed = outputs.keys() if isinstance(judge, ModuleJudge) else {judge.signature.verdict}
-    for demo in predictor.demos:
-        values = {name: demo[name] for name in predictor.signature.input_fields if name in demo}
-        for name, field_ in outputs.items():
-            with contextlib.suppress(ValueError):  # a label of the whole may be none of this prompt's
-                if demo.get(name) is not None:
-                    values[name] = parse_value(demo[name], field_.annotation)
-        if needed & values.keys():
-            demos.append(dspy.Example(**values))
-    return demos
+    demos = [{name: demo[name] for name in fields if demo.get(name) is not None} for demo in predictor.demos]
+    return [dspy.Example(**demo) for demo in demos if needed & demo.keys()]
 
 
 def reflection_spec(spec: ModelSpec) -> ModelSpec:
