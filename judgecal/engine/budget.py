@@ -79,7 +79,7 @@ class Budget:
         self._lock = threading.Lock()
 
     def hold(self, model: str, worst_usd: float, *, alone: bool) -> bool:
-        """Set the worst cost of a model's call aside; False where the limit does not hold it.
+        """Set aside the worst cost in USD of a model's call, return whether it fits; `alone`: none in flight.
 
         Args:
             worst_usd: its estimate, as `worst_cost_usd` gives it.
@@ -125,7 +125,7 @@ class Budget:
                 of_model.report = f"{bill.tokens[0]:,} + {bill.tokens[1]:,} tokens, {cost:.4g} USD"
 
     def refuse(self, model: str, worst_usd: float) -> str:
-        """Count a model's call that its worst cost forbids; returns the reason for its row."""
+        """Count a model's call that its worst cost in USD forbids; return the reason for its row, a text."""
         self.refused += 1
         next_usd = worst_usd * self._bills[model].alone
         return (
@@ -181,7 +181,7 @@ class BudgetGate:
         return None
 
     def settle(self, model: str, worst_usd: float, bill: Bill | None, *, unseen: bool) -> None:
-        """Settle a model's call by its bill (`Budget.settle`), and wake the calls that wait for money."""
+        """Settle a model's call (worst USD, Bill, whether unseen) and wake the calls that wait for money."""
         self.budget.settle(model, worst_usd, bill, unseen=unseen)
         if self.budget.limit_usd is not None:
             self._in_flight -= 1
@@ -197,7 +197,7 @@ def counted_remark(whose: str, replies: int) -> str:
 
 
 def worst_cost_usd(spec: ModelSpec, messages: Sequence[Message], schema: ReplySchema | None = None) -> float:
-    """An upper bound of a call's cost from its messages: a byte a token, and the model's longest reply."""
+    """Return an upper bound in USD of a call's cost, from the ModelSpec and the messages."""
     size = 0 if schema is None else schema.size
     size += sum(len(m["content"].encode("utf-8", "surrogatepass")) + _TOKENS_PER_MESSAGE for m in messages)
     return spec.cost_usd(size, spec.longest_reply or _UNBOUNDED_REPLY) or 0.0
@@ -240,7 +240,7 @@ def _counted(text: str) -> int:
 
 
 def require_prices(specs: Sequence[ModelSpec], limit_usd: float | None) -> None:
-    """Refuse a limit in US dollars for models without a price or without a longest reply."""
+    """Refuse a limit in USD for ModelSpecs without a price or without a longest reply."""
     if limit_usd is None:
         return
     if limit_usd <= 0:

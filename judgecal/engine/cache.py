@@ -69,14 +69,14 @@ class ModelsHere(Result):
 
 
 def models_here(workspace: Workspace) -> ModelsHere:
-    """List the models of a workspace by their aliases."""
+    """Return ModelsHere: the models of a Workspace by their aliases, and where replies are stored."""
     catalogue, folder = load_catalogue(workspace), cache_folder()
     size = sum(path.stat().st_size for path in folder.glob(f"{_FILE}*"))
     return ModelsHere(tuple(catalogue.specs.values()), folder, size, catalogue.n_own)
 
 
 def open_cache(*, use: bool = True) -> contextlib.AbstractContextManager[ReplyCache | None]:
-    """The store; without `use` replies are only added, and a store that cannot be opened is done without."""
+    """Open the ReplyCache as a context; without `use` replies are only added, None where it cannot open."""
     try:
         return ReplyCache(cache_folder(), serves=use)
     except InputError:
@@ -184,7 +184,7 @@ class ReplyCache:
 def cache_key(
     spec: ModelSpec, messages: Sequence[Message], repeat: int, schema: ReplySchema | None = None
 ) -> str:
-    """Hash one request for the cache: model, messages, address, schema and the number of the repeat.
+    """Hash one request for the cache as text: the ModelSpec, the messages and the number of the repeat.
 
     The schema counts as it was wanted, whether or not the server was then held to it.
     """

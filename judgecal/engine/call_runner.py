@@ -52,7 +52,7 @@ class Policy:
         return min(failed.retry_after or 0.0, self.longest_wait_s)
 
     def wait(self, attempts: int, failed: CallFailed, rng: random.Random) -> float | None:
-        """Seconds to wait after so many failed attempts; None where no further attempt is made.
+        """Return seconds to wait after that many attempts and a CallFailed, drawn by the rng; None: no more.
 
         Full jitter over an exponential bound; never sooner than the provider asked for.
         """
@@ -119,7 +119,7 @@ class CallRunner:
         usable: Callable[[Reply], bool],
         stored_as: Callable[[Reply], Reply] = lambda reply: reply,
     ) -> CallResult:
-        """Make a call and return its result; a server that refuses the `schema` is asked again without it.
+        """Make a call of messages for a repeat, return its CallResult; `usable` tells which Reply to store.
 
         Args:
             usable: whether a reply says what is asked for; one that does not is given to this caller alone.

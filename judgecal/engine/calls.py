@@ -44,7 +44,7 @@ class ReplySchema:
         return _object({name: dict(schema) for name, schema in self.properties.items()})
 
     def spoken(self, spec: ModelSpec) -> dict[str, Any]:
-        """The schema as the server of a model understands it, by its provider and its address.
+        """Return the schema as JSON (a dict) that the server of a ModelSpec understands.
 
         Some understand bounds of numbers, some neither bounds nor lengths, and a grammar enumerations and
         lengths, each of them. There a text has room enough for a model that rambles to come to its verdict
@@ -206,7 +206,7 @@ def clean_reply(reply: Reply) -> Reply:
 
 
 def too_large() -> CallFailed:
-    """The failure of a reply that is not read to its end."""
+    """Return the CallFailed of a reply that is too large to be read to its end."""
     message = f"the reply is larger than {MOST_BYTES // 1_000_000} MB: set max_tokens on the model's alias"
     return CallFailed("length", message, retry=False, billed=True)
 

@@ -46,7 +46,7 @@ _decode = json.JSONDecoder().decode
 
 
 def now(timespec: str = "seconds") -> str:
-    """The time now in UTC as ISO 8601: the one clock of what is written down."""
+    """Return the time now as text, in UTC as ISO 8601: the one clock of what is written down."""
     moment = time.time()
     if timespec == "seconds":
         return iso(int(moment))
@@ -61,7 +61,7 @@ def iso(second: int) -> str:
 
 @functools.cache
 def report_damaged(where: str, what: str, why: str) -> None:
-    """Report on stderr a line of a file that cannot be read, and why; once a run for each."""
+    """Report on stderr where what line cannot be read, and why; once a run for each."""
     notice(
         f"judgecal: {where}: no {what} can be read from this line ({why[:200]}): we ignore the line and "
         "make its call again; fix or delete the line"
@@ -69,7 +69,7 @@ def report_damaged(where: str, what: str, why: str) -> None:
 
 
 def as_line(row: DataclassInstance) -> bytes:
-    """Write a dataclass as one line of JSON in bytes, without its newline."""
+    """Write a row, a dataclass, as one line of JSON in bytes, without its newline."""
     try:
         return orjson.dumps(row)
     except TypeError:
@@ -273,7 +273,7 @@ def _refuse_busy(journal: Path) -> NoReturn:
 
 
 def line_reader(kind: type[T]) -> Callable[[bytes], T]:
-    """Make a function that reads a line of JSON as a dataclass, its values checked by type.
+    """Make a function that reads a line of JSON in bytes as a kind of dataclass, values checked by type.
 
     It raises one of DAMAGED where the line is none.
     """
@@ -354,7 +354,7 @@ class Journal:
         self.latest.update((judgement.key, judgement) for judgement in judgements)
 
     def settled(self, key: Key, *, retry_unscored: bool) -> Judgement | None:
-        """The judgement under a key that makes another call needless; None where the call is due.
+        """Return the Judgement under a Key that needs no call; None where one is due (`retry_unscored` too).
 
         A key with a verdict is never called again. Errors of the wire are tried again; a reply that gave no
         verdict only with `retry_unscored`.

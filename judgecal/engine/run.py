@@ -71,7 +71,7 @@ class Progress:
             self._write(bar if self._live else f"{self.label}: {state}\n")
 
     def state(self, elapsed_s: float) -> str:
-        """The state after so many seconds in words: how much is done, how fast, its cost, the time left."""
+        """Write the state after so many elapsed seconds as text: done, how fast, cost, time left."""
         rate = self.done / elapsed_s if elapsed_s > 0 else 0.0
         a_second = f"{rate:,.{0 if rate >= 10 else 1}f} a second"
         parts = [f"{self.done:,} of {self.total:,} ({math.floor(100 * self._share)}%)"]
@@ -122,7 +122,7 @@ def run_calls(
     total: int | None = None,
     processes: int = 1,
 ) -> None:
-    """Make calls of one model (`spec`), and hand each judgement to `record` as it comes.
+    """Make Calls of a model (ModelSpec), and hand each judgement to `record` as it comes.
 
     Args:
         calls: what is to be called; their order is the order of the start, not of the end. An iterator is
@@ -327,7 +327,7 @@ def _row(key: Key, judge: str, result: CallResult, parsed: ParsedReply) -> Judge
 def take_verdicts(
     due: Iterable[OwnVerdict], *, record: Callable[..., None], progress: Progress | None = None
 ) -> None:
-    """Ask judges that need no call for the verdicts `due`; each judgement goes to `record` as it comes.
+    """Take the OwnVerdicts that are due, of judges that need no call; each judgement goes to `record`.
 
     From the first one that has to be awaited on, up to 32 are awaited at once, in one event loop.
     """

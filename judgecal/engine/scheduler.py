@@ -72,7 +72,7 @@ class Limiter:
         self.in_flight -= 1
 
     def succeeded(self, latency_s: float) -> None:
-        """Note that a reply came, and after how long."""
+        """Note that a reply came, after a latency in seconds."""
         self._refused -= self._refused / max(_START, self.allowance)
         if self._timed < self._first_calls:
             self._timed += 1
@@ -118,7 +118,7 @@ class CallSlots:
         self._ending = False  # no further try is begun
 
     async def take(self, *, first: bool) -> int:
-        """Wait for a slot; what is given back goes into the limiter's `refused`.
+        """Wait for a slot, in front where `first`; the number returned goes into the limiter's `refused`.
 
         A call that was tried before goes in front of those that were not.
         """
@@ -241,7 +241,7 @@ class Scheduler(CallSlots):
             self._next_tick = self._loop.call_later(_TICK_S, self._beat)
 
     def fail(self, failure: BaseException) -> None:
-        """End the run by an exception; the first one is raised in `run`."""
+        """End the run by a failure, an exception; the first one is raised in `run`."""
         self._closed = self._ending = True
         self._failure = self._failure or failure
         self._over.set()

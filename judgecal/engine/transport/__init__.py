@@ -27,7 +27,7 @@ class Transport(Protocol):
     keeps_time: bool
 
     async def send(self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None) -> Reply:
-        """Send messages once and return the reply, held to a schema where one is given.
+        """Send messages once, for a repeat, and return the Reply, held to a ReplySchema where one is given.
 
         Raises:
             CallFailed: there is no reply.
@@ -56,7 +56,7 @@ class EmbeddedTransport:
     async def send(
         self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None = None
     ) -> Reply:
-        """Return the embedded model's reply to messages; it cannot fail."""
+        """Return the embedded model's Reply to messages, the same for every repeat; it cannot fail."""
         start = time.perf_counter()
         text, chances = self._reply(messages)
         took = time.perf_counter() - start
@@ -74,7 +74,7 @@ class EmbeddedTransport:
 
 
 def open_transport(spec: ModelSpec) -> Transport:
-    """The transport of a model: its provider's, unless its alias says another."""
+    """Return the Transport of a ModelSpec: its provider's, unless its alias says another."""
     # each where it is wanted: they load clients that take their time
     if spec.way == "embedded":
         return EmbeddedTransport()

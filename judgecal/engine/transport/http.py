@@ -75,7 +75,7 @@ class HttpTransport:
     async def send(
         self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None = None
     ) -> Reply:
-        """Send messages and return the reply, once more where chances are refused (`Transport.send`)."""
+        """Send messages for a repeat and return the Reply, asked anew where chances are refused."""
         if not self._spec.weighs:
             return await self._sent(messages, schema, 0)
         return await self._chances.told(partial(self._sent, messages, schema))
@@ -98,7 +98,7 @@ class HttpTransport:
             raise unreadable(error) from error
 
     def encoded(self, messages: Sequence[Message], schema: ReplySchema | None = None, top: int = 0) -> bytes:
-        """The body of a call in JSON bytes; half a surrogate pair has no UTF-8, and strict servers refuse it.
+        """Return the messages as the JSON bytes of a call's body; half a surrogate pair is refused.
 
         Raises:
             CallFailed: the text cannot be sent.
@@ -168,7 +168,7 @@ class HttpTransport:
         return self.reply_in(data, messages)
 
     def reply_in(self, data: Mapping[str, Any], messages: Sequence[Message] = ()) -> Reply:
-        """Read the reply in an answer's JSON; of a chat it can be read without the messages.
+        """Read the Reply in an answer's JSON data; a chat's can be read without the messages.
 
         Raises:
             CallFailed, AuthError: it holds an error in the place of one.

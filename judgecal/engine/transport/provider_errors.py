@@ -102,7 +102,7 @@ def cannot_be_called(spec: ModelSpec, text: str) -> AuthError:
 
 
 def redirected(spec: ModelSpec, location: str | None, secrets: Sequence[str]) -> AuthError:
-    """The error of a server that redirects a model's calls: the texts, and perhaps the key, would go along.
+    """Return the AuthError of a model (ModelSpec) whose server redirects to a location, without secrets.
 
     `location` is where, None where the client does not say.
     """
@@ -118,7 +118,7 @@ def redirected(spec: ModelSpec, location: str | None, secrets: Sequence[str]) ->
 def error_of(
     spec: ModelSpec, *, status: int, headers: Mapping[str, str], body: bytes, secrets: Sequence[str]
 ) -> CallFailed | AuthError:
-    """The error of an HTTP answer that is no reply, by its status, headers and body, without the secrets."""
+    """Return the error of a model's HTTP answer by its status, headers and body, without the secrets."""
     if status in REDIRECTS and (location := headers.get("location")):
         return redirected(spec, location, secrets)
     stated = None
@@ -133,7 +133,7 @@ def error_of(
 def error_inside(
     spec: ModelSpec, *, data: Mapping[str, Any], secrets: Sequence[str]
 ) -> CallFailed | AuthError | None:
-    """The error in the JSON of an answer of status 200, in a reply's place; None without any."""
+    """Return the error in the JSON data of a model's answer of status 200, without secrets; None if none."""
     inner = data.get("error") or at(data, "choices", 0, "error")
     if not inner:
         return None
@@ -146,7 +146,7 @@ def error_inside(
 
 
 def error_of_dspy(spec: ModelSpec, error: Exception) -> CallFailed | AuthError:
-    """The error of DSPy's client for a model, by its class; says where no retry can help."""
+    """Return the CallFailed or AuthError of a ModelSpec's client, DSPy's, by its exception's class."""
     from dspy.utils import exceptions as errors
 
     text = str(error)

@@ -29,7 +29,7 @@ _NAMED_LIKE_A_SECRET = re.compile(r"(^|_)(API_?KEY|KEY|TOKEN|SECRET|PASSWORD|PAS
 
 
 def secrets_of(spec: ModelSpec) -> tuple[str, ...]:
-    """What no text may hold: the model's key, what its address hides, and the other keys of the environment.
+    """Return the secrets of a ModelSpec, a tuple: its key, its address's, other keys of the environment.
 
     Those are what the variables of all known providers hold, and longer values of variables that are named
     like a secret (clients read some of them by themselves, such as AWS_SECRET_ACCESS_KEY), and the password
@@ -61,7 +61,7 @@ def redacted(text: str, secrets: Sequence[str]) -> str:
 
 
 def sent_secrets(spec: ModelSpec) -> tuple[str, ...]:
-    """The secrets that a server of the model receives, and so can send back in any form."""
+    """Return the secrets that the server of a ModelSpec receives, and so can send back, a tuple."""
     if spec.way != "http":
         return secrets_of(spec)  # other clients read the environment by themselves
     sent = [(os.environ.get(spec.key_env) or "").strip() if spec.key_env else "", *hidden_parts(spec.address)]
@@ -69,7 +69,7 @@ def sent_secrets(spec: ModelSpec) -> tuple[str, ...]:
 
 
 def redacted_reply(reply: Reply, secrets: Sequence[str], *, sent: Sequence[str]) -> Reply:
-    """A reply with the secrets in its text, model and reason for its end redacted.
+    """Return a Reply with secrets redacted in its text, model and end; those `sent` in any form.
 
     Those that were `sent` are looked for in every form, and once a reply holds one, or another as it is, so
     are all.

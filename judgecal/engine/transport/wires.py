@@ -60,7 +60,7 @@ class Wire:
         self.address(spec, key)
 
     def spoken(self, schema: ReplySchema) -> dict[str, Any]:
-        """The schema as the model's server understands it, made once."""
+        """Return a ReplySchema as JSON that the model's server understands, made once."""
         if schema.key not in self._spoken:
             self._spoken[schema.key] = schema.spoken(self.spec)
         return self._spoken[schema.key]
@@ -97,7 +97,7 @@ class OpenAI(Wire):
     _cut = ("length", "max_tokens", "model_length")
 
     def address(self, spec: ModelSpec, key: str | None) -> None:
-        """Set URL and headers: `path` below the model's address, the key as bearer."""
+        """Set URL and headers from a ModelSpec and its key: `path` below its address, the key as bearer."""
         base = spec.address.rstrip("/")
         if not base or not (spec.api_base or spec.known_provider.wire in (None, "openai")):
             raise InputError(f"model {spec.alias}: {spec.provider} is spoken to {self.format}: set api_base")
@@ -127,7 +127,7 @@ class OpenAI(Wire):
         return body
 
     def reply(self, data: Mapping[str, Any], messages: Sequence[Message]) -> Reply:
-        """The first choice of an answer as the reply."""
+        """Return the first choice in an answer's JSON data as the Reply to messages."""
         choice, usage = _fields(at(data, "choices", 0)), _fields(data.get("usage"))
         message, reason = _fields(choice.get("message")), choice.get("finish_reason")
         content = message.get("content")
@@ -162,7 +162,7 @@ class Anthropic(Wire):
     _prompt_counts = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
     def address(self, spec: ModelSpec, key: str | None) -> None:
-        """Set URL and headers: `/v1/messages` below the model's address, the key."""
+        """Set URL and headers from a ModelSpec and its key: `/v1/messages` below its address."""
         base = spec.address.rstrip("/")
         self.url = base if base.endswith(self._path) else with_version(base, "v1") + self._path
         self.headers = {"anthropic-version": "2023-06-01", **({"x-api-key": key} if key else {})}
@@ -182,7 +182,7 @@ class Anthropic(Wire):
         return body
 
     def reply(self, data: Mapping[str, Any], messages: Sequence[Message]) -> Reply:
-        """The text blocks of an answer as the reply."""
+        """Return the text blocks in an answer's JSON data as the Reply to messages."""
         usage, reason = data.get("usage"), data.get("stop_reason")
         counts = [count(at(usage, name)) for name in self._prompt_counts]
         return Reply(
@@ -201,7 +201,7 @@ class Gemini(Wire):
     _filtered = ("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII")
 
     def address(self, spec: ModelSpec, key: str | None) -> None:
-        """Set URL and headers: `/v1beta/models/NAME:generateContent` below the model's address, the key."""
+        """Set URL and headers from a ModelSpec and its key: `/v1beta/models/NAME:generateContent`."""
         name = urllib.parse.quote(spec.id.partition("/")[2].removeprefix("models/"), safe="")
         self.url = f"{with_version(spec.address, 'v1beta')}/models/{name}:generateContent"
         self.headers = {"x-goog-api-key": key} if key else {}
@@ -304,7 +304,7 @@ WIRES: Mapping[str, type[Wire]] = {
 
 
 def vectors_reply(data: Mapping[str, Any], n: int, spec: ModelSpec) -> Reply:
-    """The vectors in an answer as a reply, in the order of their indices.
+    """Return the n vectors in an answer's JSON data as a Reply of a ModelSpec, in order of their indices.
 
     Raises:
         CallFailed: there are not n of them.
@@ -339,7 +339,7 @@ def vectors_in(text: str) -> Vectors:
 
 
 def scores_reply(data: Mapping[str, Any], n: int, spec: ModelSpec) -> Reply:
-    """The scores in an answer as a reply, in the order of their indices.
+    """Return the n scores in an answer's JSON data as a Reply of a ModelSpec, in order of their indices.
 
     Raises:
         CallFailed: there are not n of them.

@@ -62,7 +62,7 @@ class FunctionSystem(System):
         return {"function": self.table.function, "sha256": sha256}
 
     def check(self, questions: Sequence[Question]) -> list[str]:
-        """Return a message for each thing that keeps the function from being asked these questions."""
+        """Return a message for each thing that keeps the function from being asked these Questions."""
         try:
             call, _ = self._loaded
         except InputError as error:
