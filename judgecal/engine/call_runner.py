@@ -258,7 +258,7 @@ class ReplyForms:
         self._first: asyncio.Future[None] | None = None
 
     async def asking(self, schema: ReplySchema) -> SchemaAttempts:
-        """How one call asks for a schema (`SchemaAttempts`); the first call to a server holds others up."""
+        """Return the SchemaAttempts of a call with a ReplySchema; the first call holds others up."""
         if self._known is None and self._first is None:
             self._first = asyncio.get_running_loop().create_future()
         elif self._first is not None and not self._first.done():

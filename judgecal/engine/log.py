@@ -328,7 +328,7 @@ class Journal:
 
     @classmethod
     def looked_at(cls, path: Path) -> Journal:
-        """A journal read from a file when first asked; what is appended stays in memory."""
+        """Return the Journal of a path's file, read when first asked; what is appended stays in memory."""
         journal = cls(None)
         journal.source = path
         return journal

@@ -233,7 +233,7 @@ class Gemini(Wire):
         return body | ({"generationConfig": config} if config else {})
 
     def reply(self, data: Mapping[str, Any], messages: Sequence[Message]) -> Reply:
-        """The first candidate of an answer as the reply; its thoughts are billed, so they count with it."""
+        """Return the first candidate in an answer's JSON data as the Reply to messages."""
         candidate, usage = at(data, "candidates", 0), data.get("usageMetadata")
         reason, stopped = at(candidate, "finishReason"), "stop"
 
