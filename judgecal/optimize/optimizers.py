@@ -25,7 +25,7 @@ from judgecal.errors import InputError, JudgecalError, not_installed, unknown_na
 from judgecal.models import ModelSpec
 from judgecal.optimize.compiling import compiling, judging
 from judgecal.optimize.program_calls import ProgramCalls, program_lm
-from judgecal.optimize.training import CLIMBED_ON, Candidate, Plan, Training
+from judgecal.optimize.training import CLIMBED_ON, Candidate, Plan, Training, shows_labels
 
 # What each tries, most of it as DSPy names it; an experiment's configuration has it.
 _LABELED: dict[str, Any] = {"sizes": [4, 8, 16, 32], "draws": 3}
@@ -249,7 +249,7 @@ def _auto(training: Training) -> list[Candidate]:
         except JudgecalError as error:
             what = "GEPA ended without an instruction, and examples alone were tried"
             training.remarks.append(f"{what}: {error}")
-    if not training.shows_labels:
+    if not shows_labels(training.judge):
         return written[: plan.candidates]
     sizes, with_instructions = _auto_sizes(plan)
     joined = [_labelled(training, with_instructions, 0, best) for best in written[:1]]

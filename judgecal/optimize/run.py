@@ -78,6 +78,7 @@ from judgecal.optimize.training import (
     Training,
     notes_in_words,
     reflection_spec,
+    shows_labels,
     stratum_of,
 )
 from judgecal.probes.result import Footing
@@ -137,7 +138,7 @@ class OptimizeRun:
         if mark := JudgeName.parse(self.judge.name).mark:
             single = self.judge.name.removesuffix(mark)
             raise InputError(f"{self.judge.name}: several calls share one prompt: optimize {single} instead")
-        if self.optimizer == "labeled" and not self.training(Budget(None), probes=False).shows_labels:
+        if self.optimizer == "labeled" and not shows_labels(self.judge):
             what = f"labels are shown as {self.judge.signature.verdict}, which no prompt of {self.judge.name}"
             raise InputError(f"optimizer labeled: {what} gives: choose optimizer='BootstrapFewShot'")
         self._check_train()
@@ -215,11 +216,11 @@ class OptimizeRun:
             for split in ("dev", "test")
         }
 
-    def training(self, budget: Budget, *, probes: bool = True, **more: Any) -> Training:
+    def training(self, budget: Budget, **more: Any) -> Training:
         """Return the Training of an optimiser under a budget: train items, their labels and probes."""
         items, rules = self.items("train"), dict[str, str]()
         labels = {item.item_id: self.gold.labels[item.item_id] for item in items}
-        if self.probes and probes:
+        if self.probes:
             made, probe_labels = train_probes(self.gold, items, self.judge, seed=self.seed)
             labels |= probe_labels
             items += tuple(probe.item for probe in made)
@@ -257,21 +258,21 @@ class OptimizeRun:
     def preview(self) -> CostEstimate:
         """Return the calls, tokens and cost of the run as a CostEstimate; nothing is written."""
         self.check()
-        stored = stored_rows(self.experiment.journal)
-        return self.planned_cost(self.plan, stored, within=self.options.budget_usd)
+        return self._cost
+
+    @property
+    def _cost(self) -> CostEstimate:
+        """Cost of the plan, of `auto` within a budget that it shrinks to."""
+        within = self.options.budget_usd
+        whole = self.planned_cost(self.plan, stored_rows(self.experiment.journal))
+        if self.optimizer != "auto" or within is None or whole.usd_at_most is None:
+            return whole
+        likely = None if whole.usd_likely is None else min(within, whole.usd_likely)
+        return dataclasses.replace(whole, usd_at_most=min(within, whole.usd_at_most), usd_likely=likely)
 
     @cached_property
     def plan(self) -> Plan:
-        """What `auto` may take: less where the money is short."""
-        return self._plan_within or PLANS[-1]
-
-    @property
-    def _short(self) -> bool:
-        return self._plan_within is None
-
-    @cached_property
-    def _plan_within(self) -> Plan | None:
-        """The largest plan whose likely cost, and a quarter more, is within a budget; None where none is.
+        """What `auto` may take: the largest plan whose likely cost, and a quarter more, is within the budget.
 
         What the calls of a program of several prompts cost is known when they are made.
         """
@@ -281,22 +282,22 @@ class OptimizeRun:
             return PLANS[0]
         nothing = stored_rows(self.experiment.journal.with_name("none.jsonl"))  # the same when it is resumed
         for plan in PLANS:
-            likely = self.planned_cost(plan, nothing, within=None).usd_likely
+            likely = self.planned_cost(plan, nothing).usd_likely
             if likely is not None and _MARGIN * likely <= budget_usd:
                 return plan
-        return None
+        return dataclasses.replace(PLANS[-1], short=True)
 
     @property
     def plan_in_words(self) -> str:
         """What `auto` is about to do, in a sentence."""
         plan, limit = self.plan, self.options.budget_usd
         gepa = f"GEPA with {plan.gepa_calls} calls" if plan.gepa_calls else "no GEPA, for want of money"
-        short = f": {limit:g} USD are likely too little to finish" if self._short else ""
+        short = f": {limit:g} USD are likely too little to finish" if plan.short else ""
         n = f"{plan.candidates} candidate{'s' * (plan.candidates > 1)} on a third of dev"
         return f"auto plans {gepa}, {n}, {plan.go_on[1]} on all of it{short}."
 
-    def planned_cost(self, plan: Plan, stored: Journal, *, within: float | None) -> CostEstimate:
-        """Return the CostEstimate of a plan at most, without the journal's stored calls, within a budget.
+    def planned_cost(self, plan: Plan, stored: Journal) -> CostEstimate:
+        """Return the CostEstimate of a plan at most, without the stored calls of a journal.
 
         The candidates of `labeled` need no calls, so theirs is the very prompt that would be sent. Those of
         another optimiser are not there yet: one of `labeled` with as many demos stands in for each.
@@ -332,11 +333,7 @@ class OptimizeRun:
         # alone: nearly all instructions are far shorter.
         extra = self.model.cost_usd(bounds.written * (writer.longest_reply or 0), 0)
         plans.append(CostEstimate(0, 0, 0, None if extra is None else n_judged * extra, 0.0))
-        whole = together(plans)
-        if raced and within is not None and whole.usd_at_most is not None:
-            likely = None if whole.usd_likely is None else min(within, whole.usd_likely)
-            return dataclasses.replace(whole, usd_at_most=min(within, whole.usd_at_most), usd_likely=likely)
-        return whole
+        return together(plans)
 
     # --- the run
 
@@ -381,8 +378,7 @@ class OptimizeRun:
         if self.optimizer == "auto" and not self.options.quiet:
             words = self.plan_in_words
             if isinstance(self.judge, PromptJudge):
-                stored = stored_rows(self.experiment.journal)
-                cost = self.planned_cost(self.plan, stored, within=self.options.budget_usd)
+                cost = self._cost
                 words += f" At most {cost.calls:,} calls. {cost.cost_in_words}"
             notice(f"judgecal: {words}")
 
@@ -403,7 +399,7 @@ class OptimizeRun:
         made, judges, refused = list[Candidate](), list[Optimised](), list[int]()
 
         def affords(n_calls: int) -> bool:
-            more = 0 if self._short else self._n_confirming  # test is for another run
+            more = 0 if self.plan.short else self._n_confirming  # test is for another run
             enough = self._affords(n_calls + more, journal, budget)
             refused.extend([] if enough else [n_calls])
             return enough

@@ -256,6 +256,7 @@ class Plan:
     candidates: int  # that start on dev
     go_on: tuple[int, int]  # of them after a third of dev's questions, and after two
     demos: int  # in a prompt, at most
+    short: bool = False  # whether the money is likely too little for it
 
 
 PLANS = (
@@ -289,14 +290,6 @@ class Training:
     plan: Plan = PLANS[0]
     affords: Callable[[int], bool] = lambda _: True  # whether there is money for so many calls more
     remarks: list[str] = field(default_factory=list)  # what did not come about, for the result
-
-    @property
-    def shows_labels(self) -> bool:
-        """Whether a prompt gives the verdict, so that examples can show people's labels."""
-        verdict = self.judge.signature.verdict
-        return any(
-            verdict in predictor.signature.output_fields for predictor in self.judge.program.predictors()
-        )
 
     def metric(self) -> AgreementMetric:
         """Return a fresh AgreementMetric over the training items, with counts of its own."""
@@ -346,6 +339,12 @@ class Training:
             label = self.labels[item.item_id]
             made.append(to_example(judge.signature, item, label, self.people, inputs=inputs))
         return made
+
+
+def shows_labels(judge: Optimised) -> bool:
+    """Whether a prompt of a judge gives the verdict, so that examples can show people's labels."""
+    verdict, prompts = judge.signature.verdict, judge.program.predictors()
+    return any(verdict in predictor.signature.output_fields for predictor in prompts)
 
 
 def _demos_of(predictor: dspy.Predict, judge: Optimised) -> list[dspy.Example]:
