@@ -25,7 +25,7 @@ At = Callable[[Sequence[str]], str]
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Read a TOML file of judgecal's and check that its `schema` is no later one (absent counts as 1)."""
+    """Read the TOML file at a path as a dict; a later `schema` is refused (absent counts as 1)."""
     try:
         table = tomllib.loads(path.read_bytes().decode("utf-8"))
     except FileNotFoundError:
@@ -42,7 +42,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def read_json(path: Path, *, absent: str) -> dict[str, Any]:
-    """Read a JSON file of judgecal's, one object; `absent` says in the error who writes such a file."""
+    """Read the JSON file at a path, one object, as a dict; `absent` says in the error who writes such files."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -51,7 +51,7 @@ def read_json(path: Path, *, absent: str) -> dict[str, Any]:
 
 
 def json_object(data: bytes, where: str) -> dict[str, Any]:
-    """Read a JSON object from bytes: texts with a UTF-8 form, numbers that a double holds, no key twice."""
+    """Read data (bytes) as the dict of a JSON object, named by `where`; a number must fit a double."""
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
@@ -62,7 +62,7 @@ def json_object(data: bytes, where: str) -> dict[str, Any]:
 
 
 def check_schema(table: Mapping[str, Any], where: str) -> None:
-    """Refuse an artefact written by a later judgecal."""
+    """Refuse a table, named by `where`, whose `schema` is of a later judgecal."""
     schema = table.get("schema", SCHEMA)
     if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
         raise InputError(f"{where}: schema must be a whole number from 1, found {schema!r}")
@@ -73,13 +73,13 @@ def check_schema(table: Mapping[str, Any], where: str) -> None:
 
 
 def check_keys(table: Mapping[str, Any], valid: Iterable[str], where: str) -> list[str]:
-    """The problems of a table's keys: each unknown one, with the nearest valid one."""
+    """Return a problem, with `where`, for each key of a table that is not valid, and the nearest valid key."""
     names = sorted(valid)
     return [f"{where}: {unknown_name('key', key, names)}" for key in table if key not in names]
 
 
 def validated(model: type[_T], table: Mapping[str, Any], at: str | At) -> _T:
-    """Validate a TOML table by a pydantic model and return the model; `schema` is checked and left out.
+    """Validate a TOML table, found `at` a file, by a pydantic model; return the model without `schema`.
 
     `model` is a pydantic model or a dataclass (`extra="forbid"`, and `strict=True` for TOML), `at` the file,
     or where in it the keys lead to.
@@ -108,7 +108,7 @@ _EXPECTED = {
 
 
 def schema_problems(error: ValidationError, model: Any, at: str | At) -> list[str]:
-    """pydantic's errors in our words, one message each."""
+    """Return pydantic's error on a model in our words, a message each, with the place `at` which it is."""
     return [_schema_problem(dict(problem), model, at) for problem in error.errors(include_url=False)]
 
 
@@ -152,7 +152,7 @@ def _fields_of(kind: Any) -> Mapping[str, Any]:
 
 
 def toml_text(table: Mapping[str, Any]) -> str:
-    """A table as TOML: plain values first, then its sub-tables; lists hold plain values or inline tables.
+    """Return a table as TOML text: plain values first, then its sub-tables; lists hold plain values.
 
     A JSON string is a TOML basic string, so texts need no rules of their own. None values are left out.
 

@@ -154,13 +154,13 @@ COMMANDS = {command.name: command for commands in TABLE.values() for command in 
 
 
 def load(name: str) -> Any:
-    """Import what a `module:name` of the table names."""
+    """Import and return what a name, a `module:name` of the table, stands for."""
     module, _, attribute = name.partition(":")
     return getattr(importlib.import_module(f"judgecal.{module}"), attribute)
 
 
 def document_of(result: object) -> Any:
-    """The document of a result alone; None where the table names none for its class."""
+    """Return the Document of a result; None where the table names none for its class."""
     kind = type(result).__name__
     makers = (command.documents[kind] for command in COMMANDS.values() if kind in command.documents)
     maker = next(makers, None)

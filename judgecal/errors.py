@@ -59,7 +59,7 @@ class BusyError(InputError):
 
 
 def error_text(error: BaseException) -> str:
-    """Describe an exception of somebody's code on one line: its type and message, which may raise as well."""
+    """Return type and message of an error of somebody's code as one line; its message may raise as well."""
     try:
         text = str.__getitem__(str(error), slice(_DESCRIBED))
     except KeyboardInterrupt:
@@ -70,7 +70,7 @@ def error_text(error: BaseException) -> str:
 
 
 def unknown_name(kind: str, name: str, names: Sequence[str]) -> InputError:
-    """An error for an unknown name, with the nearest ones that are there; `kind` is such as "gold set"."""
+    """Return an InputError for an unknown name of a kind ("gold set"), with the nearest of the names."""
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"known: {listed(names, _KNOWN_SHOWN) or 'none'}"
     if kind in _LISTED_BY:
@@ -92,7 +92,7 @@ _LISTED_BY = {
 
 
 def not_installed(what: str, package: str, extra: str, *, instead: str = "") -> InputError:
-    """An error for a missing package, with the line that installs it or judgecal's extra.
+    """Return an InputError for a package that `what` lacks, with the line that installs it or an extra.
 
     Args:
         what: who needs it, up to the package's name.
@@ -107,7 +107,7 @@ def not_installed(what: str, package: str, extra: str, *, instead: str = "") -> 
 
 
 def listed(names: Sequence[str], most: int = 5, *, sealed: Collection[str] = ()) -> str:
-    """The first few names with commas, and how many more there are; `sealed` ones are counted alone."""
+    """Return the first few names with commas and how many more there are; `sealed` ones are counted."""
     shown = [name for name in names if name not in sealed]
     n_sealed = len(names) - len(shown)
     more = f" and {len(shown) - most:,} more" if len(shown) > most else ""
@@ -116,7 +116,7 @@ def listed(names: Sequence[str], most: int = 5, *, sealed: Collection[str] = ())
 
 
 def refuse(problems: Sequence[str], most: int = 20) -> None:
-    """Refuse bad input where there is a problem: a message a cause, the first listed, the rest counted."""
+    """Refuse bad input (InputError) where there are problems: a message a cause, the first listed."""
     if problems:
         messages = by_cause(problems)
         more = [f"... and {len(messages) - most:,} more problems"] if len(messages) > most else []
@@ -129,7 +129,7 @@ _VALUE = re.compile(rf"""(column {_QUOTED})|(?<!\w){_QUOTED}|(?<![\w'"])-?\d+(?:
 
 
 def by_cause(problems: Iterable[str]) -> list[str]:
-    """Problems with those of one cause in one message, in the order in which each cause came first.
+    """Return problems (texts) with those of one cause in one message, in the order of their first ones.
 
     Messages that begin with `file:line: ` (or `file:row N: `) are of one cause where they say the same but
     for what they quote and count; a column's name is no such value. The first is told whole, with the lines

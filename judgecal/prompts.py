@@ -66,7 +66,7 @@ class TextPrompt:
     turns: Mapping[str, tuple[str, ...]]
 
     def filled(self, inputs: Mapping[str, str]) -> list[dict[str, str]]:
-        """The messages with the inputs in their places."""
+        """Return the messages, a dict each, with the inputs (name -> text) in their places."""
         return [
             {"role": role, "content": "".join(inputs[p] if at % 2 else p for at, p in enumerate(pieces))}
             for role, pieces in self.turns.items()
@@ -86,7 +86,7 @@ class TextPrompt:
 
 
 def read_prompt(path: Path, own_inputs: Collection[str]) -> TextPrompt:
-    """Read the text prompt in a file. `own_inputs`: those that every item has a place for."""
+    """Read the TextPrompt in the file at a path. `own_inputs`: those that every item has a place for."""
     try:
         text = path.read_bytes().decode("utf-8").removeprefix("\ufeff")
     except OSError as error:

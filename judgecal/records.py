@@ -67,7 +67,7 @@ _canonical = json.JSONEncoder(
 
 
 def as_plain(value: Any) -> Any:
-    """A result as JSON values: dataclasses as objects, tuples as lists, a float that is not a number as null.
+    """Return a value as JSON values: dataclasses as objects, tuples as lists, a NaN or an infinity as null.
 
     A field of a dataclass whose name ends in `_` loses it; one with `metadata={"json": False}` is left out.
 
@@ -92,7 +92,7 @@ def as_plain(value: Any) -> Any:
 
 
 def is_missing(value: object) -> bool:
-    """Whether a value stands for none: None, NaN, and pandas' NA, of which nothing can be told."""
+    """Return whether a value stands for none: None, NaN, and pandas' NA, of which nothing can be told."""
     try:
         return value is None or bool(value != value)
     except (TypeError, ValueError):  # NA has no truth value, nor has an array, which is none of these
@@ -100,12 +100,12 @@ def is_missing(value: object) -> bool:
 
 
 def well_formed(text: str) -> str:
-    """A text that every file can hold: surrogate halves joined, U+FFFD for an unpaired one."""
+    """Return a text that every file can hold: surrogate halves joined, U+FFFD for an unpaired one."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def canonical_json(value: Any) -> str:
-    """Write a value as canonical JSON: sorted keys, no spaces, nothing escaped that need not be.
+    """Return a value as canonical JSON text: sorted keys, no spaces, nothing escaped that need not be.
 
     Raises:
         ValueError: the value holds NaN or an infinity.
@@ -159,12 +159,12 @@ class Result:
             cls.__repr__ = Result.__repr__  # type: ignore[method-assign]
 
     def as_json(self) -> dict[str, Any]:
-        """The JSON object of the contract, ready for `json.dumps`."""
+        """Return the JSON object (dict) of the contract, ready for `json.dumps`."""
         plain: dict[str, Any] = as_plain(self)
         return plain
 
     def frame(self) -> Any:
-        """A `polars.DataFrame`: a row a judge, system, pair or part of the result, or one row of it all.
+        """Return a polars frame: a row a judge, system or part of the result, or one row of it all.
 
         Columns are named as the JSON keys, a dot between two levels; an estimate is its value, with `_low`,
         `_high`, `_n`, `_n_expected` and `_n_unscored` beside it.
@@ -360,7 +360,7 @@ class Judgement:
         return Key(self.item_id, self.item_sha, self.judge_fingerprint, self.repeat, self.unit, self.order)
 
     def as_json(self) -> dict[str, Any]:
-        """The journal line: every field in order; `dataclasses` would take ten times as long."""
+        """Return the journal line as a dict: every field in order; `dataclasses` would be ten times slower."""
         row: dict[str, Any] = dict(zip(_JUDGEMENT_FIELDS, _judgement_values(self), strict=True))
         if self.error is not None:
             row["error"] = {"kind": self.error.kind, "message": self.error.message}

@@ -61,7 +61,7 @@ class Scale:
 
     @classmethod
     def parse(cls, text: str, *, pass_at: float | None = None, step: float | None = None) -> Scale:
-        """Read a scale from its text, such as `0-100`, with pass mark and step."""
+        """Read a Scale from its text, such as `ordinal:1:5`, with pass mark and step."""
         scale = _parse_kind(text)
         if step is not None and not 0 < step <= scale.span:
             raise InputError(f"scale {text}: step {step:g} must be above 0 and at most {scale.span:g}")
@@ -104,12 +104,12 @@ class Scale:
         return self.kind == "nominal" and {"A", "B"} <= {*self.categories} <= PREFERENCE.keys()
 
     def on_step(self, label: float) -> bool:
-        """Whether a label is one of the scale's steps; any is where there are none."""
+        """Return whether a label is one of the scale's steps; any is where there are none."""
         steps = 0.0 if self.step is None else (label - self.low) / self.step
         return abs(steps - round(steps)) <= _OFF_STEP
 
     def read(self, text: object) -> Label:
-        """Read a label of the scale from text or a number.
+        """Read a Label of the scale from a text or a number.
 
         Raises:
             ValueError: it is no label of this scale; the message says what would be.
@@ -140,7 +140,7 @@ class Scale:
         return value
 
     def stratum(self, label: float) -> int:
-        """The third of the scale that a label lies in: 0, 1 or 2 (a binary scale has 0 and 2 only).
+        """Return the third of the scale that a label lies in: 0, 1 or 2 (a binary scale has 0 and 2 only).
 
         `min(2, floor(3 (y - min) / (max - min)))`; the error of floating point never moves a label down.
         """
@@ -207,7 +207,7 @@ def _read_binary(text: object) -> float:
 
 
 def common_scale(people: Scale, judge: Scale) -> Scale:
-    """The scale on which a judge's verdicts are held against the people's labels.
+    """Return the Scale on which a judge's verdicts (on its scale) are held against people's labels.
 
     Equal scales stay. Binary labels are taken to the ends of a graded judge's scale, which is then cut at
     the people's pass mark or in the middle (50 for a percentage). Any other pair is compared on the people's

@@ -58,7 +58,7 @@ class LoadedSignature:
     prompt: TextPrompt | None = None  # the text that is sent instead
 
     def judge_scale(self) -> Scale:
-        """The verdict's scale, for a signature that is used as a judge."""
+        """Return the verdict's Scale, for a signature that is used as a judge."""
         if self.scale is None or self.verdict is None:
             outputs = ", ".join(self.cls.output_fields)
             raise InputError(
@@ -69,14 +69,14 @@ class LoadedSignature:
 
 
 def unit_of(inputs: Collection[str]) -> str:
-    """What a judge with these inputs judges: `item`, `chunk`, or `pair`."""
+    """Return the unit that a judge with these inputs judges: `item`, `chunk`, or `pair`."""
     pair = {ANSWER_A, ANSWER_B} <= set(inputs)
     return PAIR_UNIT if pair else CHUNK if CHUNK in inputs else ITEM_UNIT
 
 
 def list_signatures(workspace: Workspace) -> list[str]:
-    """Names of the signature files of a workspace and of its sub-folders (`mosaic/groundedness`) and of its
-    text prompts (`prompts/NAME.md`; a README.md is none), sorted.
+    """Return the sorted names of a workspace's signature files (`mosaic/groundedness`) and text prompts
+    (`prompts/NAME.md`; a README.md is none).
 
     A leading underscore hides a file or a folder.
     """
@@ -92,7 +92,7 @@ def list_signatures(workspace: Workspace) -> list[str]:
 
 
 def load_signature(name_or_path: str | Path, *, workspace: Workspace | None = None) -> LoadedSignature:
-    """Load a signature by name from the workspace, or by path.
+    """Load a LoadedSignature by its name in the workspace, or by the path of its file.
 
     >>> found = judgecal.load_signature("correctness_v3")
     >>> str(found.scale), found.verdict, found.inputs
@@ -123,7 +123,7 @@ def _load_prompt(path: Path, name: str) -> LoadedSignature:
 
 
 def signature_on(scale: Scale, inputs: Sequence[str], instructions: str | None = None) -> LoadedSignature:
-    """A signature of no file: these inputs, a reasoning, and a verdict on the scale."""
+    """Return a LoadedSignature of no file: these inputs, a reasoning, a verdict on a scale, instructions."""
     import dspy
 
     bounds = {"ge": scale.low, "le": scale.high}
@@ -158,7 +158,7 @@ class SignatureOutline:
 
 
 def outline_signature(name: str, *, workspace: Workspace) -> SignatureOutline:
-    """Read a signature or a text prompt of a workspace by its name, and run nothing of it."""
+    """Read the SignatureOutline of a signature or text prompt by its name in a workspace, and run nothing."""
     path = source_file(name, workspace)
     if name.endswith(".md"):
         prompt = read_prompt(path, ITEM_INPUTS)
@@ -193,7 +193,7 @@ _TEXTS = ("str", "list", "dict", "tuple")
 
 
 def read_source(path: Path) -> str:
-    """Read the text of a file of code; InputError where it is not UTF-8."""
+    """Read the text of the file of code at a path; InputError where it is not UTF-8."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -208,7 +208,7 @@ def _load_file(path: Path, name: str) -> LoadedSignature:
 def loaded_class(
     cls: type[dspy.Signature], name: str, path: Path | str = "this signature", source: str = ""
 ) -> LoadedSignature:
-    """Load a signature's class, with what it tells; without a source where it is of no file."""
+    """Return the LoadedSignature of a class under a name, from a path and a source; no source, no file."""
     verdicts, lines = verdict_fields(cls), field_lines(source)
     if len(verdicts) > 1:
         at = f"{path}:{lines.get(verdicts[1], 1)}"
@@ -236,7 +236,7 @@ def loaded_class(
 
 
 def run_source(path: Path, source: str) -> ModuleType:
-    """Run a file as a module that is registered first: postponed annotations are looked up there by name."""
+    """Run the source of a file at a path as a module, which is registered first, and return the module."""
     name = f"judgecal_file_{path.stem}_{hashlib.sha256(source.encode()).hexdigest()[:12]}"
     if name in sys.modules:
         return sys.modules[name]
@@ -266,7 +266,7 @@ def _place(path: Path, error: BaseException) -> str:
 
 
 def field_lines(source: str) -> dict[str, int]:
-    """The line of each class of a signature file, and of its fields, by name; none where it is no Python."""
+    """Return name -> line of each class and field in a signature's source; none where it is no Python."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
@@ -280,7 +280,7 @@ def field_lines(source: str) -> dict[str, int]:
 
 
 def only_signature(path: Path, source: str) -> type[dspy.Signature]:
-    """Run a signature file and return its one class."""
+    """Run the source of a signature file at a path and return its one class."""
     import dspy
 
     module = run_source(path, source)
@@ -301,7 +301,7 @@ def only_signature(path: Path, source: str) -> type[dspy.Signature]:
 
 
 def verdict_fields(cls: type[dspy.Signature]) -> list[str]:
-    """The names of a signature's outputs with a verdict's type: a number, `bool` or `Literal`."""
+    """Return the names of a signature class's outputs with a verdict's type: number, `bool` or `Literal`."""
     return [
         name
         for name, field in cls.output_fields.items()
@@ -310,14 +310,14 @@ def verdict_fields(cls: type[dspy.Signature]) -> list[str]:
 
 
 def scale_of_type(annotation: Any, where: str) -> tuple[Scale, tuple[str, str] | None] | None:
-    """The scale of a type annotation (`bool`, `Literal`) with its words for 1 and 0; None if none."""
+    """Return the Scale of a type annotation and its words for 1 and 0, or None; `where` for errors."""
     if annotation is bool:
         return Scale.parse("binary"), None
     return _literal_scale(get_args(annotation), where) if get_origin(annotation) is Literal else None
 
 
 def scale_of_field(field: Any, where: str) -> tuple[Scale, tuple[str, str] | None]:
-    """The scale of a verdict's field, with its words for 1 and 0 on a binary scale of words."""
+    """Return the Scale of a verdict's field, on a binary one its words for 1 and 0 too; `where` for errors."""
     annotation = field.annotation
     scale = scale_of_type(annotation, where)
     if scale is not None:

@@ -67,7 +67,7 @@ class Workspace:
         return sorted(folder.name for folder in folders if is_gold_set(folder))
 
     def find_gold(self, name: str) -> Path:
-        """The folder of a gold set, by its name or its path; InputError: there is none."""
+        """Return the folder of a gold set, by its name or its path; InputError: there is none."""
         names, folder = self.gold_sets, Path(name)
         if name in names:
             return self.gold / name
@@ -76,7 +76,7 @@ class Workspace:
         return folder
 
     def find_experiment(self, name: str) -> Path:
-        """The folder of an experiment, by its slug or its path; InputError: there is none."""
+        """Return the folder of an experiment, by its name (slug) or its path; InputError: there is none."""
         made = {path.parent.name: path.parent for path in self.experiments.glob("*/experiment.toml")}
         folder = made.get(name, Path(name))
         if not (folder / "experiment.toml").exists():
@@ -89,7 +89,7 @@ class Workspace:
         return self.root / "judgecal.toml"
 
     def require_writable(self, what: str) -> None:
-        """Refuse to write something (`what`) into the installed starter."""
+        """Refuse to write something, named by `what`, into the installed starter."""
         if self.is_starter:
             raise InputError(
                 f"{what} needs a workspace of your own, and the installed starter is read-only: "
@@ -98,7 +98,7 @@ class Workspace:
 
 
 def find_workspace(explicit: Path | None = None) -> Workspace:
-    """Find the one root: `explicit`, else the current folder, else the read-only starter."""
+    """Return the one Workspace: the explicit folder, else the current one, else the read-only starter."""
     if explicit is not None:
         if not _is_workspace(explicit):
             raise InputError(
@@ -117,7 +117,7 @@ def _is_workspace(folder: Path) -> bool:
 
 
 def starter_root() -> Path:
-    """The folder of the starter: inside the installed package, or, in an editable install, above it.
+    """Return the folder of the starter: inside the installed package, or, in an editable install, above it.
 
     Raises:
         JudgecalError: neither is there; the installation is broken.
@@ -132,7 +132,7 @@ def starter_root() -> Path:
 
 
 def init_workspace(target: Path) -> Workspace:
-    """Write a copy of the starter into a new or empty folder, and return its workspace."""
+    """Write a copy of the starter into a new or empty target folder, and return its Workspace."""
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise InputError(f"{target} is not empty: choose a new folder")
     source = starter_root()
@@ -158,7 +158,7 @@ def no_such_file(path: Path) -> InputError:
 
 
 def no_such_lock(path: Path) -> InputError:
-    """The error for a lock that is not there, with those beside its place."""
+    """Return the InputError for a lock that is not at a path, with those beside its place."""
     locks = sorted(
         str(path.with_name(file.name)) for file in path.parent.glob("*.lock.json") if file.is_file()
     )
@@ -167,7 +167,7 @@ def no_such_lock(path: Path) -> InputError:
 
 
 def shown(path: Path) -> str:
-    """A path as messages print it: relative where it lies below the current folder."""
+    """Return a path as the text that messages print: relative where it lies below the current folder."""
     try:
         return str(path.relative_to(Path.cwd()))
     except ValueError:
@@ -180,7 +180,7 @@ _LONGEST_NAME = 150  # characters: a file system takes 255 bytes
 
 
 def name_problem(name: str) -> str | None:
-    """Why a file or folder of this name cannot be on every system, Windows too; None where it can."""
+    """Return why a file or folder of this name cannot be on every system, Windows too; None where it can."""
     if not name or name.startswith(".") or name.endswith((".", " ")):
         return "it is empty, begins with a dot, or ends in a dot or a space"
     if match := _NO_FILE.search(name):
@@ -209,7 +209,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file in one step, so that no reader meets half of it: UTF-8, line ends as in the text.
+    """Write a text to a path in one step, so that no reader meets half of it: UTF-8, line ends as they are.
 
     An unpaired surrogate, which has no UTF-8, is written as its escape: JSON gives it back as it was.
     """

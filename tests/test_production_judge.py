@@ -416,7 +416,6 @@ def test_a_scale_without_a_pass_mark_has_no_rate(judgecal: Run, workspace_dir: P
         (("-o", "out.ods", *COLUMNS), "unknown ending '.ods'"),
         (("-o", "no/out.csv", *COLUMNS), "there is no such folder"),
         (("-o", "out.csv", *COLUMNS[:4]), "asks for reference_answer: name the column with --col reference="),
-        (("-o", "out.csv", "--col", "answer=a"), "the judge asks for question: name the column with --col question="),
         (("-o", "out.csv", "--col", "question=q", "--col", "answer=*", "--col", "reference=r"), "unknown column '*'"),
         (("-o", "out.csv", *COLUMNS, "--limit", "0"), "--limit must be at least 1"),
         (("-o", "out.csv", *COLUMNS, "--col", "system=sys"), "unknown column 'sys'"),

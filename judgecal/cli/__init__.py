@@ -74,7 +74,7 @@ def main() -> None:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run one command line and give its exit code; what goes wrong is one message on stderr."""
+    """Run one command line (argv, its words) and return the exit code; what goes wrong is one message."""
     forget_experiment()
     with safe_streams() as (stdout, _):
         code, decided = _run(argv)

@@ -48,7 +48,7 @@ class Judges:
     trust_lock: shared.TrustLock = False
 
     def problems(self, engine: str, *, several: bool) -> Iterator[str]:
-        """Options that contradict each other, and what `engine` and several files do not take."""
+        """Yield problems: options that contradict each other, or that `engine` or `several` refuses."""
         from judgecal.production.suite import NAMINGS
 
         if bool(self.lock) == (self.suite is not None):

@@ -69,7 +69,7 @@ class ResumeArguments(CallArguments):
     retry_unscored: Annotated[bool, option("Also call again where a reply gave no usable verdict.")] = False
 
     def options(self, *, repeats: int = 1) -> RunOptions:
-        """The engine's `RunOptions` from what was typed, checked."""
+        """Return the engine's RunOptions of what was typed, checked."""
         from judgecal.experiment import RunOptions
 
         options = RunOptions(
@@ -91,14 +91,14 @@ class RunArguments(ResumeArguments):
 
 
 def workspace_of(ctx: typer.Context) -> Workspace:
-    """The workspace of a command; `ctx.obj` is the folder that `--workspace` names."""
+    """Return the Workspace of a command's context, whose `obj` is the folder that `--workspace` names."""
     from judgecal.workspace import find_workspace
 
     return find_workspace(ctx.obj)
 
 
 def typed_command(ctx: typer.Context, command: str, *, without: Sequence[str] = ()) -> str:
-    """The command as it was typed, but for some parameters, by their names in Python."""
+    """Return a command as it was typed, by its context, but for parameters named as in Python."""
     words = ["judgecal", *(["--workspace", str(ctx.obj)] if ctx.obj is not None else [])]
     words += command.split()
     for parameter in ctx.command.params:
@@ -113,13 +113,13 @@ def typed_command(ctx: typer.Context, command: str, *, without: Sequence[str] = 
 
 
 def names(text: str | None) -> list[str]:
-    """Split a text of names at its commas; empty parts are left out, and each name counts once."""
+    """Return the list of names in a text with commas; empty parts are left out, each name counts once."""
     parts = (part.strip() for part in (text or "").split(","))
     return list(dict.fromkeys(part for part in parts if part))
 
 
 def show_plan(plan: CostEstimate, *, json: bool) -> None:
-    """Print what `--dry-run` found out, the calls and their cost, as text or as JSON."""
+    """Print a plan of `--dry-run`, the calls and their cost, as text or as JSON."""
     if json:
         names = ("calls", "stored", "prompt_tokens", "usd_likely", "usd_at_most", "unbounded")
         print_json({name: getattr(plan, name) for name in names})
@@ -131,7 +131,7 @@ def show_plan(plan: CostEstimate, *, json: bool) -> None:
 
 
 def finish(n_unscored: int, *why: str, journal: Path | None = None) -> None:
-    """The end of every command that judges: exit 4 where something ended unscored, once it is said why.
+    """End a command that judges: exit 4 where `n_unscored` items have no verdict, once it is said why.
 
     `why` are sentences; with `journal` the one that it holds the reasons.
     """
@@ -160,7 +160,7 @@ class LockArguments:
 
 
 def columns_option(parts: str) -> Any:
-    """The option that names columns; `parts` are those that the command takes."""
+    """Return the option that names columns; `parts` (text) are those that the command takes."""
     return option(
         f"The column of a part, where its name does not tell it: {parts}; repeatable.",
         "--col",
@@ -184,7 +184,7 @@ class ColumnArguments:
     ] = None
 
     def given(self) -> list[str]:
-        """The options that are given, as they are typed."""
+        """Return the list of the options that are given, as they are typed."""
         others = [field.name for field in dataclasses.fields(self) if field.name != "col"]
         return [f"--col {entry}" for entry in self.col or ()] + [
             f"--{name.replace('_', '-').replace('mapping', 'map')}" for name in others if getattr(self, name)
@@ -198,7 +198,7 @@ class ColumnArguments:
         inputs: Collection[str] | None = None,
         **more: Any,
     ) -> Columns:
-        """The columns that the options name, usual names for the others (`read_columns`)."""
+        """Return the Columns that the options name in a workspace, usual names for the others."""
         from judgecal.tables import OF_ITEMS, read_columns
 
         parts = OF_ITEMS if takes is None else takes
@@ -213,7 +213,7 @@ class JudgedArguments(ColumnArguments):
     verdict: Annotated[str | None, column("The judge's verdict; by default verdict.")] = None
 
     def columns(self, workspace: Workspace, **more: Any) -> Columns:
-        """The columns of a judged table, the one of the verdict among them."""
+        """Return the Columns of a judged table in a workspace, the one of the verdict among them."""
         return super().columns(workspace, verdict=self.verdict, **more)
 
 
@@ -246,7 +246,7 @@ class LabelledTableArguments(ColumnArguments):
     encoding: Annotated[str | None, option("Of separated text; by default told by the file.")] = None
 
     def columns(self, workspace: Workspace, **more: Any) -> Columns:
-        """The columns of a labelled table, those of labels and verdicts among them."""
+        """Return the Columns of a labelled table in a workspace, labels and verdicts among them."""
         from judgecal.tables import OF_IMPORTS
 
         named = {"labels": tuple(self.label or ()), "verdicts": tuple(self.verdict or ()), **more}
@@ -279,7 +279,7 @@ class RowsFile:
             check_output(self.output, replace=self.replace)
 
     def write(self, stored: StoredExperiment) -> None:
-        """Write the judgements of an experiment."""
+        """Write the judgements of a stored experiment to the output file, a row each."""
         if self.output is not None:
             from judgecal.experiment.verdicts import judgement_rows
             from judgecal.tables import write_table
@@ -298,7 +298,7 @@ def show_agreement(
     json: bool,
     full: bool,
 ) -> None:
-    """Print the result of `score` or `agreement` as text or JSON, and write its rows where asked for."""
+    """Print what was measured in a workspace, as text (`full` or short) or JSON, and write its rows."""
     from judgecal.report.judges import judges_document
     from judgecal.selection.decision import decide_on_judges
     from judgecal.stats.significance import MARGIN

@@ -43,7 +43,7 @@ def print_text(text: str) -> None:
 
 
 def print_prose(text: str) -> None:
-    """Print a sentence or two on stdout at the terminal's width; a path stays in one piece."""
+    """Print a text of a sentence or two on stdout at the terminal's width; a path stays in one piece."""
     width = shutil.get_terminal_size((80, 24)).columns
     print_text(
         textwrap.fill(visible_line(text), max(width, 40), break_long_words=False, break_on_hyphens=False)
@@ -69,7 +69,7 @@ def print_result(result: Result, document: Document | None = None, *, json: bool
 
 
 def print_document(document: Document, *, full: bool = False) -> None:
-    """A document at the terminal's width, 80 columns where that is unknown."""
+    """Print a Document at the terminal's width, 80 columns where that is unknown."""
     from judgecal.report.terminal import terminal
 
     width = shutil.get_terminal_size((80, 24)).columns
@@ -96,14 +96,13 @@ INTERNAL = 70
 
 
 def forget_experiment() -> None:
-    """A new command has opened none yet, whatever one before it in the same process did."""
+    """Forget the experiment that an earlier command of the same process opened."""
     if folder := sys.modules.get("judgecal.experiment.folder"):
         folder.OPENED.set(None)
 
 
 def what_is_kept() -> str:
-    """Where the judgements are that were made before the command broke off, as a part of a sentence; else
-    empty."""
+    """Return where judgements made before the command broke off are, as a part of a sentence; else empty."""
     module = sys.modules.get("judgecal.experiment.folder")
     folder: Path | None = module.OPENED.get() if module else None
     names = ("judgements.jsonl", "verdicts.parquet", "files")
@@ -114,7 +113,7 @@ def what_is_kept() -> str:
 
 
 def internal_error(error: BaseException) -> int:
-    """Say that judgecal itself has failed, and leave the traceback in a file; gives the exit code."""
+    """Say that judgecal itself failed with an error, leave its traceback in a file, return the exit code."""
     what = f"{type(error).__name__}: {' '.join(str(error).split())}"
     path = _write(_without_secrets(_traceback(error)))
     notice(

@@ -54,18 +54,18 @@ class CommandGroup(TyperGroup):
         super().__init__(name=name, **{**shape, "commands": commands})
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the words behind the program or the group."""
+        """Parse the words (args) behind the program or the group, in a context."""
         with _options_explained(self, ctx.command_path):
             return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that the words name."""
+        """Return the command that the words (args) name, in a context."""
         if args[0] not in self.commands and not args[0].startswith("-"):
             raise _unknown_command("" if ctx.parent is None else str(self.name), args[0])
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
-        """Write a section for each part of the table, or the one of a group."""
+        """Write a section for each part of the table, or the one of a group's context, with a formatter."""
         parts: dict[str, Sequence[Command]] = dict(TABLE)
         if ctx.parent is not None:
             parts = {"Commands": [row for row in COMMANDS.values() if row.group == self.name]}
@@ -80,7 +80,7 @@ class CommandLine(TyperCommand):
     """A command that answers an option which it does not have with what to type."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the words behind the command."""
+        """Parse the words (args) behind the command, in a context."""
         with _options_explained(self, ctx.command_path):
             return super().parse_args(ctx, args)
 
@@ -99,7 +99,7 @@ class _NotLoaded(TyperCommand):
 
 @functools.cache
 def loaded(name: str) -> Any:
-    """Load the command of a name, with its options."""
+    """Return the click command of a name, loaded, with its options."""
     made = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     command = COMMANDS[name]
     made.command(command.word, cls=CommandLine, epilog=_example(command))(grouped(load(command.function)))
@@ -121,7 +121,7 @@ _ADDRESS = re.compile(r"^\w[\w+.-]+:|[*?\[]")  # hf:org/name, s3://bucket, part-
 
 
 def refuse_absent(values: Mapping[str, Any]) -> None:
-    """Refuse an experiment, a gold set, a lock or a table that is not there, before anything is imported.
+    """Refuse an experiment, gold set, lock or table that is not there, named by values of parameters.
 
     `values` are the parameters of a command by their names.
     """
@@ -149,7 +149,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """A command whose parameters that are dataclasses stand on the command line as their fields' options.
+    """Return a command whose dataclass parameters stand on the command line as their fields' options.
 
     Typer reads the signature: in it each such parameter is replaced by keyword-only ones, which are put
     together again when the command runs.

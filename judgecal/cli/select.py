@@ -42,7 +42,7 @@ class CapArguments:
     allow_unconfirmed: Annotated[bool, option("Also lock a judge that falls too far on test.")] = False
 
     def caps(self) -> Caps:
-        """The limits on a judge, as the selection takes them."""
+        """Return the Caps, the limits on a judge, as the selection takes them."""
         from judgecal.selection.decision import Caps
 
         broken = dict[str, float]()

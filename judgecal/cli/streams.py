@@ -41,7 +41,7 @@ class SafeStream(io.TextIOBase):
         return getattr(self._stream, "encoding", None) or "utf-8"
 
     def write(self, text: str) -> int:
-        """Write a text, made harmless; after the stream was lost, nothing."""
+        """Write a text, made harmless, and return its length; after the stream was lost, write nothing."""
         for stream in (self, self.beside):
             if stream and stream.live:
                 stream.redraw("")
@@ -49,7 +49,7 @@ class SafeStream(io.TextIOBase):
         return len(text)
 
     def redraw(self, line: str) -> None:
-        """Put a line in the place of the one that was redrawn last; an empty one takes it away."""
+        """Put a line (text) in the place of the one that was redrawn last; an empty one takes it away."""
         from rich.cells import cell_len, set_cell_size
 
         line, room = (
@@ -66,7 +66,7 @@ class SafeStream(io.TextIOBase):
                 self._stream.write(text)
 
     def flush(self) -> None:
-        """Hand over what is buffered."""
+        """Hand over the text that is buffered."""
         if self.lost is None:
             with self._losing():
                 self._stream.flush()
@@ -108,8 +108,7 @@ def encodable(text: str, encoding: str) -> str:
 
 @contextlib.contextmanager
 def safe_streams() -> Iterator[tuple[SafeStream, SafeStream]]:
-    """Put safe streams in the place of stdout and stderr; a closed one takes what it is given, and drops
-    it."""
+    """Put a pair of SafeStreams, which it yields, in the place of stdout and stderr."""
     before = sys.stdout, sys.stderr
     safe = SafeStream(before[0] or io.StringIO()), SafeStream(before[1] or io.StringIO())
     sys.stdout, sys.stderr = safe
@@ -123,8 +122,7 @@ def safe_streams() -> Iterator[tuple[SafeStream, SafeStream]]:
 
 
 def claim_descriptors() -> None:
-    """Open what was closed of stdin, stdout and stderr on nothing, so that no file of ours becomes one of
-    them."""
+    """Open what was closed of stdin, stdout and stderr on nothing, so that no file of ours becomes one."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)

@@ -75,7 +75,7 @@ def contested(gold: GoldSet) -> Sequence[Item]:
 def label_document(
     result: LabelProgress, gold: GoldSet, *, adjudicates: bool, following: str, again: str
 ) -> Document:
-    """How far a labelling is; `gold` has the labels of now.
+    """Return the Document of a LabelProgress and its GoldSet, with the `following` command, or `again`.
 
     `following` is the command that uses the labels, `again` the one that goes on with the labelling.
     """

@@ -147,8 +147,7 @@ class DeskServer:
     # --- serving
 
     async def serve(self, opened: Callable[[Mapping[str, str]], None]) -> None:
-        """Serve until all raters are through, nobody acts for long, or somebody ends it (Ctrl-C); no label is
-        lost.
+        """Serve the page until all raters are through or somebody ends it; `opened` is called with the links.
 
         Args:
             opened: called with the link of each rater once they work.
@@ -183,7 +182,7 @@ class DeskServer:
         self._ends.set()
 
     def links(self) -> dict[str, str]:
-        """The link of each rater; what stands behind # never leaves the browser by itself."""
+        """Return rater -> link; what stands behind # never leaves the browser by itself."""
         host = self.host if self.host not in ("0.0.0.0", "::") else socket.gethostname()
         host = f"[{host}]" if ":" in host else host
         place = f"http://{host}:{self.port}/"

@@ -71,7 +71,7 @@ def object_in(record: Mapping[str, Any], *path: str) -> Row:
 
 
 def objects(value: Any) -> list[Row]:
-    """Return the dicts (Rows) of a value that is a list, out of a cell's text too."""
+    """Return the list of Rows (dicts) in a value that is a list, out of a cell's text too."""
     value = nested(value)
     return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
 

@@ -45,6 +45,7 @@ class Splits:
     test: Annotated[float, Strict()] = 0.45
 
     def of(self, group: str) -> str:
+        """Return the split, train, dev or test, of a group (a question), by its own hash."""
         text = f"{self.seed}:{group}".encode("utf-8", "surrogatepass")
         position = int(hashlib.sha256(text).hexdigest()[:16], 16) / 2**64
         if position < self.train:
@@ -137,7 +138,7 @@ class _CardTable(BaseModel):
 
 
 def read_card(path: Path) -> Card:
-    """Read a set's card from card.toml; InputError lists every problem, each with its line."""
+    """Read the Card of a set from the path of its card.toml; InputError lists every problem with its line."""
     card, problems = try_card(path)
     if problems or card is None:
         raise InputError(problems)
@@ -145,7 +146,7 @@ def read_card(path: Path) -> Card:
 
 
 def try_card(path: Path) -> tuple[Card | None, list[str]]:
-    """Read card.toml as far as it can be read, with its problems; None where the scale cannot be told.
+    """Read the Card at a path as far as it can be read, with its problems; None where it has no scale.
 
     With the scale known, the labels of a set can be held against it in spite of an unknown key elsewhere.
     """
@@ -239,7 +240,7 @@ def _key_lines(text: str) -> dict[tuple[str, ...], int]:
 
 
 def card_text(card: Card) -> str:
-    """The card as TOML; `read_card` gives the same card back."""
+    """Return a Card as TOML text; `read_card` gives the same card back."""
     plain = asdict(card)
     scale, graded = card.scale, card.scale.graded
     ends = {"min": scale.low, "max": scale.high, "step": scale.step} if graded else {}

@@ -88,7 +88,7 @@ class GoldCheck(Result):
 
 
 def check_set(gold: GoldSet, workspace: Workspace) -> GoldCheck:
-    """The counts of a set in a workspace and every finding of its audit."""
+    """Return the GoldCheck of a GoldSet in a Workspace: its counts, and every finding of its audit."""
     return GoldCheck(
         set_=gold.name,
         n_items=len(gold.items),
@@ -113,8 +113,7 @@ def _card_gaps(gold: GoldSet) -> Findings:
 
 
 def check_gold(gold: GoldSet, *, workspace: Workspace | None = None) -> list[Problem]:
-    """Every problem that the audit finds, in the order of the checks; those that the card explains carry the
-    explanation.
+    """Return the Problems of a GoldSet, in the order of the checks, each with the card's explanation.
 
     The workspace's signatures and compiled programs are searched for the set's dev and test questions; None
     leaves that out.
@@ -137,6 +136,7 @@ _THIRDS = ("low third", "middle third", "high third")
 
 
 def unlabelled(gold: GoldSet) -> Findings:
+    """Yield a finding for each item of a GoldSet without a gold label, and why it has none."""
     rated = {rating.item_id for rating in gold.ratings if rating.label is not None}
     unclear = {rating.item_id for rating in gold.ratings} - rated
     for item in gold.items:
@@ -150,6 +150,7 @@ def unlabelled(gold: GoldSet) -> Findings:
 
 
 def thin_splits(gold: GoldSet) -> Findings:
+    """Yield a finding for each split of a GoldSet with too few questions for an interval."""
     for split in SPLITS:
         groups = gold.n_groups(gold.select(split))
         if groups < _LEAST_GROUPS:
@@ -173,6 +174,7 @@ def _strata(gold: GoldSet, split: str) -> list[tuple[str, int]]:
 
 
 def thin_strata(gold: GoldSet) -> Findings:
+    """Yield a finding for each class or third of the scale with too few items in a GoldSet's test split."""
     for stratum, count in _strata(gold, "test"):
         if count < _LEAST_STRATUM:
             yield (
@@ -182,6 +184,7 @@ def thin_strata(gold: GoldSet) -> Findings:
 
 
 def near_constant(gold: GoldSet) -> Findings:
+    """Yield a finding where most labels of a GoldSet are the same."""
     labels = list(gold.labels.values())
     label, n = Counter(labels).most_common(1)[0] if labels else ("", 0)
     if n > _HIGH_SHARE * len(labels):
@@ -193,7 +196,7 @@ def near_constant(gold: GoldSet) -> Findings:
 
 
 def narrow(gold: GoldSet) -> Findings:
-    """Find labels that use a narrow part of the scale, as the card explains; others do not load."""
+    """Yield a finding where labels of a GoldSet use a narrow part of the scale, as its card explains."""
     labels = [rating.label for rating in gold.ratings if rating.label is not None]
     if why := narrow_labels([float(label) for label in labels if gold.scale.graded], gold.scale):
         yield RATINGS, why
@@ -215,7 +218,7 @@ def _either_way(item: Item) -> str:
 
 
 def duplicates(gold: GoldSet) -> Findings:
-    """Find equal answers to one question, but for case, accents, punctuation and articles."""
+    """Yield the equal answers to one question in a GoldSet, but for case, accents, marks and articles."""
     same = grouped(gold.items, lambda item: (_task(item), normal_text(item.answer or _either_way(item))))
     for items in same.values():
         labels = list(dict.fromkeys(gold.labels.get(item.item_id) for item in items))
@@ -237,7 +240,7 @@ def _splits(gold: GoldSet, items: list[Item]) -> list[str]:
 
 
 def question_in_groups(gold: GoldSet) -> Findings:
-    """The items and message of each question of a set that stands in more than one group."""
+    """Yield the items of each question of a GoldSet that stands in more than one group, with a message."""
     questioned = [item for item in gold.items if item.question]  # else it has fields in its place
     texts = {question: normal_text(question) for question in {item.question for item in questioned}}
     for items in grouped(questioned, lambda item: texts[item.question]).values():
@@ -252,7 +255,7 @@ def question_in_groups(gold: GoldSet) -> Findings:
 
 
 def split_notes(gold: GoldSet) -> list[str]:
-    """Notes on a set's splits for whoever decides on one: questions in two splits, unexplained."""
+    """Return notes (texts) on the questions of a GoldSet in two splits, unless its card explains them."""
     shares = asdict(gold.card.splits)
     if "question_in_two_groups" in gold.card.explained or 1.0 in map(shares.get, SPLITS):
         return []
@@ -270,7 +273,7 @@ def split_notes(gold: GoldSet) -> list[str]:
 
 
 def leaks(gold: GoldSet, workspace: Workspace) -> Findings:
-    """Find questions of dev and test whose words stand in a signature or in a compiled program's demos."""
+    """Yield the dev and test questions of a GoldSet whose words stand in a Workspace's prompts or demos."""
     sealed = [item for split in ("dev", "test") for item in gold.select(split)]
     questions = {
         text: items
@@ -339,7 +342,7 @@ def _texts(state: Any, *, inside: bool = False) -> Iterator[str]:
 
 
 def no_documents(gold: GoldSet) -> Findings:
-    """Find reference documents that items name in a set without documents."""
+    """Yield a finding where items of a GoldSet name reference documents and the set has none."""
     naming = [item for item in gold.items if item.reference_documents]
     if naming and not gold.documents:
         names = {name for item in naming for name in item.reference_documents}

@@ -48,7 +48,8 @@ def draw(
     before: Collection[str] = (),
     at_large: float = AT_LARGE,
 ) -> Drawn:
-    """Draw n items (all, where there are fewer) from strata without replacement, two of each at least.
+    """Draw n items (all, where there are fewer) from strata without replacement, two of each at least: a
+    Drawn.
 
     `at_large` of them goes to the strata by their size, the rest by size x spread, as that makes the variance
     of an estimated mean least (Neyman 1934). The chance of an item is the part of its stratum that is drawn.
@@ -81,7 +82,7 @@ def allocate(
     before: Sequence[int] = (),
     at_large: float = AT_LARGE,
 ) -> list[int]:
-    """How many of `n` to draw from each stratum, by size and spread, with those drawn `before`.
+    """Return how many of `n` items to draw from each stratum, by the items `there` and their spreads.
 
     Args:
         there: items of each stratum.

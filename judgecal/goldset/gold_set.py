@@ -45,8 +45,7 @@ Findings = Iterator[tuple[str | Rows, str]]
 
 
 def common_label(labels: Sequence[Label], scale: Scale) -> Label | None:
-    """The label that stands for several: the majority (binary, nominal; None on a tie) or the median; None
-    for none.
+    """Return the label that stands for several on a scale: majority (None on a tie) or median; None for none.
 
     The median of an even number is the mean of the middle two, so it may lie between two steps of the scale.
     """
@@ -94,7 +93,7 @@ class GoldSet:
         save: bool = False,
         replace: bool = False,
     ) -> GoldSet:
-        """The gold set of a polars or pandas frame, read as `gold import` reads a table.
+        """Return the GoldSet of a polars or pandas frame, read as `gold import` reads a table.
 
         What `columns` leaves open has the column of its usual name, such as `group`; what was understood,
         and the columns that are left, are said on stderr.
@@ -216,12 +215,13 @@ class GoldSet:
         return frozenset(item.group for item in drafts if self.labels.get(item.item_id) == 0.0)
 
     def shared_items(self, a: str, b: str) -> tuple[Item, ...]:
-        """The items that two raters, `a` and `b`, both rated, in file order."""
+        """Return the items, in file order, that two raters, named `a` and `b`, have both rated."""
         ratings = self.ratings_by_rater
         shared = ratings.get(a, {}).keys() & ratings.get(b, {}).keys()
         return tuple(item for item in self.items if item.item_id in shared)
 
     def split_of(self, group: str) -> str:
+        """Return the name of the split that a group (a question) belongs to."""
         if group not in self._splits:
             self._splits[group] = self.card.splits.of(group)
         return self._splits[group]
@@ -253,7 +253,7 @@ class GoldSet:
         )
 
     def place(self, rows: str | Rows) -> str:
-        """The lines of rows; an item's id, or the file alone, where they never were in a file."""
+        """Return where rows of the set stand, as text: their lines, an item's id, or the file alone."""
         if isinstance(rows, str):
             return rows
         places: dict[str, None] = {}
@@ -315,8 +315,8 @@ class TieBreaker:
 
 
 def tie_breakers(ratings_by_rater: Mapping[str, Mapping[str, Label]], scale: Scale) -> dict[str, TieBreaker]:
-    """The raters who were mostly asked where others differ, by name; `ratings_by_rater` is rater -> item id
-    -> label.
+    """Return the raters who were mostly asked where others differ on the scale, by name, as TieBreakers.
+    `ratings_by_rater` is rater -> item id -> label.
 
     The rule: of a rater's items with two others or more these differ on more than half, at least twice as
     often as raters differ on the items that this one was not given, and by more than 3.3 standard errors; ten
@@ -370,7 +370,7 @@ def tenth(scale: Scale) -> float:
 
 
 def differ(labels: Collection[Label], scale: Scale) -> bool:
-    """Whether labels of an item differ: by another word, or by a step and a tenth of the scale's range."""
+    """Return whether labels of an item differ on a scale: other words, or a step and a tenth of it apart."""
     low, high = min(labels, key=_order(scale)), max(labels, key=_order(scale))
     return float(high) - float(low) >= tenth(scale) - 1e-9 if scale.numeric else low != high
 
@@ -384,7 +384,7 @@ class SplitCounts:
 
 
 def split_counts(gold: GoldSet) -> dict[str, SplitCounts]:
-    """Split name -> counts of items, questions and labels of a set."""
+    """Return split name -> SplitCounts (items and questions) of a GoldSet."""
     sizes = Counter(item.group for item in gold.items)
     chosen = {split: list[int]() for split in SPLITS}
     for group, size in sizes.items():
@@ -393,7 +393,7 @@ def split_counts(gold: GoldSet) -> dict[str, SplitCounts]:
 
 
 def require_splits(gold: GoldSet, needed: Mapping[str, int]) -> None:
-    """Refuse a set whose splits have fewer labelled questions than needed (split name -> how many)."""
+    """Refuse a GoldSet whose splits have fewer labelled questions than `needed` (split name -> how many)."""
     labelled = {
         split: gold.n_groups(item for item in gold.select(split) if item.item_id in gold.labels)
         for split in needed

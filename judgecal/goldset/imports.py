@@ -104,7 +104,7 @@ class Imported(Result):
         tool: str | None = None,
         unscored: Mapping[str, int] | None = None,
     ) -> Imported:
-        """The report on an import: counts of the written set, rows in, rows skipped by reason, notes."""
+        """Return the Imported of a written GoldSet: its counts, rows read, rows skipped by reason, notes."""
         return cls(
             set_=gold.name,
             sha256=gold.sha256,
@@ -143,8 +143,8 @@ def import_gold(
     splits: Splits | None = None,
     command: str | None = None,
 ) -> Imported:
-    """Read a table (a file, `hf:org/name[:split]`, or one that was read) and write it to `gold/<name>`;
-    without a workspace the set stays in memory.
+    """Read a table (a file, an address or a Table) by its columns and scale as the set `name`, and return
+    Imported. It is written to `gold/<name>` of the workspace, and stays in memory without one.
 
     Without a label column the set waits for labels. `encoding` is of separated text; by default its file
     tells it. The scale `fraction` is 0..1 and stored as a percentage; its `pass_at` is read so too. `mapping`
@@ -217,7 +217,7 @@ def _read(file: str | Path | Table, columns: Columns, name: str, encoding: str |
 
 
 def attempt(step: Callable[[], _T], problems: list[str]) -> _T | None:
-    """The value of a step, or None where it refuses its input: its problems are added to `problems`."""
+    """Return the value of a step; None where it refuses its input, whose problems are added to `problems`."""
     try:
         return step()
     except InputError as error:
@@ -251,7 +251,7 @@ def _scale_of_labels(read: TableItems, mapping: LabelMap) -> tuple[str, LabelMap
 
 
 def gold_of_frame(frame: object, *, name: str, save: bool, **options: Any) -> GoldSet:
-    """The set of a frame, as `import_gold` would make it of its rows; unless saved, none of it stays."""
+    """Return the GoldSet `name` of a frame, as `import_gold` makes it of rows; written only to `save` it."""
     if options["columns"].verdicts:
         raise InputError(
             "Columns(verdicts=): this set keeps none: give them to judgecal.agreement beside labels"
@@ -273,7 +273,7 @@ GoldSet.read_frame = staticmethod(gold_of_frame)
 
 
 def read_mapping(entries: Iterable[str]) -> LabelMap:
-    """The `--map FROM=TO` options, cut at the last `=`; InputError where one has none, or a text has two."""
+    """Return the LabelMap of `--map FROM=TO` entries, cut at the last `=`; refuse a wrong or double one."""
     mapping: dict[str, str] = {}
     problems: list[str] = []
     for entry in entries:
@@ -291,7 +291,7 @@ def read_mapping(entries: Iterable[str]) -> LabelMap:
 
 
 def labels_scale(text: str, pass_at: float | None) -> Scale:
-    """Parse the scale of labels with its pass mark: on `fraction` that is a fraction too."""
+    """Parse the text of a scale and its pass mark into a Scale; on `fraction` that is a fraction too."""
     if text != "fraction" or pass_at is None:
         return Scale.parse(text, pass_at=pass_at)
     if not 0.0 <= pass_at <= 1.0:
@@ -302,7 +302,7 @@ def labels_scale(text: str, pass_at: float | None) -> Scale:
 
 
 def keep_card(card: Card, old_path: Path | None, *, labels_by: str | None = None) -> tuple[Card, list[str]]:
-    """The new card with what people wrote into the replaced one, and who is said to have labelled."""
+    """Return a new Card with what people wrote into the one at its old path, and notes on what was kept."""
     card = replace(card, labels_by=labels_by or card.labels_by)
     if old_path is None or not old_path.exists():
         return card, []
@@ -322,7 +322,7 @@ def keep_card(card: Card, old_path: Path | None, *, labels_by: str | None = None
 
 
 def unlabelled(name: str, n_items: int, n_labelled: int, n_ratings: int) -> list[str]:
-    """Notes on the items without a gold label of a set that was imported."""
+    """Return notes on items without a gold label, from a set's name and its counts of items and ratings."""
     if not n_ratings:
         return [
             f"no labels yet: `judgecal gold sheet {name} -o labels.csv` writes a sheet for people to fill in"
@@ -333,7 +333,7 @@ def unlabelled(name: str, n_items: int, n_labelled: int, n_ratings: int) -> list
 
 
 def readme_of(name: str, *, came: str = "Imported") -> str:
-    """The README of a set that nobody has described yet; `came` says how it came here."""
+    """Return the README text of a set's name that nobody has described yet; `came` says how it came here."""
     return (
         f"# The gold set `{name}`\n\n{came}; `made_by` in card.toml says how.\n\n"
         "Say here what the set is good for and what not, who the raters are and what they were told, and "

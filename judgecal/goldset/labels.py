@@ -27,7 +27,7 @@ _MOST_GRADES = 20.0  # the highest; 90 to 100 are percentages
 
 
 def narrow_labels(labels: Sequence[float], scale: Scale) -> str | None:
-    """Why labels do not fit a scale that they lie on: they end in its lowest fifth; else None."""
+    """Return why labels do not fit a scale that they lie on: they end in its lowest fifth; else None."""
     distinct = set(labels)
     of_one = scale.kind == "percentage" and all(0.0 <= label <= 1.0 for label in distinct)
     least = _LEAST_PARTS if of_one and _step_of(labels) != 1.0 else _LEAST
@@ -42,7 +42,7 @@ def narrow_labels(labels: Sequence[float], scale: Scale) -> str | None:
 
 
 def unexplained(labels: Sequence[float], scale: Scale, explained: Mapping[str, str]) -> str | None:
-    """Why labels do not fit a scale (`narrow_labels`), and what to do, unless the card explains it."""
+    """Return why labels do not fit a scale (`narrow_labels`) and what to do; None where it is explained."""
     why = None if NARROW in explained else narrow_labels(labels, scale)
     return why and f'{why}; write that in card.toml, or under [explained] why it may be so: {NARROW} = "..."'
 
@@ -64,7 +64,7 @@ class LabelMap(Mapping[str, str]):
         return len(self._typed)
 
     def unused(self, cells: Iterable[str]) -> list[str]:
-        """The entries that none of these cells asked for, as they are typed: likely slips of the pen."""
+        """Return the entries (texts as typed) whose FROM is none of these cells: likely slips of the pen."""
         there = {cell.strip().casefold() for cell in cells}
         return [f"{cell}={to}" for cell, to in self._typed.items() if cell.strip().casefold() not in there]
 
@@ -77,7 +77,7 @@ def _step_of(numbers: Sequence[float]) -> float | None:
 
 
 def fitting_scale(labels: Sequence[float]) -> str:
-    """The smallest scale that such numbers are labels of, as it is written."""
+    """Return the text of the smallest scale that these numbers are labels of."""
     low, high = min(labels), max(labels)
     step = _step_of(labels)
     if set(labels) <= {0.0, 1.0}:
@@ -111,7 +111,7 @@ _MOST_WORDS = 20  # different ones; more, and mostly different, are texts and no
 
 
 def guess_scale(cells: Sequence[str]) -> tuple[str | None, Mapping[str, str], str]:
-    """Guess the scale of label cells: its text, what stands for yes and no, and why; or why not."""
+    """Guess the scale of label cells: its text or None, what cells stand for yes and no, and why."""
     distinct = {cell.casefold() for cell in cells}
     shown = listed(sorted(distinct), 4)
     numbers = {cell: number for cell in cells if (number := _finite(cell)) is not None}
@@ -147,7 +147,7 @@ def guess_scale(cells: Sequence[str]) -> tuple[str | None, Mapping[str, str], st
 
 
 def scale_with_verdicts(scale: str, cells: Iterable[str]) -> str:
-    """Return the ordinal scale that labels show, with a grade more at an end that only a judge gave."""
+    """Return an ordinal scale's text with a grade more at an end, where cells of verdicts hold one."""
     labels_scale = Scale.parse(scale)
     numbers = [number for cell in cells if (number := number_in(cell)) is not None]
     together = Scale.parse(fitting_scale([labels_scale.low, labels_scale.high, *numbers]))
@@ -182,7 +182,7 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d(T[\d:]+)?|\d{1,2}[./]\d{1,2}[./]\d{4}")
 
 
 def label_text(label: Label | None) -> str:
-    """A label as messages print it."""
+    """Return a label as the text that messages print."""
     if label is None:
         return "none"
     return label if isinstance(label, str) else f"{label:g}"
@@ -194,15 +194,14 @@ def percent(value: float) -> float:
 
 
 def is_no_label(cell: str, scale: Scale) -> bool:
-    """Whether a cell says there is no label, such as `N/A` or `-`, and is none of the scale's categories."""
+    """Return whether a cell says that there is no label (`N/A`, `-`) and is no category of the scale."""
     text = _plain(cell)
     word = text.casefold()
     return text not in scale.categories and (word in _MISSING or (scale.numeric and word in _MISSING_NUMBER))
 
 
 def read_label(cell: str, scale: Scale) -> Label:
-    """Read a label from a cell: `8/10` is 80 on a scale of percentages and 8 on one that ends at 10, `3,5` is
-    3.5, `WAHR` is true.
+    """Read a cell as a label of a scale: `8/10` is 80 of percentages, `3,5` is 3.5, `WAHR` is true.
 
     ValueError: it is not a label of the scale, or lies between two of its steps; the message says which are.
     """
@@ -220,7 +219,7 @@ def read_label(cell: str, scale: Scale) -> Label:
 
 
 def missing_notes(counts: Mapping[str, int]) -> list[str]:
-    """Notes on label cells that say there is no label, from the count of each such text."""
+    """Return notes on label cells that say there is no label, from text -> count."""
     cells = ", ".join(
         f"{cell!r} {n:,}" for cell, n in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
     )
@@ -228,7 +227,7 @@ def missing_notes(counts: Mapping[str, int]) -> list[str]:
 
 
 def typed(cell: str) -> str:
-    """A cell as every language writes it: of `3,5` `3.5`, of `WAHR` `true`; any other text as it is."""
+    """Return a cell's text as every language writes it: of `3,5` `3.5`, of `WAHR` `true`; others stay."""
     text = _plain(cell)
     if match := _AMOUNT.fullmatch(text):
         return match[1].replace(",", ".") + (match[2] or "")
@@ -242,7 +241,7 @@ def is_part(cell: str) -> bool:
 
 
 def number_in(cell: str) -> float | None:
-    """The number that a cell holds, of `85%` 85; None where it holds none."""
+    """Return the number that a cell holds, of `85%` 85; None where it holds none."""
     match = _AMOUNT.fullmatch(_plain(cell))
     return _float(match[1]) if match else None
 
@@ -279,7 +278,7 @@ _FRACTIONS = 10  # verdicts of 0 and 1 alone; fewer may be so by chance
 
 @lru_cache(maxsize=4096)  # few cells of a table differ
 def read_verdict(scale: Scale, text: str) -> tuple[Label | None, Failure | None]:
-    """Read a recorded verdict of a scale from text, or the failure where it is none."""
+    """Read the text of a recorded verdict on a scale: the verdict and None, or None and its Failure."""
     if not text.strip():
         return None, Failure("parse", "no verdict was recorded")
     try:
@@ -290,7 +289,7 @@ def read_verdict(scale: Scale, text: str) -> tuple[Label | None, Failure | None]
 
 
 def judged_twice(judge: str, item_id: str, first: str) -> str:
-    """What to say of a second row of one judge, item and repeat; `first`: where the other stands."""
+    """Return the message on a second row of a judge and an item id; `first` says where the first stands."""
     return (
         f"{judge} judged item {item_id} in {first} already: delete one row, or tell them apart by a column "
         "repeat (0, 1, ...)"
@@ -298,7 +297,7 @@ def judged_twice(judge: str, item_id: str, first: str) -> str:
 
 
 def verdict_scale(people: Scale, cells: Iterable[str]) -> Scale:
-    """Guess the scale of one judge's verdicts from their cells and the people's scale.
+    """Guess the Scale of a judge's verdicts from their cells and the people's Scale.
 
     On the people's scale (grades may have verdicts between them), or where more of them can be read so as yes
     and no or as percentages; of the latter, where all lie in a small part of them (1 to 10), on the scale
@@ -342,9 +341,7 @@ _WORDS: Mapping[str, str] = {
 
 
 def pair_scale(cells: Collection[str], more: Iterable[str] = ()) -> tuple[str | None, Mapping[str, str], str]:
-    """The scale of label cells of pairs, what they and `more` stand for, by the cell in lower case, and why;
-    no scale where a word is none of theirs.
-    """
+    """Return the scale (text or None) of label cells of pairs, what cells, `more` too, stand for, and why."""
     words = {cell.casefold() for cell in (*cells, *more)}
     meanings = {word: _WORDS[word] for word in sorted(words & _WORDS.keys())}
     if unclear := sorted({cell.casefold() for cell in cells} - meanings.keys()):
@@ -355,14 +352,14 @@ def pair_scale(cells: Collection[str], more: Iterable[str] = ()) -> tuple[str | 
 
 
 def left_of(item: Item, scale: Scale | None, by: object) -> Literal["A", "B"] | None:
-    """Which answer of a pair stands on the left: by chance, and the same for the same seed and rater; None
-    of no pair, and where the scale has other labels than a pair's, so that A stays on the left.
+    """Return which answer of an item's pair, A or B, stands on the left, by chance seeded with `by`. None of
+    no pair, and where the scale has other labels than a pair's, so that A stays on the left.
     """
     sided = item.pair and scale and scale.kind == "nominal" and {*scale.categories} <= {*PAIR_LABELS}
     return random.Random(f"{by}:{item.item_id}").choice(("A", "B")) if sided else None
 
 
 def by_side(label: str, left: str | None) -> str:
-    """A label A or B of a pair as `left` or `right`, and back; any other label as it is."""
+    """Turn a label A or B of a pair into `left` or `right`, given the `left` answer, and back."""
     sides = {"A": ("left", "right"), "B": ("right", "left")}.get(left or "", ("A", "B"))
     return dict(zip((*sides, "A", "B"), ("A", "B", *sides), strict=True)).get(label, label)

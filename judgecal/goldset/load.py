@@ -120,7 +120,8 @@ def _validated(model: type[_R], values: Mapping[str, Any], where: str, problems:
 
 
 def read_item(values: Mapping[str, Any], where: str, problems: list[str]) -> Item:
-    """One row of items.jsonl; where `group` is missing the question is the group, and else the item.
+    """Read an Item from the values of one row of items.jsonl; problems, with `where`, are added. Where
+    `group` is missing the question is the group, and else the item.
 
     An item with fields of its own may do without a question and an answer; one with `answer_a` and `answer_b`
     is a pair. Of a row with a problem the id alone is read.
@@ -150,7 +151,7 @@ def read_item(values: Mapping[str, Any], where: str, problems: list[str]) -> Ite
 
 
 def read_items(path: Path) -> tuple[Item, ...]:
-    """Read a file in the format of items.jsonl; InputError lists every problem with its line."""
+    """Read the Items of the file at a path, in the format of items.jsonl; refuse it with every problem."""
     where, problems = shown(path), list[str]()
     items = tuple(read_item(row, f"{where}:{line}", problems) for line, row in _read_lines(path, problems))
     if problems:
@@ -161,7 +162,7 @@ def read_items(path: Path) -> tuple[Item, ...]:
 def read_rating(
     values: Mapping[str, Any], where: str, *, scale: Scale | None, problems: list[str]
 ) -> Rating | None:
-    """Read one row of ratings.jsonl, its label by the scale; None where the row is no rating.
+    """Read a Rating from the values of one row of ratings.jsonl by the scale; None with a problem at `where`.
 
     Without a scale (the card is broken, and says so itself) labels are not held against anything.
     """
@@ -191,9 +192,8 @@ def read_rating(
 def load_gold(
     name_or_path: str | Path, *, workspace: Workspace | None = None, labelling: bool = False
 ) -> GoldSet:
-    """Load a set by its name under the workspace's `gold/`, or by the path of its folder; every row is held
-    against the format. While people are `labelling` it, their first labels may lie in a small part of the
-    scale.
+    """Load a GoldSet by its name under the workspace's `gold/` or the path of its folder; every row is held
+    against the format. While people are `labelling` it, first labels may lie in a small part of the scale.
 
     >>> gold = judgecal.load_gold("starter")
     >>> len(gold.items), gold.raters
@@ -304,7 +304,7 @@ def _load_documents(folder: Path, items: Mapping[int, Item], problems: list[str]
 
 
 def content_sha(folder: Path) -> str:
-    """sha256 over the name, length and text of each file of a set in a folder, whatever its line ends."""
+    """Return the sha256 of a set's files in a folder: names, lengths and texts, whatever their line ends."""
     total = hashlib.sha256()
     for name in (CARD, ITEMS, RATINGS, DOCUMENTS):
         if (folder / name).exists():

@@ -185,7 +185,7 @@ class TableItems:
         return stored.item_id
 
     def rate(self, scale: Scale, mapping: Mapping[str, str], *, force: bool) -> None:
-        """Read labels and verdicts on a scale; `mapping` rewrites their cells before. `force` takes labels
+        """Read labels and verdicts on a scale; a mapping rewrites their cells before. `force` takes labels
         that use a small part of their scale, and the card says so.
         """
         top, missing, maps = self.table.top, Counter[str](), LabelMap(mapping)
@@ -291,7 +291,7 @@ class TableItems:
         return [column for column in columns if column not in rated]
 
     def card(self, scale: Scale, command: str, splits: Splits) -> Card:
-        """The card of the set: scale, splits, and from which table and by which command it was read."""
+        """Return the Card of the set: its scale and splits, and the table and command that it was read by."""
         table, columns = self.table, self.columns
         if scale.kind == "nominal":
             words = {str(rating.label) for rating in self.ratings.values()}

@@ -74,8 +74,8 @@ def write_sheets(
     limit: int | None = None,
     scale: Scale | None = None,
 ) -> Sheets:
-    """Write blind sheets of items, by the path's ending as .csv (UTF-8 with a byte order mark, commas, every
-    row a CRLF, as spreadsheets expect) or .xlsx. The `scale` tells whether labels are of the sides of pairs.
+    """Write blind sheets of items at a path, by its ending .csv or .xlsx, and return Sheets. A .csv is UTF-8
+    with a byte order mark, commas and CRLF. The scale tells whether labels are of sides.
 
     With several raters `-1`, `-2` ... goes before the ending, and each sheet has the same items in another
     order. `seed` is of the draw (of `limit` items; None takes all) and of the orders. InputError: nothing is
@@ -143,7 +143,7 @@ def _write(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]]) -> 
 
 
 def code_of(item: Item) -> str:
-    """A name for an item that says nothing of it: `i` and 12 hex digits over its id and its text."""
+    """Return a name for an item that tells nothing of it: `i` and 12 hex digits over its id and its text."""
     text = f"{item.item_id}\n{item.sha}".encode("utf-8", "surrogatepass")
     return f"i{hashlib.sha256(text).hexdigest()[:12]}"
 
@@ -168,7 +168,7 @@ def import_sheets(
     mapping: Mapping[str, str] | None = None,
     replace: bool = False,
 ) -> Imported:
-    """Read filled sheets and add their labels to the set that their items are of.
+    """Read the files of filled sheets and add their labels to the set `name` of a workspace; return Imported.
 
     Each file is a rater of its own, named by the file without its ending (`gold`: labels that settle the
     others). `mapping` rewrites label cells, whatever their case. `replace` overwrites what a rater said of an

@@ -41,7 +41,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 def item_row(item: Item) -> dict[str, Any]:
-    """An item as a line of items.jsonl; what it lacks is left out."""
+    """Return an Item as the dict of a line of items.jsonl, without what it lacks."""
     references, pair = item.reference_answers, item.pair
     row: dict[str, Any] = {
         "item_id": item.item_id, "group": item.group, "question": item.question, "answer": item.answer,
@@ -76,6 +76,7 @@ def item_row(item: Item) -> dict[str, Any]:
 
 
 def rating_row(rating: Rating) -> dict[str, Any]:
+    """Return a Rating as the dict of a line of ratings.jsonl."""
     row: dict[str, Any] = {"item_id": rating.item_id, "rater": rating.rater}
     if rating.label is not None:
         row["label"] = plain_label(rating.label)
@@ -90,7 +91,7 @@ def _without_empty(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def name_problems(name: str, *, workspace: Workspace, replace: bool) -> list[str]:
-    """Why a set of this name cannot be written, if it cannot."""
+    """Return why a set of this name cannot be written to a workspace, as a list of problems."""
     if not _NAME.fullmatch(name):
         return [
             f"gold set name {name!r}: use letters, digits, '.', '_' and '-', and begin with a letter or digit"
@@ -117,8 +118,8 @@ def write_gold(
     judgements: Sequence[Mapping[str, Any]] = (),
     check: bool = True,
 ) -> GoldSet:
-    """Write a set to `gold/<card.name>` and load it back, unless its rows were held against the format before
-    (`check=False`).
+    """Write a set of card, items and ratings to `gold/<card.name>` of a workspace and return the GoldSet. It
+    is loaded back, unless its rows were held against the format before (`check=False`).
 
     The new set is complete, and read back without a problem, before it takes its place. What a replaced set
     holds beside its card, items and ratings (a README, a rubric, documents where no new ones are given) is
@@ -148,7 +149,7 @@ def write_gold(
 
 
 def in_memory(card: Card, items: Sequence[Item], ratings: Sequence[Rating]) -> GoldSet:
-    """Make a gold set in memory of a card, items and ratings, with the sha that its files would have."""
+    """Return a GoldSet of a card, items and ratings in memory, with the sha that its files would have."""
     total = hashlib.sha256(card_text(card).encode("utf-8", "replace"))
     for row in (*items, *ratings):
         total.update(orjson.dumps(row))
@@ -207,8 +208,7 @@ def _refuse_while_labelled(folder: Path) -> None:
 def add_ratings(
     gold: GoldSet, ratings: Sequence[Rating], *, workspace: Workspace, replace: bool = False
 ) -> GoldSet:
-    """Add ratings to a set of the workspace and load it back; its other files and its other lines stay as
-    they are.
+    """Add ratings to a GoldSet of the workspace and return it, loaded back; other files and lines stay.
 
     A rating that is there already with the same label and note is passed over. InputError: a rater
     rated some of these items otherwise, without `replace`; or the set has changed since it was loaded. Then
@@ -265,7 +265,7 @@ class RatingsFile:
         return [(stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in stats]
 
     def reread(self) -> bool:
-        """Read what somebody else wrote, if anybody did; whether that was so."""
+        """Read what somebody else wrote meanwhile; return whether anybody did."""
         if self._state() == self._seen:
             return False
         gold = load_gold(self._folder, labelling=True)

@@ -31,9 +31,9 @@ _PLAIN_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 
 
 def read_contexts(row: Row, column: str, where: str, problems: list[str]) -> tuple[Context, ...]:
-    """The contexts in a cell: one text, or a list (in a text cell: a JSON list) of texts or of {document_id,
-    text, score}. Empty ones are passed over; what is none of these, and a score that is no finite number, is
-    added to the problems. NaN is how pandas writes that there is none.
+    """Return the Contexts in a row's column; problems, with `where`, are added. A cell is one text, or a list
+    (in a text cell: a JSON list) of texts or of {document_id, text, score}; empty ones are passed over. NaN
+    is how pandas writes that there is no score.
     """
     value = listed_cell(row.raw.get(column))
     contexts = []
@@ -58,7 +58,7 @@ def read_contexts(row: Row, column: str, where: str, problems: list[str]) -> tup
 
 
 def listed_cell(value: Any) -> Any:
-    """A cell's value; of a text that is a JSON list that list, as tables without lists write it."""
+    """Return a cell's value; of a text that is a JSON list the list, as tables without lists write it."""
     if isinstance(value, str) and value.lstrip().startswith("["):
         with contextlib.suppress(ValueError, RecursionError):  # a text may only begin like a list
             parsed = json.loads(value)
@@ -67,7 +67,9 @@ def listed_cell(value: Any) -> Any:
 
 
 def read_conversation(row: Row, column: str, where: str, problems: list[str]) -> tuple[Turn, ...]:
-    """The turns in a row's column (a list of {role, content}, or its JSON); adds faults to `problems`."""
+    """Return the Turns in a row's column ({role, content}s, or their JSON); problems, with `where`, are
+    added.
+    """
     value = listed_cell(row.raw.get(column))
     if value in (None, ""):
         return ()
@@ -83,7 +85,7 @@ def read_conversation(row: Row, column: str, where: str, problems: list[str]) ->
 
 
 def read_tags(row: Row, column: str) -> Iterator[str]:
-    """The tags in a row's cell: a text, each of a list, the column's name for true, `name=number`."""
+    """Yield the tags in a row's column: a text, each of a list, the column's name for true, `name=number`."""
     value = listed_cell(row.raw.get(column))
     for part in value if isinstance(value, list) else [value]:
         text = str(part).strip()
@@ -158,7 +160,7 @@ def read_columns(
     workspace: Workspace | None = None,
     **more: Any,
 ) -> Columns:
-    """Read the `--col PART=COLUMN` entries into `Columns`.
+    """Read the `--col PART=COLUMN` entries into a Columns.
 
     Args:
         entries: as they were typed.
@@ -203,7 +205,7 @@ def read_columns(
 
 
 def workspace_columns(workspace: Workspace) -> dict[str, str]:
-    """Part -> column, as `[columns]` of `judgecal.toml` names them for every table of the workspace."""
+    """Return part -> column, as `[columns]` of a workspace's `judgecal.toml` names them for every table."""
     path = workspace.config_file
     config = read_toml(path) if path.is_file() else {}
     table, where = config.get("columns", {}), f"{path}: [columns]"
@@ -270,8 +272,8 @@ class Columns:
     def resolved(
         self, header: Collection[str], path: Path | None = None, *, only: Collection[str] = OF_ITEMS
     ) -> Columns:
-        """Return the columns for a table's header: what no option names is what the file beside `path` says,
-        else the workspace's default, else the column of the usual name, but for one that is taken already.
+        """Return these Columns for a table's header, with what no option names found. It is what the file
+        beside `path` says, else the workspace's default, else the column of the usual name.
 
         `only`: the parts that are looked for by their usual names.
         """
@@ -338,12 +340,12 @@ class Columns:
         return tuple(name for name in self.labels if (name, self.gold_label) != (GOLD, GOLD))
 
     def note_of(self, label: str) -> str | None:
-        """The column of the notes beside a label column."""
+        """Return the column of the notes beside a label column, or None."""
         beside = self.labels or (self.gold_label,)
         return dict(zip(beside, self.notes, strict=False)).get(label)
 
     def problems(self) -> list[str]:
-        """Options that contradict each other."""
+        """Return a list of problems: the options that contradict each other."""
         problems, judged = [], bool(self.verdicts)
         if self.question is None and not (self.fields or judged):
             problems.append(
@@ -380,7 +382,9 @@ class Columns:
         return problems
 
     def read_item(self, row: Row, where: str, *, item_id: str, problems: list[str]) -> Item:
-        """The item of a row; what is empty and may not be, or cannot be read, is added to the problems."""
+        """Return the Item of a Row under an item id; problems, with `where`, take in what is empty and may
+        not be.
+        """
         cells = row.cells
         nameless = f"row {row.line}" if self.verdicts and not self.fields else ""
         question = nameless if self.question is None else cells[self.question]
@@ -422,7 +426,7 @@ class Columns:
         )
 
     def read_row(self, row: Row) -> Item:
-        """The item of a row, whatever is missing: its id may be empty, its group is then the question."""
+        """Return the Item of a Row, whatever is missing: its id may be empty, its group is the question."""
         names = self.item_names
         if any(name not in row.cells for name in names):
             row = Row(row.line, dict.fromkeys(names, "") | dict(row.cells), row.raw)
@@ -431,7 +435,7 @@ class Columns:
         return item if item.group else dataclasses.replace(item, group=item.question)
 
     def taken(self) -> dict[str, str]:
-        """The columns that are taken, and what each is taken as."""
+        """Return column -> what it is taken as, as text."""
         taken: dict[str, list[str]] = {}
         for field, part, column in self._named():
             if field != "reference_separator":
@@ -440,7 +444,7 @@ class Columns:
         return {column: " and ".join(what) for column, what in taken.items()}
 
     def typed(self) -> list[str]:
-        """The options that name these columns, word by word."""
+        """Return the options that name these columns, as a list of words."""
         words = [
             (_OPTION_OF[field], column) if field in _OPTION_OF else ("--col", f"{part}={column}")
             for field, part, column in self._named()
@@ -469,7 +473,7 @@ def columns_file(path: Path) -> Path:
 
 
 def write_columns(path: Path, columns: Columns, header: Collection[str]) -> None:
-    """Write the file that says what a table's columns are; none where the header says it."""
+    """Write the file beside a table's path that says what its Columns are; none where the header says it."""
     usual = Columns(usual=True, defaults=columns.defaults).resolved(header, only=USUAL)
     named = {part: getattr(columns, part) for part in _BESIDE if getattr(columns, part)}
     if all(getattr(usual, part) == value for part, value in named.items()):
@@ -493,9 +497,7 @@ def _named_beside(path: Path, header: Collection[str]) -> Mapping[str, Any]:
 
 
 def left_out(columns: Sequence[str], *used: str) -> list[str]:
-    """The columns that nothing is taken from, in order: neither they, nor the object that they are a field
-    of, nor a field of theirs.
-    """
+    """Return the columns that nothing is taken from, in order: not used, nor a part of a used one."""
 
     def is_used(column: str) -> bool:
         return any(f"{name}.".startswith(f"{column}.") or column.startswith(f"{name}.") for name in used)

@@ -67,7 +67,7 @@ def _format_of(path: Path, *, writing: bool = False) -> Format:
 
 
 def open_table(path: str | Path, encoding: str | None = None) -> Table:
-    """Read a table with all its rows: a file, or a data set at an address such as `hf:org/name[:split]`.
+    """Read the Table at a path (a file) or an address, `hf:org/name[:split]`, with all its rows.
 
     - .csv, .tsv, .tab, .txt: a header line and cells quoted with `"`; a quoted cell may hold line ends. A
       file of tab-separated cells may do without quotes. `encoding` is theirs; by default the file tells it.
@@ -108,8 +108,8 @@ def read_table(path: str | Path, encoding: str | None = None) -> Table:
 
 
 def check_output(path: Path, source: Path | None = None, n_rows: int = 0, *, replace: bool = True) -> None:
-    """Refuse (InputError) a place where so many rows cannot be written: its ending, its folder, the input
-    itself, or, where it may not be replaced, a file that is there.
+    """Refuse (InputError) an output path where `n_rows` rows beside a source cannot be written: its ending,
+    its folder, the input itself, or, where it may not be replaced, a file that is there.
     """
     problems: list[str] = []
     try:
@@ -136,7 +136,7 @@ def check_output(path: Path, source: Path | None = None, n_rows: int = 0, *, rep
 def write_table(
     path: Path, frame: pl.DataFrame, source: Table | None = None, *, before: Callable[[], None] | None = None
 ) -> None:
-    """Write a polars frame to a file, behind the columns of a source table whose first rows it is of.
+    """Write a polars frame to a path, behind the columns of a source Table whose first rows it is of.
 
     The file appears whole under its name. `before` is called when every row is written, before that.
     """
@@ -149,7 +149,7 @@ def write_table(
 
 
 def written_rows(frame: pl.DataFrame, source: Table | None) -> Iterator[dict[str, Any]]:
-    """Yield each row of a frame as JSON values by column, behind those of the source table's row."""
+    """Yield each row of a polars frame as a dict of JSON values, behind those of the source Table's row."""
     if source is None:
         yield from frame.iter_rows(named=True)
         return
@@ -158,7 +158,7 @@ def written_rows(frame: pl.DataFrame, source: Table | None) -> Iterator[dict[str
 
 
 def free_names(names: Iterable[str], taken: Iterable[str]) -> list[str]:
-    """Return a name for each new column of a table: the next free number stands behind one that is taken."""
+    """Return a name for each of the new column names: the next free number stands behind a taken one."""
     used, free = {*taken}, list[str]()
     for name in names:
         numbered = (f"{name}_{number}" for number in itertools.count(2))
@@ -181,7 +181,7 @@ def reaching(address: str) -> Iterator[tuple[Any, str]]:
 
 
 def addresses_of(text: str) -> list[str]:
-    """The addresses of files by a path or URL that may hold `*`; local ones are absolute paths."""
+    """Return the addresses of the files that a text names, a path or URL with or without `*`."""
     if urlsplit(text).password:
         raise InputError("an address with a password would stand in the experiment: leave the password out")
     with reaching(text) as (system, path):
@@ -191,6 +191,6 @@ def addresses_of(text: str) -> list[str]:
 
 
 def file_key(address: str) -> str | None:
-    """What changes when the file at an address changes; None where there is none."""
+    """Return a text that changes when the file at an address changes; None where there is none."""
     with reaching(address) as (system, path):
         return str(system.ukey(path)) if system.exists(path) else None

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 def json_lines(text: str, where: str, problems: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Read one JSON object a line, each with its line from 1; blank lines are passed over, NaN is None. Only
-    a line feed ends a line: U+2028 is text. `problems` takes in what is wrong with lines that cannot be read.
+    """Yield the line number and object of each JSON line of a text; blank lines are passed over, NaN is None.
+    Only a line feed ends a line: U+2028 is text. What cannot be read is added to `problems`, with `where`.
     """
     start = number = 0
     while start < len(text):  # and no list of all lines, which are as many bytes again
@@ -87,7 +87,7 @@ def _read_array(path: Path) -> Table:
 
 
 def one_array(value: Any, where: str) -> tuple[str, list[dict[str, Any]]]:
-    """The keys that lead to the one array of objects in a JSON value (`data.items`), and that array.
+    """Return the keys that lead to the one array of objects in a JSON value (`data.items`), and that list.
 
     InputError: there is none, there are several, or an element is no object.
     """
@@ -116,8 +116,8 @@ def one_array(value: Any, where: str) -> tuple[str, list[dict[str, Any]]]:
 
 
 def of_frame(value: Any) -> list[dict[str, Any]]:
-    """The rows of a frame as pandas writes it, by columns, or split into columns and data; none where the
-    value is no frame. Its index is the column `index`.
+    """Return the rows (dicts) of a frame as pandas writes it, by columns, or split into columns and data.
+    None where the value is no frame. Its index is the column `index`.
     """
     if not isinstance(value, dict) or not value:
         return []
@@ -139,7 +139,7 @@ def read_json(path: Path) -> Any:
 
 
 def json_value(text: str, where: str) -> Any:
-    """The value of a JSON text; NaN is None. InputError says where it is broken."""
+    """Return the value of a JSON text; NaN is None. InputError says where, in which line, it is broken."""
     try:
         return _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
@@ -169,9 +169,7 @@ _LINES = {nan: json.JSONEncoder(ensure_ascii=False, allow_nan=nan).encode for na
 
 
 def json_line(record: Mapping[str, Any], *, allow_nan: bool = False) -> str:
-    """An object as one line without its end, in UTF-8 whatever the texts hold; ValueError for a NaN that is
-    not allowed.
-    """
+    """Return a record as the text of one JSON line, in UTF-8 whatever it holds; ValueError for a NaN."""
     text = _LINES[allow_nan](record)
     try:
         text.isascii() or text.encode()
@@ -181,7 +179,7 @@ def json_line(record: Mapping[str, Any], *, allow_nan: bool = False) -> str:
 
 
 def write_json_lines(path: Path, records: Iterable[Mapping[str, Any]], *, after: Iterable[str] = ()) -> None:
-    """Write JSON lines in one step; `after` are lines that stand before the records, as they are."""
+    """Write records to a path as JSON lines in one step; `after` are lines that stand before them."""
     with replacing(path) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(f"{line}\n" for line in after)
         file.writelines(f"{json_line(record)}\n" for record in records)

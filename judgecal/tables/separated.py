@@ -38,13 +38,13 @@ Record = tuple[int, list[str]]
 
 
 def column_names(cells: Iterable[str]) -> tuple[str, ...]:
-    """The names of a header's cells: a no-break space is a space, an empty one has its place."""
+    """Return the column names of a header's cells: no-break spaces are spaces, an empty one has its place."""
     names = (_SPACE.sub(" ", cell).strip() for cell in cells)
     return tuple(name or f"column {place}" for place, name in enumerate(names, start=1))
 
 
 def refuse_title(cells: Sequence[str], where: str) -> None:
-    """Refuse a table whose first row has a single cell, and is a title."""
+    """Refuse a table, named by `where`, whose first row (cells) is a title: it has a single cell."""
     if len(cells) > 1 == sum(bool(cell.strip()) for cell in cells):
         raise InputError(
             f"{where}: the first row has one cell and rows below it have more, so it is no header: begin the "
@@ -54,7 +54,7 @@ def refuse_title(cells: Sequence[str], where: str) -> None:
 
 
 def named_twice(names: Iterable[str], where: str) -> list[str]:
-    """Problems of column names that occur twice."""
+    """Return a problem, with `where`, for each of the column names that occurs twice."""
     counts = Counter(names).items()
     return [f"{where}: {n} columns are named {name!r}: rename all but one" for name, n in counts if n > 1]
 
@@ -71,7 +71,7 @@ class Dialect:
 
 
 def dialect_of(data: bytes, path: Path, encoding: str | None = None) -> Dialect:
-    """How a file's bytes are to be read (`Dialect`), as it is said, else by its first bytes and its header.
+    """Return the Dialect of a file's data (bytes) and path: encoding and separator, as given or as they tell.
 
     InputError: it is no text, what is said is none that is known, or two separators divide the header into as
     many columns.
@@ -116,7 +116,8 @@ def _separator(text: str, usual: str, where: str) -> str:
 
 
 def records_in(data: bytes, dialect: Dialect, where: str) -> Iterator[Record]:
-    """Yield each record of a file's bytes that is no blank line: its cells, and the line where it begins.
+    """Yield each record of data (bytes) in a Dialect that is no blank line: where (line) it begins, its
+    cells.
 
     Cells are quoted with `"`; a quoted cell may hold line ends. InputError: the file is not in the encoding,
     or its quoting is broken: nothing after that is sure.
@@ -146,7 +147,7 @@ def records_in(data: bytes, dialect: Dialect, where: str) -> Iterator[Record]:
 
 
 def read_separated(path: Path, encoding: str | None = None, *, pads: bool = False) -> Table:
-    """Read a table of separated cells with a header line; every cell is text.
+    """Read the Table of separated cells at a path, with a header line; every cell is text.
 
     How the cells are written is told by the file (`Dialect`); what is not as its ending says stands in the
     notes.

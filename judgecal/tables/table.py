@@ -41,7 +41,7 @@ class Row:
     raw: Mapping[str, Any]
 
     def parts(self, column: str, separator: str | None = None) -> tuple[str, ...]:
-        """A cell's alternatives: the elements of a list, else the text cut at the separator; none empty."""
+        """Return the alternatives in a column's cell: a list's elements, or the text cut at the separator."""
         value, text = self.raw.get(column), self.cells[column]
         if not isinstance(value, list) and not separator:
             return (text,) if text.strip() else ()
@@ -52,14 +52,14 @@ class Row:
 
 
 def text_of(value: Any) -> str:
-    """The text of a cell with a JSON value."""
+    """Return the text of a cell with a JSON value."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def flat(record: Mapping[str, Any], depth: int = _DEEPEST) -> Mapping[str, Any]:
-    """A record with the fields of objects within it as fields of its own, named with a dot: `{"human":
+    """Return a record with the fields of objects within it as fields of its own, named with a dot. `{"human":
     {"score": 1}}` has `human` and `human.score`; a key that holds a dot keeps its value.
     """
     if not depth or not any(isinstance(value, dict) for value in record.values()):
@@ -73,7 +73,7 @@ def flat(record: Mapping[str, Any], depth: int = _DEEPEST) -> Mapping[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A value of a frame as a JSON value: NaN is None, a date or a time its ISO text."""
+    """Return a value of a frame as a JSON value: NaN is None, a date or a time its ISO text."""
     if isinstance(value, dict):
         return {key: plain(part) for key, part in value.items()}
     if isinstance(value, list):
@@ -113,8 +113,8 @@ class Table:
 
     @classmethod
     def of_records(cls, where: str, numbered: Iterable[tuple[int, Mapping[str, Any]]], **more: Any) -> Table:
-        """The table of some records with their numbers; half a surrogate pair in a text becomes U+FFFD, and
-        the notes say so.
+        """Return the Table of numbered records, named by `where`; half a surrogate pair becomes U+FFFD, and a
+        note.
         """
         import polars as pl
 
@@ -186,7 +186,7 @@ class Table:
         return list(self.each())
 
     def each(self, limit: int | None = None) -> Iterator[Row]:
-        """Yield the rows, or the first so many, each made when it is needed."""
+        """Yield the Rows, or the first `limit` of them, each made when it is needed."""
         raws: Iterable[Mapping[str, Any]] = itertools.repeat({})
         if self.records is not None:
             raws = self.records
@@ -198,7 +198,7 @@ class Table:
             yield Row(number, cells, cells if is_text else raw)
 
     def filled(self) -> Table:
-        """The table without its rows that have no content; InputError: there is no other."""
+        """Return the Table without its rows that have no content; InputError: there is no other."""
         import polars as pl
 
         some = self.frame.select(pl.any_horizontal(pl.all() != "")).to_series() if self.fields else None
@@ -232,15 +232,13 @@ class Table:
         return f"{self.where}:{row}" if self.unit == "line" else f"{self.where}:row {row}"
 
     def missing(self, *names: str) -> list[str]:
-        """A problem for each column that the table lacks, with the nearest ones; `a.b` is the field `b` of
-        objects in `a`.
-        """
+        """Return a problem for each of the column names that the table lacks, with the nearest ones."""
         there = {*self.columns, *self.fields}
         lacking = [name for name in dict.fromkeys(names) if name not in there]
         return [f"{self.top}: {unknown_name('column', name, self.columns)}" for name in lacking]
 
     def require(self, *names: str) -> None:
-        """Refuse (InputError) a table that lacks a column."""
+        """Refuse (InputError) a table that lacks one of the column names."""
         if problems := self.missing(*names):
             raise InputError(problems)
 

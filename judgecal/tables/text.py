@@ -29,7 +29,7 @@ _HEAD = 65_536  # bytes
 
 
 def read_bytes(path: Path) -> bytes:
-    """The bytes of a file; InputError where there is none, or it cannot be read."""
+    """Return the bytes of the file at a path; InputError where there is none, or it cannot be read."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -37,7 +37,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def unpacks_to_much(size: int, path: Path, most: float = MOST_UNPACKED) -> str | None:
-    """Why a packed file is not read, by the size that it says its parts have; None where it may be."""
+    """Return why the packed file at a path, of such a size unpacked, is not read (beyond `most`), or None."""
     if size > most:
         return f"unpacks to {size / 1e6:,.0f} MB, and {most / 1e6:,.0f} MB are read at most"
     if size > max(_SMALL, _MOST_PACKED * path.stat().st_size):
@@ -46,7 +46,7 @@ def unpacks_to_much(size: int, path: Path, most: float = MOST_UNPACKED) -> str |
 
 
 def unreadable(path: Path, error: Exception) -> InputError:
-    """The InputError for a file that cannot be read, and what to do."""
+    """Return the InputError for a path that cannot be read with this error, and what to do."""
     if isinstance(error, FileNotFoundError):
         return no_such_file(path)
     if isinstance(error, IsADirectoryError):
@@ -56,8 +56,8 @@ def unreadable(path: Path, error: Exception) -> InputError:
 
 
 def encoding_of(data: bytes) -> str:
-    """The encoding that the first bytes tell: a byte order mark, or the zeros of UTF-16 without one; else
-    UTF-8.
+    """Return the name of the encoding that the first bytes of data tell: a byte order mark, or UTF-16's
+    zeros. Else it is UTF-8.
 
     ValueError: they are those of no text; the message says what it is.
     """
@@ -77,7 +77,7 @@ def encoding_of(data: bytes) -> str:
 
 
 def decode(data: bytes, where: str) -> tuple[str, list[str]]:
-    """Return the text of UTF-8 bytes, and the problems of those that are none (`utf8_problems`).
+    """Return the text of data (UTF-8 bytes), and the problems of those that are none, with `where`.
 
     Unreadable bytes become U+FFFD, so that a caller can go on looking for further problems before it refuses.
     Another encoding's byte order mark gives no text at all.
@@ -88,7 +88,7 @@ def decode(data: bytes, where: str) -> tuple[str, list[str]]:
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a UTF-8 file, with or without a byte order mark; InputError where it is none."""
+    """Return the text of the UTF-8 file at a path, with or without a byte order mark; refuse any other."""
     text, problems = decode(read_bytes(path), shown(path))
     if problems:
         raise InputError(problems)
@@ -96,7 +96,7 @@ def read_text(path: Path) -> str:
 
 
 def utf8_problems(data: bytes, where: str) -> list[str]:
-    """Problems of bytes as UTF-8: the first bad line, and how many more; or a NUL byte's line."""
+    """Return the problems of data (bytes) as UTF-8, with `where`: the first bad line, or a NUL byte's."""
     try:
         data.decode()
     except UnicodeDecodeError as error:
@@ -114,7 +114,7 @@ def utf8_problems(data: bytes, where: str) -> list[str]:
 
 
 def is_utf8(line: bytes) -> bool:
-    """Whether a line is UTF-8."""
+    """Return whether a line (bytes) is UTF-8."""
     try:
         line.decode()
     except UnicodeDecodeError:
@@ -144,13 +144,13 @@ _LONGEST_DATE = 40
 
 
 def defuse(text: str) -> str:
-    """Write a text so that no spreadsheet runs it as a formula."""
+    """Return a text with an apostrophe before it where a spreadsheet would run or rewrite it."""
     risky = text.lstrip(" \u00a0")[:1] in _FORMULA or _is_converted(text.strip())
     return _MARK + text if risky or text.startswith(_MARK) else text
 
 
 def is_formula(text: str) -> bool:
-    """Whether a spreadsheet would run a CSV cell as a formula; numbers and a leading "- " are none."""
+    """Return whether a spreadsheet would run a CSV cell's text; numbers and a leading "- " are no formula."""
     begin = text.lstrip(" \u00a0")
     if begin[:1] not in _FORMULA or is_number(begin):
         return False
@@ -158,7 +158,7 @@ def is_formula(text: str) -> bool:
 
 
 def is_number(text: str) -> bool:
-    """Whether Python reads a text as a number."""
+    """Return whether Python reads a text as a number."""
     try:
         float(text)
     except ValueError:
@@ -167,7 +167,7 @@ def is_number(text: str) -> bool:
 
 
 def undefuse(cell: str) -> str:
-    """The text that `defuse` wrote; a cell that somebody typed stays as it is."""
+    """Return the text of which `defuse` made a cell; a cell that somebody typed stays as it is."""
     unmarked = cell.removeprefix(_MARK)
     return unmarked if cell != unmarked and defuse(unmarked) == cell else cell
 

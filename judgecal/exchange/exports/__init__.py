@@ -66,12 +66,12 @@ class Export:
             self.skipped[reason] += n
 
     def count_skipped(self, reason: str, n: int) -> None:
-        """Count `n` records as skipped for a reason."""
+        """Count a number (n) of records as skipped for a reason."""
         self.count(n)
         self.skip(reason, n)
 
     def objects(self, value: Any, what: str, *, holders: bool = False) -> list[Row]:
-        """Return the objects (rows) of a value that is a list, each counted; others are skipped as no `what`.
+        """Return the list of objects (Rows, dicts) in a value, each counted; others are skipped as no `what`.
 
         With `holders` the objects hold records and are none themselves: only what is no object is counted.
         """
