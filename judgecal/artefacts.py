@@ -42,7 +42,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def read_json(path: Path, *, absent: str) -> dict[str, Any]:
-    """Read the JSON file at a path, one object, as a dict; `absent` says in the error who writes such files."""
+    """Read the JSON file at a path, one object, as a dict; `absent` says in the error who writes such."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -73,7 +73,7 @@ def check_schema(table: Mapping[str, Any], where: str) -> None:
 
 
 def check_keys(table: Mapping[str, Any], valid: Iterable[str], where: str) -> list[str]:
-    """Return a problem, with `where`, for each key of a table that is not valid, and the nearest valid key."""
+    """Return a problem, with `where`, for each key of a table that is not valid, and the nearest one."""
     names = sorted(valid)
     return [f"{where}: {unknown_name('key', key, names)}" for key in table if key not in names]
 
@@ -119,7 +119,9 @@ def _schema_problem(problem: Mapping[str, Any], model: Any, at: str | At) -> str
     if kind == "missing":
         what = f"no {name}: add it"
     elif kind in ("extra_forbidden", "unexpected_keyword_argument"):
-        what = str(unknown_name("key", keys[-1], sorted(_keys_of(model, keys[:-1]))))
+        for key in keys[:-1]:
+            model = _fields_of(model).get(key, model)
+        what = str(unknown_name("key", keys[-1], sorted(_fields_of(model))))
     elif kind == "string_type":
         what = f"{name} must be text, found {value!r:.60}: put it in quotes"
     elif kind in _EXPECTED:
@@ -132,13 +134,6 @@ def _schema_problem(problem: Mapping[str, Any], model: Any, at: str | At) -> str
     else:
         what = f"{name}: {problem['msg']}, found {value!r:.60}"
     return f"{where}: {what}"
-
-
-def _keys_of(model: Any, path: Sequence[str]) -> Iterable[str]:
-    """The keys that a table within a schema may have."""
-    for key in path:
-        model = _fields_of(model).get(key, model)
-    return _fields_of(model)
 
 
 def _fields_of(kind: Any) -> Mapping[str, Any]:

@@ -172,6 +172,7 @@ GIVES = {
     "guess export": "exchange.exports:guess",
     "import export": "exchange.export_import:import_export",
     "export labels": "exchange.export_import:LabelOptions",
+    "data set of the Hub": "exchange.hub:read_hub",
     "holds rules": "exchange.rag_ifeval:holds_rules",
     "import rules": "exchange.rag_ifeval:import_rules",
     "mosaic rows": "exchange.mosaic_rows:MosaicReader",

@@ -360,7 +360,7 @@ class Judgement:
         return Key(self.item_id, self.item_sha, self.judge_fingerprint, self.repeat, self.unit, self.order)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the journal line as a dict: every field in order; `dataclasses` would be ten times slower."""
+        """Return the journal line as a dict: every field in order; `dataclasses` is ten times slower."""
         row: dict[str, Any] = dict(zip(_JUDGEMENT_FIELDS, _judgement_values(self), strict=True))
         if self.error is not None:
             row["error"] = {"kind": self.error.kind, "message": self.error.message}

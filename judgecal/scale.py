@@ -65,8 +65,11 @@ class Scale:
         scale = _parse_kind(text)
         if step is not None and not 0 < step <= scale.span:
             raise InputError(f"scale {text}: step {step:g} must be above 0 and at most {scale.span:g}")
-        if pass_at is not None:
-            _check_pass_mark(scale, pass_at)
+        if pass_at is not None and scale.kind == "nominal":
+            raise InputError("a nominal scale has no order, so it takes no pass_at")
+        low, high = (0.0, 100.0) if scale.kind == "binary" else (scale.low, scale.high)
+        if pass_at is not None and not low <= pass_at <= high:
+            raise InputError(f"scale {scale}: pass_at {pass_at:g} lies outside {low:g}..{high:g}")
         return replace(scale, pass_at=pass_at, step=step if step is not None else scale.step)
 
     def __str__(self) -> str:
@@ -114,20 +117,19 @@ class Scale:
         Raises:
             ValueError: it is no label of this scale; the message says what would be.
         """
+        word = str(text).strip()
         if self.kind == "nominal":
-            return self._read_word(str(text).strip())
+            if not word:
+                raise ValueError("empty label")
+            if self.categories and word not in self.categories:
+                raise ValueError(f"{word!r} is none of {', '.join(self.categories)}")
+            return word
         if self.kind == "binary":
-            return _read_binary(text)
-        return self._read_number(text)
-
-    def _read_word(self, word: str) -> str:
-        if not word:
-            raise ValueError("empty label")
-        if self.categories and word not in self.categories:
-            raise ValueError(f"{word!r} is none of {', '.join(self.categories)}")
-        return word
-
-    def _read_number(self, text: object) -> float:
+            plain = word.lower().removesuffix("%")
+            if plain in TRUE_WORDS | FALSE_WORDS:
+                return float(plain in TRUE_WORDS)
+            words = "yes/no, true/false, pass/fail, correct/incorrect, 1/0, 100/0"
+            raise ValueError(f"{str(text)[:60]!r} is none of {words}")
         value = _number(text, percent=self.kind == "percentage" and not self.from_fraction)
         low, high = (0.0, 1.0) if self.from_fraction else (self.low, self.high)
         if not low <= value <= high:
@@ -177,14 +179,6 @@ def _parse_kind(text: str) -> Scale:
     return Scale("points", low, high, step)
 
 
-def _check_pass_mark(scale: Scale, mark: float) -> None:
-    if scale.kind == "nominal":
-        raise InputError("a nominal scale has no order, so it takes no pass_at")
-    low, high = (0.0, 100.0) if scale.kind == "binary" else (scale.low, scale.high)
-    if not low <= mark <= high:
-        raise InputError(f"scale {scale}: pass_at {mark:g} lies outside {low:g}..{high:g}")
-
-
 def _number(text: object, *, percent: bool) -> float:
     """A finite number as people write it; Python's own `1_0` is none."""
     word = str(text).strip()
@@ -193,17 +187,6 @@ def _number(text: object, *, percent: bool) -> float:
         other = ", but a label of the scale binary" if word.lower() in TRUE_WORDS | FALSE_WORDS else ""
         raise ValueError(f"{repr(text)[:60]} is not a number{other}")
     return value
-
-
-def _read_binary(text: object) -> float:
-    word = str(text).strip().lower().removesuffix("%")
-    if word in TRUE_WORDS:
-        return 1.0
-    if word in FALSE_WORDS:
-        return 0.0
-    raise ValueError(
-        f"{str(text)[:60]!r} is none of yes/no, true/false, pass/fail, correct/incorrect, 1/0, 100/0"
-    )
 
 
 def common_scale(people: Scale, judge: Scale) -> Scale:

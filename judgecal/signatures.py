@@ -107,19 +107,17 @@ def load_signature(name_or_path: str | Path, *, workspace: Workspace | None = No
     workspace = workspace or find_workspace()
     if text not in (names := list_signatures(workspace)):
         raise unknown_name("signature", text, names)
-    return (_load_prompt if text.endswith(".md") else _load_file)(source_file(text, workspace), text)
+    if not text.endswith(".md"):
+        return _load_file(source_file(text, workspace), text)
+    prompt = read_prompt(source_file(text, workspace), ITEM_INPUTS)
+    made = signature_on(prompt.scale, prompt.inputs, prompt.instructions)
+    fingerprint = digest(["text prompt", prompt.text])
+    return replace(made, name=text, text=prompt.text, fingerprint=fingerprint, prompt=prompt)
 
 
 def source_file(name: str, workspace: Workspace) -> Path:
     """The path of a signature or a text prompt by its name, there or not."""
     return workspace.root / name if name.endswith(".md") else workspace.signatures / f"{name}.py"
-
-
-def _load_prompt(path: Path, name: str) -> LoadedSignature:
-    prompt = read_prompt(path, ITEM_INPUTS)
-    made = signature_on(prompt.scale, prompt.inputs, prompt.instructions)
-    fingerprint = digest(["text prompt", prompt.text])
-    return replace(made, name=name, text=prompt.text, fingerprint=fingerprint, prompt=prompt)
 
 
 def signature_on(scale: Scale, inputs: Sequence[str], instructions: str | None = None) -> LoadedSignature:
@@ -253,16 +251,12 @@ def run_source(path: Path, source: str) -> ModuleType:
         del sys.modules[name]
         if isinstance(error, KeyboardInterrupt):
             raise
-        raise InputError(f"{_place(path, error)}: running the file raised {error_text(error)}") from error
+        line = error.lineno if isinstance(error, SyntaxError) and error.filename == str(path) else None
+        for frame in traceback.extract_tb(error.__traceback__):  # the last line of the file's own
+            line = frame.lineno if frame.filename == str(path) else line
+        place = path if line is None else f"{path}:{line}"
+        raise InputError(f"{place}: running the file raised {error_text(error)}") from error
     return module
-
-
-def _place(path: Path, error: BaseException) -> str:
-    """`file:line` of the file's own line that an error comes from; the file alone where there is none."""
-    line = error.lineno if isinstance(error, SyntaxError) and error.filename == str(path) else None
-    for frame in traceback.extract_tb(error.__traceback__):
-        line = frame.lineno if frame.filename == str(path) else line
-    return str(path) if line is None else f"{path}:{line}"
 
 
 def field_lines(source: str) -> dict[str, int]:
@@ -317,7 +311,7 @@ def scale_of_type(annotation: Any, where: str) -> tuple[Scale, tuple[str, str] |
 
 
 def scale_of_field(field: Any, where: str) -> tuple[Scale, tuple[str, str] | None]:
-    """Return the Scale of a verdict's field, on a binary one its words for 1 and 0 too; `where` for errors."""
+    """Return the Scale of a verdict's field, on a binary one its words for 1 and 0; `where` for errors."""
     annotation = field.annotation
     scale = scale_of_type(annotation, where)
     if scale is not None:

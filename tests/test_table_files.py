@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -95,29 +94,6 @@ def test_what_we_wrote_comes_back_as_it_was(tmp_path: Path, ending: str) -> None
     path = tmp_path / f"a{ending}"
     write_table(path, pl.DataFrame({"=name": texts, "n": range(len(texts))}))
     assert [row.cells["=name"] for row in read_table(path).rows] == texts
-
-
-@pytest.mark.parametrize("orient", ["columns", "records", "split", "lines"])
-def test_a_frame_as_pandas_writes_it_is_read(tmp_path: Path, orient: str) -> None:
-    """`frame.to_json(path)` alone is by columns."""
-    index, names = ["0", "1"], ["q", "a", "n"]
-    cells = [["Why?", "So.", 1], ["How?", None, 2]]
-    records = [dict(zip(names, row, strict=True)) for row in cells]
-    written: dict[str, Any] = {
-        "columns": {
-            name: {key: row[name] for key, row in zip(index, records, strict=True)} for name in names
-        },
-        "records": records,
-        "split": {"columns": names, "index": [0, 1], "data": cells},
-    }
-    path = tmp_path / ("a.jsonl" if orient == "lines" else "a.json")
-    lines = "".join(json.dumps(row) + "\n" for row in records)
-    path.write_text(lines if orient == "lines" else json.dumps(written[orient]), encoding="utf-8")
-    table = read_table(path)
-    assert [name for name in table.columns if name != "index"] == names
-    assert [{name: row.cells[name] for name in names} for row in table.rows] == [
-        {"q": "Why?", "a": "So.", "n": "1"}, {"q": "How?", "a": "", "n": "2"},
-    ]  # fmt: skip
 
 
 USUAL_HEADER = (

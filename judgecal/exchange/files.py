@@ -15,7 +15,7 @@ from typing import Any
 
 from judgecal.errors import InputError
 from judgecal.tables.formats import open_table
-from judgecal.tables.json_files import json_value, of_frame, one_array, read_json
+from judgecal.tables.json_files import json_value, one_array, read_json
 from judgecal.tables.separated import dialect_of, records_in
 from judgecal.tables.text import read_bytes, read_text
 from judgecal.workspace import shown
@@ -107,6 +107,24 @@ def records_of(path: Path) -> Iterator[Placed]:
     for line in source.each():
         cells = dict(line.raw) if typed else {name: nested(cell) for name, cell in line.raw.items()}
         yield source.at(line), cells
+
+
+def of_frame(value: Any) -> list[dict[str, Any]]:
+    """Return the rows (dicts) of a frame as pandas writes it, by columns, or split into columns and data.
+    None where the value is no frame. Its index is the column `index`.
+    """
+    if not isinstance(value, dict) or not value:
+        return []
+    if isinstance(columns := value.get("columns"), list) and isinstance(data := value.get("data"), list):
+        index = index if isinstance(index := value.get("index"), list) else []
+        rows = [dict(zip(map(str, columns), row, strict=False)) for row in data if isinstance(row, list)]
+        return [{"index": name, **row} for name, row in zip(index or range(len(rows)), rows, strict=False)]
+    first = next(iter(value.values()))
+    if len(value) > 1 and all(
+        isinstance(column, dict) and column.keys() == first.keys() for column in value.values()
+    ):
+        return [{"index": name, **{column: value[column][name] for column in value}} for name in first]
+    return []
 
 
 # --- lists and objects that a cell holds as text

@@ -10,7 +10,6 @@ import contextlib
 import dataclasses
 import difflib
 import json
-import math
 import re
 import shlex
 import sys
@@ -41,10 +40,9 @@ def read_contexts(row: Row, column: str, where: str, problems: list[str]) -> tup
         there = f"{where}: column {column!r}: context {place}"
         if isinstance(part, dict) and isinstance(text := part.get("text"), str):
             name, score = part.get("document_id"), part.get("score")
-            number = None
-            if isinstance(score, int | float) and not isinstance(score, bool) and score == score:
-                number = float(score) if abs(score) <= sys.float_info.max else math.inf
-            if number is not None and math.isinf(number):
+            scored = isinstance(score, int | float) and not isinstance(score, bool) and score == score
+            number = float(score) if scored and abs(score) <= sys.float_info.max else None
+            if scored and number is None:
                 problems.append(f"{there}: score is not a number, or is too large")
             nameless = name is None or isinstance(name, bool | dict | list) or name == ""
             contexts.append(Context(text, None if nameless else str(name), number))

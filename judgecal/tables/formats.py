@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from judgecal.commands import wing
 from judgecal.errors import InputError, error_text, refuse
 from judgecal.tables.table import NoRowsError, Table
 from judgecal.tables.text import unreadable
@@ -29,18 +30,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format of tables, by the endings of files' names (lower case, with the dot) or by what an address
-    begins with.
+    """A format of tables, by the endings of files' names (lower case, with the dot).
 
     `open` reads a path; `write` writes a frame there, behind the columns of a table whose first rows it is
-    of. None where it cannot be done. `address`: its beginning, and what reads it.
+    of. None where it cannot be done.
     """
 
     name: str
-    endings: tuple[str, ...] = ()
+    endings: tuple[str, ...]
     open: Callable[..., Table] | None = None
     write: Callable[[Path, pl.DataFrame, Table | None], None] | None = None
-    address: tuple[str, Callable[[str], Table]] | None = None
     most_rows: int | None = None
     """How many rows a file can hold, its header among them; None where there is no end."""
 
@@ -61,8 +60,7 @@ def _format_of(path: Path, *, writing: bool = False) -> Format:
     for form in able:
         if ending in form.endings:
             return form
-    endings = [", ".join(ending for form in able for ending in form.endings)]
-    endings += [f"{form.address[0]}... ({form.name})" for form in _formats() if form.address and not writing]
+    endings = [*(ending for form in able for ending in form.endings), *["hf:org/name"] * (not writing)]
     raise InputError(f"{shown(path)}: unknown ending {ending!r}: it must be one of {', '.join(endings)}")
 
 
@@ -85,9 +83,9 @@ def open_table(path: str | Path, encoding: str | None = None) -> Table:
         separated := (".csv", ".tsv", ".tab", ".txt")
     ):
         raise InputError(f"--encoding is of {', '.join(separated)}, and {path} is no such file")
-    for form in _formats():
-        if form.address is not None and str(path).startswith(form.address[0]):
-            return form.address[1](str(path))
+    if str(path).startswith("hf:"):
+        table: Table = wing("data set of the Hub")(str(path))
+        return table
     path = Path(path)
     opener = _format_of(path).open
     assert opener is not None

@@ -75,12 +75,11 @@ def _read_lines(path: Path) -> Table:
 def _read_array(path: Path) -> Table:
     """An array of objects, or an object that holds one."""
     value, where = read_json(path), shown(path)
-    source, rows, notes = path.name, of_frame(value), tuple[str, ...]()
-    if not rows:
-        keys, rows = one_array(value, where)
-        if keys:
-            taken = f"the array {keys} ({len(rows):,} objects)"
-            source, notes = f"{path.name}, {taken}", (f"{where}: took {taken}",)
+    source, notes = path.name, tuple[str, ...]()
+    keys, rows = one_array(value, where)
+    if keys:
+        taken = f"the array {keys} ({len(rows):,} objects)"
+        source, notes = f"{path.name}, {taken}", (f"{where}: took {taken}",)
     return Table.of_records(
         where, enumerate(rows, start=1), unit="row", path=path, name=path.name, source=source, notes=notes
     )
@@ -113,24 +112,6 @@ def one_array(value: Any, where: str) -> tuple[str, list[dict[str, Any]]]:
         most=50,
     )
     return path, array
-
-
-def of_frame(value: Any) -> list[dict[str, Any]]:
-    """Return the rows (dicts) of a frame as pandas writes it, by columns, or split into columns and data.
-    None where the value is no frame. Its index is the column `index`.
-    """
-    if not isinstance(value, dict) or not value:
-        return []
-    if isinstance(columns := value.get("columns"), list) and isinstance(data := value.get("data"), list):
-        index = index if isinstance(index := value.get("index"), list) else []
-        rows = [dict(zip(map(str, columns), row, strict=False)) for row in data if isinstance(row, list)]
-        return [{"index": name, **row} for name, row in zip(index or range(len(rows)), rows, strict=False)]
-    first = next(iter(value.values()))
-    if len(value) > 1 and all(
-        isinstance(column, dict) and column.keys() == first.keys() for column in value.values()
-    ):
-        return [{"index": name, **{column: value[column][name] for column in value}} for name in first]
-    return []
 
 
 def read_json(path: Path) -> Any:
