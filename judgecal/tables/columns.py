@@ -39,7 +39,8 @@ def read_contexts(row: Row, column: str, where: str, problems: list[str]) -> tup
     for place, part in enumerate(value if isinstance(value, list) else [value], start=1):
         there = f"{where}: column {column!r}: context {place}"
         if isinstance(part, dict) and isinstance(text := part.get("text"), str):
-            name, score = part.get("document_id"), part.get("score")
+            name = part.get("document_id")
+            score: Any = part.get("score")
             scored = isinstance(score, int | float) and not isinstance(score, bool) and score == score
             number = float(score) if scored and abs(score) <= sys.float_info.max else None
             if scored and number is None:
