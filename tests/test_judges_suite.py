@@ -8,7 +8,7 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.judges.suite import Suite, list_suites, load_suite
-from judgecal.signatures import list_signatures, load_signature
+from judgecal.signatures import list_signatures, load_signature, unit_of
 from judgecal.workspace import Workspace, find_workspace
 
 
@@ -51,7 +51,7 @@ def test_every_mosaic_signature_says_yes_or_no_after_its_rationale(workspace: Wo
         assert (str(signature.scale), signature.words) == ("binary", ("yes", "no")), name
         assert list(signature.cls.output_fields) == ["rationale", "rating"], name
         assert len(signature.text.splitlines()) <= 60 and "judgecal" not in signature.text, name
-    assert load_signature("mosaic/chunk_relevance", workspace=workspace).unit == "chunk"
+    assert unit_of(load_signature("mosaic/chunk_relevance", workspace=workspace).inputs) == "chunk"
 
 
 def test_a_suite_of_ones_own(workspace: Workspace) -> None:

@@ -172,7 +172,7 @@ def read_separated(path: Path, encoding: str | None = None, *, pads: bool = Fals
     header = list(map(_unmarked, header))
     names, at = column_names(header), f"{where}:{line}"
     refuse_title(header, at)
-    refuse(named_twice(names, at))
+    unique = [f"{name}\0{place}" if name in names[:place] else name for place, name in enumerate(names)]
     while chunk := list(islice(records, _CHUNK)):
         rows = list[list[str]]()
         for line, cells in chunk:
@@ -184,11 +184,15 @@ def read_separated(path: Path, encoding: str | None = None, *, pads: bool = Fals
             rows.append([*cells, *[""] * len(names)][: len(names)])
             lines.append(line)
         try:
-            frames.append(pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row"))
+            frames.append(pl.DataFrame(rows, schema=dict.fromkeys(unique, pl.String), orient="row"))
         except UnicodeEncodeError as error:  # as UTF-7 can write it
             raise InputError(f"{where}: holds half of a surrogate pair ({error}): save it as UTF-8") from None
-    frame = pl.concat(frames or [pl.DataFrame(schema=dict.fromkeys(names, pl.String))])
+    frame = pl.concat(frames or [pl.DataFrame(schema=dict.fromkeys(unique, pl.String))])
+    twins = [pair for pair in zip(unique, names, strict=True) if pair[0] != pair[1]]
+    if any(not frame[twin].equals(frame[name]) for twin, name in twins):
+        problems[:0] = named_twice(names, at)
     refuse(problems, most=50)
+    frame = frame.drop([twin for twin, _ in twins])  # pandas writes an index that is a column too twice
     marked = [column for column in frame if column.str.starts_with(_MARK).any()]
     frame = frame.with_columns(column.map_elements(_unmarked, pl.String) for column in marked)
     return Table(
