@@ -64,7 +64,7 @@ def judge_named(
     trained_on: GoldSet | Iterable[str] | None = None,
     workspace: Workspace | None = None,
 ) -> PromptJudge | FunctionJudge:
-    """The judge of a string, of whatever kind; a function or a program of DSPy's as a judge.
+    """Return the judge of a spec: a string (JudgeName), a function or a program of DSPy's.
 
     A function takes what it reads of an item by the names of its parameters (`question`, `answer`,
     `reference_answer`, `contexts` ...) and returns a verdict, or a verdict and the reason for it.

@@ -80,7 +80,7 @@ class JudgeAdapter(dspy.ChatAdapter):  # type: ignore[misc]
         suffix: str = "",
         main_request: bool = False,
     ) -> str:
-        """DSPy's user message, from neutralised inputs."""
+        """Return DSPy's user message as text, for a dspy.Signature and its inputs, neutralised."""
         content: str = super().format_user_message_content(
             signature,
             self.harmless(signature, inputs),
@@ -96,7 +96,7 @@ class JudgeAdapter(dspy.ChatAdapter):  # type: ignore[misc]
         outputs: dict[str, Any],
         missing_field_message: str | None = None,
     ) -> str:
-        """DSPy's demo reply, from neutralised outputs."""
+        """Return DSPy's demo reply as text, for a dspy.Signature and its outputs, neutralised."""
         json = self.asks_for_json(signature)
         written = _JSON.format_assistant_message_content if json else super().format_assistant_message_content
         content: str = written(
@@ -119,12 +119,12 @@ class TextAdapter(dspy.Adapter):  # type: ignore[misc]
     def format(
         self, signature: type[dspy.Signature], demos: list[dict[str, Any]], inputs: dict[str, Any]
     ) -> list[dict[str, Any]]:
-        """The messages of the text prompt, with neutralised inputs in their places."""
+        """Return the text prompt's messages for a dspy.Signature and its inputs, neutralised; no demos."""
         keys = {part for part in self._prompt.path if isinstance(part, str)}
         return list(self._prompt.filled(neutralised(inputs, keys=keys)))
 
     def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
-        """Parse a completion into the reasoning and the verdict."""
+        """Parse a completion, by a dspy.Signature, into a dict of reasoning and verdict."""
         read = read_text_reply(self._signature, completion)
         if read.failure is not None:
             raise dspy.AdapterParseError(
@@ -137,7 +137,7 @@ class TextAdapter(dspy.Adapter):  # type: ignore[misc]
 
 
 def typed_verdict(signature: LoadedSignature, verdict: Label | None) -> Any:
-    """A verdict in the type of the signature's field, so that a demo made of it looks like any other."""
+    """Return a verdict (a Label) in the type of the LoadedSignature's field, as a demo holds it."""
     if isinstance(verdict, str) or verdict is None:
         return verdict
     if signature.words:
@@ -149,8 +149,7 @@ def typed_verdict(signature: LoadedSignature, verdict: Label | None) -> Any:
 
 
 def reply_schema(signature: LoadedSignature, verdict_name: str | None = None) -> ReplySchema | None:
-    """What a judge's reply must be: the output fields in the order of the signature, the verdict within its
-    scale, under another name where there is one.
+    """Return the ReplySchema of a LoadedSignature: its output fields, the verdict within its
 
     None where a field is neither text nor the verdict: then the reply is asked for behind markers.
     """

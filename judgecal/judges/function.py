@@ -67,7 +67,7 @@ class LoadedFunction:
 def load_function(
     path: Path, name: str, *, text: str, prompts: Mapping[str, Any] | None = None
 ) -> LoadedFunction:
-    """Run a file's text and take its function; `prompts`: of a program, what DSPy saved of it."""
+    """Run a file's text at its path and return its function of that name as a LoadedFunction."""
     content = vars(run_source(path, text))
     call, own_scale, program = content.get(name), None, None
     if is_program(call):
@@ -92,7 +92,7 @@ def load_function(
 
 
 def is_program(value: object) -> TypeGuard[Any]:
-    """Whether a value is a `dspy.Module`, told without loading DSPy."""
+    """Return whether a value is a `dspy.Module`, told without loading DSPy."""
     dspy = sys.modules.get("dspy")
     return dspy is not None and isinstance(value, dspy.Module)
 
@@ -193,7 +193,7 @@ class FunctionJudge:
         return {name: value for name in self._parameters if (value := item_value(name, item)) is not None}
 
     def verdict(self, item: Item) -> ParsedReply | Awaitable[ParsedReply]:
-        """The function's verdict on an item; of an `async` function an awaitable of it."""
+        """Return the function's verdict on an Item as a ParsedReply; of an `async` function an awaitable."""
         try:
             value = self._function(**self.given(item))
             return self._awaited(value) if self._is_async else self.reading(value)
@@ -215,7 +215,7 @@ class FunctionJudge:
         return reading
 
     def reading(self, value: Any) -> ParsedReply:
-        """Read what the function returned as verdict and reasoning (`ParsedReply`)."""
+        """Read a value that the function returned as a ParsedReply: verdict and reasoning."""
         reasoning = ""
         if type(value) is tuple and len(value) == 2:
             value, reasoning = value
@@ -264,7 +264,7 @@ class LocalJudge(FunctionJudge):
         refuse_lacking(self.name, nowhere, items)
 
     def verdict(self, item: Item) -> ParsedReply | Awaitable[ParsedReply]:
-        """The rule's verdict on an item; a failure where the item lacks what the rule needs."""
+        """Return the rule's verdict on an Item as a ParsedReply; a failure where the item lacks a need."""
         if lacking := lacking_inputs(self._required, item):
             return ParsedReply(
                 None, failure=Failure("refused", f"the item has no {' and no '.join(lacking)}")
@@ -371,7 +371,7 @@ def _file_of(call: Callable[..., Any], name: str, workspace: Workspace) -> tuple
 
 
 def load_local(name: str) -> LoadedFunction:
-    """Load the function of a local judge by its name; `hallucination` stands for `hallucination_overlap`."""
+    """Return the LoadedFunction of a local judge's name; `hallucination` is `hallucination_overlap`."""
     rules = local_rules()
     name = f"{name}_overlap" if f"{name}_overlap" in rules else name
     if name not in rules:

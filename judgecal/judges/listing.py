@@ -113,7 +113,7 @@ class ShownJudge(Result):
 
 
 def judges_here(workspace: Workspace) -> Listing:
-    """List the judges of a workspace; unreadable ones with the reason, and no signature is run."""
+    """Return the Listing of a Workspace's judges; unreadable ones with the reason, no signature is run."""
     suites, local, listed = [], [], [_listed(name, workspace) for name in list_signatures(workspace)]
     silent = [signature.name for signature in listed if signature.verdict is None and not signature.problem]
     able = [signature for signature in listed if signature.name not in silent]
@@ -152,7 +152,7 @@ def _listed(name: str, workspace: Workspace) -> ListedSignature:
 
 
 def show_judge(name: str, workspace: Workspace) -> ShownJudge:
-    """Show a signature, a text prompt, a suite or a local judge, by its name or by a judge's string.
+    """Return the ShownJudge of a name in a Workspace: signature, text prompt, suite or local judge.
 
     A signature is run. Its prompt is the one that the named model is sent, else the embedded model.
     """

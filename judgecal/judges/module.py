@@ -31,7 +31,7 @@ _WITHOUT = "or leave model= out, and it is scored as it is, with the models that
 
 
 def only_predictor(program: dspy.Module) -> dspy.Predict:
-    """The one predictor of a DSPy program; InputError where it has none or several."""
+    """Return the one dspy.Predict of a program (dspy.Module); InputError where it has none or several."""
     predictors = program.predictors()
     if len(predictors) != 1:
         what = f"has {len(predictors)} prompts that can be changed, and not one"
@@ -40,7 +40,7 @@ def only_predictor(program: dspy.Module) -> dspy.Predict:
 
 
 def as_function(program: dspy.Module) -> tuple[Callable[..., Awaitable[Any]], Scale | None]:
-    """A program as the function of a judge, and the scale that its one prompt says, if it has one.
+    """Return a program (dspy.Module) as a judge's async function, with the Scale that its prompt says.
 
     The function takes what `forward` takes, and returns verdict and reasoning. The program is called in a
     thread, as it stands, with the models that DSPy is set to there; what an item says can forge no field.
@@ -76,7 +76,7 @@ def _parameters_of(program: dspy.Module) -> Collection[inspect.Parameter]:
 
 
 def own_signature(program: dspy.Module) -> type[dspy.Signature] | None:
-    """The signature of a program that takes any input, so that its one prompt says which."""
+    """Return the dspy.Signature of a program (dspy.Module) that takes any input; else None."""
     if all(one.kind is not one.VAR_KEYWORD for one in _parameters_of(program)):
         return None
     cls: type[dspy.Signature] = only_predictor(program).signature
@@ -95,7 +95,7 @@ def joined_instructions(instructions: Mapping[str, str]) -> str:
 
 
 def verdict_of(prediction: dspy.Prediction, declared: Sequence[str]) -> tuple[Any, str | None]:
-    """A prediction's verdict and reasoning: the field `verdict`, the only field or the only non-text one.
+    """Return verdict and reasoning of a dspy.Prediction, by the declared output fields.
 
     Args:
         declared: the verdicts of the program's signature, where there is one.
@@ -116,7 +116,7 @@ def program_judge(
     trained_on: GoldSet | Iterable[str] | None,
     workspace: Workspace,
 ) -> PromptJudge:
-    """The judge of a prompt that plain DSPy compiled; see `Judge`."""
+    """Return the PromptJudge of a compiled program (dspy.Module) on a model; see `Judge`."""
     where = type(program).__name__
     if type(program).forward not in OWN_FORWARDS:
         what = "has a forward of its own: give the model to judgecal.optimize(..., model=ALIAS),"
@@ -159,7 +159,7 @@ def _recognised(cls: type[dspy.Signature], workspace: Workspace) -> str:
 
 
 def groups_seen(where: str, compiled: bool, trained_on: GoldSet | Iterable[str] | None) -> frozenset[str]:
-    """The question groups whose labels a program was trained on; a compiled program must say them."""
+    """Return the groups whose labels a program was trained on; a compiled one must say them (trained_on)."""
     if compiled and trained_on is None:
         raise InputError(
             f"{where} was compiled, and we do not know which questions it has seen: say trained_on=gold for "

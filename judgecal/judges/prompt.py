@@ -235,7 +235,7 @@ class ProgramFile:
 def save_program(
     path: Path, program: dspy.Module, *, signature: LoadedSignature, trained_on: Iterable[str]
 ) -> None:
-    """Write a program in DSPy's own JSON form, with the signature's fingerprint and the training groups."""
+    """Write a program (dspy.Module) of a LoadedSignature to a path as JSON, with the training groups."""
     with tempfile.TemporaryDirectory() as folder:
         saved = Path(folder) / "program.json"
         program.save(str(saved))
@@ -250,7 +250,7 @@ def save_program(
 
 
 def load_program(path: Path, signature: LoadedSignature) -> ProgramFile:
-    """Read a program back for the signature that it was compiled from."""
+    """Read a path's ProgramFile for the LoadedSignature that it was compiled from."""
     state = read_json(path, absent="there is no compiled program here; judgecal optimize writes one")
     return program_of(state, signature, str(path))
 
@@ -296,7 +296,7 @@ class _ProgramState(PromptState):
 
 
 def program_of(state: Mapping[str, Any], signature: LoadedSignature, where: str) -> ProgramFile:
-    """The program in a JSON object of `program.json`, for the signature that it was compiled from.
+    """Return the ProgramFile in the state (JSON) of `program.json`, for its LoadedSignature.
 
     Data alone is taken over: DSPy's own loader would set whatever attribute a file names, and make its model.
     """
@@ -319,7 +319,7 @@ def program_of(state: Mapping[str, Any], signature: LoadedSignature, where: str)
 
 
 def with_prompts(program: dspy.Module, table: Mapping[str, Any], where: str) -> dspy.Module:
-    """A copy of a program with instructions and demos from DSPy's saved table; data alone is taken."""
+    """Return a copy of a program (dspy.Module) with instructions and demos from DSPy's saved table."""
     program, again = program.deepcopy(), "run judgecal optimize again"
     for name, predictor in program.named_predictors():
         state, at = (
@@ -356,7 +356,7 @@ def weigh_verdict(
     parsed: ParsedReply,
     read: Callable[[str], ParsedReply],
 ) -> ParsedReply:
-    """A parsed reply with the chances of its verdict, on a numeric scale their mean; else as it was parsed.
+    """Return a ParsedReply with the chances of its verdict, from the reply's text and Tokens.
 
     A verdict of several tokens has none, nor has one that may be the beginning of another, as `1` is of `10`
     where the model writes digits one by one: unless the longer one is seen to be a token of its own. A token
@@ -401,7 +401,7 @@ def weigh_verdict(
 def embedded_mean(
     signature: LoadedSignature, _text: str, tokens: Sequence[Token], parsed: ParsedReply
 ) -> ParsedReply:
-    """A parsed reply with the mean by the embedded model's chances of its verdicts, where it gives any."""
+    """Return a ParsedReply with the mean by the embedded model's chances (Tokens) of its verdicts."""
     chances = tokens[0][2] if tokens else {}
     labels = {read_verdict(signature, word)[0]: share for word, share in chances.items()}
     grades = {label: share for label, share in labels.items() if isinstance(label, float)}

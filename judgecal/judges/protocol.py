@@ -77,7 +77,7 @@ class JudgeName:
 
     @classmethod
     def parse(cls, text: str) -> JudgeName:
-        """Parse a judge's string such as `correctness_v3@model`; InputError where it is none."""
+        """Parse a text such as `correctness_v3@model` as a JudgeName; InputError where it is none."""
         if match := _CALLS.fullmatch(text):
             single = cls.parse(match[1])
             calls = int(match[2]) if match[2].isdecimal() else 0
@@ -281,7 +281,7 @@ def single_calls(fingerprint: str) -> tuple[str, int]:
 
 
 def units_of(judge: Respondent, item: Item) -> Iterator[tuple[str, str | None, Item]]:
-    """What a judge is asked about of an item: unit and order, as its rows carry them, and the item as shown.
+    """Yield (unit, order, Item as shown) for all that a judge (Respondent) is asked about of an Item.
 
     The whole item; or each of its contexts: then the item holds that text as its field `chunk`; or its pair
     of answers in both orders.
@@ -330,7 +330,7 @@ def lacking_inputs(names: Iterable[str], item: Item) -> list[str]:
 
 
 def refuse_lacking(who: str, names: Sequence[str], items: Sequence[Item]) -> None:
-    """Refuse items that lack what a judge asks for, all inputs in one message."""
+    """Refuse Items that lack the named inputs, for who judges them, all in one message."""
     lacking: dict[str, list[str]] = {}
     for item in items:
         for name in lacking_inputs(names, item):

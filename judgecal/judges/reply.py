@@ -43,7 +43,7 @@ Fields = list[tuple[str, Any]]
 
 
 def read_reply(signature: LoadedSignature, text: str) -> ParsedReply:
-    """Parse a reply by a signature into reasoning and verdict, or a failure `parse`, `out_of_range`."""
+    """Parse a reply's text by a LoadedSignature into a ParsedReply, or a failure `parse`, `out_of_range`."""
     if not text.strip():
         return ParsedReply(None, failure=Failure("parse", "the reply is empty"))
     said = after_thoughts(text) if "<" in text else text
@@ -73,7 +73,7 @@ def read_reply(signature: LoadedSignature, text: str) -> ParsedReply:
 
 
 def read_text_reply(signature: LoadedSignature, text: str) -> ParsedReply:
-    """Parse the verdict in a reply to a text prompt, from where the prompt's head says that it stands.
+    """Parse the text of a reply to a text prompt by its LoadedSignature into a ParsedReply.
 
     Where a path or a pattern finds several that differ there is none. The reasoning is the reply, or of a
     reply that was held to a schema its field.
@@ -126,7 +126,7 @@ def _unambiguous(pairs: Fields) -> dict[str, Any]:
 
 
 def reply_fields(text: str, names: Collection[str]) -> Fields:
-    """The (name, value) pairs in a reply's text: below its markers, or of the JSON object that it is.
+    """Return (name, value) Fields of those names in a reply's text: below markers, or of its JSON object.
 
     An object inside prose is left alone: it may be quoted from the text under test.
 
@@ -148,7 +148,7 @@ def _one_verdict(signature: LoadedSignature, values: Sequence[Any]) -> tuple[Lab
 
 
 def after_thoughts(text: str) -> str:
-    """The reply behind the thoughts that it begins with, each up to its first end; nothing without an end."""
+    """Return a text, a reply, without the thoughts that it begins with; empty where they never end."""
     start = 0
     while opening := _OPENING.match(text, start):
         closing = re.compile(rf"</{opening[1]}>", re.IGNORECASE).search(text, opening.end())
@@ -212,7 +212,7 @@ def _loose_fields(text: str, names: Collection[str]) -> Fields:
 
 
 def read_verdict(signature: LoadedSignature, value: Any) -> tuple[Label | None, Failure | None]:
-    """Read one verdict of a signature from a text or a JSON value, or the failure."""
+    """Read a value (text or JSON) as a verdict of a LoadedSignature: a Label, or the Failure."""
     scale = signature.judge_scale()
     if scale.kind == "nominal":
         return _read_word(scale, str(value))

@@ -72,7 +72,7 @@ def value_text(value: Value) -> str:
 
 
 def settings_of(function: Callable[..., Any], where: str, *, files: bool = False) -> tuple[Setting, ...]:
-    """The settings of a function, in its order; `files`: also those that are files."""
+    """Return the Settings of a function, in its order; `where` is its place; `files`: also files."""
     try:
         hints = typing.get_type_hints(function, include_extras=True)
     except (NameError, TypeError) as error:
@@ -98,7 +98,7 @@ def settings_of(function: Callable[..., Any], where: str, *, files: bool = False
 def read_settings(
     name: JudgeName, settings: Sequence[Setting], folders: Sequence[Path] = ()
 ) -> tuple[dict[str, Value], dict[str, str]]:
-    """What a judge's name sets that is not the default: the values, and the texts that its name carries.
+    """Return what a JudgeName sets beside the defaults of its Settings: values, and texts it carries.
 
     Files are among the values in any case, as they are found in one of the folders.
     """
@@ -130,7 +130,7 @@ def read_settings(
 
 
 def packages_of(judge: str, packages: Mapping[str, str], texts: Mapping[str, str]) -> list[str]:
-    """The packages, each with its version, that a judge needs as its settings are.
+    """Return the packages, each with its version, that a judge needs as the texts of its settings are.
 
     Args:
         packages: package -> the setting that needs it, which is the name of judgecal's extra too.

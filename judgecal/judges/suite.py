@@ -65,7 +65,7 @@ class SuiteJudge:
         return self.judge is not None and "@" not in self.judge
 
     def judge_on(self, model: str) -> JudgeName:
-        """The judge's string, with a model where it lacks one; InputError where there is a lock."""
+        """Return the JudgeName of the judge on a model, where it names none; InputError of a lock."""
         if self.judge is None:
             raise InputError(f"{self.name}: has a lock and no judge's string")
         return JudgeName.parse(f"{self.judge}@{model}" if self.lacks_model else self.judge)

@@ -38,7 +38,7 @@ def local_judge(
     check: Callable[[Mapping[str, str]], None] | None = None,
     packages: Mapping[str, str] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Declare a function as the local judge of its name; the arguments are the fields of `LocalRule`."""
+    """Return a decorator that declares a local judge of a source; arguments are the fields of `LocalRule`."""
 
     def declare(call: Callable[..., Any]) -> Callable[..., Any]:
         _RULES[call.__name__] = LocalRule(call, scale, source, needs, check, packages or {})
@@ -49,7 +49,7 @@ def local_judge(
 
 @cache
 def local_rules() -> Mapping[str, LocalRule]:
-    """Every local judge by its name, sorted."""
+    """Return name -> LocalRule of every local judge, sorted."""
     for module in pkgutil.iter_modules(__path__):
         importlib.import_module(f"{__name__}.{module.name}")
     return dict(sorted(_RULES.items()))

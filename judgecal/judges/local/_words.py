@@ -71,7 +71,7 @@ def words(text: str) -> list[str]:
 
 
 def key_words(text: str) -> frozenset[str]:
-    """The words that are not among the most frequent English ones, without order.
+    """Return the frozenset of a text's words that are not among the most frequent English ones.
 
     Those of a text that may come again soon, such as a context, are kept.
     """
@@ -101,6 +101,6 @@ _runs = lru_cache(maxsize=256)(runs_anew)
 
 
 def share_in_words(good: int, whole: int, what: str, others: Sequence[str]) -> str:
-    """`3 of 5 sentences; not: ...`: how many of the whole count, and the first that does not."""
+    """Write how many of the whole are good, and the first of the others: `3 of 5 sentences; not: ...`."""
     first = f"; not: {others[0][:_SHOWN]}{'...' * (len(others[0]) > _SHOWN)}" if others else ""
     return f"{good} of {whole} {what}{first}"

@@ -49,7 +49,7 @@ def words_of(text: str, lemmas: str = "") -> list[str]:
 
 
 def phrases_in(answer: str, rule: object, match: Match, lemmas: str) -> tuple[list[str], list[str]] | str:
-    """The phrases of a rule that an answer holds, and those that it lacks; or what is wrong with the rule.
+    """Return the phrases of a rule that an answer holds and lacks, by Match and lemmas; or what is wrong.
 
     A rule is a list of entries; an entry is a phrase, or a list of alternatives of which one is enough.
     """
