@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from judgecal.experiment import AgreementTable, Verdicts, entry
+from judgecal.experiment import AgreementTable, Entry, Verdicts, entry
 from judgecal.experiment import agreement_table as agreement_module
 from judgecal.experiment.agreement import constant_entry, judge_entry
 from judgecal.experiment.people import EPSILONS, alt_test_entry
@@ -75,7 +75,7 @@ def test_an_entry_and_what_explains_it(gold: GoldSet) -> None:
     verdicts: list[list[Label | None]] = [[90.0], [80.0], [0.0], [80.0], [90.0], [0.0]] * 20
     table, column = judged(gold, verdicts)
     found = judge_entry(table, column)
-    plain = entry(table, column).as_json()
+    plain = entry(Entry, table, column).as_json()
     assert {key: value for key, value in found.as_json().items() if key in plain} == plain
     mapped = table.calibrated(column)[:, 0].tolist()
     # Two raters who always agree: the judge is as close only where it says the same once calibrated.

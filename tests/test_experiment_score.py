@@ -146,7 +146,7 @@ def test_what_is_no_result_is_one_message(tmp_path: Path, text: str | None, said
 
 
 def entered(gold: GoldSet, rows: Sequence[Judgement], price: Any = None) -> Entry:
-    return entry(AgreementTable(gold, gold.items), Verdicts("j", gold.scale, rows, price))
+    return entry(Entry, AgreementTable(gold, gold.items), Verdicts("j", gold.scale, rows, price))
 
 
 def test_an_entry_counts_what_is_missing(gold: GoldSet) -> None:

@@ -372,7 +372,7 @@ def test_what_cannot_be_done_is_refused(judgecal: Run, workspace_dir: Path, lock
         (("--to", "correctness_v1@embedded", "--col", "question=q"), "--col question=q without --on"),
         (
             ("--to", "correctness_v1@embedded", "--on", nameless(workspace_dir)),
-            "name the column with --col question=",
+            "name the column with --col reference=",
         ),
         (
             ("--to", "correctness_v1@embedded", "-o", "no/new.lock.json"),

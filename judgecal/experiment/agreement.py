@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,8 @@ from judgecal.stats.metrics import metric_facts
 from judgecal.stats.reliability import repeatability
 from judgecal.stats.sample import Floats, Labels
 from judgecal.stats.stand_in import MIN_SHARED, Nearer, StandIn
+
+_E = TypeVar("_E", bound="Entry")
 
 
 def refuse_unequal(gold: GoldSet, items: Sequence[Item], command: str) -> None:
@@ -81,24 +83,15 @@ class StoredExperiment:
 
 
 def entry(
+    made: type[_E],
     table: AgreementTable,
     column: Verdicts,
     *,
     labels: Labels | None = None,
     metrics: Sequence[str] | None = None,
-) -> Entry:
-    """Return a judge's entry of an agreement table: counts, agreement with labels, cost, latency."""
-    return Entry(**entry_fields(table, column, labels=labels, metrics=metrics))
-
-
-def entry_fields(
-    table: AgreementTable,
-    column: Verdicts,
-    *,
-    labels: Labels | None = None,
-    metrics: Sequence[str] | None = None,
-) -> dict[str, Any]:
-    """Return the fields of a judge's `Entry` in an agreement table as a dict, for larger entries."""
+    more: Mapping[str, Any] | None = None,
+) -> _E:
+    """Return the entry of a judge's column of verdicts on an agreement table: a class, with `more` fields."""
     expected = len({item.item_id for item in table.items}) * table.repeats
     rows = _rows_of(table, column)
     verdicts, errors = values_of(rows, "verdict"), values_of(rows, "error")
@@ -116,20 +109,19 @@ def entry_fields(
         counted = [count for count in counts if count is not None]
         return sum(counted) if counted else None
 
-    return {
-        "judge": column.judge,
-        "n": n,
-        "n_expected": expected,
-        "n_unscored": expected - n,
+    return made(
+        judge=column.judge,
+        n=n,
+        n_expected=expected,
+        n_unscored=expected - n,
         **table.agreements(column, labels=labels, metrics=metrics),
-        "latency_s": Latency(statistics.median(times) if times else None, p95),
-        "usd_per_1k": 1000.0 * sum(costs) / len(costs) if costs and len(costs) == len(called) else None,
-        "tokens": Tokens(
-            total(values_of(rows, "prompt_tokens")), total(values_of(rows, "completion_tokens"))
-        ),
-        "unit": str(common_scale(table.gold.scale, column.scale)),
-        "unscored": ({"missing": expected - len(rows)} if expected > len(rows) else {}) | unscored,
-    }
+        latency_s=Latency(statistics.median(times) if times else None, p95),
+        usd_per_1k=1000.0 * sum(costs) / len(costs) if costs and len(costs) == len(called) else None,
+        tokens=Tokens(total(values_of(rows, "prompt_tokens")), total(values_of(rows, "completion_tokens"))),
+        unit=str(common_scale(table.gold.scale, column.scale)),
+        unscored=({"missing": expected - len(rows)} if expected > len(rows) else {}) | unscored,
+        **(more or {}),
+    )
 
 
 def _rows_of(table: AgreementTable, column: Verdicts) -> Sequence[Judgement]:
@@ -179,11 +171,11 @@ def constant_entry(table: AgreementTable, metrics: Sequence[str] | None = None) 
 def judge_entry(table: AgreementTable, column: Verdicts) -> JudgeEntry:
     """Return the `JudgeEntry` of a judge's verdicts on an agreement table, with its repeats and pairs."""
     verdicts, scale = table.described(column)
-    fields = entry_fields(table, column) | {"kind": column.kind} | pair_fields(table, column)
+    more: dict[str, Any] = {"kind": column.kind, **pair_fields(table, column)}
     if table.weights is None and table.repeats > 1:
         again = repeatability(verdicts, **{**table.scaled(), "judge_scale": scale, "level": table.level})
         rows = _rows_of(table, column)
-        fields["retest"] = Retest(
+        more["retest"] = Retest(
             repeats=table.repeats,
             n_items=int(((~is_absent(verdicts)).sum(axis=1) > 1).sum()),
             flip_rate=next((again[name] for name in again if name.startswith("flip_rate")), None),
@@ -191,7 +183,7 @@ def judge_entry(table: AgreementTable, column: Verdicts) -> JudgeEntry:
             # then those calls were made before, each repeat for itself
             all_cached=bool(rows) and all(values_of(rows, "cached")),
         )
-    return JudgeEntry(**fields)
+    return entry(JudgeEntry, table, column, more=more)
 
 
 def pair_fields(table: AgreementTable, column: Verdicts) -> dict[str, Estimate]:

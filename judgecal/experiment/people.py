@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
-from judgecal.experiment.agreement import AltTestEntry, JudgeEntry, RaterEntry, entry, entry_fields
+from judgecal.experiment.agreement import AltTestEntry, Entry, JudgeEntry, RaterEntry, entry
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts, as_lists
 from judgecal.experiment.judgements import values_of
 from judgecal.experiment.verdicts import Cut
@@ -86,9 +86,10 @@ def rater_entries(table: AgreementTable, columns: Sequence[Verdicts]) -> tuple[R
             Judgement(item.item_id, item.sha, rater, "rater", 0, labels_of[item.item_id])
             for item in {item.item_id: item for item in shared}.values()
         ]
-        person = entry_fields(part, Verdicts(rater, table.gold.scale, rows), labels=labels)
-        judges = tuple(entry(part, column, labels=labels) for column in columns)
-        entries.append(RaterEntry(**person, against="each other rater", judges=judges))
+        judges = tuple(entry(Entry, part, column, labels=labels) for column in columns)
+        more = {"against": "each other rater", "judges": judges}
+        person = Verdicts(rater, table.gold.scale, rows)
+        entries.append(entry(RaterEntry, part, person, labels=labels, more=more))
     return tuple(entries)
 
 

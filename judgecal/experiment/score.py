@@ -18,6 +18,7 @@ from judgecal.engine import Budget, Journal, require_prices
 from judgecal.errors import InputError
 from judgecal.experiment.agreement import (
     AgreementResult,
+    Entry,
     GoldSummary,
     LabelledTable,
     StoredExperiment,
@@ -352,7 +353,7 @@ def made_result(
         experiment=stored.experiment.slug,
         gold=summary_of_gold(table, stored.split),
         judges=tuple(judges),
-        floor=(constant_entry(table), *(entry(table.asked_of(column), column) for column in floor)),
+        floor=(constant_entry(table), *(entry(Entry, table.asked_of(column), column) for column in floor)),
         raters=rater_entries(table, columns),
         test_looks=looks_so_far(workspace.experiments, gold),
         run_line=run_line(table, stored.split, names, extra),

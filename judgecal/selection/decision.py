@@ -162,7 +162,7 @@ def measure(
             spec = ModelSpec(column.judge, str(model["id"]), api_base=model.get("api_base"), **prices)
             column = replace(column, price=spec.cost_usd)
             free = spec.embedded
-        line = (entries or {}).get(column.judge) or entry(table, column, metrics=metrics)
+        line = (entries or {}).get(column.judge) or entry(Entry, table, column, metrics=metrics)
         usd = 0.0 if free else line.usd_per_1k
         kept_probes = probes.get(column.rows[0].judge_fingerprint) if column.rows else None
         measured.append(MeasuredJudge(column, line, table.repeats, usd, free, kept_probes))
