@@ -14,7 +14,7 @@ import numpy.typing as npt
 from judgecal.errors import InputError
 from judgecal.experiment.judgements import item_scale, values_of, whole_items
 from judgecal.goldset import GoldSet
-from judgecal.judges import Judge, JudgeKind, JudgeName
+from judgecal.judges import Judge, JudgeKind
 from judgecal.records import Estimate, Item, Judgement
 from judgecal.scale import Label, Scale
 from judgecal.stats import Calibration, agreement, cross_fitted_probabilities, fit_calibration
@@ -73,14 +73,6 @@ class Verdicts:
     def stored(self) -> Sequence[Judgement]:
         """The judgements as the journal holds them."""
         return self.calls or self.rows
-
-    @property
-    def cell(self) -> tuple[str, str] | None:
-        """The signature, and the model with its program: a cell of their grid; None without a prompt."""
-        if self.kind != "prompt":
-            return None
-        name = JudgeName.parse(self.judge)
-        return name.signature, name.system
 
     def cost_usd(self, row: Judgement) -> float | None:
         """Return a judgement's cost in USD in production, a stored reply as if it had been called for."""

@@ -159,7 +159,6 @@ class UnreadReplies(Result):
     kind: str  # the commonest failure
     # the commonest of that kind; None where only test items have one, as it may quote them
     message: str | None
-    n_message: int  # how many have it
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +193,8 @@ def unread_judge(
         for row in judged
         if row.error is not None and row.error.kind == kind and row.item_id not in sealed
     )
-    message, n_message = messages.most_common(1)[0] if messages else (None, 0)
-    return UnreadReplies(judge, max(len(judged), n_expected), kind, message, n_message)
+    message = messages.most_common(1)[0][0] if messages else None
+    return UnreadReplies(judge, max(len(judged), n_expected), kind, message)
 
 
 def unread_of(stored: StoredExperiment) -> Unread:
