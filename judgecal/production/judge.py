@@ -67,7 +67,7 @@ class JudgeRun:
         columns: Columns,
         **others: Any,
     ) -> JudgeRun:
-        """The run of a single lock on the table in a file; `others` are further fields."""
+        """Set up the JudgeRun of a single lock on the table in a file; `others` are further fields."""
         column, source = SuiteColumn.of_lock(lock, workspace, trust_lock=trust_lock), open_table(path)
         reader = RowReader.of(columns, source, column.judges[0].judge)
         return cls(workspace, None, (column,), source, reader, **others)
@@ -233,7 +233,7 @@ class JudgeRun:
         write_columns(self.output, columns, header)
 
     def judge_rows(self, budget: Budget) -> RowCounts:
-        """Make the calls that are due and write the output; return the counts of its rows."""
+        """Make the calls that are due, within a budget, and write the output; return its RowCounts."""
         import polars as pl
 
         open_experiment(self.experiment)
@@ -299,8 +299,7 @@ def judge(
     name: str | None = None,
     workspace: str | Path | None = None,
 ) -> JudgeResult:
-    """Judge a table of production answers with a locked judge: every row comes out, in order, with its
-    verdict.
+    """Judge a table of answers with a lock and write it with its verdicts to `output`: a JudgeResult.
 
     Args:
         table, output: the file with the answers, and where the same goes with the verdicts, by its ending.

@@ -61,7 +61,7 @@ class JudgedColumns:
 
 
 def judged_columns(path: Path, columns: Columns) -> Columns:
-    """The columns of a judged table, by their usual names where `columns` leaves them open."""
+    """Return the columns of a judged table in a file, by usual names where `columns` leaves them open."""
     resolved = columns
     if columns.usual:
         resolved = columns.resolved(open_table(path).columns, path, only=USUAL)
@@ -71,7 +71,7 @@ def judged_columns(path: Path, columns: Columns) -> Columns:
 
 
 def typed_columns(path: Path, columns: Columns) -> tuple[str, ...]:
-    """The options that must name columns of items and verdict each time, as they are typed."""
+    """Return the options, as typed, for those columns of a table in a file that it does not tell itself."""
     known = Columns(usual=True, defaults=columns.defaults).resolved(
         open_table(path).columns, path, only=USUAL
     )
@@ -128,7 +128,7 @@ class JudgedTable:
 def read_judged(
     path: Path, columns: JudgedColumns, judge: Scale, *, systems: tuple[str, str] | None = None
 ) -> JudgedTable:
-    """Read a judged table, whose verdicts are on the judge's scale.
+    """Read a judged table in a file as a JudgedTable, by its columns and its judge's scale.
 
     `systems`: of pairs the rows of these two alone, and verdicts are what they count for the first; without
     it, for their answer A.
@@ -171,7 +171,7 @@ def read_judged(
 
 
 def systems_of(path: Path, columns: JudgedColumns) -> tuple[str, str] | None:
-    """The two systems whose answers a table of judged pairs holds; None where no column names them."""
+    """Return the two systems named in a table of judged pairs in a file; None where no column names them."""
     if "system_a" not in columns.named or "system_b" not in columns.named:
         return None
     a, b = (columns.named[part] for part in ("system_a", "system_b"))
@@ -319,7 +319,7 @@ def read_labels(gold: GoldSet, table: JudgedTable) -> RowLabels:
 
 
 def items_at(path: Path, columns: Columns, places: Iterable[int]) -> dict[int, Item]:
-    """The items of some rows of a table, by their places, counted from 0; of equal ones the first.
+    """Return place -> item of the rows at some places of a table in a file; of equal items the first.
 
     An item without an id of its own is known by its text; no two of the rows may have one id.
     """
@@ -359,7 +359,7 @@ def draw_rows(
     name: str,
     seed: int,
 ) -> LabelSample:
-    """Draw the rows of a judged table that people are to label, as the set `name`; nothing is written.
+    """Draw the rows of a table in a file that people are to label, as a LabelSample with a name.
 
     Of a judged one, with its lock, a draw by strata of the verdict, or of all rows alike;
     `labels` is the set with what was drawn of it before, which the new rows join.

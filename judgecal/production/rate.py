@@ -53,7 +53,7 @@ class NextLabels:
 
     @classmethod
     def halving(cls, rate: Estimate, *, n: int, n_rows: int) -> NextLabels | None:
-        """The labels that halve a rate's interval; None where it has none, or every row is labelled."""
+        """Return the NextLabels that halve a rate's interval, from n labels of n_rows; None without one."""
         if rate.low is None or rate.high is None or n >= n_rows:
             return None
         total = 1.0 / ((1.0 / n - 1.0 / n_rows) / 4.0 + 1.0 / n_rows)
@@ -490,7 +490,7 @@ def rate(
     name: str | None = None,
     workspace: str | Path | None = None,
 ) -> RateResult:
-    """What share of judged answers is right, corrected for the judge's error; no model is called.
+    """Estimate the share of a judged table's answers that is right, by a lock; a RateResult, without a call.
 
     Args:
         judged: the table that `judge` wrote.

@@ -317,7 +317,7 @@ class SuiteColumn:
 
 
 def locks_as_suite(paths: Sequence[Path]) -> Suite:
-    """Read locks as a suite, each judge named as its signature."""
+    """Read the locks at some paths as a Suite, each judge named as its signature."""
     names: list[str] = []
     for path in paths:
         name = JudgeName.parse(load_lock(path).judge).stem
@@ -328,7 +328,7 @@ def locks_as_suite(paths: Sequence[Path]) -> Suite:
 def load_columns(
     suite: Suite, workspace: Workspace, *, model: str, trust_lock: bool = False
 ) -> tuple[SuiteColumn, ...]:
-    """Load the judges of a suite, grouped by the columns that they fill, in the order of the file."""
+    """Load a Suite's judges from a workspace as SuiteColumns; `model` is of judges without one."""
     judges_of: dict[str, list[tuple[SuiteJudge, LoadedJudge]]] = {}
     problems: list[str] = []
     for entry in suite.judges:

@@ -114,8 +114,7 @@ class Caps:
         return "; ".join(reasons) or None
 
     def probed(self, judge: MeasuredJudge) -> dict[str, Estimate]:
-        """The families that a cap names, with the share of its probes that break a judge; the intervals hold
-        all at once (Bonferroni)."""
+        """Return family -> share broken, an Estimate, of a judge's probes in the families that have a cap."""
         probes, level = judge.probes, 1.0 - 0.05 / max(1, len(self.broken))
         named = [name for name in self.broken if probes and probes.answers(name)]
         return {name: probes.broken(name, level=level) for name in named if probes}
@@ -321,8 +320,7 @@ def decide(
     margin: float,
     caps: Caps,
 ) -> OpenChoice:
-    """Choose on open items: the cheapest judge within the caps that is shown to beat the best constant and to
-    stay within the margin of the best.
+    """Choose among measured judges of a stored table by a metric, a margin and caps: an OpenChoice.
 
     A price that is not known ranks as the dearest; a free judge is known to cost nothing by its kind.
     """
@@ -457,7 +455,7 @@ class Evidence:
 def decide_on_judges(
     workspace: Workspace, stored: StoredExperiment, *, margin: float, result: AgreementResult
 ) -> Evidence:
-    """Gather the evidence on an experiment's judges, and whom to use; no model is called.
+    """Gather the Evidence on a stored experiment's judges at a margin, and whom to use; no model is called.
 
     Judges are held against each other on the items that may choose (train and dev), as `select` does; where
     the experiment holds test items alone, on those, and then nobody is chosen. Counts and tables are over all

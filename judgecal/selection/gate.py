@@ -269,7 +269,7 @@ def plan_gate(
     trust_lock: bool = False,
     probes: bool = False,
 ) -> Gate:
-    """Set up a gate of a lock that was read from `path`; nothing is written.
+    """Set up the Gate of a Lock that was read from a path; nothing is written.
 
     `margin` is the lock's where not given, `budget_usd` is for all passes, and `out` is its slug to go on
     with, or a name of one's own. `trust_lock` is as `Lock.runnable` has it. Everything that is not as it was

@@ -115,7 +115,7 @@ class LockedJudge(_Closed):
 
     @classmethod
     def from_judge(cls, judge: Judge, workspace: Workspace, *, model_id: str | None = None) -> LockedJudge:
-        """Describe a judge for a lock; refused where the lock would not bring it back."""
+        """Describe a Judge of a workspace as a LockedJudge; refused where that would not bring it back."""
         signature, model, program = judge.signature, judge.model, None
         if (slug := JudgeName.parse(judge.name).program) is not None:
             folder = Path(slug) if Path(slug).is_dir() else workspace.experiments / slug
@@ -351,7 +351,7 @@ def load_lock(path: Path) -> Lock:
 
 
 def check_name(name: str, where: str) -> None:
-    """Refuse a name out of a lock that could lead out of the folder that it is looked up in.
+    """Refuse a name in a lock that could lead out of its folder; `where` is said in the message.
 
     Empty, longer than 200 characters, absolute, with a drive or a `..`, or ending in `.py`.
     """

@@ -528,7 +528,7 @@ def migrate(
     trust_lock: bool = False,
     workspace: str | Path | None = None,
 ) -> MigrateResult:
-    """May another judge replace the locked one? This costs calls, and is a look at test.
+    """Decide whether the judge `to` may replace a lock's judge: a MigrateResult, by calls and a look at test.
 
     Args:
         lock: the judge.lock.json of select.

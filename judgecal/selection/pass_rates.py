@@ -31,7 +31,7 @@ def class_rates(people: Scale, agreement: Mapping[str, Estimate]) -> tuple[Estim
 
 
 def at_chance(people: Scale, agreement: Mapping[str, Estimate]) -> str | None:
-    """Why a judge with these estimates is no better than a coin (tpr + tnr <= 1 was seen), else None.
+    """Return why a judge with these agreement estimates is no better than a coin, else None (tpr + tnr <= 1).
 
     None where it was seen to do better, or where either rate is not known.
     """
@@ -138,7 +138,7 @@ class PassRule:
 def word_shares(
     words: Sequence[str | None], groups: Sequence[str], categories: Sequence[str], *, level: float = 0.95
 ) -> dict[str, Estimate]:
-    """Return the share of each word among the rows that have one, an estimate by group, the commonest first.
+    """Return word -> share, an Estimate, among the rows' words by group, the commonest first.
 
     Args:
         words: of each row its word, None without one.
@@ -160,7 +160,7 @@ def flip_rate(
     *,
     level: float = 0.95,
 ) -> Estimate:
-    """Estimate the mean share of pairs of calls, one before and one after, that differ in side or word.
+    """Estimate the mean share of pairs of calls, before and after, that differ by the two pass rules.
 
     Args:
         rules: of the judge before and after.

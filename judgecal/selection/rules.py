@@ -248,14 +248,14 @@ class MigrationItems:
     scales: tuple[Scale, Scale]  # of the old judge's verdicts, and of the new one's
 
     def compared(self, *, people: Scale, metric: str, level: float, seed: int = 0) -> PairComparison:
-        """Compare the new judge less the old in a metric; the decision needs no p value."""
+        """Compare the new judge less the old in a metric at a level, a PairComparison without a p value."""
         b_scale, a_scale = self.scales
         shared: dict[str, Any] = {"groups": self.groups, "level": level, "seed": seed, "calibrate": False}
         shared |= {"scale": people, "a_scale": a_scale, "b_scale": b_scale, "metric": metric, "n_perm": 1}
         return compare(self.labels, self.new, self.old, **shared)
 
     def losses(self, *, people: Scale, metric: str, margin: float, level: float, seed: int = 0) -> Losses:
-        """The losses of either judge against the other in a metric, one-sided at the level."""
+        """Return the Losses of either judge against the other in a metric at a level, for a margin."""
         return losses_against_best(
             self.labels,
             {"old": self.old, "new": self.new},
@@ -292,7 +292,7 @@ def migration(
     level: float,
     seed: int = 0,
 ) -> MigrationDecision:
-    """Decide a migration by the bound of the loss on all items that may pass, and the difference on test.
+    """Decide a migration in a metric at a margin and a level, by test and other items: a MigrationDecision.
 
     Args:
         others: the items outside test that may pass it; None where there are none.

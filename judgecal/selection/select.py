@@ -249,7 +249,7 @@ def select(
     name: str | None = None,
     workspace: str | Path | None = None,
 ) -> SelectResult:
-    """Choose the cheapest judge shown to lose less than the margin against the best, confirm and lock it.
+    """Choose the cheapest judge of an experiment within a margin, confirm and lock it: a SelectResult.
 
     Calls the chosen judge on the items of test, and again for its noise: this costs calls, and is a look at
     test.

@@ -82,7 +82,7 @@ def agreement(
     unscored: Unscored = "drop",
     weights: Floats | None = None,
 ) -> dict[str, Estimate]:
-    """Metric name -> Estimate of a judge's agreement with people's gold labels.
+    """Return metric name -> Estimate of a judge's agreement with people's gold labels.
 
     Repeats: a metric is taken in each repeat and averaged, so it is the agreement of a single call; a repeat
     in which it is undefined is left out. Intervals are by group over that average.
@@ -134,7 +134,7 @@ def prepare(
     unscored: Unscored,
     weights: Floats | None = None,
 ) -> Sample:
-    """Read labels and verdicts into a `Sample` on their common scale, sorted by group."""
+    """Read gold labels and a judge's labels into a Sample on their common scale, sorted by group."""
     judge = people if judge_scale is None else as_scale(judge_scale)
     gold, verdicts, words = read_both(gold_labels, judge_labels, people=people, judge=judge)
     return build(
@@ -150,7 +150,7 @@ def prepare(
 
 
 def terms_of(metric: Metric, sample: Sample, at_mark: bool) -> Terms:
-    """The terms of a metric on a sample, or the reason why it has none."""
+    """Return the terms of a metric on a Sample, taken at its mark or not, or the reason why it has none."""
     if sample.n_expected == 0:
         return "no labelled items"
     if len(sample.gold) == 0:
@@ -160,7 +160,7 @@ def terms_of(metric: Metric, sample: Sample, at_mark: bool) -> Terms:
 
 
 def estimate(metric: Metric, terms: Terms, sample: Sample, *, level: float, seed: int) -> Estimate:
-    """A metric's estimate on a sample, from its terms; where it has no value, the reason.
+    """Estimate a metric on a Sample from its terms; without a value, the Estimate has the reason.
 
     `sample` is the one that the terms are of: at its mark where they are.
     """
@@ -194,7 +194,7 @@ def _estimate_mean(metric: Metric, means: Means, sample: Sample, *, level: float
 
 
 def no_interval(metric: Metric, sample: Sample, n_groups: int, *, of_spread: bool) -> str | None:
-    """Why a metric has a value and no interval; `of_spread` where that hangs on how far labels lie apart.
+    """Return why a metric on a Sample of so many groups has a value and no interval; None where it has one.
 
     In a small sample whose labels all lie in one third of the scale, those that would set the spread are
     missing, and every interval is too short.
@@ -270,7 +270,7 @@ def parts_of_mean(linear: LinearMean) -> Floats:
 
 
 def jackknifed(statistic: Statistic) -> tuple[float, Floats] | None:
-    """Value and values without each group, averaged over the repeats that define it; None if none does."""
+    """Return a statistic's value and G values without each group, repeats averaged; None if undefined."""
     values = statistic.values()
     repeats = np.isfinite(values)
     if not repeats.any():

@@ -76,7 +76,7 @@ class Calibration:
 
 
 def mappable(people: Scale, judge: Scale) -> bool:
-    """Whether verdicts may mean another label than they say: not where both are yes or no, or words.
+    """Return whether a judge's verdicts may mean other labels of people than they say, by the two scales.
 
     Raises InputError: they share no order.
     """
@@ -116,7 +116,7 @@ def cross_fit(
     seed: int = 0,
     weights: Floats | None = None,
 ) -> CrossFit | None:
-    """The maps of a judge onto the people's scale, each fitted without a tenth of the questions.
+    """Return the CrossFit of a judge's to gold labels: maps, each fitted without a tenth of the questions.
 
     Two judges that differ by a strictly monotone rescaling have the same verdicts through them. An unscored
     verdict is NaN. `seed` is of the parts; the others as in `agreement`, with its errors (`weights` have a
@@ -178,7 +178,7 @@ def calibrated(
     mapped: bool = True,
     weights: Floats | None = None,
 ) -> DecidingVerdicts[_Name]:
-    """The verdicts of several judges through cross-fitted maps, or as they are where not `mapped`."""
+    """Return several judges' DecidingVerdicts: through maps cross-fitted to gold labels, where `mapped`."""
     before, fits = {name: scales.get(name, scale) for name in judges}, dict[_Name, CrossFit]()
     shared: dict[str, Any] = {"scale": scale, "groups": groups, "weights": weights}
     for name, rows in judges.items() if mapped else ():
@@ -387,7 +387,7 @@ class _Steps:
 
 
 def fold_numbers(gold: Floats, groups: Ints, seed: int) -> Ints | None:
-    """Which of the `FOLDS` parts each item is in, a group in one part; None below ten labelled groups."""
+    """Return each item's part of `FOLDS`, by gold labels, groups and a seed; None below ten groups."""
     labelled = np.unique(groups[~np.isnan(gold)])
     if len(labelled) < MIN_GROUPS:
         return None
@@ -397,7 +397,7 @@ def fold_numbers(gold: Floats, groups: Ints, seed: int) -> Ints | None:
 
 
 def smoothed(weighed: Floats, n: Floats, *, width: float = _WIDTH) -> Floats:
-    """Each verdict's weights spread over neighbouring ranks; `n`: how often each was given."""
+    """Spread each verdict's weights (m x ...) over neighbouring ranks; `n`: how often each was given."""
     rank = (np.cumsum(n) - n / 2.0) / n.sum()
     kernel = np.exp(-0.5 * ((rank[:, None] - rank) / width) ** 2)
     spread: Floats = (kernel / kernel.sum(axis=0)) @ weighed

@@ -105,7 +105,7 @@ def compare(
     calibrate: bool = True,
     weights: Floats | None = None,
 ) -> PairComparison:
-    """Compare the verdicts of judges a and b on the same items with gold labels, paired.
+    """Compare judges a and b with gold labels on the same items: a PairComparison with its decision.
 
     By macro_agreement, which is the default, verdicts are compared once calibrated
     (`calibration.cross_fit`), so that the scale that a judge happens to use neither helps nor hurts it;
@@ -153,7 +153,7 @@ def compare_all(
     weights: Floats | None = None,
     deciding: DecidingVerdicts[str] | None = None,
 ) -> dict[tuple[str, str], PairComparison]:
-    """Compare every pair of several judges on the same gold labels; p values after Holm decide.
+    """Compare every pair of judges with gold labels: pair -> PairComparison, decided after Holm.
 
     `judges` are name -> verdicts, `scales` name -> that judge's scale where it is not the people's; the
     others as in `compare`, `weights` as in `agreement`. The smallest detectable differences are those of the

@@ -48,7 +48,7 @@ class Drop:
 
 
 def fall_between(chosen_on: Held, test: Held, *, people: Scale, metric: str, n_judges: int) -> Drop | None:
-    """How far a judge's metric fell from the items that chose it to test; None where either has no error.
+    """Return how far a judge's metric fell from the items that chose it to test, a Drop; None without errors.
 
     The two parts share no question, so that the squared errors of both add up. One of k judges may lie
     z(0.005 / k) of these errors below (2.58 for one), allowing for the luck of the winner (Bonferroni).
@@ -79,7 +79,7 @@ class Gains:
     def over(
         cls, before: Held, candidates: Sequence[Held], *, people: Scale, metric: str, of_fit: Sequence[float]
     ) -> Gains | None:
-        """Gains of candidates over the judge before; None where no error can be known."""
+        """Return the Gains of candidates over the judge before in a metric; None without known errors."""
         sides = [_linear(judged, people, metric) for judged in (before, *candidates)]
         if any(side is None for side in sides):
             return None
@@ -101,7 +101,7 @@ class Gains:
         return cast(Floats, np.hypot(np.sqrt(np.diag(self.covariance)), self.of_fit))
 
     def losses_shown(self, level: float) -> list[bool]:
-        """Which gains are shown to lie below 0, each by itself (one-sided t by question)."""
+        """Return a flag a candidate: its gain is shown to lie below 0 at a level (one-sided t)."""
         reach = float(stdtrit(self.n_groups - 1.0, level))
         shown: list[bool] = (self.values + reach * self.errors < 0.0).tolist()
         return shown

@@ -64,7 +64,7 @@ class Tables:
 
     @classmethod
     def of(cls, sample: Sample, combine: Callable[[Cells, Floats], Floats], *, undefined: str) -> Tables:
-        """Tables of a sample's labels by verdicts, one a repeat, with the statistic of them (`combine`)."""
+        """Make Tables of a Sample's labels by verdicts, a table a repeat, with the statistic `combine`."""
         cells, counts = [], []
         row = np.unique(sample.gold, return_inverse=True)[1]
         for repeat, used in enumerate(sample.scored.T):
@@ -105,7 +105,7 @@ class Tables:
 
 
 def concordance(sample: Sample) -> Totals:
-    """Lin's concordance correlation of a sample, -1..1: 2 s_xy / (s_x + s_y + (mean x - mean y)^2).
+    """Lin's concordance of a Sample, as Totals, -1..1: 2 s_xy / (s_x + s_y + (mean x - mean y)^2).
 
     1 only where verdicts equal labels; correlation without bias or change of scale. Source: Lin (1989).
     """
@@ -118,7 +118,7 @@ def concordance(sample: Sample) -> Totals:
 
 
 def pearson(sample: Sample) -> Totals:
-    """Pearson's correlation of labels and verdicts, -1..1; blind to bias and to a change of scale."""
+    """Pearson's correlation of a Sample's labels and verdicts, as Totals, -1..1; blind to bias and scale."""
 
     def combine(totals: Floats) -> Floats:
         _, _, var_x, var_y, cov = _moments(totals)
@@ -168,7 +168,7 @@ def _correlation(var_x: Floats, var_y: Floats, cov: Floats) -> Floats:
 
 
 def kendall(sample: Sample) -> Tables:
-    """Kendall's tau-b, -1..1: (concordant - discordant pairs) / root of the pairs untied on either side.
+    """Kendall's tau-b of a Sample, as Tables: (concordant - discordant) / root of the pairs untied on a side.
 
     Undefined where labels or verdicts are constant. Source: Kendall (1945).
     """

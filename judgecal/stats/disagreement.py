@@ -43,7 +43,7 @@ _EPS = 1e-12
 
 
 def by_rows(metric: str, scale: Scale) -> bool:
-    """Whether a loss by this metric is a mean over rows, so that it can be bounded row by row."""
+    """Return whether a loss by a metric on a scale is a mean over rows, so that each row bounds it."""
     if not scale.numeric:
         return False
     return metric in (*MACRO, "mean_agreement") or (metric == "accuracy" and scale.kind == "binary")
@@ -96,7 +96,7 @@ class VerdictPairs:
         return np.array(classes, dtype=np.int64)[place]
 
     def share_differing(self, *, level: float) -> Estimate:
-        """The share of rows on which the two judges differ, an Estimate by question."""
+        """Estimate the share of rows on which the two judges differ, by question, at a level."""
         share = mean_estimate(self.differ.astype(np.float64), self.groups, level=level)
         return replace(share, n_unscored=int(self.unscored.sum()))
 
@@ -108,7 +108,7 @@ class VerdictPairs:
         return np.asarray(weights[self.class_of(labels)], dtype=np.float64)
 
     def losses(self, at: Ints, labels: Floats, shares: Floats | None) -> Floats:
-        """The candidate's loss on each of some rows, given labels and the shares of classes."""
+        """Return the candidate's loss on the rows at some places, by labels and shares of classes."""
         near = [_closeness(side[at], labels, self.scale) for side in (self.reference, self.candidate)]
         return (near[0] - near[1]) * self.heights(labels, shares)
 
@@ -158,7 +158,7 @@ class KnownClasses:
         return np.bincount(self.classes, minlength=_CLASSES) / max(1, len(self.classes))
 
     def least(self, level: float) -> Floats | None:
-        """Lower bounds of the shares of all classes that occur, at once; None where one may be empty."""
+        """Return lower bounds of the classes' shares, at once at a level; None where a class may be empty."""
         there = np.unique(self.classes)
         each = 1.0 - 2.0 * (1.0 - level) / len(there)
         lows = np.zeros(_CLASSES)
@@ -168,7 +168,7 @@ class KnownClasses:
 
 
 def worst_loss(judges: VerdictPairs, known: KnownClasses | None, *, level: float) -> Estimate | None:
-    """The most that the candidate can lose, whatever the labels of the rows; `high` is the one-sided bound.
+    """Bound what the candidate of two judges can lose, an Estimate whose `high` is one-sided at a level.
 
     Plain means: at most |a - b| a row. By a macro metric a row of a rare class weighs more, so the shares of
     the classes have to be bounded from below first; the level is halved between rows and shares (Bonferroni).
@@ -221,7 +221,7 @@ class LossOnLabels:
 
 
 def loss_on_labels(judges: VerdictPairs, drawn: LabelledRows, *, level: float) -> LossOnLabels:
-    """Estimate the candidate's loss on all rows from drawn labels, weighted by the draw, by question.
+    """Estimate the candidate's loss on all rows of two judges from drawn labels, at a level: a LossOnLabels.
 
     No interval on fewer than ten labelled questions, without a label where they differ, or by a macro metric
     with fewer than ten labels of a class.
@@ -370,7 +370,7 @@ def _clustered(parts: Floats, groups: Ints) -> float:
 
 
 def draw_strata(judges: VerdictPairs, shares: Floats | None) -> tuple[Ints, Floats]:
-    """Stratum number of each row to draw labels by, and the spread of each stratum.
+    """Return each row's stratum, and each stratum's spread, to draw labels of two judges' rows by.
 
     Rows on which the judges agree are parted by the class of the verdict, the others by how much can be lost
     on them. Labels where they agree tell the shares of the classes by a macro metric: a quarter of the draw,
@@ -420,7 +420,7 @@ class Outlook:
         return cls(float(lost.mean()), error, (places[0], places[1]), shares)
 
     def planned(self, margin: float) -> float:
-        """The loss to plan by: as it looks, the less the fewer labels say so, and never a gain.
+        """Return the loss to plan by for a margin: as it looks, shrunk where few labels say so, at least 0.
 
         Shrunk to 0 as if losses of judges that are worth a look had a standard deviation of half the margin.
         """

@@ -77,7 +77,7 @@ class DriftTest:
 
 
 def same_judge_test(then: Calls, now: Calls, groups: Labels) -> DriftTest | None:
-    """Test whether calls of now are calls of the locked judge (those of then), by question.
+    """Test whether calls of now are the locked judge's (those of then), by question: a DriftTest.
 
     Args:
         then, now: n x k verdicts of the lock and n x m of now; None = unscored, and the item is left out. The
@@ -124,7 +124,7 @@ def same_judge_test(then: Calls, now: Calls, groups: Labels) -> DriftTest | None
 
 
 def unscored_rise_p(then: Calls, now: Calls, groups: Labels) -> float:
-    """An upper bound of the p value of a rise in calls without a verdict, from then to now, by question."""
+    """Bound the p value of a rise in calls without a verdict, from then to now, by the items' groups."""
     k, m = min(len(then[0]), _MOST), min(len(now[0]), _MOST)
     rows = [[*before[:k], *after[:m]] for before, after in zip(then, now, strict=True)]
     missing = np.array([[verdict is None for verdict in row] for row in rows], dtype=np.float64)
@@ -132,7 +132,7 @@ def unscored_rise_p(then: Calls, now: Calls, groups: Labels) -> float:
 
 
 def permutation_p_bound(scores: Floats, codes: Ints) -> float:
-    """An upper bound of the p value of a sum of scores, each question's calls dealt at random.
+    """Bound the p value of a sum of scores (n x deals, by question codes) dealt at random, from above.
 
     Each question's calls are dealt out at random, for all of its items alike, and the questions one by one.
     With x the score of a deal less that of the one seen, the chance is at most the product over questions of

@@ -115,7 +115,7 @@ def effective_n(rate: Estimate) -> float:
 def shift_p(
     sensitivity: Estimate, specificity: Estimate, *, passing: Estimate, precision: Estimate, missed: Estimate
 ) -> float | None:
-    """p value that a labelled sample has the error rates measured elsewhere, by a likelihood ratio.
+    """Return the p value that labels have a lock's sensitivity and specificity, by a likelihood ratio.
 
     `passing` is the share of the table's rows that pass; `precision` and `missed` are the shares that are
     right of labelled rows that pass, and that fail: however rows were drawn by verdict, they hold.

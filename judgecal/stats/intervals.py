@@ -63,7 +63,7 @@ def t_quantile(level: float, df: float) -> float:
 
 
 def wilson(rate: float, n: float, quantile: float) -> tuple[float, float]:
-    """Wilson's score interval of a rate on n (effective) trials, within 0..1. Source: Wilson (1927)."""
+    """Return Wilson's interval of a rate on n (effective) trials, within 0..1. Source: Wilson (1927)."""
     q2 = quantile * quantile / n
     centre = (rate + q2 / 2.0) / (1.0 + q2)
     half = quantile / (1.0 + q2) * math.sqrt(rate * (1.0 - rate) / n + q2 / (4.0 * n))
@@ -101,7 +101,7 @@ class IntervalBasis:
 
 
 def linear_interval(linear: LinearMean, *, level: float) -> Interval:
-    """Interval of a linearised mean from its groups' influences; see `smooth_interval`."""
+    """Make the Interval of a LinearMean at a level from its groups' influences; see `smooth_interval`."""
     means, influence = linear.means, linear.influence @ linear.weights
     if means.root:
         return _root_interval(linear, influence, level=level)
@@ -126,7 +126,7 @@ def _root_interval(linear: LinearMean, influence: Floats, *, level: float) -> In
 
 
 def jackknife_interval(value: float, left_out: Floats, made: IntervalBasis, *, level: float) -> Interval:
-    """Interval of a value from the values without each group in turn; see `smooth_interval`."""
+    """Make the Interval of a value at a level from the values without each group; see `smooth_interval`."""
     if not np.all(np.isfinite(left_out)):
         return Interval(reason="undefined without one of the groups")
     influence = (1.0 - 1.0 / len(left_out)) * (left_out.mean() - left_out)
@@ -178,7 +178,7 @@ def _spread(value: float, half: float, low: float, high: float) -> tuple[float, 
 
 
 def score_interval(linear: LinearMean, *, level: float) -> Interval:
-    """Interval of a mean of rates, from Wilson's interval of each rate on its effective n.
+    """Make the Interval of a LinearMean of rates at a level, from Wilson's of each on its effective n.
 
     A rate r (of a range taken to 0..1) with clustered variance V over n items has the design effect
     phi = V n / (r (1 - r)) and the effective n = n / phi (Korn and Graubard 1998). Proportions have phi >= 1
@@ -238,7 +238,7 @@ def _correlations(influence: Floats) -> Floats:
 
 
 def jackknife_error(left_out: Floats) -> float:
-    """Standard error from the values without each group: sqrt((G-1)/G sum (v_g - mean)^2). Tukey (1958)."""
+    """Return the standard error by left-out groups: sqrt((G-1)/G sum (v_g - mean)^2). Tukey (1958)."""
     n_groups = len(left_out)
     return math.sqrt((n_groups - 1.0) / n_groups * float(((left_out - left_out.mean()) ** 2).sum()))
 
@@ -252,7 +252,7 @@ def mean_estimate(
     level: float = 0.95,
     weights: Floats | None = None,
 ) -> Estimate:
-    """Estimate the mean of numbers in low..high, whose rows are independent only between groups.
+    """Estimate the mean of values in low..high, whose rows are independent only between groups.
 
     Where every number is one end of the range the mean is a proportion and has Wilson's interval on the
     effective n; all other means are linearised by group. A NaN counts in n_expected, and not in n.
@@ -298,7 +298,7 @@ class Totals:
     def of(
         cls, rows: Floats, sample: Sample, combine: Callable[[Floats], Floats], *, undefined: str
     ) -> Totals:
-        """Totals by group of n x R x K terms of the pairs; unscored pairs count nothing."""
+        """Make Totals by group of a Sample's n x R x K rows of terms; unscored pairs count nothing."""
         scored = sample.scored
         values = rows if scored.all() else np.where(scored[..., None], rows, 0.0)
         return cls(sample.per_group(values), combine, scored, undefined)

@@ -57,7 +57,7 @@ class LinearMean:
 
 
 def linearise(means: Means, sample: Sample) -> LinearMean | None:
-    """The value of a mean of ratios with each group's influence; None where no repeat defines it.
+    """Return the LinearMean of a Sample's Means, with each group's influence; None where undefined.
 
     The influence of group g on a ratio A/N is (A_g - r N_g) / N (Taylor linearisation with groups as primary
     units; Woodruff 1971). A repeat in which too few strata are filled is left out. Items that were not all as
@@ -99,7 +99,7 @@ def linearise(means: Means, sample: Sample) -> LinearMean | None:
 def linear_mean(
     values: Floats, group_of: Ints, *, low: float = 0.0, high: float = 1.0, weights: Floats | None = None
 ) -> LinearMean:
-    """The mean of numbers in low..high, linearised by group; a weighted one rests on Kish's n."""
+    """Return the LinearMean of values in low..high by group; a weighted one rests on Kish's n."""
     codes = np.unique(group_of, return_inverse=True)[1]
     heavy = np.ones(len(values)) if weights is None else weights
     size, top = np.bincount(codes, heavy), np.bincount(codes, heavy * values)
@@ -134,7 +134,7 @@ def best_constant(
     metric: str | None = None,
     weights: Floats | None = None,
 ) -> Label:
-    """The best constant verdict for gold labels by a metric: what a judge without eyes would give.
+    """Return the constant verdict, a label, that is best for gold labels on a scale by a metric.
 
     The metric is macro_agreement where not given. The label is a step of the scale, and where it has none a
     label that occurs; of equally good ones it is the lowest. `weights` as in `agreement`.
@@ -172,7 +172,7 @@ _MISSED: Mapping[str, Callable[[Floats], Floats]] = {
 
 
 def mean_agreement(sample: Sample) -> Means:
-    """1 - |verdict - label| / range, the mean over the pairs; 0..1."""
+    """1 - |verdict - label| / range, the mean over a Sample's pairs, as Means; 0..1."""
     return _one_mean(_closeness(sample), sample.scored, low=0.0, high=1.0)
 
 
@@ -194,7 +194,7 @@ def macro_agreement(sample: Sample) -> Means:
 
 
 def skill(sample: Sample) -> Means | str:
-    """1 - MAE / MAE of the best constant, the median label; up to 1, and 0 for that constant."""
+    """1 - MAE / MAE of the best constant of a Sample, its median label, as Means; up to 1."""
     if sample.weights is not None:
         return UNEQUAL
     error, scored = _error(sample), sample.scored
@@ -208,23 +208,22 @@ def skill(sample: Sample) -> Means | str:
 
 
 def mae(sample: Sample) -> Means:
-    """Mean absolute error, in units of the common scale; 0..range."""
+    """Mean absolute error of a Sample, as Means, in units of the common scale; 0..range."""
     return _one_mean(np.abs(_error(sample)), sample.scored, low=0.0, high=sample.scale.span)
 
 
 def rmse(sample: Sample) -> Means:
-    """Root of the mean squared error, in units of the common scale; 0..range."""
+    """Root of the mean squared error of a Sample, as Means, in units of the common scale; 0..range."""
     return _one_mean(_error(sample) ** 2, sample.scored, low=0.0, high=sample.scale.span, root=True)
 
 
 def bias(sample: Sample) -> Means:
-    """Mean of verdict - label, in units of the common scale; above 0 the judge is lenient."""
+    """Mean of verdict - label in a Sample, as Means, in units of the common scale; above 0 is lenient."""
     return _one_mean(_error(sample), sample.scored, low=-sample.scale.span, high=sample.scale.span)
 
 
 def brier(sample: Sample) -> Means:
-    """Mean squared distance of a probability and a binary label, the verdict's place in its range taken as
-    one; 0..1.
+    """Mean squared distance of verdict, as a probability, and binary label in a Sample, as Means; 0..1.
 
     Source: Brier (1950).
     """
@@ -232,24 +231,24 @@ def brier(sample: Sample) -> Means:
 
 
 def within_10(sample: Sample) -> Means:
-    """Share of verdicts within a tenth of the range of their label; 0..1."""
+    """Share of a Sample's verdicts within a tenth of the range of their label, as Means; 0..1."""
     near = np.abs(_error(sample)) <= 0.1 * sample.scale.span * (1.0 + 1e-9)
     return _one_mean(near.astype(np.float64), sample.scored, low=0.0, high=1.0)
 
 
 def accuracy(sample: Sample) -> Means | str:
-    """Share of pairs in the same class; 0..1."""
+    """Share of a Sample's pairs in the same class, as Means; 0..1."""
     classes = sample.categories
     return classes.problem or _one_mean(_same(classes), sample.scored, low=0.0, high=1.0)
 
 
 def tpr(sample: Sample) -> Means:
-    """Share of the passing items that the judge passes (sensitivity); 0..1."""
+    """Share of a Sample's passing items that the judge passes (sensitivity), as Means; 0..1."""
     return _rate(sample, 1)
 
 
 def tnr(sample: Sample) -> Means:
-    """Share of the failing items that the judge fails (specificity); 0..1."""
+    """Share of a Sample's failing items that the judge fails (specificity), as Means; 0..1."""
     return _rate(sample, 0)
 
 
@@ -261,7 +260,7 @@ def balanced_accuracy(sample: Sample) -> Means:
 
 
 def f1(sample: Sample) -> Means:
-    """Harmonic mean of precision and recall of the passing items, 2 tp / (2 tp + fp + fn); 0..1.
+    """Harmonic mean of precision and recall of passing items, as Means of a Sample: 2 tp / (2 tp + fp + fn).
 
     It rests on the items that pass by label or verdict: right fails do not count.
     """
@@ -276,7 +275,7 @@ def f1(sample: Sample) -> Means:
 
 
 def prevalence(sample: Sample) -> Means:
-    """Share of the scored items that pass by their label; 0..1."""
+    """Share of a Sample's scored items that pass by their label, as Means; 0..1."""
     passed = np.broadcast_to(sample.categories.gold[:, None].astype(np.float64), sample.scored.shape)
     return _one_mean(passed, sample.scored, low=0.0, high=1.0)
 
@@ -375,7 +374,7 @@ class Stratum:
 
 
 def strata_of(linear: LinearMean, sample: Sample) -> tuple[Stratum, ...]:
-    """The filled strata of a linearised macro metric (or difference); none for a metric without strata."""
+    """Return the filled Strata of a Sample's linearised macro metric or difference; none without strata."""
     if linear.means.fewest < 2:
         return ()
     parts = ((linear.influence * linear.weights) ** 2).sum(axis=0)

@@ -157,7 +157,7 @@ def metric_named(name: str, people: Scale) -> tuple[Metric, bool]:
 
 
 def columns_of(names: Iterable[str], people: Scale | str) -> list[str]:
-    """The metrics among names for a short table with a line for each judge, the leading metric first."""
+    """Return those of the metrics' names with a column in short tables of a people's scale, leading first."""
     scale = as_scale(people)
     return _in_order(name for name in names if scale.kind in metric_facts(name).column_on)
 
@@ -183,7 +183,7 @@ def digits_of(name: str, unit: Scale | str) -> int:
 
 
 def amount_of(value: float, name: str, unit: Scale | str | None = None) -> str:
-    """A change, loss or margin of a metric in words, without a sign: of a share in points of 100.
+    """Return a value of a metric in words, without a sign: of a share in points of 100.
 
     `unit` as in `digits_of`; 3 digits without one.
     """

@@ -94,7 +94,7 @@ def compare_paired(
     more_error: tuple[float, float] = (0.0, 1.0),
     weights: Floats | None = None,
 ) -> PairedDifference:
-    """Paired difference a - b of two judges on the same items.
+    """Return the PairedDifference a - b of two judges' labels against gold labels on the same items.
 
     Interval and p are made as the head of this module says. Fewer than ten groups: the value without either.
 
@@ -145,7 +145,7 @@ def paired_difference(
     n_perm: int = N_PERM,
     more_error: tuple[float, float] = (0.0, 1.0),
 ) -> PairedDifference:
-    """The paired difference in a metric of two prepared samples of the same items (see `compare_paired`)."""
+    """Return the PairedDifference in a metric of Samples a and b of the same items, at the mark or not."""
     if metric.unit == "scale" and a.scale.span != b.scale.span:
         raise InputError(
             f"{metric.name} is in units of {a.scale} for one judge and of {b.scale} for the other"

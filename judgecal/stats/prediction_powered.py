@@ -99,7 +99,7 @@ def corrected_mean(
     level: float = 0.95,
     seed: int = 0,
 ) -> Corrected:
-    """The mean label of N rows, from the verdicts on all and the labels of some (prediction-powered).
+    """Estimate the mean label of N rows, Corrected, from verdicts on all and labelled rows.
 
     The verdicts' weight is tuned on other groups than those that it is given to. Labels weigh by 1 / the
     chance of being drawn (Hajek 1971). The variance is that of the draw: rows of one group that were drawn
@@ -162,7 +162,7 @@ def selection_test(
     high: float = 1.0,
     seed: int = 0,
 ) -> SelectionTest:
-    """Test whether the labelled rows' verdicts differ from the whole table's, as if drawn otherwise."""
+    """Test whether the labelled rows' verdicts differ from the whole table's, by groups: a SelectionTest."""
     table = float(verdicts.mean())
     difference = corrected_mean(
         np.full(len(verdicts), low), groups, labelled, low=low, high=high, level=0.99, seed=seed
@@ -313,7 +313,7 @@ def _unseen(label: Floats, guess: Floats, stratum: Ints, heavy: Floats) -> float
 
 
 def unseen_variance(n: float, residual: float, kinds: Sequence[float], pseudo: float) -> float:
-    """Variance that so much of a row of each kind adds to a mean `rest` of n rows."""
+    """Return the variance that `pseudo` of a row of each kind adds to a mean residual of n rows."""
     total = n + len(kinds) * pseudo
     middle = (n * residual + pseudo * sum(kinds)) / total
     squares = pseudo * sum((kind - middle) ** 2 for kind in kinds) + n * (residual - middle) ** 2
@@ -347,7 +347,7 @@ def _interval(linear: _Linear, *, level: float, name: str) -> Interval:
 def share_limits(
     value: float, n: int, variance: float, quantile: float, *, evened: bool
 ) -> tuple[float, float]:
-    """Wilson's limits of a share, at the effective n of its variance; `evened` where verdicts weigh in it.
+    """Return Wilson's limits of a share on n labels at its variance; `evened` where verdicts weigh in it.
 
     What verdicts leave of labels leans to the ends, so the shorter side is lengthened, the more the fewer the
     labels.

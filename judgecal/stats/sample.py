@@ -71,7 +71,7 @@ def renumbered(codes: Ints) -> Ints:
 def read_both(
     gold_labels: Iterable[object], judge_labels: Iterable[object], *, people: Scale, judge: Scale
 ) -> tuple[Floats, Floats, tuple[str, ...]]:
-    """Gold labels (n) and verdicts (n x R) as numbers, NaN where missing; words as codes, with the words.
+    """Read gold labels (n) and a judge's labels (n x R) as numbers, NaN where missing, with the words coded.
 
     Each is on its own scale still. An InputError where lengths differ, rows are ragged, or a label is off its
     scale.
@@ -155,7 +155,7 @@ def _coded(labels: Floats | list[float | str], number: Mapping[str, float]) -> F
 
 
 def read_label(label: object, scale: Scale, *, where: str, problems: list[str]) -> float | str:
-    """One label; NaN where missing. A median of ratings may be a half on an ordinal scale."""
+    """Read one label on a scale; NaN where missing, and a problem where it is off the scale."""
     if is_missing(label):
         return float("nan")
     try:
@@ -280,7 +280,7 @@ def build(
 
 
 def rescaled(values: Floats, source: Scale, target: Scale) -> Floats:
-    """Map numbers linearly from one numeric scale to another, ends to ends."""
+    """Map values linearly from a source scale to a target scale, ends to ends."""
     if not target.numeric or (source.low, source.high) == (target.low, target.high):
         return values
     return cast(Floats, onto(target, source, cast(Any, values)))

@@ -98,7 +98,7 @@ def planned_error(a_error: float, b_error: float) -> float:
 
 
 def smallest_detectable(error: float, df: float, *, level: float = 0.95) -> float:
-    """The true difference that a test finds with `POWER` at a standard error: (t_level + t_power) error.
+    """Return the difference found with `POWER` at a standard error on df: (t_level + t_power) error.
 
     `error` is the standard error of the paired difference on `df` degrees of freedom, planned or otherwise
     known, never from the difference seen. Source: Bloom (1995), with t for small numbers of groups.
@@ -130,7 +130,7 @@ def slices(
     high: float = 1.0,
     level: float = 0.95,
 ) -> list[Slice | None]:
-    """Each slice's mean error (members: a mask each), and whether it differs from all other items'.
+    """Test whether the mean error of each slice (members: a mask each) differs from all other items'.
 
     A slice of fewer than ten questions, or with fewer outside it, is None and no test. Two slices of the same
     items, or of which one is the rest of the other, are one test.

@@ -40,8 +40,7 @@ _T = TypeVar("_T")
 
 
 def paired_labels(ratings: Mapping[str, Mapping[Hashable, _T]], rater: str) -> list[tuple[Hashable, _T]]:
-    """The labels that other raters gave to the rater's items, with the item; two others' labels are two
-    pairs.
+    """Return (item, label) pairs: the other raters' labels of a rater's items; two others' are two pairs.
 
     Agreement over these pairs is agreement with another person; no item is lost where the others disagree.
     """
@@ -114,7 +113,7 @@ def stand_in(
     metric: str | None = None,
     n_judges: int = 1,
 ) -> StandIn:
-    """Compare a judge's verdicts with each person's ratings, both against other people on the same items.
+    """Compare a judge's verdicts with each person's ratings, on other people's labels: a StandIn.
 
     Each bound is that of `losses_against_best` for two, so that a judge that says the same as the person on
     every item seen is not taken for equal.
@@ -266,7 +265,7 @@ def alt_test(
     epsilon: float,
     groups: Mapping[Hashable, Hashable] | None = None,
 ) -> AltTest:
-    """The alternative annotator test of a judge against human raters, at an epsilon.
+    """Return the alternative annotator test, an AltTest, of judge labels against human ratings.
 
     For each human, over the items that the judge and another human have labelled: whose label is closer to
     those of the other humans? By accuracy on binary and nominal scales, by -RMSE on ordinal and percentage
@@ -294,7 +293,7 @@ def winning_rates(
     epsilons: Sequence[float] = EPSILONS,
     groups: Mapping[Hashable, Hashable] | None = None,
 ) -> dict[float, AltTest]:
-    """Epsilon -> alternative annotator test of a judge against human raters; arguments as `alt_test`."""
+    """Return epsilon -> AltTest of a judge's labels against human ratings; the rest as `alt_test`."""
     for epsilon in epsilons:
         if not 0.0 <= epsilon <= 1.0:
             raise InputError(f"epsilon is {epsilon:g}: it lies between 0 and 1")
