@@ -294,14 +294,6 @@ def able_judges(
     """Return the named judges of a workspace that can judge a gold set's items; reasons for others."""
     able, reasons = list[Judge](), list[str]()
     for name in judges:
-        why = None
-        if name == FLOOR_JUDGE and not gold.scale.numeric:
-            why = "gives percentages, and the labels of this set have no order"
-        elif name == FLOOR_JUDGE and any(item.reference_answer is None for item in items):
-            why = "compares with a reference answer, and some items have none"
-        if why:
-            reasons.append(f"{FLOOR_JUDGE} {why}: name SIGNATURE@{EMBEDDED} among the judges to have a floor")
-            continue
         try:
             judge = judge_named(name, workspace=workspace)
             check_judge(gold, judge, items)
