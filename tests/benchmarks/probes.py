@@ -155,7 +155,9 @@ def main() -> int:
     rng = np.random.default_rng(35)
     bench.head("judge, kind, answers a question: true share broken, noise, covered (95%), said to break, n")
     judges = (("percentage", 0.05, 0.02), ("percentage", 0.15, 0.05), ("binary", 0.05, 0.10))
-    for (scale, noise, random), kind, per_group in bench.some(itertools.product(judges, get_args(Kind), (1, 2))):
+    for (scale, noise, random), kind, per_group in bench.some(
+        itertools.product(judges, get_args(Kind), (1, 2))
+    ):
         case = {"scale": scale, "per_group": per_group, "noise": noise, "random": random}
         found = simulated(kind, rng, bench.n, **case)
         text = f"fair {scale} {noise:.2f} {random:.2f}, {kind}, {per_group}: {_line(found)}"
