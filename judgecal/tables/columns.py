@@ -285,6 +285,7 @@ class Columns:
         free = {
             name.strip().casefold().replace(" ", "_"): name for name in [*header][::-1] if name not in taken
         }
+        free |= {name: name for name in header if name not in taken}  # a name as it is goes first
         usual = {part: [free[name] for name in USUAL[part] if name in free] for part in USUAL if part in only}
         one_answer = self.answer or "answer" in defaults or ("answer" in only and "answer" in free)
         passed_over = {*PAIR}

@@ -12,7 +12,6 @@ import re
 import warnings
 import zipfile
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
@@ -39,16 +38,32 @@ _OLD = b"\xd0\xcf\x11\xe0"
 
 def _read(path: Path) -> Table:
     """Read one sheet of a workbook; a row's number is the sheet's own."""
+    import openpyxl
+
     where = shown(path)
-    with _opened(path, where) as (book, archive):
-        rows_of = {sheet.title: _rows_of(sheet) for sheet in book.worksheets}
-        sheets = [sheet for sheet in book.worksheets if rows_of[sheet.title]]
-        if not sheets:
-            raise InputError(f"{where}: no sheet of the workbook holds anything")
-        taken = next((sheet for sheet in sheets if sheet.sheet_state == "visible"), sheets[0])
-        rows = rows_of[taken.title]
-        with archive.open(taken._worksheet_path.lstrip("/")) as xml:  # the one way to what is no value
-            merged, unsaved = _odd_cells(xml, rows)
+    try:
+        if problem := _no_workbook(path):
+            raise InputError(f"{where}: {problem}")
+        with warnings.catch_warnings(action="ignore"), zipfile.ZipFile(path) as archive:
+            book = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
+            with contextlib.closing(book):
+                rows_of = {sheet.title: _rows_of(sheet) for sheet in book.worksheets}
+                sheets = [sheet for sheet in book.worksheets if rows_of[sheet.title]]
+                if not sheets:
+                    raise InputError(f"{where}: no sheet of the workbook holds anything")
+                taken = next((sheet for sheet in sheets if sheet.sheet_state == "visible"), sheets[0])
+                rows = rows_of[taken.title]
+                with archive.open(
+                    taken._worksheet_path.lstrip("/")
+                ) as xml:  # the one way to what is no value
+                    merged, unsaved = _odd_cells(xml, rows)
+    except InputError:
+        raise
+    except Exception as error:  # noqa: BLE001 - openpyxl checks little: a damaged file raises anything
+        reason = f"{type(error).__name__}: {error}"[:100]
+        raise InputError(
+            f"{where}: cannot be read as a workbook ({reason}): save it again as .xlsx, or as CSV"
+        ) from None
     if len(sheets) > 1:
         where = f"{where} (sheet {taken.title!r})"
     top = min(rows)
@@ -102,28 +117,6 @@ def _odd_cells(sheet: IO[bytes], rows: Rows) -> tuple[list[str], list[str]]:
             if any(value is not None for value in rows.get(top, ())[left - 1 : left]):
                 merged.append((top, left, element.get("ref", "")))
     return [name for _, _, name in sorted(merged)], unsaved
-
-
-@contextlib.contextmanager
-def _opened(path: Path, where: str) -> Iterator[tuple[Any, zipfile.ZipFile]]:
-    """The workbook, opened for its values, and its archive; InputError: it is none, or broken."""
-    import openpyxl
-
-    try:
-        if problem := _no_workbook(path):
-            raise InputError(f"{where}: {problem}")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what a workbook holds beside cells
-            book = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
-            with contextlib.closing(book), zipfile.ZipFile(path) as archive:
-                yield book, archive
-    except InputError:
-        raise
-    except Exception as error:  # noqa: BLE001 - openpyxl checks little: a damaged file raises anything
-        reason = f"{type(error).__name__}: {error}"[:100]
-        raise InputError(
-            f"{where}: cannot be read as a workbook ({reason}): save it again as .xlsx, or as CSV"
-        ) from None
 
 
 def _no_workbook(path: Path) -> str | None:
