@@ -254,7 +254,7 @@ def test_labels_that_were_not_drawn_are_told_in_the_headline(judgecal: Run, worl
     """Somebody labels rows that the judge fails, and takes them for a random draw; columns keep their
     names."""
     rows = [
-        {**row, "frage": row["question"], "wort": row["answer"]} for row in read(world.folder / "judged.csv")
+        {**row, "sache": row["question"], "wort": row["answer"]} for row in read(world.folder / "judged.csv")
     ]
     failed = [row for row in rows if row["verdict"] and float(row["verdict"]) < 75]
     passed = [row for row in rows if row["verdict"] and float(row["verdict"]) >= 75]
@@ -263,7 +263,7 @@ def test_labels_that_were_not_drawn_are_told_in_the_headline(judgecal: Run, worl
     write(world.folder / "mine.csv", rows)
     labelled = [{**row, "label": 100 * world.right[row["wort"]]} for row in [*failed[:60], *passed[:20]]]
     write(world.folder / "some.csv", labelled)
-    columns = ("--col", "question=frage", "--col", "answer=wort")
+    columns = ("--col", "question=sache", "--col", "answer=wort")
     ran = judgecal("gold", "import", "some.csv", "--as", "some", *columns, "--label", "label", "--scale", "percentage",
                    "--pass-at", "75", "--col", "item=id")  # fmt: skip
     assert ran.code == 0, ran.err
@@ -271,7 +271,7 @@ def test_labels_that_were_not_drawn_are_told_in_the_headline(judgecal: Run, worl
     assert found["drawn"]["differs"] and found["headline"]["kind"] == "not drawn at random"
     assert "25% of the labelled rows and 66% of all rows" in found["headline"]["because"][0]
     following = shlex.split(found["headline"]["next"])
-    assert following[:4] == ["judgecal", "gold", "sheet", "mine.csv"] and "question=frage" in following
+    assert following[:4] == ["judgecal", "gold", "sheet", "mine.csv"] and "question=sache" in following
     ran = judgecal(*following[1:])
     assert ran.code == 0, ran.err
 
