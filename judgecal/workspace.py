@@ -117,7 +117,8 @@ def _is_workspace(folder: Path) -> bool:
 
 
 def starter_root() -> Path:
-    """Return the folder of the starter: inside the installed package, or, in an editable install, above it.
+    """Return the path of the starter's folder: in the installed package, or, in an editable install, above
+    it.
 
     Raises:
         JudgecalError: neither is there; the installation is broken.

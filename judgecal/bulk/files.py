@@ -87,7 +87,7 @@ class FileTask:
         return rows
 
     def may_write(self) -> bool:
-        """Whether nothing is in the output's place but what a run of this file wrote."""
+        """Return whether nothing is in the output's place but what a run of this file wrote."""
         key = file_key(self.output)
         return key is None or self._noted().endswith((" None\n", f" {key}\n"))
 
@@ -161,7 +161,7 @@ class FilesRun:
         return together([estimate for *_, estimate in self._checked(JudgeRun.preview)])
 
     def run(self) -> JudgeResult:
-        """Judge the files; after a JudgecalError the outputs of others are there, and the command resumes."""
+        """Judge the files and return the JudgeResult of all; after a JudgecalError the command resumes."""
         checked, limit_usd = self._checked(JudgeRun.prepare), self.options.budget_usd
         tasks, runs, _ = zip(*checked, strict=True)
         open_experiment(self.experiment)

@@ -27,7 +27,7 @@ _STORE_BYTES = 256 * 2**20  # for what tasks give back, which is some 20 bytes a
 
 
 def require_ray() -> Any:
-    """The module, with its usage statistics off; refused where it is not installed."""
+    """Return the ray module, with its usage statistics off; InputError where it is not installed."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         import ray

@@ -67,7 +67,7 @@ def _root(
 
 
 def main() -> None:
-    """The console script."""
+    """Run the console script and end the process with its exit code."""
     gc.set_threshold(*_GARBAGE)
     claim_descriptors()
     sys.exit(run(sys.argv[1:]))

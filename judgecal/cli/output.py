@@ -51,7 +51,7 @@ def print_prose(text: str) -> None:
 
 
 def print_result(result: Result, document: Document | None = None, *, json: bool, full: bool = False) -> None:
-    """Print a command's result as its document or as JSON.
+    """Print a command's result as its document, or as JSON.
 
     Args:
         result: whose fields are the JSON object; the headline and the run line are added to them.

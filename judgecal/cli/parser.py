@@ -54,12 +54,12 @@ class CommandGroup(TyperGroup):
         super().__init__(name=name, **{**shape, "commands": commands})
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the words (args) behind the program or the group, in a context."""
+        """Parse the words (args) behind the program or the group, in a click context (ctx)."""
         with _options_explained(self, ctx.command_path):
             return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that the words (args) name, in a context."""
+        """Return the command that the words (args) name, in a click context (ctx)."""
         if args[0] not in self.commands and not args[0].startswith("-"):
             raise _unknown_command("" if ctx.parent is None else str(self.name), args[0])
         return super().resolve_command(ctx, args)
@@ -80,7 +80,7 @@ class CommandLine(TyperCommand):
     """A command that answers an option which it does not have with what to type."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the words (args) behind the command, in a context."""
+        """Parse the words (args) behind the command, in a click context (ctx)."""
         with _options_explained(self, ctx.command_path):
             return super().parse_args(ctx, args)
 

@@ -124,7 +124,7 @@ class LabelJournal:
         self._lock.release()
 
     def append(self, entries: Sequence[LabelEntry]) -> None:
-        """Add a list of LabelEntry; they are on disk when the call returns.
+        """Add a list of LabelEntry to the journal; they are on disk when the call returns.
 
         Raises:
             OSError: the disk is full, say; then no part of them is in the file.
@@ -134,7 +134,7 @@ class LabelJournal:
         self.unsaved += entries
 
     def save(self) -> None:
-        """Note that `ratings.jsonl` has them all; nothing is written where it had them before."""
+        """Note that `ratings.jsonl` has all entries of the journal; nothing is written where it had them."""
         if self.unsaved:
             self._write(_SAVED)
             self.unsaved = []
@@ -183,7 +183,7 @@ class LabelQueue:
         self._claims: dict[str, tuple[str, float]] = {}
 
     def label(self, rater: str, item_id: str) -> None:
-        """Note that a rater has labelled an item, again or for the first time; other ids are passed over."""
+        """Note that a rater has labelled an item (id), again or for the first time; others are passed over."""
         self._claims.pop(rater, None)
         if item_id in self._items:
             self.done[rater].setdefault(item_id)
@@ -191,7 +191,8 @@ class LabelQueue:
                 self._single.setdefault(item_id, rater)
 
     def next(self, rater: str) -> str | None:
-        """The id of the item that a rater sees next, held for them unless all label it; None at the end.
+        """Return the id of the item that a rater sees next, held for them unless all label it; None at the
+        end.
 
         Before a label the same item is returned again: two pages of one rater show the same.
         """

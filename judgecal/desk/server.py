@@ -217,7 +217,7 @@ _FIFTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
 def choices_of(card: Card, *, sides: bool = False) -> list[dict[str, str]]:
-    """Return the buttons for a card's labels, lowest first; yes stands before no. `sides`: those of a pair.
+    """Return the buttons, a dict each, of a card's labels, lowest first; yes stands before no.
 
     A button has the label as it is sent (`said`), its name, its meaning by the card, and its keys.
     """
@@ -253,7 +253,7 @@ def choices_of(card: Card, *, sides: bool = False) -> list[dict[str, str]]:
 
 
 def typed_of(scale: Scale) -> dict[str, Any] | None:
-    """The ends and the step of a typed number on a scale; None where a scale has buttons for all labels."""
+    """Return the ends and the step (a dict) of a typed number on a scale; None where it has buttons."""
     if scale.kind == "nominal":
         return None if scale.categories else {"words": True}
     if not scale.graded or _grades(scale) is not None:

@@ -110,8 +110,8 @@ def records_of(path: Path) -> Iterator[Placed]:
 
 
 def of_frame(value: Any) -> list[dict[str, Any]]:
-    """Return the rows (dicts) of a frame as pandas writes it, by columns, or split into columns and data.
-    None where the value is no frame. Its index is the column `index`.
+    """Return the rows (dicts) in a JSON value that is a frame as pandas writes it, by columns or split. None
+    where it is no frame. Its index is the column `index`.
     """
     if not isinstance(value, dict) or not value:
         return []
@@ -134,7 +134,7 @@ _IS_VALUE = re.compile(r"(.*\.)?(array|UUID|(float|int|uint|bool|str)\d*_?)")
 
 
 def nested(cell: Any) -> Any:
-    """Read the list or object that a cell's text holds, in JSON or Python; anything else as it is.
+    """Return the list or object that a cell's text holds, in JSON or Python; any other cell as it is.
 
     `array([1, 2])` is the list, `float64(0.5)` the number; other calls become text; nothing is run. A number,
     a word and a broken text stay text, and so does one of over 20,000,000 characters, or of over 300,000 that

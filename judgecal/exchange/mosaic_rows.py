@@ -42,7 +42,7 @@ class MosaicReader:
     group: str | None = None
 
     def check(self, source: Table) -> None:
-        """Refuse a table without a request, or without a column that is named."""
+        """Refuse a source Table without a request, or without a column that is named."""
         source.require(*(name for name in (self.item, self.group) if name is not None))
         if not {"request", "inputs"} & {*source.columns}:
             raise InputError(
@@ -62,7 +62,7 @@ class MosaicReader:
         return read_record(row.raw, self.inputs, item_id=item_id, group=group)
 
     def sheet_columns(self) -> Mapping[str, str | None]:
-        """Part -> column of Mosaic AI Agent Evaluation; the objects of MLflow's columns fit no sheet."""
+        """Return part -> column of Mosaic AI Agent Evaluation; objects in MLflow's columns fit no sheet."""
         texts = {"question": "request", "answer": "response", "reference": "expected_response"}
         return {**texts, "item": self.item, "group": self.group}
 

@@ -35,7 +35,7 @@ _DOCUMENTS = "documents.jsonl"
 
 
 def holds_rules(file: str) -> bool:
-    """Whether a file is a table of questions with rules."""
+    """Return whether a file (path) is a table of questions with rules."""
     path = Path(file)
     is_json = path.suffix.lower() in (".json", ".jsonl", ".ndjson") and path.is_file()
     return is_json and _has_rules(read_table(path))

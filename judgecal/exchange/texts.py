@@ -46,7 +46,7 @@ def in_time(records: Iterable[Placed], *names: str) -> list[Placed]:
 
 
 def word(value: Any) -> str:
-    """Return a value as an id or a name, also a number; else empty."""
+    """Return a value as the text of an id or a name, a number too; else an empty text."""
     if isinstance(value, str):
         return well_formed(value.strip())
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else ""
@@ -223,7 +223,8 @@ def answer_of(value: Any) -> str:
 
 
 def item_of(item_id: str, input_: Any, output: Any, **further: Any) -> Item:
-    """Return the item of an input and an output, of the group given, else of its question.
+    """Return the Item, under an item id, of an input and an output; its group is that given, else its
+    question.
 
     `further` are attributes of `Item`, left as they are where empty.
     """
@@ -234,7 +235,7 @@ def item_of(item_id: str, input_: Any, output: Any, **further: Any) -> Item:
 
 
 def named_item(item_id: str, record: Mapping[str, Any]) -> Item:
-    """Return the item of a record whose fields people named; those of no usual name are the item's fields."""
+    """Return the Item, under an item id, of a record (dict); fields of no usual name are its fields."""
     names = {name.lower().strip(): name for name in record if has(record[name])}
     roles: dict[str, Any] = {}
     for role in ("question", "answer", "reference", "contexts", "system"):

@@ -218,7 +218,7 @@ def _either_way(item: Item) -> str:
 
 
 def duplicates(gold: GoldSet) -> Findings:
-    """Yield the equal answers to one question in a GoldSet, but for case, accents, marks and articles."""
+    """Yield a finding for equal answers to a question in a GoldSet, but for case, accents and marks."""
     same = grouped(gold.items, lambda item: (_task(item), normal_text(item.answer or _either_way(item))))
     for items in same.values():
         labels = list(dict.fromkeys(gold.labels.get(item.item_id) for item in items))
@@ -240,7 +240,7 @@ def _splits(gold: GoldSet, items: list[Item]) -> list[str]:
 
 
 def question_in_groups(gold: GoldSet) -> Findings:
-    """Yield the items of each question of a GoldSet that stands in more than one group, with a message."""
+    """Yield a finding, the items and a message, for each question of a GoldSet in more than one group."""
     questioned = [item for item in gold.items if item.question]  # else it has fields in its place
     texts = {question: normal_text(question) for question in {item.question for item in questioned}}
     for items in grouped(questioned, lambda item: texts[item.question]).values():
@@ -273,7 +273,7 @@ def split_notes(gold: GoldSet) -> list[str]:
 
 
 def leaks(gold: GoldSet, workspace: Workspace) -> Findings:
-    """Yield the dev and test questions of a GoldSet whose words stand in a Workspace's prompts or demos."""
+    """Yield a finding where a Workspace's prompts or demos hold dev and test questions of a GoldSet."""
     sealed = [item for split in ("dev", "test") for item in gold.select(split)]
     questions = {
         text: items

@@ -240,8 +240,8 @@ class GoldSet:
         return frozenset(item.item_id for item in self.items if item.group in self.test_groups)
 
     def select(self, split: str, *, without_groups: Collection[str] = ()) -> tuple[Item, ...]:
-        """The items of a split (train, dev, test, open or all) in file order, without those of the groups
-        that are named, such as those that a judge was trained on; InputError for an unknown split.
+        """Return the items of a split (train, dev, test, open or all) in file order, without those of some
+        groups, such as those that a judge was trained on; InputError for an unknown split.
         """
         if split not in MEMBERS:
             raise unknown_name("split", split, SPLIT_NAMES)

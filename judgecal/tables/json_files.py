@@ -86,7 +86,7 @@ def _read_array(path: Path) -> Table:
 
 
 def one_array(value: Any, where: str) -> tuple[str, list[dict[str, Any]]]:
-    """Return the keys that lead to the one array of objects in a JSON value (`data.items`), and that list.
+    """Return the keys to the one array of objects in a JSON value, named by `where`, and that list.
 
     InputError: there is none, there are several, or an element is no object.
     """

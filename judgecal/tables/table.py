@@ -150,9 +150,9 @@ class Table:
 
     @classmethod
     def of_frame(cls, where: str, whole: pl.DataFrame, **more: Any) -> Table:
-        """The table of a frame of any types; lists and structs stay lists and objects, whole numbers whole;
-        null and NaN are None. A 32-bit float is the shortest decimal that means it: 0.1, not
-        0.10000000149011612. Columns of bytes are left out.
+        """Return the Table, named by `where`, of a whole polars frame of any types. Lists and structs stay
+        lists and objects, whole numbers whole; null and NaN are None. A 32-bit float is the shortest decimal
+        that means it: 0.1, not 0.10000000149011612. Columns of bytes are left out.
         """
         import polars as pl
         import polars.selectors as cs

@@ -61,7 +61,7 @@ class Export:
         self.n_records += n
 
     def skip(self, reason: str, n: int = 1) -> None:
-        """Skip records that were counted, for a reason."""
+        """Skip a number (n) of records that were counted, for a reason."""
         if n:
             self.skipped[reason] += n
 
@@ -89,7 +89,7 @@ class Export:
         )
 
     def add_item(self, item: Item) -> None:
-        """Add an item; skip a second one like it; an id without text or with two texts is a problem."""
+        """Add an Item; skip a second one like it; an id without text or with two texts is a problem."""
         if not item.item_id.strip():
             self.problems.append(f"{self.where}: an item has no id: {item.asked[:60]!r}")
         first = self.items.setdefault(item.item_id, item)
@@ -113,7 +113,7 @@ class Export:
         return apart
 
     def add_rating(self, score: Score) -> None:
-        """Add a person's score; of two by one person on one item under one name the later call counts."""
+        """Add a person's Score; of two by one person on one item under one name the later call counts."""
         key = (score.item_id, score.name, score.by)
         if scalar(score.value) is None:
             self.skip("a rating without a label")
@@ -125,7 +125,7 @@ class Export:
             self.ratings.append(score)
 
     def add_judgement(self, score: Score) -> None:
-        """Add a judge's score, a second one of the same item as its next repeat; no value is an error."""
+        """Add a judge's Score, a second one of the same item as its next repeat; no value is an error."""
         key = (score.item_id, score.by)
         error = score.error
         if error is None and scalar(score.value) is None:
@@ -188,7 +188,7 @@ def guess(files: Sequence[Path]) -> str | None:
 
 
 def read_export(files: Sequence[Path], tool: str) -> Export:
-    """Read the files of a tool's export; every problem is listed."""
+    """Read the files of a tool's export into an Export; InputError lists every problem."""
     tools = formats()
     if tool not in tools:
         raise unknown_name("tool", tool, tuple(tools))
@@ -209,7 +209,7 @@ def read_export(files: Sequence[Path], tool: str) -> Export:
 
 
 def id_of(*parts: Any) -> str:
-    """Return an id of texts or JSON values, for items without one: 16 hex digits, the same on every run."""
+    """Return an id (16 hex digits, the same on every run) of texts or JSON values, for items without one."""
     text = json.dumps(parts, sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
@@ -223,6 +223,6 @@ def person(name: str) -> str:
 
 
 def judge_name(name: str, model: str = "") -> str:
-    """Return a judge as judgecal prints one: `name@model` where the export has the model, else the name."""
+    """Return a judge's name as judgecal prints it: `name@model` where the export has the model."""
     name, model = well_formed(name).replace("@", " at ").strip() or _UNNAMED, model.strip()
     return f"{name}@{model}" if model else name
