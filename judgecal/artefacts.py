@@ -143,7 +143,7 @@ def _fields_of(kind: Any) -> Mapping[str, Any]:
         return {field.alias or name: field.annotation for name, field in fields.items()}
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
         return get_type_hints(kind)
-    return next((found for part in get_args(kind) if (found := _fields_of(part))), {})
+    return next((fields for part in get_args(kind) if (fields := _fields_of(part))), {})
 
 
 def toml_text(table: Mapping[str, Any]) -> str:

@@ -367,7 +367,7 @@ class Judgement:
         return row
 
 
-_JUDGEMENT_FIELDS = tuple(one.name for one in dataclasses.fields(Judgement))
+_JUDGEMENT_FIELDS = tuple(column.name for column in dataclasses.fields(Judgement))
 _judgement_values = operator.attrgetter(*_JUDGEMENT_FIELDS)
 
 

@@ -183,7 +183,7 @@ class LabelQueue:
         self._claims: dict[str, tuple[str, float]] = {}
 
     def label(self, rater: str, item_id: str) -> None:
-        """Note that a rater has labelled an item (id), again or for the first time; others are passed over."""
+        """Note that a rater has labelled an item (id), the first time or again; others are passed over."""
         self._claims.pop(rater, None)
         if item_id in self._items:
             self.done[rater].setdefault(item_id)

@@ -50,9 +50,9 @@ def read_contexts(row: Row, column: str, where: str, problems: list[str]) -> tup
         elif isinstance(part, str):
             contexts.append(Context(part))
         elif part is not None:
-            found = json.dumps(part, ensure_ascii=False)
-            problems.append(f"{there} must be a text or an object with a text, found {found[:60]}")
-            contexts.append(Context(found))
+            text = json.dumps(part, ensure_ascii=False)
+            problems.append(f"{there} must be a text or an object with a text, found {text[:60]}")
+            contexts.append(Context(text))
     return tuple(context for context in contexts if context.text.strip())
 
 

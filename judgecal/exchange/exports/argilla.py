@@ -73,7 +73,7 @@ def _flat_records(file: Path, export: Export) -> Iterator[_Record]:
     responses = [{name: list(_responses(dict(row.raw), name)) for name in questions} for row in table.rows]
     numbered = set()
     for name in questions:
-        answers = [one.value for row in responses for one in row[name] if one.value is not None]
+        answers = [answer.value for row in responses for answer in row[name] if answer.value is not None]
         places = [number(row.raw.get(f"{name}.suggestion")) for row in table.rows]
         order = list(dict.fromkeys(place for place in places if place is not None))
         # They are numbers of labels where people answered words, or nobody did and they run from 0.

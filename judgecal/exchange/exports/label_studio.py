@@ -55,7 +55,7 @@ def _read_tasks(tasks: Sequence[Placed], export: Export) -> None:
         drafts = export.objects(task.get("drafts"), "draft")
         export.skip("a draft that was not submitted", len(drafts))
         annotations = task.get("annotations", task.get("completions"))
-        made = [("", one) for one in export.objects(annotations, "annotation", holders=True)]
+        made = [("", annotation) for annotation in export.objects(annotations, "annotation", holders=True)]
         for _, annotation in in_time(made, "created_at"):  # what somebody said later counts
             if annotation.get("was_cancelled") or annotation.get("skipped"):
                 export.count_skipped("an annotation that was skipped (was_cancelled)", 1)
