@@ -238,5 +238,5 @@ def test_nq301_gives_the_known_values(judgecal: Run, shared_data: Path) -> None:
         in found["tie_breakers"]["annotator3"]
     )
     for one in found["judges"]:
-        assert one["alt_test"]["n_items"].keys() == one["stand_in"]["raters"].keys() == beside.keys()
+        assert one["alt_test"][0]["n_items"].keys() == one["stand_in"]["raters"].keys() == beside.keys()
         assert one["stand_in"]["at_worst"] < -0.03

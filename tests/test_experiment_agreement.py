@@ -14,7 +14,7 @@ import pytest
 from judgecal.experiment import AgreementTable, Entry, Verdicts, entry
 from judgecal.experiment import agreement_table as agreement_module
 from judgecal.experiment.agreement import constant_entry, judge_entry
-from judgecal.experiment.people import EPSILONS, alt_test_entry
+from judgecal.experiment.people import EPSILONS, alt_tests
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.records import Failure, Judgement
 from judgecal.scale import Label, Scale
@@ -79,8 +79,8 @@ def test_an_entry_and_what_explains_it(gold: GoldSet) -> None:
     assert {key: value for key, value in found.as_json().items() if key in plain} == plain
     mapped = table.calibrated(column)[:, 0].tolist()
     # Two raters who always agree: the judge is as close only where it says the same once calibrated.
-    human = alt_test_entry(table, column)
-    assert human.winning_rate == {"0.2": 0.0, "0.15": 0.0, "0.1": 0.0}
+    human, *others = alt_tests(table, column)
+    assert [test.winning_rate for test in (human, *others)] == [0.0, 0.0, 0.0]
     same = [a == b for a, b in zip(mapped, [100, 50, 0] * 40, strict=True)]
     assert human.advantage_probability == pytest.approx(np.mean(same))
     assert human.n_items == {"ann": 120, "bob": 120}
@@ -117,15 +117,15 @@ def test_the_alternative_annotator_test_is_that_of_stats(gold: GoldSet) -> None:
     # The second repeat is another judge altogether: one call is what the test is about, and it once
     # calibrated.
     table, column = judged(people, [[v, 0.0] for v in said])
-    found = alt_test_entry(table, column)
+    tests = alt_tests(table, column)
     said = np.nan_to_num(AgreementTable(people, people.items).calibrated(column)[:, 0]).tolist()
     groups = {item.item_id: item.group for item in people.items}
-    for epsilon in EPSILONS:
+    for found, epsilon in zip(tests, EPSILONS, strict=True):
         verdicts: dict[str, float] = dict(zip(groups, said, strict=True))
         how: dict[str, Any] = {"scale": people.scale, "epsilon": epsilon, "groups": groups}
         direct = alt_test(people.ratings_by_rater, verdicts, **how)
-        assert found.winning_rate[f"{epsilon:g}"] == direct.winning_rate
-        assert found.p_values[f"{epsilon:g}"] == pytest.approx(direct.p_values)
+        assert found.winning_rate == direct.winning_rate
+        assert found.p_values == pytest.approx(direct.p_values)
         assert found.advantage_probability == pytest.approx(direct.advantage_probability)
         assert found.nearer == direct.nearer
 
@@ -147,8 +147,8 @@ def test_labels_and_verdicts_meet_on_one_scale(
     item."""
     gold = two_raters(workspace, people, labels)
     table, column = judged(gold, [[verdict] for verdict in verdicts] * 12, judge)
-    human = alt_test_entry(table, column)
-    assert (human.advantage_probability, human.winning_rate["0.1"]) == (1.0, 1.0)
+    human = alt_tests(table, column)[-1]
+    assert (human.epsilon, human.advantage_probability, human.winning_rate) == (0.1, 1.0, 1.0)
 
 
 def two_raters(workspace: Workspace, scale: str, labels: Sequence[Label]) -> GoldSet:
@@ -160,5 +160,5 @@ def two_raters(workspace: Workspace, scale: str, labels: Sequence[Label]) -> Gol
 
 def test_a_word_that_the_card_does_not_list_is_only_wrong(workspace: Workspace) -> None:
     gold = two_raters(workspace, 'kind = "nominal"\ncategories = ["a", "b"]', "aaa")
-    human = alt_test_entry(*judged(gold, [["zebra"], ["a"], ["a"]] * 12, "nominal"))
+    human, *_ = alt_tests(*judged(gold, [["zebra"], ["a"], ["a"]] * 12, "nominal"))
     assert human.advantage_probability == pytest.approx(2 / 3)

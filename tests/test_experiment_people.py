@@ -13,7 +13,7 @@ import pytest
 
 from judgecal.experiment import AgreementTable, Verdicts
 from judgecal.experiment.people import (
-    alt_test_entry,
+    alt_tests,
     judge_beside_people,
     rater_agreement,
     rater_entries,
@@ -140,7 +140,7 @@ def test_another_use_of_the_scale_is_no_error_beside_people(gold: GoldSet) -> No
     low = column(gold, [40.0 if label else 10.0 for label in ann])
     low = dataclasses.replace(low, scale=Scale.parse("percentage"))
     same = column(gold, [float(label) for label in ann])
-    assert alt_test_entry(table, low) == alt_test_entry(table, same)
+    assert alt_tests(table, low) == alt_tests(table, same)
     assert judge_beside_people(table, low) == judge_beside_people(table, same)
 
 

@@ -27,7 +27,7 @@ from judgecal.stats.intervals import mean_estimate
 from judgecal.stats.metrics import metric_facts
 from judgecal.stats.reliability import repeatability
 from judgecal.stats.sample import Floats, Labels
-from judgecal.stats.stand_in import MIN_SHARED, Nearer, StandIn
+from judgecal.stats.stand_in import MIN_SHARED, AltTest, StandIn
 
 _E = TypeVar("_E", bound="Entry")
 
@@ -298,30 +298,14 @@ class Retest(Result):
 
 
 @dataclass(frozen=True, slots=True)
-class AltTestEntry(Result):
-    """The alternative annotator test by what is granted (epsilon as text), and the raters behind it."""
-
-    winning_rate: dict[str, float | None]
-    passed: dict[str, bool | None]
-    rejected: dict[str, tuple[str, ...]]
-    p_values: dict[str, dict[str, float | None]]
-    advantage_probability: float | None
-    nearer: dict[str, Nearer]
-    n_items: dict[str, int]
-    left_out: dict[str, str]
-    n_expected: int
-    n_unscored: int
-    reason: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class JudgeEntry(Entry):
     """A judge with what explains its numbers."""
 
     kind: str  # `prompt`, `local` or `python`; `recorded` where its verdicts came with the data
     retest: Retest | None = None  # of its repeats; None where there are none
     stand_in: StandIn | None = None  # beside each rater, both against the others; None with fewer than two
-    alt_test: AltTestEntry | None = None  # the alternative annotator test; None likewise
+    # the alternative annotator test by what is granted, the most first; None likewise
+    alt_test: tuple[AltTest, ...] | None = None
     # of a judge of pairs: the share of its verdicts other than tie that prefer the answer shown first, 0.5
     # where that is of no account; and the share of pairs on which both orders name the same content: tie and
     # tie do, tie and an answer do not

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
-from judgecal.experiment.agreement import AltTestEntry, Entry, JudgeEntry, RaterEntry, entry
+from judgecal.experiment.agreement import Entry, JudgeEntry, RaterEntry, entry
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts, as_lists
 from judgecal.experiment.judgements import values_of
 from judgecal.experiment.verdicts import Cut
@@ -20,7 +20,7 @@ from judgecal.goldset import GoldCheck, GoldSet, check_set
 from judgecal.records import Estimate, Item, Judgement, Result
 from judgecal.scale import Label, Scale, onto
 from judgecal.stats import agreement, cross_fit, reliability, winning_rates
-from judgecal.stats.stand_in import StandIn, paired_labels, stand_in
+from judgecal.stats.stand_in import AltTest, StandIn, paired_labels, stand_in
 from judgecal.workspace import Workspace
 
 EPSILONS = (0.2, 0.15, 0.1)
@@ -115,12 +115,12 @@ def with_people(table: AgreementTable, column: Verdicts, judge: JudgeEntry, *, n
     return dataclasses.replace(
         judge,
         stand_in=judge_beside_people(table, column, n_judges=n_judges),
-        alt_test=alt_test_entry(table, column),
+        alt_test=alt_tests(table, column),
     )
 
 
-def alt_test_entry(table: AgreementTable, column: Verdicts) -> AltTestEntry:
-    """Return the alternative annotator test of a judge's first verdicts on an agreement table.
+def alt_tests(table: AgreementTable, column: Verdicts) -> tuple[AltTest, ...]:
+    """Return the alternative annotator tests, by what is granted, of a judge's first verdicts on a table.
 
     Its verdicts pass the map onto the people's scale that was fitted on other questions' gold labels; as they
     are where that cannot be.
@@ -139,7 +139,7 @@ def alt_test_entry(table: AgreementTable, column: Verdicts) -> AltTestEntry:
         mapped = as_lists(fit.verdicts)
         verdicts = {item_id: verdict for item_id, (verdict,) in zip(given, mapped, strict=True)}
     scale, human, judged = _on_one_scale(people, column.scale if fit is None else people)
-    rates = winning_rates(
+    tests = winning_rates(
         {
             rater: {item_id: human(label) for item_id, label in labels.items()}
             for rater, labels in peer_ratings(table).items()
@@ -149,11 +149,7 @@ def alt_test_entry(table: AgreementTable, column: Verdicts) -> AltTestEntry:
         epsilons=EPSILONS,
         groups=groups,
     )
-    alike = ("advantage_probability", "nearer", "n_items", "left_out", "n_expected", "n_unscored", "reason")
-    fields: dict[str, Any] = {name: getattr(rates[EPSILONS[0]], name) for name in alike}
-    for name in ("winning_rate", "passed", "rejected", "p_values"):  # by what is granted
-        fields[name] = {f"{epsilon:g}": getattr(rate, name) for epsilon, rate in rates.items()}
-    return AltTestEntry(**fields)
+    return tuple(tests.values())
 
 
 def _on_one_scale(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from judgecal.experiment.agreement import AgreementResult, AltTestEntry, Entry, JudgeEntry, SliceEntry
+from judgecal.experiment.agreement import AgreementResult, Entry, JudgeEntry, SliceEntry
 from judgecal.experiment.verdicts import Confusion, SliceTable
 from judgecal.records import Estimate
 from judgecal.report.charts import Axis, in_percent, in_points, interval_picture, metric_text, points_text
@@ -38,7 +38,7 @@ from judgecal.report.wording import (
 from judgecal.scale import Scale
 from judgecal.selection.decision import Evidence
 from judgecal.stats.metrics import digits_of, metric_facts
-from judgecal.stats.stand_in import MIN_SHARED, StandIn
+from judgecal.stats.stand_in import MIN_SHARED, AltTest, StandIn
 
 _FEW_RATERS = 2
 _MAY = {True: "may stand in", False: "to triage", None: "cannot tell"}
@@ -205,7 +205,7 @@ def _alt_tests(result: AgreementResult) -> list[Block]:
     tested = [(judge.judge, judge.alt_test) for judge in result.judges if judge.alt_test is not None]
     if not tested:
         return []
-    *first, last = (f"{100.0 * float(epsilon):g}" for epsilon in tested[0][1].winning_rate)
+    *first, last = (f"{100.0 * test.epsilon:g}" for test in tested[0][1])
     return blocks_of(
         "The alternative annotator test (of calibrated verdicts where labels have an order) gives a "
         f"judge an allowance, epsilon, for costing less than a person: with {', '.join(first)} or {last} "
@@ -213,19 +213,20 @@ def _alt_tests(result: AgreementResult) -> list[Block]:
         "in a hundred, and it passes by winning beside half of the raters. Where both are equally near, "
         "the published test counts a win for both. So it may pass a judge that the table above sends to "
         "triage, where only the margin is allowed.",
-        Bullets([f"{judge} {alt_test_note(test)}" for judge, test in tested]),
+        Bullets([f"{judge} {alt_test_note(tests)}" for judge, tests in tested]),
     )
 
 
-def alt_test_note(test: AltTestEntry) -> str:
-    """Write an AltTestEntry, a judge's alternative annotator test, as a sentence."""
+def alt_test_note(tests: Sequence[AltTest]) -> str:
+    """Write a judge's alternative annotator tests, one by what is granted, as a sentence."""
+    test = tests[0]
     left_out = "; ".join(f"{rater}: {why}" for rater, why in test.left_out.items())
     if test.reason is not None:
         return f"takes no alternative annotator test: {test.reason}{f' ({left_out})' if left_out else ''}."
-    granted = [100.0 * float(epsilon) for epsilon, passed in test.passed.items() if passed]
+    granted = [100.0 * test.epsilon for test in tests if test.passed]
     outcome = f"passes the alternative annotator test at an allowance of {min(granted, default=0.0):g} points"
     if not granted:
-        most = max(100.0 * float(epsilon) for epsilon in test.passed)
+        most = max(100.0 * test.epsilon for test in tests)
         outcome = f"does not pass the alternative annotator test at any allowance up to {most:g} points"
     few = "" if len(test.nearer) > _FEW_RATERS else "; three raters or more are advised"
     lost = f" Left out: {left_out}." if left_out else ""
