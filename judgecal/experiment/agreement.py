@@ -91,7 +91,7 @@ def entry(
     metrics: Sequence[str] | None = None,
     more: Mapping[str, Any] | None = None,
 ) -> _E:
-    """Return the entry of a judge's column of verdicts on an agreement table: a class, with `more` fields."""
+    """Return an entry of the class `made` for a judge's column on an agreement table, with `more`."""
     expected = len({item.item_id for item in table.items}) * table.repeats
     rows = _rows_of(table, column)
     verdicts, errors = values_of(rows, "verdict"), values_of(rows, "error")
@@ -187,7 +187,7 @@ def judge_entry(table: AgreementTable, column: Verdicts) -> JudgeEntry:
 
 
 def pair_fields(table: AgreementTable, column: Verdicts) -> dict[str, Estimate]:
-    """Return a pair judge's `first_place` and `consistent` on an agreement table; empty for others."""
+    """Return a dict of `first_place` and `consistent` of a pair judge's column on an agreement table."""
     item_ids = (
         {item.item_id for item in table.items} if PAIR_UNIT in values_of(column.calls, "unit") else set()
     )

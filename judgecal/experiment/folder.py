@@ -84,7 +84,7 @@ class Experiment:
         return datetime.fromtimestamp(max(path.stat().st_mtime for path in files), UTC)
 
     def read_summary(self, kind: type[_R]) -> _R:
-        """Read `summary.json` as a result of a class; refused where it is of another."""
+        """Read `summary.json` as a result of a kind, its class; refused where it is of another."""
         ended = "the command did not finish; run it again, and it goes on where it stopped"
         try:
             summary = read_json(self.summary, absent=f"is not there: {ended}")

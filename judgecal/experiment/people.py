@@ -29,18 +29,18 @@ _PERCENTAGE = Scale.parse("percentage")
 
 
 def tied_items(
-    gold: GoldSet, split: str, asked: Sequence[Item], *, without_groups: frozenset[str] = frozenset()
+    gold: GoldSet, split: str, labelled: Sequence[Item], *, without_groups: frozenset[str] = frozenset()
 ) -> tuple[Item, ...]:
     """Return the items of a gold set's split on which raters tie, beside the labelled items asked for.
 
-    `asked` are the labelled items asked for; where they are not all of the split, those up to the last of
+    `labelled` are the labelled items asked for; where they are not all of the split, those up to the last of
     them.
     """
     if not gold.tied:
         return ()
     pool = gold.select(split, without_groups=without_groups)
-    if asked and len(asked) < sum(item.item_id in gold.labels for item in pool):
-        pool = pool[: [item.item_id for item in pool].index(asked[-1].item_id)]
+    if labelled and len(labelled) < sum(item.item_id in gold.labels for item in pool):
+        pool = pool[: [item.item_id for item in pool].index(labelled[-1].item_id)]
     tied = {item.item_id for item in gold.tied}
     return tuple(item for item in pool if item.item_id in tied)
 
@@ -60,7 +60,7 @@ def peer_ratings(table: AgreementTable) -> dict[str, dict[Hashable, Label]]:
 
 
 def first_verdicts(table: AgreementTable, column: Verdicts) -> dict[Hashable, Label | None]:
-    """Return item id -> a judge's first verdict, on the items of an agreement table, tied ones included.
+    """Return a dict, item id -> first verdict of a judge's column, of an agreement table's items.
 
     None is unscored: so is a labelled item without a row. A tied item without a row is absent: it was not
     asked about.
@@ -72,7 +72,7 @@ def first_verdicts(table: AgreementTable, column: Verdicts) -> dict[Hashable, La
 
 
 def rater_entries(table: AgreementTable, columns: Sequence[Verdicts]) -> tuple[RaterEntry, ...]:
-    """Return each rater's entry against the other raters on an agreement table, with the judges'."""
+    """Return an entry a rater against the others on an agreement table, judges' columns beside."""
     if len(table.gold.peers) < 2:
         return ()
     ratings, items, entries = peer_ratings(table), _items(table), []

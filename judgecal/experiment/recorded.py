@@ -46,7 +46,7 @@ class Recorded:
 def read_recorded(
     path: Path, gold: GoldSet, *, columns: Columns | None = None, verdict_scale: str | None = None
 ) -> Recorded:
-    """Read recorded judgements of a gold set's items from a file, as columns of verdicts by judge.
+    """Read recorded judgements of a gold set's items from the path of a file, as a column a judge.
 
     A column `repeat` (from 0) tells several judgements of one item apart. Where no judge column is named it
     is `judge`, and without such a column the whole file is one judge, named after it.

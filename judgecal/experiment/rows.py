@@ -143,7 +143,7 @@ class UnlabelledRows:
         where: str,
         trained: frozenset[str] = frozenset(),
     ) -> UnlabelledRows | None:
-        """Map two judges' verdicts on rows and on labelled items to a metric's scale, as `UnlabelledRows`.
+        """Pass two judges' verdicts on rows and on a gold set's known items through maps, for a metric.
 
         Each text once, without rows on questions that a judge was `trained` on (groups of the set; a table
         may know them by their texts); None where too little is known.
@@ -501,7 +501,7 @@ def draw_of(
     seed: int,
     labels: str | None = None,
 ) -> LabelSample:
-    """Draw `n` unlabelled items of an experiment, mostly where its judges differ, as a sample for labels.
+    """Draw `n` items of a source, an experiment on a gold set, into a sample `name`, by a seed.
 
     They are of the rows that a migration kept (`experiment.rows`).
 

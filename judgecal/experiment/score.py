@@ -268,7 +268,7 @@ def check_judge(gold: GoldSet, judge: Judge, items: Sequence[Item] = ()) -> None
 
 
 def floor_judges(workspace: Workspace, table: AgreementTable, judges: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of the free judges below some judges of an agreement table.
+    """Return the names of a workspace's free judges below some judges of an agreement table.
 
     Where a judge compares an answer with a reference answer that is FLOOR_JUDGE, so that all such judges have
     one floor; so it is where there is no prompt judge, or its signature is gone.
@@ -307,7 +307,7 @@ def able_judges(
 def floor_columns(
     workspace: Workspace, table: AgreementTable, journal: Journal, options: RunOptions, judges: Iterable[str]
 ) -> tuple[list[Judge], tuple[Verdicts, ...], str | None]:
-    """Run the free judges below some judges of an agreement table; return them, verdicts, why none."""
+    """Run a workspace's free judges on an agreement table into a journal: judges, verdicts, why none."""
     below = floor_judges(workspace, table, judges)
     free, reasons = able_judges(workspace, table.gold, below, table.items)
     run_options: dict[str, Any] = {
@@ -326,7 +326,7 @@ def floor_columns(
 def made_result(
     workspace: Workspace, stored: StoredExperiment, floor: Sequence[Verdicts], why: str | None
 ) -> AgreementResult:
-    """Return the agreement result of a stored experiment, with the floor's verdicts and why some lack."""
+    """Return the agreement result of a workspace's stored experiment, with floor, and why it lacks some."""
     table, config, gold = stored.table, stored.experiment.config, stored.gold
     configs = {str(judge["judge"]): judge for judge in config.get("judges", ())}
     columns = stored.judges
@@ -433,7 +433,7 @@ def configured_name(config: Mapping[str, Any]) -> str:
 
 
 def labelled_table(workspace: Workspace, stored: StoredExperiment) -> LabelledTable | None:
-    """Return a stored experiment's labelled table with its judges' rates; None of a gold set."""
+    """Return a stored experiment's labelled table, and how a workspace keeps it; None of a gold set."""
     config = stored.experiment.config.get("table")
     if config is None:
         return None

@@ -350,7 +350,7 @@ def together(estimates: Sequence[CostEstimate]) -> CostEstimate:
 def plan_calls(
     judges: Sequence[Respondent], items: Iterable[Item], journal: Journal, options: RunOptions
 ) -> CostEstimate:
-    """Return the cost estimate of the calls that judges on items would make beside a journal."""
+    """Return the cost estimate of the calls of judges on items that options and a journal leave due."""
     return plan_trials([Due(judge, items, journal, options) for judge in judges])
 
 

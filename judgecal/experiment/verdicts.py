@@ -392,7 +392,7 @@ class LossPicture:
 def judge_losses(
     table: AgreementTable, columns: Sequence[Verdicts], *, metric: str, margin: float | None
 ) -> tuple[Losses, tuple[JudgeLoss, ...]]:
-    """Return each judge's loss in a metric, against the best judge on an agreement table."""
+    """Return the losses of judges' columns in a metric against the best, on a table, by a margin."""
     by_name = {column.judge: column for column in columns}
     deciding = table.deciding(by_name, calibrated=metric_facts(metric).calibrated)
     options: dict[str, Any] = {"metric": metric, "margin": margin, **table.shared}
@@ -407,14 +407,14 @@ def judge_losses(
 
 
 def floor_loss(
-    table: AgreementTable, judge: Verdicts, *, metric: str, of: int, floor: Verdicts | None = None
+    table: AgreementTable, judge: Verdicts, *, metric: str, n_judges: int, floor: Verdicts | None = None
 ) -> FloorLoss:
     """Return the loss of a floor (else the best constant) against a judge in a metric, on an agreement table.
 
     The judge is one of so many, the best of which may owe its place to luck: the interval stands at level
-    1 - (1 - level) / of (Bonferroni). Of errors the difference is turned round, so that a loss is above 0.
+    1 - (1 - level) / n_judges (Bonferroni). Of errors the difference is turned round: a loss is above 0.
     """
-    table = dataclasses.replace(table, level=1.0 - (1.0 - table.level) / of)
+    table = dataclasses.replace(table, level=1.0 - (1.0 - table.level) / n_judges)
     table = table if floor is None else table.asked_of(floor)
     column = floor or constant_judge(table)
     paired = _paired(table, judge, column, metric)

@@ -331,9 +331,9 @@ def decide(
     losses, each = judge_losses(table, columns, metric=metric, margin=margin)
     floors, leading = {}, leading_metric(table.gold.scale)
     for column in columns:
-        floor = floor_loss(table, column, metric=metric, of=k)
+        floor = floor_loss(table, column, metric=metric, n_judges=k)
         if floor.loss.value is None and metric != leading:  # a constant has no correlation, say
-            floor = floor_loss(table, column, metric=leading, of=k)
+            floor = floor_loss(table, column, metric=leading, n_judges=k)
         floors[column.judge] = floor
     enough = len(set(table.groups)) >= MIN_QUESTIONS
     able = [
@@ -357,7 +357,9 @@ def _recommendation(
     if not subject.free:  # the free judge that comes nearest to it, among those asked for and the floor
         beside = (*(judge.column for judge in decided.measured if judge.free), *stored.floor)
         k = len(floors)
-        lost = (floor_loss(table, subject.column, metric=metric, of=k, floor=column) for column in beside)
+        lost = (
+            floor_loss(table, subject.column, metric=metric, n_judges=k, floor=column) for column in beside
+        )
         measured = (loss for loss in lost if loss.loss.value is not None)
         free = min(measured, key=lambda loss: loss.loss.value or 0.0, default=None)
     tied = tuple(
@@ -476,7 +478,7 @@ def decide_on_judges(
         pick = replace(pick, kind="none", judge=None, within=(), more_questions=None, cheaper=None)
     if decided.losses is not None:  # the floor beside the best of the judges
         best, k = decided.measured_judge(decided.losses.best).column, len(decided.floors)
-        floor = (floor_loss(table, best, metric=metric, of=k, floor=column) for column in stored.floor)
+        floor = (floor_loss(table, best, metric=metric, n_judges=k, floor=column) for column in stored.floor)
         losses = LossPicture(decided.losses, decided.judges, (decided.floors[best.judge], *floor))
     slices = None
     if pick is not None and chosen_on:
