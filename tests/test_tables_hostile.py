@@ -5,6 +5,7 @@ nothing is written.
 from __future__ import annotations
 
 import io
+import json
 import os
 import time
 import zipfile
@@ -127,7 +128,7 @@ READ: dict[str, tuple[str, str | bytes, list[list[str]]]] = {
     "a workbook's escapes": ("t.xlsx", book(["q", "human"], ["_x000D_\nx", "a&amp;b"]), [["\nx", "a&amp;b"]]),
     "UTF-16": ("t.csv", "q,human\nä,yes\n".encode("utf-16"), [["ä", "yes"]]),
     "UTF-16 without a mark": ("t.csv", ("q,human\n" + "a,yes\n" * 9).encode("utf-16-le"), [["a", "yes"]] * 9),
-    "half a surrogate pair": ("t.jsonl", '{"q": "half \\ud83d", "human": "yes"}\n', [["half \ufffd", "yes"]]),
+    "half a surrogate pair": ("t.jsonl", '{"q": "half \\ud83d", "c": ["x\\udc00"]}\n', [["half \ufffd", '["x\ufffd"]']]),
     "line ends in cells": ("t.csv", 'q,human\r\n"a\r\nb\n",yes\r\n', [["a\r\nb\n", "yes"]]),
     "NaN": ("t.jsonl", '{"q": "Q", "human": NaN}\n', [["Q", ""]]),
     "dates and percentages": ("t.xlsx", book(["q", "human"], ["Q", 0.85], change=lambda sheet: setattr(
@@ -156,7 +157,9 @@ def test_what_looks_hostile_and_is_a_table_is_read_as_it_is(tmp_path: Path, kind
     name, content, rows = READ[kind]
     path = tmp_path / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    assert [list(row.cells.values()) for row in read_table(path).rows] == rows
+    read = read_table(path).rows
+    assert [list(row.cells.values()) for row in read] == rows
+    assert json.dumps([dict(row.raw) for row in read], ensure_ascii=False).encode(), "as every file holds it"
 
 
 def test_what_is_no_file_is_refused_unread(tmp_path: Path) -> None:

@@ -134,17 +134,16 @@ class Table:
         try:
             frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
         except UnicodeEncodeError:
-            broken = [
-                number
-                for number, record in zip(numbers, map(text_of, records), strict=True)
-                if well_formed(record) != record
-            ]
+            whole = [json.loads(well_formed(text_of(record))) for record in records]
+            broken = [n for n, old, new in zip(numbers, records, whole, strict=True) if old != new]
             note = (
                 f"{where}: half of a surrogate pair, which no file can hold, is read as U+FFFD: "
                 f"{more.get('unit', 'line')} {broken[0]} and {len(broken) - 1} more"
             )
             more["notes"] = (*more.get("notes", ()), note.removesuffix(" and 0 more"))
-            columns = {well_formed(name): list(map(well_formed, texts)) for name, texts in columns.items()}
+            records, top = whole, dict.fromkeys(map(well_formed, top))
+            names = dict.fromkeys(map(well_formed, fields))
+            columns = {name: [text_of(record.get(name)) for record in records] for name in names}
             frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
         return cls(where, frame, numbers, tuple(top), records, **more)
 
