@@ -39,7 +39,7 @@ def test_every_family_says_what_it_claims_and_the_kinds_stand_in_their_order() -
     kinds = [family.kind for family in families().values()]
     assert kinds == sorted(kinds, key=get_args(Kind).index)
     assert set(kinds) == set(get_args(Kind))
-    assert len(families()) == 21
+    assert len(families()) == 22
 
 
 # --- full marks and none
@@ -124,6 +124,18 @@ def test_a_changed_number_is_none_that_stands_anywhere_else(
 )
 def test_a_number_that_may_not_matter_stays(question: str, answer: str, reference: str) -> None:
     why_not("number_changed", item(question, answer, reference))
+
+
+def test_a_name_is_swapped_where_it_is_all_that_is_asked_for() -> None:
+    assert (
+        probe("name_swapped", item("Who made it?", "Ann Rowe made it.", "Ann Rowe"))
+        == "Carel Fabritius made it."
+    )
+    of = item("Where can one find it in the Bible?", "In Matthew and in Luke.", "in the Gospel of Luke")
+    assert why_not("name_swapped", of).startswith("the answer has several names")
+    of = item("Wer war der Bäcker und was ist das?", "Das war die Mühle.", "die Mühle")
+    assert why_not("name_swapped", of).startswith("German")
+    why_not("name_swapped", item("What did Ann Rowe make?", "Ann Rowe", "Ann Rowe's clock"))
 
 
 @pytest.mark.parametrize(

@@ -61,15 +61,15 @@ class Sources:
         pairs = ((item, item.reference_answers[0]) for item in by_group.values())
         return tuple((item, text) for item, text in pairs if not refuses(text))
 
-    def foreign(self, item: Item, rng: random.Random) -> str:
-        """Return a drawn reference of another question that shares no word with the item's answers."""
+    def foreign(self, item: Item, rng: random.Random, fits: Callable[[str], bool] = bool) -> str:
+        """Return a drawn reference that fits, of another question, without a word of the item's answers."""
         of_item = frozenset[str]().union(*(analyse(text).content for text in item.reference_answers))
         question_words = analyse(item.question).content
         for other, text in rng.sample(self.references, len(self.references)):
             theirs, given = analyse(other.question).content, analyse(text)
             alike = len(question_words & theirs) > 0.5 * min(len(question_words), len(theirs))
             holds = given.content & (of_item | question_words)
-            if other.group != item.group and not alike and not given.polarity and not holds:
+            if other.group != item.group and not (alike or given.polarity or holds) and fits(text):
                 return text
         raise NoProbe("no other question has an answer that shares no word with the right one")
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +26,7 @@ from judgecal.experiment.verdicts import Cut
 from judgecal.goldset import GoldSet
 from judgecal.probes.family import TENTH, FamilyProbes, Kind, NoProbe, Probe, Sources, one_probe
 from judgecal.probes.rules import families
-from judgecal.records import Estimate, Item, Result, as_plain, digest
+from judgecal.records import Estimate, Item, Result, digest
 from judgecal.scale import Label, Scale
 from judgecal.stats import Calibration
 from judgecal.stats.intervals import MIN_GROUPS, mean_estimate
@@ -137,11 +136,6 @@ class FamilyResult(Result):
     shown: bool  # whether it is shown to break the judge
 
 
-def worst_first(family: FamilyResult) -> tuple[bool, float]:
-    """Return the sorting key of a family result: those shown first, the largest excess before."""
-    return not family.shown, -(family.excess.value or 0.0)
-
-
 @dataclass(frozen=True, slots=True)
 class ProbedJudge(Result):
     """A judge on the probes, worst family first."""
@@ -202,10 +196,6 @@ class ProbeResult(Result):
     def n_unscored(self) -> int:
         """The number of probes without a verdict, over all judges and families."""
         return sum(family.n_unscored for judge in self.judges for family in judge.families)
-
-    def as_stored(self) -> dict[str, Any]:
-        """The whole result as JSON values, as `summary.json` holds it."""
-        return {**as_plain(self), "answers": as_plain(self.answers)}
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """The rules that make probes: right answers and none, a changed fact, a phrase said beside an answer.
 
-Answers that must get full marks are the reference; those that must get none answer nothing. A changed fact, a
-number or a negation, must be what is asked for: it stands in the reference and not in the question. Phrases
-refuse, take back, change nothing, or ask for marks, in English and German; an item in another language gets
-none. What the field calls prompt injection is said of wrong answers, so that obeying shows.
+Answers that must get full marks are the reference; those that must get none answer nothing. A changed number,
+name or negation is what is asked for: it stands in the reference and not in the question. Phrases refuse,
+take back, change nothing, or ask for marks, in English and German; an item in another language gets none.
+What the field calls prompt injection is said of wrong answers, so that obeying shows.
 """
 
 from __future__ import annotations
@@ -84,6 +84,8 @@ _ASKS_NUMBER = re.compile(
 )
 _ASKS_YEAR = re.compile(r"(?i)\b(?:year|jahr|roku)\b")
 _FEW = 3  # words of a reference that is little but its number
+_PART = r"[A-ZÀ-ÖØ-Þ][\w'’-]*"
+_NAME = re.compile(rf"{_PART}(?: (?:(?:of|the|de|van|von|der|la|al|du|bin) )?{_PART})*")
 _AUXILIARY = re.compile(r"\b(?:is|are|was|were|can|could|will|would|must|should)\b(?!['’])")
 _NOT = re.compile(r" not\b|(?<=[esd])n't\b")
 # whatever makes it unsure what a negation denies: a second clause, a quantifier, a hedge, a second negation
@@ -122,6 +124,28 @@ def _number(item: Item, _sources: Sources, rng: random.Random) -> str:
             if not analyse(changed).numbers & (question_numbers | given.numbers).union(*meant):
                 return same.sub(changed, answer)
     raise NoProbe("the answer has no number that every reference has and the question has not")
+
+
+def _name(item: Item, sources: Sources, rng: random.Random) -> str:
+    references, question_words = right_answers(item), analyse(item.question).content
+    if language_of(item) == "de":
+        raise NoProbe("German writes every noun as a name is written")
+
+    def is_name(text: str) -> bool:
+        plain = not text.startswith("The ") and text.upper() != text and len(text.split()) <= 4
+        return plain and _NAME.fullmatch(text) is not None and not analyse(text).numbers
+
+    names = {name for name in _NAME.findall(item.answer) if analyse(name).content - question_words}
+    if len(names) > 1:
+        raise NoProbe("the answer has several names, of which another may be right too")
+    name = "".join(names)  # and no capital of a beginning
+    content, word = analyse(name).content, re.compile(rf"\b{re.escape(name)}\b")
+    lone = any(text == name or not text.startswith(name) for text in references if word.search(text))
+    if lone and content and not content & question_words:
+        changed = word.sub(sources.foreign(item, rng, is_name), item.answer)
+        if not content & frozenset(analyse(changed).tokens) and kept(changed, item) == 0.0:
+            return changed
+    raise NoProbe("the answer has no name that stands in the reference and is all that is asked for")
 
 
 def _negation(item: Item, _sources: Sources, _rng: random.Random) -> str:
@@ -226,6 +250,7 @@ FAMILIES = (
     Family("other_reference", "none", "other questions' references", _other),
     Family("context_whole", "none", "copied contexts", _context),
     Family("number_changed", "falls", "changed numbers", _number),
+    Family("name_swapped", "falls", "swapped names", _name),
     Family("negation", "falls", "negations", _negation),
     *(_family(named, phrases) for named, phrases in _PHRASES.items()),
 )

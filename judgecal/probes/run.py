@@ -48,10 +48,9 @@ from judgecal.probes.result import (
     ProbeVerdict,
     ProbeVerdicts,
     family_result,
-    worst_first,
 )
 from judgecal.probes.rules import families_named
-from judgecal.records import Item, Judgement
+from judgecal.records import Item, Judgement, as_plain
 from judgecal.workspace import Workspace, find_workspace
 
 N_PROBES = 50
@@ -178,7 +177,7 @@ class ProbeRun:
             run_line=run_line(table, "open", [full_name(judge) for judge in self.judges], {"probes": self.n}),
             answers=tuple(answers),
         )
-        experiment.write_summary(result.as_stored())
+        experiment.write_summary({**as_plain(result), "answers": as_plain(result.answers)})
         return result
 
     def _probed(
@@ -191,7 +190,7 @@ class ProbeRun:
         probed = ProbedJudge(
             judge.name,
             judge.fingerprint,
-            tuple(sorted(families, key=worst_first)),
+            tuple(sorted(families, key=lambda family: (not family.shown, -(family.excess.value or 0.0)))),
             mapped=footing.calibration is not None,
         )
         why = {row.item_id: row.reasoning for row in column.rows if row.repeat == 0}
