@@ -43,7 +43,7 @@ class JudgeProgram(dspy.Module):  # type: ignore[misc]
 
 
 def judging(training: Training) -> JudgeProgram:
-    """Return the program that an optimiser is given for a training: inputs in, verdict out."""
+    """Return the JudgeProgram that an optimiser is given for a Training: inputs in, verdict out."""
     judge = training.judge
     return JudgeProgram(
         judge.program.deepcopy(), judge.prediction if isinstance(judge, ModuleJudge) else None
@@ -100,7 +100,7 @@ class OptimiserAdapter(JudgeAdapter):
 
 @contextlib.contextmanager
 def compiling(training: Training, optimizer: str, *, calls_at_most: int | None) -> Iterator[ProgramCalls]:
-    """Yield the calls of an optimizer on a training, DSPy's settings set; leave it before scoring candidates.
+    """Yield the ProgramCalls of an optimizer on a Training, DSPy's settings set; score only outside it.
 
     A program of several calls is scored in such a block too; then the caller shows how far it is, and
     `calls_at_most` is None.

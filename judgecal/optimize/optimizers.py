@@ -290,7 +290,7 @@ OPTIMIZERS: Mapping[str, Optimizer] = {
 
 
 def resolve_optimizer(name: str, model: ModelSpec) -> str:
-    """Return an optimizer's name in `OPTIMIZERS`, for a name of judgecal's or DSPy's and a model.
+    """Return an optimizer's name in `OPTIMIZERS`, for a name (judgecal's or DSPy's) and a ModelSpec.
 
     `auto` is `labeled` for the embedded model, which reads no instructions and whose calls are free.
     """
@@ -310,7 +310,7 @@ def candidates(optimizer: str, training: Training) -> Iterable[Candidate]:
 
 
 def check_reflection(optimizer: str, judge: ModelSpec, reflection: ModelSpec | None) -> None:
-    """Refuse, for an optimizer and the judge's model, a reflection model that cannot write instructions."""
+    """Refuse a reflection ModelSpec that cannot write instructions for an optimizer and judge's ModelSpec."""
     reflects = OPTIMIZERS[optimizer].reflects
     if reflection is not None and not reflects:
         able = ", ".join(name for name, optimizer_ in OPTIMIZERS.items() if optimizer_.reflects)

@@ -42,7 +42,7 @@ class SplitProbes:
 
     @classmethod
     def of(cls, gold: GoldSet, items: Sequence[Item], judge: Optimised, seed: int) -> SplitProbes:
-        """Return the probes of a split's items in a gold set that fit a judge, drawn by a seed."""
+        """Return the SplitProbes of Items in a GoldSet that fit a judge (Optimised), drawn by a seed."""
         n = N_FREE if model_of(judge).embedded else N_PROBES
         every = make_probes(gold, items, families_named(()), n=n, seed=seed, sources=Sources.of(gold, items))
         return cls(tuple(probes for probes in every if family_fits(judge, probes)))
@@ -58,7 +58,7 @@ class SplitProbes:
         return [item.group for item in self.items]
 
     def broken(self, table: AgreementTable, column: Verdicts, footing: Footing) -> Broken:
-        """Return which probes break a judge, arrays by family, from its column of verdicts in a table.
+        """Return Broken, which probes break a judge, from its Verdicts in an AgreementTable by a Footing.
 
         `inf` where one could not. No verdict is a break: else a candidate that answers no probe would look
         mended.
@@ -94,7 +94,7 @@ def _share(broken: Broken, made: FamilyProbes) -> float | None:
 def train_probes(
     gold: GoldSet, items: Sequence[Item], judge: Optimised, *, seed: int
 ) -> tuple[list[Probe], dict[str, Label]]:
-    """Return probes of the train items that fit a judge, and the label of each by its item id.
+    """Return probes of train Items of a GoldSet, drawn by a seed for a judge, and item id -> label.
 
     The label is what a probe must get: an end of the scale, or that of the answer which it was made of. One
     that must fall has the lower end, which a binary scale says; on a graded one nobody knows its label.
@@ -116,7 +116,7 @@ def choose_probed(
     probes: SplitProbes,
     stages: Sequence[Stage] = (),
 ) -> tuple[Choice, dict[str, Broken]]:
-    """Choose a scored candidate by probes and a metric on dev; return the Choice and who breaks on which."""
+    """Choose a ScoredCandidate by SplitProbes and a metric on dev: the Choice, and who breaks on which."""
     before, usual = scored[0], choose(scored, metric, dev, stages)
     if not probes.made:
         return usual, {}

@@ -170,7 +170,7 @@ class ProgramCalls:
             self._log.close()
 
     def ask(self, call: ProgramCall) -> Reply:
-        """Make a call and return its reply; the calling thread waits.
+        """Make a ProgramCall and return its Reply; the calling thread waits.
 
         Raises:
             Stopped: the optimiser must end, now or since an earlier call; `error` says why.

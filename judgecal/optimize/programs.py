@@ -95,7 +95,7 @@ def model_of(judge: Optimised) -> ModelSpec:
 
 
 def to_optimise(judge: Judge, gold: GoldSet, model: str | None, workspace: Workspace) -> Optimised:
-    """Return a judge as what can be optimised on a gold set: a prompt, or a program that asks a model."""
+    """Return a judge as Optimised, what can be optimised on a GoldSet with a model in a Workspace."""
     if isinstance(judge, PromptJudge) and model is None:
         return judge
     if not isinstance(judge, FunctionJudge) or judge.program is None:

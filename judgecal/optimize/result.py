@@ -58,7 +58,7 @@ class ScoredCandidate:
     def on(
         cls, dev: AgreementTable, candidate: Candidate | None, judge: Optimised, column: Verdicts, metric: str
     ) -> ScoredCandidate:
-        """Return a candidate's judge scored by its column of verdicts on dev, a ScoredCandidate."""
+        """Return the ScoredCandidate of a judge's Verdicts on dev (AgreementTable) in a metric."""
         numbers = dev.agreements(column)
         return cls(candidate, judge, column, numbers["as_wrong"], numbers["calibrated"].get(metric))
 
@@ -122,7 +122,7 @@ class Stage:
         return Gains.over(held[0], held[1:], people=people, metric=metric, of_fit=of_fit)
 
     def shown_worse(self, metric: str, *, level: float = 0.95) -> list[ScoredCandidate]:
-        """Return the list of candidates shown, at a level, to be worse in a metric than the best."""
+        """Return the list of ScoredCandidates shown, at a level, to be worse in a metric than the best."""
         before, *candidates = self.scored
         best = max(self.scored, key=lambda score: score.value(metric))
         worse = [score for score in candidates if score.value(metric) == -math.inf]
@@ -137,7 +137,7 @@ class Stage:
 def choose(
     scored: Sequence[ScoredCandidate], metric: str, dev: AgreementTable, dropped: Sequence[Stage] = ()
 ) -> Choice:
-    """Choose among the scored candidates by a metric on dev, those dropped counted for luck, as a Choice.
+    """Choose among ScoredCandidates by a metric on dev (AgreementTable), luck counted, as a Choice.
 
     The first of `scored` is the judge as it was, and stays unless another gains more than luck. Luck is what
     the largest gain among as many equal candidates stays below in four of five samples, those that a stage
@@ -212,7 +212,7 @@ class Confirmation:
 def confirm(
     *, test: AgreementTable, fit: AgreementTable, before: Verdicts, after: Verdicts, metric: str
 ) -> Confirmation:
-    """Decide by a metric on test between verdicts before and after, each mapped on `fit`: a Confirmation.
+    """Return the Confirmation of Verdicts after against before in a metric on test, mapped on `fit`.
 
     Args:
         test: the test items, at the level that this look is shown at.
@@ -247,7 +247,7 @@ def confirm(
 
 
 def unconfirmed(before: ScoredCandidate, choice: Choice, metric: str) -> Confirmation:
-    """Return the Confirmation of a choice against the judge before in a metric, test not looked at."""
+    """Return the Confirmation of a Choice against the ScoredCandidate before, test not looked at."""
     taken, on_dev = choice.taken, before.estimates[metric]
     if choice.sealed is not None:
         sealed = Estimate(None, reason=f"test stays sealed: {choice.sealed}")
@@ -312,7 +312,7 @@ class Prompts:
 
     @classmethod
     def of(cls, before: dspy.Module, after: dspy.Module) -> Prompts:
-        """Return the `Prompts` of the programs before and after: instructions and the examples taken."""
+        """Return the Prompts of the programs (dspy.Module) before and after: instructions, examples taken."""
         demos = [
             {
                 name.replace("_", " "): f"{value:g}" if isinstance(value, float) else str(value)
@@ -353,7 +353,7 @@ class Changes:
 
     @classmethod
     def between(cls, dev: AgreementTable, before: Verdicts, after: Verdicts) -> Changes:
-        """Return, as `Changes`, the dev answers on which two judges' verdicts, before and after, part."""
+        """Return Changes, the dev answers (AgreementTable) on which Verdicts before and after part."""
         parted = parted_items(dev, [before, after], dev.items)
         changed = [
             ChangedAnswer(
@@ -459,7 +459,7 @@ def race(
     go_on: Sequence[int],
     affords: Callable[[int], bool] = lambda _: True,
 ) -> Finish:
-    """Score candidates on the parts of dev lap by lap by a metric, drop the worse, and return the Finish.
+    """Score candidates on parts of dev, lap by lap, by a Scorer and a metric, drop the worse: the Finish.
 
     Args:
         parts: the items of dev as `laps` has them.

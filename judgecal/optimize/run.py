@@ -248,7 +248,7 @@ class OptimizeRun:
         return f"{self.judge.name.partition('#')[0]}#{self.experiment.slug}"
 
     def judge_of(self, candidate: Candidate) -> Optimised:
-        """Return the judge that a candidate's program makes."""
+        """Return the judge (Optimised) that a Candidate's program makes."""
         if isinstance(self.judge, ModuleJudge):
             return self.judge.compiled(candidate.program, self._taken, candidate.trained_on)
         return PromptJudge(self._taken, workspace=self.workspace, program=candidate.program)
@@ -338,7 +338,7 @@ class OptimizeRun:
     # --- the run
 
     def run(self) -> OptimizeResult:
-        """Compile, choose on dev, confirm on test, and return the result."""
+        """Compile, choose on dev, confirm on test, and return the OptimizeResult."""
         self.check()
         require_keys([self.judge], self.items("dev"), stored_rows(self.experiment.journal), self.options)
         if self.reflection and not (self.experiment.folder / CALL_LOG).exists():
@@ -543,7 +543,7 @@ class OptimizeRun:
         return stored_rows(self.experiment.journal).latest.values()
 
     def unscored(self) -> int:
-        """Judgements without a verdict of the two judges that the result compares."""
+        """Return the number of judgements without a verdict of the two judges that are compared."""
         compared = {self.judge.fingerprint, PromptJudge(self._taken, workspace=self.workspace).fingerprint}
         items = {item.sha for split in self.splits for item in self.items(split)}
         return sum(
@@ -605,7 +605,7 @@ def optimize(
     model: str | None = None,
     workspace: str | Path | None = None,
 ) -> OptimizeResult:
-    """Optimise a judge on a gold set: compile on train, choose on dev, confirm once on test. It costs calls.
+    """Optimise a judge on a gold set by calls and return the OptimizeResult: train, dev, test once.
 
     Args:
         judge: a prompt judge, or its string, `correctness_v3@gemini-flash`; or a program of DSPy's, as

@@ -104,7 +104,7 @@ class AgreementMetric:
         return agreement if trace is None else agreement >= SUCCESS
 
     def agreement(self, label: Label, verdict: Label | None) -> float:
-        """Return 1 - |verdict - label| / range on the common scale, 0..1 (nominal: 1 where equal).
+        """Return a verdict's agreement with a label, a number 0..1: 1 - |verdict - label| / range.
 
         Without a verdict: that of the verdict farthest from the label.
         """
@@ -140,7 +140,7 @@ class AgreementMetric:
 
 
 def notes_in_words(gold: GoldSet, signature: LoadedSignature) -> dict[str, str]:
-    """Return the raters' notes of a gold set's labelled items as quotes, for a signature, by item id.
+    """Return item id -> the raters' notes as quotes, of a GoldSet's items, for a LoadedSignature.
 
     A note is a text of people's, and goes into a prompt: it can forge no field there and acts on no terminal.
     """
@@ -163,7 +163,7 @@ def stratum_of(label: Label, scale: Scale) -> Any:
 
 
 def label_as_verdict(signature: LoadedSignature, label: Label, people: Scale) -> Any:
-    """Return a people's label as a value of the type and scale of a signature's verdict.
+    """Return a people's label on their Scale as a value of a LoadedSignature's verdict field.
 
     A label that the verdict's type cannot hold (67.5 for an `int`) goes to the nearest that it can.
     """
@@ -187,7 +187,7 @@ def to_example(
     *,
     inputs: Mapping[str, Any] | None = None,
 ) -> dspy.Example:
-    """Return an item with its people's label as a `dspy.Example` of a signature, without reasoning."""
+    """Return an Item with its label on people's Scale as a `dspy.Example` of a LoadedSignature."""
     inputs = item_inputs(signature.inputs, item) if inputs is None else inputs
     verdict = {str(signature.verdict): label_as_verdict(signature, label, people)}
     return dspy.Example(**inputs, **verdict, **{ITEM_ID: item.item_id}).with_inputs(*inputs)
@@ -196,7 +196,7 @@ def to_example(
 def balanced(
     items: Sequence[Item], labels: Mapping[str, Label], scale: Scale, *, seed: int, size: int | None = None
 ) -> list[Item]:
-    """Return the items in a drawn order that is balanced over the strata of their labels on a scale.
+    """Return Items in an order drawn by a seed, balanced over the strata of their labels on a Scale.
 
     So is every beginning, and it is spread over the questions. Strata (classes on a nominal scale) take
     turns; within one, a question gives its second item only when every other has given its first. Without a
@@ -221,7 +221,7 @@ def balanced(
 def parts_by_question(
     items: Sequence[Item], labels: Mapping[str, Label], *, seed: int, n: int
 ) -> list[tuple[Item, ...]]:
-    """Cut items into `n` parts by whole questions, each with its share of good and bad labels."""
+    """Cut Items into `n` parts by whole questions with a seed, each with its share of good and bad labels."""
     groups: dict[str, list[Item]] = {}
     for item in items:
         groups.setdefault(item.group, []).append(item)
@@ -317,7 +317,7 @@ class Training:
         return self.balanced(learn, size), self.balanced(climb[0] if climb else learn, size)
 
     def candidate(self, name: str, program: dspy.Module, *, saw_all: bool = False) -> Candidate:
-        """Return a Candidate under a name of a program that DSPy made, its demos cut to its own fields.
+        """Return a Candidate of a name and a program (dspy.Module), its demos cut to its own fields.
 
         `saw_all`: every label of train had a part in it, not those of its demos alone.
         """
@@ -342,7 +342,7 @@ class Training:
 
 
 def shows_labels(judge: Optimised) -> bool:
-    """Whether a prompt of a judge gives the verdict, so that examples can show people's labels."""
+    """Return whether a prompt of a judge (Optimised) gives the verdict, so that examples show labels."""
     verdict, prompts = judge.signature.verdict, judge.program.predictors()
     return any(verdict in predictor.signature.output_fields for predictor in prompts)
 

@@ -126,7 +126,7 @@ def make_probes(
     seed: int,
     sources: Sources | None = None,
 ) -> tuple[FamilyProbes, ...]:
-    """Make up to `n` probes of each chosen family from items of a gold set: a tuple of probes a family.
+    """Make `n` probes at most of each chosen Family from Items of a GoldSet, by a seed: a tuple a family.
 
     What must get full marks or none hangs on the question alone and is made once a question; of the others as
     many questions as there are come before a second answer of one.

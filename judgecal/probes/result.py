@@ -47,7 +47,7 @@ class Footing:
 
     @classmethod
     def of(cls, table: AgreementTable, column: Verdicts) -> Footing:
-        """Return the Footing of a judge's column of verdicts, by its map fitted on the items of a table."""
+        """Return the Footing of a judge's Verdicts, by its map fitted on the items of an AgreementTable."""
         mapped = table.calibrated(column) is not None
         calibration = table.calibration(column, fitted_on="the items judged") if mapped else None
         return cls.through(calibration, table.gold.scale, column.scale)
@@ -63,7 +63,7 @@ class Footing:
         return verdict if self.calibration is None else self.calibration.apply(verdict)
 
     def height(self, verdict: Label | None) -> float:
-        """Return a verdict as a share of the scale, 0..1; NaN without one."""
+        """Return a verdict (Label) as a share of the scale, 0..1; NaN without one."""
         label, common = self.label(verdict), self.cut.common
         return np.nan if label is None else (self.cut.verdict_at(label) - common.low) / common.span
 
@@ -262,7 +262,7 @@ def family_result(
 
 
 def sum_by_group(values: Floats, groups: npt.ArrayLike) -> Floats:
-    """Return the sums of values over each of the groups (questions), an array; NaN adds nothing."""
+    """Return the sums of an array of values over each of the groups, an array; NaN adds nothing."""
     codes = np.unique(np.asarray(groups, dtype=str), return_inverse=True)[1]
     return np.bincount(codes, weights=np.nan_to_num(values)).astype(np.float64)
 
@@ -295,7 +295,7 @@ class KeptProbes:
 
 
 def stored_probes(experiments: Path, gold: GoldSet) -> dict[str, KeptProbes]:
-    """Return the probes of a gold set as it is in a folder of experiments, by judge fingerprint."""
+    """Return judge fingerprint -> KeptProbes of a GoldSet, from the folder of experiments."""
     by_judge: dict[str, KeptProbes] = {}
     configs = (path for path in experiments.glob("*/experiment.toml") if _PROBE in path.read_bytes())
     summaries = [summary for path in configs if (summary := path.with_name("summary.json")).is_file()]
@@ -323,7 +323,7 @@ class LockedProbes:
 
 
 def locked_probes(kept: KeptProbes | None, footing: Footing) -> dict[str, LockedProbes]:
-    """Return the kept probes of a judge as a lock holds them, with outcomes by a footing, by family."""
+    """Return family -> LockedProbes, as a lock holds the KeptProbes of a judge, by a Footing."""
     locked = dict[str, LockedProbes]()
     if kept is None:
         return locked
@@ -383,7 +383,7 @@ def probes_now(
     *,
     level: float,
 ) -> tuple[ProbesNow, ...]:
-    """Compare a lock's probes, made again, with the verdicts now: a row a family, largest rise first."""
+    """Return ProbesNow, a row a family, of a lock's LockedProbes made again and their ProbeVerdicts."""
     rows, p_values = list[ProbesNow](), list[float | None]()
     for family, probes in made.items():
         then = [locked[family].outcomes[probe.item.item_id] for probe in probes]
