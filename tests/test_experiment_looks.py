@@ -68,6 +68,16 @@ def test_what_is_the_same_look(tmp_path: Path, gold: GoldSet) -> None:
     assert look(tmp_path, gold_set(tmp_path / "gold", "copy"), "ab") == (1, False)
     few: list[Item] = list(gold.select("test"))[:9]
     assert look(tmp_path, gold, "ab", items=few) == (2, True)  # the first answer was known
+    assert foresee_look(tmp_path, gold, [], by="x").number == 1  # without an item nothing has been seen
+
+
+def test_half_of_the_items_are_the_same_test_labels(tmp_path: Path, gold: GoldSet) -> None:
+    test = list(gold.select("test"))
+    shown, others = test[:10], test[10:20]
+    assert look(tmp_path, gold, "ab", items=shown) == (1, True)
+    for shared, number in ((4, 1), (5, 2)):
+        items = [*shown[:shared], *others[shared:]]
+        assert foresee_look(tmp_path, gold, items, by="x").number == number
 
 
 def test_a_look_is_what_the_judges_said_whatever_their_names(tmp_path: Path, gold: GoldSet) -> None:

@@ -7,9 +7,15 @@ from typing import Any
 
 import pytest
 
-from judgecal.experiment.verdicts import traits_of
-from judgecal.records import Item
+from judgecal.experiment import AgreementTable, Verdicts, agreement_table
+from judgecal.experiment.agreement_table import free_items
+from judgecal.experiment.verdicts import _bin, judge_losses, question_word, traits_of
+from judgecal.goldset import load_gold
+from judgecal.records import Item, Judgement
+from judgecal.stats import compare_paired
+from judgecal.workspace import Workspace
 from tests.support.command import Run
+from tests.support.gold import made_gold, made_items, rated
 from tests.support.pages import PERCENTAGE, decided, made_set, page_of, printed_by, recorded
 
 ASKED = ("Where is it?", "Who was that?", "When was it?")
@@ -72,3 +78,52 @@ def test_graded_labels_have_a_sign(judgecal: Run, workspace_dir: Path, tmp_path:
     assert found.slices
     who = next(one for one in found.slices.entries if one.value == "who")
     assert who.stands_out and (who.error.value or 0.0) < -2.0 < who.rest
+
+
+def test_bins_of_lengths_meet() -> None:
+    assert [_bin(length, [3, 7]) for length in (0, 3, 4, 7, 8)] == ["up to 3"] * 2 + ["4 to 7"] * 2 + [
+        "8 or more"
+    ]
+    assert [_bin(length, [3, 4]) for length in (3, 4, 5)] == ["up to 3", "4", "5 or more"]
+    assert [_bin(length, [0]) for length in (0, 1)] == ["up to 0", "1 or more"]
+
+
+@pytest.mark.parametrize(
+    ("question", "word"),
+    [
+        ("How many are there?", "how many/much"), ("How much?", "how many/much"), ("How far?", "how"),
+        ("In the year of our what?", "in"), ("And at whose end?", "who"), ("Is it?", "is"), ("?", ""),
+    ],
+)  # fmt: skip
+def test_what_a_question_asks_for(question: str, word: str) -> None:
+    assert question_word(question) == word
+
+
+def test_free_judges_answer_whole_questions_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agreement_table, "FREE_ITEMS", 10)
+
+    def kept(sizes: list[int]) -> int:
+        items = [Item(f"{g}-{n}", str(g), "q", "a") for g, size in enumerate(sizes) for n in range(size)]
+        found = free_items(items, seed=1)
+        groups = {item.group for item in found}
+        assert list(found) == [item for item in items if item.group in groups]
+        return len(found)
+
+    assert [kept([5] * 2), kept([5] * 9), kept([4] * 9), kept([11, 11])] == [10, 10, 8, 11]
+
+
+def test_losses_stand_beside_the_paired_interval_of_each_judge(workspace: Workspace) -> None:
+    rows, people = made_items(40), {"full": 1, "half": 0, "none": 0}
+    gold = load_gold(made_gold(workspace.gold / "lost", rows, rated(rows, people), scale='kind = "binary"'))
+    labels = [float(gold.labels[item.item_id]) for item in gold.items]
+    said = {"best": labels, "worse": [1.0 - one if n % 4 == 0 else one for n, one in enumerate(labels)]}
+    columns = []
+    for name, verdicts in said.items():
+        pairs = zip(gold.items, verdicts, strict=True)
+        rows_of = [Judgement(item.item_id, item.sha, name, name, 0, one) for item, one in pairs]
+        columns.append(Verdicts(name, gold.scale, rows_of))
+    table = AgreementTable(gold, gold.items)
+    _, (best, worse) = judge_losses(table, columns, metric="macro_agreement", margin=0.03)
+    apart = compare_paired(labels, *said.values(), scale="binary", groups=[item.group for item in gold.items])
+    assert (best.low, best.loss) == (0.0, 0.0)
+    assert [worse.loss, worse.low] == pytest.approx([apart.difference.value, apart.difference.low])

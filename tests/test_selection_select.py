@@ -138,6 +138,8 @@ def test_where_the_cheap_one_is_not_shown_good_enough_the_best_is_taken(
     [
         (Caps(usd_per_1k=0.5), {}, "its cost is 1 USD per 1,000 judgements, and the cap is 0.5"),
         (Caps(usd_per_1k=0.5), {"usd_per_1k": None}, "nobody knows its cost"),
+        (Caps(usd_per_1k=1.0), {}, None),
+        (Caps(usd_per_1k=0.0), {"usd_per_1k": 0.0}, None),
         (Caps(1.0), {"n_unscored": 2}, None),
         (Caps(), {"usd_per_1k": None, "p95_s": None}, None),
     ],
