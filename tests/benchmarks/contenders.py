@@ -169,42 +169,15 @@ def raw_aiohttp(args: argparse.Namespace) -> Run:
     return lambda count: asyncio.run(main(count))
 
 
-def litellm_acompletion(args: argparse.Namespace) -> Run:
-    """`litellm.acompletion` as it comes."""
-    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
-    import litellm
-
-    litellm.suppress_debug_info = True
-    bodies = messages(args.n)
-
-    async def send(body: Any) -> Any:
-        return await litellm.acompletion(
-            model=f"openai/{MODEL}", messages=body, api_base=args.api_base, api_key="none"
-        )
-
-    return lambda count: asyncio.run(_pool(send, bodies[:count], args.concurrency))
-
-
-def _lm(args: argparse.Namespace) -> Any:
-    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
-    import dspy
-
-    return dspy.LM(f"openai/{MODEL}", api_base=args.api_base, api_key="none", cache=False)
-
-
-def _examples(count: int) -> list[Any]:
-    import dspy
-
-    names = ("question", "reference_answer", "answer_under_test")
-    return [dspy.Example(**dict(zip(names, row, strict=True))).with_inputs(*names) for row in texts(count)]
-
-
 def dspy_evaluate(args: argparse.Namespace) -> Run:
     """`dspy.Evaluate` over `dspy.Predict`, as many threads as calls at once."""
+    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
     import dspy
 
-    dspy.configure(lm=_lm(args))
-    program, examples = dspy.Predict(_signature()), _examples(args.n)
+    dspy.configure(lm=dspy.LM(f"openai/{MODEL}", api_base=args.api_base, api_key="none", cache=False))
+    names = ("question", "reference_answer", "answer_under_test")
+    rows = (dict(zip(names, row, strict=True)) for row in texts(args.n))
+    program, examples = dspy.Predict(_signature()), [dspy.Example(**row).with_inputs(*names) for row in rows]
 
     def metric(_example: Any, found: Any, _trace: Any = None) -> float:
         return found.correctness_percentage / 100
@@ -218,23 +191,7 @@ def dspy_evaluate(args: argparse.Namespace) -> Run:
     return run
 
 
-def dspy_acall(args: argparse.Namespace) -> Run:
-    """`dspy.Predict.acall` from asyncio workers."""
-    import dspy
-
-    dspy.configure(lm=_lm(args))
-    program, examples = dspy.Predict(_signature()), _examples(args.n)
-
-    async def send(example: Any) -> Any:
-        return await program.acall(**example.inputs())
-
-    return lambda count: asyncio.run(_pool(send, examples[:count], args.concurrency))
-
-
-CONTENDERS = {
-    "ours": ours, "resume": resume, "aiohttp": raw_aiohttp, "litellm": litellm_acompletion,
-    "dspy.Evaluate": dspy_evaluate, "dspy.acall": dspy_acall,
-}  # fmt: skip
+CONTENDERS = {"ours": ours, "resume": resume, "aiohttp": raw_aiohttp, "dspy.Evaluate": dspy_evaluate}
 
 
 def parser() -> argparse.ArgumentParser:

@@ -1,5 +1,5 @@
 """May I switch? How many labels it takes where judges differ: `python -m tests.benchmarks.labels_where_judges_differ`
-(some 20 minutes; `--public DIR` counts them on public sets instead, `--growing` makes five decisions on one draw).
+(some 20 minutes; `--growing` makes five decisions on one draw).
 
 In each world two judges share so many of their verdicts on 4,000 rows (questions of one row or of four, alike
 within the question), and there is a gold set, of which train and dev alone are seen. Through the code of
@@ -20,11 +20,10 @@ judges of ten pass, intervals may hold more often: so few labels make them wider
 
 from __future__ import annotations
 
-import csv
 import itertools
 import sys
-from collections.abc import Iterator, Sequence
-from functools import cache, partial
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,10 +34,9 @@ from judgecal.experiment import Look
 from judgecal.experiment.rows import UnlabelledRows
 from judgecal.goldset import Card, GoldSet
 from judgecal.goldset.draw import allocate, draw
-from judgecal.judges.local.wording import rouge_l, token_f1
 from judgecal.records import Item, Rating
 from judgecal.scale import Scale
-from judgecal.stats.calibration import Calibration, fit_calibration
+from judgecal.stats.calibration import Calibration
 from judgecal.stats.disagreement import VerdictPairs, draw_strata, loss_on_labels, worst_loss
 from judgecal.stats.prediction_powered import LabelledRows
 from judgecal.stats.sample import Bools
@@ -270,9 +268,7 @@ def show(bench: Bench, world: World, found: Found) -> None:
 
 
 def main() -> int:
-    bench = Bench(__doc__, n=400, of="draws of each world", growing=False, public="", only="")
-    if bench.options.public:
-        return public(bench, Path(bench.options.public))
+    bench = Bench(__doc__, n=400, of="draws of each world", growing=False, only="")
     worlds = [world for world in WORLDS if bench.options.only in str(world)][: 1 if bench.quick else None]
     if bench.options.growing:
         bench.head("five decisions on one growing draw, 60 labels each: a judge that loses the margin passes")
@@ -288,110 +284,6 @@ def main() -> int:
         if found is not None:
             show(bench, world, found)
     return bench.end()
-
-
-# --- public sets
-
-
-def read_csv(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-class Judged(NamedTuple):
-    """A set whose items are all labelled, and two judges' verdicts on them."""
-
-    name: str
-    judges: tuple[str, str]
-    labels: Floats
-    verdicts: tuple[Floats, Floats]  # on the people's scale, or graded
-    groups: Sequence[str]
-
-
-def public_sets(folder: Path) -> Iterator[Judged]:
-    """nq301 with its recorded judges, and EVOUNA with two free ones whose verdicts are graded."""
-    rows = read_csv(folder / "nq301" / "items.csv")
-    said: dict[str, dict[str, float]] = {}
-    for row in read_csv(folder / "nq301" / "judgements.csv"):
-        verdict = {"yes": 1.0, "no": 0.0}.get(row["verdict"], np.nan)
-        said.setdefault(row["judge"], {})[row["item_id"]] = verdict
-    labels, groups = (
-        np.array([float(row["acceptable"] == "yes") for row in rows]),
-        [row["group"] for row in rows],
-    )
-    for a, b in itertools.combinations(said, 2):
-        first, second = (
-            np.array([said[judge].get(row["item_id"], np.nan) for row in rows]) for judge in (a, b)
-        )
-        yield Judged("nq301", (a, b), labels, (first, second), groups)
-    for half in ("nq", "tq"):
-        rows = read_csv(folder / "evouna" / f"{half}.csv")
-        labels, groups = (
-            np.array([float(row["correct"] == "yes") for row in rows]),
-            [row["group"] for row in rows],
-        )
-        texts = [(row["answer"], row["reference_answer"].split("/")) for row in rows]
-        first, second = (np.array([judge(*text) for text in texts]) for judge in (token_f1, rouge_l))
-        yield Judged(f"evouna {half}", ("token_f1", "rouge_l"), labels, (first, second), groups)
-
-
-def public(bench: Bench, folder: Path) -> int:
-    """On each set 60 questions at random as a gold set, all others as rows without labels."""
-    bench.head(
-        "set, judges, rows, share of verdicts, loss, labels at random / where they differ, decided, wrongly"
-    )
-    binary = SCALES["binary"]
-    for of in public_sets(folder):
-        names, rng, found = np.unique(of.groups), np.random.default_rng(0), []
-        items = [Item(str(at), group, group, "", ()) for at, group in enumerate(of.groups)]
-        for _ in range(bench.n):
-            known, maps = np.isin(of.groups, rng.choice(names, 110, replace=False)[:60]), []
-            for side in of.verdicts:
-                how = {"scale": binary, "judge_scale": Scale.parse("percentage")}
-                graded = (side > 1.0).any()
-                maps.append(fit_calibration(of.labels[known], side[known], **how) if graded else None)
-            rows = rows_of(
-                "macro_agreement", (maps[0], maps[1]), binary, items, of.labels, of.verdicts, known
-            )
-            found.append(decided_on(rng, rows, of.labels[~known]))
-        shares, losses, took, right = zip(*found, strict=True)
-        n = [
-            float(np.median([np.inf if one[side] is None else one[side] for one in took])) for side in (0, 1)
-        ]
-        told = [np.mean([one[side] is not None for one in took]) for side in (0, 1)]
-        bench.line(
-            f"{of.name:9} {' / '.join(of.judges):28} {(~known).sum():6}  {np.mean(shares):.1%}  "
-            f"{100 * np.mean(losses):+.1f}  {n[0]:5.0f} / {n[1]:5.0f}  decided {told[0]:.0%} / {told[1]:.0%}  "
-            f"wrongly {np.mean([not one for one in right]):.0%}"
-        )
-    return bench.end()
-
-
-def decided_on(
-    rng: np.random.Generator, rows: UnlabelledRows, hidden: Floats
-) -> tuple[float, float, tuple[int | None, int | None], bool]:
-    """Share of verdicts, true loss, the labels that a decision took (at random, where they differ; None where
-    all that were tried told nothing), and whether the latter is right.
-
-    The planned labels first, then twice as many, up to five decisions, each at its level.
-    """
-    two = rows.pair
-    shares = np.bincount(two.class_of(hidden), minlength=3) / len(hidden)
-    true = float(two.losses(np.arange(two.n), hidden, shares).mean())
-    ask = partial(rows.decide, margin=MARGIN)
-    first, took, decision = ask(level=Look(1, new=True).level), list[int | None](), None
-    for draws, planned in ((at_random, first.labels_at_random), (labelled, first.labels_needed)):
-        n, decision = min(planned or 100, two.n), first.decision
-        used = 0 if decision else None
-        for number in range(1, 6):
-            if used is not None or n > two.n:
-                break
-            some = draws(rng, rows, hidden, n)
-            decision = ask(level=Look(number, new=True).level, drawn=some).decision
-            used, n = (len(some.at), n) if decision else (None, 2 * n)
-        took.append(used)
-    right = decision is None or (decision == "pass") == (true < MARGIN)
-    return 1.0 - float(two.differ.mean()), true, (took[0], took[1]), right
 
 
 if __name__ == "__main__":

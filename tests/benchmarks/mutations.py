@@ -1,7 +1,6 @@
 """How many small mistakes in the deciding code the tests would see: `python -m tests.benchmarks.mutations -n 300 --seed 7`.
 
-With `--again` the output of an earlier run: then what was seen there is not tried again. `--trace` names a file that
-keeps which test reaches which line, for a further run on the same code.
+`--trace` names a file that keeps which test reaches which line, for a further run on the same code.
 
 Places are drawn at random from the statistics, the selection, and what decides in `experiment` and `production`: a
 comparison turned, an operator swapped, a constant moved by one, a condition negated, `min` for `max`. The tests are
@@ -179,10 +178,7 @@ class _Wrong(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 class Session:
     """A session of pytest whose tests are collected once and run in forks; what it finds of each mistake is printed.
 
-    Args:
-        drawn: the mistakes.
-        trace: the file that keeps which test reaches which line.
-        most_s: the tests that run for a mistake take no longer together.
+    `trace` keeps which test reaches which line; the tests of a mistake take at most `most_s` together.
     """
 
     def __init__(self, drawn: Sequence[Mutant], trace: Path, most_s: float) -> None:
@@ -207,15 +203,13 @@ class Session:
                 f"{len(self.items):,} tests, {sum(self.seconds.values()):.0f} s; fail without a mistake: {fail}",
                 flush=True,
             )
-            for number, mutant in enumerate(self.drawn, 1):
+            for mutant in self.drawn:
                 test = self.seen_by(mutant)
                 self.alive += test is None
                 print(
                     f"survives: {mutant.place}" if test is None else f"seen: {mutant.place} by {test}",
                     flush=True,
                 )
-                if number % 50 == 0:
-                    print(f"{number - self.alive} of {number} seen by a test", flush=True)
         return True
 
     def _traced(self) -> str:
@@ -351,7 +345,7 @@ def forked(run: Callable[[], str], *, cpu_s: float) -> str | None:
 def main() -> int:
     """Draw, run and list."""
     quick = {"n": 1, "only": "stats/metrics.py", "tests": ["tests/test_stats_strata.py"]}
-    flags: dict[str, Any] = {"seed": 0, "again": "", "trace": "", "seconds": 60, "only": "", "tests": []}
+    flags: dict[str, Any] = {"seed": 0, "trace": "", "seconds": 60, "only": "", "tests": []}
     bench = Bench(__doc__, n=300, of="mistakes", quick=quick, **flags)
     options = bench.options
     gone = [pattern for pattern in DECIDING if not any((ROOT / "judgecal").glob(pattern))]
@@ -360,16 +354,14 @@ def main() -> int:
     files = [path for path in files if options.only in path.as_posix()]
     every = [mutant for path in files for mutant in mutants(path)]
     drawn = random.Random(options.seed).sample(every, min(bench.n, len(every)))
-    before = Path(options.again).read_text(encoding="utf-8") if options.again else ""
-    n, drawn = len(drawn), [mutant for mutant in drawn if f"seen: {mutant.place} by " not in before]
-    print(f"{len(every):,} places in {len(files)} files, {len(drawn)} tried, seed {options.seed}", flush=True)
+    print(f"{len(every):,} places in {len(files)} files, {len(drawn)} drawn, seed {options.seed}", flush=True)
     os.environ.update(OPENBLAS_NUM_THREADS="1", POLARS_MAX_THREADS="1", LITELLM_LOCAL_MODEL_COST_MAP="True")
     tests = options.tests or deciding_tests(sorted({mutant.path for mutant in drawn}))
     with tempfile.TemporaryDirectory() as folder:
         session = Session(drawn, Path(options.trace or f"{folder}/trace.json"), options.seconds)
         pytest.main(["-q", "-p", "no:cacheprovider", "-n", "0", *tests], plugins=[session])
-    seen, earlier = n - session.alive, n - len(drawn)
-    print(f"{seen} of {n} seen by a test, {earlier} of them in the earlier run: {seen / n:.1%}")
+    seen = len(drawn) - session.alive
+    print(f"{seen} of {len(drawn)} seen by a test: {seen / len(drawn):.1%}")
     return bench.end()
 
 
