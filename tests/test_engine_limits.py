@@ -14,7 +14,7 @@ from judgecal.engine.scheduler import Limiter
 from judgecal.errors import AuthError, JudgecalError
 from judgecal.models import ModelSpec
 from judgecal.records import Judgement
-from tests.support.jumping import ENDLESS_S, Server, calls, coming, driver, good
+from tests.support.jumping import ENDLESS_S, Server, calls, driver, good
 
 STATED = ModelSpec("stub", "openai/stub", max_concurrency=4)
 
@@ -267,7 +267,7 @@ def test_calls_are_drawn_when_they_are_due(drive: Callable[..., Any]) -> None:
 
     def draw() -> Iterator[Call]:
         nonlocal drawn, furthest
-        for call in coming(3000):
+        for call in calls(3000):
             drawn += 1
             furthest = max(furthest, drawn - landed)
             yield call
@@ -293,7 +293,7 @@ def test_a_progress_that_cannot_be_shown_ends_the_run(drive: Callable[..., Any])
 
 def test_an_iterator_that_breaks_ends_the_run_with_its_own_error(drive: Callable[..., Any]) -> None:
     def broken() -> Iterator[Call]:
-        yield from coming(20)
+        yield from calls(20)
         raise LookupError("no such item")
 
     with pytest.raises(LookupError, match="no such item"):

@@ -18,7 +18,6 @@ from judgecal.records import Estimate
 from judgecal.scale import Scale
 from judgecal.stats import agreement, best_constant, metrics_of
 from judgecal.stats.metrics import amount_of
-from tests.benchmarks.coverage import Setting, coverage
 
 
 @pytest.fixture(autouse=True)
@@ -427,21 +426,6 @@ def test_best_constant() -> None:
     gold, _ = sample(31)
     constant = best_constant(gold, scale="percentage", metric="mae")
     assert agreement(gold, [constant] * 31, scale="percentage")["skill"].value == pytest.approx(0.0)
-
-
-@pytest.mark.parametrize("kind", ["binary", "percentage"])
-def test_coverage_in_small(kind: str) -> None:
-    """The small version of tests/benchmarks/coverage.py: 250 samples of 33 groups of two, 85% pass."""
-    mark = {"binary": "", "percentage": "@50"}[kind]
-    names = ["macro_agreement", "mae", "rmse", "skill", f"accuracy{mark}", f"tpr{mark}", f"f1{mark}"]
-    names += ["concordance", "pearson", "concordance_index"] if mark else ["kappa", "scott_pi", "mcc", "auc"]
-    by_class = ("kappa", "scott_pi", "mcc", "auc", "skill", "rmse") if kind == "binary" else ()
-    for name, cell in coverage(Setting(kind, 0.85, 33), reps=250, seed=1, metrics=names).items():
-        assert 0.91 <= cell.held <= 0.995, (name, cell)
-        assert (cell.share < 0.7) == (name in by_class), (
-            name,
-            cell,
-        )  # ten fails of 66 there are in about half
 
 
 def test_skill_of_a_perfect_judge_is_one_without_an_interval() -> None:

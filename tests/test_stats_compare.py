@@ -14,7 +14,6 @@ from judgecal.errors import InputError
 from judgecal.stats import agreement, compare, compare_all, compare_paired
 from judgecal.stats.compare import Planned
 from judgecal.stats.significance import mcnemar_midp
-from tests.benchmarks.false_alarms import power, wrong_decisions
 
 
 @pytest.fixture(autouse=True)
@@ -281,30 +280,6 @@ def test_items_of_one_question_show_less() -> None:
 
 
 # --- what the benchmark measures, in small
-
-
-@pytest.mark.parametrize(("n_groups", "size"), [(110, 2), (60, 5)])
-def test_false_alarms_in_small(n_groups: int, size: int) -> None:
-    """Promised are at most 6%; of 400 runs, three standard errors are 3.3 points."""
-    setting = ("macro_agreement", "alike", n_groups, size, 0.65)
-    found, refused = wrong_decisions(setting, reps=400, seed=5)
-    assert 0.02 <= found <= 0.08 and refused == 0.0
-
-
-@pytest.mark.parametrize(
-    ("n_groups", "size", "accuracy", "most"),
-    [(110, 1, 0.80, 0.88), (60, 5, 0.80, 0.97), (110, 1, 0.95, 0.87)],
-)
-def test_the_stated_difference_is_found_in_four_of_five(
-    n_groups: int, size: int, accuracy: float, most: float
-) -> None:
-    """Of 300 runs three standard errors are 7 points; with several items a question the plan is cautious."""
-    stated, found = power(n_groups, size, accuracy=accuracy, reps=300, seed=3)
-    assert 0.05 < stated < 0.15
-    assert 0.73 <= found <= most
-
-
-# --- what is handed on
 
 
 def test_each_judge_is_read_on_its_own_scale() -> None:

@@ -108,19 +108,6 @@ def test_limits_at_another_level(value: float) -> None:
     assert told == pytest.approx((value, value - (own.low or 0.0), (own.high or 0.0) - value))
 
 
-@pytest.mark.parametrize("true", [0.05, 0.95])
-@pytest.mark.parametrize("rates", [(0.95, 0.9), (0.7, 0.6)])
-def test_intervals_hold_near_the_ends(true: float, rates: tuple[float, float]) -> None:
-    rng, held = np.random.default_rng(1), 0
-    for _ in range(200):
-        right = rng.random(800) < true
-        passed = rng.random(800) < np.where(right, rates[0], 1.0 - rates[1])
-        known = [mean_estimate((rng.random(25) < one).astype(np.float64), range(25)) for one in rates]
-        found = carried_rate(mean_estimate(passed.astype(np.float64), range(800)), *known).estimate
-        held += found.low is None or (found.low <= true <= (found.high or 0.0))
-    assert held >= 0.91 * 200
-
-
 def test_just_above_chance_there_is_a_rate_and_at_chance_none() -> None:
     assert carried_rate(rate(0.5, 400), exact(0.6), exact(0.41)).estimate.value == 0.0
     assert carried_rate(rate(0.5, 400), exact(0.5), exact(0.5)).estimate.value is None

@@ -125,33 +125,6 @@ def test_few_questions_have_no_interval_and_none_has_no_value() -> None:
     assert (none.weight, none.labels_saved) == (0.0, 0)
 
 
-@pytest.mark.parametrize(("right", "rates"), [(0.97, (0.95, 0.9)), (0.5, (0.9, 0.8)), (0.03, (0.95, 0.95))])
-def test_intervals_hold_near_the_ends(right: float, rates: tuple[float, float]) -> None:
-    rng = np.random.default_rng(2)
-    label, verdict, groups = table(2000, right=right, rates=rates, seed=8)
-    held = 0
-    for seed in range(300):
-        found = corrected_mean(verdict, groups, some(label, 60, rng), seed=seed).estimate
-        assert found.low is not None and found.high is not None
-        held += found.low <= label.mean() <= found.high
-    assert held >= 0.91 * 300
-
-
-def test_means_of_other_scales() -> None:
-    rng = np.random.default_rng(7)
-    label = np.clip(np.round(rng.normal(3.5, 1.0, 2000)), 1.0, 5.0)
-    verdict = np.clip(label + rng.normal(0.5, 0.6, 2000), 1.0, 5.0)
-    held = 0
-    for seed in range(200):
-        found = corrected_mean(verdict, np.arange(2000), some(label, 60, rng), low=1.0, high=5.0, seed=seed)
-        one = found.estimate
-        assert (
-            one.value is not None and one.low is not None and one.high is not None and 1.0 <= one.value <= 5.0
-        )
-        held += one.low <= label.mean() <= one.high
-    assert held >= 0.91 * 200
-
-
 def test_slope_is_that_of_least_squares() -> None:
     label, verdict, _ = table(50)
     assert slope(label, verdict) == pytest.approx(np.polyfit(verdict, label, 1)[0])

@@ -299,71 +299,7 @@ def _production(folder: Path) -> None:
     (folder / "answers.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
 
 
-_REFUSALS = """
-score --signatures corectness_v3
-score --models gpt4o
-score --judge wer
-score --judge correctness_v3
-score --gold startr
-score --split tset
-score --repeats 0
-score --limit 0 --budget-usd 0 --repeats 0
-score --models gpt-4o
-score --signatures answer_v1
-score --models ,
-score --models nowhere/free --budget-usd 1
-score --workspace nowhere
-score --workspace
-score --nonsense
-score --name a/b
-score --name NUL
-score --judge correctness_v3@embedded#nothing
-scores
-report nothing
-report
-judges nothing
-judges correctness_v3 more
-score --question q
-report starter --html
-optimize --model embeded
-optimize --optimizer labelled
-optimize --optimizer zzz
-optimize --model gpt-4o
-optimize --signature answer_v1
-agreement
-agreement --judgements nowhere.csv
-compare nothing
-compare
-select nothing
-select
-select --margin 2 nothing
-gate
-gate --lock nothing.json
-migrate --lock nothing.json --to wer@local
-migrate
-judge nowhere.csv
-judge nowhere.csv --lock nothing.json
-judge sweep.toml --suite nothing -o out.csv
-rate nowhere.csv --lock nothing.json
-rate
-retrieval --gold startr
-retrieval --documents nowhere
-answer --signatures nothing
-answer --models gpt-4o
-evaluate nowhere.toml
-evaluate
-gold import nowhere.csv --as new
-gold import signatures --as new
-gold import sweep.toml --as new
-gold check startr
-gold list
-gold sheet startr -o x.csv
-gold label startr
-gold label startr --adjudicate
-gold make
-init signatures
-judges --nonsense
-"""
+_REFUSALS = (GOLDEN.parent / "refused_commands.txt").read_text(encoding="utf-8").splitlines()
 
 WORLDS: dict[str, World] = {
     "starter": World(
@@ -439,7 +375,7 @@ WORLDS: dict[str, World] = {
             "report:rated",
         ),
     ),
-    "refusals": World(_sweep, tuple(_REFUSALS.split("\n")[1:-1])),
+    "refusals": World(_sweep, tuple(_REFUSALS)),
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import selectors
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -104,10 +104,6 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Judgement]]:
 
 
 def calls(count: int, *, text: str | None = None, repeat: int = 0) -> list[Call]:
-    return list(coming(count, text=text, repeat=repeat))
-
-
-def coming(count: int, *, text: str | None = None, repeat: int = 0) -> Iterator[Call]:
     def read(reply: str) -> ParsedReply:
         return ParsedReply(float(reply))
 
@@ -116,4 +112,4 @@ def coming(count: int, *, text: str | None = None, repeat: int = 0) -> Iterator[
         messages = [{"role": "system", "content": "Judge."}, {"role": "user", "content": said}]
         return Call(Key(f"i{index}", "sha", "print", repeat), "judge@stub", lambda: messages, read)
 
-    return (one(index) for index in range(count))
+    return [one(index) for index in range(count)]

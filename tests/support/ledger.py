@@ -1,7 +1,4 @@
-"""What each room of the tree weighs: `tests/budget.toml` says what it may.
-
-`python -m tests.support.ledger` prints the rooms as they are, in the form of the budget.
-"""
+"""What each room of the tree weighs: `tests/budget.toml` says what it may."""
 
 from __future__ import annotations
 
@@ -26,9 +23,6 @@ class Weight:
     lines: int = 0
     files: int = 0
 
-    def __add__(self, other: Weight) -> Weight:
-        return Weight(self.lines + other.lines, self.files + other.files)
-
 
 def weight(paths: Iterable[Path]) -> Weight:
     """Of some files together."""
@@ -45,13 +39,3 @@ def rooms() -> dict[str, Weight]:
             files[name].append(path)
     files["tests"] = sorted(TESTS.rglob("*.py"))
     return {name: weight(paths) for name, paths in sorted(files.items())}
-
-
-def main() -> None:
-    """The rooms as they are."""
-    for name, now in rooms().items():
-        print(f"{name} = {{ lines = {now.lines}, files = {now.files} }}")
-
-
-if __name__ == "__main__":
-    main()
