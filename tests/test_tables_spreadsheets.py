@@ -206,17 +206,6 @@ def test_a_formula_without_a_value_is_named(tmp_path: Path) -> None:
     assert rows_of(read_table(path)) == [(2, {"q": "Q1", "l": 1}), (3, {"q": "mean", "l": 1.5})]
 
 
-def test_sheets_that_are_no_plain_table(tmp_path: Path) -> None:
-    path = saved(tmp_path, [["q", "label", None], [None, "anna", "ben"], ["Q", 1, 2]])
-    two = changed(path, lambda book: [book.active.merge_cells(area) for area in ("A1:A2", "B1:C1")])
-    (message,) = refused(two)
-    assert "cells A1:A2, B1:C1 are merged: write one row that names each column, and a value into" in message
-    (message,) = refused(saved(tmp_path, [["Ratings of May"], ["q", "l"], ["Q", 1]]))
-    assert "row 1: the first row has one cell and rows below it have more, so it is no header" in message
-    assert "2 columns are named 'q'" in refused(saved(tmp_path, [["q", "q"], [1, 2]]))[0]
-    assert "no sheet of the workbook holds anything" in refused(saved(tmp_path, []))[0]
-
-
 def test_a_damaged_workbook_is_refused_or_read(tmp_path: Path) -> None:
     path = saved(tmp_path, [["q", "l"], ["Q1", 1], ["Q2", 2]])
     with zipfile.ZipFile(path) as archive:
