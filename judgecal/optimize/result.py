@@ -101,7 +101,7 @@ class Stage:
     scored: Sequence[ScoredCandidate]  # the first is the judge as it was
 
     def valued(self, metric: str, *, but: ScoredCandidate | None = None) -> list[ScoredCandidate]:
-        """Return the list of candidates with a value in a metric, without `but` (the judge as it was)."""
+        """Return the list of ScoredCandidates with a value in a metric, without `but`."""
         first = but or self.scored[0]
         return [score for score in self.scored if score is not first and score.value(metric) > -math.inf]
 

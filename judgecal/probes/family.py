@@ -62,7 +62,7 @@ class Sources:
         return tuple((item, text) for item, text in pairs if not refuses(text))
 
     def foreign(self, item: Item, rng: random.Random, fits: Callable[[str], bool] = bool) -> str:
-        """Return a drawn reference that fits, of another question, without a word of the item's answers."""
+        """Return another question's reference, drawn by rng, that shares no word with an Item's answers."""
         of_item = frozenset[str]().union(*(analyse(text).content for text in item.reference_answers))
         question_words = analyse(item.question).content
         for other, text in rng.sample(self.references, len(self.references)):

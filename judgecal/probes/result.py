@@ -208,7 +208,7 @@ class ProbeVerdicts:
 
     @classmethod
     def of(cls, footing: Footing, column: Verdicts, *, certain: bool = True) -> ProbeVerdicts:
-        """Return the ProbeVerdicts of a judge's column by a footing; repeat 1 is of answers judged again."""
+        """Return the ProbeVerdicts of a judge's Verdicts by a Footing; repeat 1: judged again."""
         first, second = (
             {row.item_id: row.verdict for row in column.rows if row.repeat == at} for at in (0, 1)
         )
