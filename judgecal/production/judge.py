@@ -67,7 +67,7 @@ class JudgeRun:
         columns: Columns,
         **others: Any,
     ) -> JudgeRun:
-        """Set up the JudgeRun of a single lock on the table in a file; `others` are further fields."""
+        """Set up the JudgeRun of a lock's file on the table at a path, by its Columns, in a Workspace."""
         column, source = SuiteColumn.of_lock(lock, workspace, trust_lock=trust_lock), open_table(path)
         reader = RowReader.of(columns, source, column.judges[0].judge)
         return cls(workspace, None, (column,), source, reader, **others)
@@ -146,12 +146,12 @@ class JudgeRun:
         return (*self.source.notes, *renamed)
 
     def preview(self) -> CostEstimate:
-        """The cost of the calls that a run would make; nothing is written."""
+        """Return the CostEstimate of the calls that a run would make; nothing is written."""
         self.check()
         return plan_trials(self.trials(stored_rows(self.experiment.journal)))
 
     def run(self) -> JudgeResult:
-        """Make the calls that are due, write the whole output, and return what the verdicts come to."""
+        """Make the calls that are due, write the whole output, and return the JudgeResult."""
         self.prepare()
         result = self.result(self.judge_rows(Budget(self.options.budget_usd)))
         self.experiment.write_summary(result)
@@ -173,7 +173,7 @@ class JudgeRun:
         n_rows: int | None = None,
         notes: Sequence[str] | None = None,
     ) -> JudgeResult:
-        """What the rows come to; where they are of several tables, what the result says of these.
+        """Return the JudgeResult of RowCounts; of several tables what the result says of these.
 
         `source`: the tables as they were named, and in the run line.
         """

@@ -49,7 +49,7 @@ class JudgedColumns:
         return judge.of_pairs and self.columns.pairs
 
     def rule(self, lock: Lock, judge: Scale) -> PassRule:
-        """The pass rule by which a lock's verdicts count in a rate."""
+        """Return the PassRule by which a Lock's verdicts, on the judge's Scale, count in a rate."""
         rule = PassRule.of_lock(lock, judge)
         return rule.of_preferences if self.prefers(judge) else rule
 
@@ -61,7 +61,7 @@ class JudgedColumns:
 
 
 def judged_columns(path: Path, columns: Columns) -> Columns:
-    """Return the columns of a judged table in a file, by usual names where `columns` leaves them open."""
+    """Return the Columns of the judged table at a path, by usual names where `columns` leaves them open."""
     resolved = columns
     if columns.usual:
         resolved = columns.resolved(open_table(path).columns, path, only=USUAL)
@@ -71,7 +71,7 @@ def judged_columns(path: Path, columns: Columns) -> Columns:
 
 
 def typed_columns(path: Path, columns: Columns) -> tuple[str, ...]:
-    """Return the options, as typed, for those columns of a table in a file that it does not tell itself."""
+    """Return the options, as typed, for those Columns of the table at a path that it does not tell itself."""
     known = Columns(usual=True, defaults=columns.defaults).resolved(
         open_table(path).columns, path, only=USUAL
     )
@@ -128,7 +128,7 @@ class JudgedTable:
 def read_judged(
     path: Path, columns: JudgedColumns, judge: Scale, *, systems: tuple[str, str] | None = None
 ) -> JudgedTable:
-    """Read a judged table in a file as a JudgedTable, by its columns and its judge's scale.
+    """Read the table at a path as a JudgedTable, by its JudgedColumns and its judge's Scale.
 
     `systems`: of pairs the rows of these two alone, and verdicts are what they count for the first; without
     it, for their answer A.
@@ -171,7 +171,7 @@ def read_judged(
 
 
 def systems_of(path: Path, columns: JudgedColumns) -> tuple[str, str] | None:
-    """Return the two systems named in a table of judged pairs in a file; None where no column names them."""
+    """Return the names of the two systems in the table of pairs at a path, by JudgedColumns; else None."""
     if "system_a" not in columns.named or "system_b" not in columns.named:
         return None
     a, b = (columns.named[part] for part in ("system_a", "system_b"))
@@ -270,7 +270,7 @@ class RowLabels:
 
 
 def read_labels(gold: GoldSet, table: JudgedTable) -> RowLabels:
-    """The rows of a table that a set has labels of, with the chances of the draw."""
+    """Return RowLabels: those rows of a JudgedTable that a GoldSet labels, with the draw's probabilities."""
     drawn_items = gold.items
     if table.swapped is not None and table.systems is not None:
         of_two = {table.systems, table.systems[::-1]}
@@ -319,7 +319,7 @@ def read_labels(gold: GoldSet, table: JudgedTable) -> RowLabels:
 
 
 def items_at(path: Path, columns: Columns, places: Iterable[int]) -> dict[int, Item]:
-    """Return place -> item of the rows at some places of a table in a file; of equal items the first.
+    """Return place -> Item of the rows at places of the table at a path, by Columns.
 
     An item without an id of its own is known by its text; no two of the rows may have one id.
     """
@@ -359,7 +359,7 @@ def draw_rows(
     name: str,
     seed: int,
 ) -> LabelSample:
-    """Draw the rows of a table in a file that people are to label, as a LabelSample with a name.
+    """Draw rows to label of the table at a path, by Columns, lock, strata and seed: a LabelSample.
 
     Of a judged one, with its lock, a draw by strata of the verdict, or of all rows alike;
     `labels` is the set with what was drawn of it before, which the new rows join.

@@ -53,7 +53,7 @@ class NextLabels:
 
     @classmethod
     def halving(cls, rate: Estimate, *, n: int, n_rows: int) -> NextLabels | None:
-        """Return the NextLabels that halve a rate's interval, from n labels of n_rows; None without one."""
+        """Return the NextLabels that halve the interval of an Estimate from n labels of n_rows; else None."""
         if rate.low is None or rate.high is None or n >= n_rows:
             return None
         total = 1.0 / ((1.0 / n - 1.0 / n_rows) / 4.0 + 1.0 / n_rows)
@@ -232,7 +232,7 @@ class RateRun:
         return np.where(self.table.unscored, -np.inf, sure)
 
     def run(self) -> RateResult:
-        """Read the table and its labels, and say what they come to."""
+        """Read the judged table and its labels, and return the RateResult."""
         check_level(self.level)
         self._check()
         result = self._result()

@@ -119,6 +119,7 @@ class CallCosts:
         self._n_old, self._oldest = 0, ""
 
     def add(self, row: Judgement) -> None:
+        """Add the cost and tokens of a Judgement."""
         self.stored.add(row)
         if row.model_id:
             self.model_ids.add(row.model_id)
@@ -127,6 +128,7 @@ class CallCosts:
         self.usd = _sum(self.usd, row.cost_usd)
 
     def extend(self, other: CallCosts) -> None:
+        """Add other CallCosts."""
         self.stored.extend(other.stored)
         self.model_ids |= other.model_ids
         if other._n_old:
@@ -156,7 +158,7 @@ class RowCounts:
         self.n = self.n_unscored = 0  # rows, and those with something unscored
 
     def add(self, item: Item, judged: Sequence[tuple[SuiteColumn, LoadedJudge, Sequence[RowReply]]]) -> None:
-        """Count a judged item: of each column the judge and what it replied."""
+        """Count a judged Item: for each SuiteColumn its LoadedJudge and the RowReplies."""
         for tally, (column, judge, replies) in zip(self.tallies, judged, strict=True):
             for reply in replies:
                 if reply.row is not None:
@@ -167,7 +169,7 @@ class RowCounts:
         self.n_unscored += any(reply.verdict is None for reply in given)
 
     def extend(self, other: RowCounts) -> None:
-        """Add the rows of another part of the table, behind those that are here."""
+        """Add other RowCounts, of another part of the table, behind these."""
         for tally, more in zip(self.tallies, other.tallies, strict=True):
             tally.extend(more)
         for name, costs in other.costs.items():
@@ -206,6 +208,7 @@ class ColumnTally:
         self._unscored, self._judged_by = Counter[str](), Counter[str]()
 
     def add(self, column: SuiteColumn, judge: LoadedJudge, group: str, replies: Sequence[RowReply]) -> None:
+        """Count the RowReplies to a LoadedJudge for a SuiteColumn on a question's group."""
         verdicts = [reply.verdict for reply in replies if reply.verdict is not None]
         alone = verdicts[0] if len(verdicts) == 1 else None
         word = alone if isinstance(alone, str) else None
@@ -221,7 +224,7 @@ class ColumnTally:
             self._chunks.update(reply.verdict is not None for reply in replies)
 
     def extend(self, other: ColumnTally) -> None:
-        """Add the rows of another part of the table."""
+        """Add another ColumnTally, of another part of the table."""
         self._numbers += other._numbers
         self._words += other._words
         self._groups += other._groups
@@ -234,6 +237,7 @@ class ColumnTally:
         return np.frombuffer(self._numbers, dtype=np.float64).reshape(-1, 3).T
 
     def rate(self) -> ColumnRate:
+        """Return the ColumnRate of what was counted."""
         scale = self._scale
         shares, raw_shares, verdicts = self._columns
         raw, calibrated = (self._mean(values, 0.0, 1.0, self._no_share) for values in (raw_shares, shares))

@@ -73,6 +73,7 @@ class RowReply(NamedTuple):
 
     @classmethod
     def of(cls, row: Judgement) -> RowReply:
+        """Return the RowReply of a Judgement."""
         if row.verdict is not None:
             return cls(row.verdict, row.reasoning, row=row)
         kind, message = (row.error.kind, row.error.message) if row.error else ("parse", "")
@@ -105,6 +106,7 @@ class LoadedJudge:
 
     @classmethod
     def locked(cls, name: str | None, path: Path, workspace: Workspace, *, trust_lock: bool) -> LoadedJudge:
+        """Return the LoadedJudge of the lock at a path of a Workspace, under a name."""
         lock = load_lock(path)
         judge = lock.runnable(workspace, trust_lock=trust_lock)
         rule = PassRule.of_lock(lock, item_scale(judge))
@@ -112,7 +114,7 @@ class LoadedJudge:
 
     @classmethod
     def unlocked(cls, name: str, judge: Judge) -> LoadedJudge:
-        """A judge without a lock: yes passes on a binary scale, and nothing where nobody has set a mark."""
+        """Return the LoadedJudge of a Judge without a lock under a name: yes passes, where it is binary."""
         scale = judge.scale
         mark = 0.5 if scale.kind == "binary" else scale.pass_at
         return cls(name, judge, PassRule(scale, scale, scale, mark))
@@ -125,12 +127,12 @@ class LoadedJudge:
         return PassRule.for_scale(self.lock.gold, self.judge.scale)
 
     def label(self, verdict: Label | None) -> Label | None:
-        """A verdict on the people's scale where the lock has a map to it, else as it is."""
+        """Return a verdict as a Label on the people's scale where the lock has a map to it, else as it is."""
         mapped = self.rule.calibrated(verdict) if self.judge.unit != CHUNK else None
         return verdict if mapped is None else mapped
 
     def replies(self, row: ReadRow, journal: Journal, *, whole: bool) -> list[RowReply]:
-        """A judge's replies in a journal on a row, `whole` or on each of its contexts with a text.
+        """Return the RowReplies in a Journal to a ReadRow, `whole` or on each of its contexts with a text.
 
         `whole`: of the item whatever its unit.
         """
@@ -202,7 +204,7 @@ class SuiteColumn:
     # --- which judge judges a row
 
     def judge_of(self, row: ReadRow) -> tuple[LoadedJudge, str | None]:
-        """The judge of a row, the first that has what it asks for; else the first, and what it lacks."""
+        """Return the LoadedJudge of a ReadRow, the first that has what it asks for, and what it lacks."""
         first = self.judges[0]
         lacking = row.lacking(first.judge)
         if lacking is None:
@@ -211,7 +213,7 @@ class SuiteColumn:
         return (first, lacking) if able is None else (able, None)
 
     def trials(self, rows: Iterable[ReadRow], journal: Journal, options: RunOptions) -> list[Due]:
-        """The calls due for each judge on rows, by journal and options; rows may be read again."""
+        """Return the calls Due for each judge on ReadRows, less a Journal's, by RunOptions."""
 
         def trial(judge: LoadedJudge) -> Due:
             def takes(row: ReadRow) -> bool:
@@ -261,7 +263,7 @@ class SuiteColumn:
         return str if text else float
 
     def share(self, judge: LoadedJudge, replies: Iterable[RowReply], *, raw: bool = False) -> float | None:
-        """An item's share, 0..1, by a judge's replies: of chunks that pass, or of its scale.
+        """Return an item's share, 0..1, by the RowReplies to a LoadedJudge: of passing chunks, or its scale.
 
         `raw`: before the lock's map.
         """
@@ -277,6 +279,7 @@ class SuiteColumn:
         return sum(passed) / len(passed) if passed else None
 
     def values(self, judge: LoadedJudge, replies: Sequence[RowReply], naming: Naming) -> list[Any]:
+        """Return the list of cells that a LoadedJudge's RowReplies to a row come to, by a Naming."""
         rows = [reply.row for reply in replies if reply.row is not None]
         whole = whole_item(rows, judge.judge.scale) if rows else None
         model = judge.judge.model

@@ -55,7 +55,7 @@ class Confirmed:
 
     @classmethod
     def from_table(cls, look: Look, table: AgreementTable, column: Verdicts) -> Confirmed:
-        """Confirm a judge's Verdicts on the items of an AgreementTable: its agreement, calibrated and raw."""
+        """Return a judge Confirmed by its Verdicts on an AgreementTable under a Look: calibrated and raw."""
         calibration, agreements = calibrate(table, column), table.agreements(column)
         through = table.through(calibration, column)
         return cls(look, table, column, agreements["as_wrong"], agreements["agreement"], calibration, through)
@@ -77,7 +77,7 @@ def is_lost(row: Judgement) -> bool:
 
 
 def calibrate(test: AgreementTable, column: Verdicts) -> Calibration | None:
-    """Fit a judge's Calibration on those items of train and dev in its Verdicts; None where it cannot be."""
+    """Fit a judge's Calibration by Verdicts on train and dev of a test's AgreementTable; else None."""
     gold, judged = test.gold, {row.item_id for row in column.rows}
     items = tuple(
         item
@@ -105,7 +105,7 @@ def check_choice(
     n_judges: int,
     caps: Caps,
 ) -> Upheld:
-    """Check a chosen judge's confirmation on test against the best constant and what chose it: an Upheld."""
+    """Return the Upheld of a MeasuredJudge's Confirmed test against the best constant and what chose it."""
     problems, test = [], confirmed.table
 
     def figure(value: float | None, by: str) -> str:
@@ -168,7 +168,7 @@ def check_choice(
 
 
 def shown_above_floor(test: AgreementTable, estimate: Estimate, metric: str) -> bool:
-    """Return whether an estimate's interval in a metric lies above the best constant of a test table."""
+    """Return whether an Estimate of a metric lies above the best constant of an AgreementTable (test)."""
     floor = constant_entry(test, [metric]).as_wrong[metric].value
     if estimate.low is None or estimate.high is None or floor is None:
         return False
@@ -187,7 +187,7 @@ def lock_judge(
     budget: Budget,
     workspace: Workspace,
 ) -> tuple[Lock, Sequence[Judgement]]:
-    """Call a confirmed judge afresh for its noise; return its Lock with the rows of those calls.
+    """Call a Confirmed judge afresh within a Budget for its noise; return its Lock and those Judgements.
 
     `gate` holds the judge to those: the call that chose it flatters it, and one alone does not tell its
     noise.
@@ -247,7 +247,7 @@ def lock_judge(
 
 
 def whole_calls(column: Verdicts, called: AgreementTable) -> dict[str, tuple[Label | None, ...]]:
-    """Return item id -> verdicts of a judge's Verdicts over a table, of repeats that lost no call."""
+    """Return item id -> Labels of a judge's Verdicts over an AgreementTable, of repeats without loss."""
     lost = {row.repeat for row in column.rows if is_lost(row)}
     whole = [repeat for repeat in range(called.repeats) if repeat not in lost]
     verdicts = zip(called.items, as_lists(called.verdicts(column)), strict=True)
@@ -260,7 +260,7 @@ def measured_again(folder: Path, options: RunOptions) -> bool:
 
 
 def noise_of(column: Verdicts, called: AgreementTable, calibration: Calibration | None) -> Noise:
-    """Measure the Noise of repeated Verdicts on a table: their flips, through the Calibration if any."""
+    """Measure the Noise of repeated Verdicts on an AgreementTable, through the Calibration if any."""
     people, verdicts, scale = called.gold.scale, called.verdicts(column), column.scale
     if calibration is not None:
         verdicts, scale = calibration.mapped(verdicts), people

@@ -87,12 +87,14 @@ class Caps:
     broken: Mapping[str, float] = field(default_factory=dict)  # family of probes -> share broken, 0..1
 
     def check(self) -> None:
+        """Refuse caps that no judge could keep or exceed."""
         families_named([*self.broken])
         usd = self.usd_per_1k
         if usd is not None and not 0.0 <= usd < math.inf:
             raise InputError(f"--max-usd-per-1k must be 0 or more and finite, found {usd:g}")
 
     def config(self) -> dict[str, Any]:
+        """Return the caps as a dict for a configuration."""
         return {
             "max_usd_per_1k": self.usd_per_1k,
             "max_broken": ",".join(f"{name}={100 * most:g}" for name, most in self.broken.items()),
@@ -101,7 +103,7 @@ class Caps:
         }
 
     def over(self, judge: MeasuredJudge) -> str | None:
-        """Why a judge is left out, every cap in one sentence; None where it is within them."""
+        """Say why a MeasuredJudge is left out, every cap in one sentence; None where it is within them."""
         reasons, usd, cap = [], judge.usd_per_1k, self.usd_per_1k
         if cap is not None and usd is None:
             reasons.append(f"nobody knows its cost, and the cap is {cap:g} USD per 1,000 judgements")
@@ -114,13 +116,13 @@ class Caps:
         return "; ".join(reasons) or None
 
     def probed(self, judge: MeasuredJudge) -> dict[str, Estimate]:
-        """Return family -> share broken, an Estimate, of a judge's probes in the families that have a cap."""
+        """Return family -> share broken, an Estimate, of a MeasuredJudge's probes that have a cap."""
         probes, level = judge.probes, 1.0 - 0.05 / max(1, len(self.broken))
         named = [name for name in self.broken if probes and probes.answers(name)]
         return {name: probes.broken(name, level=level) for name in named if probes}
 
     def not_shown(self, judge: MeasuredJudge) -> list[str]:
-        """Caps on probes that a judge may exceed: nobody probed it, or too few probes tell."""
+        """Return a message for each cap on probes that a MeasuredJudge may exceed for want of probes."""
         probed = self.probed(judge)
         highest = {name: probed[name].high if name in probed else None for name in self.broken}
         if self.over(judge) is not None:
@@ -144,7 +146,7 @@ def measure(
     *,
     metrics: Sequence[str] | None = None,
 ) -> list[MeasuredJudge]:
-    """Every judge that the experiment asked for, on the items of the table.
+    """Return the MeasuredJudge of each judge of a StoredExperiment, on the items of an AgreementTable.
 
     A model is priced as the experiment's configuration says; a judge that is free by its kind (local, or the
     embedded model) is so recorded or called.
@@ -191,7 +193,7 @@ class CheapestWithin:
 
 
 def choose(judges: Sequence[MeasuredJudge], losses: Losses, *, margin: float, metric: str) -> CheapestWithin:
-    """Take the cheapest of the judges that is shown to lose less than the margin against the best.
+    """Return CheapestWithin: the cheapest MeasuredJudge whose Losses stay under the margin in a metric.
 
     Of equally cheap ones the quickest, then the better one, then by name: where neither cost nor latency is
     known, as of recorded judgements, nothing speaks for any but the best. Where none is shown to, the judge
@@ -320,7 +322,7 @@ def decide(
     margin: float,
     caps: Caps,
 ) -> OpenChoice:
-    """Choose among measured judges of a stored table by a metric, a margin and caps: an OpenChoice.
+    """Choose among MeasuredJudges of a StoredExperiment by metric, margin and Caps: an OpenChoice.
 
     A price that is not known ranks as the dearest; a free judge is known to cost nothing by its kind.
     """
@@ -457,7 +459,7 @@ class Evidence:
 def decide_on_judges(
     workspace: Workspace, stored: StoredExperiment, *, margin: float, result: AgreementResult
 ) -> Evidence:
-    """Gather the Evidence on a stored experiment's judges at a margin, and whom to use; no model is called.
+    """Gather the Evidence on a StoredExperiment's AgreementResult at a margin; no model is called.
 
     Judges are held against each other on the items that may choose (train and dev), as `select` does; where
     the experiment holds test items alone, on those, and then nobody is chosen. Counts and tables are over all

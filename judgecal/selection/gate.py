@@ -157,6 +157,7 @@ class Gate:
         return None if calibration is None or calibration.constant or not metric.calibrated else calibration
 
     def check(self) -> None:
+        """Refuse a gate that cannot run, with every problem, before any call."""
         metric_named(self.rule.metric, self.gold.scale)
         refuse_unequal(self.gold, self.items, "gate")
         require_prices(models_of([self.judge]), self.options.budget_usd)
@@ -168,7 +169,7 @@ class Gate:
             )
 
     def preview(self) -> CostEstimate:
-        """The cost of the first pass; nothing is written."""
+        """Return the CostEstimate of the first pass; nothing is written."""
         self.check()
         stored = stored_rows(self.experiment.journal)
         return plan_calls([self.judge], [*self.items, *self._probe_items], stored, self.options)
@@ -182,7 +183,7 @@ class Gate:
         return [*originals.values(), *(one.item for one in every)]
 
     def run(self) -> GateResult:
-        """Make the passes, decide, log the look at test labels, and return the result.
+        """Make the passes, decide, log the look at test labels, and return the GateResult.
 
         Raises:
             JudgecalError: the provider cannot be reached, or refused the key.
@@ -227,7 +228,7 @@ class Gate:
         return Verdicts(self.judge.name, item_scale(self.judge), rows)
 
     def both_times(self, passes: Passes) -> LockedAndCurrent:
-        """The passes beside the locked verdicts."""
+        """Return LockedAndCurrent: the verdicts of Passes beside the locked ones."""
         column = Verdicts.from_calls(self.judge, passes.rows)
         return LockedAndCurrent(
             labels=[self.gold.labels[item.item_id] for item in self.items],
@@ -269,7 +270,7 @@ def plan_gate(
     trust_lock: bool = False,
     probes: bool = False,
 ) -> Gate:
-    """Set up the Gate of a Lock that was read from a path; nothing is written.
+    """Set up the Gate of a Lock that was read from a path of a Workspace; nothing is written.
 
     `margin` is the lock's where not given, `budget_usd` is for all passes, and `out` is its slug to go on
     with, or a name of one's own. `trust_lock` is as `Lock.runnable` has it. Everything that is not as it was
@@ -335,7 +336,7 @@ class Passes:
     stopped: str | None = None  # why no further pass was begun, or is not counted; None while one may be
 
     def another(self) -> bool:
-        """Make one more pass; False where none can be had, and `stopped` says why.
+        """Make one more pass; return whether one could be had (`stopped` says why not).
 
         Raises JudgecalError: not one call of the first pass came through.
         """
@@ -479,7 +480,7 @@ def gate(
     probes: bool = False,
     workspace: str | Path | None = None,
 ) -> GateResult:
-    """Has a locked judge drifted? It judges the items of its lock again, called afresh: this costs calls.
+    """Return the GateResult of a lock: has its judge drifted? Its items are judged again, by calls.
 
     Args:
         lock: the judge.lock.json of select.

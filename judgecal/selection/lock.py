@@ -321,7 +321,7 @@ def write_lock(path: Path, lock: Lock) -> None:
 
 
 def lock_problems(path: Path, *, replace: bool) -> list[str]:
-    """Why no lock can be written to a path: a folder, or a file that may not be replaced."""
+    """Return a message for each reason why no lock can be written to a path, unless it may `replace`."""
     if path.is_dir():
         return [f"--output {path} is a folder: name a file"]
     if path.exists() and not replace:

@@ -267,7 +267,7 @@ class MigrateRun:
         return [(self.new, self.items), *recent]
 
     def preview(self) -> CostEstimate:
-        """The cost of the calls that a run would make; nothing is written."""
+        """Return the CostEstimate of the calls that a run would make; nothing is written."""
         self.check()
         journal = stored_rows(self.experiment.journal)
         plans = [plan_calls([judge], items, journal, self.options) for judge, items in self._calls()]
@@ -277,7 +277,7 @@ class MigrateRun:
         return together(plans)
 
     def run(self) -> MigrateResult:
-        """Call whoever is due, decide on test, and lock the new judge where that was asked for."""
+        """Call whoever is due, decide on test, lock the new judge where wanted, return the MigrateResult."""
         self.check()
         stored = stored_rows(self.experiment.journal)
         for judge, items in self._calls():

@@ -23,7 +23,7 @@ _MOST_WORDS = 50  # that shares are given of; a judge with more of them gives te
 
 
 def class_rates(people: Scale, agreement: Mapping[str, Estimate]) -> tuple[Estimate | None, Estimate | None]:
-    """Sensitivity and specificity at the people's pass mark among estimates; None where there are none."""
+    """Return Estimates of sensitivity and specificity among those of agreement on people's Scale, or None."""
     if people.kind != "binary" and people.pass_at is None:
         return None, None
     at = "" if people.kind == "binary" else f"@{people.pass_at:g}"
@@ -31,7 +31,7 @@ def class_rates(people: Scale, agreement: Mapping[str, Estimate]) -> tuple[Estim
 
 
 def at_chance(people: Scale, agreement: Mapping[str, Estimate]) -> str | None:
-    """Return why a judge with these agreement estimates is no better than a coin, else None (tpr + tnr <= 1).
+    """Say why agreement Estimates on people's Scale are no better than a coin's (tpr + tnr <= 1), else None.
 
     None where it was seen to do better, or where either rate is not known.
     """
@@ -59,7 +59,7 @@ class PassRule:
 
     @classmethod
     def for_scale(cls, gold: LockedGold, judge: Scale, calibration: Calibration | None = None) -> PassRule:
-        """The rule for verdicts of a scale, as metrics cut them at the gold's pass mark."""
+        """Return the PassRule for verdicts on a judge's Scale, cut at the pass mark of a LockedGold."""
         common = common_scale(gold.people, judge)
         mark = common.low + common.span / 2.0 if common.kind == "binary" else common.pass_at
         return cls(gold.people, judge, common, mark, calibration)
@@ -86,7 +86,7 @@ class PassRule:
     # --- one verdict
 
     def passes(self, verdict: Label | None, *, raw: bool = False) -> bool | None:
-        """Whether a verdict passes, or would before the map (`raw`); None where that cannot be said."""
+        """Return whether a verdict (Label) passes, or would before the map (`raw`); None where unknown."""
         if verdict is None or self.mark is None:
             return None
         if raw or self.calibration is None:
@@ -98,7 +98,7 @@ class PassRule:
         return None if label is None or self.mark is None else label >= self._people_mark
 
     def calibrated(self, verdict: Label | None) -> float | None:
-        """A verdict on the people's scale; None of none, and where a map is needed and there is none."""
+        """Return a verdict (Label) as a number on people's scale; None without one or a needed map."""
         if self.calibration is not None:
             return self.calibration.apply(verdict)
         if verdict is None or not self.judge.kind == self.people.kind == "binary":
@@ -138,7 +138,7 @@ class PassRule:
 def word_shares(
     words: Sequence[str | None], groups: Sequence[str], categories: Sequence[str], *, level: float = 0.95
 ) -> dict[str, Estimate]:
-    """Return word -> share, an Estimate, among the rows' words by group, the commonest first.
+    """Return category -> share, an Estimate, of the rows' words by groups, the commonest first.
 
     Args:
         words: of each row its word, None without one.
@@ -160,7 +160,7 @@ def flip_rate(
     *,
     level: float = 0.95,
 ) -> Estimate:
-    """Estimate the mean share of pairs of calls, before and after, that differ by the two pass rules.
+    """Estimate the share of pairs of calls (Labels of before and after) that differ by two PassRules.
 
     Args:
         rules: of the judge before and after.

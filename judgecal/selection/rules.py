@@ -123,7 +123,7 @@ class GateRule:
         refuse(problems)
 
     def state(self, two: LockedAndCurrent, *, last: bool) -> GateState:
-        """Decide by the judgings when locked and now; `last` where no further pass can be had."""
+        """Decide by LockedAndCurrent judgings, as a GateState; `last` where no further pass can be had."""
         decided, people, groups, level = two.calibrated(), two.people, two.groups, self.level
         comparison = compare(
             two.labels,
@@ -248,14 +248,14 @@ class MigrationItems:
     scales: tuple[Scale, Scale]  # of the old judge's verdicts, and of the new one's
 
     def compared(self, *, people: Scale, metric: str, level: float, seed: int = 0) -> PairComparison:
-        """Compare the new judge less the old in a metric at a level, a PairComparison without a p value."""
+        """Return the PairComparison, new judge less old, in a metric on people's Scale at a level."""
         b_scale, a_scale = self.scales
         shared: dict[str, Any] = {"groups": self.groups, "level": level, "seed": seed, "calibrate": False}
         shared |= {"scale": people, "a_scale": a_scale, "b_scale": b_scale, "metric": metric, "n_perm": 1}
         return compare(self.labels, self.new, self.old, **shared)
 
     def losses(self, *, people: Scale, metric: str, margin: float, level: float, seed: int = 0) -> Losses:
-        """Return the Losses of either judge against the other in a metric at a level, for a margin."""
+        """Return the Losses of either judge against the other in a metric on people's Scale for a margin."""
         return losses_against_best(
             self.labels,
             {"old": self.old, "new": self.new},
@@ -292,7 +292,7 @@ def migration(
     level: float,
     seed: int = 0,
 ) -> MigrationDecision:
-    """Decide a migration in a metric at a margin and a level, by test and other items: a MigrationDecision.
+    """Return the MigrationDecision in a metric at a margin and level, by MigrationItems of test and others.
 
     Args:
         others: the items outside test that may pass it; None where there are none.
@@ -343,7 +343,7 @@ def migration(
 
 
 def undecided(on_open: MigrationItems | None, *, metric: str, **options: Any) -> MigrationDecision:
-    """The inconclusive decision in a metric without a look at test, from the open items if there are any."""
+    """Return the inconclusive MigrationDecision in a metric, test unread, from MigrationItems if any."""
     reason = "the rows decide, so we did not look at test"
     none = PairedDifference(Estimate(None, reason=reason), None)
     test = PairComparison(
@@ -354,7 +354,7 @@ def undecided(on_open: MigrationItems | None, *, metric: str, **options: Any) ->
 
 
 def error_of(compared: PairComparison) -> float | None:
-    """Standard error of a comparison's difference, by its interval's degrees of freedom; None without one."""
+    """Return the standard error of a PairComparison's difference, a number; None without an interval."""
     low, high, planned = compared.difference.low, compared.difference.high, compared.planned
     if low is None or high is None or planned is None:
         return None

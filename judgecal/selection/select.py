@@ -91,7 +91,7 @@ class SelectRun(SelectRequest):
         _ = self.test_items
 
     def decide(self) -> OpenChoice:
-        """The choice, from what the experiment holds; nothing is called, written or logged."""
+        """Return the OpenChoice from what the experiment holds; nothing is called, written or logged."""
         self.check()
         table = replace(self.stored.table, items=self.choosing_items, seed=self.seed)
         metrics = list({self.by: 0, leading_metric(self.stored.gold.scale): 0})
@@ -149,7 +149,7 @@ class SelectRun(SelectRequest):
         return journal
 
     def preview(self) -> CostEstimate:
-        """The cost of confirmation and noise; the choice is made, nothing is written."""
+        """Return the CostEstimate of confirmation and noise; the choice is made, nothing is written."""
         decided = self.decide()
         if decided.choice is None or self.recorded:
             return CostEstimate(0, 0, 0, 0.0, 0.0)
@@ -165,7 +165,7 @@ class SelectRun(SelectRequest):
         ])  # fmt: skip
 
     def run(self) -> SelectResult:
-        """Choose on open items, confirm on test, and write the lock where there is one."""
+        """Choose on open items, confirm on test, write the lock where there is one: a SelectResult."""
         decided = self.decide()
         open_experiment(self.experiment)
         if decided.choice is None:

@@ -208,7 +208,7 @@ def select_result(
     usd: float = 0.0,
     held: Upheld | None = None,
 ) -> SelectResult:
-    """The result of a selection, from what open items decided and test confirmed, and its lock.
+    """Return the SelectResult of a SelectRequest, from its OpenChoice, and what test confirmed.
 
     `noise_rows`: the calls at lock time; `held`: what test says of the choice, None where no item is left to
     say it, or calls lack.

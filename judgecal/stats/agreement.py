@@ -82,7 +82,7 @@ def agreement(
     unscored: Unscored = "drop",
     weights: Floats | None = None,
 ) -> dict[str, Estimate]:
-    """Return metric name -> Estimate of a judge's agreement with people's gold labels.
+    """Return metric name -> Estimate of a judge's agreement with people's gold labels on a Scale.
 
     Repeats: a metric is taken in each repeat and averaged, so it is the agreement of a single call; a repeat
     in which it is undefined is left out. Intervals are by group over that average.
@@ -134,7 +134,7 @@ def prepare(
     unscored: Unscored,
     weights: Floats | None = None,
 ) -> Sample:
-    """Read gold labels and a judge's labels into a Sample on their common scale, sorted by group."""
+    """Read gold labels and a judge's labels into a Sample on their common Scale, by groups and `unscored`."""
     judge = people if judge_scale is None else as_scale(judge_scale)
     gold, verdicts, words = read_both(gold_labels, judge_labels, people=people, judge=judge)
     return build(
@@ -160,7 +160,7 @@ def terms_of(metric: Metric, sample: Sample, at_mark: bool) -> Terms:
 
 
 def estimate(metric: Metric, terms: Terms, sample: Sample, *, level: float, seed: int) -> Estimate:
-    """Estimate a metric on a Sample from its terms; without a value, the Estimate has the reason.
+    """Estimate a Metric on a Sample from its Terms, at a level with a seed; without a value, the reason.
 
     `sample` is the one that the terms are of: at its mark where they are.
     """

@@ -93,7 +93,7 @@ def fit_calibration(
     groups: Iterable[Hashable] | None = None,
     fitted_on: str = "",
 ) -> Calibration | None:
-    """Fit a judge's map to the people's scale on all pairs of a label and a verdict.
+    """Fit the Calibration of a judge's labels to gold labels on people's Scale; None without a map.
 
     None where there is nothing to map (`mappable`), or no item has both. Arguments and errors as in
     `agreement`.
@@ -116,7 +116,7 @@ def cross_fit(
     seed: int = 0,
     weights: Floats | None = None,
 ) -> CrossFit | None:
-    """Return the CrossFit of a judge's to gold labels: maps, each fitted without a tenth of the questions.
+    """Return the CrossFit of a judge's labels to gold labels on a Scale, by tenths of the questions.
 
     Two judges that differ by a strictly monotone rescaling have the same verdicts through them. An unscored
     verdict is NaN. `seed` is of the parts; the others as in `agreement`, with its errors (`weights` have a
@@ -178,7 +178,7 @@ def calibrated(
     mapped: bool = True,
     weights: Floats | None = None,
 ) -> DecidingVerdicts[_Name]:
-    """Return several judges' DecidingVerdicts: through maps cross-fitted to gold labels, where `mapped`."""
+    """Return judges' DecidingVerdicts: labels by name, mapped to gold labels on a Scale by groups."""
     before, fits = {name: scales.get(name, scale) for name in judges}, dict[_Name, CrossFit]()
     shared: dict[str, Any] = {"scale": scale, "groups": groups, "weights": weights}
     for name, rows in judges.items() if mapped else ():
@@ -209,7 +209,7 @@ def calibrated_difference(
     level: float = 0.95,
     seed: int = 0,
 ) -> Estimate:
-    """Estimate the paired difference a - b on `test`, each judge through a map fitted on `fit`.
+    """Estimate the paired difference a - b on `test` PairedLabels, each mapped on `fit` PairedLabels.
 
     `fit` holds no question of `test` (train and dev, where test decides). Pairs unscored in `fit` are left
     out; in `test` they count as farthest. `seed` is of what the comparison draws.
@@ -397,7 +397,7 @@ def fold_numbers(gold: Floats, groups: Ints, seed: int) -> Ints | None:
 
 
 def smoothed(weighed: Floats, n: Floats, *, width: float = _WIDTH) -> Floats:
-    """Spread each verdict's weights (m x ...) over neighbouring ranks; `n`: how often each was given."""
+    """Spread an array of weights over neighbouring ranks; `n`: how often each verdict was given."""
     rank = (np.cumsum(n) - n / 2.0) / n.sum()
     kernel = np.exp(-0.5 * ((rank[:, None] - rank) / width) ** 2)
     spread: Floats = (kernel / kernel.sum(axis=0)) @ weighed

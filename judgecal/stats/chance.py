@@ -27,7 +27,7 @@ _ALL_EQUAL = "no disagreement is expected: all ratings are equal"
 
 
 def classes_of(sample: Sample) -> Classes:
-    """The sample's categories, those that can occur in it.
+    """Return the Classes that can occur in a Sample.
 
     A nominal scale keeps a category for verdicts that were counted as wrong; where there are none, it is no
     category of the scale, and coefficients that ask how many there are must not count it.
@@ -77,7 +77,7 @@ def kappa(sample: Sample) -> Totals | str:
 
 
 def kappa_quadratic(sample: Sample) -> Totals | str:
-    """Weighted kappa with the squared distance of the categories' values, -1..1; the whole scale counts.
+    """Return the Totals of a Sample for quadratically weighted kappa, -1..1; the whole scale counts.
 
     Source: Cohen (1968).
     """
@@ -170,7 +170,7 @@ def _cohen(sample: Sample, *, quadratic: bool) -> Totals | str:
 
 
 def krippendorff_alpha(sample: Sample) -> Totals | Tables:
-    """Krippendorff's alpha, up to 1; 0 is chance. Undefined where all labels and verdicts are equal.
+    """Return the Totals or Tables of a Sample for Krippendorff's alpha, up to 1; 0 is chance.
 
     Nominal on binary and nominal scales and at a pass mark, ordinal on ordinal ones, interval on percentage
     and points.
@@ -202,7 +202,7 @@ def nominal_alpha(codes: Floats, n_categories: int, sample: Sample) -> Totals:
 
 
 def interval_alpha(values: Floats, sample: Sample) -> Totals:
-    """Interval alpha of a panel's values (n x R x k, NaN where missing), as Totals: squared differences.
+    """Return the Totals for interval alpha of a panel's values (n x R x k, NaN missing) in a Sample.
 
     The differences of an item's m ratings come from their sums: sum over pairs (x - y)^2 = m sum x^2 - (sum
     x)^2.
@@ -285,7 +285,7 @@ def icc_2_1(sample: Sample) -> Totals:
 
 
 def icc(values: Floats, sample: Sample) -> Totals:
-    """ICC(2,1) of a panel's values (n x R x k, NaN where missing), as Totals over the items that all k rated.
+    """Return the Totals for ICC(2,1) of a panel's values (n x R x k, NaN missing) in a Sample.
 
     (MSR - MSE) / (MSR + (k-1) MSE + k (MSC - MSE) / n), with the mean squares of items, raters and rest.
     Source: Shrout and Fleiss (1979); ICC(A,1) in McGraw and Wong (1996).

@@ -52,7 +52,7 @@ class Planned:
     level: float
 
     def detectable(self, n_groups: int) -> float:
-        """The smallest difference that so many groups like these find with 80% power."""
+        """Return the smallest difference that so many groups like these find with 80% power, a number."""
         fewer = self.n_groups / n_groups
         error = math.sqrt(self.error**2 * fewer + _COARSE * (self.step * fewer) ** 2)
         return smallest_detectable(error, max(1.0, self.df / fewer), level=self.level)
@@ -105,7 +105,7 @@ def compare(
     calibrate: bool = True,
     weights: Floats | None = None,
 ) -> PairComparison:
-    """Compare judges a and b with gold labels on the same items: a PairComparison with its decision.
+    """Compare judges' a and b labels with gold labels on the same items and Scale: a PairComparison.
 
     By macro_agreement, which is the default, verdicts are compared once calibrated
     (`calibration.cross_fit`), so that the scale that a judge happens to use neither helps nor hurts it;
@@ -153,7 +153,7 @@ def compare_all(
     weights: Floats | None = None,
     deciding: DecidingVerdicts[str] | None = None,
 ) -> dict[tuple[str, str], PairComparison]:
-    """Compare every pair of judges with gold labels: pair -> PairComparison, decided after Holm.
+    """Compare every pair of judges with gold labels on a Scale: pair of names -> PairComparison, by Holm.
 
     `judges` are name -> verdicts, `scales` name -> that judge's scale where it is not the people's; the
     others as in `compare`, `weights` as in `agreement`. The smallest detectable differences are those of the

@@ -48,7 +48,7 @@ class Drop:
 
 
 def fall_between(chosen_on: Held, test: Held, *, people: Scale, metric: str, n_judges: int) -> Drop | None:
-    """Return how far a judge's metric fell from the items that chose it to test, a Drop; None without errors.
+    """Return how far a judge's metric fell from Held items that chose it to Held test, a Drop, or None.
 
     The two parts share no question, so that the squared errors of both add up. One of k judges may lie
     z(0.005 / k) of these errors below (2.58 for one), allowing for the luck of the winner (Bonferroni).
@@ -79,7 +79,7 @@ class Gains:
     def over(
         cls, before: Held, candidates: Sequence[Held], *, people: Scale, metric: str, of_fit: Sequence[float]
     ) -> Gains | None:
-        """Return the Gains of candidates over the judge before in a metric; None without known errors."""
+        """Return the Gains of Held candidates over the Held judge before in a metric; None without errors."""
         sides = [_linear(judged, people, metric) for judged in (before, *candidates)]
         if any(side is None for side in sides):
             return None
@@ -126,7 +126,7 @@ class Gains:
         return Gains(values, covariance, fits, self.n_groups)
 
     def by_luck(self, seed: int = 0) -> float:
-        """The `LUCK` point of the largest gain among candidates that are all as good as the judge.
+        """Return the gain, a number, that the best of equally good candidates shows by luck (`LUCK` point).
 
         Of one candidate that is 0.84 errors by group of the paired gain (by t); of several it is drawn from
         the joint distribution of all gains.

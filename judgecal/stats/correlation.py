@@ -64,7 +64,7 @@ class Tables:
 
     @classmethod
     def of(cls, sample: Sample, combine: Callable[[Cells, Floats], Floats], *, undefined: str) -> Tables:
-        """Make Tables of a Sample's labels by verdicts, a table a repeat, with the statistic `combine`."""
+        """Make Tables of a Sample's labels by verdicts with the statistic `combine`, else the reason."""
         cells, counts = [], []
         row = np.unique(sample.gold, return_inverse=True)[1]
         for repeat, used in enumerate(sample.scored.T):

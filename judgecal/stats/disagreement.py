@@ -168,7 +168,7 @@ class KnownClasses:
 
 
 def worst_loss(judges: VerdictPairs, known: KnownClasses | None, *, level: float) -> Estimate | None:
-    """Bound what the candidate of two judges can lose, an Estimate whose `high` is one-sided at a level.
+    """Bound the loss of the candidate in VerdictPairs, an Estimate, from KnownClasses, at a level.
 
     Plain means: at most |a - b| a row. By a macro metric a row of a rare class weighs more, so the shares of
     the classes have to be bounded from below first; the level is halved between rows and shares (Bonferroni).
@@ -221,7 +221,7 @@ class LossOnLabels:
 
 
 def loss_on_labels(judges: VerdictPairs, drawn: LabelledRows, *, level: float) -> LossOnLabels:
-    """Estimate the candidate's loss on all rows of two judges from drawn labels, at a level: a LossOnLabels.
+    """Return the LossOnLabels of the candidate in VerdictPairs from LabelledRows drawn, at a level.
 
     No interval on fewer than ten labelled questions, without a label where they differ, or by a macro metric
     with fewer than ten labels of a class.
@@ -370,7 +370,7 @@ def _clustered(parts: Floats, groups: Ints) -> float:
 
 
 def draw_strata(judges: VerdictPairs, shares: Floats | None) -> tuple[Ints, Floats]:
-    """Return each row's stratum, and each stratum's spread, to draw labels of two judges' rows by.
+    """Return each row's stratum of VerdictPairs and each stratum's spread, two arrays, to draw labels by.
 
     Rows on which the judges agree are parted by the class of the verdict, the others by how much can be lost
     on them. Labels where they agree tell the shares of the classes by a macro metric: a quarter of the draw,
@@ -406,7 +406,7 @@ class Outlook:
 
     @classmethod
     def of(cls, judges: VerdictPairs, labels: Floats) -> Outlook:
-        """Foresee the loss from the verdicts of two judges on items that are all labelled."""
+        """Return the Outlook on the loss, from VerdictPairs and the labels of all their items."""
         shares, every = None, np.arange(judges.n)
         if judges.macro:
             shares = np.bincount(judges.class_of(labels), minlength=_CLASSES) / judges.n

@@ -77,7 +77,7 @@ class DriftTest:
 
 
 def same_judge_test(then: Calls, now: Calls, groups: Labels) -> DriftTest | None:
-    """Test whether calls of now are the locked judge's (those of then), by question: a DriftTest.
+    """Return the DriftTest of whether Calls now are the judge's of Calls then, by the items' groups.
 
     Args:
         then, now: n x k verdicts of the lock and n x m of now; None = unscored, and the item is left out. The
@@ -124,7 +124,7 @@ def same_judge_test(then: Calls, now: Calls, groups: Labels) -> DriftTest | None
 
 
 def unscored_rise_p(then: Calls, now: Calls, groups: Labels) -> float:
-    """Bound the p value of a rise in calls without a verdict, from then to now, by the items' groups."""
+    """Return a bound of the p value of more unscored Calls now than then, by the items' groups."""
     k, m = min(len(then[0]), _MOST), min(len(now[0]), _MOST)
     rows = [[*before[:k], *after[:m]] for before, after in zip(then, now, strict=True)]
     missing = np.array([[verdict is None for verdict in row] for row in rows], dtype=np.float64)

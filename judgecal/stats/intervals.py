@@ -63,7 +63,7 @@ def t_quantile(level: float, df: float) -> float:
 
 
 def wilson(rate: float, n: float, quantile: float) -> tuple[float, float]:
-    """Return Wilson's interval of a rate on n (effective) trials, within 0..1. Source: Wilson (1927)."""
+    """Return Wilson's interval (low, high) of a rate on n trials at a normal quantile. Wilson (1927)."""
     q2 = quantile * quantile / n
     centre = (rate + q2 / 2.0) / (1.0 + q2)
     half = quantile / (1.0 + q2) * math.sqrt(rate * (1.0 - rate) / n + q2 / (4.0 * n))
@@ -126,7 +126,7 @@ def _root_interval(linear: LinearMean, influence: Floats, *, level: float) -> In
 
 
 def jackknife_interval(value: float, left_out: Floats, made: IntervalBasis, *, level: float) -> Interval:
-    """Make the Interval of a value at a level from the values without each group; see `smooth_interval`."""
+    """Make the Interval of a value from an array of values without each group, an IntervalBasis, a level."""
     if not np.all(np.isfinite(left_out)):
         return Interval(reason="undefined without one of the groups")
     influence = (1.0 - 1.0 / len(left_out)) * (left_out.mean() - left_out)
@@ -298,7 +298,7 @@ class Totals:
     def of(
         cls, rows: Floats, sample: Sample, combine: Callable[[Floats], Floats], *, undefined: str
     ) -> Totals:
-        """Make Totals by group of a Sample's n x R x K rows of terms; unscored pairs count nothing."""
+        """Make Totals by group of a Sample's rows of terms (n x R x K), with the statistic `combine`."""
         scored = sample.scored
         values = rows if scored.all() else np.where(scored[..., None], rows, 0.0)
         return cls(sample.per_group(values), combine, scored, undefined)

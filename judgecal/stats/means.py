@@ -374,7 +374,7 @@ class Stratum:
 
 
 def strata_of(linear: LinearMean, sample: Sample) -> tuple[Stratum, ...]:
-    """Return the filled Strata of a Sample's linearised macro metric or difference; none without strata."""
+    """Return the filled Strata of a LinearMean of a macro metric on a Sample, a tuple."""
     if linear.means.fewest < 2:
         return ()
     parts = ((linear.influence * linear.weights) ** 2).sum(axis=0)

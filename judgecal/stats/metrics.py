@@ -183,7 +183,7 @@ def digits_of(name: str, unit: Scale | str) -> int:
 
 
 def amount_of(value: float, name: str, unit: Scale | str | None = None) -> str:
-    """Return a value of a metric in words, without a sign: of a share in points of 100.
+    """Return a value of the metric of a name in words, without a sign: of a share in points of 100.
 
     `unit` as in `digits_of`; 3 digits without one.
     """

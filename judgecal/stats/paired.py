@@ -94,7 +94,7 @@ def compare_paired(
     more_error: tuple[float, float] = (0.0, 1.0),
     weights: Floats | None = None,
 ) -> PairedDifference:
-    """Return the PairedDifference a - b of two judges' labels against gold labels on the same items.
+    """Return the PairedDifference a - b of two judges' labels against gold labels on a Scale.
 
     Interval and p are made as the head of this module says. Fewer than ten groups: the value without either.
 

@@ -99,7 +99,7 @@ def corrected_mean(
     level: float = 0.95,
     seed: int = 0,
 ) -> Corrected:
-    """Estimate the mean label of N rows, Corrected, from verdicts on all and labelled rows.
+    """Return the Corrected mean label of rows from their verdicts, groups, and LabelledRows.
 
     The verdicts' weight is tuned on other groups than those that it is given to. Labels weigh by 1 / the
     chance of being drawn (Hajek 1971). The variance is that of the draw: rows of one group that were drawn
@@ -313,7 +313,7 @@ def _unseen(label: Floats, guess: Floats, stratum: Ints, heavy: Floats) -> float
 
 
 def unseen_variance(n: float, residual: float, kinds: Sequence[float], pseudo: float) -> float:
-    """Return the variance that `pseudo` of a row of each kind adds to a mean residual of n rows."""
+    """Return the variance of a mean residual of n rows with `pseudo` of a row of each of the kinds added."""
     total = n + len(kinds) * pseudo
     middle = (n * residual + pseudo * sum(kinds)) / total
     squares = pseudo * sum((kind - middle) ** 2 for kind in kinds) + n * (residual - middle) ** 2
@@ -347,7 +347,7 @@ def _interval(linear: _Linear, *, level: float, name: str) -> Interval:
 def share_limits(
     value: float, n: int, variance: float, quantile: float, *, evened: bool
 ) -> tuple[float, float]:
-    """Return Wilson's limits of a share on n labels at its variance; `evened` where verdicts weigh in it.
+    """Return Wilson's limits of a value, a share on n labels, from its variance and a normal quantile.
 
     What verdicts leave of labels leans to the ends, so the shorter side is lengthened, the more the fewer the
     labels.

@@ -42,7 +42,7 @@ class Ratings:
 
 
 def read_ratings(ratings: Mapping[str, RaterLabels] | Sequence[RaterLabels], *, scale: Scale) -> Ratings:
-    """Read ratings on a scale as Ratings, from rows of equal length or mappings from item to label.
+    """Read ratings (RaterLabels by rater, or rows of equal length) on a Scale as Ratings.
 
     Items that are given by name come in the order of their first mention.
     """
@@ -93,7 +93,7 @@ def reliability(
     level: float = 0.95,
     seed: int = 0,
 ) -> Estimates:
-    """Estimate the agreement of raters with each other from their ratings: name -> Estimate.
+    """Estimate raters' agreement with each other on a Scale from RaterLabels: name -> Estimate.
 
     Intervals are by group as in `agreement`.
 
@@ -211,7 +211,7 @@ def repeatability(
     groups: Iterable[Hashable] | None = None,
     level: float = 0.95,
 ) -> dict[str, Estimate]:
-    """Estimate test-retest numbers of one judge's repeated verdicts: name -> Estimate, of items with two.
+    """Estimate test-retest numbers of one judge's repeated verdicts on a Scale: name -> Estimate.
 
     `verdicts` are n rows of R repeats, two or more; the others are as in `agreement`, and so are the errors.
 

@@ -71,7 +71,7 @@ def renumbered(codes: Ints) -> Ints:
 def read_both(
     gold_labels: Iterable[object], judge_labels: Iterable[object], *, people: Scale, judge: Scale
 ) -> tuple[Floats, Floats, tuple[str, ...]]:
-    """Read gold labels (n) and a judge's labels (n x R) as numbers, NaN where missing, with the words coded.
+    """Read gold labels (n) and a judge's labels (n x R), each on its Scale, as arrays, with the words coded.
 
     Each is on its own scale still. An InputError where lengths differ, rows are ragged, or a label is off its
     scale.
@@ -155,7 +155,7 @@ def _coded(labels: Floats | list[float | str], number: Mapping[str, float]) -> F
 
 
 def read_label(label: object, scale: Scale, *, where: str, problems: list[str]) -> float | str:
-    """Read one label on a scale; NaN where missing, and a problem where it is off the scale."""
+    """Read one label on a Scale as a number or a word; a problem goes to the list, with `where`."""
     if is_missing(label):
         return float("nan")
     try:
@@ -248,7 +248,7 @@ def build(
     words: tuple[str, ...] = (),
     weights: Floats | None = None,
 ) -> Sample:
-    """Build the sample of labels and verdicts read as numbers, on the common scale of people and judge.
+    """Build the Sample of arrays of gold labels and verdicts by groups, on people's and judge's Scale.
 
     Items without a gold label are left out. A missing verdict stays out with `drop` (an item without any
     verdict goes too); with `wrong` it becomes the verdict farthest from its label, in a nominal scale a

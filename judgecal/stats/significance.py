@@ -54,7 +54,7 @@ def sign_flip_p(parts: Floats, *, n_perm: int = N_PERM, seed: int = 0) -> tuple[
 
 
 def mcnemar_midp(only_a: int, only_b: int) -> float:
-    """Two-sided mid-p of McNemar's test, 0..1: `only_a` items that a alone got right against `only_b`.
+    """Return McNemar's two-sided mid-p value: `only_a` items that a alone got right against `only_b`.
 
     2 P(X < m) + P(X = m), X ~ Binomial(only_a + only_b, 1/2), m the smaller count: the exact p less P(X = m),
     which is too cautious; 1 for two judges that never differ. For independent items only. Source: Fagerland
@@ -130,7 +130,7 @@ def slices(
     high: float = 1.0,
     level: float = 0.95,
 ) -> list[Slice | None]:
-    """Test whether the mean error of each slice (members: a mask each) differs from all other items'.
+    """Test each slice (a mask of members) for another mean error than all other items', by groups: Slices.
 
     A slice of fewer than ten questions, or with fewer outside it, is None and no test. Two slices of the same
     items, or of which one is the rest of the other, are one test.

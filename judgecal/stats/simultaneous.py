@@ -36,7 +36,7 @@ _ALIKE = 1e-6  # of the widest spread: judges less apart are alike, as rounding 
 def critical_values(
     parts: Floats, df: Floats, *, counted: Bools | None = None, level: float | Floats, n_draws: int, seed: int
 ) -> Floats:
-    """Return k x k `level` points of max over j of (Z_i - Z_j) / sd(Z_i - Z_j), Z multivariate t.
+    """Return k x k critical values (an array) of k judges' differences at a level, by draws of a seed.
 
     With one other judge that is a plain t, and its exact quantile is taken; so it is for a judge that is like
     every other on each group. `parts` are k x G, each judge's influence by group, which sums to 0; `df` k x
@@ -139,7 +139,7 @@ def losses_against_best(
     weights: Floats | None = None,
     deciding: DecidingVerdicts[str] | None = None,
 ) -> Losses:
-    """Return the Losses of judges against the best in a metric by gold labels, bounded at once by group.
+    """Return the Losses of judges against the best by gold labels on a Scale, bounded at once by group.
 
     The loss of judge j stays below the most, over the other judges i, of value_i - value_j + b_ij (at least
     0), where b = c^2 u / 2 + c sqrt(s^2 + c^2 u^2 / 4) solves b^2 = c^2 (s^2 + u b):
