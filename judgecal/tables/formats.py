@@ -19,13 +19,15 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from judgecal.commands import wing
-from judgecal.errors import InputError, error_text, refuse
+from judgecal.errors import InputError, error_text, notice, refuse
 from judgecal.tables.table import NoRowsError, Table
 from judgecal.tables.text import unreadable
 from judgecal.workspace import replacing, shown
 
 if TYPE_CHECKING:
     import polars as pl
+
+_LARGE = 20_000_000  # bytes of a file that takes seconds to read
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +92,13 @@ def open_table(path: str | Path, encoding: str | None = None) -> Table:
     opener = _format_of(path).open
     assert opener is not None
     try:
-        if not stat.S_ISREG(path.stat().st_mode):  # a pipe or a device would never end
+        there = path.stat()
+        if not stat.S_ISREG(there.st_mode):  # a pipe or a device would never end
             raise InputError(f"{shown(path)}: is not a file")
     except OSError as error:
         raise unreadable(path, error) from None
+    if there.st_size > _LARGE:
+        notice(f"judgecal: reading {path.name}, {there.st_size / 1e6:,.0f} MB; this takes a while")
     table = opener(path) if encoding is None else opener(path, encoding)
     if not table.n_rows:
         raise NoRowsError(f"{table.top}: the file holds no rows")
