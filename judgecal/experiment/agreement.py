@@ -91,7 +91,7 @@ def entry(
     metrics: Sequence[str] | None = None,
     more: Mapping[str, Any] | None = None,
 ) -> _E:
-    """Return an entry of the class `made` for a judge's column on an agreement table, with `more`."""
+    """Return an entry, of the class `made`, of a judge's Verdicts on an AgreementTable."""
     expected = len({item.item_id for item in table.items}) * table.repeats
     rows = _rows_of(table, column)
     verdicts, errors = values_of(rows, "verdict"), values_of(rows, "error")
@@ -136,7 +136,7 @@ def _rows_of(table: AgreementTable, column: Verdicts) -> Sequence[Judgement]:
 
 
 def constant_judge(table: AgreementTable, metric: str | None = None) -> Verdicts:
-    """Return the best constant by a metric on an agreement table, as the verdicts of a judge."""
+    """Return the Verdicts of the best constant by a metric on an AgreementTable."""
     scale = table.gold.scale
     label = best_constant(table.labels, scale=scale, metric=metric, weights=table.weights)
     name = f"constant {label:g}" if isinstance(label, float) else f"constant {label}"
@@ -169,7 +169,7 @@ def constant_entry(table: AgreementTable, metrics: Sequence[str] | None = None) 
 
 
 def judge_entry(table: AgreementTable, column: Verdicts) -> JudgeEntry:
-    """Return the `JudgeEntry` of a judge's verdicts on an agreement table, with its repeats and pairs."""
+    """Return the JudgeEntry of a judge's Verdicts on an AgreementTable, with its repeats and pairs."""
     verdicts, scale = table.described(column)
     more: dict[str, Any] = {"kind": column.kind, **pair_fields(table, column)}
     if table.weights is None and table.repeats > 1:
@@ -187,7 +187,7 @@ def judge_entry(table: AgreementTable, column: Verdicts) -> JudgeEntry:
 
 
 def pair_fields(table: AgreementTable, column: Verdicts) -> dict[str, Estimate]:
-    """Return a dict of `first_place` and `consistent` of a pair judge's column on an agreement table."""
+    """Return name -> Estimate (`first_place`, `consistent`) of pair Verdicts on an AgreementTable."""
     item_ids = (
         {item.item_id for item in table.items} if PAIR_UNIT in values_of(column.calls, "unit") else set()
     )
@@ -218,7 +218,7 @@ def pair_fields(table: AgreementTable, column: Verdicts) -> dict[str, Estimate]:
 def verdict_notes(
     people: Scale, columns: Sequence[Verdicts], *, rows: Iterable[Judgement] | None = None
 ) -> list[str]:
-    """Return notes on judges' verdicts against people's scale: scales, counted tokens, stored replies.
+    """Return notes on judges' Verdicts against people's Scale: scales, counted tokens, stored replies.
 
     `rows` are those that the result rests on, where they are not the columns'.
     """

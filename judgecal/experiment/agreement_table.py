@@ -60,7 +60,7 @@ class Verdicts:
 
     @classmethod
     def from_calls(cls, judge: Judge, rows: Sequence[Judgement]) -> Verdicts:
-        """Return a judge that judgecal called, with its judgements, as `Verdicts`."""
+        """Return the Verdicts of a Judge that judgecal called, from its Judgements."""
         price = None if judge.model is None else judge.model.cost_usd
         return cls(judge.name, item_scale(judge), whole_items(rows, judge.scale), price, judge.kind, rows)
 
@@ -184,7 +184,7 @@ class AgreementTable:
         )
 
     def verdicts(self, judge: Verdicts) -> Matrix:
-        """Return the matrix of a judge's verdicts, items x repeats, on the judge's scale."""
+        """Return the matrix of a judge's Verdicts, items x repeats, on the judge's scale."""
         n = self.repeats
 
         def make() -> Matrix:
@@ -201,7 +201,7 @@ class AgreementTable:
         return self._once(("verdicts", judge.key, n), lambda: (judge, make()))[1]
 
     def row_at(self, judge: Verdicts) -> Ints:
-        """Return the matrix, items x repeats, of places in the judge's rows, -1 where there is none."""
+        """Return the matrix, items x repeats, of places in the rows of Verdicts, -1 where there is none."""
         make = lambda: (judge, judge.on_items(self.items, judge.row_at))  # noqa: E731
         return self._once(("rows", judge.key), make)[1]
 
@@ -231,7 +231,7 @@ class AgreementTable:
     def agreements(
         self, judge: Verdicts, *, labels: Labels | None = None, metrics: Sequence[str] | None = None
     ) -> dict[str, dict[str, Estimate]]:
-        """Return `agreement`, `as_wrong` and `calibrated` of a judge, each METRIC -> Estimate.
+        """Return `agreement`, `as_wrong` and `calibrated` of Verdicts, each METRIC -> Estimate.
 
         `calibrated` counts an unscored item as wrong too, and is empty where nothing can be calibrated: of
         labels without an order, and of a constant. By all metrics where none are named.
@@ -255,7 +255,7 @@ class AgreementTable:
         return {"agreement": complete, "as_wrong": dict(as_wrong), "calibrated": calibrated}
 
     def cross_fit(self, judge: Verdicts) -> CrossFit | None:
-        """Return a judge's maps to people's scale, each fitted without a tenth of the questions."""
+        """Return the CrossFit of Verdicts to people's scale: maps, each without a tenth of the questions."""
 
         def make() -> tuple[Verdicts, CrossFit | None]:
             if judge.constant is not None:
@@ -266,7 +266,7 @@ class AgreementTable:
         return self._once(("map", judge.key, self.repeats), make)[1]
 
     def calibrated(self, judge: Verdicts, labels: Labels | None = None) -> Floats | None:
-        """Return the matrix of a judge's calibrated verdicts, each by a map that did not see its question.
+        """Return the matrix of calibrated Verdicts, each by a map that did not see its question.
 
         Items x repeats, on the people's scale, by the gold labels or others; None where nothing can be
         calibrated.
@@ -282,7 +282,7 @@ class AgreementTable:
     def deciding(
         self, judges: Mapping[_Name, Verdicts], *, calibrated: bool = True
     ) -> DecidingVerdicts[_Name]:
-        """Return the verdicts of judges that decide between them: mapped where `calibrated` and possible."""
+        """Return DecidingVerdicts of judges (name -> Verdicts): mapped where `calibrated` and possible."""
         fits = {name: self.cross_fit(judge) for name, judge in judges.items() if calibrated}
         return DecidingVerdicts.from_fits(
             {name: self.verdicts(judge) for name, judge in judges.items()},
@@ -292,14 +292,14 @@ class AgreementTable:
         )
 
     def asked_of(self, judge: Verdicts) -> AgreementTable:
-        """Return the table of only those items that a free judge was asked about (`free_items`)."""
+        """Return an AgreementTable of only those items that Verdicts of a free judge are of."""
         if len(self.items) <= FREE_ITEMS or judge.constant is not None:
             return self
         items = tuple(item for item in self.items if item.item_id in judge.places)
         return self if len(items) == len(self.items) else dataclasses.replace(self, items=items)
 
     def described(self, judge: Verdicts) -> tuple[Matrix, Scale]:
-        """Return the matrix of verdicts that describe a judge, calibrated where possible, and their scale."""
+        """Return matrix and Scale of the Verdicts that describe a judge, calibrated where possible."""
         mapped = self.calibrated(judge)
         return (self.verdicts(judge), judge.scale) if mapped is None else (mapped, self.gold.scale)
 
@@ -308,7 +308,7 @@ class AgreementTable:
         return fit_calibration(self.labels, self.verdicts(judge), fitted_on=fitted_on, **self.scaled(judge))
 
     def through(self, calibration: Calibration | None, judge: Verdicts) -> dict[str, Estimate]:
-        """Return METRIC -> Estimate of a judge through a calibration map fitted elsewhere.
+        """Return METRIC -> Estimate of Verdicts through a Calibration fitted elsewhere.
 
         An unscored item counts as wrong.
         """

@@ -159,7 +159,7 @@ def open_experiment(experiment: Experiment) -> None:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """Read the configuration, a dict, of an experiment's folder; refused where it was damaged."""
+    """Read the configuration, a dict, in the folder of an experiment; refused where it was damaged."""
     where, problems = str(folder / _CONFIG), []
     config = read_toml(folder / _CONFIG)
     check_schema(config, where)

@@ -91,7 +91,7 @@ def of_calls(judge: str, rows: Sequence[Judgement]) -> Judgement:
 def judged_by(
     judge: str, fingerprint: str, rows: Iterable[Judgement], repeats: float = math.inf
 ) -> list[Judgement]:
-    """Return the judgements of a judge, by its fingerprint, among the rows of a journal.
+    """Return the Judgements among rows that are of a judge's name and fingerprint, a list.
 
     Where a call of several is not there, there is none.
     """
@@ -254,7 +254,7 @@ class VerdictRows(Sequence[Judgement]):
 
     @classmethod
     def from_frame(cls, frame: pl.DataFrame) -> VerdictRows:
-        """Return the rows of a frame that has some of the columns; the others hold the usual values."""
+        """Return the VerdictRows of a polars frame that has some of the columns; others get usual values."""
         usual = {name: _USUAL.get(name) for name in _TYPES if name not in frame.columns}
         more = [pl.lit(value, dtype=_TYPES[name]).alias(name) for name, value in usual.items()]
         return cls(frame.with_columns(more).select(pl.col(name).cast(kind) for name, kind in _TYPES.items()))
@@ -336,14 +336,14 @@ def read_verdicts(path: Path) -> VerdictRows:
 
 
 def write_frame(path: Path, frame: pl.DataFrame, about: Mapping[str, Any]) -> None:
-    """Write a frame as Parquet to a path in one step, with metadata about it."""
+    """Write a polars frame as Parquet to a path in one step, with metadata about it."""
     with replacing(path) as draft, draft.open("wb") as file:  # polars takes no name that is not UTF-8
         draft.chmod(PRIVATE)
         frame.write_parquet(file, metadata={_ABOUT: json.dumps({"schema": SCHEMA, **about})})
 
 
 def read_frame(path: Path) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """Read from the path of a Parquet file its frame and the metadata about it; refused where damaged."""
+    """Read a polars frame and the metadata about it from a Parquet path; refused where damaged."""
     try:
         content = path.read_bytes()
         frame = pl.read_parquet(io.BytesIO(content))

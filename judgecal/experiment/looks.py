@@ -77,7 +77,7 @@ def look_at_test(
     by: str,
     judges: Mapping[str, str],
 ) -> Look:
-    """Log an experiment's look at a gold set's test items, asking `by`, of `judges`; return the Look.
+    """Log a Look of an experiment's kind, by a metric, at a GoldSet's test Items of judges; return it.
 
     The same verdicts by the same question on the same test items and labels are one look, however often made;
     more items under a larger `--limit` are another look, for the first one's answer was known when it was
@@ -110,7 +110,7 @@ def foresee_look(
     by: str,
     judges: Mapping[str, str] | None = None,
 ) -> Look:
-    """Return the Look at a gold set's test items that asking `by` would be, by the experiments so far.
+    """Return the Look that deciding by a metric on a GoldSet's Items would be, from experiments so far.
 
     Without judges, whose verdicts may not be known yet, a new one.
     """

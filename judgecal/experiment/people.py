@@ -60,7 +60,7 @@ def peer_ratings(table: AgreementTable) -> dict[str, dict[Hashable, Label]]:
 
 
 def first_verdicts(table: AgreementTable, column: Verdicts) -> dict[Hashable, Label | None]:
-    """Return a dict, item id -> first verdict of a judge's column, of an agreement table's items.
+    """Return item id -> a judge's first verdict (Label), from its Verdicts on an AgreementTable.
 
     None is unscored: so is a labelled item without a row. A tied item without a row is absent: it was not
     asked about.
@@ -72,7 +72,7 @@ def first_verdicts(table: AgreementTable, column: Verdicts) -> dict[Hashable, La
 
 
 def rater_entries(table: AgreementTable, columns: Sequence[Verdicts]) -> tuple[RaterEntry, ...]:
-    """Return an entry a rater against the others on an agreement table, judges' columns beside."""
+    """Return a RaterEntry a rater against the others on an AgreementTable, judges' Verdicts beside."""
     if len(table.gold.peers) < 2:
         return ()
     ratings, items, entries = peer_ratings(table), _items(table), []
@@ -96,7 +96,7 @@ def rater_entries(table: AgreementTable, columns: Sequence[Verdicts]) -> tuple[R
 def judge_beside_people(
     table: AgreementTable, column: Verdicts, *, n_judges: int = 1, metric: str | None = None
 ) -> StandIn:
-    """Compare a judge's verdicts on an agreement table with every rater beside the others, as a `StandIn`."""
+    """Compare a judge's Verdicts on an AgreementTable with every rater beside the others: a StandIn."""
     return stand_in(
         peer_ratings(table),
         first_verdicts(table, column),
@@ -109,7 +109,7 @@ def judge_beside_people(
 
 
 def with_people(table: AgreementTable, column: Verdicts, judge: JudgeEntry, *, n_judges: int) -> JudgeEntry:
-    """Return a judge's entry with what its verdicts on a table reach beside people, out of `n_judges`."""
+    """Return a JudgeEntry with what its Verdicts on an AgreementTable reach beside people."""
     if len(table.gold.peers) < 2 or table.weights is not None:
         return judge
     return dataclasses.replace(
@@ -120,7 +120,7 @@ def with_people(table: AgreementTable, column: Verdicts, judge: JudgeEntry, *, n
 
 
 def alt_tests(table: AgreementTable, column: Verdicts) -> tuple[AltTest, ...]:
-    """Return the alternative annotator tests, by what is granted, of a judge's first verdicts on a table.
+    """Return an AltTest for each epsilon, of a judge's first Verdicts on an AgreementTable.
 
     Its verdicts pass the map onto the people's scale that was fitted on other questions' gold labels; as they
     are where that cannot be.

@@ -46,7 +46,7 @@ class Recorded:
 def read_recorded(
     path: Path, gold: GoldSet, *, columns: Columns | None = None, verdict_scale: str | None = None
 ) -> Recorded:
-    """Read recorded judgements of a gold set's items from the path of a file, as a column a judge.
+    """Read Recorded judgements of a GoldSet's items from the path of a file.
 
     A column `repeat` (from 0) tells several judgements of one item apart. Where no judge column is named it
     is `judge`, and without such a column the whole file is one judge, named after it.
@@ -213,7 +213,7 @@ def _scales(
 def read_labelled_table(
     file: Path, columns: Columns, verdict_scale: str | None, **of_import: Any
 ) -> tuple[GoldSet, Recorded | None, dict[str, Any]]:
-    """Read a file of labels and verdicts by its columns: gold set, recorded judges, configuration."""
+    """Read a file of labels and verdicts by Columns: GoldSet, Recorded judges, configuration."""
     table = read_table(file, of_import["encoding"])
     columns = guess_columns(columns, table)
     if not (columns.verdicts or columns.answer or columns.pairs):

@@ -143,7 +143,7 @@ class UnlabelledRows:
         where: str,
         trained: frozenset[str] = frozenset(),
     ) -> UnlabelledRows | None:
-        """Pass two judges' verdicts on rows and on a gold set's known items through maps, for a metric.
+        """Return UnlabelledRows: two judges' verdicts on rows and a GoldSet's known items, mapped.
 
         Each text once, without rows on questions that a judge was `trained` on (groups of the set; a table
         may know them by their texts); None where too little is known.
@@ -270,7 +270,7 @@ class UnlabelledRows:
         return LabelledRows(at, _numbers([gold.labels[item.item_id] for item in done]), np.array(chances))
 
     def at_level(self, experiment: Experiment, gold: GoldSet | None) -> dict[str, Any]:
-        """Return keyword arguments of `decide`: a gold set's drawn labels, an experiment's look and level."""
+        """Return keyword arguments of `decide`: a GoldSet's drawn labels, an Experiment's look and level."""
         if gold is None:
             return {"level": Look(1, new=True).level}
         drawn, done = self.labelled(gold), [item for item in gold.items if item.item_id in gold.labels]
@@ -292,7 +292,7 @@ class UnlabelledRows:
         look: str | None = None,
         labels: GoldSet | None = None,
     ) -> OnRows:
-        """Decide at a level whether the candidate loses less than a margin: by any labels, or those drawn."""
+        """Return OnRows: whether the candidate loses less than a margin, decided at a level."""
         two, (outlook, classes), (reference, candidate) = self.pair, self.outlook, self.judges
         worst = worst_loss(two, classes, level=level)
         differ = Differ(two.n, len(np.unique(two.groups)), two.share_differing(level=level), worst)
@@ -362,7 +362,7 @@ class UnlabelledRows:
 
 
 def rows_due(table: TableRows, judges: Sequence[Judge]) -> list[JudgedItems]:
-    """Return for each judge the items to judge, of the table rows that hold what all judges ask for."""
+    """Return JudgedItems for each Judge: the items of TableRows that hold what all judges ask for."""
 
     def takes(row: ReadRow) -> bool:
         return all(row.lacking(judge) is None for judge in judges)
@@ -373,7 +373,7 @@ def rows_due(table: TableRows, judges: Sequence[Judge]) -> list[JudgedItems]:
 def judgements_of_rows(
     table: TableRows, judges: Sequence[Judge], journal: Journal
 ) -> Iterator[tuple[Item, list[Judgement] | None]]:
-    """Yield each table row's item with its list of judgements by the judges, read from a journal."""
+    """Yield each Item of TableRows with the list of its Judgements by Judges in a Journal."""
     for row in table:
         if any(row.lacking(judge) for judge in judges):
             yield row.item, None
@@ -382,7 +382,7 @@ def judgements_of_rows(
 
 
 def kept_rows(folder: Path) -> tuple[list[DrawStratum], str]:
-    """Read the strata of rows that a migration kept in its folder, and their title."""
+    """Return the list of DrawStratum that a migration kept in its folder, and their title."""
     if not (folder / ROWS).is_file():
         raise InputError(
             f"{folder.name} kept no rows without labels: judgecal migrate --on FILE says where two judges "
@@ -413,7 +413,7 @@ class LabelSource:
 def find_source(
     name: str, workspace: Workspace, *, labelling: bool = False, rows: bool = False
 ) -> LabelSource:
-    """Return the items to label of the gold set or experiment of a name in a workspace, a set first.
+    """Return the LabelSource, items to label, of a set's or experiment's name in a Workspace.
 
     Of an experiment the items are those that its judges judged, as they are in the set today; with `rows` the
     rows without labels that it kept, where it kept some.
@@ -478,7 +478,7 @@ class LabelSample:
 
 
 def answers_sample(source: LabelSource) -> LabelSample:
-    """Return all answers of an answerer's experiment, a label source, as a sample that waits for labels."""
+    """Return all answers of a LabelSource, an answerer's experiment, as a LabelSample."""
     about = f"answers of experiment {source.to}"
     card = Card(source.to, source.gold.scale, version="1", source=about, anchors=source.gold.card.anchors)
     return LabelSample(card, source.items, ())
@@ -501,7 +501,7 @@ def draw_of(
     seed: int,
     labels: str | None = None,
 ) -> LabelSample:
-    """Draw `n` items of a source, an experiment on a gold set, into a sample `name`, by a seed.
+    """Draw `n` Items of a source on a GoldSet by a seed: the LabelSample of a name in a Workspace.
 
     They are of the rows that a migration kept (`experiment.rows`).
 

@@ -143,7 +143,7 @@ class ScoreRun:
             judge.check_items(items)
 
     def run(self) -> tuple[AgreementResult, StoredExperiment]:
-        """Make the calls that are due; return the agreement of all judges with people, and the experiment.
+        """Make the calls that are due; return the AgreementResult and the StoredExperiment.
 
         That test labels were looked at is written down, if they were.
         """
@@ -229,7 +229,7 @@ def run_of_table(
     judges: tuple[Judge, ...] = (),
     **run: Any,
 ) -> ScoreRun:
-    """Return the `ScoreRun` of a labelled file in a workspace: the judges in its columns, or free ones.
+    """Return the ScoreRun of a labelled file in a Workspace: the judges in its Columns, or free ones.
 
     Its rows stay as Parquet in the experiment's folder, for its page; no split of it is sealed, as whoever
     has such a table has seen all of it. What `columns` leaves open the names tell; `scale` and `mapping` are
@@ -268,7 +268,7 @@ def check_judge(gold: GoldSet, judge: Judge, items: Sequence[Item] = ()) -> None
 
 
 def floor_judges(workspace: Workspace, table: AgreementTable, judges: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of a workspace's free judges below some judges of an agreement table.
+    """Return the names of a Workspace's free judges below the named judges of an AgreementTable.
 
     Where a judge compares an answer with a reference answer that is FLOOR_JUDGE, so that all such judges have
     one floor; so it is where there is no prompt judge, or its signature is gone.
@@ -291,7 +291,7 @@ def floor_judges(workspace: Workspace, table: AgreementTable, judges: Iterable[s
 def able_judges(
     workspace: Workspace, gold: GoldSet, judges: Iterable[str], items: Sequence[Item]
 ) -> tuple[list[Judge], list[str]]:
-    """Return the named judges of a workspace that can judge a gold set's items; reasons for others."""
+    """Return the named Judges of a Workspace that can judge a GoldSet's Items, and reasons for others."""
     able, reasons = list[Judge](), list[str]()
     for name in judges:
         try:
@@ -307,7 +307,7 @@ def able_judges(
 def floor_columns(
     workspace: Workspace, table: AgreementTable, journal: Journal, options: RunOptions, judges: Iterable[str]
 ) -> tuple[list[Judge], tuple[Verdicts, ...], str | None]:
-    """Run a workspace's free judges on an agreement table into a journal: judges, verdicts, why none."""
+    """Run a Workspace's free judges on an AgreementTable by RunOptions: Judges, Verdicts, why none."""
     below = floor_judges(workspace, table, judges)
     free, reasons = able_judges(workspace, table.gold, below, table.items)
     run_options: dict[str, Any] = {
@@ -326,7 +326,7 @@ def floor_columns(
 def made_result(
     workspace: Workspace, stored: StoredExperiment, floor: Sequence[Verdicts], why: str | None
 ) -> AgreementResult:
-    """Return the agreement result of a workspace's stored experiment, with floor, and why it lacks some."""
+    """Return the AgreementResult of a StoredExperiment, with the floor's Verdicts and why it lacks some."""
     table, config, gold = stored.table, stored.experiment.config, stored.gold
     configs = {str(judge["judge"]): judge for judge in config.get("judges", ())}
     columns = stored.judges
@@ -370,7 +370,7 @@ def read_result(stored: StoredExperiment, workspace: Workspace) -> AgreementResu
 
 
 def summary_of_gold(table: AgreementTable, split: str) -> GoldSummary:
-    """Return the summary of an agreement table's gold set and split: counts, scale, who labelled."""
+    """Return the GoldSummary of an AgreementTable's split: counts, scale, who labelled."""
     gold = table.gold
     return GoldSummary(
         set=gold.name,
@@ -433,7 +433,7 @@ def configured_name(config: Mapping[str, Any]) -> str:
 
 
 def labelled_table(workspace: Workspace, stored: StoredExperiment) -> LabelledTable | None:
-    """Return a stored experiment's labelled table, and how a workspace keeps it; None of a gold set."""
+    """Return the LabelledTable of a StoredExperiment in a Workspace; None where it is of a gold set."""
     config = stored.experiment.config.get("table")
     if config is None:
         return None

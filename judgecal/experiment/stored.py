@@ -47,7 +47,7 @@ def find_experiment(workspace: Workspace, name: str) -> Experiment:
 
 
 def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
-    """Read a workspace's experiment of `score` or `agreement` by its name: judges, items and gold set.
+    """Return the StoredExperiment of a name in a Workspace: judges, items and gold set.
 
     Items are those that a judge asked for has judged; of recorded judgements, all that were asked. The
     questions that a compiled judge was trained on are left out.
@@ -179,7 +179,7 @@ class Unread(Result):
 def unread_judge(
     judge: str, rows: Iterable[Judgement], *, n_expected: int = 0, sealed: Container[str] = ()
 ) -> UnreadReplies | None:
-    """Return why a judge's rows of judgements have no verdict, as UnreadReplies; None where one has.
+    """Return UnreadReplies, why a judge's rows of Judgements have no verdict; None where one has.
 
     `sealed` are the ids of test items.
     """

@@ -109,7 +109,7 @@ class RowReader:
 
     @classmethod
     def of(cls, columns: Columns, source: Table, *judges: Judge, may_lack: bool = False) -> RowReader:
-        """Return the reader of a source table by its columns, for some judges.
+        """Return the RowReader of a source Table by its Columns, for some Judges.
 
         `may_lack`: a judge whose column is not there is left out, not refused.
         """
@@ -124,7 +124,7 @@ class RowReader:
         return cls(dataclasses.replace(columns, fields=(*columns.fields, *more)), required, columns.names)
 
     def check(self, source: Table) -> None:
-        """Refuse a source table that lacks a named column or leaves a judge without one."""
+        """Refuse a source Table that lacks a named column or leaves a judge without one."""
         columns = self.columns
         problems = [
             f"the judge asks for {name}: name the column with --col {_INPUTS[name][0]}=COLUMN"
@@ -147,7 +147,7 @@ class RowReader:
         return self.columns.options()
 
     def read(self, row: Row) -> ReadRow:
-        """Read the item of a row of a table.
+        """Read a Row of a table as a ReadRow, with its Item.
 
         Without an id of its own it is known by its text, so that rows may move within a file, and equal ones
         are one item; a row without a group belongs to its question, and one without a question to itself.
@@ -189,7 +189,7 @@ class JudgedItems:
 def judgement_of(
     journal: Journal, judge: Judge, item: Item, *, unit: str | None = None, repeat: int = 0
 ) -> Judgement:
-    """Return a judge's judgement of an item, or of one of its chunks, from a journal."""
+    """Return a Judge's Judgement of an Item, or of one of its chunks, from a Journal."""
     parts = [(name, order) for name, order, _ in units_of(judge, item) if unit in (None, name)]
     fingerprint, calls = single_calls(judge.fingerprint)
     numbers = range(calls * repeat, calls * (repeat + 1))
@@ -208,7 +208,7 @@ def judgement_of(
 
 
 def input_config(workspace: Workspace, source: Table, reader: Reader) -> dict[str, str]:
-    """Return a source table as a configuration's dict: its path from the workspace, the reader's columns.
+    """Return a source Table and its Reader as a configuration's dict, by its path in a Workspace.
 
     Its content is no part of that: a row is known by its text, so that of a table that has grown, or in which
     a row was mended, only what is new is called for.

@@ -62,7 +62,7 @@ class RunOptions:
 
 
 def open_journal(path: Path | None, options: RunOptions) -> Journal:
-    """Open the journal at a path to append to; by the options, a torn last line is said on stderr."""
+    """Open the Journal at a path to append to; by RunOptions a torn last line is said on stderr."""
     journal = Journal(path)
     _say_mended(journal, options)
     return journal
@@ -180,7 +180,7 @@ def models_of(judges: Iterable[Respondent]) -> list[ModelSpec]:
 def require_keys(
     judges: Sequence[Respondent], items: Iterable[Item], journal: Journal, options: RunOptions
 ) -> None:
-    """Refuse to run judges on items whose calls, not yet in the journal, lack a model's key."""
+    """Refuse to run judges on Items, by RunOptions, whose calls, not yet in the Journal, lack a key."""
     for judge in judges:
         try:
             if judge.model is not None:
@@ -199,7 +199,7 @@ def run_trials(
     budget: Budget | None = None,
     label: str | None = None,
 ) -> tuple[Judgement, ...]:
-    """Have judges judge all items, by the options; return every judgement, also the journal's.
+    """Have judges judge Items by RunOptions; return every Judgement, also the Journal's.
 
     Gives one row for each judge, item and repeat.
 
@@ -222,7 +222,7 @@ def run_trials(
 def judge_to_journal(
     trials: Sequence[Due], *, budget: Budget | None = None, label: str | None = None, in_turn: bool = False
 ) -> None:
-    """Make the calls that are due in the trials and append their judgements to the trials' journal.
+    """Make the calls that are Due in trials and append their judgements to the trials' journal.
 
     As one run: the one place where judges are called. It shows one progress and spends one budget.
 
@@ -337,7 +337,7 @@ class CostEstimate:
 
 
 def together(estimates: Sequence[CostEstimate]) -> CostEstimate:
-    """Return the sum of several cost estimates; what one of them does not know is not known of all."""
+    """Return the sum of CostEstimates; what one of them does not know is not known of all."""
 
     added: dict[str, Any] = {}
     for name in (field.name for field in dataclasses.fields(CostEstimate)):
@@ -350,12 +350,12 @@ def together(estimates: Sequence[CostEstimate]) -> CostEstimate:
 def plan_calls(
     judges: Sequence[Respondent], items: Iterable[Item], journal: Journal, options: RunOptions
 ) -> CostEstimate:
-    """Return the cost estimate of the calls of judges on items that options and a journal leave due."""
+    """Return the CostEstimate of judges' calls on Items that RunOptions and a Journal leave due."""
     return plan_trials([Due(judge, items, journal, options) for judge in judges])
 
 
 def plan_trials(trials: Sequence[Due]) -> CostEstimate:
-    """Return the cost estimate of the calls that are due in trials; nothing is called."""
+    """Return the CostEstimate of the calls that are due in trials; nothing is called."""
     planned: set[int] = set()  # hashes of keys: equal rows, and two names with one fingerprint, are one call
     return together([_plan(trial, planned) for trial in trials])
 
@@ -388,7 +388,7 @@ def _plan(due: Due, planned: set[int]) -> CostEstimate:
 
 
 def likely_usd(model: ModelSpec, calls: int, prompt_tokens: float) -> float | None:
-    """Return the cost in USD of a number of a model's calls, by prompt tokens and replies of usual length."""
+    """Return the cost in USD of a number of a ModelSpec's calls, by prompt tokens and usual replies."""
     if not calls:
         return 0.0
     usual = min(_USUAL_REPLY, model.longest_reply or _USUAL_REPLY)

@@ -147,7 +147,7 @@ class VerdictShape:
 
 
 def judge_shape(table: AgreementTable, column: Verdicts) -> VerdictShape:
-    """Return a judge's verdicts beside an agreement table's labels as rates and table of confusion."""
+    """Return the VerdictShape of Verdicts on an AgreementTable: rates and table of confusion."""
     people, (verdicts, scale) = table.gold.scale, table.described(column)
     cut, rates = Cut(people, scale), _RATES if people.numeric else ("kappa",)
     metrics = [name for name, (metric, _) in metrics_of(people).items() if metric.name in rates]
@@ -233,7 +233,7 @@ class PartedItem:
 def parted_items(
     table: AgreementTable, judges: Sequence[Verdicts], items: Sequence[Item]
 ) -> tuple[PartedItem, ...]:
-    """Return the items of a table on which one of the judges errs, then some on which all agree.
+    """Return PartedItems: Items of an AgreementTable on which one judge's Verdicts err, then some others.
 
     Worst first: farthest from the label, then most judges wrong, then those of whose label the single raters
     are surest. Of the others every k-th, so that at most `_AGREED` stand for all. Test items, which are not
@@ -392,7 +392,7 @@ class LossPicture:
 def judge_losses(
     table: AgreementTable, columns: Sequence[Verdicts], *, metric: str, margin: float | None
 ) -> tuple[Losses, tuple[JudgeLoss, ...]]:
-    """Return the losses of judges' columns in a metric against the best, on a table, by a margin."""
+    """Return Losses, and a JudgeLoss each, of Verdicts on an AgreementTable in a metric by a margin."""
     by_name = {column.judge: column for column in columns}
     deciding = table.deciding(by_name, calibrated=metric_facts(metric).calibrated)
     options: dict[str, Any] = {"metric": metric, "margin": margin, **table.shared}
@@ -409,7 +409,7 @@ def judge_losses(
 def floor_loss(
     table: AgreementTable, judge: Verdicts, *, metric: str, n_judges: int, floor: Verdicts | None = None
 ) -> FloorLoss:
-    """Return the loss of a floor (else the best constant) against a judge in a metric, on an agreement table.
+    """Return the FloorLoss of a floor against a judge's Verdicts on an AgreementTable in a metric.
 
     The judge is one of so many, the best of which may owe its place to luck: the interval stands at level
     1 - (1 - level) / n_judges (Bonferroni). Of errors the difference is turned round: a loss is above 0.
@@ -479,7 +479,7 @@ class SliceTable:
 
 
 def judge_slices(table: AgreementTable, judge: Verdicts) -> SliceTable | None:
-    """Return a judge's errors on the slices of an agreement table's items (`traits_of`), with intervals.
+    """Return the SliceTable of a judge's errors, its Verdicts', on slices of an AgreementTable's items.
 
     The error is the share of wrong verdicts; of graded labels verdict less label, in units of their scale.
     None where the items were drawn with unequal probabilities.
