@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scipy.optimize import brentq
+from scipy.stats import t as student
 
 from judgecal.engine import Budget, Journal
 from judgecal.errors import InputError, JudgecalError
@@ -274,6 +276,24 @@ def test_the_bound_is_that_of_t() -> None:
     bound = GateRule("mean_agreement", 0.03).state(two, last=True).loss_below
     t = compare_paired(labels, now, then, scale=PERCENTAGE, metric="mean_agreement", level=0.90, n_perm=1)
     assert bound is not None and bound > 0.0 and bound == pytest.approx(-(t.difference.low or 0.0))
+
+
+def test_the_bound_solves_hall_s_cubic() -> None:
+    """Losses of single items, by definition: T + s T^2 / 3 + s^2 T^3 / 27 + s / 6 = -t, s = skewness /
+    G^(1/2)."""
+    labels = [100.0] * 30 + [0.0] * 30
+    now = [60.0, 0.0, 80.0, *([100.0] * 27), *([0.0] * 28), 40.0, 10.0]
+    two = two_times(labels, labels, [[x] for x in now])
+    bound = GateRule("mean_agreement", 0.03).state(two, last=True).loss_below
+    losses = np.abs(np.array(now) - np.array(labels)) / 100.0
+    n, away = len(losses), losses - losses.mean()
+    error = math.sqrt((away**2).sum() / (n * (n - 1)))
+    skew = (away**3).mean() / (away**2).mean() ** 1.5 / math.sqrt(n)
+    root = brentq(
+        lambda x: x + skew * x**2 / 3 + skew**2 * x**3 / 27 + skew / 6 + student.ppf(0.95, n - 1), -50, 50
+    )
+    assert bound == pytest.approx(losses.mean() - error * root)
+    assert bound > losses.mean() + error * student.ppf(0.95, n - 1)  # more cautious than t
 
 
 def test_a_coefficient_has_a_bound_too() -> None:

@@ -156,8 +156,7 @@ class DecidingVerdicts(Generic[_Name]):
         return cls({**verdicts, **mapped}, {**scales, **dict.fromkeys(mapped, scale)}, fits)
 
     def error_of_fit(self, a: _Name, b: _Name | None = None) -> tuple[float, float]:
-        """Standard error of a difference that comes from fitting the maps of two judges, and its degrees of
-        freedom.
+        """Return the standard error, and its degrees of freedom, that fitting the maps of a and b adds.
 
         Without the second judge, that of one against what needs no map.
 

@@ -50,6 +50,7 @@ class Planned:
     df: float
     n_groups: int
     level: float
+    skewness: float = 0.0  # that of the difference, as in `PairedDifference`
 
     def detectable(self, n_groups: int) -> float:
         """Return the smallest difference that so many groups like these find with 80% power, a number."""
@@ -276,4 +277,5 @@ def _planned(main: PairedDifference, *, level: float) -> Planned | None:
     if main.errors is None or main.difference.low is None:
         return None
     a_error, b_error, seen, df = main.errors
-    return Planned(max(planned_error(a_error, b_error), seen), main.step, df, main.difference.n_groups, level)
+    error, n_groups = max(planned_error(a_error, b_error), seen), main.difference.n_groups
+    return Planned(error, main.step, df, n_groups, level, main.skewness)

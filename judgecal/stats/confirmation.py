@@ -107,8 +107,7 @@ class Gains:
         return shown
 
     def joined(self, part: Gains, places: Sequence[int], dropped: Sequence[int]) -> Gains:
-        """These gains, with those of `part` that were dropped after so many questions: their errors as they
-        would be on all questions, their correlations as they are on the part.
+        """Return these Gains joined with those of `part` that were dropped after so many questions.
 
         Args:
             places: of each of these in `part`.

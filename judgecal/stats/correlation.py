@@ -176,8 +176,7 @@ def kendall(sample: Sample) -> Tables:
 
 
 def concordance_index(sample: Sample) -> Tables:
-    """Share of the pairs of items with different labels that verdicts put in the labels' order, ties half;
-    0..1.
+    """Share of a Sample's pairs that verdicts put in the labels' order, ties half, as Tables; 0..1.
 
     (D + 1) / 2 with Somers' D of verdicts given labels; of binary labels the area under the ROC curve, for a
     binary judge (tpr + tnr) / 2. Undefined where labels are constant. Source: Somers (1962), Harrell et al.

@@ -437,8 +437,7 @@ def labels_needed(
     strata: Ints,
     sizes: Callable[[int], Sequence[int]],
 ) -> int | None:
-    """The fewest labels that show the candidate to lose less than the margin in four draws of five, if it is
-    as good as it looks.
+    """Return the fewest labels that show two judges to differ by less than the margin, four draws in five.
 
     With the planned loss l and the variance v of n labels of this draw, by weights and by question:
     margin - l >= (t_level + z_power) sqrt(v).

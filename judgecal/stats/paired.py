@@ -75,6 +75,7 @@ class PairedDifference:
     errors: tuple[float, float, float, float] | None = None
     step: float = 0.0  # what one differing group adds to the difference; known where the errors are
     strata: tuple[Stratum, ...] = ()  # of a macro metric, with their parts of the difference's variance
+    skewness: float = 0.0  # of a - b, over three times the root of the groups
 
 
 def compare_paired(
@@ -191,6 +192,7 @@ def _of_means(
         )
     if spread is difference:
         return _no_difference(paired, "linearised by group")
+    paired = replace(paired, skewness=_skewness(difference.influence @ difference.weights))
     se, df = _combined(errors[2], more_error)
     if math.isnan(se):
         return _with_reason(paired, "a stratum rests on one group: no error can be known")
@@ -270,6 +272,7 @@ def _of_statistics(
     errors = [jackknife_error(values) for values in (first[1], second[1], without)]
     parts = pseudo_values(value, without)
     paired = _with_errors(paired, errors, df, parts, span=1.0)
+    paired = replace(paired, skewness=_skewness(without.mean() - without))
     if abs(value) <= _EPS and np.all(np.abs(without) <= _EPS):
         return _no_difference(paired, "jackknife by group")
     # At least what one more group without a difference would make of a spread of 0: else no width at all.
@@ -277,6 +280,11 @@ def _of_statistics(
     paired = _with_interval(paired, se, df, made=f"jackknife by group, t({df:g})", most=2.0)
     p, method = sign_flip_p(parts, n_perm=flips[0], seed=flips[1])
     return _with_p(paired, p, method, of_interval=_t_p(paired, se, df), n_perm=flips[0])
+
+
+def _skewness(influence: Floats) -> float:
+    squares = float((influence**2).sum())
+    return 0.0 if squares <= _EPS**2 else float((influence**3).sum()) / (3.0 * squares**1.5)
 
 
 def _t_p(paired: PairedDifference, se: float, df: float) -> float:
