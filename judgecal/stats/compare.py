@@ -268,12 +268,7 @@ def _changed(main: PairedDifference, complete: PairedDifference) -> str | None:
 
 
 def _planned(main: PairedDifference, *, level: float) -> Planned | None:
-    """The planned spread, or the seen one where that is wider.
-
-    Two judges that err more independently than planned would otherwise be promised what they cannot show. The
-    spread seen is that around the difference, so the difference itself is no part of it. Simulated:
-    `power` in `tests/benchmarks/false_alarms.py`.
-    """
+    """The planned spread, or the seen one where that is wider (`power` in tests/benchmarks/false_alarms.py)."""
     if main.errors is None or main.difference.low is None:
         return None
     a_error, b_error, seen, df = main.errors

@@ -309,7 +309,7 @@ def _with_p(
 
 
 def _combined(first: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
-    """Two independent standard errors as one, with its degrees of freedom. Source: Satterthwaite (1946)."""
+    """Two independent standard errors as one, with its degrees of freedom (Satterthwaite 1946)."""
     if other[0] == 0.0:
         return first
     variance = first[0] ** 2 + other[0] ** 2
