@@ -268,7 +268,7 @@ def _changed(main: PairedDifference, complete: PairedDifference) -> str | None:
 
 
 def _planned(main: PairedDifference, *, level: float) -> Planned | None:
-    """The planned spread, or the seen one where that is wider (`power` in tests/benchmarks/false_alarms.py)."""
+    """The planned spread, or the seen one where that is wider (`power` in benchmarks/false_alarms.py)."""
     if main.errors is None or main.difference.low is None:
         return None
     a_error, b_error, seen, df = main.errors
