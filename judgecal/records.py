@@ -136,7 +136,7 @@ def _columns(name: str, value: Any) -> dict[str, Any]:
 
 
 def frame_of(content: Any) -> Any:
-    """Return the polars frame of a result, or of its JSON object (`Result.frame`)."""
+    """Return the polars frame of a content: a result, or its JSON object (`Result.frame`)."""
     import polars
 
     plain = as_plain(content)

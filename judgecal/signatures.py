@@ -69,14 +69,14 @@ class LoadedSignature:
 
 
 def unit_of(inputs: Collection[str]) -> str:
-    """Return the unit that a judge with these inputs judges: `item`, `chunk`, or `pair`."""
+    """Return the name of the unit that a judge with these inputs judges: `item`, `chunk`, or `pair`."""
     pair = {ANSWER_A, ANSWER_B} <= set(inputs)
     return PAIR_UNIT if pair else CHUNK if CHUNK in inputs else ITEM_UNIT
 
 
 def list_signatures(workspace: Workspace) -> list[str]:
-    """Return the sorted names of a workspace's signature files (`mosaic/groundedness`) and text prompts
-    (`prompts/NAME.md`; a README.md is none).
+    """Return the sorted names of a Workspace's signature files and text prompts. A README.md in `prompts/` is
+    none.
 
     A leading underscore hides a file or a folder.
     """
@@ -234,7 +234,7 @@ def loaded_class(
 
 
 def run_source(path: Path, source: str) -> ModuleType:
-    """Run the source of a file at a path as a module, which is registered first, and return the module."""
+    """Run the source of a file at a path as a module, registered first, and return the ModuleType."""
     name = f"judgecal_file_{path.stem}_{hashlib.sha256(source.encode()).hexdigest()[:12]}"
     if name in sys.modules:
         return sys.modules[name]

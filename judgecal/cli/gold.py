@@ -90,7 +90,7 @@ class TableArguments(JudgedArguments):
     scale: Annotated[str | None, option("The scale of the labels, of a table without a lock.")] = None
 
     def after(self, source: str, name: str, workspace: Workspace) -> str:
-        """Return the command that labels of the set `name`, drawn from a source, serve: rate or score."""
+        """Return the command that labels of the set `name`, drawn from a source in a workspace, serve."""
         if self.lock is None:
             return f"judgecal score --gold {shlex.quote(name)}"
         from judgecal.production.judged import judged_columns, typed_columns
@@ -102,7 +102,7 @@ class TableArguments(JudgedArguments):
     def drawing(
         self, path: Path, workspace: Workspace, *, strata: str | None, n: int | None, name: str, seed: int
     ) -> LabelSample:
-        """Draw `n` rows of the table at a path, or all, by strata and seed: the LabelSample of a set."""
+        """Draw `n` rows of the table at a path by strata and seed: the LabelSample `name` of a workspace."""
         from judgecal.production.judged import draw_rows
 
         return draw_rows(

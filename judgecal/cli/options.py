@@ -298,7 +298,7 @@ def show_agreement(
     json: bool,
     full: bool,
 ) -> None:
-    """Print what was measured in a workspace, as text (`full` or short) or JSON, and write its rows."""
+    """Print an AgreementResult and StoredExperiment (measured) of a workspace, and write the RowsFile."""
     from judgecal.report.judges import judges_document
     from judgecal.selection.decision import decide_on_judges
     from judgecal.stats.significance import MARGIN

@@ -134,7 +134,7 @@ class LabelJournal:
         self.unsaved += entries
 
     def save(self) -> None:
-        """Note that `ratings.jsonl` has all entries of the journal; nothing is written where it had them."""
+        """Note that `ratings.jsonl` has all the journal's entries; nothing is written where it had them."""
         if self.unsaved:
             self._write(_SAVED)
             self.unsaved = []
@@ -191,8 +191,8 @@ class LabelQueue:
                 self._single.setdefault(item_id, rater)
 
     def next(self, rater: str) -> str | None:
-        """Return the id of the item that a rater sees next, held for them unless all label it; None at the
-        end.
+        """Return the id of the item that a rater sees next, None at the end. It is held for them unless all
+        label it.
 
         Before a label the same item is returned again: two pages of one rater show the same.
         """

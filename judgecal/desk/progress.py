@@ -75,7 +75,7 @@ def contested(gold: GoldSet) -> Sequence[Item]:
 def label_document(
     result: LabelProgress, gold: GoldSet, *, adjudicates: bool, following: str, again: str
 ) -> Document:
-    """Return the Document of a LabelProgress and its GoldSet, with the `following` command, or `again`.
+    """Return the Document of a LabelProgress, GoldSet, whether it adjudicates, and two commands.
 
     `following` is the command that uses the labels, `again` the one that goes on with the labelling.
     """

@@ -101,7 +101,7 @@ class Budget:
         return self._within(worst_usd * self._bills[model].alone)
 
     def settle(self, model: str, worst_usd: float, bill: Bill | None, *, unseen: bool = False) -> None:
-        """Release the worst cost set aside for a model's call, and book the call's bill.
+        """Release the worst cost in USD set aside for a model's call, and book the call's Bill, if any.
 
         Args:
             bill: of the reply; None where there is none.
@@ -168,7 +168,7 @@ class BudgetGate:
         self._landed = asyncio.Event()
 
     async def take(self, model: str, worst_usd: float) -> str | None:
-        """Set the worst cost of a model's call aside; returns why not, where it could overrun the limit."""
+        """Set aside the worst cost in USD of a model's call; return why not (text), where it may overrun."""
         if self.budget.limit_usd is None:
             return None
         async with self._turn:

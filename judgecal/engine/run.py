@@ -55,7 +55,7 @@ class Progress:
         self._drawn = False
 
     def add(self, *, scored: bool, cost_usd: float | None) -> None:
-        """Count one judgement, scored or not, and its cost; show the state when it is time."""
+        """Count one judgement, scored or not, and its cost in USD; show the state when it is time."""
         self.done += 1
         self.unscored += not scored
         self.cost_usd += cost_usd or 0.0

@@ -110,8 +110,8 @@ def records_of(path: Path) -> Iterator[Placed]:
 
 
 def of_frame(value: Any) -> list[dict[str, Any]]:
-    """Return the rows (dicts) in a JSON value that is a frame as pandas writes it, by columns or split. None
-    where it is no frame. Its index is the column `index`.
+    """Return the rows (dicts) in a JSON value that is a pandas frame, else an empty list. Its index is the
+    column `index`.
     """
     if not isinstance(value, dict) or not value:
         return []

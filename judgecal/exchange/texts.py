@@ -223,7 +223,7 @@ def answer_of(value: Any) -> str:
 
 
 def item_of(item_id: str, input_: Any, output: Any, **further: Any) -> Item:
-    """Return the Item, under an item id, of an input and an output; its group is that given, else its
+    """Return the Item of an id, an input value and an output value. Its group is that given, else its
     question.
 
     `further` are attributes of `Item`, left as they are where empty.

@@ -140,7 +140,7 @@ def compare(
     n_perm: int = N_PERM,
     calibrate: bool = True,
 ) -> PairComparison:
-    """Compare two judges' labels against gold labels, paired on the same items: `judgecal.compare`.
+    """Compare judges' a and b labels against gold labels on the same items: a PairComparison.
 
     >>> found = judgecal.compare([1, 0, 1, 0], [1, 0, 1, 1], [1, 1, 1, 0], scale="binary")
     >>> found.decision, found.why

@@ -91,7 +91,7 @@ def of_calls(judge: str, rows: Sequence[Judgement]) -> Judgement:
 def judged_by(
     judge: str, fingerprint: str, rows: Iterable[Judgement], repeats: float = math.inf
 ) -> list[Judgement]:
-    """Return the Judgements among rows that are of a judge's name and fingerprint, a list.
+    """Return the list of Judgements in rows of a journal that a judge, by name and fingerprint, gave.
 
     Where a call of several is not there, there is none.
     """
@@ -343,7 +343,7 @@ def write_frame(path: Path, frame: pl.DataFrame, about: Mapping[str, Any]) -> No
 
 
 def read_frame(path: Path) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """Read a polars frame and the metadata about it from a Parquet path; refused where damaged."""
+    """Read a Parquet path's polars DataFrame and the metadata about it; refused where damaged."""
     try:
         content = path.read_bytes()
         frame = pl.read_parquet(io.BytesIO(content))

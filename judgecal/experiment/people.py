@@ -109,7 +109,7 @@ def judge_beside_people(
 
 
 def with_people(table: AgreementTable, column: Verdicts, judge: JudgeEntry, *, n_judges: int) -> JudgeEntry:
-    """Return a JudgeEntry with what its Verdicts on an AgreementTable reach beside people."""
+    """Return a JudgeEntry (one of n_judges) with its Verdicts' numbers beside people on an AgreementTable."""
     if len(table.gold.peers) < 2 or table.weights is not None:
         return judge
     return dataclasses.replace(

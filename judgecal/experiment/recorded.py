@@ -213,7 +213,7 @@ def _scales(
 def read_labelled_table(
     file: Path, columns: Columns, verdict_scale: str | None, **of_import: Any
 ) -> tuple[GoldSet, Recorded | None, dict[str, Any]]:
-    """Read a file of labels and verdicts by Columns: GoldSet, Recorded judges, configuration."""
+    """Read a file by Columns and verdict scale: its GoldSet, Recorded judges, configuration."""
     table = read_table(file, of_import["encoding"])
     columns = guess_columns(columns, table)
     if not (columns.verdicts or columns.answer or columns.pairs):

@@ -143,7 +143,7 @@ class UnlabelledRows:
         where: str,
         trained: frozenset[str] = frozenset(),
     ) -> UnlabelledRows | None:
-        """Return UnlabelledRows: two judges' verdicts on rows and a GoldSet's known items, mapped.
+        """Return UnlabelledRows of two judges, their maps and a metric: rows and a GoldSet's known items.
 
         Each text once, without rows on questions that a judge was `trained` on (groups of the set; a table
         may know them by their texts); None where too little is known.

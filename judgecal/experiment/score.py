@@ -307,7 +307,7 @@ def able_judges(
 def floor_columns(
     workspace: Workspace, table: AgreementTable, journal: Journal, options: RunOptions, judges: Iterable[str]
 ) -> tuple[list[Judge], tuple[Verdicts, ...], str | None]:
-    """Run a Workspace's free judges on an AgreementTable by RunOptions: Judges, Verdicts, why none."""
+    """Run a Workspace's free judges on an AgreementTable into a Journal: Judges, Verdicts, why none."""
     below = floor_judges(workspace, table, judges)
     free, reasons = able_judges(workspace, table.gold, below, table.items)
     run_options: dict[str, Any] = {
@@ -326,7 +326,7 @@ def floor_columns(
 def made_result(
     workspace: Workspace, stored: StoredExperiment, floor: Sequence[Verdicts], why: str | None
 ) -> AgreementResult:
-    """Return the AgreementResult of a StoredExperiment, with the floor's Verdicts and why it lacks some."""
+    """Return the AgreementResult of a StoredExperiment in a Workspace, with floor Verdicts and why not."""
     table, config, gold = stored.table, stored.experiment.config, stored.gold
     configs = {str(judge["judge"]): judge for judge in config.get("judges", ())}
     columns = stored.judges

@@ -409,7 +409,7 @@ def judge_losses(
 def floor_loss(
     table: AgreementTable, judge: Verdicts, *, metric: str, n_judges: int, floor: Verdicts | None = None
 ) -> FloorLoss:
-    """Return the FloorLoss of a floor against a judge's Verdicts on an AgreementTable in a metric.
+    """Return the FloorLoss against a judge's Verdicts (one of n_judges) on an AgreementTable in a metric.
 
     The judge is one of so many, the best of which may owe its place to luck: the interval stands at level
     1 - (1 - level) / n_judges (Bonferroni). Of errors the difference is turned round: a loss is above 0.

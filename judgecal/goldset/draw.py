@@ -48,8 +48,7 @@ def draw(
     before: Collection[str] = (),
     at_large: float = AT_LARGE,
 ) -> Drawn:
-    """Draw n items (all, where there are fewer) from strata without replacement, two of each at least: a
-    Drawn.
+    """Return n items Drawn from strata without replacement, two of each at least; all, where there are fewer.
 
     `at_large` of them goes to the strata by their size, the rest by size x spread, as that makes the variance
     of an estimated mean least (Neyman 1934). The chance of an item is the part of its stratum that is drawn.

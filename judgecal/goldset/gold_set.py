@@ -240,8 +240,8 @@ class GoldSet:
         return frozenset(item.item_id for item in self.items if item.group in self.test_groups)
 
     def select(self, split: str, *, without_groups: Collection[str] = ()) -> tuple[Item, ...]:
-        """Return the items of a split (train, dev, test, open or all) in file order, without those of some
-        groups, such as those that a judge was trained on; InputError for an unknown split.
+        """Return the Items of a split (train, dev, test, open or all) in file order. Those of
+        `without_groups` are left out; InputError for an unknown split.
         """
         if split not in MEMBERS:
             raise unknown_name("split", split, SPLIT_NAMES)
@@ -315,8 +315,7 @@ class TieBreaker:
 
 
 def tie_breakers(ratings_by_rater: Mapping[str, Mapping[str, Label]], scale: Scale) -> dict[str, TieBreaker]:
-    """Return the raters who were mostly asked where others differ on the scale, by name, as TieBreakers.
-    `ratings_by_rater` is rater -> item id -> label.
+    """Return rater -> TieBreaker of those mostly asked where others differ, by ratings by rater on a Scale.
 
     The rule: of a rater's items with two others or more these differ on more than half, at least twice as
     often as raters differ on the items that this one was not given, and by more than 3.3 standard errors; ten

@@ -104,7 +104,7 @@ class Imported(Result):
         tool: str | None = None,
         unscored: Mapping[str, int] | None = None,
     ) -> Imported:
-        """Return the Imported of a written GoldSet: its counts, rows read, rows skipped by reason, notes."""
+        """Return the Imported of a written GoldSet: number of rows read, rows skipped by reason, notes."""
         return cls(
             set_=gold.name,
             sha256=gold.sha256,
@@ -143,8 +143,8 @@ def import_gold(
     splits: Splits | None = None,
     command: str | None = None,
 ) -> Imported:
-    """Read a table (a file, an address or a Table) by its columns and scale as the set `name`, and return
-    Imported. It is written to `gold/<name>` of the workspace, and stays in memory without one.
+    """Import a file (or Table) by Columns and a scale as set `name` of a workspace: Imported. It is written
+    to `gold/<name>`, and stays in memory without a workspace.
 
     Without a label column the set waits for labels. `encoding` is of separated text; by default its file
     tells it. The scale `fraction` is 0..1 and stored as a percentage; its `pass_at` is read so too. `mapping`
@@ -291,7 +291,7 @@ def read_mapping(entries: Iterable[str]) -> LabelMap:
 
 
 def labels_scale(text: str, pass_at: float | None) -> Scale:
-    """Parse the text of a scale and its pass mark into a Scale; on `fraction` that is a fraction too."""
+    """Parse a text with the number to pass at into a Scale; on `fraction` that number is a fraction too."""
     if text != "fraction" or pass_at is None:
         return Scale.parse(text, pass_at=pass_at)
     if not 0.0 <= pass_at <= 1.0:
@@ -322,7 +322,7 @@ def keep_card(card: Card, old_path: Path | None, *, labels_by: str | None = None
 
 
 def unlabelled(name: str, n_items: int, n_labelled: int, n_ratings: int) -> list[str]:
-    """Return notes on items without a gold label, from a set's name and its counts of items and ratings."""
+    """Return notes on unlabelled items of a set's name, by numbers of items, labelled ones and ratings."""
     if not n_ratings:
         return [
             f"no labels yet: `judgecal gold sheet {name} -o labels.csv` writes a sheet for people to fill in"

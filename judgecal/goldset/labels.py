@@ -352,8 +352,8 @@ def pair_scale(cells: Collection[str], more: Iterable[str] = ()) -> tuple[str | 
 
 
 def left_of(item: Item, scale: Scale | None, by: object) -> Literal["A", "B"] | None:
-    """Return which answer of an item's pair, A or B, stands on the left, by chance seeded with `by`. None of
-    no pair, and where the scale has other labels than a pair's, so that A stays on the left.
+    """Return which answer of an Item's pair stands on the left, A or B, on a Scale, by seed. None of no pair,
+    and where the scale has other labels than a pair's, so that A stays on the left.
     """
     sided = item.pair and scale and scale.kind == "nominal" and {*scale.categories} <= {*PAIR_LABELS}
     return random.Random(f"{by}:{item.item_id}").choice(("A", "B")) if sided else None

@@ -120,8 +120,8 @@ def _validated(model: type[_R], values: Mapping[str, Any], where: str, problems:
 
 
 def read_item(values: Mapping[str, Any], where: str, problems: list[str]) -> Item:
-    """Read an Item from the values of one row of items.jsonl; problems, with `where`, are added. Where
-    `group` is missing the question is the group, and else the item.
+    """Read an Item from a row's values, named by `where`; problems go to that list. Where `group` is missing
+    the question is the group, and else the item.
 
     An item with fields of its own may do without a question and an answer; one with `answer_a` and `answer_b`
     is a pair. Of a row with a problem the id alone is read.
@@ -192,7 +192,7 @@ def read_rating(
 def load_gold(
     name_or_path: str | Path, *, workspace: Workspace | None = None, labelling: bool = False
 ) -> GoldSet:
-    """Load a GoldSet by its name under the workspace's `gold/` or the path of its folder; every row is held
+    """Load the GoldSet of a name under the workspace's `gold/`, or of a folder's path. Every row is held
     against the format. While people are `labelling` it, first labels may lie in a small part of the scale.
 
     >>> gold = judgecal.load_gold("starter")

@@ -185,8 +185,8 @@ class TableItems:
         return stored.item_id
 
     def rate(self, scale: Scale, mapping: Mapping[str, str], *, force: bool) -> None:
-        """Read labels and verdicts on a scale; a mapping rewrites their cells before. `force` takes labels
-        that use a small part of their scale, and the card says so.
+        """Read labels and verdicts on a Scale, their cells rewritten by a mapping. `force` takes labels that
+        use a small part of their scale, and the card says so.
         """
         top, missing, maps = self.table.top, Counter[str](), LabelMap(mapping)
         labels = [

@@ -74,8 +74,8 @@ def write_sheets(
     limit: int | None = None,
     scale: Scale | None = None,
 ) -> Sheets:
-    """Write blind sheets of items at a path, by its ending .csv or .xlsx, and return Sheets. A .csv is UTF-8
-    with a byte order mark, commas and CRLF. The scale tells whether labels are of sides.
+    """Write blind sheets of Items at a path (.csv or .xlsx) and return Sheets. A .csv is UTF-8 with a byte
+    order mark, commas and CRLF. The scale tells whether labels are of sides.
 
     With several raters `-1`, `-2` ... goes before the ending, and each sheet has the same items in another
     order. `seed` is of the draw (of `limit` items; None takes all) and of the orders. InputError: nothing is

@@ -91,7 +91,7 @@ def _without_empty(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def name_problems(name: str, *, workspace: Workspace, replace: bool) -> list[str]:
-    """Return why a set of this name cannot be written to a workspace, as a list of problems."""
+    """Return why a set of a name cannot be written to a workspace, `replace` or not, a list of problems."""
     if not _NAME.fullmatch(name):
         return [
             f"gold set name {name!r}: use letters, digits, '.', '_' and '-', and begin with a letter or digit"
@@ -118,8 +118,8 @@ def write_gold(
     judgements: Sequence[Mapping[str, Any]] = (),
     check: bool = True,
 ) -> GoldSet:
-    """Write a set of card, items and ratings to `gold/<card.name>` of a workspace and return the GoldSet. It
-    is loaded back, unless its rows were held against the format before (`check=False`).
+    """Write Card, Items and Ratings to `gold/<card.name>` of a Workspace, return the GoldSet. It is loaded
+    back, unless its rows were held against the format before (`check=False`).
 
     The new set is complete, and read back without a problem, before it takes its place. What a replaced set
     holds beside its card, items and ratings (a README, a rubric, documents where no new ones are given) is

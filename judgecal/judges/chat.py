@@ -149,7 +149,7 @@ def typed_verdict(signature: LoadedSignature, verdict: Label | None) -> Any:
 
 
 def reply_schema(signature: LoadedSignature, verdict_name: str | None = None) -> ReplySchema | None:
-    """Return the ReplySchema of a LoadedSignature: its output fields, the verdict within its
+    """Return the ReplySchema of a LoadedSignature's output fields, the verdict within its bounds.
 
     None where a field is neither text nor the verdict: then the reply is asked for behind markers.
     """
@@ -176,8 +176,7 @@ def _verdict_schema(signature: LoadedSignature, annotation: Any) -> dict[str, An
 
 
 def neutralised(values: Mapping[str, Any], *, keys: Collection[str] = ()) -> dict[str, Any]:
-    """Copy values with every marker of a field and every template token made harmless, in lists and mappings
-    too.
+    """Return a copy of values (name -> value) with markers of fields and template tokens made harmless.
 
     A marker gets a zero-width space, `<|im_start|>` becomes `< |im_start|>`: still to be read, and no token
     any more.

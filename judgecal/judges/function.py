@@ -92,7 +92,7 @@ def load_function(
 
 
 def is_program(value: object) -> TypeGuard[Any]:
-    """Return whether a value is a `dspy.Module`, told without loading DSPy."""
+    """Return whether a value is a `dspy.Module`, a TypeGuard; told without loading DSPy."""
     dspy = sys.modules.get("dspy")
     return dspy is not None and isinstance(value, dspy.Module)
 

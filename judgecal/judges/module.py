@@ -116,7 +116,7 @@ def program_judge(
     trained_on: GoldSet | Iterable[str] | None,
     workspace: Workspace,
 ) -> PromptJudge:
-    """Return the PromptJudge of a compiled program (dspy.Module) on a model; see `Judge`."""
+    """Return the PromptJudge of a program (dspy.Module), model, signature, trained_on and Workspace."""
     where = type(program).__name__
     if type(program).forward not in OWN_FORWARDS:
         what = "has a forward of its own: give the model to judgecal.optimize(..., model=ALIAS),"
@@ -159,7 +159,7 @@ def _recognised(cls: type[dspy.Signature], workspace: Workspace) -> str:
 
 
 def groups_seen(where: str, compiled: bool, trained_on: GoldSet | Iterable[str] | None) -> frozenset[str]:
-    """Return the groups whose labels a program was trained on; a compiled one must say them (trained_on)."""
+    """Return the groups that a program, named by `where`, was trained on, compiled or not (trained_on)."""
     if compiled and trained_on is None:
         raise InputError(
             f"{where} was compiled, and we do not know which questions it has seen: say trained_on=gold for "

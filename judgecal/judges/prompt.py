@@ -138,8 +138,7 @@ class PromptJudge:
         return digest([self.model.settings(), version, *self.prompt()])[:16] + self.mark
 
     def prompt(self) -> list[Any]:
-        """What is sent about an empty item, for fingerprints: the messages, and the schema where there is
-        one."""
+        """Return the messages that are sent about an empty item, for fingerprints, and any schema."""
         messages = self.messages(PROBE)
         return [messages] if self.schema is None else [messages, self.schema.as_json()]
 
@@ -235,7 +234,7 @@ class ProgramFile:
 def save_program(
     path: Path, program: dspy.Module, *, signature: LoadedSignature, trained_on: Iterable[str]
 ) -> None:
-    """Write a program (dspy.Module) of a LoadedSignature to a path as JSON, with the training groups."""
+    """Write a program (dspy.Module) of a LoadedSignature to a path as JSON, with what it was trained on."""
     with tempfile.TemporaryDirectory() as folder:
         saved = Path(folder) / "program.json"
         program.save(str(saved))
@@ -296,7 +295,7 @@ class _ProgramState(PromptState):
 
 
 def program_of(state: Mapping[str, Any], signature: LoadedSignature, where: str) -> ProgramFile:
-    """Return the ProgramFile in the state (JSON) of `program.json`, for its LoadedSignature.
+    """Return the ProgramFile in a state (JSON), named by `where`, for its LoadedSignature.
 
     Data alone is taken over: DSPy's own loader would set whatever attribute a file names, and make its model.
     """
@@ -319,7 +318,7 @@ def program_of(state: Mapping[str, Any], signature: LoadedSignature, where: str)
 
 
 def with_prompts(program: dspy.Module, table: Mapping[str, Any], where: str) -> dspy.Module:
-    """Return a copy of a program (dspy.Module) with instructions and demos from DSPy's saved table."""
+    """Return a copy of a dspy.Module with the prompts of DSPy's saved table; `where` names it in errors."""
     program, again = program.deepcopy(), "run judgecal optimize again"
     for name, predictor in program.named_predictors():
         state, at = (
@@ -356,7 +355,7 @@ def weigh_verdict(
     parsed: ParsedReply,
     read: Callable[[str], ParsedReply],
 ) -> ParsedReply:
-    """Return a ParsedReply with the chances of its verdict, from the reply's text and Tokens.
+    """Return a ParsedReply weighed by LoadedSignature, text and Tokens: the chances of its verdict.
 
     A verdict of several tokens has none, nor has one that may be the beginning of another, as `1` is of `10`
     where the model writes digits one by one: unless the longer one is seen to be a token of its own. A token
@@ -401,7 +400,7 @@ def weigh_verdict(
 def embedded_mean(
     signature: LoadedSignature, _text: str, tokens: Sequence[Token], parsed: ParsedReply
 ) -> ParsedReply:
-    """Return a ParsedReply with the mean by the embedded model's chances (Tokens) of its verdicts."""
+    """Return a ParsedReply with the mean of a LoadedSignature's verdicts by their chances in the Tokens."""
     chances = tokens[0][2] if tokens else {}
     labels = {read_verdict(signature, word)[0]: share for word, share in chances.items()}
     grades = {label: share for label, share in labels.items() if isinstance(label, float)}

@@ -304,8 +304,7 @@ def _parts(judge: Respondent, item: Item) -> Iterator[tuple[str, str | None, Ite
 
 
 def item_value(name: str, item: Item) -> Any:
-    """What an item has under an input's name, that of one of its fields where it is no other; None for
-    nothing."""
+    """Return the value that an Item has under an input's name, also in its fields; None for nothing."""
     value_of = ITEM_VALUES.get(name)
     return item.fields.get(name) if value_of is None else value_of(item)
 
@@ -330,7 +329,7 @@ def lacking_inputs(names: Iterable[str], item: Item) -> list[str]:
 
 
 def refuse_lacking(who: str, names: Sequence[str], items: Sequence[Item]) -> None:
-    """Refuse Items that lack the named inputs, for who judges them, all in one message."""
+    """Refuse Items that lack inputs of these names, for the judge (`who`), all in one message."""
     lacking: dict[str, list[str]] = {}
     for item in items:
         for name in lacking_inputs(names, item):

@@ -100,7 +100,7 @@ class OptimiserAdapter(JudgeAdapter):
 
 @contextlib.contextmanager
 def compiling(training: Training, optimizer: str, *, calls_at_most: int | None) -> Iterator[ProgramCalls]:
-    """Yield the ProgramCalls of an optimizer on a Training, DSPy's settings set; score only outside it.
+    """Yield the ProgramCalls (so many calls at most) of an optimizer on a Training; score outside it.
 
     A program of several calls is scored in such a block too; then the caller shows how far it is, and
     `calls_at_most` is None.

@@ -71,7 +71,7 @@ class ModuleJudge(GivenFunction):
                 self.signature = loaded
 
     def compiled(self, program: dspy.Module, name: str, trained_on: frozenset[str]) -> ModuleJudge:
-        """Return the ModuleJudge of another state of the program (dspy.Module), with its name."""
+        """Return the ModuleJudge of a program (dspy.Module), a name and what it was trained on."""
         judge = ModuleJudge(self._origin, program, self.asks, self._people, self._workspace)
         judge.name, judge.trained_on = name, trained_on
         return judge

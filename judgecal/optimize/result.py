@@ -58,7 +58,7 @@ class ScoredCandidate:
     def on(
         cls, dev: AgreementTable, candidate: Candidate | None, judge: Optimised, column: Verdicts, metric: str
     ) -> ScoredCandidate:
-        """Return the ScoredCandidate of a judge's Verdicts on dev (AgreementTable) in a metric."""
+        """Return the ScoredCandidate of a Candidate's judge, its Verdicts on dev and a metric."""
         numbers = dev.agreements(column)
         return cls(candidate, judge, column, numbers["as_wrong"], numbers["calibrated"].get(metric))
 
@@ -247,7 +247,7 @@ def confirm(
 
 
 def unconfirmed(before: ScoredCandidate, choice: Choice, metric: str) -> Confirmation:
-    """Return the Confirmation of a Choice against the ScoredCandidate before, test not looked at."""
+    """Return the Confirmation in a metric of a Choice against the ScoredCandidate before; test unread."""
     taken, on_dev = choice.taken, before.estimates[metric]
     if choice.sealed is not None:
         sealed = Estimate(None, reason=f"test stays sealed: {choice.sealed}")

@@ -67,7 +67,7 @@ class JudgeRun:
         columns: Columns,
         **others: Any,
     ) -> JudgeRun:
-        """Set up the JudgeRun of a lock's file on the table at a path, by its Columns, in a Workspace."""
+        """Set up the JudgeRun of a lock's file (trusted or not) on a path's table, by Columns."""
         column, source = SuiteColumn.of_lock(lock, workspace, trust_lock=trust_lock), open_table(path)
         reader = RowReader.of(columns, source, column.judges[0].judge)
         return cls(workspace, None, (column,), source, reader, **others)

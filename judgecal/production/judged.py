@@ -359,7 +359,7 @@ def draw_rows(
     name: str,
     seed: int,
 ) -> LabelSample:
-    """Draw rows to label of the table at a path, by Columns, lock, strata and seed: a LabelSample.
+    """Draw `n` rows to label of the table at a path, by Columns, lock, strata and seed: a LabelSample.
 
     Of a judged one, with its lock, a draw by strata of the verdict, or of all rows alike;
     `labels` is the set with what was drawn of it before, which the new rows join.

@@ -208,7 +208,7 @@ class ColumnTally:
         self._unscored, self._judged_by = Counter[str](), Counter[str]()
 
     def add(self, column: SuiteColumn, judge: LoadedJudge, group: str, replies: Sequence[RowReply]) -> None:
-        """Count the RowReplies to a LoadedJudge for a SuiteColumn on a question's group."""
+        """Count the replies to a LoadedJudge for a SuiteColumn on a question's group."""
         verdicts = [reply.verdict for reply in replies if reply.verdict is not None]
         alone = verdicts[0] if len(verdicts) == 1 else None
         word = alone if isinstance(alone, str) else None

@@ -106,7 +106,7 @@ class LoadedJudge:
 
     @classmethod
     def locked(cls, name: str | None, path: Path, workspace: Workspace, *, trust_lock: bool) -> LoadedJudge:
-        """Return the LoadedJudge of the lock at a path of a Workspace, under a name."""
+        """Return the LoadedJudge of the lock (trusted or not) at a path of a Workspace, under a name."""
         lock = load_lock(path)
         judge = lock.runnable(workspace, trust_lock=trust_lock)
         rule = PassRule.of_lock(lock, item_scale(judge))
@@ -132,7 +132,7 @@ class LoadedJudge:
         return verdict if mapped is None else mapped
 
     def replies(self, row: ReadRow, journal: Journal, *, whole: bool) -> list[RowReply]:
-        """Return the RowReplies in a Journal to a ReadRow, `whole` or on each of its contexts with a text.
+        """Return a list of RowReply, replies in a Journal to a ReadRow, `whole` or on each of its contexts.
 
         `whole`: of the item whatever its unit.
         """
@@ -227,7 +227,7 @@ class SuiteColumn:
     # --- what goes into its columns
 
     def columns(self, naming: Naming) -> dict[str, str]:
-        """Part of a result -> its column's name in the chosen naming, in the parts' order."""
+        """Return part of a result -> its column's name, in the parts' order, in a Naming."""
         parts = _PARTS[naming]
         if self.aggregate == "precision":
             parts = {part: f"{name}s" for part, name in parts.items() if part != "passed"}
@@ -263,7 +263,7 @@ class SuiteColumn:
         return str if text else float
 
     def share(self, judge: LoadedJudge, replies: Iterable[RowReply], *, raw: bool = False) -> float | None:
-        """Return an item's share, 0..1, by the RowReplies to a LoadedJudge: of passing chunks, or its scale.
+        """Return an item's share, 0..1, by the replies to a LoadedJudge: of passing chunks, or its scale.
 
         `raw`: before the lock's map.
         """
@@ -279,7 +279,7 @@ class SuiteColumn:
         return sum(passed) / len(passed) if passed else None
 
     def values(self, judge: LoadedJudge, replies: Sequence[RowReply], naming: Naming) -> list[Any]:
-        """Return the list of cells that a LoadedJudge's RowReplies to a row come to, by a Naming."""
+        """Return the list of cells that replies to a LoadedJudge come to, by a Naming of columns."""
         rows = [reply.row for reply in replies if reply.row is not None]
         whole = whole_item(rows, judge.judge.scale) if rows else None
         model = judge.judge.model
@@ -359,9 +359,7 @@ def load_columns(
 def survey(
     columns: Sequence[SuiteColumn], rows: Iterable[ReadRow]
 ) -> tuple[tuple[SuiteColumn, ...], tuple[LeftOut, ...]]:
-    """The columns that some row can be judged for, with the judges that have a row; and who was left out, and
-    why.
-    """
+    """Return the SuiteColumns that some of the ReadRows can be judged for, and who is LeftOut and why."""
     able: set[str] = set()
     chosen: set[str] = set()
     reasons: dict[str, Counter[str]] = {

@@ -55,7 +55,7 @@ def axis_of(metric: str) -> str:
 def metric_text(
     value: Estimate | None, metric: str, unit: Scale | str, *, on: Scale | str | None = None
 ) -> str:
-    """Write an Estimate of a metric with its interval as text, given its scale: a share in percent.
+    """Write an Estimate with its interval as text, given the metric's name and Scale; a share in percent.
 
     `unit` is the scale that it is in units of, `on` the one in whose units it is to be written.
     """
@@ -152,7 +152,7 @@ def metric_row(
 
 
 def change_row(name: str, change: Estimate, metric: str, unit: Scale | str, *, strong: bool) -> Rung:
-    """Return a picture's Rung for a name and the Estimate of a metric's change; hollow unless `strong`."""
+    """Return the Rung of a name and the Estimate of a metric's change on a scale; hollow unless `strong`."""
     text = change_of(change, metric, unit)
     return Rung(name, in_units(change, metric), text, strong, hollow=not strong)
 

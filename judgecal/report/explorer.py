@@ -178,7 +178,7 @@ def judged_explorer(
     n_sealed: int,
     prompts: Mapping[str, str],
 ) -> Explorer:
-    """Make the Explorer of PartedItems by judges, of the `subject` first, with traits, prompts and counts.
+    """Make the Explorer of PartedItems by judges and subject, with traits, prompts, n_open and n_sealed.
 
     `traits`: item -> further marks.
     """
@@ -237,7 +237,7 @@ def _judged_row(
 
 
 def row_of(item: Item, **further: Any) -> ExplorerRow:
-    """Make an ExplorerRow of an item; its fields, conversation and contexts are further texts."""
+    """Make an ExplorerRow that shows an Item with its fields, turns and contexts; keywords set the rest."""
     contexts = [(f"Context {at.document_id or place}", at.text) for place, at in enumerate(item.contexts, 1)]
     turns = ((turn.role, turn.content) for turn in item.conversation)
     return ExplorerRow(

@@ -143,7 +143,7 @@ def _ranked(evidence: Evidence) -> Headline:
 def nobody(
     pick: Recommendation, gold: GoldSummary, kind: str, constant: str, n_judges: int
 ) -> tuple[str, tuple[str, ...], str]:
-    """Return sentence, reasons and next command where a Recommendation picks nobody of a GoldSummary's."""
+    """Return sentence, reasons, next command where a Recommendation on n_judges picks nobody."""
     if pick.too_few:
         what, _, why = pick.too_few.partition(": ")
         return f"{what}.", (why,), f"judgecal gold sheet {gold.set} -o sheet.csv"
@@ -256,7 +256,7 @@ def reach_in_words(
     beside: Sequence[float | None] = (),
     ties: str = "",
 ) -> tuple[str, ...]:
-    """Return a tuple of sentences on who reaches which Estimate, given the GoldSummary and a free judge.
+    """Return sentences on who reaches which Estimate of a GoldSummary, mapped or not, and free judges.
 
     Args:
         who: the judge, by its name or as a pronoun.

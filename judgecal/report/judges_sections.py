@@ -349,7 +349,7 @@ def slice_name(entry: SliceEntry, *, short: bool = False) -> str:
 
 
 def standing_out(slices: SliceTable, scale: Scale) -> list[SliceEntry]:
-    """Return the list of slices that stand out of a SliceTable, worst first on the scale."""
+    """Return the list of SliceEntry that stand out of a SliceTable, worst first on the Scale."""
 
     def worse(entry: SliceEntry) -> float:
         more = (entry.error.value or 0.0) - entry.rest

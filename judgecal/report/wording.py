@@ -140,7 +140,7 @@ def money(usd: float | None) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """Write a latency in seconds as text, in ms below a second."""
+    """Write a value in seconds, a latency, as text, in ms below a second."""
     if value is None:
         return DASH
     return f"{value:.2f} s" if value >= 1.0 else f"{1000.0 * value:.1f} ms"

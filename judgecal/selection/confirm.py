@@ -55,7 +55,7 @@ class Confirmed:
 
     @classmethod
     def from_table(cls, look: Look, table: AgreementTable, column: Verdicts) -> Confirmed:
-        """Return a judge Confirmed by its Verdicts on an AgreementTable under a Look: calibrated and raw."""
+        """Return Confirmed, calibrated and raw, of a judge's Verdicts on an AgreementTable under a Look."""
         calibration, agreements = calibrate(table, column), table.agreements(column)
         through = table.through(calibration, column)
         return cls(look, table, column, agreements["as_wrong"], agreements["agreement"], calibration, through)
@@ -105,7 +105,7 @@ def check_choice(
     n_judges: int,
     caps: Caps,
 ) -> Upheld:
-    """Return the Upheld of a MeasuredJudge's Confirmed test against the best constant and what chose it."""
+    """Return the Upheld of a MeasuredJudge, Confirmed on test, against what chose it (a table) and Caps."""
     problems, test = [], confirmed.table
 
     def figure(value: float | None, by: str) -> str:
@@ -187,7 +187,7 @@ def lock_judge(
     budget: Budget,
     workspace: Workspace,
 ) -> tuple[Lock, Sequence[Judgement]]:
-    """Call a Confirmed judge afresh within a Budget for its noise; return its Lock and those Judgements.
+    """Lock a Confirmed Judge in a folder of a Workspace after noise calls within a Budget: a Lock, rows.
 
     `gate` holds the judge to those: the call that chose it flatters it, and one alone does not tell its
     noise.

@@ -322,7 +322,7 @@ def decide(
     margin: float,
     caps: Caps,
 ) -> OpenChoice:
-    """Choose among MeasuredJudges of a StoredExperiment by metric, margin and Caps: an OpenChoice.
+    """Return the OpenChoice among MeasuredJudges of a StoredExperiment's AgreementTable, by metric and Caps.
 
     A price that is not known ranks as the dearest; a free judge is known to cost nothing by its kind.
     """
@@ -459,7 +459,7 @@ class Evidence:
 def decide_on_judges(
     workspace: Workspace, stored: StoredExperiment, *, margin: float, result: AgreementResult
 ) -> Evidence:
-    """Gather the Evidence on a StoredExperiment's AgreementResult at a margin; no model is called.
+    """Gather the Evidence on a StoredExperiment of a Workspace and its AgreementResult, at a margin.
 
     Judges are held against each other on the items that may choose (train and dev), as `select` does; where
     the experiment holds test items alone, on those, and then nobody is chosen. Counts and tables are over all

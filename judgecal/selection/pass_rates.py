@@ -160,7 +160,7 @@ def flip_rate(
     *,
     level: float = 0.95,
 ) -> Estimate:
-    """Estimate the share of pairs of calls (Labels of before and after) that differ by two PassRules.
+    """Estimate the share of pairs of calls (Labels, by groups) that differ by two PassRules.
 
     Args:
         rules: of the judge before and after.

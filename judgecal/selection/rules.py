@@ -265,7 +265,7 @@ class MigrationItems:
         return compare(self.labels, self.new, self.old, **shared)
 
     def losses(self, *, people: Scale, metric: str, margin: float, level: float, seed: int = 0) -> Losses:
-        """Return the Losses of either judge against the other in a metric on people's Scale for a margin."""
+        """Return the Losses of each judge against the other in a metric, on people's Scale, margin, level."""
         return losses_against_best(
             self.labels,
             {"old": self.old, "new": self.new},
@@ -302,7 +302,7 @@ def migration(
     level: float,
     seed: int = 0,
 ) -> MigrationDecision:
-    """Return the MigrationDecision in a metric at a margin and level, by MigrationItems of test and others.
+    """Return the MigrationDecision by MigrationItems of test and others, on people's Scale in a metric.
 
     Args:
         others: the items outside test that may pass it; None where there are none.

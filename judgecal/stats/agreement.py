@@ -194,7 +194,7 @@ def _estimate_mean(metric: Metric, means: Means, sample: Sample, *, level: float
 
 
 def no_interval(metric: Metric, sample: Sample, n_groups: int, *, of_spread: bool) -> str | None:
-    """Return why a metric on a Sample of so many groups has a value and no interval; None where it has one.
+    """Return why a Metric on a Sample (n_groups, of spread or not) has no interval; None where it has.
 
     In a small sample whose labels all lie in one third of the scale, those that would set the spread are
     missing, and every interval is too short.

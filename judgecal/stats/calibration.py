@@ -150,13 +150,12 @@ class DecidingVerdicts(Generic[_Name]):
         *,
         scale: Scale,
     ) -> DecidingVerdicts[_Name]:
-        """Judges with their verdicts as they are and their scales, where `fits` maps some of them onto
-        `scale`."""
+        """Return DecidingVerdicts of judges' verdicts, scales and CrossFits (name -> each) on a Scale."""
         mapped = {name: fit.verdicts for name, fit in fits.items()}
         return cls({**verdicts, **mapped}, {**scales, **dict.fromkeys(mapped, scale)}, fits)
 
     def error_of_fit(self, a: _Name, b: _Name | None = None) -> tuple[float, float]:
-        """Return the standard error, and its degrees of freedom, that fitting the maps of a and b adds.
+        """Return standard error and degrees of freedom of a difference that stem from maps of judges a and b.
 
         Without the second judge, that of one against what needs no map.
 
@@ -208,7 +207,7 @@ def calibrated_difference(
     level: float = 0.95,
     seed: int = 0,
 ) -> Estimate:
-    """Estimate the paired difference a - b on `test` PairedLabels, each mapped on `fit` PairedLabels.
+    """Estimate a - b on `test` PairedLabels, each mapped on `fit` PairedLabels to a Scale.
 
     `fit` holds no question of `test` (train and dev, where test decides). Pairs unscored in `fit` are left
     out; in `test` they count as farthest. `seed` is of what the comparison draws.
@@ -404,8 +403,8 @@ def smoothed(weighed: Floats, n: Floats, *, width: float = _WIDTH) -> Floats:
 
 
 def best_cuts(above: Floats, below: Floats) -> Ints:
-    """The cuts of the map with the least absolute error, from the weights of labels above and below each of t
-    steps, by verdict (m x t each).
+    """Return a map's cuts of least absolute error, an array, from the weights of labels above and below. Both
+    are m verdicts x t steps.
 
     That error is a sum over the steps of what lies on the wrong side of each, so each cut has its own least
     error (isotonic regression by thresholds: Chakravarti 1989). The lowest best cuts never fall from step to
@@ -445,8 +444,8 @@ def cross_fitted_probabilities(
     seed: int = 0,
     weights: Floats | None = None,
 ) -> Floats | None:
-    """Graded verdicts on binary labels as percentages of being right, n x R: each item's from the other
-    questions.
+    """Return graded judge labels on binary gold labels, two scales, as percentages of right, n x R. Each
+    item's is from the other questions.
 
     Two judges that differ by a strictly increasing rescaling have the same; all verdicts alike have the base
     rate. An unscored verdict is NaN. Arguments and errors as in `cross_fit`.

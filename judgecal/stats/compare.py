@@ -53,7 +53,7 @@ class Planned:
     skewness: float = 0.0  # that of the difference, as in `PairedDifference`
 
     def detectable(self, n_groups: int) -> float:
-        """Return the smallest difference that so many groups like these find with 80% power, a number."""
+        """Return the smallest difference that n_groups like these find with 80% power, a number."""
         fewer = self.n_groups / n_groups
         error = math.sqrt(self.error**2 * fewer + _COARSE * (self.step * fewer) ** 2)
         return smallest_detectable(error, max(1.0, self.df / fewer), level=self.level)

@@ -48,7 +48,7 @@ class Drop:
 
 
 def fall_between(chosen_on: Held, test: Held, *, people: Scale, metric: str, n_judges: int) -> Drop | None:
-    """Return how far a judge's metric fell from Held items that chose it to Held test, a Drop, or None.
+    """Return the Drop of a metric from Held items that chose (of n_judges) to Held test on people's Scale.
 
     The two parts share no question, so that the squared errors of both add up. One of k judges may lie
     z(0.005 / k) of these errors below (2.58 for one), allowing for the luck of the winner (Bonferroni).
@@ -79,7 +79,7 @@ class Gains:
     def over(
         cls, before: Held, candidates: Sequence[Held], *, people: Scale, metric: str, of_fit: Sequence[float]
     ) -> Gains | None:
-        """Return the Gains of Held candidates over the Held judge before in a metric; None without errors."""
+        """Return the Gains of Held candidates over the Held judge before in a metric, by errors of fit."""
         sides = [_linear(judged, people, metric) for judged in (before, *candidates)]
         if any(side is None for side in sides):
             return None
@@ -107,7 +107,7 @@ class Gains:
         return shown
 
     def joined(self, part: Gains, places: Sequence[int], dropped: Sequence[int]) -> Gains:
-        """Return these Gains joined with those of `part` that were dropped after so many questions.
+        """Return these Gains with a part's, of its places, that were dropped early on.
 
         Args:
             places: of each of these in `part`.

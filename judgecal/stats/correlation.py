@@ -64,7 +64,7 @@ class Tables:
 
     @classmethod
     def of(cls, sample: Sample, combine: Callable[[Cells, Floats], Floats], *, undefined: str) -> Tables:
-        """Make Tables of a Sample's labels by verdicts with the statistic `combine`, else the reason."""
+        """Make Tables of a Sample's labels by verdicts with `combine`; why it is undefined."""
         cells, counts = [], []
         row = np.unique(sample.gold, return_inverse=True)[1]
         for repeat, used in enumerate(sample.scored.T):
@@ -176,7 +176,7 @@ def kendall(sample: Sample) -> Tables:
 
 
 def concordance_index(sample: Sample) -> Tables:
-    """Share of a Sample's pairs that verdicts put in the labels' order, ties half, as Tables; 0..1.
+    """Return the Tables of a Sample for the share 0..1 of pairs of items put in the order of labels.
 
     (D + 1) / 2 with Somers' D of verdicts given labels; of binary labels the area under the ROC curve, for a
     binary judge (tpr + tnr) / 2. Undefined where labels are constant. Source: Somers (1962), Harrell et al.

@@ -370,7 +370,7 @@ def _clustered(parts: Floats, groups: Ints) -> float:
 
 
 def draw_strata(judges: VerdictPairs, shares: Floats | None) -> tuple[Ints, Floats]:
-    """Return each row's stratum of VerdictPairs and each stratum's spread, two arrays, to draw labels by.
+    """Return each row's stratum of VerdictPairs and each one's spread, two arrays, by classes' shares.
 
     Rows on which the judges agree are parted by the class of the verdict, the others by how much can be lost
     on them. Labels where they agree tell the shares of the classes by a macro metric: a quarter of the draw,
@@ -437,7 +437,7 @@ def labels_needed(
     strata: Ints,
     sizes: Callable[[int], Sequence[int]],
 ) -> int | None:
-    """Return the fewest labels that show two judges to differ by less than the margin, four draws in five.
+    """Return the number of labels that show a loss of VerdictPairs under a margin, by an Outlook.
 
     With the planned loss l and the variance v of n labels of this draw, by weights and by question:
     margin - l >= (t_level + z_power) sqrt(v).

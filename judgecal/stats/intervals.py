@@ -126,7 +126,7 @@ def _root_interval(linear: LinearMean, influence: Floats, *, level: float) -> In
 
 
 def jackknife_interval(value: float, left_out: Floats, made: IntervalBasis, *, level: float) -> Interval:
-    """Make the Interval of a value from an array of values without each group, an IntervalBasis, a level."""
+    """Make the Interval of a value from those with each group left out, an IntervalBasis, at a level."""
     if not np.all(np.isfinite(left_out)):
         return Interval(reason="undefined without one of the groups")
     influence = (1.0 - 1.0 / len(left_out)) * (left_out.mean() - left_out)
@@ -134,7 +134,7 @@ def jackknife_interval(value: float, left_out: Floats, made: IntervalBasis, *, l
 
 
 def freedom(parts: Floats, n_groups: int) -> float:
-    """Degrees of freedom of an error by groups' parts and their number; fewer where few make most of it.
+    """Return the degrees of freedom of an error by groups' parts and n_groups; fewer where few make most.
 
     (G - 1) min(1, 2 / (k - 1)) after Satterthwaite (1946), k the kurtosis of the parts, put up by (G + 1) /
     (G - 1) as that of a normal sample is as much too small.
@@ -145,8 +145,8 @@ def freedom(parts: Floats, n_groups: int) -> float:
 
 
 def smooth_interval(value: float, influence: Floats, made: IntervalBasis, *, level: float) -> Interval:
-    """Interval of a smooth statistic from the influence of each group: t on a scale on which its range has no
-    ends.
+    """Make the Interval of a value from each group's influence, an IntervalBasis, at a level. It is by t on a
+    scale on which the range has no ends.
 
     se^2 = G / (G - 1) sum(u_g^2) is taken, by the derivative, to the logit of the place in the range, or to
     the log of the distance from the one end that there is; df is that of `freedom`. Where nothing
@@ -298,7 +298,7 @@ class Totals:
     def of(
         cls, rows: Floats, sample: Sample, combine: Callable[[Floats], Floats], *, undefined: str
     ) -> Totals:
-        """Make Totals by group of a Sample's rows of terms (n x R x K), with the statistic `combine`."""
+        """Make Totals by group of a Sample's rows (n x R x K) with `combine`; why it is undefined."""
         scored = sample.scored
         values = rows if scored.all() else np.where(scored[..., None], rows, 0.0)
         return cls(sample.per_group(values), combine, scored, undefined)

@@ -177,8 +177,8 @@ def mean_agreement(sample: Sample) -> Means:
 
 
 def macro_agreement(sample: Sample) -> Means:
-    """Mean agreement as the mean over the strata of the gold label (two classes, or thirds of the scale);
-    0..1.
+    """Return the Means of a Sample: agreement 0..1, averaged over strata of the gold label. These are the two
+    classes, or thirds of the scale.
 
     Undefined where fewer than two strata hold a scored pair: a constant verdict would win it.
     """
@@ -419,8 +419,8 @@ def stratum_that_drives(strata: Sequence[Stratum]) -> Stratum | None:
 
 
 def driven_in_words(pairs: Iterable[tuple[str, str, Sequence[Stratum]]]) -> list[str]:
-    """A sentence, without its full stop, for each stratum that drives the interval of a difference between
-    two judges.
+    """Return a sentence for each stratum that drives the interval of pairs (a, b, strata). It has no full
+    stop.
 
     Of several pairs it names the one whose interval hangs on the stratum most, and counts the others.
     """

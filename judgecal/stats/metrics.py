@@ -173,8 +173,8 @@ def _in_order(names: Iterable[str]) -> list[str]:
 
 
 def digits_of(name: str, unit: Scale | str) -> int:
-    """Digits after the point in which a metric is printed: 3 of a share; on a scale, as show a thousandth of
-    its span.
+    """Return the number of digits after the point of a metric's name on a scale: 3 of a share. On a scale it
+    shows a thousandth of the span.
 
     `unit` is the common scale of judge and people; the people's, where no other is known.
     """

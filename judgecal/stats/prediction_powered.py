@@ -173,8 +173,8 @@ def selection_test(
 
 
 def tuned_weights(verdict: Floats, labelled: LabelledRows, group: Ints, *, seed: int = 0) -> Floats:
-    """The weight of the verdict of each labelled row, 0..1, from the rows of other groups; 0 on fewer than
-    ten groups.
+    """Return the weight, 0..1, of each verdict of LabelledRows, by groups, an array; 0 below ten groups. It
+    is fitted on the rows of other groups.
 
     It is the slope of the label on the verdict, which makes the variance of the corrected mean least.
     """
@@ -347,7 +347,7 @@ def _interval(linear: _Linear, *, level: float, name: str) -> Interval:
 def share_limits(
     value: float, n: int, variance: float, quantile: float, *, evened: bool
 ) -> tuple[float, float]:
-    """Return Wilson's limits of a value, a share on n labels, from its variance and a normal quantile.
+    """Return Wilson's limits of a value, a share on n labels, by variance and quantile, evened or not.
 
     What verdicts leave of labels leans to the ends, so the shorter side is lengthened, the more the fewer the
     labels.

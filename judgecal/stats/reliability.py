@@ -191,8 +191,7 @@ _NO_PAIR = "no item has two verdicts"
 
 
 def equal_pairs(values: Floats) -> Floats:
-    """The share of each row's pairs that are equal; NaN is in no pair. In a sorted row equal values are
-    runs."""
+    """Return the share of equal pairs in each row of values, an array; NaN is in no pair."""
     ordered = np.sort(values, axis=1)  # NaN goes last
     run = np.zeros(len(values))
     equal = np.zeros(len(values))

@@ -35,8 +35,8 @@ def as_scale(scale: Scale | str) -> Scale:
 
 
 def codes_of(groups: Iterable[Hashable] | None, n: int) -> Ints:
-    """Number the groups 0..G-1 (each row its own where None), whatever the order of rows: a seeded draw must
-    not hang on a file's order.
+    """Return numbers 0..G-1 of n rows' groups, an array; each row its own where None. The order of rows does
+    not matter: a seeded draw must not hang on a file's order.
 
     An InputError where there are not n of them, or one is missing or cannot name a group (a list, a dict).
     """
@@ -71,7 +71,7 @@ def renumbered(codes: Ints) -> Ints:
 def read_both(
     gold_labels: Iterable[object], judge_labels: Iterable[object], *, people: Scale, judge: Scale
 ) -> tuple[Floats, Floats, tuple[str, ...]]:
-    """Read gold labels (n) and a judge's labels (n x R), each on its Scale, as arrays, with the words coded.
+    """Read gold labels (n) and a judge's (n x R), each by its Scale, as two coded arrays and the words.
 
     Each is on its own scale still. An InputError where lengths differ, rows are ragged, or a label is off its
     scale.
@@ -248,7 +248,7 @@ def build(
     words: tuple[str, ...] = (),
     weights: Floats | None = None,
 ) -> Sample:
-    """Build the Sample of arrays of gold labels and verdicts by groups, on people's and judge's Scale.
+    """Build the Sample of arrays of gold labels and verdicts by group, on two Scales, with `unscored`.
 
     Items without a gold label are left out. A missing verdict stays out with `drop` (an item without any
     verdict goes too); with `wrong` it becomes the verdict farthest from its label, in a nominal scale a

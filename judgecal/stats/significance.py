@@ -87,8 +87,7 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
 
 
 def planned_error(a_error: float, b_error: float) -> float:
-    """Standard error by group that the paired difference of two such judges is planned to have, from those of
-    each alone.
+    """Return the standard error planned for the difference of two judges, from each error (a, b) alone.
 
     sqrt(PLANNED_DISCORDANCE (v_a + v_b)), v the squared errors: v_a + v_b is the variance of the difference
     of two judges that err independently. A plan and not the data, as how far these two were seen to differ is

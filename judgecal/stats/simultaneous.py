@@ -36,7 +36,7 @@ _ALIKE = 1e-6  # of the widest spread: judges less apart are alike, as rounding 
 def critical_values(
     parts: Floats, df: Floats, *, counted: Bools | None = None, level: float | Floats, n_draws: int, seed: int
 ) -> Floats:
-    """Return k x k critical values (an array) of k judges' differences at a level, by draws of a seed.
+    """Return k x k critical values, an array, from groups' parts and df, at a level, by n_draws of a seed.
 
     With one other judge that is a plain t, and its exact quantile is taken; so it is for a judge that is like
     every other on each group. `parts` are k x G, each judge's influence by group, which sums to 0; `df` k x

@@ -30,9 +30,9 @@ _PLAIN_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 
 
 def read_contexts(row: Row, column: str, where: str, problems: list[str]) -> tuple[Context, ...]:
-    """Return the Contexts in a row's column; problems, with `where`, are added. A cell is one text, or a list
-    (in a text cell: a JSON list) of texts or of {document_id, text, score}; empty ones are passed over. NaN
-    is how pandas writes that there is no score.
+    """Return the Contexts in a Row's column, named by `where`; problems go to that list. A cell is one text,
+    or a list (in a text cell: a JSON list) of texts or of {document_id, text, score}; empty ones are passed
+    over. NaN is how pandas writes that there is no score.
     """
     value = listed_cell(row.raw.get(column))
     contexts = []
@@ -66,8 +66,8 @@ def listed_cell(value: Any) -> Any:
 
 
 def read_conversation(row: Row, column: str, where: str, problems: list[str]) -> tuple[Turn, ...]:
-    """Return the Turns in a row's column ({role, content}s, or their JSON); problems, with `where`, are
-    added.
+    """Return the Turns in a Row's column, named by `where`; problems go to that list. They are {role,
+    content}s, or their JSON.
     """
     value = listed_cell(row.raw.get(column))
     if value in (None, ""):

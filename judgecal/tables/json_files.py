@@ -150,7 +150,7 @@ _LINES = {nan: json.JSONEncoder(ensure_ascii=False, allow_nan=nan).encode for na
 
 
 def json_line(record: Mapping[str, Any], *, allow_nan: bool = False) -> str:
-    """Return a record as the text of one JSON line, in UTF-8 whatever it holds; ValueError for a NaN."""
+    """Return a record as a str, one line of JSON that UTF-8 can encode; ValueError for a NaN."""
     text = _LINES[allow_nan](record)
     try:
         text.isascii() or text.encode()

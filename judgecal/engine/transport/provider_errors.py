@@ -118,7 +118,7 @@ def redirected(spec: ModelSpec, location: str | None, secrets: Sequence[str]) ->
 def error_of(
     spec: ModelSpec, *, status: int, headers: Mapping[str, str], body: bytes, secrets: Sequence[str]
 ) -> CallFailed | AuthError:
-    """Return the error of a model's HTTP answer by its status, headers and body, without the secrets."""
+    """Return the CallFailed or AuthError of a ModelSpec by status, headers and body, without secrets."""
     if status in REDIRECTS and (location := headers.get("location")):
         return redirected(spec, location, secrets)
     stated = None
@@ -133,7 +133,7 @@ def error_of(
 def error_inside(
     spec: ModelSpec, *, data: Mapping[str, Any], secrets: Sequence[str]
 ) -> CallFailed | AuthError | None:
-    """Return the error in the JSON data of a model's answer of status 200, without secrets; None if none."""
+    """Return the CallFailed or AuthError in an answer's JSON data, by ModelSpec and secrets; else None."""
     inner = data.get("error") or at(data, "choices", 0, "error")
     if not inner:
         return None

@@ -101,6 +101,6 @@ _runs = lru_cache(maxsize=256)(runs_anew)
 
 
 def share_in_words(good: int, whole: int, what: str, others: Sequence[str]) -> str:
-    """Write how many of the whole are good, and the first of the others: `3 of 5 sentences; not: ...`."""
+    """Write `3 of 5 sentences; not: ...` from the numbers good and whole, what they are, and the others."""
     first = f"; not: {others[0][:_SHOWN]}{'...' * (len(others[0]) > _SHOWN)}" if others else ""
     return f"{good} of {whole} {what}{first}"

@@ -234,7 +234,7 @@ _LEAST = 7.0
 
 
 def not_told_apart(losses: Losses) -> tuple[str, ...]:
-    """Return the systems not told apart from the best; all with a value where there are no bounds.
+    """Return the systems of a Losses not told apart from the best; all with a value without bounds.
 
     `losses` are made without a margin. With d_ij how much i lies above j, and s_ij^2 = s^2 + d^2 / G:
 

@@ -325,7 +325,7 @@ def answer_config(
     trust_lock: bool,
     repeats: int,
 ) -> ReadConfig:
-    """Make the ReadConfig of the typed command `answer` from its options: signatures x models x contexts.
+    """Make the ReadConfig of `answer` from its options: gold set, signatures x models x contexts, judge.
 
     `typed`: the options, as they were typed.
     """

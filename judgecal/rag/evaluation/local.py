@@ -427,7 +427,7 @@ class LocalSystem(System):
         return None if model is None else Embedder(model, workspace=self.workspace)
 
     def models(self) -> Sequence[ModelSpec]:
-        """Return the models that answer, rerank and embed; InputError: there is no such model."""
+        """Return the ModelSpecs that answer, rerank and embed; InputError: there is no such model."""
         called = (self.answerer, self.reranker, self.embedder)
         return models_of(respondent for respondent in called if respondent is not None)
 

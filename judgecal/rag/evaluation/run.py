@@ -215,7 +215,7 @@ def _share(label: Label | None, scale: Scale) -> float | None:
 
 
 def read_panel(table: PanelTable, folder: Path, workspace: Workspace) -> Panel:
-    """Read the Panel of judges of a PanelTable in a Workspace; paths start at its `folder`."""
+    """Read the Panel of judges of a PanelTable in a Workspace; its paths start at a folder."""
     if table.judge is None:
         suite = load_suite(
             str(folder / table.suite) if table.suite.endswith(".toml") else table.suite, workspace=workspace
@@ -625,7 +625,7 @@ def evaluate(
     name: str | None = None,
     workspace: str | Path | None = None,
 ) -> EvaluateResult:
-    """Evaluate systems x questions x judges by a configuration file; what was asked is not asked again.
+    """Return the EvaluateResult of a config file: systems x questions x judges; nothing is asked twice.
 
     Args:
         config: the TOML file.

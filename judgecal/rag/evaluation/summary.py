@@ -216,7 +216,7 @@ def _pooled(
 def outcome_of(
     answered: bool | None, answerable: bool, correctness: float | None, right_at: float
 ) -> OutcomeKind | None:
-    """Return a question's outcome from answered, answerable, correctness and the mark `right_at`."""
+    """Return the OutcomeKind of answered, answerable, correctness and the mark `right_at`; else None."""
     if answered is None:
         return None
     if not answered:
@@ -320,7 +320,7 @@ _PERCENTILES = (50, 90, 95)
 
 
 def number_summary(values: Sequence[float]) -> dict[str, float | int | None]:
-    """Summary of numbers: `count, min, max, average, p50, p90, p95`, each None without numbers.
+    """Return a dict on values: `count, min, max, average, p50, p90, p95`, each None without numbers.
 
     Percentiles lie between order statistics by straight lines, as numpy and pandas do by default.
     """

@@ -240,7 +240,7 @@ def ask_all(
     *,
     concurrency: int,
 ) -> list[SystemAnswer]:
-    """Return a System's SystemAnswers to Questions, from the Asking's journal or by `connected` calls.
+    """Return a System's answers to Questions, under an Asking, by `connected` calls at a concurrency.
 
     `connected` opens what asks one question, so many of which are asked at once.
 

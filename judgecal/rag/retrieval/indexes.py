@@ -156,7 +156,7 @@ class Bm25Index:
         self._index = Bm25.of(map(words_of, texts))
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
-        """Return the Hits of query texts: of each query the best k texts, or all where there are fewer."""
+        """Return the Hits of queries (texts): of each the best k texts, or all where there are fewer."""
         n = min(k, self._index.n_documents)
         chunks, scores = np.empty((len(queries), n), dtype=np.int64), np.empty((len(queries), n))
 
