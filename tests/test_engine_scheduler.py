@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
-from judgecal.engine import Call, ParsedReply, run_calls
+from judgecal.engine import Call, ParsedReply
 from judgecal.engine.scheduler import CallSlots, Limiter, Scheduler
-from judgecal.models import ModelSpec
 from judgecal.records import Key
 
 
@@ -45,41 +40,6 @@ def test_the_first_requests_are_out_before_the_last_are_made() -> None:
     asyncio.run(main())
     assert len(begun) == 300
     assert out_when_the_first_got_its_turn[0] < 64
-
-
-@pytest.fixture
-def thawed() -> Iterator[None]:
-    assert gc.get_freeze_count() == 0
-    yield
-    gc.unfreeze()
-
-
-def judge_one() -> int:
-    """Objects frozen while a run goes on."""
-    seen: list[int] = []
-
-    def read(text: str) -> ParsedReply:
-        seen.append(gc.get_freeze_count())
-        return ParsedReply(1.0)
-
-    question = [{"role": "user", "content": "Judge."}]
-    one = Call(Key("i", "sha", "print", 0), "judge@embedded", lambda: question, read)
-    run_calls([one], ModelSpec("embedded", "judgecal/embedded"), record=lambda *rows: None)
-    return seen[0]
-
-
-@pytest.mark.usefixtures("thawed")
-def test_objects_older_than_a_run_are_collected_again_after_it() -> None:
-    assert judge_one() > 0
-    assert gc.get_freeze_count() == 0
-
-
-@pytest.mark.usefixtures("thawed")
-def test_what_the_caller_froze_stays_frozen() -> None:
-    gc.freeze()
-    before = gc.get_freeze_count()
-    judge_one()
-    assert gc.get_freeze_count() > before // 2  # those that died meanwhile aside
 
 
 class ClockThatPassesTheEnd:
