@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["VERSION", "AsyncEmbeddedEngine", "EmbeddedEngine", "reply", "weighed_reply"]
 
 # The first part counts changes of the code that change replies, the second is the weights' own hash.
-VERSION: str = f"7-{hashlib.sha256(Path(__file__).with_name('weights.json').read_bytes()).hexdigest()[:8]}"
+VERSION: str = f"8-{hashlib.sha256(Path(__file__).with_name('weights.json').read_bytes()).hexdigest()[:8]}"
 
 
 def __getattr__(name: str) -> Any:

@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from functools import cached_property, lru_cache
 from operator import mul
 from pathlib import Path
@@ -36,13 +36,13 @@ _REFUSAL = 25  # tokens of a reference that does nothing but refuse
 _ONE_SENTENCE = 15  # tokens
 _OPPOSED = 0.8  # the share of words that two texts share if they deny each other
 _CALCULATION = 5  # numbers
-_ASIDE = 8  # tokens
+_ASIDE, _OF_TOPIC = 8, 0.25  # tokens of a short statement; the share of its words that must be of the topic
 _MANY_CHARS = 2_000
-_STATEMENT = re.compile(r"(?<=[.!?:])\s+|\n+|\s+(?=\()")
+_STATEMENT = re.compile(r"(?<=[.!?])\s+|\n+|\s+(?=\()")
 
 NAMES = (
-    "contained", "precision", "gram_recall", "answer_length", "question_echo", "longest_missing", "all_words",
-    "new_words", "denied", "long", "long_new_words",
+    "precision", "gram_recall", "answer_length", "question_echo", "first_word", "longest_missing", "all_words",
+    "new_words", "negated", "denied", "long", "long_new_words",
 )  # fmt: skip
 """The measures that the map weighs, each 0..1 but for the length, a logarithm of tokens."""
 
@@ -52,7 +52,7 @@ RULES: Mapping[str, tuple[float, str]] = {
     "fact against a refusal": (0.04, "The reference says that there is no answer, but the answer has one."),
     "the reference itself": (1.0, "The answer is the reference, word for word."),
     "refusal against a fact": (0.01, "The answer refuses, but the reference gives an answer."),
-    "same yes or no": (0.95, "The answer and the reference agree on yes or no."),
+    "same yes or no": (0.7, "The answer and the reference agree on yes or no."),
     "opposite yes or no": (0.04, "The answer and the reference disagree on yes or no."),
 }
 """A rule that decides alone -> the share and the sentence that says why."""
@@ -72,6 +72,7 @@ _RETRACTS = re.compile(
 _DENIAL = re.compile(
     r"(?i)\b(?:is|are|was|were|do(?:es)?|did|ha[sd]|have|can|[cw]ould|should|will)(?: not|n['’]t)\b|cannot"
 )
+_CONDITION = re.compile(r"(?i)\s*(?:if|wenn|falls|si)\b")
 _PART = re.compile(r"(?i)[.;:,!?()\n–—]+(?:\s|$)|\b(?:but|because|and|or|aber|und|mais|ale|pero)\b")
 
 
@@ -152,19 +153,19 @@ class Comparison:
         if long:
             shared_new = sum(n for token, n in counts.items() if token not in asked)
             total_new = sum(token not in asked for text in (given, reference) for token in text.tokens)
+        negated = float((given.negations > 0) != (reference.negations > 0))
         return (
-            float(_held(reference, given)),
             1.0 - len(self.foreign) / n_given if n_given else 0.0,
             len(reference.grams & given.grams) / (len(reference.grams) or 1),
             math.log1p(len(given.tokens)),
             len(given.content & asked) / (n_given or 1),
+            next((token in given.content for token in reference.written if token in self.key), 0.0),
             max(map(len, self.missing), default=0) / 10.0,
             2.0 * counts.total() / (len(given.tokens) + size or 1),
             _dice(given.content - asked, self.key),
+            negated,
             # the more two texts are alike otherwise, and the shorter, the more a negation in one of them says
-            _dice(reference.grams, given.grams) ** 2
-            * min(1.0, 20.0 / (size or 1))
-            * ((given.negations > 0) != (reference.negations > 0)),
+            negated * _dice(reference.grams, given.grams) ** 2 * min(1.0, 20.0 / (size or 1)),
             long,
             long * 2.0 * shared_new / (total_new or 1),
         )
@@ -197,7 +198,7 @@ class Comparison:
         """Whether one of the last statements takes back what stands before it, and is about nothing else."""
         topic = (self.asked.content | self.reference.content) - NEGATIONS
         for part in [part for part in _PART.split(self.whole.plain) if part.strip()][1:][-2:]:
-            if _RETRACTS.search(part):
+            if _RETRACTS.search(part) and not _CONDITION.match(part):
                 content = {t for t in analyse(_RETRACTS.sub(" ", part)).tokens if len(t) > _BARE} - STOPWORDS
                 if len(content - NEGATIONS) <= 2 and not content & topic:
                     return True
@@ -205,14 +206,17 @@ class Comparison:
 
 
 def _to_the_point(answer: str, topic: frozenset[str]) -> Text:
-    """The answer without short first and last statements that share no word with question and references.
+    """The answer without short first and last statements that share few words with question and references.
 
     So go greetings, names of experts and what is said to a grader. What is said twice counts once.
     """
     parts = [*dict.fromkeys(map(str.strip, _STATEMENT.split(answer)))] if len(answer) < _MANY_CHARS else []
-    about = [len(text.tokens) > _ASIDE or not topic.isdisjoint(text.content) for text in map(analyse, parts)]
-    if not any(about):
+    if len(parts) < 2:
         return analyse(answer)
+    texts = [*map(analyse, parts)]
+    about = [len(t.tokens) > _ASIDE or len(topic & t.content) > _OF_TOPIC * len(t.content) for t in texts]
+    if not any(about):
+        return next((text for text in texts if text.tokens), texts[0])
     return analyse("\n".join(parts[about.index(True) : len(about) - about[::-1].index(True)]))
 
 
@@ -290,12 +294,22 @@ def support(question: str, text: str, source: str) -> tuple[tuple[float, float, 
     total = sum(map(len, parts))
     words = sum(len(part & shared) for part in parts) / total if total else 1.0
     pieces = [*filter(None, map(shared.intersection, held.sentences))] if shared else []
-    most = sum(max(map(len, map(part.__and__, pieces)), default=0) for part in parts)
-    together = most / total if total else 1.0
+    pieces.sort(key=len, reverse=True)
+    together = sum(_most_shared(part, pieces) for part in parts) / total if total else 1.0
     pairs = {pair for pair in given.pairs if END not in pair}
     beside = len(pairs & held.pairs) / len(pairs) if pairs else together
     missing = new - shared
     return (words, together, beside), [word for token, word in given.written.items() if token in missing]
+
+
+def _most_shared(part: Set[str], pieces: Sequence[Set[str]]) -> int:
+    """The most words that a set shares with one of others, which are sorted from the largest down."""
+    most = 0
+    for piece in pieces:
+        if len(piece) <= most:
+            break
+        most = max(most, len(part & piece))
+    return most
 
 
 def refit(shares: Sequence[float], rows: Sequence[Sequence[float]], labels: Sequence[float]) -> Linear:

@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
-from itertools import pairwise
+from operator import concat
 
 
 def word_set(text: str) -> frozenset[str]:
@@ -91,16 +91,25 @@ _WORD = re.compile(rf"[぀-ヿ㐀-鿿]|[^\W\d_]+|{_NUMBER}")
 _ASCII_WORD = re.compile(rf"[A-Za-z]+|{_NUMBER}", re.ASCII)  # in half the time
 _COMPOUND = re.compile(rf"\b({_TENS.replace(' ', '|')})-(\w+)", re.IGNORECASE)
 _THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:[.,]\d{3})+")
+_FOREIGN = re.compile(r"[^\x00-\x7f]")
 _BREAK = re.compile(r"(?<=[.!?])[\"'”)]*\s+|\n+")
 _APOSTROPHES = str.maketrans("’‘ʼ`", "''''")
 
 
 def strip_accents(text: str) -> str:
     """The text without combining marks, compatibility forms unified; case is kept."""
-    if text.isascii():
-        return text
     plain = unicodedata.normalize("NFKD", text)
-    return "".join([char for char in plain if char < "\x80" or not unicodedata.combining(char)])
+    for mark in filter(unicodedata.combining, set(_FOREIGN.findall(plain))):
+        plain = plain.replace(mark, "")
+    return plain
+
+
+def _with_plain_signs(text: str) -> str:
+    """A text with apostrophes and spaces in the place of signs beyond ASCII, so that most are ASCII then."""
+    for sign in set(_FOREIGN.findall(text)):
+        if not sign.isalnum():
+            text = text.replace(sign, sign.translate(_APOSTROPHES) if ord(sign) in _APOSTROPHES else " ")
+    return text
 
 
 def stem(word: str) -> str:
@@ -150,12 +159,13 @@ class Text:
     def __init__(self, text: str) -> None:
         """Take a text apart, its first 60,000 characters; any string is accepted."""
         self.plain = text[:MAX_CHARS]
-        plain = self.plain if self.plain.isascii() else strip_accents(self.plain).translate(_APOSTROPHES)
+        plain = self.plain if self.plain.isascii() else _with_plain_signs(strip_accents(self.plain))
         plain = plain.replace("n't", " not").replace("U.S.", "US")
         if "ty-" in plain:
             plain = _COMPOUND.sub(_compound, plain)
-        self._found = (_ASCII_WORD if plain.isascii() else _WORD).findall(plain)
-        self.read: Sequence[str] = list(map(_tokens.__getitem__, self._found))  # with `END` between sentences
+        # tuples of texts, which the garbage collector leaves alone
+        self._found = tuple((_ASCII_WORD if plain.isascii() else _WORD).findall(plain))
+        self.read: Sequence[str] = tuple(map(_tokens.__getitem__, self._found))  # with `END` between sentences
         self.content = frozenset(self.read) - _NO_CONTENT or frozenset(self.tokens)
 
     @cached_property
@@ -171,7 +181,7 @@ class Text:
     @cached_property
     def written(self) -> dict[str, str]:
         """The content, each token once and in order, with the word as last written."""
-        pairs = zip(self.tokens, self.words, strict=True)
+        pairs = zip(self.read, self._found, strict=True)
         return {token: word for token, word in pairs if token in self.content}
 
     @cached_property
@@ -208,16 +218,19 @@ class Text:
         return frozenset(map("".join, zip(padded, padded[1:], padded[2:], strict=False)))
 
     @cached_property
-    def sentences(self) -> Sequence[Sequence[str]]:
-        """The tokens of each sentence."""
-        return [part.split() for part in " ".join(self.read).split(END)]
+    def ordered(self) -> Sequence[str]:
+        """The content as often as it stands there, in order, with `END` between sentences."""
+        return tuple(filter((self.content | {END}).__contains__, self.read))
 
     @cached_property
-    def pairs(self) -> frozenset[tuple[str, str]]:
-        """The content that stands side by side, small words left out, with the ends of sentences."""
-        wanted = self.content | {END}
-        kept = [token for token in self.read if token in wanted]
-        return frozenset(pairwise(kept))
+    def sentences(self) -> Sequence[Sequence[str]]:
+        """The content of each sentence."""
+        return tuple([tuple(part.split()) for part in " ".join(self.ordered).split(END)])
+
+    @cached_property
+    def pairs(self) -> frozenset[str]:
+        """The tokens of the content side by side, small words left out; those with `END` are of two sentences."""
+        return frozenset(map(concat, self.ordered, self.ordered[1:]))
 
 
 def _compound(match: re.Match[str]) -> str:
