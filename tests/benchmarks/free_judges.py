@@ -8,7 +8,8 @@ All of ours are the shipped signatures; where they ask for yes or no, the share 
 
 A line a judge: area under the ROC curve (share of pairs in the right order, where labels are graded) and
 macro_agreement once calibrated, with intervals by question. Promised: where labels are people's, the AUC of ours
-is not below that of the best of the three baselines.
+is not below that of the best of the three baselines; and 3,000 judgements a CPU second of each shipped signature,
+on MTRAG's items with their contexts.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ import csv
 import json
 import statistics
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,13 +29,17 @@ import numpy as np
 from judgecal.goldset.wording import sentences
 from judgecal.judges import PromptJudge, judge_named
 from judgecal.judges.local._words import runs
+from judgecal.models.embedded import text as embedded_text
 from judgecal.models.embedded import weighed_reply
-from judgecal.records import Context, Item
+from judgecal.records import Context, Item, Pair
+from judgecal.signatures import list_signatures, load_signature
 from judgecal.stats import agreement, cross_fit
+from judgecal.workspace import find_workspace
 from tests.benchmarks.driver import Bench
 from tests.support.gold import made_items
 
 csv.field_size_limit(10**9)
+_A_SECOND = 3_000.0
 
 
 class Labelled(NamedTuple):
@@ -214,6 +221,30 @@ def made_up() -> Labelled:
     )
 
 
+def speed(bench: Bench, items: Sequence[Item]) -> None:
+    """Print how many items a CPU second each shipped signature judges, the fastest of three runs."""
+    bench.head("items judged a CPU second, with nothing known of their texts and the messages made before")
+    fields = {
+        "guidelines": "Never mention prices. Use at most 100 words.",
+        "expected_facts": "It is long\nIt is old",
+    }
+    whole = [replace(item, fields=fields, pair=Pair(item.answer, items[0].answer)) for item in items]
+    for name in list_signatures(find_workspace()):
+        if name.endswith(".md") or load_signature(name).scale is None:
+            continue
+        judge = judge_named(f"{name}@embedded")
+        assert isinstance(judge, PromptJudge)
+        messages, rates = [judge.messages(item) for item in whole], []
+        for _ in range(3):
+            embedded_text._short.cache_clear()
+            embedded_text._long.cache_clear()
+            start = time.process_time()
+            for each in messages:
+                weighed_reply(each)
+            rates.append(len(messages) / (time.process_time() - start))
+        bench.target(name, max(rates), least=_A_SECOND)
+
+
 def main() -> int:
     bench = Bench(__doc__, n=0, of="rows of the longest sets at most; 0 for all", data="../shared/data")
     data = Path(bench.options.data)
@@ -244,8 +275,10 @@ def main() -> int:
     }
     if bench.quick:
         table(bench, "made up", made_up(), {"embedded": embedded("correctness_v3")}, plain)
+        speed(bench, made_up().items)
         return bench.end()
     faithful = mtrag(data)
+    speed(bench, faithful.items)
     table(bench, "MTRAG, people's faithfulness", faithful, ours, grounds)
     long = mtrag(data, "completeness")
     table(

@@ -165,7 +165,9 @@ class Text:
             plain = _COMPOUND.sub(_compound, plain)
         # tuples of texts, which the garbage collector leaves alone
         self._found = tuple((_ASCII_WORD if plain.isascii() else _WORD).findall(plain))
-        self.read: Sequence[str] = tuple(map(_tokens.__getitem__, self._found))  # with `END` between sentences
+        self.read: Sequence[str] = tuple(
+            map(_tokens.__getitem__, self._found)
+        )  # with `END` between sentences
         self.content = frozenset(self.read) - _NO_CONTENT or frozenset(self.tokens)
 
     @cached_property
