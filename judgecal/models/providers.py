@@ -90,7 +90,7 @@ def shown_address(address: str) -> str:
     try:
         parts = urllib.parse.urlsplit(address)
         host = parts.netloc.rpartition("@")[2]
-        path = "/".join(_shown_segment(segment) for segment in parts.path.split("/"))
+        path = "/".join(_hashed(part) if _is_token(part) else part for part in parts.path.split("/"))
         pairs = [(name, value if _shown(name) else _STARS) for name, value in _query(parts)]
     except ValueError:
         return _STARS
@@ -123,9 +123,7 @@ def _shown(name: str) -> bool:
     return name.lower() in _SHOWN_QUERIES
 
 
-def _shown_segment(segment: str) -> str:
-    if not _is_token(segment):
-        return segment
+def _hashed(segment: str) -> str:
     return _STARS + hashlib.sha256(segment.encode("utf-8", "surrogatepass")).hexdigest()[:4]
 
 

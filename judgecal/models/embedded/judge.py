@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from functools import cached_property, lru_cache
+from itertools import dropwhile
 from operator import mul
 from pathlib import Path
 from typing import NamedTuple
@@ -37,8 +37,8 @@ _ONE_SENTENCE = 15  # tokens
 _OPPOSED = 0.8  # the share of words that two texts share if they deny each other
 _CALCULATION = 5  # numbers
 _ASIDE, _OF_TOPIC = 8, 0.25  # tokens of a short statement; the share of its words that must be of the topic
-_MANY_CHARS = 2_000
-_STATEMENT = re.compile(r"(?<=[.!?])\s+|\n+|\s+(?=\()")
+_MANY_CHARS, _ENDING = 2_000, 400
+_STATEMENT = re.compile(r"\s(?:(?<=\n)|(?<=[.!?]\s)|\s*(?=\())\s*")
 
 NAMES = (
     "precision", "gram_recall", "answer_length", "question_echo", "first_word", "longest_missing", "all_words",
@@ -89,7 +89,8 @@ class Comparison:
         """Compare; `alternatives` must hold at least one text."""
         self.asked, references = analyse(question), [*map(analyse, alternatives[:_MAX_ALTERNATIVES])]
         backed = self.asked.content.union(*(text.content for text in references))
-        self.whole, self.answer = analyse(answer), _to_the_point(answer, backed)
+        self.whole = analyse(answer)
+        self.answer = _to_the_point(self.whole, backed)
         self.reference = max(references, key=self._fits) if len(references) > 1 else references[0]
         reference, content = self.reference, self.answer.content
         self.foreign = content - backed
@@ -100,7 +101,7 @@ class Comparison:
         """A cheap order of the alternatives: which one is the answer most likely to match?"""
         key, answer = reference.content - self.asked.content or reference.content, self.answer
         grams = len(reference.grams & answer.grams) / (len(reference.grams) or 1)
-        return len(key & answer.content) / (len(key) or 1) + grams + _held(reference, answer)
+        return len(key & answer.content) / (len(key) or 1) + grams
 
     @cached_property
     def rule(self) -> str | None:
@@ -148,11 +149,11 @@ class Comparison:
         n_given, size = len(given.content), len(reference.tokens)
         long = min(1.0, max(0.0, (size - _LONG_FROM) / (_LONG - _LONG_FROM)))
         # F1 of all words, each as often as it stands there; of long texts without those of the question
-        counts = Counter(given.tokens) & Counter(reference.tokens)
-        shared_new, total_new = 0, 1
-        if long:
-            shared_new = sum(n for token, n in counts.items() if token not in asked)
-            total_new = sum(token not in asked for text in (given, reference) for token in text.tokens)
+        a, b = given.counts, reference.counts
+        shared = {token: min(a[token], b[token]) for token in a.keys() & b.keys()}
+        n_shared, total = sum(shared.values()), len(given.tokens) + size
+        shared_new = n_shared - sum(shared[token] for token in asked & shared.keys())
+        total_new = total - sum(a[token] + b[token] for token in asked)
         negated = float((given.negations > 0) != (reference.negations > 0))
         return (
             1.0 - len(self.foreign) / n_given if n_given else 0.0,
@@ -161,7 +162,7 @@ class Comparison:
             len(given.content & asked) / (n_given or 1),
             next((token in given.content for token in reference.written if token in self.key), 0.0),
             max(map(len, self.missing), default=0) / 10.0,
-            2.0 * counts.total() / (len(given.tokens) + size or 1),
+            2.0 * n_shared / (total or 1),
             _dice(given.content - asked, self.key),
             negated,
             # the more two texts are alike otherwise, and the shorter, the more a negation in one of them says
@@ -172,7 +173,7 @@ class Comparison:
 
     def _other_number(self) -> bool:
         """Whether a number of the key is missing, and the answer has one that nothing else has."""
-        numbers = self.key & self.reference.numbers
+        numbers = {token for token in self.key if token[0] == "#"}
         lacking, others = numbers & self.missing, [token for token in self.foreign if token[0] == "#"]
         if len(self.key) <= _BRIEF:
             return bool(lacking and others)
@@ -197,7 +198,7 @@ class Comparison:
     def _retracts(self) -> bool:
         """Whether one of the last statements takes back what stands before it, and is about nothing else."""
         topic = (self.asked.content | self.reference.content) - NEGATIONS
-        for part in [part for part in _PART.split(self.whole.plain) if part.strip()][1:][-2:]:
+        for part in [part for part in _PART.split(self.whole.plain[-_ENDING:]) if part.strip()][1:][-2:]:
             if _RETRACTS.search(part) and not _CONDITION.match(part):
                 content = {t for t in analyse(_RETRACTS.sub(" ", part)).tokens if len(t) > _BARE} - STOPWORDS
                 if len(content - NEGATIONS) <= 2 and not content & topic:
@@ -205,29 +206,30 @@ class Comparison:
         return False
 
 
-def _to_the_point(answer: str, topic: frozenset[str]) -> Text:
+def _to_the_point(answer: Text, topic: frozenset[str]) -> Text:
     """The answer without short first and last statements that share few words with question and references.
 
     So go greetings, names of experts and what is said to a grader. What is said twice counts once.
     """
-    parts = [*dict.fromkeys(map(str.strip, _STATEMENT.split(answer)))] if len(answer) < _MANY_CHARS else []
-    if len(parts) < 2:
-        return analyse(answer)
-    texts = [*map(analyse, parts)]
-    about = [len(t.tokens) > _ASIDE or len(topic & t.content) > _OF_TOPIC * len(t.content) for t in texts]
-    if not any(about):
-        return next((text for text in texts if text.tokens), texts[0])
-    return analyse("\n".join(parts[about.index(True) : len(about) - about[::-1].index(True)]))
+
+    def aside(statement: str) -> bool:
+        content = analyse(statement).content if len(statement.split()) <= _ASIDE else topic
+        return len(topic & content) <= _OF_TOPIC * len(content)
+
+    statements = [*filter(None, map(str.strip, _STATEMENT.split(answer.plain)))]
+    if len(statements) < 2 or len(answer.plain) >= _MANY_CHARS:
+        return answer
+    kept = [*dropwhile(aside, dict.fromkeys(statements))]
+    if not kept:
+        return next((text for text in map(analyse, statements) if text.tokens), answer)
+    while aside(kept[-1]):
+        kept.pop()
+    return answer if len(kept) == len(statements) else analyse("\n".join(kept))
 
 
 def _dice(a: frozenset[str], b: frozenset[str]) -> float:
     """The F1 of what two texts have."""
     return 2.0 * len(a & b) / (len(a) + len(b) or 1)
-
-
-def _held(reference: Text, answer: Text) -> bool:
-    """Whether the answer has the words of the reference side by side."""
-    return bool(reference.joined) and f" {reference.joined} " in f" {answer.joined} "
 
 
 def _bare(text: Text) -> bool:

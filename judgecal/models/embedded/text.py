@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
+from itertools import compress
 from operator import concat
 
 
@@ -97,19 +99,14 @@ _APOSTROPHES = str.maketrans("’‘ʼ`", "''''")
 
 
 def strip_accents(text: str) -> str:
-    """The text without combining marks, compatibility forms unified; case is kept."""
-    plain = unicodedata.normalize("NFKD", text)
-    for mark in filter(unicodedata.combining, set(_FOREIGN.findall(plain))):
-        plain = plain.replace(mark, "")
+    """The text in its own case without accents; other signs beyond ASCII become spaces or straight apostrophes."""
+    plain = text if text.isascii() else unicodedata.normalize("NFKD", text)
+    for sign in set(_FOREIGN.findall(plain)):
+        if ord(sign) in _APOSTROPHES:
+            plain = plain.replace(sign, "'")
+        elif not sign.isalnum():
+            plain = plain.replace(sign, "" if unicodedata.combining(sign) else " ")
     return plain
-
-
-def _with_plain_signs(text: str) -> str:
-    """A text with apostrophes and spaces in the place of signs beyond ASCII, so that most are ASCII then."""
-    for sign in set(_FOREIGN.findall(text)):
-        if not sign.isalnum():
-            text = text.replace(sign, sign.translate(_APOSTROPHES) if ord(sign) in _APOSTROPHES else " ")
-    return text
 
 
 def stem(word: str) -> str:
@@ -159,7 +156,7 @@ class Text:
     def __init__(self, text: str) -> None:
         """Take a text apart, its first 60,000 characters; any string is accepted."""
         self.plain = text[:MAX_CHARS]
-        plain = self.plain if self.plain.isascii() else _with_plain_signs(strip_accents(self.plain))
+        plain = strip_accents(self.plain)
         plain = plain.replace("n't", " not").replace("U.S.", "US")
         if "ty-" in plain:
             plain = _COMPOUND.sub(_compound, plain)
@@ -176,20 +173,15 @@ class Text:
         return [token for token in self.read if token is not END]
 
     @cached_property
-    def words(self) -> Sequence[str]:
-        """Of each token what was written."""
-        return [word for word, token in zip(self._found, self.read, strict=True) if token is not END]
+    def counts(self) -> Counter[str]:
+        """How often each token stands there."""
+        return Counter(self.tokens)
 
     @cached_property
     def written(self) -> dict[str, str]:
         """The content, each token once and in order, with the word as last written."""
         pairs = zip(self.read, self._found, strict=True)
         return {token: word for token, word in pairs if token in self.content}
-
-    @cached_property
-    def numbers(self) -> frozenset[str]:
-        """The tokens of numbers."""
-        return frozenset([token for token in self.content if token[0] == "#"])
 
     @cached_property
     def refuses(self) -> bool:
@@ -199,7 +191,7 @@ class Text:
     @cached_property
     def polarity(self) -> int:
         """1 where it starts with yes, -1 with no, else 0."""
-        first = self.words[0].lower() if self.words else ""
+        first = next(compress(self._found, map(END.__ne__, self.read)), "").lower()
         return 1 if first in YES else -1 if first in NO else 0
 
     @cached_property
@@ -215,9 +207,8 @@ class Text:
     @cached_property
     def grams(self) -> frozenset[str]:
         """Groups of three letters of the words that are no stopwords."""
-        words = [word for word in " ".join(self.words).lower().split() if word not in STOPWORDS]
-        padded = f" {' '.join(words)[:_GRAMS_WITHIN]} "
-        return frozenset(map("".join, zip(padded, padded[1:], padded[2:], strict=False)))
+        words = set(" ".join(self._found)[:_GRAMS_WITHIN].lower().split())
+        return frozenset().union(*map(_grams, words - STOPWORDS))
 
     @cached_property
     def ordered(self) -> Sequence[str]:
@@ -233,6 +224,13 @@ class Text:
     def pairs(self) -> frozenset[str]:
         """The tokens of the content side by side, small words left out; those with `END` are of two sentences."""
         return frozenset(map(concat, self.ordered, self.ordered[1:]))
+
+
+@lru_cache(maxsize=16_384)
+def _grams(word: str) -> frozenset[str]:
+    """The groups of three letters of a word, with its ends; none of punctuation."""
+    padded = f" {word} "
+    return frozenset(map("".join, zip(padded, padded[1:], padded[2:], strict=False)))
 
 
 def _compound(match: re.Match[str]) -> str:
