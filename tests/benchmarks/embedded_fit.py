@@ -52,7 +52,7 @@ def features(labelled: Labelled) -> tuple[judge.Vector, judge.Vector]:
     scale, rows = Scale.parse(labelled.scale), []
     for item, label in zip(labelled.items, labelled.labels, strict=True):
         comparison = Comparison(item.question, item.reference_answers, item.answer)
-        if comparison.rule is None and not comparison.against:
+        if comparison.rule is None and not {*comparison.against} - {"elsewhere"}:
             rows.append([*comparison.values, (label - scale.low) / scale.span])
     table = np.array(rows)
     return table[:, :-1], table[:, -1]

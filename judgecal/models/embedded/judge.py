@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import dropwhile
 from operator import mul
@@ -36,13 +36,14 @@ _REFUSAL = 25  # tokens of a reference that does nothing but refuse
 _ONE_SENTENCE = 15  # tokens
 _OPPOSED = 0.8  # the share of words that two texts share if they deny each other
 _CALCULATION = 5  # numbers
-_ASIDE, _OF_TOPIC = 8, 0.25  # tokens of a short statement; the share of its words that must be of the topic
+_MANY_KEYS = 12  # key words of which an answer must have one
+_ASIDE, _OF_TOPIC = 8, 0.34  # tokens of a short statement; the share of its words that must be of the topic
 _MANY_CHARS, _ENDING = 2_000, 400
-_STATEMENT = re.compile(r"\s(?:(?<=\n)|(?<=[.!?]\s)|\s*(?=\())\s*")
+_STATEMENT = re.compile(r"\s(?:(?<=\n)|(?<=[.!?:]\s)|\s*(?=\())\s*")
 
 NAMES = (
-    "precision", "gram_recall", "answer_length", "question_echo", "first_word", "longest_missing", "all_words",
-    "new_words", "negated", "denied", "long", "long_new_words",
+    "precision", "gram_recall", "answer_length", "question_echo", "first_word", "longest_missing",
+    "all_words", "new_words", "negated", "denied", "long", "long_new_words",
 )  # fmt: skip
 """The measures that the map weighs, each 0..1 but for the length, a logarithm of tokens."""
 
@@ -50,6 +51,10 @@ RULES: Mapping[str, tuple[float, str]] = {
     "empty answer": (0.01, "The answer is empty."),
     "both refuse": (1.0, "The answer and the reference both say that there is no answer."),
     "fact against a refusal": (0.04, "The reference says that there is no answer, but the answer has one."),
+    "number beside a refusal": (
+        0.3,
+        "The answer refuses as the reference does, but gives a number all the same.",
+    ),
     "the reference itself": (1.0, "The answer is the reference, word for word."),
     "refusal against a fact": (0.01, "The answer refuses, but the reference gives an answer."),
     "same yes or no": (0.7, "The answer and the reference agree on yes or no."),
@@ -60,6 +65,7 @@ AGAINST: Mapping[str, tuple[float, str]] = {
     "retraction": (0.03, "The answer takes back what it says."),
     "echo": (0.03, "The answer only repeats the question."),
     "polarity": (0.2, "One of the two denies what the other states."),
+    "elsewhere": (0.3, "It has no key word of the reference."),
     "number": (0.15, "It gives another number than the reference."),
 }
 """What speaks against an answer, whatever it shares -> the part of its share that is left, and why."""
@@ -110,12 +116,19 @@ class Comparison:
         if not answer.tokens:
             return "empty answer"
         if reference.refuses and len(reference.tokens) <= _REFUSAL:
+            if answer.refuses and self._gives_a_number():
+                return "number beside a refusal"
             return "both refuse" if answer.refuses else "fact against a refusal"
         if answer.joined and self.whole.joined == reference.joined:
             return "the reference itself"
         if answer.refuses and self.missing and len(answer.tokens) <= 2 * _FEW:
             return "refusal against a fact"
         return self._yes_or_no()
+
+    def _gives_a_number(self) -> bool:
+        """Whether a statement that does not refuse has a number that the question has not."""
+        parts = map(analyse, filter(None, map(str.strip, _STATEMENT.split(self.whole.plain))))
+        return any(not part.refuses and part.numbers - self.asked.numbers for part in parts)
 
     def _yes_or_no(self) -> str | None:
         """A bare yes or no decides; so does an opposite one at the head of both texts."""
@@ -138,6 +151,7 @@ class Comparison:
             "retraction": self._retracts(),
             "number": self._other_number(),
             "polarity": self._opposed(),
+            "elsewhere": len(self.key) >= _MANY_KEYS and self.missing == self.key,
             "echo": given <= asked and 2 * len(given) > len(asked) and not self.reference.content <= asked,
         }
         return [name for name, speaks in checks.items() if speaks]
@@ -173,7 +187,7 @@ class Comparison:
 
     def _other_number(self) -> bool:
         """Whether a number of the key is missing, and the answer has one that nothing else has."""
-        numbers = {token for token in self.key if token[0] == "#"}
+        numbers = self.key & self.reference.numbers
         lacking, others = numbers & self.missing, [token for token in self.foreign if token[0] == "#"]
         if len(self.key) <= _BRIEF:
             return bool(lacking and others)
@@ -221,7 +235,7 @@ def _to_the_point(answer: Text, topic: frozenset[str]) -> Text:
         return answer
     kept = [*dropwhile(aside, dict.fromkeys(statements))]
     if not kept:
-        return next((text for text in map(analyse, statements) if text.tokens), answer)
+        return max(map(analyse, statements), key=lambda text: len(topic & text.content))
     while aside(kept[-1]):
         kept.pop()
     return answer if len(kept) == len(statements) else analyse("\n".join(kept))
@@ -292,26 +306,23 @@ def support(question: str, text: str, source: str) -> tuple[tuple[float, float, 
     """
     asked, given, held = analyse(question).content, analyse(text), analyse(source)
     new = given.content - asked
-    shared, parts = new & held.content, [new.intersection(tokens) for tokens in given.sentences]
-    total = sum(map(len, parts))
-    words = sum(len(part & shared) for part in parts) / total if total else 1.0
-    pieces = [*filter(None, map(shared.intersection, held.sentences))] if shared else []
-    pieces.sort(key=len, reverse=True)
-    together = sum(_most_shared(part, pieces) for part in parts) / total if total else 1.0
+    shared = new & held.content
+    total = sum(len(new.intersection(tokens)) for tokens in given.sentences)
+    bits = {token: 1 << place for place, token in enumerate(shared)}
+
+    def as_bits(sentences: Sequence[Sequence[str]]) -> list[int]:
+        return [
+            sum(map(bits.__getitem__, part)) for part in filter(None, map(shared.intersection, sentences))
+        ]
+
+    parts, pieces = as_bits(given.sentences), {*as_bits(held.sentences)}
+    words = sum(map(int.bit_count, parts)) / total if total else 1.0
+    most = sum(max(map(int.bit_count, map(part.__and__, pieces))) for part in parts)
+    together = most / total if total else 1.0
     pairs = {pair for pair in given.pairs if END not in pair}
     beside = len(pairs & held.pairs) / len(pairs) if pairs else together
     missing = new - shared
     return (words, together, beside), [word for token, word in given.written.items() if token in missing]
-
-
-def _most_shared(part: Set[str], pieces: Sequence[Set[str]]) -> int:
-    """The most words that a set shares with one of others, which are sorted from the largest down."""
-    most = 0
-    for piece in pieces:
-        if len(piece) <= most:
-            break
-        most = max(most, len(part & piece))
-    return most
 
 
 def refit(shares: Sequence[float], rows: Sequence[Sequence[float]], labels: Sequence[float]) -> Linear:

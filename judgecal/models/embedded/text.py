@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from itertools import compress
-from operator import concat
 
 
 def word_set(text: str) -> frozenset[str]:
@@ -99,7 +98,7 @@ _APOSTROPHES = str.maketrans("’‘ʼ`", "''''")
 
 
 def strip_accents(text: str) -> str:
-    """The text in its own case without accents; other signs beyond ASCII become spaces or straight apostrophes."""
+    """The text without accents, its case kept; signs beyond ASCII are spaces or straight apostrophes."""
     plain = text if text.isascii() else unicodedata.normalize("NFKD", text)
     for sign in set(_FOREIGN.findall(plain)):
         if ord(sign) in _APOSTROPHES:
@@ -184,6 +183,11 @@ class Text:
         return {token: word for token, word in pairs if token in self.content}
 
     @cached_property
+    def numbers(self) -> frozenset[str]:
+        """The tokens of numbers."""
+        return frozenset([token for token in self.content if token[0] == "#"])
+
+    @cached_property
     def refuses(self) -> bool:
         """Whether it begins as a refusal does."""
         return refuses(self.plain)
@@ -218,12 +222,12 @@ class Text:
     @cached_property
     def sentences(self) -> Sequence[Sequence[str]]:
         """The content of each sentence."""
-        return tuple([tuple(part.split()) for part in " ".join(self.ordered).split(END)])
+        return tuple(map(tuple, filter(None, map(str.split, " ".join(self.ordered).split(END)))))
 
     @cached_property
     def pairs(self) -> frozenset[str]:
-        """The tokens of the content side by side, small words left out; those with `END` are of two sentences."""
-        return frozenset(map(concat, self.ordered, self.ordered[1:]))
+        """Two tokens of the content side by side, small words left out; `END` in one parts sentences."""
+        return frozenset(map(str.__add__, self.ordered, self.ordered[1:]))
 
 
 @lru_cache(maxsize=16_384)
