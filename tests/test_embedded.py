@@ -14,7 +14,8 @@ from typing import Any, Literal
 import dspy
 import pytest
 
-from judgecal.models.embedded import VERSION, AsyncEmbeddedEngine, EmbeddedEngine, reply
+from judgecal.models.embedded import VERSION, reply
+from judgecal.models.embedded.engine import AsyncEmbeddedEngine, EmbeddedEngine
 from judgecal.models.embedded.judge import GROUNDS, NAMES, Comparison, shipped
 from judgecal.models.embedded.replies import NOT_FOUND
 from judgecal.models.embedded.text import analyse, stem

@@ -15,7 +15,7 @@ import pytest
 import judgecal as judgecal_names
 from judgecal.errors import BudgetError, InputError
 from judgecal.goldset import GoldSet, load_gold
-from judgecal.models.embedded import AsyncEmbeddedEngine, EmbeddedEngine
+from judgecal.models.embedded.engine import AsyncEmbeddedEngine, EmbeddedEngine
 from judgecal.optimize.programs import to_optimise
 from judgecal.report.optimize import optimize_document
 from judgecal.selection.lock import LockedJudge

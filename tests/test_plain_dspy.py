@@ -17,7 +17,7 @@ import judgecal as judgecal_names
 from judgecal.errors import InputError
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import PromptJudge
-from judgecal.models.embedded import EmbeddedEngine
+from judgecal.models.embedded.engine import EmbeddedEngine
 from judgecal.selection.lock import LockedJudge
 from judgecal.signatures import load_signature
 from judgecal.workspace import Workspace
@@ -88,7 +88,7 @@ def test_a_program_in_a_file_is_a_judge_that_locks(
     judgecal: Run, workspace: Workspace, gold: GoldSet
 ) -> None:
     (workspace.root / "mine.py").write_text(
-        "import dspy\nfrom judgecal.models.embedded import EmbeddedEngine\n"
+        "import dspy\nfrom judgecal.models.embedded.engine import EmbeddedEngine\n"
         'judge = dspy.Predict("question, reference_answer, answer -> verdict: bool")\n'
         'judge.set_lm(dspy.LM("judgecal/embedded", engine=EmbeddedEngine(), cache=False))\n'
     )

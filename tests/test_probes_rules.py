@@ -9,7 +9,7 @@ import pytest
 
 from judgecal import load_gold
 from judgecal.goldset import GoldSet
-from judgecal.models.embedded.text import analyse
+from judgecal.models.embedded.text import analyse, refuses
 from judgecal.probes.family import Kind, NoProbe, Sources, language_of, make_probes
 from judgecal.probes.rules import families, families_named
 from judgecal.records import Item
@@ -62,8 +62,8 @@ def test_of_references_that_say_different_things_one_may_be_a_part_or_a_stray(fa
 def test_a_refusal_is_right_where_the_reference_refuses_and_wrong_elsewhere() -> None:
     refusing = item("What is the fee of the club?", "", "The answer is not in the document.")
     asked = item("What is the fee of the club?", "", "12 crowns")
-    assert analyse(probe("refusal_right", refusing)).refuses
-    assert analyse(probe("refusal", asked)).refuses
+    assert refuses(probe("refusal_right", refusing))
+    assert refuses(probe("refusal", asked))
     for family in ("refusal", "empty", "other_reference", "reference"):
         assert why_not(family, refusing) == "the right answer is to refuse"
     assert (

@@ -23,8 +23,6 @@ from judgecal.workspace import CONFIG_TABLES, Workspace
 EMBEDDED = "embedded"
 _EMBEDDED_ID = "judgecal/embedded"
 _PER_MILLION = 1_000_000.0
-
-
 Task = Literal["chat", "embeddings", "rerank"]
 """What a model is asked for: a reply to messages, vectors of texts, or the relevance of texts to a query."""
 

@@ -91,7 +91,7 @@ def shown_address(address: str) -> str:
         parts = urllib.parse.urlsplit(address)
         host = parts.netloc.rpartition("@")[2]
         path = "/".join(_hashed(part) if _is_token(part) else part for part in parts.path.split("/"))
-        pairs = [(name, value if _shown(name) else _STARS) for name, value in _query(parts)]
+        pairs = [(name, value if name.lower() in _SHOWN_QUERIES else _STARS) for name, value in _query(parts)]
     except ValueError:
         return _STARS
     query = "&".join(f"{name}={value}" if value else name for name, value in pairs)
@@ -104,7 +104,7 @@ def hidden_parts(address: str) -> tuple[str, ...]:
         parts = urllib.parse.urlsplit(address)
         hidden = [parts.username, parts.password, parts.fragment]
         hidden += [part for part in parts.path.split("/") if _is_token(part)]
-        hidden += [value for name, value in _query(parts) if not _shown(name)]
+        hidden += [value for name, value in _query(parts) if name.lower() not in _SHOWN_QUERIES]
     except ValueError:
         return ()
     return tuple(
@@ -117,10 +117,6 @@ def _query(parts: urllib.parse.SplitResult) -> Iterator[tuple[str, str]]:
         name, equals, value = pair.partition("=")
         # A query without a name is a value: it may be the token itself.
         yield (name, value) if equals else (_STARS, name)
-
-
-def _shown(name: str) -> bool:
-    return name.lower() in _SHOWN_QUERIES
 
 
 def _hashed(segment: str) -> str:

@@ -44,7 +44,7 @@ from judgecal.engine.log import Log, as_line, line_reader, now
 from judgecal.engine.transport import open_transport
 from judgecal.errors import BudgetError, JudgecalError, Stopped
 from judgecal.models import ModelSpec
-from judgecal.models.embedded import AsyncEmbeddedEngine, EmbeddedEngine
+from judgecal.models.embedded.engine import AsyncEmbeddedEngine, EmbeddedEngine
 from judgecal.records import RETRIED_ON_RESUME, Failure
 
 CALL_LOG = "optimizer_calls.jsonl"

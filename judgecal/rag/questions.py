@@ -21,7 +21,7 @@ from typing import Any
 from judgecal.errors import InputError, listed, refuse
 from judgecal.goldset import GoldDocument, GoldSet
 from judgecal.goldset.wording import grouped
-from judgecal.models.embedded.text import Text
+from judgecal.models.embedded.text import refuses as refuses_at_once
 from judgecal.records import Context, Item, digest, well_formed
 from judgecal.scale import Scale
 from judgecal.tables import Columns, Row, Table, decode, read_bytes, read_table
@@ -54,7 +54,7 @@ USUAL = Columns(usual=True)
 def refuses(answer: str, message: str | None = None) -> bool:
     """Return whether an answer declines, or is blank; `message`: the words told to decline with."""
     declines = message is not None and message.strip(" .").casefold() in answer.casefold()
-    return declines or not answer.strip() or Text(answer).refuses
+    return declines or not answer.strip() or refuses_at_once(answer)
 
 
 def says_unanswerable(references: Sequence[str]) -> bool:

@@ -9,24 +9,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from judgecal.models.embedded.engine import AsyncEmbeddedEngine, EmbeddedEngine
-
-__all__ = ["VERSION", "AsyncEmbeddedEngine", "EmbeddedEngine", "reply", "weighed_reply"]
+__all__ = ["VERSION", "reply", "weighed_reply"]
 
 # The first part counts changes of the code that change replies, the second is the weights' own hash.
 VERSION: str = f"8-{hashlib.sha256(Path(__file__).with_name('weights.json').read_bytes()).hexdigest()[:8]}"
-
-
-def __getattr__(name: str) -> Any:
-    # DSPy takes seconds to import, and a reply needs none of it.
-    if name in ("EmbeddedEngine", "AsyncEmbeddedEngine"):
-        from judgecal.models.embedded import engine
-
-        return getattr(engine, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def reply(messages: Sequence[Mapping[str, str]]) -> str:

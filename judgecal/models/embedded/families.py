@@ -8,8 +8,6 @@ labels; the other families are guesses of a few lines, made without any data.
 
 from __future__ import annotations
 
-import contextlib
-import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +15,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from judgecal.models.embedded import judge
-from judgecal.models.embedded.prompt import Layout, alternatives
+from judgecal.models.embedded.prompt import Layout, alternatives, texts_of
 from judgecal.models.embedded.text import Text, analyse, refuses
 
 _GROUNDS = re.compile(r"ground|support|faithful|hallucinat|entail|factual|attribut")
@@ -32,6 +30,7 @@ _HARMFUL = re.compile(
 )
 _FORBIDS = re.compile(r"\b(?:not|never|no|without|avoid|refrain|prohibit|forbid|cannot)|n't\b", re.IGNORECASE)
 _BULLET = re.compile(r"^\s*(?:[-*•·]|\(?\d{1,3}[.)])\s+", re.MULTILINE)
+_NEW_LINE = re.compile(r"\n")
 _MOST = 40  # guidelines, expected facts
 _SHORT_REFUSAL, _SHORT_ANSWER = 25, 8  # words
 _PAIR = ("answer_a", "answer_b")
@@ -99,11 +98,7 @@ def family_of(layout: Layout) -> str:
 
 def _lines(text: str) -> Sequence[str]:
     """The single facts of a field: a JSON list, or a line each, with bullets or without."""
-    rows = text.splitlines()
-    if text.lstrip().startswith("["):
-        with contextlib.suppress(ValueError):
-            rows = [str(row) for row in json.loads(text)]
-    return [fact for row in rows if (fact := _BULLET.sub("", row).strip())][:_MOST]
+    return [fact for row in texts_of(text, _NEW_LINE) if (fact := _BULLET.sub("", row).strip())][:_MOST]
 
 
 def _lacking(wanted: Mapping[str, str], text: Text) -> tuple[float, str]:
@@ -159,7 +154,7 @@ def _groundedness(case: Case) -> Finding:
 def _relevance(case: Case) -> Finding:
     """Of the answer to the question; where the prompt has contexts, of these too."""
     asked, answer = analyse(case["question"]), analyse(case["text"])
-    if answer.refuses:
+    if refuses(case["text"]):
         return Finding(0.15, "The answer refuses, so it does not address the question.")
     taken_up = _lacking(asked.written, answer)[0]
     fits = len(answer.tokens) <= _SHORT_ANSWER and answer.content - asked.content

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judgecal.errors import listed
-from judgecal.models.embedded.text import END, NEGATIONS, POLAR, STOPWORDS, Text, analyse
+from judgecal.models.embedded.text import END, NEGATIONS, POLAR, STOPWORDS, Text, analyse, refuses
 
 WEIGHTS_FILE = Path(__file__).with_name("weights.json")
 Vector = NDArray[np.float64]
@@ -72,8 +72,7 @@ AGAINST: Mapping[str, tuple[float, str]] = {
 _RETRACTS = re.compile(
     r"""(?ix)\b(?:(?:false|untrue|wrong|incorrect|nonsense|a\ lie|not\ (?:true|right|correct|so|the\ case))
     |(?:forget|scratch|ignore|disregard)\ (?:that|it|this|what)|take\ (?:that|it|this)\ back
-    |falsch|stimmt\ (?:so\ )?nicht|nicht\ wahr|nichts\ davon|vergiss\ (?:das|es)|unwahr|gelogen
-    |faux|pas\ vrai|rien\ de\ tout|nieprawdą?|fałsz|nic\ z\ tego|falso|nada\ de\ esto|no\ es\ verdad)\b"""
+    |falsch|stimmt\ (?:so\ )?nicht|nicht\ wahr|nichts\ davon|vergiss\ (?:das|es)|unwahr|gelogen)\b"""
 )
 _DENIAL = re.compile(
     r"(?i)\b(?:is|are|was|were|do(?:es)?|did|ha[sd]|have|can|[cw]ould|should|will)(?: not|n['’]t)\b|cannot"
@@ -115,25 +114,25 @@ class Comparison:
         answer, reference = self.answer, self.reference
         if not answer.tokens:
             return "empty answer"
-        if reference.refuses and len(reference.tokens) <= _REFUSAL:
-            if answer.refuses and self._gives_a_number():
+        if refuses(reference.plain) and len(reference.tokens) <= _REFUSAL:
+            if refuses(answer.plain) and self._gives_a_number():
                 return "number beside a refusal"
-            return "both refuse" if answer.refuses else "fact against a refusal"
-        if answer.joined and self.whole.joined == reference.joined:
+            return "both refuse" if refuses(answer.plain) else "fact against a refusal"
+        if self.whole.tokens == reference.tokens:
             return "the reference itself"
-        if answer.refuses and self.missing and len(answer.tokens) <= 2 * _FEW:
+        if refuses(answer.plain) and self.missing and len(answer.tokens) <= 2 * _FEW:
             return "refusal against a fact"
         return self._yes_or_no()
 
     def _gives_a_number(self) -> bool:
         """Whether a statement that does not refuse has a number that the question has not."""
         parts = map(analyse, filter(None, map(str.strip, _STATEMENT.split(self.whole.plain))))
-        return any(not part.refuses and part.numbers - self.asked.numbers for part in parts)
+        return any(not refuses(part.plain) and part.numbers - self.asked.numbers for part in parts)
 
     def _yes_or_no(self) -> str | None:
         """A bare yes or no decides; so does an opposite one at the head of both texts."""
         texts = (self.reference, self.answer)
-        polarities = [text.polarity for text in texts]
+        polarities = [self.reference.polarity, self.whole.polarity]
         bare = any(text.polarity and _bare(text) for text in texts)
         if bare and not POLAR.isdisjoint(self.asked.tokens[:1]):
             polarities = [text.polarity or (-1 if text.negations else 1) for text in texts]
@@ -202,7 +201,11 @@ class Comparison:
         "is not" or the like where neither the question nor the reference denies anything.
         """
         reference, given = self.reference, self.answer
-        if max(len(reference.tokens), len(given.tokens)) > _FEW or given.refuses or reference.refuses:
+        if (
+            max(len(reference.tokens), len(given.tokens)) > _FEW
+            or refuses(given.plain)
+            or refuses(reference.plain)
+        ):
             return False
         if len(given.tokens) <= _ONE_SENTENCE and self.asked.negations == reference.negations == 0:
             return given.negations == 1 and _DENIAL.search(given.plain) is not None

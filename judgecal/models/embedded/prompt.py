@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from judgecal.scale import FALSE_WORDS
 
@@ -21,6 +22,7 @@ _FIELD = re.compile(r"^\d+\. `(\w+)` \((.*?)\):", re.MULTILINE)
 _OPTIONAL = re.compile(r"^Union\[(.*), NoneType\]$")
 _BOUND = re.compile(r"(greater|less) than( or equal to)?: (-?\d+(?:\.\d+)?(?:e-?\d+)?)")
 _HEADER = re.compile(r"\[\[ ## (\w+) ## \]\]")
+_OR = re.compile(r" \| ")
 _CLOSING = "\n\nRespond with "
 _JSON_CLOSING = "\n\nRespond with a JSON object"
 
@@ -252,11 +254,15 @@ def read_prompt(messages: Sequence[Mapping[str, str]]) -> Prompt:
     )
 
 
+def texts_of(value: str, separator: re.Pattern[str]) -> list[str]:
+    """The texts of a field: of a JSON list, or between the matches of a pattern; no blanks."""
+    parts: Sequence[Any] = separator.split(value)
+    if value.lstrip().startswith("["):
+        with contextlib.suppress(ValueError):
+            parts = json.loads(value)
+    return [text for part in parts if (text := str(part).strip())]
+
+
 def alternatives(value: str) -> list[str]:
-    """The equally right references in a field: a JSON list, or texts joined by " | "; no blanks."""
-    if value.startswith("[") and value.endswith("]"):
-        listed = [value]
-        with contextlib.suppress(json.JSONDecodeError):
-            listed = json.loads(value)
-        return [str(item) for item in listed if str(item).strip()]
-    return [part.strip() for part in value.split(" | ") if part.strip()]
+    """The equally right references in a field: a JSON list, or texts joined by " | "."""
+    return texts_of(value, _OR)

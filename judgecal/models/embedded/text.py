@@ -37,9 +37,9 @@ _SMALL = """zero one two three four five six seven eight nine ten eleven twelve 
     sixteen seventeen eighteen nineteen"""
 _ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
-SMALL = {word: value for value, word in enumerate(_SMALL.split())}
+_UNITS = "one|two|three|four|five|six|seven|eight|nine"
 _VALUES = (
-    SMALL
+    {word: value for value, word in enumerate(_SMALL.split())}
     | {word: value for value, word in enumerate(_ORDINALS.split(), start=1)}
     | {word: 10 * value for value, word in enumerate(_TENS.split(), start=2)}
     | {"ii": 2, "iii": 3}
@@ -72,13 +72,13 @@ REFUSAL = re.compile(
     | \b(?:insufficient|not\ enough)\ (?:information|context|data)\b | \bas\ an\ ai\b
     | ^\W*(?:unknown|sorry|n/a|not\ sure)\b
     | \b(?:nicht\ im\ (?:dokument|text)|weiß\ (?:es\ |ich\ )?nicht|keine\ (?:angabe|ahnung|antwort))
-    | \b(?:nie\ wiem|brak\ (?:informacji|odpowiedzi))\b""",
+    """,
     re.IGNORECASE | re.VERBOSE,
 )
 # Without one of these nothing refuses; looking for them costs a fiftieth of the whole pattern.
 _REFUSAL_CUES = (
     "n't", "not", "no ", "unable", "unans", "unsure", "unkno", "idk", "dunno", "sorry", "insuff", "n/a",
-    "nicht", "keine", "brak", "wiem", "an ai",
+    "nicht", "keine", "an ai",
 )  # fmt: skip
 _REFUSAL_WITHIN = 160  # the same words deep in a long answer are usually about a side matter
 
@@ -90,7 +90,7 @@ END = "\n"
 _NUMBER = r"\d+(?:[.,:]\d+)*(?:(?:st|nd|rd|th)\b| (?:hundred|thousand|[mbtr]+illion)\b)?|%|[.!?][\"'”)]*\s|\n"
 _WORD = re.compile(rf"[぀-ヿ㐀-鿿]|[^\W\d_]+|{_NUMBER}")
 _ASCII_WORD = re.compile(rf"[A-Za-z]+|{_NUMBER}", re.ASCII)  # in half the time
-_COMPOUND = re.compile(rf"\b({_TENS.replace(' ', '|')})-(\w+)", re.IGNORECASE)
+_COMPOUND = re.compile(rf"\b({_TENS.replace(' ', '|')})-({_UNITS})\b", re.IGNORECASE)
 _THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:[.,]\d{3})+")
 _FOREIGN = re.compile(r"[^\x00-\x7f]")
 _BREAK = re.compile(r"(?<=[.!?])[\"'”)]*\s+|\n+")
@@ -188,11 +188,6 @@ class Text:
         return frozenset([token for token in self.content if token[0] == "#"])
 
     @cached_property
-    def refuses(self) -> bool:
-        """Whether it begins as a refusal does."""
-        return refuses(self.plain)
-
-    @cached_property
     def polarity(self) -> int:
         """1 where it starts with yes, -1 with no, else 0."""
         first = next(compress(self._found, map(END.__ne__, self.read)), "").lower()
@@ -202,11 +197,6 @@ class Text:
     def negations(self) -> int:
         """How many words negate, but for a leading "No,", which answers the question."""
         return sum(token in NEGATIONS for token in self.tokens[abs(self.polarity) :])
-
-    @cached_property
-    def joined(self) -> str:
-        """The tokens that are no stopwords, as one text."""
-        return " ".join([token for token in self.tokens if token not in STOPWORDS])
 
     @cached_property
     def grams(self) -> frozenset[str]:
@@ -239,10 +229,10 @@ def _grams(word: str) -> frozenset[str]:
 
 def _compound(match: re.Match[str]) -> str:
     """A number such as twenty-five in digits."""
-    unit = _VALUES.get(match[2].lower(), 0)
-    return str(_VALUES[match[1].lower()] + unit) if 0 < unit < 10 else match[0]
+    return str(sum(_VALUES[word.lower()] for word in match.groups()))
 
 
+@lru_cache(maxsize=4096)
 def refuses(text: str) -> bool:
     """Whether a text begins as a refusal does."""
     head = text[:_REFUSAL_WITHIN].translate(_APOSTROPHES)
