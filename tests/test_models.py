@@ -162,7 +162,6 @@ def test_the_example_in_the_repository_is_valid(load: Load) -> None:
 
 # judgecal.toml -> what the message says
 WRONG = [
-    ('[models.local]\nid = "a/b"', "local marks judges that call no model: take another name"),
     ("[model.x]", "unknown key 'model': did you mean models"),
     ('[models.x]\nid = "a/b"\ntemprature = 1', "unknown key 'temprature': did you mean temperature"),
     ('[models.x]\nid = "a/b"\nkey = "sk-1"', "unknown key 'key'"),

@@ -112,10 +112,7 @@ class ModelSpec:
 
     @property
     def reasons(self) -> bool:
-        """Whether this is one of OpenAI's own models that think before they reply.
-
-        They take no temperature, and name the longest reply in another way.
-        """
+        """Whether this is one of OpenAI's models that think first, and take no temperature."""
         return bool(_THINKS_FIRST.match(self.id))
 
     @property
@@ -174,9 +171,7 @@ class ModelSpec:
     def settings(self) -> dict[str, Any]:
         """Everything that can change a reply or its price, for fingerprints and configs; never a key.
 
-        Of the endpoint stands here what may be shown. `structured` is the mode that was set, never what a
-        server made of it: one that refuses the schema is sent the same prompt without it, and stays the same
-        judge.
+        `structured` is what was set, whatever the server makes of it: the judge stays the same.
         """
         names = ["id", "api_base", "input_usd_per_1m", "output_usd_per_1m", "temperature", "max_tokens"]
         names += () if self.embedded else ("structured",)
@@ -204,7 +199,6 @@ def for_task(spec: ModelSpec, task: Task) -> ModelSpec:
     )
 
 
-_NO_MODELS = ("local", "python")  # in a model's place in the string of a judge that calls nobody
 ALIASES: tuple[ModelSpec, ...] = (
     ModelSpec(EMBEDDED, _EMBEDDED_ID, input_usd_per_1m=0.0, output_usd_per_1m=0.0, verdict="expected"),
     ModelSpec("gemini-flash", "gemini/gemini-3.8-flash", temperature=0.0, max_tokens=2048),
@@ -302,8 +296,6 @@ def _alias_tables(path: Path, builtin: Mapping[str, ModelSpec]) -> dict[str, dic
     for alias, table in tables.items():
         known = {"id": builtin[alias].id} if alias in builtin else {}
         where = f"{path}: [models.{alias}]"
-        if alias in _NO_MODELS:
-            problems.append(f"{where}: {alias} marks judges that call no model: take another name")
         if not isinstance(table, dict):
             problems.append(f"{where}: must be a table")
             continue

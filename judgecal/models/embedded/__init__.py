@@ -17,11 +17,7 @@ VERSION: str = f"8-{hashlib.sha256(Path(__file__).with_name('weights.json').read
 
 
 def reply(messages: Sequence[Mapping[str, str]]) -> str:
-    """The assistant's text for chat messages (`role`, `content`), in the format that the prompt asks for.
-
-    A prompt with a verdict field is judged, whatever its inputs and its scale; one that asks for a question
-    gets a gap in a sentence of its passage; any other is answered from its context. Never raises on odd text.
-    """
+    """The assistant's text for chat messages (`role`, `content`), in the format that the prompt asks for."""
     return weighed_reply(messages)[0]
 
 

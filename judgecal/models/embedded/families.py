@@ -213,4 +213,3 @@ FAMILIES: Mapping[str, Callable[[Case], Finding]] = {
     "adherence": _adherence,
     "resemblance": _resemblance,
 }
-"""What can be asked for, and how it is judged."""

@@ -32,11 +32,9 @@ _REACH = 0.5  # of a measure beside the share: how far demos move it
 _MAX_ALTERNATIVES = 48
 _FEW, _BRIEF, _BARE = 30, 12, 3  # tokens of a short text; key words of one; tokens of a bare yes or no
 _LONG_FROM, _LONG = 15, 35  # tokens of a reference
-_REFUSAL = 25  # tokens of a reference that does nothing but refuse
-_ONE_SENTENCE = 15  # tokens
+_REFUSAL, _ONE_SENTENCE = 25, 15  # tokens of a reference that does nothing but refuse, of one sentence
 _OPPOSED = 0.8  # the share of words that two texts share if they deny each other
-_CALCULATION = 5  # numbers
-_MANY_KEYS = 12  # key words of which an answer must have one
+_CALCULATION, _MANY_KEYS = 5, 12  # numbers; key words of which an answer must have one
 _ASIDE, _OF_TOPIC = 8, 0.34  # tokens of a short statement; the share of its words that must be of the topic
 _MANY_CHARS, _ENDING = 2_000, 400
 _STATEMENT = re.compile(r"\s(?:(?<=\n)|(?<=[.!?:]\s)|\s*(?=\())\s*")
@@ -313,14 +311,14 @@ def support(question: str, text: str, source: str) -> tuple[tuple[float, float, 
     total = sum(len(new.intersection(tokens)) for tokens in given.sentences)
     bits = {token: 1 << place for place, token in enumerate(shared)}
 
-    def as_bits(sentences: Sequence[Sequence[str]]) -> list[int]:
-        return [
-            sum(map(bits.__getitem__, part)) for part in filter(None, map(shared.intersection, sentences))
-        ]
+    def as_bits(sentences: Sequence[Sequence[str]], least: int) -> list[int]:
+        parts = [part for part in map(shared.intersection, sentences) if len(part) >= least]
+        return [sum(map(bits.__getitem__, part)) for part in parts]
 
-    parts, pieces = as_bits(given.sentences), {*as_bits(held.sentences)}
+    # each shared word stands in some sentence of the source, so that one is had without a look
+    parts, pieces = as_bits(given.sentences, 1), {*as_bits(held.sentences, 2)}
     words = sum(map(int.bit_count, parts)) / total if total else 1.0
-    most = sum(max(map(int.bit_count, map(part.__and__, pieces))) for part in parts)
+    most = sum(max(1, *map(int.bit_count, map(part.__and__, pieces)), 1) for part in parts)
     together = most / total if total else 1.0
     pairs = {pair for pair in given.pairs if END not in pair}
     beside = len(pairs & held.pairs) / len(pairs) if pairs else together

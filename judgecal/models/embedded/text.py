@@ -83,9 +83,8 @@ _REFUSAL_CUES = (
 _REFUSAL_WITHIN = 160  # the same words deep in a long answer are usually about a side matter
 
 MAX_CHARS = 60_000
-_MAX_SENTENCES = 400
 _MANY_CHARS = 2_000  # of a text that takes much room once it is taken apart
-_GRAMS_WITHIN = 1_500
+_GRAMS_WITHIN, _MAX_SENTENCES = 1_500, 400
 END = "\n"
 _NUMBER = r"\d+(?:[.,:]\d+)*(?:(?:st|nd|rd|th)\b| (?:hundred|thousand|[mbtr]+illion)\b)?|%|[.!?][\"'”)]*\s|\n"
 _WORD = re.compile(rf"[぀-ヿ㐀-鿿]|[^\W\d_]+|{_NUMBER}")
@@ -249,5 +248,4 @@ def analyse(text: str) -> Text:
 
 def sentences(text: str) -> list[str]:
     """A text's sentences and lines, without blanks; at most its first 60,000 characters and 400 sentences."""
-    parts = (part.strip() for part in _BREAK.split(text[:MAX_CHARS]))
-    return [part for part in parts if part][:_MAX_SENTENCES]
+    return [*filter(None, map(str.strip, _BREAK.split(text[:MAX_CHARS])))][:_MAX_SENTENCES]
