@@ -14,6 +14,7 @@ import pytest
 from judgecal.experiment import AgreementTable, Entry, Verdicts, entry
 from judgecal.experiment import agreement_table as agreement_module
 from judgecal.experiment.agreement import constant_entry, judge_entry
+from judgecal.experiment.agreement_table import as_lists
 from judgecal.experiment.people import EPSILONS, alt_tests
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.records import Failure, Judgement
@@ -162,3 +163,14 @@ def test_a_word_that_the_card_does_not_list_is_only_wrong(workspace: Workspace) 
     gold = two_raters(workspace, 'kind = "nominal"\ncategories = ["a", "b"]', "aaa")
     human, *_ = alt_tests(*judged(gold, [["zebra"], ["a"], ["a"]] * 12, "nominal"))
     assert human.advantage_probability == pytest.approx(2 / 3)
+
+
+def test_repeats_that_were_not_given_have_no_verdict(gold: GoldSet) -> None:
+    """A judge asked once beside one asked three times."""
+    table, column = judged(gold, [[float(n)] for n in range(120)])
+    three = dataclasses.replace(table, repeats=3)
+    verdicts = three.verdicts(column)
+    assert verdicts.shape == (120, 3) and verdicts[7, 0] == 7.0 and np.isnan(verdicts[:, 1:]).all()
+    assert as_lists(verdicts[:2]) == [[0.0, None, None], [1.0, None, None]]
+    assert as_lists(np.array([["a", None]], dtype=object)) == [["a", None]]
+    assert as_lists(np.array([[1.0, 2.0]])) == [[1.0, 2.0]]

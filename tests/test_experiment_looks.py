@@ -58,6 +58,11 @@ def test_looks_are_counted_by_decision(tmp_path: Path, gold: GoldSet) -> None:
     assert foresee_look(tmp_path, gold, gold.items, by="compare by kappa", judges=by_name("cb")).number == 4
     kinds = [json.loads(line)["kind"] for line in (tmp_path / "test_looks.jsonl").read_text().splitlines()]
     assert kinds == ["report", "decision", "decision", "decision", "gate"]
+    drawn = [item for item in gold.items if item not in gold.select("test")][
+        :7
+    ]  # of a draw every item counts
+    assert look(tmp_path, gold, "a", kind="draw", by="draw", items=drawn) == (1, True)
+    assert json.loads((tmp_path / "test_looks.jsonl").read_text().splitlines()[-1])["n_items"] == 7
 
 
 def test_what_is_the_same_look(tmp_path: Path, gold: GoldSet) -> None:
@@ -150,7 +155,8 @@ def test_a_log_of_a_later_judgecal_is_refused(tmp_path: Path, gold: GoldSet) -> 
 
 
 ROW = {
-    "schema": 1, "at": "", "experiment": "a", "kind": "decision", "by": "", "judges": [], "content": "", "items": ""
+    "schema": 1, "at": "", "experiment": "a", "kind": "decision", "by": "", "judges": [], "verdicts": [], "content": "",
+    "items": "",
 }  # fmt: skip
 DAMAGED = [
     b"{",
@@ -161,6 +167,7 @@ DAMAGED = [
     b"\0\0\0",
     b"[" * 100_000,
     json.dumps({**ROW, "judges": [[1]]}).encode(),
+    json.dumps({**ROW, "verdicts": ""}).encode(),
     json.dumps(ROW).replace('"at": ""', '"at": 1e400').encode(),
     json.dumps({**ROW, "kind": []}).encode(),
     json.dumps({**ROW, "kind": "gate", "items": None}).encode(),

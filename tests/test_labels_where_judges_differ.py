@@ -268,6 +268,10 @@ def test_an_outlook_by_hand() -> None:
     assert (outlook.loss, outlook.error) == pytest.approx((lost.mean(), math.sqrt(lost.var() / (n - 1))))
     assert outlook.planned(0.2) == pytest.approx(lost.mean() * 0.01 / (0.01 + outlook.error**2))
     assert replace(outlook, loss=-0.1).planned(0.2) == 0.0
+    one = old * (np.arange(n) < 1)  # a single row differs, and none the other way
+    assert list(Outlook.of(two(one, 0 * one, metric="accuracy"), labels).places) == pytest.approx(
+        [2 / 3, 0.5]
+    )
 
 
 @pytest.mark.parametrize(("size", "margin"), [(1, 0.03), (2, 0.06)])

@@ -267,3 +267,28 @@ def test_what_was_not_seen_adds_as_much_to_two_equal_strata_as_to_their_whole() 
     label, guess, heavy = np.array([0.0, 1.0] * 10), np.zeros(20), np.full(20, 0.05)
     halves = np.repeat([0, 1], 10)
     assert _unseen(label, guess, halves, heavy) == pytest.approx(_unseen(label, guess, 0 * halves, heavy))
+
+
+def test_labels_of_some_of_the_rows() -> None:
+    """With their places among these rows, their labels, and the chances of the draw."""
+    labelled = LabelledRows(np.array([1, 4, 5]), np.array([0.0, 1.0, 0.5]), np.array([0.1, 0.2, 0.3]))
+    some = labelled.among(np.array([False, True, True, False, False, True]))
+    assert some.at.tolist() == [0, 2] and some.label.tolist() == [0.0, 0.5]
+    assert some.chance is not None and some.chance.tolist() == [0.1, 0.3]
+
+
+def test_whole_questions_that_were_drawn_vary_by_question() -> None:
+    """20 of 100 questions of two rows: the jackknife by question, and what is not seen of so few rows."""
+    rng = np.random.default_rng(1)
+    label, groups = rng.random(200), np.repeat(np.arange(100), 2)
+    at = np.arange(40)
+    plain = corrected_mean(np.full(200, 0.5), groups, LabelledRows(at, label[at], np.full(40, 0.2))).plain
+    means = label[:40].reshape(20, 2).mean(axis=1)
+    variance = 0.8 * 40 / 39 * ((means - means.mean()) ** 2).sum() / (20 * 18)
+    parts = means - means.mean()
+    df = 19 * min(1.0, 2 / (20 * (parts**4).sum() / (parts**2).sum() ** 2 * 21 / 19 - 1))
+    half = t_quantile(0.95, df) * math.sqrt(variance) / (means.mean() * (1 - means.mean()))
+    odds = (1 - means.mean()) / means.mean()
+    assert [plain.low, plain.high] == pytest.approx(
+        [1 / (1 + odds * math.exp(side * half)) for side in (1, -1)]
+    )

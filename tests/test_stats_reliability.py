@@ -48,6 +48,12 @@ def test_three_raters_by_hand() -> None:
     assert found["krippendorff_alpha"].value == pytest.approx(1 - 14 / 32)
 
 
+def test_an_item_of_three_ratings_counts_its_pairs_by_two() -> None:
+    # 1 1 0, 0 0, 1 1: two of its six ordered pairs differ each way, over 2; 4 ratings are 1 and 3 are 0.
+    found = reliability({"a": [1, 0, 1], "b": [1, 0, 1], "c": [0, None, None]}, scale="binary")
+    assert found["krippendorff_alpha"].value == pytest.approx(1 - 6 * 2 / (49 - 25))
+
+
 def test_counts() -> None:
     found = reliability(THREE, scale="binary", groups=["p", "p", "q", "r"])
     estimate = found["krippendorff_alpha"]
