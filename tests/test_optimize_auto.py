@@ -70,18 +70,17 @@ def test_the_instruction_that_people_imply_is_written_chosen_and_shown(
     assert f"+ {PHRASE}" in whole and "Answers that it judges otherwise" in whole
 
 
-@pytest.mark.parametrize("at", [100, 180])
 def test_a_cut_run_pays_nothing_twice(
-    judgecal: Run, workspace: Workspace, gold: GoldSet, served: StubServer, at: int
+    judgecal: Run, workspace: Workspace, gold: GoldSet, served: StubServer
 ) -> None:
     whole = one_object(judgecal(*AUTO, "--name", "whole"))
-    n, sent = served.calls, served.calls
+    n, sent, at = served.calls, served.calls, 100
 
     def script(body: dict[str, Any]) -> Answer | str:
         return failing(401, "not now") if served.calls > sent + at else model(body)
 
     served.script = script
-    assert judgecal(*AUTO, "--name", "cut").code != 0 or at > 100
+    assert judgecal(*AUTO, "--name", "cut").code != 0
     served.script, refused = model, served.calls - sent - at
     again = one_object(judgecal(*AUTO, "--name", "cut"))
     assert n <= served.calls - sent - refused <= n + 16  # those that were in flight
@@ -109,7 +108,7 @@ def test_where_gepa_fails_examples_are_tried_and_that_is_said(
     assert remark in " ".join(result["notes"]) and "Traceback" not in ran.err
 
 
-@pytest.mark.parametrize("usd", [0.1, 0.25, 0.5, 1.0])
+@pytest.mark.parametrize("usd", [0.1, 0.5])
 def test_a_budget_shapes_the_run_and_it_ends_with_a_result(
     judgecal: Run, gold: GoldSet, served: StubServer, usd: float
 ) -> None:

@@ -119,12 +119,14 @@ def _is_recorded(workspace: Workspace, found: Mapping[str, Any], served: StubSer
     assert not [question for question in sealed if question in sent]
 
 
-@pytest.mark.parametrize("optimizer", REFLECTING)
-def test_the_embedded_model_cannot_write(
-    judgecal: Run, workspace: Workspace, gold: GoldSet, optimizer: str
-) -> None:
+def test_the_embedded_model_cannot_write(judgecal: Run, workspace: Workspace, gold: GoldSet) -> None:
     before = tree(workspace.root)
-    for more in ((), ("--reflection-model", "embedded"), ("--dry-run",)):
+    cases = [
+        ("gepa", ()),
+        ("gepa", ("--dry-run",)),
+        *((name, ("--reflection-model", "embedded")) for name in REFLECTING),
+    ]
+    for optimizer, more in cases:
         ran = judgecal(*argv(optimizer, "--model", "embedded", *more))
         assert (ran.code, ran.out) == (2, "")
         assert "the embedded model cannot write instructions" in ran.err and "--reflection-model" in ran.err
@@ -141,7 +143,7 @@ def test_who_writes_nothing_needs_no_writer(judgecal: Run, gold: GoldSet) -> Non
 # --- what can go wrong
 
 
-@pytest.mark.parametrize("optimizer", REFLECTING)
+@pytest.mark.parametrize("optimizer", ["simba", "copro"])
 def test_unusable_replies_stop_nothing(
     judgecal: Run, workspace: Workspace, gold: GoldSet, served: StubServer, optimizer: str
 ) -> None:
@@ -162,7 +164,7 @@ def test_unusable_replies_stop_nothing(
     assert all(demo["correctness_percentage"] is not None for demo in state["demos"])
 
 
-@pytest.mark.parametrize("optimizer", ["fewshot", *REFLECTING])
+@pytest.mark.parametrize("optimizer", ["fewshot", "mipro"])
 def test_a_budget_that_runs_out_ends_it_with_one_message(
     judgecal: Run, workspace: Workspace, gold: GoldSet, served: StubServer, optimizer: str
 ) -> None:
@@ -184,7 +186,7 @@ def test_a_budget_that_runs_out_ends_it_with_one_message(
     assert len(set(keys)) == len(keys)
 
 
-@pytest.mark.parametrize("optimizer", ["fewshot", *REFLECTING])
+@pytest.mark.parametrize("optimizer", ["fewshot", "gepa"])
 def test_a_refused_key_stops_it_at_once(
     judgecal: Run, workspace: Workspace, gold: GoldSet, served: StubServer, optimizer: str
 ) -> None:
@@ -202,7 +204,7 @@ def test_a_refused_key_stops_it_at_once(
     assert served.calls <= n_dev + 16  # those in flight
 
 
-@pytest.mark.parametrize("optimizer", REFLECTING)
+@pytest.mark.parametrize("optimizer", ["mipro", "simba"])
 def test_a_server_that_is_down_is_no_bad_program(
     judgecal: Run,
     workspace: Workspace,
@@ -236,7 +238,7 @@ def test_a_server_that_is_down_is_no_bad_program(
     assert served.calls > sent
 
 
-@pytest.mark.parametrize("optimizer", REFLECTING)
+@pytest.mark.parametrize("optimizer", ["gepa", "copro"])
 def test_an_interrupted_run_resumes_without_paying_again(
     judgecal: Run, workspace: Workspace, gold: GoldSet, served: StubServer, optimizer: str
 ) -> None:
@@ -283,10 +285,7 @@ def test_a_writer_that_says_nothing_useful_is_one_message(
     assert "Traceback" not in ran.err
 
 
-@pytest.mark.parametrize("optimizer", ["mipro", "gepa"])
-def test_a_writer_may_leave_the_markers_out(
-    judgecal: Run, workspace: Workspace, gold: GoldSet, served: StubServer, optimizer: str
-) -> None:
+def test_a_writer_may_leave_the_markers_out(judgecal: Run, gold: GoldSet, served: StubServer) -> None:
     served.script = lambda body: model(body) if of_judge(body) else f"```\nRate it. {PHRASE}\n```"
-    found = one_object(judgecal(*argv(optimizer, "--no-final")))
+    found = one_object(judgecal(*argv("mipro", "--no-final")))
     assert found["dev"]["after"]["macro_agreement"]["value"] == 1.0

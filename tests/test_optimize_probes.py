@@ -152,11 +152,7 @@ def test_a_set_of_whose_dev_no_rule_makes_a_probe_is_refused(
 
 @pytest.mark.parametrize(
     ("optimizer", "deaf"),
-    [
-        *((name, False) for name in ("BootstrapFewShot", "LabeledFewShot", "gepa", "simba")),
-        ("BootstrapFewShot", True),
-        ("gepa", True),
-    ],
+    [*((name, False) for name in ("LabeledFewShot", "gepa", "simba")), ("BootstrapFewShot", True)],
 )
 def test_a_judge_that_obeys_who_asks_for_marks_is_mended_and_one_that_no_prompt_mends_is_not(
     judgecal: Run, workspace: Workspace, monkeypatch: pytest.MonkeyPatch, optimizer: str, deaf: bool
@@ -176,7 +172,7 @@ def test_a_judge_that_obeys_who_asks_for_marks_is_mended_and_one_that_no_prompt_
         optimizer,
         "--probes",
         "--seed",
-        "3" if optimizer == "BootstrapFewShot" else "1",  # half of its seeds mend it
+        "1",
         "--json",
     )
     with serving(workspace.root, monkeypatch, obeying(2, deaf=deaf)) as stub:

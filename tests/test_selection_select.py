@@ -22,7 +22,6 @@ from judgecal.selection.decision import Caps, CheapestWithin, MeasuredJudge, cho
 from judgecal.selection.lock import load_lock
 from judgecal.stats.simultaneous import losses_against_best
 from judgecal.workspace import Workspace, find_workspace
-from tests.benchmarks.selection import simulate
 from tests.support.command import Run, check_estimate, fresh_workspace, one_object, tree
 from tests.support.gold import made_gold, made_items, rated
 from tests.support.http import as_answer
@@ -147,13 +146,6 @@ def test_where_the_cheap_one_is_not_shown_good_enough_the_best_is_taken(
 def test_caps(caps: Caps, changes: dict[str, Any], why: str | None) -> None:
     found = caps.over(made_judge("a", **changes))
     assert found is None if why is None else why in str(found)
-
-
-@pytest.mark.parametrize(("n_groups", "most"), [(110, 0.06), (300, 0.02)])
-def test_at_most_one_user_in_twenty_loses_more_than_the_margin(n_groups: int, most: float) -> None:
-    """1000 users: 3.0% and 0.3% (tests/benchmarks/selection.py); the other rule 63% and 21%."""
-    found = simulate(n_groups, users=60, seed=1)
-    assert found["select"].over_margin <= most < 0.15 < found["not different"].over_margin
 
 
 # The command, offline

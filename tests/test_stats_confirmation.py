@@ -9,7 +9,6 @@ from scipy.stats import t as student
 
 from judgecal.scale import Scale
 from judgecal.stats.confirmation import Gains, Held, fall_between
-from tests.benchmarks.selection import confirmations
 
 BINARY = Scale.parse("binary")
 
@@ -65,11 +64,3 @@ def test_what_luck_gains_is_a_quantile_of_the_paired_errors() -> None:
     assert few.by_luck() == pytest.approx(student.ppf(0.8, 11) * few.errors[0], rel=0.02)
     two = luck(other, other, of_fit=100.0)
     assert two == pytest.approx(100.0 * student.ppf(math.sqrt(0.8), 99), rel=0.05)
-
-
-@pytest.mark.parametrize(("n_judges", "seed"), [(1, 0), (12, 1)])
-def test_honest_judges_are_upheld_and_a_leak_is_seen(n_judges: int, seed: int) -> None:
-    """`python -m tests.benchmarks.selection` simulates more of it."""
-    honest = confirmations(60, n_judges, before=0.8, after=0.8, users=100, seed=seed)
-    assert honest.refused <= 0.03
-    assert confirmations(110, n_judges, before=0.97, after=0.75, users=50, seed=seed).refused >= 0.9

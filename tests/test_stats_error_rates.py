@@ -119,31 +119,6 @@ def test_a_share_that_may_be_none_has_an_interval_from_nought() -> None:
     assert found.low == 0.0 and found.high is not None and found.high < 0.1
 
 
-def test_a_shift_is_seen_and_none_is_not() -> None:
-    rng = np.random.default_rng(2)
-
-    def said(by: float) -> float:
-        seen = 0
-        for _ in range(20):
-            then = [
-                mean_estimate((rng.random(150) < one).astype(np.float64), range(150)) for one in (0.9, 0.8)
-            ]
-            right = rng.random(1000) < 0.7
-            passes = rng.random(1000) < np.where(right, 0.9 - by, 0.2 + by)
-            # half of the labels where the judge fails, which is rarer: by their verdicts they are as any
-            # others
-            given = [
-                mean_estimate(right[passes == side][:100].astype(np.float64), range(100))
-                for side in (True, False)
-            ]
-            table = mean_estimate(passes.astype(np.float64), range(1000))
-            seen += (shift_p(*then, passing=table, precision=given[0], missed=given[1]) or 0.0) < 0.05
-        return seen / 20
-
-    assert said(0.15) >= 0.8
-    assert said(0.0) <= 0.1
-
-
 def test_two_rates_of_the_sample_are_enough_to_contradict() -> None:
     """A judge that passes most and is mostly wrong there, locked as one that is right, whatever it fails."""
     bare = Estimate(0.2, reason="4 items of the class")

@@ -100,22 +100,6 @@ def test_unequal_chances_are_weighed_and_strata_count() -> None:
     assert np.mean(widths) < np.mean(plain_widths)
 
 
-def test_rows_of_one_question_drawn_together_count_less() -> None:
-    rng = np.random.default_rng(6)
-    groups = np.arange(3000) // 10
-    label = np.repeat(
-        (rng.random(300) < 0.6).astype(np.float64), 10
-    )  # a question is right or wrong as a whole
-    verdict = np.full(3000, 0.5)
-    apart = corrected_mean(verdict, groups, some(label, 150, rng)).estimate
-    questions = rng.choice(300, 15, replace=False)
-    at = np.flatnonzero(np.isin(groups, questions))
-    together = corrected_mean(verdict, groups, LabelledRows(at, label[at], np.full(150, 0.05))).estimate
-    width = [(one.high or 0.0) - (one.low or 0.0) for one in (apart, together)]
-    assert width[1] > 2.0 * width[0]
-    assert together.n_groups == 15 and apart.n_groups > 100
-
-
 def test_few_questions_have_no_interval_and_none_has_no_value() -> None:
     label, verdict, groups = table(200)
     few = corrected_mean(verdict, groups, LabelledRows(np.arange(18), label[:18])).estimate

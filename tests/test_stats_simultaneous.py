@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy.special import ndtri, stdtrit
+from scipy.special import stdtrit
 from scipy.stats import multivariate_t
 
 from judgecal.errors import InputError
@@ -14,7 +14,6 @@ from judgecal.stats import agreement, compare
 from judgecal.stats.means import driven_in_words
 from judgecal.stats.sample import Floats
 from judgecal.stats.simultaneous import Losses, critical_values, losses_against_best
-from tests.benchmarks.driver import latent
 
 GOLD = [1] * 12 + [0] * 8
 
@@ -211,24 +210,6 @@ def test_critical_values_against_the_multivariate_t(k: int, df: int) -> None:
     for c in (min(found), max(found)):  # what it holds rises with c, so those between hold too
         held = multivariate_t(shape=shape, df=df, seed=1).cdf(np.full(k - 1, c), maxpts=200_000)
         assert held == pytest.approx(0.95, abs=0.006)
-
-
-@pytest.mark.parametrize("worth", [(0.98, 0.95), (0.95, 0.92, 0.92)])
-def test_a_loss_of_the_margin_is_rarely_shown_to_be_less(worth: tuple[float, ...]) -> None:
-    """Rare differences: a plain linearised bound fails in 11% here. 400 draws of 5%: 0.05 + 2 * 0.011."""
-    rng = np.random.default_rng(3)
-    groups = np.repeat(np.arange(110), 2)
-    false = 0
-    for _ in range(400):
-        gold = (latent(rng, 110, k=1)[0] < ndtri(0.65)).astype(float)
-        score = np.sqrt(0.95) * latent(rng, 110, k=1) + np.sqrt(0.05) * latent(rng, 110, k=len(worth))
-        right = score < ndtri(np.array(worth))[:, None]
-        judges = {str(j): np.where(row, gold, 1.0 - gold) for j, row in enumerate(right)}
-        found = losses_against_best(
-            gold, judges, scale="binary", metric="accuracy", groups=groups, n_draws=5_000
-        )
-        false += any((one.upper or 0.0) < 0.03 for name, one in found.by_judge.items() if name != "0")
-    assert false / 400 <= 0.072
 
 
 def apart(k: int, *, scale: float = 1.0) -> Floats:

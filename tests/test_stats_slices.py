@@ -62,17 +62,6 @@ def test_ten_right_answers_prove_nothing() -> None:
     assert found and 0.5 < found.p_value / (2.0 * (exact.sf(6) + exact.pmf(6) / 2.0)) < 4.0
 
 
-def test_answers_of_one_question_count_as_what_they_are() -> None:
-    """Five equal answers a question say no more than one."""
-    single = (np.arange(60) % 7 == 0).astype(float)
-    single[:6] = 1.0
-    member = np.arange(60) < 12
-    (one,) = slices(single, [member], np.arange(60))
-    (five,) = slices(np.repeat(single, 5), [np.repeat(member, 5)], np.repeat(np.arange(60), 5))
-    assert one and five and five.p_value == pytest.approx(one.p_value, rel=0.1)
-    assert five.error.n == 60 and five.error.n_groups == 12
-
-
 def test_amounts_with_a_sign_and_what_has_no_verdict() -> None:
     errors = np.random.default_rng(3).normal(0.0, 10.0, 300)
     member = of_groups(*range(30))
