@@ -141,7 +141,7 @@ class ModelSpec:
         return not (self.paid and self.output_usd_per_1m) or self.longest_reply is not None
 
     def cost_usd(self, prompt_tokens: int | None, completion_tokens: int | None) -> float | None:
-        """Cost of one call in US dollars, None where the price or the tokens are not known."""
+        """Return the cost in USD of a call by prompt and completion tokens; None where a price is unknown."""
         if self.input_usd_per_1m is None or self.output_usd_per_1m is None:
             return None
         if prompt_tokens is None or completion_tokens is None:
@@ -181,7 +181,7 @@ class ModelSpec:
 
 
 def for_task(spec: ModelSpec, task: Task) -> ModelSpec:
-    """The model as one that embeds or reranks: it writes nothing, so only input and the call are paid."""
+    """Return a ModelSpec as that of a Task, to embed or rerank: only input and the call are paid."""
     if spec.embedded:
         raise InputError(f"model {spec.alias} cannot be asked for {task}")
     row = price_row(spec.id)
@@ -262,7 +262,7 @@ class Catalogue:
     n_own: int = 0  # of `judgecal.toml`
 
     def resolve(self, name: str) -> ModelSpec:
-        """The model (`ModelSpec`) of an alias or of a litellm id (`provider/model`)."""
+        """Return the ModelSpec of a name: an alias or a litellm id (`provider/model`)."""
         name = EMBEDDED if name == _EMBEDDED_ID else name
         if name in self.specs:
             return self.specs[name]
@@ -272,7 +272,7 @@ class Catalogue:
 
 
 def load_catalogue(workspace: Workspace) -> Catalogue:
-    """Read the aliases of a workspace."""
+    """Read the model aliases of a Workspace as a Catalogue."""
     built_in, own = {spec.alias: spec for spec in ALIASES}, dict[str, ModelSpec]()
     if workspace.config_file.exists():
         for alias, table in _alias_tables(workspace.config_file, built_in).items():
@@ -345,6 +345,6 @@ def _base_in_environment(provider: str) -> str | None:
 
 
 def with_version(base: str, version: str) -> str:
-    """An address that ends in a version: its own, or the given one where it names none."""
+    """Return a base address that ends in a version: its own, or the given version."""
     base = base.rstrip("/")
     return base if _VERSION.search(base) else f"{base}/{version}"

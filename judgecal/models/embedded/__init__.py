@@ -17,12 +17,12 @@ VERSION: str = f"8-{hashlib.sha256(Path(__file__).with_name('weights.json').read
 
 
 def reply(messages: Sequence[Mapping[str, str]]) -> str:
-    """The assistant's text for chat messages (`role`, `content`), in the format that the prompt asks for."""
+    """Return the assistant's text for chat messages (`role`, `content`), in the format they ask for."""
     return weighed_reply(messages)[0]
 
 
 def weighed_reply(messages: Sequence[Mapping[str, str]]) -> tuple[str, dict[str, float]]:
-    """The reply to messages, and the chance of each verdict it chose from; none for a number."""
+    """Return the reply to chat messages, and verdict -> chance for what it chose from; none for a number."""
     # numpy loads with the first reply, so that reading `VERSION` costs nothing
     from judgecal.models.embedded.replies import make_reply
 

@@ -66,9 +66,7 @@ class AsyncEmbeddedEngine(EmbeddedEngine):
         """Answer one request by the embedded model."""
         return _respond(request)
 
-    async def stream(  # type: ignore[override]
-        self, request: Request
-    ) -> AsyncIterator[StreamEvent]:
+    async def stream(self, request: Request) -> AsyncIterator[StreamEvent]:  # type: ignore[override]
         """The answer to one request as stream events, all at once."""
         for event in response_to_events(_respond(request)):
             yield event

@@ -36,7 +36,6 @@ _SHORT_REFUSAL, _SHORT_ANSWER = 25, 8  # words
 _PAIR = ("answer_a", "answer_b")
 _DECISIVE = 50.0  # shares that lie 0.022 apart tell which of two answers is the better one
 
-
 Case = Mapping[str, str]
 """The inputs by the parts that they play, the `text` that is judged, and the `others`; each may be empty."""
 
@@ -52,15 +51,14 @@ class Finding(NamedTuple):
 
 
 def find(layout: Layout, inputs: Mapping[str, str]) -> Finding:
-    """Judge the inputs of one item by its prompt's layout; of two answers each is judged by itself."""
+    """Return the Finding on an item's inputs (name -> text) by its prompt's Layout."""
     names = [field.name for field in layout.inputs]
     if {*_PAIR} <= {*names}:
         a, b = (_find(layout, inputs, side) for side in _PAIR)
         share, why = judge.sigmoid(_DECISIVE * (a.share - b.share)), f"Answer A: {a.why} Answer B: {b.why}"
         return Finding(share, why, unable=a.unable)
-    return _find(
-        layout, inputs, layout.parts.get("answer") or layout.parts.get("context") or "".join(names[-1:])
-    )
+    judged = layout.parts.get("answer") or layout.parts.get("context") or "".join(names[-1:])
+    return _find(layout, inputs, judged)
 
 
 def _find(layout: Layout, inputs: Mapping[str, str], judged: str) -> Finding:
@@ -76,7 +74,7 @@ def _find(layout: Layout, inputs: Mapping[str, str], judged: str) -> Finding:
 
 @lru_cache(maxsize=256)
 def family_of(layout: Layout) -> str:
-    """The family of a prompt, a key of `FAMILIES`."""
+    """Return the family's name, a key of `FAMILIES`, of a prompt's Layout."""
     parts, names = layout.parts, [field.name.lower().replace("_", " ") for field in layout.outputs]
     aims = " ".join([*names, layout.objective])
     if "answer" not in parts:

@@ -49,10 +49,7 @@ RULES: Mapping[str, tuple[float, str]] = {
     "empty answer": (0.01, "The answer is empty."),
     "both refuse": (1.0, "The answer and the reference both say that there is no answer."),
     "fact against a refusal": (0.04, "The reference says that there is no answer, but the answer has one."),
-    "number beside a refusal": (
-        0.3,
-        "The answer refuses as the reference does, but gives a number all the same.",
-    ),
+    "number beside a refusal": (0.3, "The answer refuses, but gives a number all the same."),
     "the reference itself": (1.0, "The answer is the reference, word for word."),
     "refusal against a fact": (0.01, "The answer refuses, but the reference gives an answer."),
     "same yes or no": (0.7, "The answer and the reference agree on yes or no."),
@@ -199,11 +196,7 @@ class Comparison:
         "is not" or the like where neither the question nor the reference denies anything.
         """
         reference, given = self.reference, self.answer
-        if (
-            max(len(reference.tokens), len(given.tokens)) > _FEW
-            or refuses(given.plain)
-            or refuses(reference.plain)
-        ):
+        if any(len(text.tokens) > _FEW or refuses(text.plain) for text in (reference, given)):
             return False
         if len(given.tokens) <= _ONE_SENTENCE and self.asked.negations == reference.negations == 0:
             return given.negations == 1 and _DENIAL.search(given.plain) is not None
@@ -259,24 +252,24 @@ class Linear(NamedTuple):
     slopes: Sequence[float]
 
     def share(self, values: Sequence[float]) -> float:
-        """The share 0..1 of one row of measures."""
+        """Return the share 0..1 of a row of measures, its values."""
         return sigmoid(float(self.intercept + sum(map(mul, self.slopes, values))))
 
 
 def sigmoid(logit: float) -> float:
-    """The logistic function, safe for any finite logit."""
+    """Return the share 0..1 of a logit, safe for any finite one."""
     return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, logit))))
 
 
 @lru_cache(maxsize=8)
 def shipped(family: str, names: tuple[str, ...]) -> Linear:
-    """The shipped map of a family for measures of these names."""
+    """Return the shipped Linear map of a family for measures of these names."""
     fitted = json.loads(WEIGHTS_FILE.read_text(encoding="utf-8"))[family]
     return Linear(fitted["intercept"], tuple(fitted["coefficients"][name] for name in names))
 
 
 def correctness(comparison: Comparison, linear: Linear | None = None) -> float:
-    """The share 0..1 to which the answer is right: by a rule where one decides, else by the fitted map."""
+    """Return the share 0..1 to which a Comparison's answer is right, by a rule, else by the fitted map."""
     if comparison.rule is not None:
         return RULES[comparison.rule][0]
     share = (linear or shipped("correctness", NAMES)).share(comparison.values)
@@ -284,12 +277,12 @@ def correctness(comparison: Comparison, linear: Linear | None = None) -> float:
 
 
 def worded(words: Sequence[str]) -> str:
-    """Words in a sentence, long ones cut."""
+    """Write words in a sentence, long ones cut."""
     return listed([word[:40] for word in words])
 
 
 def reasoning(comparison: Comparison) -> str:
-    """One to three sentences: what of the reference the answer has, what it lacks, what speaks against it."""
+    """Write one to three sentences on a Comparison: what of the reference the answer has and lacks."""
     if comparison.rule is not None:
         return RULES[comparison.rule][1]
     key = [(token, word) for token, word in comparison.reference.written.items() if token in comparison.key]
@@ -301,7 +294,7 @@ def reasoning(comparison: Comparison) -> str:
 
 
 def support(question: str, text: str, source: str) -> tuple[tuple[float, float, float], Sequence[str]]:
-    """Return the shares of a text's words that a source holds (`GROUNDS`), and the words that it lacks.
+    """Return the shares of a text's words that a source holds, a question's aside, and those it lacks.
 
     What the question says already counts neither for nor against; a paraphrase counts as unsupported.
     """
@@ -327,7 +320,7 @@ def support(question: str, text: str, source: str) -> tuple[tuple[float, float, 
 
 
 def refit(shares: Sequence[float], rows: Sequence[Sequence[float]], labels: Sequence[float]) -> Linear:
-    """Fit a logistic regression of demos' labels 0..1 on the logit of the share and the measures.
+    """Fit a Linear map to demos: their shipped shares, rows of measures, and labels 0..1.
 
     What is shipped is in it as made-up demos at the demos' mean measures: at each logit as often right as it
     says. A graded label is a bit of either class.
@@ -349,6 +342,6 @@ def refit(shares: Sequence[float], rows: Sequence[Sequence[float]], labels: Sequ
 
 
 def logit(share: float) -> float:
-    """The log odds of a share, which is kept from 0 and 1."""
+    """Return the log odds, a number, of a share, which is kept from 0 and 1."""
     share = min(0.999, max(0.001, share))
     return math.log(share / (1.0 - share))

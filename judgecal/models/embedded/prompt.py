@@ -71,7 +71,7 @@ class PromptScale:
     whole: bool = True
 
     def read(self, text: str) -> float | None:
-        """A label as a share 0..1 of the scale, clipped to it; None where it cannot be read."""
+        """Return the share 0..1 on the scale of a text, a label; None where it cannot be read."""
         label = text.strip().strip("\"'").lower()
         with contextlib.suppress(ValueError):
             if self.words:
@@ -80,7 +80,7 @@ class PromptScale:
         return None
 
     def write(self, share: float) -> str | float | int | bool:
-        """The verdict nearest to a share 0..1, as the field's type takes it; a binary's cut is one half."""
+        """Return the verdict nearest to a share 0..1, of the field's type; a binary's cut is one half."""
         if self.words:
             word = self.words[min(range(len(self.words)), key=lambda at: abs(self.levels[at] - share))]
             return word == "True" if word in ("True", "False") else word
@@ -88,7 +88,7 @@ class PromptScale:
         return round(value) if self.whole else round(value, 3)
 
     def chances(self, share: float) -> dict[str, float]:
-        """The chances of the two words around a share; of a number between many none: it says the share."""
+        """Return word -> chance of the two words around a share; empty for a number between many."""
         if not self.graded:
             return {}
         above = min(max(1, bisect.bisect_right(self.levels, share)), len(self.words) - 1)
@@ -123,7 +123,7 @@ class Prompt:
 
 
 def read_parts(names: Sequence[str]) -> dict[str, str]:
-    """From the names of a prompt's inputs: part -> the input that plays it; none plays two."""
+    """Return part -> the input that plays it, from the names of a prompt's inputs; none plays two."""
     parts: dict[str, str] = {}
     for part, lists in _PARTS.items():
         free = [name for name in names if name not in parts.values()]
@@ -191,21 +191,16 @@ def _fields(block: str) -> tuple[Field, ...]:
 
 @lru_cache(maxsize=256)
 def read_layout(system: str) -> Layout:
-    """The fields of a system message and their parts, found by name and type."""
+    """Return the Layout of a system message: its fields and their parts, found by name and type."""
     head = system.partition("All interactions will be structured")[0]
     before, _, after = head.partition("Your output fields are:")
     inputs, outputs = _fields(before), _fields(after)
     scales = [(field, scale) for field in outputs if (scale := _scale(field))]
     numeric = [pair for pair in scales if pair[1].graded or not pair[1].words]
     verdict, scale = (*numeric, *scales, (None, None))[0]
-    return Layout(
-        inputs=inputs,
-        outputs=outputs,
-        parts=read_parts([field.name for field in inputs]),
-        verdict=verdict.name if verdict else None,
-        scale=scale,
-        objective=system.rpartition("your objective is:")[2].lower(),
-    )
+    objective = system.rpartition("your objective is:")[2].lower()
+    parts = read_parts([field.name for field in inputs])
+    return Layout(inputs, outputs, parts, verdict.name if verdict else None, scale, objective)
 
 
 def _sections(text: str, names: Iterable[str]) -> dict[str, str]:
@@ -224,7 +219,7 @@ def _sections(text: str, names: Iterable[str]) -> dict[str, str]:
 
 
 def read_examples(system: str, turns: Sequence[str]) -> Iterator[tuple[Mapping[str, str], float]]:
-    """The demos of a prompt, inputs and label as a share; one without a readable label is left out."""
+    """Yield (inputs, label as a share) of each demo in a system message and the turns of its prompt."""
     layout = read_layout(system)
     inputs, outputs = ([field.name for field in fields] for fields in (layout.inputs, layout.outputs))
     for user, reply in zip(turns[::2], turns[1::2], strict=False):
@@ -240,7 +235,7 @@ def read_examples(system: str, turns: Sequence[str]) -> Iterator[tuple[Mapping[s
 
 
 def read_prompt(messages: Sequence[Mapping[str, str]]) -> Prompt:
-    """Read chat messages; the first system message has the fields, the last user message the question."""
+    """Read chat messages as a Prompt: the first system message has the fields, the last turn the inputs."""
     system = next((m["content"] for m in messages if m["role"] == "system"), "")
     turns = [m["content"] for m in messages if m["role"] in ("user", "assistant")]
     layout = read_layout(system)
@@ -255,7 +250,7 @@ def read_prompt(messages: Sequence[Mapping[str, str]]) -> Prompt:
 
 
 def texts_of(value: str, separator: re.Pattern[str]) -> list[str]:
-    """The texts of a field: of a JSON list, or between the matches of a pattern; no blanks."""
+    """Return the list of texts in a value: of a JSON list, or between the matches of a separator."""
     parts: Sequence[Any] = separator.split(value)
     if value.lstrip().startswith("["):
         with contextlib.suppress(ValueError):
@@ -264,5 +259,5 @@ def texts_of(value: str, separator: re.Pattern[str]) -> list[str]:
 
 
 def alternatives(value: str) -> list[str]:
-    """The equally right references in a field: a JSON list, or texts joined by " | "."""
+    """Return the list of equally right references in a value: a JSON list, or texts joined by " | "."""
     return texts_of(value, _OR)

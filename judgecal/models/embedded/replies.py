@@ -25,7 +25,7 @@ _POINTS = re.compile(r'(?i)"|\b(?:he|she|it|they|his|hers?|its|them|their|th(?:i
 
 
 def make_reply(messages: Sequence[Mapping[str, str]]) -> tuple[str, dict[str, float]]:
-    """The reply, and the chances of the verdicts that it chose from; none where it chose from none."""
+    """Return the reply to chat messages, a text, and verdict -> chance; none where it chose from none."""
     prompt = read_prompt(messages)
     layout, scale = prompt.layout, prompt.layout.scale
     if not layout.outputs:
@@ -92,7 +92,7 @@ def _answers(layout: Layout, inputs: Mapping[str, str]) -> dict[str, Any]:
 
 
 def best_sentence(question: str, context: str) -> str | None:
-    """The sentence with most of the question's words; None below a share of 0.4."""
+    """Return the sentence of a context with most of a question's words; None below a share of 0.4."""
     asked, best, most = analyse(question).content, None, 0.4
     for sentence in sentences(context):
         content = Text(sentence).content  # not cached: a document's sentences are read once

@@ -15,7 +15,7 @@ from itertools import compress
 
 
 def word_set(text: str) -> frozenset[str]:
-    """The words of a text, without order."""
+    """Return the frozenset of a text's words."""
     return frozenset(text.split())
 
 
@@ -97,7 +97,7 @@ _APOSTROPHES = str.maketrans("’‘ʼ`", "''''")
 
 
 def strip_accents(text: str) -> str:
-    """The text without accents, its case kept; signs beyond ASCII are spaces or straight apostrophes."""
+    """Return a text without accents, its case kept; other signs become spaces or apostrophes."""
     plain = text if text.isascii() else unicodedata.normalize("NFKD", text)
     for sign in set(_FOREIGN.findall(plain)):
         if ord(sign) in _APOSTROPHES:
@@ -108,7 +108,7 @@ def strip_accents(text: str) -> str:
 
 
 def stem(word: str) -> str:
-    """The first six letters of a lower-case word without a known ending."""
+    """Return the first six letters of a lower-case word without a known ending."""
     word = _ALIASES.get(word, word)
     return _ENDING.sub("", word, count=1)[:_STEM]
 
@@ -160,9 +160,7 @@ class Text:
             plain = _COMPOUND.sub(_compound, plain)
         # tuples of texts, which the garbage collector leaves alone
         self._found = tuple((_ASCII_WORD if plain.isascii() else _WORD).findall(plain))
-        self.read: Sequence[str] = tuple(
-            map(_tokens.__getitem__, self._found)
-        )  # with `END` between sentences
+        self.read: Sequence[str] = tuple(map(_tokens.__getitem__, self._found))  # `END` parts sentences
         self.content = frozenset(self.read) - _NO_CONTENT or frozenset(self.tokens)
 
     @cached_property
@@ -233,7 +231,7 @@ def _compound(match: re.Match[str]) -> str:
 
 @lru_cache(maxsize=4096)
 def refuses(text: str) -> bool:
-    """Whether a text begins as a refusal does."""
+    """Return whether a text begins as a refusal does."""
     head = text[:_REFUSAL_WITHIN].translate(_APOSTROPHES)
     return any(map(head.lower().__contains__, _REFUSAL_CUES)) and REFUSAL.search(head) is not None
 
@@ -242,10 +240,10 @@ _short, _long = lru_cache(maxsize=4096)(Text), lru_cache(maxsize=256)(Text)
 
 
 def analyse(text: str) -> Text:
-    """`Text`, once for a text that keeps coming back."""
+    """Return the Text of a text, made once where the text keeps coming back."""
     return _short(text) if len(text) <= _MANY_CHARS else _long(text[:MAX_CHARS])
 
 
 def sentences(text: str) -> list[str]:
-    """A text's sentences and lines, without blanks; at most its first 60,000 characters and 400 sentences."""
+    """Return the list of a text's sentences and lines, without blanks; at most 400 of them."""
     return [*filter(None, map(str.strip, _BREAK.split(text[:MAX_CHARS])))][:_MAX_SENTENCES]
