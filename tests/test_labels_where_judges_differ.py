@@ -31,7 +31,7 @@ from judgecal.stats.disagreement import (
     worst_loss,
 )
 from judgecal.stats.intervals import mean_estimate, t_quantile, wilson
-from judgecal.stats.prediction_powered import LabelledRows
+from judgecal.stats.prediction_powered import LabelledRows, unseen_variance
 from judgecal.workspace import find_workspace
 from tests.support.command import Run
 
@@ -240,6 +240,43 @@ def test_the_macro_loss_weighs_each_class_by_its_share_among_rows_like_these() -
     passing = (100 * 18 / 30 + 40 * 5 / 20 + 900 * 36 / 40 + 960 * 6 / 30) / N
     lost = (100 * 18 / 30 - 40 * 5 / 20) / passing / 2 - (100 * 12 / 30 - 40 * 15 / 20) / (1 - passing) / 2
     assert found.loss.value == pytest.approx(lost / N) and found.classes == (55, 65)
+
+
+def test_the_interval_of_a_macro_loss_by_hand() -> None:
+    """What can be lost by Wilson's, the shares of the classes by their derivative, by pair of verdicts; of rows
+    to pass by both judges two have labels, of rows to fail by both none."""
+    n, differ = 400, 100
+    old = np.repeat([1.0, 1.0, 0.0], [differ, 200, 100])
+    rows = two(old, np.where(np.arange(n) < differ, 0.0, old))
+    at, right = np.arange(62), np.array([1.0] * 24 + [0.0] * 36 + [1.0, 0.0])
+    at[60:] = [differ, differ + 1]
+    found = loss_on_labels(rows, LabelledRows(at, right, np.full(62, 0.1)), level=0.95)
+    every = right.mean()
+    passing = 0.25 * 0.4 + 0.5 * 0.5 + 0.25 * every
+    low, high = -0.5 / (1 - passing), 0.5 / passing  # what a row on which they differ loses at most, and wins
+    value = 0.25 * (0.4 * high + 0.6 * low)
+    assert found.loss.value == pytest.approx(value)
+    t, total = t_quantile(0.95, 61), 0.25 * (high - low)
+    ends = wilson(0.4, 59.0 * 60 / 60, t)
+    of_rows = np.where(np.arange(n) < differ, 0.4 * high + 0.6 * low, 0.0)
+    slope = np.array([-0.25 * 0.6 * low / (1 - passing), -0.25 * 0.4 * high / passing])  # of the two shares
+    parts = [
+        part * math.sqrt(k / max(1, k - 1)) * (np.array([1 - y, y]) - np.array([1 - rate, rate])) @ slope
+        for y, part, k, rate in [
+            *((y, 0.25 / 60, 60, 0.4) for y in right[:60]), *((y, 0.5 / 2, 2, 0.5) for y in right[60:])
+        ]
+    ]  # fmt: skip
+    unseen = 0.5**2 * unseen_variance(2.0, slope.mean(), slope.tolist(), 0.35)
+    unseen += 0.25**2 * unseen_variance(0.0, 0.0, slope.tolist(), 0.35)
+    fixed = of_rows.var() / (n - 1) + np.square(parts).sum() * 62 / 61 + unseen
+    reach = [math.hypot(total * (end - 0.4), t * math.sqrt(fixed)) for end in ends]
+    assert [found.loss.low, found.loss.high] == pytest.approx([value - reach[0], value + reach[1]], rel=1e-3)
+
+
+def test_a_verdict_that_is_missing_lies_farthest_on_any_scale() -> None:
+    ordinal = Scale.parse("ordinal:1:5")
+    pair = two([np.nan], [3.0], ordinal, "mean_agreement")
+    assert [end.tolist() for end in pair.ends(None)] == [[-0.5], [-0.5]]
 
 
 def test_strata_of_a_draw_by_hand() -> None:

@@ -544,3 +544,19 @@ def test_the_amount_of_a_metric_in_words() -> None:
     fine = [amount_of(1.23456, "mae", unit) for unit in (None, "percentage", "ordinal:1:5", "ordinal:0:1")]
     assert fine == ["1.235", "1.2", "1.23", "1.235"]
     assert amount_of(1234.5, "mae", Scale.parse("points:0:10000")) == "1234"
+
+
+def test_the_interval_of_skill_by_hand() -> None:
+    """On the log of the distance from 1, by all 24 questions: those whose label is the median as well."""
+    gold = np.array([50.0] * 12 + [0.0, 100.0] * 6)
+    judge = np.clip(gold + np.tile([5.0, -10.0, 20.0, 0.0], 6), 0.0, 100.0)
+    found = agreement(gold, judge, scale="percentage", metrics=["skill"])["skill"]
+    off, apart = np.abs(judge - gold), np.abs(gold - 50)
+    value = 1 - off.sum() / apart.sum()
+    parts = (apart - off - value * apart) / apart.sum()
+    k = 24 * (parts**4).sum() / (parts**2).sum() ** 2 * 25 / 23
+    df = 23 * min(1.0, 2 / (k - 1))
+    half = stdtrit(df, 0.975) * np.sqrt(25 / 23 * 24 / 23 * (parts**2).sum()) / (1 - value)
+    ends = [1 - (1 - value) * np.exp(side * half) for side in (1, -1)]
+    assert (found.value, found.low, found.high) == pytest.approx((value, *ends))
+    assert found.method == f"linearised by group, log, t({df:.3g})"

@@ -23,6 +23,11 @@ def test_one_call_of_the_lock_and_two_of_now_are_the_odd_one_in_a_third() -> Non
     )
 
 
+def test_calls_that_never_differ_are_no_sign_of_another_judge() -> None:
+    found = same_judge_test([[1.0] * 3] * 20, [[1.0]] * 20, range(20))
+    assert found is not None and (found.p_at_most, found.between, found.shift) == (1.0, 0.0, 0.0)
+
+
 def test_two_calls_have_no_odd_one() -> None:
     assert same_judge_test([[0.0]] * 20, [[1.0]] * 20, range(20)) is None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from scipy.special import stdtrit
 
 from judgecal.stats import agreement
-from judgecal.stats.stand_in import paired_labels, stand_in
+from judgecal.stats.stand_in import StandIn, paired_labels, stand_in
 
 ITEMS = [f"i{number}" for number in range(60)]
 GROUPS = {item: item for item in ITEMS}
@@ -163,3 +164,10 @@ def test_a_judge_that_is_worse_by_the_margin_is_seldom_said_to_stand_in() -> Non
         )
         said += bool(found.shown(0.1))
     assert said <= 6  # 5% of 60 and two standard errors
+
+
+def test_every_person_and_every_constant_have_to_be_passed() -> None:
+    cases = [(-0.02, (True, True), True), (-0.02, (True, False), False), (-0.03, (True, True), False)]
+    for worst, beats, shown in (*cases, (None, (True, True), None)):
+        raters: Any = {str(place): SimpleNamespace(beats_constant=one) for place, one in enumerate(beats)}
+        assert StandIn("accuracy", 0.95, raters, worst).shown(0.03) is shown
