@@ -87,6 +87,16 @@ def test_errors_at_the_cut() -> None:
     # within 10 points they agree
     assert plain.error(10.0, 20.0) is None and plain.error(10.0, 20.5) == "too high"
     words = Cut(Scale.parse("nominal"), Scale.parse("nominal"))
+    grades, others = Scale.parse("ordinal:0:4"), Scale.parse("ordinal:1:5")
+    for one, classed in (
+        (cut, True),
+        (marked, True),
+        (plain, False),
+        (words, True),
+        (Cut(grades, others), False),
+    ):
+        assert one.classed is classed
+    assert Cut(grades, grades).classed and Cut(Scale.parse("ordinal:0:4", pass_at=2), others).classed
     assert (words.error("a", "b"), words.error("a", "a")) == ("another word", None)
     assert words.distance("a", "b") == 1.0
 

@@ -491,6 +491,12 @@ def test_it_spends_repeats_before_it_cannot_tell(judgecal: Run, served: Served) 
     assert found["now"]["macro_agreement"]["n_expected"] == 660
 
 
+def test_probes_that_a_lock_does_not_hold_are_not_made(judgecal: Run, served: Served) -> None:
+    ran = judgecal("gate", "--lock", served.path, "--probes")
+    assert ran.code == 2 and "the lock holds no probes: run judgecal probe --judge" in ran.err
+    assert served.stub.calls == 0
+
+
 def test_repeats_stop_where_the_budget_does(judgecal: Run, served: Served) -> None:
     noisy_lock(served, unsure)
     budget = str(250 * USD_A_CALL)  # a pass, and not another one

@@ -72,6 +72,9 @@ def test_words_of_items_left_out_are_no_categories() -> None:
     for more in ((["zzz"], [None]), ([None], ["zzz"])):
         found = agreement([*labels, *more[0]], [*verdicts, *more[1]], scale="nominal")
         assert found["gwet_ac1"].value == alone
+    listed = Scale("nominal", 0.0, 0.0, categories=("a", "b"))
+    named = agreement([*labels, None], [*verdicts, "zzz"], scale=listed, judge_scale="nominal")
+    assert named["gwet_ac1"].value == alone
 
 
 def test_one_known_category_is_no_scale() -> None:

@@ -183,6 +183,10 @@ def test_few_groups_give_no_bound() -> None:
     found = losses_against_best(GOLD[4:13], {"a": RIGHT[4:13], "b": FOUR_WRONG[4:13]}, scale="binary")
     assert found.pairs is None and found.questions_needed("b", 0.5) is None
     assert found.by_judge["b"].upper is None and "9 groups: fewer than 10" in str(found.by_judge["b"].reason)
+    ten = losses_against_best(
+        GOLD[4:14], {"a": RIGHT[4:14], "b": FOUR_WRONG[4:14]}, scale="binary", metric="accuracy"
+    )
+    assert ten.pairs is not None and ten.by_judge["b"].upper is not None
 
 
 def test_one_judge_loses_nothing() -> None:
