@@ -283,9 +283,3 @@ def test_a_writer_that_says_nothing_useful_is_one_message(
     assert (ran.code, ran.out) == (2, "")
     assert "model writer was asked for proposed_instruction and its reply holds none" in ran.err
     assert "Traceback" not in ran.err
-
-
-def test_a_writer_may_leave_the_markers_out(judgecal: Run, gold: GoldSet, served: StubServer) -> None:
-    served.script = lambda body: model(body) if of_judge(body) else f"```\nRate it. {PHRASE}\n```"
-    found = one_object(judgecal(*argv("mipro", "--no-final")))
-    assert found["dev"]["after"]["macro_agreement"]["value"] == 1.0

@@ -57,19 +57,6 @@ def test_unscored_rows_are_corrected_by_their_labels() -> None:
     assert low is not None and high is not None and low < label.mean() < high
 
 
-def test_a_judge_without_worth_costs_nothing_and_a_good_one_saves_labels() -> None:
-    label, verdict, groups = table(5000, rates=(0.95, 0.95))
-    labelled = some(label, 200, np.random.default_rng(0))
-    good = corrected_mean(verdict, groups, labelled)
-    noise = corrected_mean(np.random.default_rng(9).random(5000), groups, labelled)
-    assert good.plain == noise.plain
-    widths = [(one.estimate.high or 0.0) - (one.estimate.low or 0.0) for one in (good, noise)]
-    plain = (good.plain.high or 0.0) - (good.plain.low or 0.0)
-    assert widths[0] < 0.6 * plain and widths[1] < 1.05 * plain
-    assert good.weight > 0.8 and noise.weight < 0.2
-    assert good.labels_saved > 200 and noise.labels_saved < 20
-
-
 def test_weights_of_a_row_do_not_hang_on_its_own_question() -> None:
     label, verdict, groups = table(200)
     before = tuned_weights(verdict, LabelledRows(np.arange(200), label), groups)

@@ -57,21 +57,3 @@ def test_a_verdict_that_is_missing_stays_so_and_what_has_no_chances_has_none() -
     assert cross_fitted_probabilities(gold, verdicts, groups=[0] * 60, **SCALES) is None
     graded = cross_fitted_probabilities(verdicts, verdicts, scale="percentage", judge_scale="percentage")
     assert graded is None
-
-
-def test_the_score_of_the_chances_is_near_that_of_the_best_and_its_interval_holds_it() -> None:
-    # true chance at verdict v: sigmoid((v - 50) / 10), so the best Brier score is the mean of p (1 - p)
-    held, short = 0, []
-    for seed in range(100):
-        rng = np.random.default_rng(seed)
-        verdicts = np.round(rng.uniform(0.0, 100.0, 160))
-        chance = 1.0 / (1.0 + np.exp(-(verdicts - 50.0) / 10.0))
-        gold = (rng.random(160) < chance).astype(float)
-        groups = (np.arange(160) // 2).tolist()
-        given = cross_fitted_probabilities(gold, verdicts, groups=groups, **SCALES)
-        found = agreement(gold, given, groups=groups, metrics=["brier"], **SCALES)["brier"]
-        best = float(np.mean(chance * (1.0 - chance)))
-        assert found.value is not None and found.low is not None and found.high is not None
-        short.append(found.value - best)
-        held += found.low <= best <= found.high
-    assert np.mean(short) < 0.01 and held >= 90

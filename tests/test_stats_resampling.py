@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
@@ -74,29 +73,6 @@ def test_leaving_a_group_out_is_the_statistic_of_the_others(terms: Callable[[Sam
             unscored="drop",
         )
         assert found[group] == pytest.approx(terms(rest).values(), abs=1e-12)
-
-
-def test_a_metric_s_interval_hangs_on_no_other_metric() -> None:
-    rng = np.random.default_rng(0)
-    gold = rng.integers(0, 5, 400)
-    judge = np.clip(gold + rng.integers(-1, 2, 400), 0, 4)
-    table = agreement(gold, judge, scale="ordinal:0:4", groups=np.arange(400) // 2)
-    for name in ("kappa", "concordance", "spearman"):
-        alone = agreement(gold, judge, scale="ordinal:0:4", groups=np.arange(400) // 2, metrics=[name])
-        assert alone[name] == table[name] and "jackknife by group" in alone[name].method
-
-
-def test_ranks_of_very_many_values_are_left_out_by_blocks() -> None:
-    rng = np.random.default_rng(3)
-    gold = rng.random(26_000) * 100.0
-    judge = np.clip(gold + rng.normal(0.0, 20.0, 26_000), 0.0, 100.0) * 0.999 + rng.random(26_000) * 0.05
-    found = agreement(gold, judge, scale="percentage", metrics=["spearman", "pearson"])
-    assert found["spearman"].method == "jackknife by 100 blocks of groups, logit, t(99)"
-    low, value, high = (getattr(found["spearman"], part) or 0.0 for part in ("low", "value", "high"))
-    assert value == pytest.approx(spearmanr(gold, judge).statistic, abs=1e-9)
-    # For normal scores the error of a rank correlation is a little above (1 - r^2) / sqrt(n).
-    assert (high - low) / 2.0 == pytest.approx(1.96 * (1.0 - value**2) / math.sqrt(26_000), rel=0.35)
-    assert low < value < high
 
 
 def test_numbers_are_read_at_once_as_they_are_one_by_one() -> None:

@@ -114,7 +114,7 @@ def ours(args: argparse.Namespace) -> Run:
         write_workspace(folder, args.n + WARM_UP, alias(args.api_base, args.concurrency))
     os.environ["JUDGECAL_CACHE_DIR"] = str(folder / "cache")
     workspace = find_workspace(folder)
-    judge = PromptJudge(f"correctness_v3@{args.model}", workspace=workspace)
+    judge = PromptJudge("correctness_v3@stub", workspace=workspace)
     items = asked_items(load_gold("made_up", workspace=workspace), "all")
 
     def run(count: int) -> int:
@@ -202,10 +202,6 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--n", type=int, default=500)
     options.add_argument("--concurrency", type=int, default=64)
     options.add_argument("--folder", help="ours: the workspace, made where it is not there")
-    options.add_argument("--model", default="stub", help="ours: the alias")
-    options.add_argument(
-        "--less", type=int, default=0, help="take the time of so many items off: no start-up"
-    )
     return options
 
 
@@ -215,23 +211,16 @@ def cpu_s() -> float:
     return time.process_time() + children.ru_utime + children.ru_stime
 
 
-def timed(run: Run, count: int) -> tuple[float, float, int]:
-    """Wall time, CPU time and what was done."""
-    cpu, start = cpu_s(), time.perf_counter()
-    done = run(count)
-    return time.perf_counter() - start, cpu_s() - cpu, done
-
-
 def main() -> int:
     """Measure one contender."""
     args = parser().parse_args()
     run = CONTENDERS[args.name](args)
     if args.name != "resume":
         run(WARM_UP)
-    less_wall, less_cpu, _ = timed(run, args.less) if args.less else (0.0, 0.0, 0)
     began_at = time.time()
-    wall, cpu, done = timed(run, args.n)
-    spent = {"wall_s": wall - less_wall, "cpu_s": cpu - less_cpu}
+    cpu, start = cpu_s(), time.perf_counter()
+    done = run(args.n)
+    spent = {"wall_s": time.perf_counter() - start, "cpu_s": cpu_s() - cpu}
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 1024)
     print(json.dumps({"done": done, **spent, "peak_mb": peak, "began_at": began_at}), flush=True)
     return 0 if done == args.n else 1

@@ -9,7 +9,6 @@ counts, for all alike.
 
 from __future__ import annotations
 
-import statistics
 import sys
 import tempfile
 import time
@@ -18,7 +17,7 @@ from tests.benchmarks.driver import Bench
 from tests.benchmarks.processes import Found, asked, contender, stub
 
 CONTENDERS = ("ours", "aiohttp", "dspy.Evaluate")
-_MB_AT_MOST, _RESUME_S, _EMBEDDED_A_SECOND = 350.0, 3.0, 1500.0
+_MB_AT_MOST, _RESUME_S = 350.0, 3.0
 
 
 def line(bench: Bench, who: str, found: Found, count: int, note: str = "") -> None:
@@ -33,7 +32,7 @@ def line(bench: Bench, who: str, found: Found, count: int, note: str = "") -> No
 
 def main() -> int:
     bench = Bench(__doc__, n=2, of="rounds, the fastest counts", quick={"n": 1, "only": "speed"}, only="")
-    for part in (speed, cpu, memory, embedded):
+    for part in (speed, memory):
         if bench.options.only in ("", part.__name__):
             part(bench)
     return bench.end("judgecal", "aiohttp", "dspy", "litellm")
@@ -78,23 +77,6 @@ def speed(bench: Bench) -> None:
     bench.target("ours over raw aiohttp", raw, least=0.45)
 
 
-def cpu(bench: Bench) -> None:
-    """CPU a judgement as a run grows: what is quadratic shows here."""
-    bench.head("CPU a judgement at 0 ms, 64 at once: ours")
-    each = {}
-    for count in (500, 50_000):
-        spent = []
-        for _ in range(bench.n):
-            with stub(0.0) as api_base:
-                found = contender("ours", "--api-base", api_base, "--n", str(count), timeout=900.0)
-            line(bench, f"ours, N={count}", found, count)
-            spent.append(found.get("cpu_s", float("inf")) / count)
-        each[count] = statistics.median(spent)
-    small, large = each.values()
-    growth = large / small
-    bench.target("CPU a judgement, large over small N", growth, most=1.15)
-
-
 def memory(bench: Bench) -> None:
     """100,000 judgements in one run, and the same run resumed with a few items more."""
     count = 100_000
@@ -115,17 +97,6 @@ def memory(bench: Bench) -> None:
     from_start = (first["first_at"] or float("inf")) - again.get("began_at", begun)
     bench.target("resume, s to the first new call", from_start, most=_RESUME_S)
     bench.line(f"     {whole:.2f} s with the start of Python and the gold set; {first['calls']} calls")
-
-
-def embedded(bench: Bench) -> None:
-    """The offline model, start-up excluded: what 20,000 more items take."""
-    base, more = 2000, 20_000
-    bench.head(f"embedded, {more} items")
-    options = ("--model", "embedded", "--n", str(base + more), "--less", str(base))
-    found = contender("ours", *options, timeout=600.0)
-    line(bench, "embedded", found, more)
-    rate = more / found["wall_s"] if "error" not in found else 0.0
-    bench.target("embedded, judgements a second", rate, least=_EMBEDDED_A_SECOND)
 
 
 if __name__ == "__main__":
